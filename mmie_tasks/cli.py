@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import MmieTasksError
-from mmie_tasks.core.paths import task_dir
+from mmie_tasks.core.files import task_dir
 
 Run: TypeAlias = Callable[[Sequence[str], Mapping[str, str]], str | int]
 """Runs a command on its arguments and an environment.
@@ -52,7 +52,7 @@ SETUP_COMMANDS: Mapping[str, Command] = {
     "doctor": Command("cli:_doctor", "check whether a run can start: packages, model, disk, data, prompts, judges"),
     "prefetch": Command("cli:_prefetch", "download data, prompts and judges, for machines without internet"),
     "judge-exam": Command("results.judge_exam.command:run", "grade a judge by people's verdicts, or stress-test it"),
-    "cache": Command("judges.cache_command:run", "the cache of judge replies: statistics, export, import, prune"),
+    "cache": Command("judges.cache:run", "the cache of judge replies: statistics, export, import, prune"),
     "path": Command("cli:_path", "print the folder of our task files, for `--include_path`"),
 }
 

@@ -172,9 +172,9 @@ def test_every_module_keeps_the_rules(path: Path) -> None:
     ("path", "source"),
     [
         pytest.param("benchmarks/a/official.py", "import numpy", id="scoring-takes-a-library"),
-        pytest.param("benchmarks/a/robust.py", "from mmie_tasks.core import paths", id="scoring"),
+        pytest.param("benchmarks/a/robust.py", "from mmie_tasks.core import files", id="scoring"),
         pytest.param("benchmarks/a/sample.py", "from . import task", id="relative"),
-        pytest.param("core/verdict.py", "from mmie_tasks.core import paths", id="pure-import"),
+        pytest.param("core/verdict.py", "from mmie_tasks.core import files", id="pure-import"),
         pytest.param("benchmarks/a/prompts.py", "from mmie_tasks.benchmarks.b import sample", id="neighbour"),
         pytest.param("benchmarks/a/prompts.py", "from mmie_tasks.benchmarks.a import task", id="task"),
         pytest.param("judges/x.py", "import mmie_tasks.benchmarks.a.sample", id="judge"),
@@ -190,9 +190,9 @@ def test_every_module_keeps_the_rules(path: Path) -> None:
             id="for-types-only",
         ),
         pytest.param("preflight/a.py", "from importlib import import_module\nimport_module('x' + 'y')", id="by-string"),
-        pytest.param("core/paths.py", "import os\nHOME = os.environ['HOME']", id="environ"),
-        pytest.param("core/paths.py", "from os import getenv\nclass A:\n    b = getenv('')", id="class"),
-        pytest.param("core/paths.py", "import os\ndef f(a=os.environ): ...", id="default"),
+        pytest.param("core/files.py", "import os\nHOME = os.environ['HOME']", id="environ"),
+        pytest.param("core/files.py", "from os import getenv\nclass A:\n    b = getenv('')", id="class"),
+        pytest.param("core/files.py", "import os\ndef f(a=os.environ): ...", id="default"),
     ],
 )
 def test_a_violation_is_found(path: str, source: str) -> None:
@@ -212,7 +212,7 @@ def test_a_violation_is_found(path: str, source: str) -> None:
         pytest.param("runner/x.py", "def f():\n    from lmms_eval.cli import dispatch", id="runner"),
         pytest.param("judges/x.py", "import openai", id="judge"),
         pytest.param("results/x.py", "from mmie_tasks.runs import benchmark", id="below"),
-        pytest.param("core/paths.py", "import os\ndef f():\n    return os.environ", id="environ"),
+        pytest.param("core/files.py", "import os\ndef f():\n    return os.environ", id="environ"),
     ],
 )
 def test_allowed_imports_are_not_reported(path: str, source: str) -> None:

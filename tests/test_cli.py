@@ -10,7 +10,7 @@ from support.logged_runs import mmie_lines, write_run
 
 from mmie_tasks import __version__
 from mmie_tasks.cli import COMMANDS, HELP, load_command, main
-from mmie_tasks.core.paths import task_dir
+from mmie_tasks.core.files import task_dir
 
 WITH_HELP = (
     *((name,) for name in COMMANDS),

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from loguru import logger
 
-from mmie_tasks.core.errors import DataBroken, choice_setting
+from mmie_tasks.core.errors import DataBroken
+from mmie_tasks.core.options import choice_setting
 
 SETTING = "MMIE_TASKS_ODD_ROWS"
 MAX_PERCENT = 10

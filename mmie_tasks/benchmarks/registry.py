@@ -21,7 +21,7 @@ from pathlib import Path
 import yaml
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
-from mmie_tasks.core.paths import task_dir
+from mmie_tasks.core.files import task_dir
 from mmie_tasks.runs.benchmark import Benchmark
 
 ENTRY_POINTS = "mmie_tasks.benchmarks"

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 
 
@@ -48,18 +48,3 @@ class AnswersUnusable(MmieTasksError):
 
 class SettingWrong(MmieTasksError):
     """An option or environment variable has an invalid value."""
-
-
-def choice_setting(environment: Mapping[str, str], variable: str, default: str, other: str, *, hint: str) -> str:
-    """The value of an environment variable that has one of two values.
-
-    Raises:
-        SettingWrong: It has another value.
-
-    >>> choice_setting({}, "MMIE_TASKS_ROWS", "main", "all", hint="`export MMIE_TASKS_ROWS=all`")
-    'main'
-    """
-    value = environment.get(variable) or default
-    if value not in (default, other):
-        raise SettingWrong(f"`{variable}` is {value!r}; valid are {default} and {other}.", hint=hint)
-    return value

@@ -18,8 +18,10 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.verdict import COVERAGE_FLOOR
 
 ENVIRONMENT = "environment"
+COVERAGE_SETTING = "MMIE_TASKS_MIN_COVERAGE"
 
 _SECRETS = ("api_key", "key", "token", "password", "secret")
 _OPTION_KINDS = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -161,3 +163,53 @@ def listed(valid_names: Iterable[str], name: str) -> str:
     ordered = sorted(valid_names)
     similar = difflib.get_close_matches(name, ordered)
     return ", ".join(f"`{n}`" for n in (*similar, *(n for n in ordered if n not in similar)))
+
+
+def coverage_floor(environment: Mapping[str, str], default: float = COVERAGE_FLOOR) -> float:
+    """The fraction of scored samples below which no mean is reported, 0 to 1.
+
+    Args:
+        environment: Read: ``MMIE_TASKS_MIN_COVERAGE``.
+        default: The value if it is not set.
+
+    Raises:
+        SettingWrong: It is not a number from 0 to 1.
+
+    >>> coverage_floor({}), coverage_floor({"MMIE_TASKS_MIN_COVERAGE": "0.5"})
+    (0.9, 0.5)
+    """
+    if not (setting := environment.get(COVERAGE_SETTING)):
+        return default
+    try:
+        floor = float(setting)
+    except ValueError:
+        floor = -1.0
+    if not 0 <= floor <= 1:
+        hint = f"`export {COVERAGE_SETTING}=0.5` reports the means of at least half of the samples"
+        raise SettingWrong(f"`{COVERAGE_SETTING}` is {setting!r}, not a number from 0 to 1.", hint=hint)
+    return floor
+
+
+def floor_signature(environment: Mapping[str, str]) -> str:
+    """The floor as a part of a signature; empty if it is the default.
+
+    Raises:
+        SettingWrong: See `coverage_floor`.
+    """
+    floor = coverage_floor(environment)
+    return "" if floor == COVERAGE_FLOOR else f"|min_coverage:{floor:g}"
+
+
+def choice_setting(environment: Mapping[str, str], variable: str, default: str, other: str, *, hint: str) -> str:
+    """The value of an environment variable that has one of two values.
+
+    Raises:
+        SettingWrong: It has another value.
+
+    >>> choice_setting({}, "MMIE_TASKS_ROWS", "main", "all", hint="`export MMIE_TASKS_ROWS=all`")
+    'main'
+    """
+    value = environment.get(variable) or default
+    if value not in (default, other):
+        raise SettingWrong(f"`{variable}` is {value!r}; valid are {default} and {other}.", hint=hint)
+    return value

@@ -38,7 +38,7 @@ from mmie_tasks.drawing.base import (
 )
 from mmie_tasks.drawing.pictures import MAX_SIDE_PX, parse_size, png_of
 from mmie_tasks.drawing.pipeline_files import PIPELINE_ERRORS, PipelineFiles, Untyped, download_pipeline, first_line
-from mmie_tasks.hub.revisions import is_revision
+from mmie_tasks.hub.download import is_revision
 
 if TYPE_CHECKING:
     import torch

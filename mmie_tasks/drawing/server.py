@@ -36,9 +36,8 @@ from mmie_tasks.http import access as http_access
 from mmie_tasks.http import client as http_client
 from mmie_tasks.http.access import Access
 from mmie_tasks.http.client import ServerError, UnusableBody, redact
-from mmie_tasks.http.rate_limit import Pace, quota_reset_s
+from mmie_tasks.http.rate_limit import Budget, Pace, Traffic, quota_reset_s
 from mmie_tasks.http.retries import Endpoint, Failure, SendPolicy, Success, Undelivered, send_all
-from mmie_tasks.http.traffic import Budget, Traffic
 
 _KEY_VARIABLES = ("OPENAI_API_KEY",)
 _URL_VARIABLES = ("OPENAI_API_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE")

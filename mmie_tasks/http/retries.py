@@ -19,8 +19,7 @@ from queue import SimpleQueue
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
-from mmie_tasks.http.rate_limit import Health, Limiter, Pace, Ticket
-from mmie_tasks.http.traffic import Budget, Traffic
+from mmie_tasks.http.rate_limit import Budget, Health, Limiter, Pace, Ticket, Traffic
 
 if TYPE_CHECKING:  # it imports the SDK
     from mmie_tasks.http.client import ServerError

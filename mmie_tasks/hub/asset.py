@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NoReturn
 
-from mmie_tasks.core.errors import DataBroken, DataMissing
-from mmie_tasks.core.files import json_problem
-from mmie_tasks.core.paths import cache_dir
-from mmie_tasks.hub.download import HubFile, arrived_bytes, locate
+from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.core.files import atomic_write, cache_dir, json_problem
+from mmie_tasks.hub.download import HubFile, arrived_bytes, is_commit, is_revision, locate
 
 CACHE_VARIABLE = "MMIE_TASKS_CACHE"
 
@@ -145,7 +144,7 @@ def data_asset(
 ) -> Asset:
     """The `local_asset` of the first variable that is set, or else one that can be downloaded.
 
-    A downloaded asset is stored below `mmie_tasks.core.paths.cache_dir`. `describe` is the only
+    A downloaded asset is stored below `mmie_tasks.core.files.cache_dir`. `describe` is the only
     check, with the name of the asset; for the other arguments see `Asset`.
     """
     checks = (Check(subject=name, describe=describe),)
@@ -291,3 +290,112 @@ def hub_cache_copies() -> Mapping[str, Path]:
 
     home = Path(constants.HF_HOME).absolute()
     return {"HF_HOME": home} if hub_cache() == home / "hub" else {"HF_HUB_CACHE": hub_cache()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubFolder:
+    """A local folder with files of one commit of a repository on the Hub.
+
+    Attributes:
+        folder: The folder; named after the commit, or inside one that is.
+        repo: Owner and name: ``MMIE/MMIE``.
+        commit: The commit, 40 hex digits on the real Hub.
+    """
+
+    folder: Path
+    repo: str
+    commit: str
+
+    @property
+    def revision(self) -> str:
+        """Repository and commit: ``MMIE/MMIE@<commit>``."""
+        return f"{self.repo}@{self.commit}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubDataset:
+    """A dataset repository of which all files are stored in one folder per commit.
+
+    Attributes:
+        repo: Owner and name.
+        name: Folder below `mmie_tasks.core.files.cache_dir`.
+        variable: The environment variable that names a revision; ``main`` if it is not set.
+        required: Files and folders without which the folder of a commit is incomplete.
+    """
+
+    repo: str
+    name: str
+    variable: str
+    required: tuple[str, ...]
+
+    def root(self, environment: Mapping[str, str]) -> Path:
+        """The folder of all its commits."""
+        return cache_dir(environment).absolute() / self.name
+
+    def revision(self, environment: Mapping[str, str]) -> str:
+        """The requested revision.
+
+        Raises:
+            SettingWrong: The variable's value cannot be a revision.
+        """
+        return revision_setting(environment, self.variable, self.repo) or "main"
+
+    def note(self, environment: Mapping[str, str]) -> CommitNote:
+        """The commit note of the requested revision; raises like `revision`."""
+        return commit_note(self.root(environment), self.revision(environment))
+
+    def cached(self, environment: Mapping[str, str]) -> HubFolder | None:
+        """The folder of an earlier download, if complete; raises like `revision`."""
+        commit = self.note(environment).read()
+        folder = self.root(environment) / commit
+        if commit and all((folder / name).exists() for name in self.required):
+            return HubFolder(folder=folder, repo=self.repo, commit=commit)
+        return None
+
+    def stored(self, commit: str, environment: Mapping[str, str]) -> HubFolder:
+        """Write the commit note of a folder that is complete now."""
+        self.note(environment).write(commit)
+        return HubFolder(folder=self.root(environment) / commit, repo=self.repo, commit=commit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitNote:
+    """The text file with the commit of a revision; see the module's docstring."""
+
+    path: Path
+
+    def read(self) -> str:
+        """The commit; empty if there is no note, or no commit in it."""
+        if not self.path.is_file():
+            return ""
+        commit = self.path.read_text(encoding="ascii", errors="replace").strip()
+        return commit if is_commit(commit) else ""
+
+    def write(self, commit: str) -> None:
+        """Write the note in one step.
+
+        Raises:
+            OSError: The folder cannot be written.
+        """
+        with atomic_write(self.path) as part:
+            part.write_text(f"{commit}\n", encoding="ascii")
+
+
+def commit_note(root: Path, revision: str) -> CommitNote:
+    """The note of a revision (or of another name without ``..``) below `root`."""
+    return CommitNote(path=root / "commits" / f"{revision.replace('/', '%2F')}.txt")
+
+
+def revision_setting(environment: Mapping[str, str], variable: str, repo: str) -> str:
+    """The revision of a dataset that an environment variable names; empty if it is not set.
+
+    Raises:
+        SettingWrong: Its value cannot be a revision.
+    """
+    revision = environment.get(variable, "")
+    if revision and not is_revision(revision):
+        raise SettingWrong(
+            f"`{variable}` is {revision!r}, which cannot be a branch, tag or commit.",
+            hint=f"name one listed on https://huggingface.co/datasets/{repo}/commits, or unset it",
+        )
+    return revision

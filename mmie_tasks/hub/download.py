@@ -35,7 +35,6 @@ from loguru import logger
 
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.core.files import atomic_write, file_lock
-from mmie_tasks.hub.revisions import is_commit
 
 if TYPE_CHECKING:
     from huggingface_hub import HfFileMetadata
@@ -46,6 +45,8 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 _URL = re.compile(r"(https?://)[^\s/'\"]+\S*")
+_REVISION = re.compile(r"[\w][\w.\-/]*", re.ASCII)
+_COMMIT = re.compile(r"[\w-]{1,128}", re.ASCII)  # also a safe name of a folder
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _CHUNK_BYTES = 4 * 1024 * 1024
 _MAX_BREAKS = 100  # of the connection, for one file
@@ -229,6 +230,20 @@ def download_failure(file: HubFile, error: BaseException, *, is_downloading: boo
         f"`{file.filename}` of the dataset `{file.repo}` could not be downloaded: {why.reason}.",
         hint=f"{why.hint}, or {file.alternative}",
     )
+
+
+def is_revision(text: str) -> bool:
+    """Whether a text can be a branch, tag or commit.
+
+    >>> is_revision("refs/pr/1"), is_revision("../main")
+    (True, False)
+    """
+    return ".." not in text and _REVISION.fullmatch(text) is not None
+
+
+def is_commit(text: str) -> bool:
+    """Whether a text can be the name of a commit, and of a folder of ours."""
+    return _COMMIT.fullmatch(text) is not None
 
 
 # Locating and verifying

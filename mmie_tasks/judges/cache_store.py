@@ -31,7 +31,7 @@ from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, Field, InstanceOf, ValidationError
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
-from mmie_tasks.core.paths import cache_dir
+from mmie_tasks.core.files import cache_dir
 from mmie_tasks.judges.base import DigitToken, JudgeReply, Usage
 
 VERSION = 1

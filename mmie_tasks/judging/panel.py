@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts, as_row
-from mmie_tasks.judges.panel_choice import Panel, Rule
+from mmie_tasks.judges.choice import Panel, Rule
 from mmie_tasks.judging.requests import JudgeResult
 
 __all__ = ["Judged", "MemberResult", "Panel", "Rule", "combine", "is_sure"]

@@ -22,8 +22,7 @@ from loguru import logger
 
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_names, entry_of_task, require_judged
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
-from mmie_tasks.core.files import free_bytes, nearest_existing, readable_size
-from mmie_tasks.core.paths import cache_dir
+from mmie_tasks.core.files import cache_dir, free_bytes, nearest_existing, readable_size
 from mmie_tasks.hub.asset import Asset, Check, combined_plan, hub_cache
 from mmie_tasks.judges.base import HasAssets
 from mmie_tasks.judges.choice import VARIABLE, add_judge_options, cache_path, environment_choices, parse_flags

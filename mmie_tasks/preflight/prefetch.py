@@ -21,8 +21,7 @@ from mmie_tasks.core.tables import table
 from mmie_tasks.hub.asset import Asset, DownloadPlan
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import HasAssets
-from mmie_tasks.judges.choice import DEFAULT, JudgeChoices, choose_judges, open_judge, parse_flags
-from mmie_tasks.judges.panel_choice import judges_of
+from mmie_tasks.judges.choice import DEFAULT, JudgeChoices, choose_judges, judges_of, open_judge, parse_flags
 from mmie_tasks.judges.registry import JudgeChoice
 from mmie_tasks.preflight.doctor import is_writable, problem_from, shortened
 

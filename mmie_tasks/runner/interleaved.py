@@ -31,8 +31,8 @@ from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.answers.saved import failure_of
 from mmie_tasks.answers.thinking import strip_thinking
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
+from mmie_tasks.core.files import cache_dir
 from mmie_tasks.core.options import parse_choice
-from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.core.tables import listed
 from mmie_tasks.drawing.base import (
     Drawer,

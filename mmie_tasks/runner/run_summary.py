@@ -22,7 +22,7 @@ from typing import Any
 from loguru import logger
 from tabulate import tabulate
 
-from mmie_tasks.core.errors import choice_setting
+from mmie_tasks.core.options import choice_setting
 from mmie_tasks.runs.benchmark import BadRecord, Benchmark
 from mmie_tasks.runs.log_files import TaskRun, without_off_scale_points
 from mmie_tasks.runs.rows import COVERAGE

@@ -13,9 +13,8 @@ from typing import TypeVar, get_args
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, UnscoredReason, Verdict, Verdicts
 from mmie_tasks.judges.base import DigitToken, JudgeReply, Usage
 from mmie_tasks.judges.cache_store import read_digits
-from mmie_tasks.judging.expected import ExpectedScore
 from mmie_tasks.judging.panel import Judged, MemberResult, Panel, Rule, combine
-from mmie_tasks.judging.requests import JudgeResult
+from mmie_tasks.judging.requests import ExpectedScore, JudgeResult
 from mmie_tasks.runs.benchmark import BadRecord, Line, LoggedSample, LoggedSegment, Record, Segments
 
 IMAGE_PLACEHOLDER = "<image>"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mmie_tasks.core.bootstrap import Interval, bootstrap_means, percentile_interval
-from mmie_tasks.core.coverage import coverage_floor
+from mmie_tasks.core.options import coverage_floor
 from mmie_tasks.core.verdict import COVERAGE_FLOOR, Scored, Verdict, tally
 from mmie_tasks.runs.benchmark import LoggedSample, Metric, Scale, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from mmie_tasks.core.coverage import coverage_floor
+from mmie_tasks.core.options import coverage_floor
 from mmie_tasks.core.verdict import Mean, Scored, Unscored, Verdict, mean_of, tally
 from mmie_tasks.runs.benchmark import ALL, LoggedSample, Metric, Scale, ScoreKind
 

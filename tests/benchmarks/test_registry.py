@@ -9,7 +9,7 @@ import pytest
 from mmie_tasks.benchmarks import registry as module
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_names, entry_of_task
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.paths import task_dir
+from mmie_tasks.core.files import task_dir
 
 
 @pytest.fixture

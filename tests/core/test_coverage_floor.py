@@ -2,8 +2,8 @@
 
 import pytest
 
-from mmie_tasks.core.coverage import SETTING, coverage_floor, floor_signature
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.options import COVERAGE_SETTING, coverage_floor, floor_signature
 from mmie_tasks.core.verdict import Tally, mean_of
 
 
@@ -20,7 +20,7 @@ from mmie_tasks.core.verdict import Tally, mean_of
     ],
 )
 def test_a_mean_needs_the_share_that_is_set(setting, scored, has_mean):
-    mean = mean_of(Tally(0.5, scored, 10 - scored), coverage_floor({SETTING: setting}))
+    mean = mean_of(Tally(0.5, scored, 10 - scored), coverage_floor({COVERAGE_SETTING: setting}))
     assert (mean.value is not None) == has_mean
 
 
@@ -32,10 +32,10 @@ def test_without_any_score_there_is_no_mean_at_any_floor():
     ("setting", "signature"), [("", ""), ("0.90", ""), ("0.5", "|min_coverage:0.5"), ("0", "|min_coverage:0")]
 )
 def test_only_another_floor_than_the_default_is_in_the_signature(setting, signature):
-    assert floor_signature({SETTING: setting}) == signature
+    assert floor_signature({COVERAGE_SETTING: setting}) == signature
 
 
 @pytest.mark.parametrize("setting", ["half", "90", "-0.1", "nan", "1.01", "90 %"])
 def test_a_floor_that_is_no_share_is_refused_with_a_hint(setting):
     with pytest.raises(SettingWrong, match=r"from 0 to 1[\s\S]*hint: .*MIN_COVERAGE=0.5"):
-        coverage_floor({SETTING: setting})
+        coverage_floor({COVERAGE_SETTING: setting})

@@ -4,8 +4,8 @@ import pytest
 from loguru import logger
 from support.virtual_time import simulate
 
+from mmie_tasks.http.rate_limit import Traffic
 from mmie_tasks.http.retries import Failure
-from mmie_tasks.http.traffic import Traffic
 
 
 class Clock:

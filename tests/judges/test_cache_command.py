@@ -3,7 +3,7 @@
 import pytest
 from support.recordings import cached_reply, jsonl
 
-from mmie_tasks.judges.cache_command import run
+from mmie_tasks.judges.cache import run
 from mmie_tasks.judges.cache_store import CacheFile, default_path, read_export
 
 ALL = ["text 1", "text 1", "text 2"]

@@ -17,9 +17,8 @@ from support.judges import SIGNATURE, ScriptedJudge, scripted_reply, scripted_re
 from support.recordings import cached_replies, cached_reply, digit, jsonl
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
-from mmie_tasks.judges import cache_command
 from mmie_tasks.judges.base import content_key
-from mmie_tasks.judges.cache import CachedJudge
+from mmie_tasks.judges.cache import CachedJudge, run
 from mmie_tasks.judges.cache_store import CacheFile, default_path, export_line, read_export
 
 KEY_OF_VERSION_1 = "b4cf53b461772a34f94de7677947e1e6fde313e55b7dfc40ebf650e269c8d60b"
@@ -395,13 +394,13 @@ def test_what_is_readable_of_a_damaged_cache_can_be_exported(path, tmp_path, cap
     fill(path)
     overwrite(path, path.stat().st_size // PAGE // 2)
     target, new = tmp_path / "r.jsonl", tmp_path / "new.sqlite3"
-    assert cache_command.run(["export", str(target), "--cache", str(path)], {}) == 1
+    assert run(["export", str(target), "--cache", str(path)], {}) == 1
     count = len(list(read_export(target)))
     assert 250 <= count < 300
     message = capsys.readouterr().err
     assert "is damaged" in message
     assert f"Exported {count} replies that can be read" in message
-    assert cache_command.run(["import", str(target), "--cache", str(new)], {}) == 0
+    assert run(["import", str(target), "--cache", str(new)], {}) == 0
     assert set(texts(new)) <= {text * 2000 for text in NUMBERS}
 
 
@@ -412,7 +411,7 @@ def test_replies_whose_digits_are_damaged_can_be_exported_without_them(path, tmp
             replies.put(record)
         ((root,),) = replies._connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'digits'").fetchall()
     overwrite(path, root - 1)
-    assert cache_command.run(["export", str(tmp_path / "r.jsonl"), "--cache", str(path)], {}) == 1
+    assert run(["export", str(tmp_path / "r.jsonl"), "--cache", str(path)], {}) == 1
     assert "Exported 9 replies that can be read" in capsys.readouterr().err
     assert list(read_export(tmp_path / "r.jsonl")) == [cached_reply(number) for number in range(9)]
 

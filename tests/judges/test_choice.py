@@ -12,6 +12,7 @@ from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.choice import (
     ALL_OTHERS,
     JudgeChoices,
+    Panel,
     choose_judges,
     environment_choices,
     open_judge,
@@ -19,7 +20,6 @@ from mmie_tasks.judges.choice import (
     parse_flags,
     with_launcher_args,
 )
-from mmie_tasks.judges.panel_choice import Panel
 from mmie_tasks.judges.registry import JudgeChoice, parse_choice
 
 DEFAULT = "openai:gpt-4o-2024-11-20"

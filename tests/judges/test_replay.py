@@ -13,8 +13,7 @@ from support.recordings import any_reply, cached_reply, digit, jsonl
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.judges.base import JudgeUnavailable, RequestBroken, content_key
-from mmie_tasks.judges.cache import CachedJudge
-from mmie_tasks.judges.cache_command import run
+from mmie_tasks.judges.cache import CachedJudge, run
 from mmie_tasks.judges.cache_store import CacheFile, default_path
 from mmie_tasks.judges.registry import create
 from mmie_tasks.judges.replay import ReplayJudge, open_judge

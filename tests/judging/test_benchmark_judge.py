@@ -11,9 +11,8 @@ from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, Outcome
 from mmie_tasks.judges.choice import ALL_OTHERS
 from mmie_tasks.judges.registry import JudgeChoice
 from mmie_tasks.judging import session
-from mmie_tasks.judging.deferred import DeferredRows
 from mmie_tasks.judging.requests import GradedRequest, JudgeResult
-from mmie_tasks.judging.session import BenchmarkJudge, PendingSample, register_launcher
+from mmie_tasks.judging.session import BenchmarkJudge, DeferredRows, PendingSample, register_launcher
 
 
 class CheckCountingJudge(FunctionJudge):

@@ -11,10 +11,9 @@ from support.judges import FunctionJudge, echo, reply, text_of
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.judges.base import Judge, JudgeRequest, JudgeUnavailable, Outcome
-from mmie_tasks.judging.deferred import DeferredRows, MetricRows
 from mmie_tasks.judging.panel import Judged
 from mmie_tasks.judging.requests import GradedRequest, JudgeResult
-from mmie_tasks.judging.session import BenchmarkJudge, OpenJudges, PendingSample, SharedJudge
+from mmie_tasks.judging.session import BenchmarkJudge, DeferredRows, MetricRows, OpenJudges, PendingSample, SharedJudge
 
 
 def grade(result: JudgeResult) -> Verdicts:

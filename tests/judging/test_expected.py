@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.judges.base import DigitToken, JudgeReply
-from mmie_tasks.judging.expected import ExpectedScore, expected_verdict
+from mmie_tasks.judging.requests import ExpectedScore, expected_verdict
 
 FULL_MARKS = 6
 REPLY = "2 of 3 steps.\n### Score\n4"

@@ -21,9 +21,8 @@ from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import Judge, JudgeMisconfigured, JudgeRequest, Outcome
 from mmie_tasks.judges.cache_store import CacheFile, default_path
 from mmie_tasks.judging import session
-from mmie_tasks.judging.expected import expected_verdict
 from mmie_tasks.judging.panel import Judged, MemberResult, Panel, Rule, combine
-from mmie_tasks.judging.requests import GradedRequest, JudgeResult
+from mmie_tasks.judging.requests import GradedRequest, JudgeResult, expected_verdict
 from mmie_tasks.judging.session import BenchmarkJudge, PendingSample
 
 FULL_MARKS = 6

@@ -7,7 +7,7 @@ from loguru import logger
 from support.judges import FunctionJudge, echo, reply
 
 from mmie_tasks.judges.base import JudgeReply, JudgeUnavailable, Outcome, RequestCounts, Usage
-from mmie_tasks.judging.progress import Progress
+from mmie_tasks.judging.requests import Progress
 
 
 def priced(usd: float | None) -> JudgeReply:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mmie_tasks.benchmarks.registry import BenchmarkEntry
-from mmie_tasks.core.paths import task_dir
+from mmie_tasks.core.files import task_dir
 from mmie_tasks.runner import hooks
 
 MMIE = "mmie_tasks.benchmarks.mmie.task"

@@ -9,8 +9,7 @@ from loguru import logger
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
-from mmie_tasks.judges.choice import ALL_OTHERS, as_launcher_args, parse_choices
-from mmie_tasks.judges.panel_choice import Panel, judges_of
+from mmie_tasks.judges.choice import ALL_OTHERS, Panel, as_launcher_args, judges_of, parse_choices
 from mmie_tasks.judging.session import launcher_choices
 from mmie_tasks.runner import launchers
 

@@ -11,7 +11,7 @@ from loguru import logger
 
 from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.paths import task_dir
+from mmie_tasks.core.files import task_dir
 from mmie_tasks.runner import registration
 from mmie_tasks.runner.hooks import wrap_task_loader
 from mmie_tasks.runner.registration import Index, add_tasks, read_override, register_tasks

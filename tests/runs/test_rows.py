@@ -12,7 +12,7 @@ from support.logged_runs import mia_lines, milebench_lines, mmie_lines
 from support.metric_lists import files, with_metrics
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task
-from mmie_tasks.core.paths import task_dir
+from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.runs.benchmark import LoggedSample, Metric, Scale
 from mmie_tasks.runs.metric_values import metric_value

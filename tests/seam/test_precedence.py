@@ -13,7 +13,7 @@ ASK_THE_INDEX = """
 import json, os, sys
 import lmms_eval.models
 from lmms_eval.tasks import TaskManager
-from mmie_tasks.core.paths import task_dir
+from mmie_tasks.core.files import task_dir
 
 users = sys.argv[1]
 

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 import mmie_tasks
-from mmie_tasks.core.paths import task_dir
+from mmie_tasks.core.files import task_dir
 from support.fork_server import STARTUP, ForkServer, Script
 
 TESTS = Path(__file__).resolve().parents[1]

@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from mmie_tasks.http.rate_limit import Health, Limiter, Pace
+from mmie_tasks.http.rate_limit import Budget, Health, Limiter, Pace, Traffic
 from mmie_tasks.http.retries import Dispatcher, Endpoint, Failure, SendPolicy, Success, Undelivered
-from mmie_tasks.http.traffic import Budget, Traffic
 
 Result = str | Undelivered
 

@@ -1,10 +1,10 @@
 """MIA-Bench's samples as a `datasets.Dataset` whose images are paths, from a local folder or the Hub.
 
 The dataset on the Hub is a table with the images inside. It is downloaded into the Hub's own cache, and
-written once as files below `mmie_tasks.core.paths.cache_dir`::
+written once as files below `mmie_tasks.core.files.cache_dir`::
 
     mia_bench/<commit>/instruction_benchmark_all.json, images/000.jpg, ...
-    mia_bench/commits/<revision>.txt               see `mmie_tasks.hub.revisions`
+    mia_bench/commits/<revision>.txt               see `mmie_tasks.hub.asset`
 
 Images are the bytes from the Hub, never re-encoded, because the judge is shown the file.
 """
@@ -27,12 +27,10 @@ from loguru import logger
 from mmie_tasks.benchmarks.mia_bench.sample import BadSample, Sample
 from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.core.errors import DataBroken, DataMissing
-from mmie_tasks.core.files import file_lock
-from mmie_tasks.core.paths import cache_dir
-from mmie_tasks.hub.asset import Asset, DownloadPlan, data_asset, hub_cache, read_json_file
+from mmie_tasks.core.files import cache_dir, file_lock
+from mmie_tasks.hub.asset import Asset, DownloadPlan, HubDataset, HubFolder, data_asset, hub_cache, read_json_file
 from mmie_tasks.hub.download import HubFile, download_errors, download_failure
 from mmie_tasks.hub.images import check_images, image_suffix, inside
-from mmie_tasks.hub.revisions import HubDataset, HubFolder
 
 if TYPE_CHECKING:
     import datasets
@@ -339,7 +337,7 @@ def hub_folder(environment: Mapping[str, str]) -> HubFolder:
 
     Args:
         environment: Read: ``MIA_BENCH_REVISION`` (branch, tag or commit; by default ``main``), and
-            what `mmie_tasks.core.paths.cache_dir` reads.
+            what `mmie_tasks.core.files.cache_dir` reads.
 
     Raises:
         DataMissing: No access, no such repository or revision, no connection, or a full disk.

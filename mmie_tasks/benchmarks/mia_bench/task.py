@@ -21,17 +21,16 @@ from mmie_tasks.benchmarks.mia_bench.official import read_official
 from mmie_tasks.benchmarks.mia_bench.robust import is_impossible, read_robust
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core import __version__
-from mmie_tasks.core.coverage import coverage_floor, floor_signature
 from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError
 from mmie_tasks.core.messages import user_turn
+from mmie_tasks.core.options import coverage_floor, floor_signature
 from mmie_tasks.core.verdict import Scored, Verdict, Verdicts
 from mmie_tasks.hub.asset import Asset, installed_asset
 from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.judging.deferred import MetricRows
 from mmie_tasks.judging.panel import Judged
 from mmie_tasks.judging.requests import GradedRequest, JudgeResult
-from mmie_tasks.judging.session import BenchmarkJudge, PendingSample
+from mmie_tasks.judging.session import BenchmarkJudge, MetricRows, PendingSample
 from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import (
     SCORE_KINDS,

@@ -1,9 +1,9 @@
 """MileBench's samples as a `datasets.Dataset` whose images are paths, from a local folder or the Hub.
 
-Below `mmie_tasks.core.paths.cache_dir` a download leaves::
+Below `mmie_tasks.core.files.cache_dir` a download leaves::
 
     milebench/<commit>/MileBench_part0/<dataset>/<dataset>.json, images/, ...
-    milebench/commits/pinned/MileBench_part0.txt   see `mmie_tasks.hub.revisions`
+    milebench/commits/pinned/MileBench_part0.txt   see `mmie_tasks.hub.asset`
     milebench/commits/revision=<revision>/...      the same, of an archive that is not pinned
     milebench/downloads/<etag>/MileBench_part0.tar.gz.part         while it is downloaded
     milebench/mirror-<host>/...                    the same, from another ``HF_ENDPOINT``
@@ -30,13 +30,22 @@ from mmie_tasks.benchmarks.milebench.prompts import combined
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, VARIANTS, BadSample, Sample, Variant, has_variant, rule_of
 from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError, SettingWrong
-from mmie_tasks.core.files import atomic_write
-from mmie_tasks.core.paths import cache_dir
+from mmie_tasks.core.files import atomic_write, cache_dir
 from mmie_tasks.hub.archives import unpack_once
-from mmie_tasks.hub.asset import CACHE_VARIABLE, Asset, Check, JsonFile, local_asset, plan_file, read_json_file
+from mmie_tasks.hub.asset import (
+    CACHE_VARIABLE,
+    Asset,
+    Check,
+    CommitNote,
+    HubFolder,
+    JsonFile,
+    local_asset,
+    plan_file,
+    read_json_file,
+    revision_setting,
+)
 from mmie_tasks.hub.download import HubFile, install
 from mmie_tasks.hub.images import check_images, inside, open_bounded, open_file, open_rgb
-from mmie_tasks.hub.revisions import CommitNote, HubFolder, revision_setting
 
 if TYPE_CHECKING:
     import datasets
@@ -348,7 +357,7 @@ def dataset_folder(dataset: str, environment: Mapping[str, str]) -> HubFolder:
         environment: ``MILEBENCH_REVISION`` (branch, tag or commit) selects what the Hub has there; if it is not set, it
             is ``main`` and the archive must be the pinned one. From another Hub (``HF_ENDPOINT``) a different archive
             is accepted with a warning, and stored apart: whoever sets it is responsible for its content. Also read:
-            what `mmie_tasks.core.paths.cache_dir` reads.
+            what `mmie_tasks.core.files.cache_dir` reads.
 
     Raises:
         DataMissing: No such dataset; or the archive cannot be downloaded or unpacked.

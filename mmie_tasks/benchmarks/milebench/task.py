@@ -18,10 +18,10 @@ from mmie_tasks.benchmarks.milebench.metrics import MetricRow
 from mmie_tasks.benchmarks.milebench.prompts import PromptImage, QuestionPrompt, combined, interleaved
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASK_OF, TASKS, VARIANTS, Rule, Sample, has_variant
 from mmie_tasks.core import __version__
-from mmie_tasks.core.coverage import coverage_floor, floor_signature
 from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.core.files import cache_dir
 from mmie_tasks.core.messages import user_turn
-from mmie_tasks.core.paths import cache_dir
+from mmie_tasks.core.options import coverage_floor, floor_signature
 from mmie_tasks.core.verdict import Unscored, Verdict, Verdicts
 from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.runs import log_line

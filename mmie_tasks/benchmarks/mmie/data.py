@@ -1,10 +1,10 @@
 """MMIE's samples as a `datasets.Dataset` whose images are paths, from a local folder or the gated Hub dataset.
 
-Below `mmie_tasks.core.paths.cache_dir` a download leaves::
+Below `mmie_tasks.core.files.cache_dir` a download leaves::
 
     mmie/<commit>/data.json
     mmie/<commit>/images/...                       the archive, with the folders inside it
-    mmie/commits/<revision>.txt                    see `mmie_tasks.hub.revisions`
+    mmie/commits/<revision>.txt                    see `mmie_tasks.hub.asset`
     mmie/downloads/<etag>/images.tar.gz.part       while it is downloaded
 """
 
@@ -26,11 +26,20 @@ from loguru import logger
 
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, GOLD_IMAGE, BadSample, DataRow, RowReader
 from mmie_tasks.benchmarks.odd_rows import OddRows
-from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong, choice_setting
+from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.core.options import choice_setting
 from mmie_tasks.hub.archives import unpack_once
-from mmie_tasks.hub.asset import Asset, DownloadPlan, combined_plan, data_asset, plan_file, read_json_file
+from mmie_tasks.hub.asset import (
+    Asset,
+    DownloadPlan,
+    HubDataset,
+    HubFolder,
+    combined_plan,
+    data_asset,
+    plan_file,
+    read_json_file,
+)
 from mmie_tasks.hub.download import HubFile, copy_once, install
-from mmie_tasks.hub.revisions import HubDataset, HubFolder
 
 if TYPE_CHECKING:
     import datasets
@@ -459,7 +468,7 @@ def hub_folder(environment: Mapping[str, str]) -> HubFolder:
 
     Args:
         environment: Read: ``MMIE_REVISION`` (branch, tag or commit; by default ``main``), and what
-            `mmie_tasks.core.paths.cache_dir` reads.
+            `mmie_tasks.core.files.cache_dir` reads.
 
     Raises:
         DataMissing: No access, no such repository, revision or file, no connection, or a full disk.

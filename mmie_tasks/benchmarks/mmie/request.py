@@ -27,9 +27,9 @@ from mmie_tasks.benchmarks.mmie import prompts
 from mmie_tasks.benchmarks.mmie.metrics import RequestFacts
 from mmie_tasks.benchmarks.mmie.prompts import Assembled
 from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
-from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError, SettingWrong, choice_setting
-from mmie_tasks.core.files import json_problem
-from mmie_tasks.core.paths import cache_dir
+from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError, SettingWrong
+from mmie_tasks.core.files import cache_dir, json_problem
+from mmie_tasks.core.options import choice_setting
 from mmie_tasks.core.verdict import UnscoredReason
 from mmie_tasks.hub.asset import Asset, DownloadPlan, data_asset
 from mmie_tasks.hub.pinned_file import Pin, RetryPolicy, cached_bytes, pinned_bytes
@@ -329,7 +329,7 @@ OFFICIAL = Pin(
 def prompts_file(environment: Mapping[str, str], pin: Pin = OFFICIAL, retry: RetryPolicy | None = None) -> bytes:
     """The bytes of the official file: a local copy, the cached file, or a download.
 
-    It is cached as ``mmie/prompts-eb0fd6e.py`` below `mmie_tasks.core.paths.cache_dir`.
+    It is cached as ``mmie/prompts-eb0fd6e.py`` below `mmie_tasks.core.files.cache_dir`.
 
     Args:
         environment: ``MMIE_PROMPTS`` names a local copy. With ``HF_HUB_OFFLINE`` nothing is downloaded.

@@ -24,19 +24,17 @@ from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, digit_offset, read_o
 from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample, Segment
 from mmie_tasks.core import __version__
-from mmie_tasks.core.coverage import coverage_floor, floor_signature
 from mmie_tasks.core.errors import AnswersUnusable, DataBroken, MmieTasksError, SettingWrong
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.core.messages import user_turn
+from mmie_tasks.core.options import coverage_floor, floor_signature
 from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Verdict, Verdicts
 from mmie_tasks.hub.asset import Asset
 from mmie_tasks.hub.images import ImageOpener
-from mmie_tasks.judging.deferred import MetricRows
-from mmie_tasks.judging.expected import expected_verdict
 from mmie_tasks.judging.panel import Judged
-from mmie_tasks.judging.requests import GradedRequest, JudgeResult
-from mmie_tasks.judging.session import BenchmarkJudge, PendingSample
+from mmie_tasks.judging.requests import GradedRequest, JudgeResult, expected_verdict
+from mmie_tasks.judging.session import BenchmarkJudge, MetricRows, PendingSample
 from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import (
     BadRecord,

@@ -41,9 +41,8 @@ from mmie_tasks.judges.openai.batch_store import (
     read_results,
     write_requests,
 )
-from mmie_tasks.judges.openai.check import check
-from mmie_tasks.judges.openai.models import Adaptations, Dialect, dialect_of
-from mmie_tasks.judges.openai.settings import Settings
+from mmie_tasks.judges.openai.judge import check
+from mmie_tasks.judges.openai.settings import Adaptations, Dialect, Settings, dialect_of
 from mmie_tasks.judges.openai.wire import NoText, chat_body, next_dialect, read_completion, top_logprobs_of
 
 DISCOUNT = 0.5

@@ -1,11 +1,10 @@
-"""Chat completions: request bodies, replies, and one server with its dialect.
+"""Chat completions: request bodies, replies, and the parameters that a server accepts.
 
 The body and the reply are the same online and in the Batch API.
 """
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import math
 import mimetypes
@@ -15,43 +14,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import openai
-from loguru import logger
 
 from mmie_tasks.core.messages import replace_surrogates
-from mmie_tasks.http.client import (
-    ATTEMPT_ERRORS,
-    ServerError,
-    UnusableBody,
-    failure_of,
-    json_count,
-    json_list,
-    json_object,
-    parse_json,
-)
-from mmie_tasks.http.rate_limit import quota_reset_s
-from mmie_tasks.http.retries import Failure, Success
+from mmie_tasks.http.client import ServerError, UnusableBody, json_count, json_list, json_object
 from mmie_tasks.hub.images import image_suffix
-from mmie_tasks.judges.base import (
-    DigitToken,
-    JudgeError,
-    JudgeRefused,
-    JudgeReply,
-    JudgeRequest,
-    JudgeUnavailable,
-    RequestBroken,
-    Usage,
-    image_bytes,
-)
-from mmie_tasks.judges.openai.models import FEWER_TOP_LOGPROBS, HEADROOM, Adaptations, Dialect, Price, dialect_of
-from mmie_tasks.judges.openai.settings import Settings
+from mmie_tasks.judges.base import DigitToken, JudgeRefused, JudgeReply, JudgeRequest, Usage, image_bytes
+from mmie_tasks.judges.openai.settings import FEWER_TOP_LOGPROBS, HEADROOM, Dialect, Price, Settings
 
 _CHARACTERS_PER_TOKEN = 3
 _TOKENS_PER_IMAGE = 2000
 
 # With log-probabilities, a token takes about 1 KB of the response, whose size is limited.
 _MAX_TOKENS_WITH_LOGPROBS = 2048
-_MAX_FAILURES_WITH_LOGPROBS = 2  # of one request, before it is sent without
 _MAX_ALTERNATIVES = 100
 _LEAST_LOGPROB, _MAX_LOGPROB, _MAX_TOTAL = -1e99, 1e-4, 1.01  # the latter two with errors of rounding
 _DIGIT = re.compile(r"\s*([0-9])\s*")
@@ -78,106 +52,10 @@ class NoText(Exception):
         self.is_cut = is_cut
 
 
-class ChatServer:
-    """Sends chat requests to one server, in the dialect that it accepts.
-
-    Args:
-        settings: The model and its parameters.
-        client: A client of the server.
-        address: For messages; holds no secret.
-        adaptations: Those of all servers of the judge.
-    """
-
-    def __init__(self, settings: Settings, client: openai.AsyncOpenAI, address: str, adaptations: Adaptations) -> None:
-        self._settings = settings
-        self._client = client
-        self._address = address
-        self._adaptations = adaptations
-        adaptations.dialects.setdefault(address, dialect_of(settings.model))
-
-    async def attempt(self, request: JudgeRequest) -> Success[JudgeReply | JudgeError] | Failure:
-        """Send a request; again at once if the server only rejects a parameter.
-
-        What it accepts instead is remembered when it has replied, so an error of another cause changes nothing.
-        """
-        initial = dialect = self._adaptations.dialects[self._address]
-        rejections: dict[Dialect, Failure] = {}
-        while isinstance(result := await self._send(request, dialect), Failure):
-            rejections[dialect] = result
-            other = next_dialect(dialect, result.error) or self._without_logprobs(request, dialect, result)
-            if other is None or other in rejections:
-                return result
-            dialect = other
-        if top_logprobs_of(request, self._settings, dialect):
-            self._adaptations.accept_logprobs.add(self._address)
-        # If the server's dialect is no longer the initial one, another request was faster.
-        if dialect != initial and self._adaptations.dialects[self._address] == initial:
-            self._adaptations.dialects[self._address] = dialect
-            changes = (
-                f"`{dialect.max_tokens_name}`" if dialect.max_tokens_name != initial.max_tokens_name else "",
-                "no temperature" if dialect.takes_temperature != initial.takes_temperature else "",
-                f"{dialect.top_logprobs} `top_logprobs`" if dialect.top_logprobs != initial.top_logprobs else "",
-            )
-            logger.warning(
-                f"The judge `{self._settings.model}` at {self._address} now gets {', '.join(filter(None, changes))}, "
-                f"because it answered {'; '.join(dict.fromkeys(failure.reason for failure in rejections.values()))}"
-            )
-        return result
-
-    def _without_logprobs(self, request: JudgeRequest, dialect: Dialect, failure: Failure) -> Dialect | None:
-        """The dialect to try after an error that names no parameter; counts those that a retry may help."""
-        if not top_logprobs_of(request, self._settings, dialect):
-            return None
-        if failure.kind in ("failed", "timed_out"):
-            self._adaptations.failures[request] += 1
-        error = failure.error
-        if error is None or error.status not in (400, 422) or error.is_content_filter:
-            return None
-        return None if self._address in self._adaptations.accept_logprobs else replace(dialect, top_logprobs=0)
-
-    async def _send(self, request: JudgeRequest, dialect: Dialect) -> Success[JudgeReply | JudgeError] | Failure:
-        try:
-            return await self._complete(request, dialect)
-        except RequestBroken as error:
-            return Failure(kind="invalid", reason=str(error))
-        except ATTEMPT_ERRORS as error:
-            return failure_of(error, self._settings.access.secrets)
-
-    async def _complete(self, request: JudgeRequest, dialect: Dialect) -> Success[JudgeReply | JudgeError] | Failure:
-        settings = self._settings
-        if request in self._adaptations.out_of_tokens:
-            dialect = replace(dialect, headroom=dialect.headroom + HEADROOM)
-        if self._adaptations.failures[request] >= _MAX_FAILURES_WITH_LOGPROBS:
-            dialect = replace(dialect, top_logprobs=0)
-        # The SDK's timeout applies to every piece of the response; this one to all of it.
-        response = await asyncio.wait_for(
-            self._client.chat.completions.with_raw_response.create(
-                **chat_body(request, settings, dialect)  # type: ignore[call-overload]
-            ),
-            settings.access.timeout_s,
-        )
-        pause_s = quota_reset_s(response.headers)
-        reply: JudgeReply | JudgeError
-        is_final = True
-        try:
-            completion = parse_json(response.content)
-            reply = read_completion(completion, model=settings.model, price=settings.price)
-        except IncompleteReply as error:
-            reply, is_final = JudgeUnavailable(str(error)), False
-        except NoText as error:
-            reply = JudgeRefused(str(error))
-            is_final = error.is_cut and request in self._adaptations.out_of_tokens
-            if error.is_cut:
-                self._adaptations.out_of_tokens.add(request)
-        except UnusableBody as error:
-            return Failure(kind="failed", reason=str(error), pause_s=pause_s)
-        return Success(reply=reply, is_final=is_final, cost_usd=cost_of(request, completion, settings), pause_s=pause_s)
-
-
 def next_dialect(dialect: Dialect, error: ServerError | None) -> Dialect | None:
     """The dialect to try after an error about a parameter; None if another would not help.
 
-    >>> from mmie_tasks.judges.openai.models import PLAIN
+    >>> from mmie_tasks.judges.openai.settings import PLAIN
     >>> error = ServerError(status=400, code="unsupported_parameter", param="max_tokens")
     >>> next_dialect(PLAIN, error).max_tokens_name
     'max_completion_tokens'

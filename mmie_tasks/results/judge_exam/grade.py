@@ -4,7 +4,7 @@ Pairs of one question are not independent, and neither are the two orders of one
 bootstrap intervals over questions: a resample has a question with all of its verdicts, or without any.
 In simulations with 100 questions and more, 94 to 96 % of them hold the true share, with fewer 90 to 96 %.
 
-Each exam of a judge is stored as a file below `mmie_tasks.core.paths.cache_dir`::
+Each exam of a judge is stored as a file below `mmie_tasks.core.files.cache_dir`::
 
     judge_exams/<digest of the judge's signature>/<digest of the exam's>.json
 """
@@ -27,8 +27,7 @@ from pydantic import AliasPath, BaseModel, ConfigDict, Field, ValidationError
 
 from mmie_tasks.core.bootstrap import LEVEL, Floats, Interval, percentile_interval, resample_counts
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.files import atomic_write
-from mmie_tasks.core.paths import cache_dir
+from mmie_tasks.core.files import atomic_write, cache_dir
 from mmie_tasks.core.tables import percent_cell, short_name
 from mmie_tasks.results.judge_exam.verdicts import Judgement, Pair, Segments, Side, VerdictSet
 from mmie_tasks.runs.log_files import TaskRun

@@ -1,13 +1,13 @@
 """People's published verdicts on pairs of answers with text and images, and judges' files of verdicts on them.
 
 Neither OpenING nor MMRB2 is part of this package: OpenING's repository has no licence, and MMRB2 is for non-commercial
-use only. Both are downloaded when they are used, below `mmie_tasks.core.paths.cache_dir`. OpenING's file is pinned;
+use only. Both are downloaded when they are used, below `mmie_tasks.core.files.cache_dir`. OpenING's file is pinned;
 MMRB2's tables are those of the Hub's newest commit or a named one, written with their images byte for byte, and their
 verdicts are compared with the published ones::
 
     opening/judge_modelAB_results.json
     mmrb2/<commit>/interleaved/<table>/interleaved.json, images/...
-    mmrb2/commits/<revision>.txt                   see `mmie_tasks.hub.revisions`
+    mmrb2/commits/<revision>.txt                   see `mmie_tasks.hub.asset`
 """
 
 from __future__ import annotations
@@ -26,13 +26,11 @@ from loguru import logger
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from mmie_tasks.core.errors import AnswersUnusable, DataBroken, DataMissing
-from mmie_tasks.core.files import file_lock, readable_size
-from mmie_tasks.core.paths import cache_dir
-from mmie_tasks.hub.asset import read_data_file
+from mmie_tasks.core.files import cache_dir, file_lock, readable_size
+from mmie_tasks.hub.asset import HubDataset, HubFolder, read_data_file
 from mmie_tasks.hub.download import HubFile, download_errors, download_failure, install
 from mmie_tasks.hub.images import image_suffix, inside, size_px
 from mmie_tasks.hub.pinned_file import Pin, RetryPolicy, pinned_bytes
-from mmie_tasks.hub.revisions import HubDataset, HubFolder
 from mmie_tasks.results.commands import read_text
 
 Side: TypeAlias = Literal["A", "B"]
@@ -280,7 +278,7 @@ def load_mmrb2(folder: Path | None, environment: Mapping[str, str]) -> VerdictSe
         folder: What ``benchmark/build_from_hf.py`` of its repository has written, or that repository, which has no
             questions and images, or its file with the verdicts; None to download.
         environment: Read: ``MMRB2_REVISION`` (branch, tag or commit; by default ``main``), ``HF_HUB_OFFLINE``,
-            and what `mmie_tasks.core.paths.cache_dir` reads.
+            and what `mmie_tasks.core.files.cache_dir` reads.
 
     Raises:
         DataMissing: A file is missing, or could not be downloaded.
@@ -508,7 +506,7 @@ def load_opening(
 
     Args:
         folder: A local copy of the repository, or its file with the verdicts; None to download the verdicts alone.
-        environment: Read: what `mmie_tasks.core.paths.cache_dir` reads.
+        environment: Read: what `mmie_tasks.core.files.cache_dir` reads.
         pin: The file to download.
         retry: How often to try.
 

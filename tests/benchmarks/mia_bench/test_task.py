@@ -18,7 +18,7 @@ from mmie_tasks.benchmarks.mia_bench.official import read_official
 from mmie_tasks.benchmarks.mia_bench.robust import read_robust
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
-from mmie_tasks.core.paths import task_dir
+from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.judges.base import content_key

@@ -14,7 +14,7 @@ from mmie_tasks.benchmarks.milebench import task
 from mmie_tasks.benchmarks.milebench.metrics import official, robust
 from mmie_tasks.benchmarks.milebench.prompts import interleaved
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, Sample
-from mmie_tasks.core.paths import task_dir
+from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import Scored
 
 FOLDER = task_dir() / "milebench"

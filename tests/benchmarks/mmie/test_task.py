@@ -20,7 +20,7 @@ from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
 from mmie_tasks.core.errors import DataMissing, SettingWrong
-from mmie_tasks.core.paths import task_dir
+from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored
 from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.judges.base import DigitToken, JudgeReply, content_key

@@ -5,7 +5,7 @@ from support.judge_asking import ask, judge_at
 from support.judge_server import Sent, completion
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.http.traffic import Budget
+from mmie_tasks.http.rate_limit import Budget
 from mmie_tasks.judges.base import JudgeRefused, JudgeReply, JudgeRequest, OutOfBudget
 from mmie_tasks.judges.openai import open_judge
 

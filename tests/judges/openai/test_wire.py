@@ -9,7 +9,7 @@ from support.judge_asking import settings_of
 from mmie_tasks.http.client import ServerError, UnusableBody, read_server_error
 from mmie_tasks.judges.base import JudgeRefused, JudgeReply, JudgeRequest, Usage
 from mmie_tasks.judges.openai import wire
-from mmie_tasks.judges.openai.models import PLAIN, REASONING, Price
+from mmie_tasks.judges.openai.settings import PLAIN, REASONING, Price
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

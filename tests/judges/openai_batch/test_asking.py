@@ -12,7 +12,7 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeReply, content_key
 from mmie_tasks.judges.openai.batch import BatchJudge
 from mmie_tasks.judges.openai.batch_store import Limits
-from mmie_tasks.judges.openai.models import PLAIN
+from mmie_tasks.judges.openai.settings import PLAIN
 from mmie_tasks.judges.openai.wire import chat_body
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8

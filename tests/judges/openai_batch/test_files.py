@@ -9,7 +9,7 @@ from support.judge_asking import settings_of
 
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.openai.batch_store import Limits, Submission, parse_submission, read_results, write_requests
-from mmie_tasks.judges.openai.models import PLAIN
+from mmie_tasks.judges.openai.settings import PLAIN
 from mmie_tasks.judges.openai.wire import chat_body
 
 

@@ -19,11 +19,19 @@ from typing import Any
 
 from loguru import logger
 
-from mmie_tasks.core.files import file_lock
-from mmie_tasks.core.paths import cache_dir
-from mmie_tasks.hub.asset import CACHE_VARIABLE, Asset, Check, DownloadPlan, hub_cache, hub_cache_copies, local_asset
-from mmie_tasks.hub.download import download_errors, explain
-from mmie_tasks.hub.revisions import CommitNote, commit_note, is_revision
+from mmie_tasks.core.files import cache_dir, file_lock
+from mmie_tasks.hub.asset import (
+    CACHE_VARIABLE,
+    Asset,
+    Check,
+    CommitNote,
+    DownloadPlan,
+    commit_note,
+    hub_cache,
+    hub_cache_copies,
+    local_asset,
+)
+from mmie_tasks.hub.download import download_errors, explain, is_revision
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import files
 
