@@ -72,12 +72,7 @@ class PictureRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """A picture as it is stored and shown to the judge.
-
-    Attributes:
-        content: The bytes of an image file that has been decoded once without an error.
-        suffix: ``.png``, ``.jpg`` or ``.webp``.
-    """
+    """A picture as it is stored: the bytes of a ``.png``, ``.jpg`` or ``.webp`` file that has been decoded once."""
 
     content: bytes
     suffix: str

@@ -227,10 +227,7 @@ class EnginePool:
         return self._signature
 
     def ask(self, requests: Sequence[JudgeRequest], lengths: Sequence[int]) -> Iterator[tuple[int, Outcome]]:
-        """Yield one outcome for each request as it arrives; if the caller stops before the last one, the engines end.
-
-        Lengths are the tokens of each request with its longest reply.
-        """
+        """Yield one outcome for each request as it arrives; if the caller stops before the last, the engines end."""
         if not requests:
             return
         if not self._is_open:

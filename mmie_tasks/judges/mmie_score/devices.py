@@ -311,10 +311,7 @@ def kv_token_bytes(config: Config, dtype_bytes: int) -> int:
 
 
 def text_step_bytes(config: Config, dtype_bytes: int, *, chunk_tokens: int, longest_tokens: int, plain: bool) -> int:
-    """Bytes that one step needs at its peak, in the feed-forward part of a layer.
-
-    In `plain` attention, which has no kernel for pages, a row's keys are gathered and masked.
-    """
+    """Bytes of a step at its peak, in feed-forward; `plain` attention, without pages, gathers and masks keys."""
     text = config.llm_config
     numbers = 4 * text.hidden_size + 4 * text.intermediate_size
     norm = 2 * 4 * text.hidden_size  # computed in fp32
@@ -377,10 +374,7 @@ def plan(
 def _candidates(
     checkpoint: Checkpoint, placement: Placement, rows: int, tokens: int, free_bytes: int
 ) -> Sequence[Budget]:
-    """Budgets from the largest steps to the smallest, with as many pages as fit beside these and can be used.
-
-    Chunks of prompts and batches of tiles get smaller; rows do not.
-    """
+    """Budgets from the largest steps to the smallest, not of fewer rows, with as many pages as fit and can be used."""
     config, dtype_bytes = checkpoint.config, placement.dtype.itemsize
     page_tokens = placement.attention.page_tokens
     most_tokens = max(tokens, config.llm_config.max_position_embeddings) if placement.fixed else tokens
@@ -416,8 +410,7 @@ def _candidates(
 def shrink(budget: Budget, min_rows: int = 1) -> Budget | None:
     """The next smaller budget, after memory ran out all the same; None if there is none.
 
-    Chunks of prompts and vision batches are halved first, then rows, down to `min_rows`. The pages
-    are allocated already and stay.
+    Chunks of prompts and vision batches are halved first, then rows, down to `min_rows`. Pages are allocated and stay.
     """
     chunk = max(budget.chunk_tokens // 2, min(budget.chunk_tokens, MIN_CHUNK_TOKENS))
     tiles = max(budget.vision_tiles // 2, 1)

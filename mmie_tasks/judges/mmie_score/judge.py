@@ -245,10 +245,7 @@ class MmieScoreJudge:
                 self._pool.close()
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
-        """Yield one outcome for each request as it is finished, the longest requests first.
-
-        Calls from several threads are served one after the other.
-        """
+        """Yield one outcome for each request as it is finished, longest first; calls of threads are served in turn."""
         with self._compute_lock:
             try:
                 yield from self._outcomes(requests)

@@ -45,9 +45,7 @@ class LoadedJudge:
         return isinstance(decoder, StaticDecoder) and decoder.captured
 
     def engine(self, *, longest_tokens: int, count: int) -> Engine:
-        """An engine for requests like these, at most so many at a time. On a GPU it is the same for all.
-
-        The longest request with its reply may go unscored if memory does not hold it.
+        """An engine for at most so many requests at a time, on a GPU the same for all; the longest may go unscored.
 
         Raises:
             JudgeMisconfigured: Not even one request fits into memory, or the weights cannot be loaded.

@@ -64,13 +64,10 @@ def is_only_process(environment: Mapping[str, str]) -> bool:
 
 
 def choose_session(limit: int | None, device: str, environment: Mapping[str, str]) -> RaySession | None:
-    """The session whose GPUs judge; None: this process judges by itself.
+    """The session whose GPUs judge; None: this process judges by itself. `JudgeMisconfigured` if Ray cannot be used.
 
     Without a limit by the user, a run's only process uses Ray where it has several GPUs, and looks for a cluster only
     if this machine has a GPU or the process names a cluster.
-
-    Raises:
-        JudgeMisconfigured: Ray cannot be used, or has no GPU.
     """
     import torch
 

@@ -64,13 +64,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weight:
-    """A weight of the model, and the tensors that it is computed from.
-
-    Attributes:
-        stored: The weight, or the weight before the fine-tune.
-        down: The update's ``A``, (rank, columns); None without an update.
-        up: The update's ``B``, (rows, rank).
-    """
+    """A stored weight, and its update by a fine-tune if any: `up`, (rows, rank), times `down`, (rank, columns)."""
 
     stored: Tensor
     down: Tensor | None = None
@@ -82,10 +76,10 @@ class Checkpoint:
     """A checkpoint whose files were checked; its weights have not been read.
 
     Attributes:
-        digest: 12 hex digits that identify its content; see `files.digest_of`.
+        digest: Of its content; see `files.digest_of`.
         system_message: The default one, which is in `message_file`; may be empty.
-        image_token_id: Id of ``<IMG_CONTEXT>``.
-        end_token_id: Id of ``<|end|>``, the only stop token.
+        image_token_id: Of ``<IMG_CONTEXT>``.
+        end_token_id: Of ``<|end|>``, the only stop token.
         weight_bytes: Size of all tensors, as stored.
         dtype: Type of most weights, as stored: ``bfloat16``, ``float16`` or ``float32``.
         weights: By official name.

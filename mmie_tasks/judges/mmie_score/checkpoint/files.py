@@ -149,10 +149,7 @@ class Tensor:
 
 
 def read_header(path: Path) -> list[Tensor]:
-    """The tensors of a file, in their order in it.
-
-    The header must account for every byte of the file, which a truncated one does not, with types of `DTYPE_BYTES`.
-    """
+    """The tensors of a file, in their order, if the header accounts for every byte, with types of `DTYPE_BYTES`."""
     try:
         with path.open("rb") as content:
             is_pointer = content.read(len(_LFS_POINTER)) == _LFS_POINTER

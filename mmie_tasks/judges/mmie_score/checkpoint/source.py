@@ -187,10 +187,7 @@ def _download_plan(repo: str, revision: str) -> DownloadPlan:
 
 
 def hub_failure(repo: str, revision: str, error: BaseException, *, is_downloading: bool = True) -> JudgeMisconfigured:
-    """The error for a checkpoint that the Hub did not provide, with two remedies.
-
-    `is_downloading` says whether files were to be transferred, and not only their sizes asked for.
-    """
+    """The error for a checkpoint that the Hub did not provide while its files, or only their sizes, were requested."""
     from huggingface_hub.errors import EntryNotFoundError
 
     if isinstance(error, EntryNotFoundError) and error.__cause__ is not None:
@@ -210,11 +207,7 @@ def checkpoint_assets(
     environment: Mapping[str, str],
     checks_of: Callable[[Callable[[], CheckpointLocation]], Sequence[Check]],
 ) -> Sequence[Asset]:
-    """The checkpoint that the arguments of `locate` name, with checks of a location, which may be downloaded for them.
-
-    Raises:
-        JudgeMisconfigured: The model is neither a folder nor a repository.
-    """
+    """The checkpoint that the arguments of `locate` name; its checks may download it. Raises like `locate`."""
     if not is_repository(model):
         location = locate(model, revision, environment)
         in_folder = Check(subject=_ASSET, describe=lambda: f"the folder `{location.folder}`")

@@ -206,10 +206,7 @@ class PagedAttention:
     unpaged_prefill: bool = False
 
     def plan(self, layout: BatchLayout, device: torch.device) -> Attend:
-        """See `Attention.plan`: for prefill steps, even if no row has more than one query.
-
-        Its numbers go to the device in one transfer.
-        """
+        """For prefill steps, even if no row has more than one query; its numbers go to the device in one transfer."""
         count = len(layout.lengths)
         pages_used = [-(-length // self.page_tokens) for length in layout.lengths]
         width = max(pages_used)
@@ -316,8 +313,7 @@ def self_check(
     """Compute attention on random numbers: chunks of prompts, single queries, decoding steps; shuffled pages.
 
     Returns:
-        What is wrong: the kernel raises, differs from `SdpaAttention` in fp32, or gives a row
-        other bits among other rows than alone. None if nothing is wrong.
+        What is wrong: it raises, differs from `SdpaAttention` in fp32, or gives a row other bits among others. Or None.
     """
     try:
         trial = _Trial(device, dtype, heads, kv_heads, head_dim, attention.page_tokens)

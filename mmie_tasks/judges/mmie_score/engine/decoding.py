@@ -32,12 +32,7 @@ _MAX_GAP = 2e-2  # of the largest logit: newly chosen kernels may round differen
 
 
 class DigitRecorder:
-    """Records the probabilities of the digits 0 to 9 where a digit is generated.
-
-    Args:
-        ids: For each digit, the tokens that spell it; their probabilities are added.
-        device: Of the logits.
-    """
+    """Records the probabilities of the digits 0 to 9 where one is generated, summed over tokens that spell it."""
 
     def __init__(self, ids: Sequence[Sequence[int]], device: torch.device) -> None:
         self._ids = frozenset(token for spellings in ids for token in spellings)
@@ -87,10 +82,7 @@ def _logits(text: TextModel, tokens: torch.Tensor, attend: Attend) -> torch.Tens
 
 @dataclass(frozen=True, slots=True)
 class PlainDecoder:
-    """Computes one row after another in attention, all rows together in the rest.
-
-    With `fixed_rows` so many are computed in every step, absent ones included.
-    """
+    """Computes rows one by one in attention, else together; with `fixed_rows` so many, absent ones included."""
 
     text: TextModel
     attention: Attention
@@ -119,8 +111,6 @@ class StaticDecoder:
 
     Args:
         text: The language model. Absent rows read and write its last page, which belongs to no row.
-        attention: Over its pages.
-        rows: The most rows.
         max_tokens: Of the longest row.
         capture: Captures a step; None never captures.
 

@@ -38,8 +38,7 @@ class Engine:
     Attributes:
         end_token_id: The token that ends a text.
         budget: Size of a step.
-        fixed: Every prefill step has the full number of tokens: then the neighbours of a row cannot
-            change it through the shapes of matrices.
+        fixed: Prefill steps have the full number of tokens, so that a row's neighbours change no shape of a matrix.
         full_budget: Before any step ran out of memory.
     """
 

@@ -216,10 +216,7 @@ class TextModel:
 
 @dataclass(frozen=True, slots=True)
 class Prefill:
-    """Computes chunks of prompts, those of several rows in one step.
-
-    With `fixed_rows`, so many go through the head in every step.
-    """
+    """Computes chunks of prompts, of several rows in one step; with `fixed_rows`, so many go through the head."""
 
     text: TextModel
     attention: Attention
