@@ -50,13 +50,8 @@ def result_parser(
     help_text = "only these tasks; default: all that the runs have in common" if reading else "only these; default: all"
     parser.add_argument("--tasks", "--task", default="", metavar="A,B", help=help_text)
     if reading:
-        parser.add_argument(
-            "--reading",
-            dest="score_kind",
-            choices=get_args(ScoreKind),
-            default="official",
-            help="the official, robust or expected score; default: %(default)s",
-        )
+        kinds, help_text = get_args(ScoreKind), "the official, robust or expected score; default: %(default)s"
+        parser.add_argument("--reading", dest="score_kind", choices=kinds, default="official", help=help_text)
     if top is not None:
         help_text = "list at most N samples; default: %(default)s"
         parser.add_argument("--top", type=int, default=top, metavar="N", help=help_text)
@@ -102,6 +97,12 @@ def open_runs(sources: Iterable[str], tasks: Sequence[str] = ()) -> list[Run]:
                 hint=f"task names begin with {entry_names(entries())}",
             )
     return log_files.open_runs(sources, benchmark_of_task, tasks)
+
+
+def notes_of(runs: Sequence[Run]) -> list[str]:
+    """What was ignored of the logs of runs, first of whole runs, then of their tasks."""
+    tasks = [f"{run.name}, {task.task}: {note}" for run in runs for task in run.tasks.values() for note in task.notes]
+    return [f"{run.name}: {note}" for run in runs for note in run.notes] + tasks
 
 
 def open_run(source: str, tasks: Sequence[str] = ()) -> Run:

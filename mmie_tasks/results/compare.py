@@ -31,8 +31,7 @@ from mmie_tasks.runs.log_files import Run, TaskRun
 EXACT_PAIRS = 16
 """With up to this many pairs that differ, the test goes through all 2 ** 16 choices of signs."""
 
-MIN_PAIRS = 10
-"""With fewer pairs there is no interval: the bootstrap of so few is much too narrow."""
+_MIN_PAIRS = 10  # with fewer pairs there is no interval: the bootstrap of so few is much too narrow
 
 _EQUAL = 1e-9  # points this close are equal, as in `verdict.differ`
 _LEVEL = 0.005  # percent points: prints as 0.00
@@ -67,13 +66,11 @@ class Resampling:
         """
         if any(len(stratum.points) < 2 for stratum in strata):
             return None
-        total = np.zeros(self._resamples)
         for stratum in strata:
             if stratum.key not in self._means:
                 means = bootstrap_means(stratum.points.tolist(), self._resamples, seed_of(stratum.key))
                 self._means[stratum.key] = means
-            total += stratum.weight * self._means[stratum.key]
-        return percentile_interval(total)
+        return percentile_interval(self._total(strata, self._means))
 
     def p_value(self, strata: Sequence[Stratum]) -> float:
         """Two-sided p of the paired permutation test of the weighted mean difference.
@@ -90,13 +87,18 @@ class Resampling:
             for step in np.sort(steps):
                 sums = np.concatenate([sums - step, sums + step])
             return float((np.abs(sums) >= actual).mean())
-        total = np.zeros(self._resamples)
         for stratum in strata:
             if stratum.key not in self._flipped_means:
                 random = np.random.default_rng(seed_of(f"flip {stratum.key}"))
                 self._flipped_means[stratum.key] = _flipped_means(stratum.points, self._resamples, random)
-            total += stratum.weight * self._flipped_means[stratum.key]
+        total = self._total(strata, self._flipped_means)
         return float((1 + (np.abs(total) >= actual).sum()) / (1 + self._resamples))
+
+    def _total(self, strata: Sequence[Stratum], means: Mapping[str, Floats]) -> Floats:
+        total = np.zeros(self._resamples)
+        for stratum in strata:
+            total += stratum.weight * means[stratum.key]
+        return total
 
 
 def _flipped_means(differences: Floats, resamples: int, random: np.random.Generator) -> Floats:
@@ -175,7 +177,7 @@ class MetricComparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DifferingSample:
+class _DifferingSample:
     """A sample on which the runs differ; points on the benchmark's own scale."""
 
     id: str
@@ -204,7 +206,7 @@ class Comparison:
     b: TaskRun
     ignored: tuple[SignatureDifference, ...] = ()
     metrics: tuple[MetricComparison, ...]
-    differing: tuple[DifferingSample, ...]
+    differing: tuple[_DifferingSample, ...]
     left_over: dict[str, int]
     pairs: int
     floor: float
@@ -221,10 +223,10 @@ def compare(
     top: int = 0,
     labels: tuple[str, str] = ("A", "B"),
 ) -> Comparison:
-    """Compare one task of two runs.
+    """Compare one task of two runs: differences are `b` minus `a`.
 
     Args:
-        a: The run that differences are counted from.
+        a: The first run.
         b: The other.
         score_kind: Official, robust or expected.
         resamples: Of the intervals and tests.
@@ -253,7 +255,7 @@ def compare(
         b=b,
         metrics=tuple(_with_corrected_p(metrics)),
         differing=tuple(
-            DifferingSample(id=runs.ids[i], a=float(of_a.points[i]), b=float(of_b.points[i]))
+            _DifferingSample(id=runs.ids[i], a=float(of_a.points[i]), b=float(of_b.points[i]))
             for i in order
             if distance[i] > _EQUAL
         ),
@@ -296,8 +298,8 @@ def _compare_metric(runs: AlignedRuns, metric: Metric, resampling: Resampling) -
 
 
 def _why_no_interval(strata: Sequence[Stratum]) -> str:
-    if sum(len(stratum.points) for stratum in strata) < MIN_PAIRS:
-        return f"fewer than {MIN_PAIRS} pairs"
+    if sum(len(stratum.points) for stratum in strata) < _MIN_PAIRS:
+        return f"fewer than {_MIN_PAIRS} pairs"
     return "a group of one pair" if any(len(stratum.points) < 2 for stratum in strata) else ""
 
 
@@ -314,14 +316,7 @@ def _with_corrected_p(comparisons: Sequence[MetricComparison]) -> list[MetricCom
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
-    """Compare two runs.
-
-    Args:
-        arguments: Behind ``compare``.
-        environment: Not read.
-
-    Returns:
-        Tables, or JSON.
+    """Compare two runs; returns tables, or JSON.
 
     Raises:
         AnswersUnusable: A run cannot be read, or they have no task in common.
@@ -334,12 +329,10 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         runs=("a", "b"),
         top=10,
     )
-    parser.add_argument(
-        "--resamples", type=int, default=10_000, metavar="N", help="of intervals and tests; default: %(default)s"
-    )
-    parser.add_argument(
-        "--ignore", default="", metavar="KEY,...", help="keys of the signatures that may differ; default: none"
-    )
+    help_text = "of intervals and tests; default: %(default)s"
+    parser.add_argument("--resamples", type=int, default=10_000, metavar="N", help=help_text)
+    help_text = "keys of the signatures that may differ; default: none"
+    parser.add_argument("--ignore", default="", metavar="KEY,...", help=help_text)
     parsed = parser.parse_args(arguments)
     require_range("--resamples", parsed.resamples, 1, _MAX_RESAMPLES, f"from 1 to {_MAX_RESAMPLES:,}; 10,000 is usual")
     require_range("--top", parsed.top, 0, None, hint="0 lists no sample")
@@ -357,23 +350,14 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         )
         comparisons.append(replace(comparison, ignored=differences))
     if parsed.json:
-        return json.dumps(as_json(a, b, comparisons, parsed.top), indent=1, ensure_ascii=False)
-    return as_text(a, b, comparisons)
+        return json.dumps(_as_json(a, b, comparisons, parsed.top), indent=1, ensure_ascii=False)
+    return _as_text(a, b, comparisons)
 
 
-def as_json(a: Run, b: Run, comparisons: Sequence[Comparison], top: int) -> dict[str, object]:
-    """All results, ready for JSON; null for missing values, and ``why_not``."""
+def _as_json(a: Run, b: Run, comparisons: Sequence[Comparison], top: int) -> dict[str, object]:
     return {
-        **{
-            label: {
-                "name": run.name,
-                "folder": str(run.folder),
-                "date": run.date,
-                "started": run.started,
-                "notes": run.notes,
-            }
-            for label, run in (("a", a), ("b", b))
-        },
+        "a": _run_json(a),
+        "b": _run_json(b),
         "reading": comparisons[0].score_kind,
         "resamples": comparisons[0].resamples,
         "correction": "holm",
@@ -394,14 +378,17 @@ def as_json(a: Run, b: Run, comparisons: Sequence[Comparison], top: int) -> dict
     }
 
 
+def _run_json(run: Run) -> dict[str, object]:
+    return {"name": run.name, "folder": str(run.folder), "date": run.date, "started": run.started, "notes": run.notes}
+
+
 def _metric_json(comparison: MetricComparison) -> dict[str, object]:
     values = asdict(comparison)
     metric = values.pop("metric")
     return {**{key: metric[key] for key in ("name", "title", "kind")}, **values}
 
 
-def as_text(a: Run, b: Run, comparisons: Sequence[Comparison]) -> str:
-    """All results as tables."""
+def _as_text(a: Run, b: Run, comparisons: Sequence[Comparison]) -> str:
     runs = [f"{label}: {run.name} ({run.folder}, {run.started})" for label, run in (("A", a), ("B", b))]
     blocks = [
         f"WARNING: `{comparison.a.task}` was not scored alike in A and B, and `--ignore` allows "
@@ -490,7 +477,7 @@ def _method(comparisons: Sequence[Comparison]) -> str:
     return wrapped(
         "A and B: percent of full marks over the pairs, the samples that both have points for. B - A: percent points, "
         "before the two are rounded. 95 % interval: percentile bootstrap of the pairs, within the groups that are "
-        f"averaged ({draws} resamples); none for fewer than {MIN_PAIRS} pairs or a group of one. p: two-sided paired "
+        f"averaged ({draws} resamples); none for fewer than {_MIN_PAIRS} pairs or a group of one. p: two-sided paired "
         f"permutation test with random signs of the differences ({draws} draws; all choices of signs where "
         f"{EXACT_PAIRS} pairs or fewer differ), Holm-corrected among the metrics of one table. A metric has no value "
         f"where either run has points for less than {floor} of the samples."

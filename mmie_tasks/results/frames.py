@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -13,7 +14,7 @@ from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.judging.panel import disagreement
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment, Scale, ScoreKind
-from mmie_tasks.runs.log_files import Run, TaskRun
+from mmie_tasks.runs.log_files import Run
 from mmie_tasks.runs.log_line import IMAGE_PLACEHOLDER
 from mmie_tasks.runs.metric_values import metric_value, metrics_of
 from mmie_tasks.runs.summary import judge_of
@@ -102,7 +103,15 @@ class LoadedRun:
         """
         import pandas as pd
 
-        rows = [row for task_run in self.run.tasks.values() for row in _score_rows(task_run)]
+        rows: list[tuple[object, ...]] = []
+        for task, task_run in self.run.tasks.items():
+            for metric, kind in product(metrics_of([task_run]), task_run.score_kinds):
+                value = metric_value(task_run.samples, metric, kind, task_run.benchmark.scale)
+                if value is not None:
+                    name = f"{kind}_{metric.name}" if metric.name else kind
+                    names = (task, name, metric.title, metric.kind, kind)
+                    ends = value.interval or (None, None)
+                    rows.append((*names, value.percent, *ends, value.scored, value.total, value.why_not))
         return pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
 
 
@@ -143,11 +152,11 @@ def _sample_row(sample: LoggedSample, scale: Scale) -> dict[str, object]:
 
 
 def _points(verdict: Verdict) -> float:
-    return verdict.points if isinstance(verdict, Scored) else float("nan")
+    return verdict.points if isinstance(verdict, Scored) else math.nan
 
 
 def _percent(verdict: Verdict, scale: Scale) -> float:
-    return scale.percent(verdict.points) if isinstance(verdict, Scored) else float("nan")
+    return scale.percent(verdict.points) if isinstance(verdict, Scored) else math.nan
 
 
 def _text(segments: tuple[LoggedSegment, ...]) -> str:
@@ -166,7 +175,7 @@ def _reply_columns(sample: LoggedSample) -> Mapping[str, object]:
         "second_reply": second and second.text,
         "input_tokens": sum(reply.usage.input_tokens for reply in sample.replies),
         "output_tokens": sum(reply.usage.output_tokens for reply in sample.replies),
-        "cost_usd": sum(known_costs) if len(known_costs) == len(costs) else float("nan"),
+        "cost_usd": sum(known_costs) if len(known_costs) == len(costs) else math.nan,
         "cached": bool(sample.replies) and all(reply.cached for reply in sample.replies),
         **_panel_columns(sample),
     }
@@ -189,18 +198,3 @@ def _panel_columns(sample: LoggedSample) -> dict[str, object]:
             "judges_sd": spread.sd if spread else math.nan,
         }
     return columns
-
-
-def _score_rows(task_run: TaskRun) -> list[tuple[object, ...]]:
-    """The rows of a task, in the order of `SCORE_COLUMNS`."""
-    rows: list[tuple[object, ...]] = []
-    for metric in metrics_of([task_run]):
-        for kind in task_run.score_kinds:
-            value = metric_value(task_run.samples, metric, kind, task_run.benchmark.scale)
-            if value is None:
-                continue
-            name = f"{kind}_{metric.name}" if metric.name else kind
-            low, high = value.interval or (None, None)
-            names = (task_run.task, name, metric.title, metric.kind, kind)
-            rows.append((*names, value.percent, low, high, value.scored, value.total, value.why_not))
-    return rows

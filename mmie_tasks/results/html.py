@@ -16,7 +16,7 @@ import re
 import stat
 import struct
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -33,7 +33,7 @@ from mmie_tasks.runs.benchmark import LoggedSegment
 Json: TypeAlias = dict[str, Any]
 """An object of a page's data, ready for JSON."""
 
-ASSETS = Path(__file__).resolve().parent / "assets"
+_ASSETS = Path(__file__).resolve().parent / "assets"
 """Styles and scripts that all pages share."""
 
 MAX_TEXT = 20_000  # characters of one segment
@@ -60,39 +60,39 @@ _LINE_BREAK = re.compile("\r\n?")
 _DECIMALS = 6  # of a number in the payload: more than is shown, fewer than a float has
 
 
-def page_environment(templates: Path) -> Environment:
-    """The templates of a folder; values are escaped, and a missing one is an error."""
-    return Environment(
-        loader=FileSystemLoader(templates),
+def rendered(
+    folder: Path,
+    scripts: Sequence[str],
+    values: Json,
+    *,
+    library: str = "",
+    filters: Mapping[str, Callable[..., object]] | None = None,
+) -> str:
+    """The page of a folder's template ``page.html.j2``, to be written as UTF-8.
+
+    The scripts, behind the shared one, are joined in their order; they share one scope. A content security policy
+    allows them, the library and embedded images only. Style attributes are allowed, which the charts need; they cannot
+    load anything. Values are escaped, and a missing one is an error.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(folder),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-
-
-def joined_script(*files: Path) -> Markup:
-    """The page's own scripts, in this order; they share one scope."""
-    parts = [file.read_text(encoding="utf-8") for file in files]
-    return Markup('"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n")  # noqa: S704  # ours
-
-
-def joined_style(*files: Path) -> Markup:
-    """The page's own style sheets, in this order."""
-    return Markup("\n".join(file.read_text(encoding="utf-8") for file in files))  # noqa: S704  # ours
-
-
-def content_policy(*scripts: str) -> str:
-    """The content security policy: these scripts and embedded images only.
-
-    Style attributes are allowed, which the charts need; they cannot load anything.
-    """
-    digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
+    environment.filters.update(filters or {})
+    parts = [file.read_text(encoding="utf-8") for file in (_ASSETS / "elements.js", *(folder / s for s in scripts))]
+    script = Markup('"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n")  # noqa: S704  # ours
+    styles = [file.read_text(encoding="utf-8") for file in (_ASSETS / "base.css", folder / "page.css")]
+    digests = [hashlib.sha256(text.encode()).digest() for text in (script, library) if text]
     hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
-    return (
+    policy = (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
         "connect-src 'none'; base-uri 'none'; form-action 'none'"
     )
+    style = Markup("\n".join(styles))  # noqa: S704  # ours
+    return environment.get_template("page.html.j2").render(values, policy=policy, style=style, script=script)
 
 
 def inert_json(value: object) -> Markup:
@@ -128,6 +128,12 @@ def cut(text: str, max_characters: int) -> str:
     if left_out <= 0:
         return plain(text)
     return f"{plain(text[:max_characters])} … ({counted(left_out, 'more character')} in the log)"
+
+
+def ends(interval: tuple[float, float] | None) -> Json:
+    """Both ends of an interval as `finite` numbers."""
+    low, high = interval or (None, None)
+    return {"low": finite(low), "high": finite(high)}
 
 
 def finite(value: float | None) -> float | None:
@@ -179,11 +185,7 @@ def embed_image(image: str, max_side_px: int, quality: int) -> EmbeddedImage:
 
 
 def _shrunk(path: Path, max_side_px: int) -> Image.Image:
-    """The image as RGB, its longest side at most `max_side_px`.
-
-    Raises:
-        DataBroken: It is no image, or of a format that is not decoded here.
-    """
+    """The image as RGB, its longest side at most `max_side_px`; `DataBroken` if it is not of a format decoded here."""
     with path.open("rb") as file, Image.open(file) as image, whole_images_only:
         if image.format not in _IMAGE_FORMATS:
             raise DataBroken(f"`{path}` is {image.format}.", hint="open it with another program")

@@ -26,8 +26,7 @@ from mmie_tasks.runs.benchmark import ALL, LoggedSample, Metric, Scale, ScoreKin
 from mmie_tasks.runs.log_files import TaskRun, split_name
 from mmie_tasks.runs.metric_values import metric_value, metrics_of
 
-MIN_PER_STRATUM = 2
-"""Samples that a plan takes of every stratum at least: one has no spread."""
+_MIN_PER_STRATUM = 2  # samples that a plan takes of every stratum at least: one has no spread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,13 +175,13 @@ def planned_answers(runs: Sequence[JudgedSamples], samples: int, seed: int) -> t
 
 
 def _counts(sizes: Sequence[int], samples: int) -> list[int]:
-    """How many samples a plan takes of each stratum: in proportion, and `MIN_PER_STRATUM` at least."""
+    """How many samples a plan takes of each stratum: in proportion, and `_MIN_PER_STRATUM` at least."""
     counts = allocation(sizes, min(samples, sum(sizes)))
-    missing = [max(0, min(MIN_PER_STRATUM, size) - count) for size, count in zip(sizes, counts, strict=True)]
+    missing = [max(0, min(_MIN_PER_STRATUM, size) - count) for size, count in zip(sizes, counts, strict=True)]
     counts = [count + extra for count, extra in zip(counts, missing, strict=True)]
     for _ in range(sum(missing)):
         largest = max(range(len(counts)), key=counts.__getitem__)
-        counts[largest] -= counts[largest] > MIN_PER_STRATUM
+        counts[largest] -= counts[largest] > _MIN_PER_STRATUM
     return counts
 
 
@@ -193,6 +192,7 @@ _CSV_HINT = "the columns are `id` and `score`, and `rater` where several people 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _SEED = re.compile(r"\d{1,18}", re.ASCII)
 _FORMULA = re.compile(r"[=+\-@']")  # a spreadsheet would compute a cell that begins like this, or drop the apostrophe
+_ESCAPE = re.compile(rf"^'(?={_FORMULA.pattern})")
 _MAX_QUOTED = 40  # characters of a cell, in a message
 _DIGEST_CHARS = 12
 
@@ -342,13 +342,9 @@ def _csv_lines(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, lis
         for cells in reader:
             stripped = [cell.strip() for cell in cells]
             if any(stripped):
-                yield reader.line_num, [cell[1:] if _is_escaped(cell) else cell for cell in stripped]
+                yield reader.line_num, [_ESCAPE.sub("", cell) for cell in stripped]
     except csv.Error as error:
         raise _csv_error(path, reader.line_num, str(error)) from error
-
-
-def _is_escaped(cell: str) -> bool:
-    return cell.startswith("'") and bool(_FORMULA.match(cell[1:]))
 
 
 def csv_cell(text: str) -> str:

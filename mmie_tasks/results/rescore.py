@@ -10,7 +10,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from traceback import walk_tb
@@ -37,7 +37,7 @@ _RUNNER_KEYS = (*("doc_id", "target", "resps", "filtered_resps", "token_counts",
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictChange:
+class _VerdictChange:
     """A verdict that differs with the current readers, on the benchmark's own scale."""
 
     id: str
@@ -47,22 +47,18 @@ class VerdictChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RescoredTask:
+class _RescoredTask:
     """A task of a run with the verdicts of the current readers.
 
-    Attributes:
-        task_run: As it was logged.
-        samples: With new verdicts; samples that cannot be rescored are unchanged.
-        changes: In the order of the log.
-        not_rescored: Ids of samples that cannot be rescored, to the reason.
-        panel_options: Options of a panel that take the place of the logged ones.
+    Samples that cannot be rescored are unchanged; `not_rescored` has their ids and the reasons. Changes are in the
+    order of the log.
     """
 
     task_run: TaskRun
     samples: tuple[LoggedSample, ...]
-    changes: tuple[VerdictChange, ...]
+    changes: tuple[_VerdictChange, ...]
     not_rescored: Mapping[str, str]
-    panel_options: Mapping[str, object] = field(default_factory=dict)
+    panel_options: Mapping[str, object]
 
     @property
     def change_counts(self) -> Counter[ScoreKind]:
@@ -70,26 +66,23 @@ class RescoredTask:
         return Counter(change.score_kind for change in self.changes)
 
 
-def rescore(task_run: TaskRun, panel_options: Mapping[str, object] | None = None) -> RescoredTask:
+def _rescore(task_run: TaskRun, panel_options: Mapping[str, object]) -> _RescoredTask:
     """Apply the current readers to the replies in a task's log.
 
-    Args:
-        task_run: The task.
-        panel_options: ``rule`` and ``min_valid`` in place of the logged ones, for samples that a panel judged.
+    ``rule`` and ``min_valid`` in `panel_options` take the place of the logged ones, for samples that a panel judged.
 
     Raises:
         AnswersUnusable: The log cannot be read.
         SettingWrong: A panel cannot have these options.
     """
-    panel_options = panel_options or {}
     before = task_run.by_id
     after: dict[str, LoggedSample] = {}
     not_rescored: dict[str, str] = {}
-    changes: list[VerdictChange] = []
+    changes: list[_VerdictChange] = []
     for logged, line in sample_lines(task_run):
         sample = after[logged.id] = before[logged.id]
         try:
-            current = with_panel_options(line, panel_options)
+            current = _with_panel_options(line, panel_options)
             verdicts, reason = task_run.benchmark.reread(current), "the log does not hold the reply or answer"
         except BadRecord as error:
             verdicts, reason = None, str(error)
@@ -99,12 +92,12 @@ def rescore(task_run: TaskRun, panel_options: Mapping[str, object] | None = None
         verdict = dict(verdicts)
         for kind in SCORE_KINDS:
             old = sample.verdict(kind)
-            if is_changed(old, verdict[kind]):
-                changes.append(VerdictChange(id=sample.id, score_kind=kind, before=old, after=verdict[kind]))
+            if _is_changed(old, verdict[kind]):
+                changes.append(_VerdictChange(id=sample.id, score_kind=kind, before=old, after=verdict[kind]))
             else:  # equal verdicts stay as they were logged
                 verdict[kind] = old
         after[sample.id] = replace(sample, official=verdict["official"], robust=verdict["robust"])
-    return RescoredTask(
+    return _RescoredTask(
         task_run=task_run,
         samples=tuple(after.values()),
         changes=tuple(changes),
@@ -113,13 +106,8 @@ def rescore(task_run: TaskRun, panel_options: Mapping[str, object] | None = None
     )
 
 
-def with_panel_options(line: Line, options: Mapping[str, object]) -> Line:
-    """The line with other options of the panel that judged it; the same line for a single judge.
-
-    Raises:
-        BadRecord: The line is not a scored sample.
-        SettingWrong: The panel cannot have these options.
-    """
+def _with_panel_options(line: Line, options: Mapping[str, object]) -> Line:
+    """The line with other options of the panel that judged it; the same line for a single judge."""
     record = log_line.record_of(line)
     signature = log_line.optional_text(record, "signature")
     match = re.match(r"panel:(\w+),min_valid=(\d+)", signature)
@@ -140,7 +128,7 @@ def with_panel_options(line: Line, options: Mapping[str, object]) -> Line:
     return {**line, "coverage": renewed}
 
 
-def is_changed(before: Verdict, after: Verdict) -> bool:
+def _is_changed(before: Verdict, after: Verdict) -> bool:
     """Whether the points differ, or the reason why there are none."""
     if isinstance(before, Unscored) and isinstance(after, Unscored):
         return before.reason != after.reason
@@ -148,7 +136,7 @@ def is_changed(before: Verdict, after: Verdict) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetricChange:
+class _MetricChange:
     """A metric before and after."""
 
     metric: Metric
@@ -157,7 +145,7 @@ class MetricChange:
     after: MetricValue
 
 
-def metric_changes(rescored: RescoredTask) -> list[MetricChange]:
+def _metric_changes(rescored: _RescoredTask) -> list[_MetricChange]:
     """The headline metrics before and after; if a run has none of them, the first with a value."""
     task_run, changes = rescored.task_run, []
     metrics = metrics_of([task_run])
@@ -169,7 +157,7 @@ def metric_changes(rescored: RescoredTask) -> list[MetricChange]:
             for samples in (task_run.samples, rescored.samples)
         )
         if before is not None and after is not None:
-            changes.append(MetricChange(metric=metric, score_kind=kind, before=before, after=after))
+            changes.append(_MetricChange(metric=metric, score_kind=kind, before=before, after=after))
     with_value = [c for c in changes if {c.before.percent, c.after.percent} != {None}]
     headlines = [c for c in with_value if c.metric.kind == metrics[0].kind]
     return headlines or [c for c in with_value if c.metric is with_value[0].metric] or changes[:2]
@@ -178,12 +166,8 @@ def metric_changes(rescored: RescoredTask) -> list[MetricChange]:
 def _attempt(function: Callable[..., _T], subject: str, *arguments: object) -> _T | None:
     """The result of one of our functions, or None and a warning where a benchmark's function fails.
 
-    A benchmark may be code of another package, and fail with any exception. The function runs as
-    the only job of a thread: the future holds the exception.
-
-    Raises:
-        MmieTasksError: As the function.
-        OSError: As the function.
+    A benchmark may be code of another package, and fail with any exception: the future of a thread holds it. Our own
+    errors, and those of files, are raised.
     """
     with ThreadPoolExecutor(1) as thread:
         job = thread.submit(function, *arguments)
@@ -202,15 +186,7 @@ def _attempt(function: Callable[..., _T], subject: str, *arguments: object) -> _
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:  # noqa: ARG001 - all commands take it
-    """Rescore runs.
-
-    Args:
-        arguments: Behind ``rescore``.
-        environment: Not read.
-
-    Returns:
-        Tables, or JSON; or, if a benchmark's function failed, the exit status 1 after printing the
-        other tasks.
+    """Rescore runs; returns tables, or JSON, or the status 1 if a benchmark's function failed, after printing the rest.
 
     Raises:
         AnswersUnusable: A run cannot be read.
@@ -220,9 +196,9 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int: 
     require_range("--top", options.top, 0, None, hint="0 lists no sample")
     panel_options = _panel_options(options)
     folder = Path(options.output).expanduser() if options.output else None
-    if folder is not None:
-        require_new(folder)
-    runs: list[tuple[Run, Sequence[RescoredTask]]] = []
+    if folder is not None and folder.exists():
+        raise SettingWrong(f"`{folder}` already exists.", hint="name a new folder with `-o`")
+    runs: list[tuple[Run, Sequence[_RescoredTask]]] = []
     is_complete = True
     for opened in open_runs(options.runs, listed_names(options.tasks)):
         samples = (sample for task_run in opened.tasks.values() for sample in task_run.samples)
@@ -230,18 +206,18 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int: 
             hint = "leave `--rule` and `--min_valid` out"
             raise SettingWrong(f"`{opened.name}` has no sample that several judges scored.", hint=hint)
         tasks = [
-            _attempt(rescore, f"{opened.name}: {task} is not rescored", task_run, panel_options)
+            _attempt(_rescore, f"{opened.name}: {task} is not rescored", task_run, panel_options)
             for task, task_run in opened.tasks.items()
         ]
         is_complete &= None not in tasks
         runs.append((opened, [task for task in tasks if task is not None]))
     if folder is not None:
-        is_complete &= write_logs(folder, runs)
+        is_complete &= _write_logs(folder, runs)
     if options.json:
-        output = json.dumps([as_json(opened, task) for opened, rescored in runs for task in rescored], indent=1)
+        output = json.dumps([_as_json(opened, task) for opened, rescored in runs for task in rescored], indent=1)
     else:
         written = f"\n\nWritten to `{folder}`." if folder is not None else ""
-        output = as_text(runs, options.top) + written
+        output = _as_text(runs, options.top) + written
     if is_complete:
         return output
     sys.stdout.write(f"{output}\n")
@@ -259,15 +235,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rule", choices=get_args(Rule), help="of several judges; default: the logged one")
     help_text = "the fewest of several judges with points; default: the logged number"
     parser.add_argument("--min_valid", type=int, metavar="N", help=help_text)
-    parser.add_argument(
-        "-o",
-        "--output",
-        default="",
-        metavar="FOLDER",
-        help="a new folder for the logs with the new verdicts, for the other commands. The record "
-        "under `coverage` is updated and marked `rescored`; the rows of single metrics, from which "
-        "the runner computed its table, are left out; default: none",
+    help_text = (
+        "a new folder for the logs with the new verdicts, for the other commands. The record under `coverage` is "
+        "updated and marked `rescored`; the rows of single metrics, from which the runner computed its table, are left "
+        "out; default: none"
     )
+    parser.add_argument("-o", "--output", default="", metavar="FOLDER", help=help_text)
     return parser
 
 
@@ -278,8 +251,7 @@ def _panel_options(options: argparse.Namespace) -> dict[str, object]:
     return {name: value for name, value in named.items() if value is not None}
 
 
-def as_json(run: Run, rescored: RescoredTask) -> dict[str, object]:
-    """The result of a task, ready for JSON, with every changed verdict."""
+def _as_json(run: Run, rescored: _RescoredTask) -> dict[str, object]:
     task_run = rescored.task_run
     return {
         "run": run.name,
@@ -297,7 +269,7 @@ def as_json(run: Run, rescored: RescoredTask) -> dict[str, object]:
                 "before": change.before.percent,
                 "after": change.after.percent,
             }
-            for change in metric_changes(rescored)
+            for change in _metric_changes(rescored)
         ],
         "changes": [
             {
@@ -319,13 +291,8 @@ def _verdict_json(verdict: Verdict) -> dict[str, object]:
     return {"unscored": verdict.reason, "detail": verdict.detail}
 
 
-def as_text(runs: Sequence[tuple[Run, Sequence[RescoredTask]]], top: int) -> str:
-    """The results as tables.
-
-    Args:
-        runs: With their rescored tasks.
-        top: How many changed verdicts of a task to list.
-    """
+def _as_text(runs: Sequence[tuple[Run, Sequence[_RescoredTask]]], top: int) -> str:
+    """The results as tables, with up to `top` changed verdicts of each task."""
     blocks = [f"Rescored with the readers of mmie-tasks {__version__}; no judge was called."]
     for run_, tasks in runs:
         blocks += [_printable(f"{run_.name}: {note}") for note in run_.notes]
@@ -334,7 +301,7 @@ def as_text(runs: Sequence[tuple[Run, Sequence[RescoredTask]]], top: int) -> str
     return "\n\n".join(blocks)
 
 
-def _blocks(run: Run, rescored: RescoredTask, top: int) -> Iterator[str]:
+def _blocks(run: Run, rescored: _RescoredTask, top: int) -> Iterator[str]:
     task_run, counts = rescored.task_run, rescored.change_counts
     yield _printable(f"## {run.name}: {task_run.task}\n{task_run.log}")
     yield from (_printable(f"note: {note}") for note in task_run.notes)
@@ -355,7 +322,7 @@ def _blocks(run: Run, rescored: RescoredTask, top: int) -> Iterator[str]:
         yield table(["sample", "score", "before", "after"], rows, text_columns=4) + more
 
 
-def _not_rescored(rescored: RescoredTask) -> str:
+def _not_rescored(rescored: _RescoredTask) -> str:
     ids_by_reason: defaultdict[str, list[str]] = defaultdict(list)
     for sample_id, reason in rescored.not_rescored.items():
         ids_by_reason[reason].append(sample_id)
@@ -366,9 +333,9 @@ def _not_rescored(rescored: RescoredTask) -> str:
     return "\n".join(map(_printable, lines))
 
 
-def _metric_table(rescored: RescoredTask) -> str:
+def _metric_table(rescored: _RescoredTask) -> str:
     rows = []
-    for change in metric_changes(rescored):
+    for change in _metric_changes(rescored):
         before, after = change.before, change.after
         difference = None
         if before.percent is not None and after.percent is not None:
@@ -394,17 +361,7 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else " " for c in text)
 
 
-def require_new(folder: Path) -> None:
-    """Check, before anything is read, that nothing would be overwritten.
-
-    Raises:
-        SettingWrong: The folder exists.
-    """
-    if folder.exists():
-        raise SettingWrong(f"`{folder}` already exists.", hint="name a new folder with `-o`")
-
-
-def write_logs(folder: Path, runs: Sequence[tuple[Run, Sequence[RescoredTask]]]) -> bool:
+def _write_logs(folder: Path, runs: Sequence[tuple[Run, Sequence[_RescoredTask]]]) -> bool:
     """Write every log with its new verdicts into a folder of the run's name, as one step.
 
     Only the record under ``coverage`` is updated, which every command reads. The rows of single
@@ -412,11 +369,7 @@ def write_logs(folder: Path, runs: Sequence[tuple[Run, Sequence[RescoredTask]]])
 
     Returns:
         Whether all logs are written: one whose benchmark cannot make the records is left out.
-
-    Raises:
-        SettingWrong: The folder exists, or cannot be written.
     """
-    require_new(folder)
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
     names: set[str] = set()
@@ -442,13 +395,13 @@ def write_logs(folder: Path, runs: Sequence[tuple[Run, Sequence[RescoredTask]]])
     return is_complete
 
 
-def _write_log(rescored: RescoredTask, path: Path) -> Path:
+def _write_log(rescored: _RescoredTask, path: Path) -> Path:
     after = {sample.id: sample for sample in rescored.samples}
     with path.open("w", encoding="utf-8") as file:
         for sample, line in sample_lines(rescored.task_run):
             rewritten = line
             if sample.id not in rescored.not_rescored:
-                current = with_panel_options(line, rescored.panel_options)
+                current = _with_panel_options(line, rescored.panel_options)
                 record = _new_record(rescored.task_run.benchmark, current)
                 if isinstance(signature := record.get("signature"), str):
                     record["signature"] = re.sub(r"\|pkg:[^|]*", f"|pkg:{__version__}", signature)

@@ -31,14 +31,8 @@ _EQUAL = 1e-9  # scores this close are equal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deviation:
-    """Absolute deviations of one metric of one run over all draws, in percent points.
-
-    Attributes:
-        mean: Of the deviations.
-        within: 95 % of them are not larger.
-        worst: The largest.
-    """
+class _Deviation:
+    """Absolute deviations of one metric of one run over all draws, in percent points; 95 % are not above `within`."""
 
     mean: float
     within: float
@@ -46,15 +40,8 @@ class Deviation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunOrder:
-    """Two runs, by their first metric over all samples.
-
-    Attributes:
-        ahead: Index of the run with the higher score.
-        behind: Index of the other.
-        by: Percent points.
-        kept: Size to the share of draws in which `ahead` stays ahead.
-    """
+class _RunOrder:
+    """Two runs by index, `by` percent points apart in their first metric; `kept`: size to the share of such draws."""
 
     ahead: int
     behind: int
@@ -63,17 +50,8 @@ class RunOrder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FixedSubset:
-    """A subset with fixed ids.
-
-    Attributes:
-        name: For tables.
-        samples: Those of it that all runs have points for.
-        unscored: Those that some run has no points for.
-        unknown: Ids that no run has.
-        counts: For each metric, how many of `samples` count for it.
-        percent: For each metric, the score of each run; None where there is none.
-    """
+class _FixedSubset:
+    """A subset with fixed ids: samples with points in all runs; for each metric their number and each run's score."""
 
     name: str
     samples: int
@@ -84,22 +62,11 @@ class FixedSubset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubsetStudy:
-    """One task of one or more runs.
+class _SubsetStudy:
+    """One task of one or more runs. Percentages and deviations are by metric, headline first, then by run.
 
-    Attributes:
-        runs: The runs.
-        draws: Of each size.
-        unlike: Differences between the signatures of the runs.
-        metrics: The studied ones, headline first.
-        why_not: Title of a metric to the reason why it is not studied.
-        samples: How many have points in all runs; subsets are drawn from these.
-        unscored: How many are unscored or absent in some run.
-        stratify: The kind of group that is drawn in proportion; empty if the samples have no groups.
-        percent: For each metric, the full score of each run.
-        deviations: Size to metric to run; None where a subset may lack a group that is averaged.
-        orders: Of every two runs with different scores.
-        fixed: Subsets with fixed ids.
+    Subsets are drawn from the samples that have points in all runs, in proportion to the groups of the kind `stratify`.
+    A deviation is None where a subset may lack a group that is averaged.
     """
 
     runs: AlignedRuns
@@ -111,12 +78,12 @@ class SubsetStudy:
     unscored: int
     stratify: str
     percent: tuple[tuple[float, ...], ...]
-    deviations: Mapping[int, tuple[tuple[Deviation | None, ...], ...]]
-    orders: tuple[RunOrder, ...]
-    fixed: tuple[FixedSubset, ...]
+    deviations: Mapping[int, tuple[tuple[_Deviation | None, ...], ...]]
+    orders: tuple[_RunOrder, ...]
+    fixed: tuple[_FixedSubset, ...]
 
 
-def study(runs: AlignedRuns, fixed: Mapping[str, Collection[str]], *, sizes: Sequence[int], draws: int) -> SubsetStudy:
+def study(runs: AlignedRuns, fixed: Mapping[str, Collection[str]], *, sizes: Sequence[int], draws: int) -> _SubsetStudy:
     """Compute the scores of random subsets, and of fixed ones.
 
     Args:
@@ -148,7 +115,7 @@ def study(runs: AlignedRuns, fixed: Mapping[str, Collection[str]], *, sizes: Seq
     }
     full = full_means(points, means) if metrics else np.empty((0, len(points)))
     first, *rest = map(scored_signatures, runs.task_runs)
-    return SubsetStudy(
+    return _SubsetStudy(
         runs=runs,
         draws=draws,
         unlike=tuple({d.key: d for s in rest for d in signature_differences(first, s)}.values()),
@@ -179,12 +146,12 @@ def _studied_metrics(runs: AlignedRuns, kind: str) -> tuple[list[Metric], dict[s
     return studied, why_not
 
 
-def _deviations(scores: Floats, full: Floats, percent: float) -> tuple[tuple[Deviation | None, ...], ...]:
+def _deviations(scores: Floats, full: Floats, percent: float) -> tuple[tuple[_Deviation | None, ...], ...]:
     """For each metric and run; none where a draw has no value."""
     distances = np.abs(scores - full[:, :, None]) * percent
     return tuple(
         tuple(
-            Deviation(mean=float(run.mean()), within=float(np.quantile(run, _QUANTILE)), worst=float(run.max()))
+            _Deviation(mean=float(run.mean()), within=float(np.quantile(run, _QUANTILE)), worst=float(run.max()))
             if np.isfinite(run).all()
             else None
             for run in metric
@@ -193,7 +160,7 @@ def _deviations(scores: Floats, full: Floats, percent: float) -> tuple[tuple[Dev
     )
 
 
-def _orders(full: Floats, draws: Mapping[int, Floats]) -> tuple[RunOrder, ...]:
+def _orders(full: Floats, draws: Mapping[int, Floats]) -> tuple[_RunOrder, ...]:
     orders = []
     for run, second_run in combinations(range(full.shape[1]), 2) if len(full) else ():
         lead = float(full[0, run] - full[0, second_run])
@@ -205,19 +172,19 @@ def _orders(full: Floats, draws: Mapping[int, Floats]) -> tuple[RunOrder, ...]:
             for size, scores in draws.items()
             if np.isfinite(scores[0]).all()
         }
-        orders.append(RunOrder(ahead=ahead, behind=behind, by=abs(lead), kept=shares))
+        orders.append(_RunOrder(ahead=ahead, behind=behind, by=abs(lead), kept=shares))
     return tuple(orders)
 
 
 def _fixed_subset(
     runs: AlignedRuns, points: Floats, means: Sequence[GroupMean], population: Integers, name: str, ids: set[str]
-) -> FixedSubset:
+) -> _FixedSubset:
     inside = np.array([id_ in ids for id_ in runs.ids], dtype=np.bool_)
     scored = inside[population]
     inside_means = [GroupMean(groups=m.groups[scored], weights=m.weights) for m in means]
     scores = full_means(points[:, scored], inside_means)
     percent = runs.benchmark.scale.percent
-    return FixedSubset(
+    return _FixedSubset(
         name=name,
         samples=int(scored.sum()),
         unscored=int(inside.sum() - scored.sum()),
@@ -228,14 +195,7 @@ def _fixed_subset(
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
-    """Study subsets of runs.
-
-    Args:
-        arguments: Behind ``subset``.
-        environment: Not read.
-
-    Returns:
-        Tables, or JSON.
+    """Study subsets of runs; returns tables, or JSON.
 
     Raises:
         AnswersUnusable: A run or the file of ids cannot be read, or they have nothing in common.
@@ -266,9 +226,9 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         message = f"None of the {len(ids):,} ids is in a run."
         raise AnswersUnusable(message, hint="ids look like those in the log, under `coverage`")
     if parsed.json:
-        return json.dumps([as_json(s) for s in studies], indent=1, ensure_ascii=False)
+        return json.dumps([_as_json(s) for s in studies], indent=1, ensure_ascii=False)
     notes = "\n".join(f"{run.name}: {note}" for run in runs for note in run.notes)
-    return "\n\n".join([*([notes] if notes else []), *map(as_text, studies)])
+    return "\n\n".join([*([notes] if notes else []), *map(_as_text, studies)])
 
 
 def _sizes(text: str) -> tuple[int, ...]:
@@ -281,8 +241,7 @@ def _sizes(text: str) -> tuple[int, ...]:
     return tuple(sorted(sizes))
 
 
-def as_json(study: SubsetStudy) -> dict[str, object]:
-    """All results, ready for JSON; null for missing values."""
+def _as_json(study: _SubsetStudy) -> dict[str, object]:
     return {
         "task": study.runs.task_runs[0].task,
         "reading": study.runs.score_kind,
@@ -312,15 +271,14 @@ def as_json(study: SubsetStudy) -> dict[str, object]:
     }
 
 
-def as_text(study: SubsetStudy) -> str:
-    """All results as tables."""
+def _as_text(study: _SubsetStudy) -> str:
     blocks = [_head(study)]
     if study.why_not:
         blocks.append("\n".join(f"{title}: n/a, {why}" for title, why in study.why_not.items()))
     if not study.metrics:
         return "\n\n".join(blocks)
     if study.deviations:
-        blocks += [_headline_table(study), *_group_table(study), *_order_table(study)]
+        blocks += [*_deviation_tables(study), *_order_table(study)]
     else:
         blocks.append(f"No subset to draw: all sizes are {study.samples:,} samples or more.")
     blocks += [_fixed_table(study)] if study.fixed else []
@@ -328,7 +286,7 @@ def as_text(study: SubsetStudy) -> str:
     return "\n\n".join([*blocks, _method(study)])
 
 
-def _head(study: SubsetStudy) -> str:
+def _head(study: _SubsetStudy) -> str:
     runs = study.runs
     in_all = " in all runs" if len(runs.labels) > 1 else ""
     unscored = f"; {study.unscored:,} without are left out" if study.unscored else ""
@@ -340,52 +298,42 @@ def _head(study: SubsetStudy) -> str:
     return "\n".join([*lines, *runs.notes])
 
 
-def _headline_table(study: SubsetStudy) -> str:
-    """Every metric of the first kind."""
-    rows = []
-    for metric, run in _rows(study, headline=True):
+def _deviation_tables(study: _SubsetStudy) -> list[str]:
+    """The metrics of the first kind with all figures; those of the other kind with one for each size."""
+    names = _name_header(study)
+    headlines, others = [], []
+    for (index, metric), run in product(enumerate(study.metrics), range(len(study.runs.labels))):
+        name_cells = _name_cells(study, index, run)
+        if metric.kind != study.metrics[0].kind:
+            others.append([*name_cells, *(_within(d[index][run]) for d in study.deviations.values())])
+            continue
         for size, deviations in study.deviations.items():
             cells = [f"{size:,}", f"{size / study.samples:.1%}", *[NO_VALUE] * 3]
-            if deviation := deviations[metric][run]:
+            if deviation := deviations[index][run]:
                 cells[2:] = f"{deviation.mean:.2f}", _within(deviation), f"{deviation.worst:.2f}"
-            rows.append([*_name_cells(study, metric, run), *cells])
-    header = [*_name_header(study), "samples", "of all", "mean deviation", "95 % within", "worst"]
-    return table(header, rows, text_columns=len(_name_header(study)) - 1)
+            headlines.append([*name_cells, *cells])
+    header = [*names, "samples", "of all", "mean deviation", "95 % within", "worst"]
+    tables = [table(header, headlines, text_columns=len(names) - 1)]
+    if others:
+        header = [*names, *(f"{size:,}" for size in study.deviations)]
+        tables.append(f"95 % within:\n\n{table(header, others, text_columns=len(names) - 1)}")
+    return tables
 
 
-def _group_table(study: SubsetStudy) -> list[str]:
-    by_size = study.deviations
-    rows = [
-        [*_name_cells(study, metric, run), *(_within(d[metric][run]) for d in by_size.values())]
-        for metric, run in _rows(study, headline=False)
-    ]
-    if not rows:
-        return []
-    header = [*_name_header(study), *(f"{size:,}" for size in by_size)]
-    return [f"95 % within:\n\n{table(header, rows, text_columns=len(_name_header(study)) - 1)}"]
-
-
-def _rows(study: SubsetStudy, *, headline: bool) -> list[tuple[int, int]]:
-    """Indices of a metric and a run."""
-    first_kind = study.metrics[0].kind
-    metrics = [index for index, metric in enumerate(study.metrics) if (metric.kind == first_kind) == headline]
-    return list(product(metrics, range(len(study.runs.labels))))
-
-
-def _name_header(study: SubsetStudy) -> list[str]:
+def _name_header(study: _SubsetStudy) -> list[str]:
     return ["metric", *(["run"] if len(study.runs.labels) > 1 else []), "all"]
 
 
-def _name_cells(study: SubsetStudy, metric: int, run: int) -> list[str]:
+def _name_cells(study: _SubsetStudy, metric: int, run: int) -> list[str]:
     run_name = [study.runs.labels[run]] if len(study.runs.labels) > 1 else []
     return [study.metrics[metric].title, *run_name, percent_cell(study.percent[metric][run])]
 
 
-def _within(deviation: Deviation | None) -> str:
+def _within(deviation: _Deviation | None) -> str:
     return NO_VALUE if deviation is None else f"±{deviation.within:.2f}"
 
 
-def _order_table(study: SubsetStudy) -> list[str]:
+def _order_table(study: _SubsetStudy) -> list[str]:
     runs, rows = study.runs.labels, []
     for order in study.orders:
         shares = (order.kept.get(size) for size in study.deviations)
@@ -397,7 +345,7 @@ def _order_table(study: SubsetStudy) -> list[str]:
     return [f"{study.metrics[0].title}, share of draws:\n\n{table(header, rows)}"]
 
 
-def _fixed_table(study: SubsetStudy) -> str:
+def _fixed_table(study: _SubsetStudy) -> str:
     rows, notes = [], []
     for subset in study.fixed:
         for metric, count in enumerate(subset.counts):
@@ -412,7 +360,7 @@ def _fixed_table(study: SubsetStudy) -> str:
     return table(header, rows, text_columns=len(_name_header(study)), notes=notes)
 
 
-def _sentence(study: SubsetStudy) -> str:
+def _sentence(study: _SubsetStudy) -> str:
     """The result for a thousand samples, or for the drawn size nearest to it."""
     runs = study.runs.labels
     size = min(study.deviations, key=lambda drawn: abs(drawn - _SENTENCE_SIZE))
@@ -431,7 +379,7 @@ def _sentence(study: SubsetStudy) -> str:
     return wrapped("; ".join([first, *orders, *more]) + ".")
 
 
-def _method(study: SubsetStudy) -> str:
+def _method(study: _SubsetStudy) -> str:
     strata = f"each {study.stratify} in proportion" if study.stratify else "from all samples alike"
     return wrapped(
         f"{study.draws:,} draws of each size, without replacement, {strata}. Deviations are absolute, in percent "

@@ -7,7 +7,8 @@ import csv
 import io
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
@@ -22,7 +23,7 @@ from mmie_tasks.results.calibrate.correction import (
     correct,
     labels_by_benchmark,
 )
-from mmie_tasks.results.commands import listed_names, open_runs, result_parser, write_text
+from mmie_tasks.results.commands import listed_names, notes_of, open_runs, result_parser, write_text
 from mmie_tasks.results.judge_exam.grade import JudgeGrades, StoredGrades, judge_lines
 from mmie_tasks.results.people import Label
 from mmie_tasks.runs.benchmark import Benchmark, Metric, PublishedRow, ScoreKind
@@ -156,11 +157,7 @@ class ScoreTable:
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Run ``mmie-tasks table ARGUMENTS``.
-
-    Args:
-        arguments: Behind ``table``.
-        environment: Where the cache with the judges' grades is.
+    """Print or write the table of runs, with the grades of their judges from the cache that the environment names.
 
     Raises:
         AnswersUnusable: A run cannot be read, or has none of the tasks.
@@ -190,17 +187,13 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
 def _parser() -> argparse.ArgumentParser:
     description = "Print the scores of runs as a table: models by benchmarks, with footnotes on what is incomparable."
     parser = result_parser("table", description, reading=False)
-    parser.add_argument(
-        "--columns",
-        default="headline",
-        metavar="A,B",
-        help="groups of columns, such as headline, category, field, task, dataset, component, type; or all; default: "
-        "%(default)s",
+    help_text = (
+        "groups of columns, such as headline, category, field, task, dataset, component, type; or all; default: "
     )
+    parser.add_argument("--columns", default="headline", metavar="A,B", help=f"{help_text}%(default)s")
     parser.add_argument("--robust", action="store_true", help="add a column with the robust score beside each official")
-    parser.add_argument(
-        "--expected", action="store_true", help="add a column with the expected score, where a run has it"
-    )
+    help_text = "add a column with the expected score, where a run has it"
+    parser.add_argument("--expected", action="store_true", help=help_text)
     help_text = "CSV files of people's scores, see `calibrate`: add a column with the corrected score; default: none"
     parser.add_argument("--people", nargs="+", default=[], metavar="FILE", help=help_text)
     parser.add_argument("--published", action="store_true", help="add published scores, each with its source")
@@ -237,16 +230,12 @@ def score_table(
         SettingWrong: No benchmark of the runs has a metric of one of these kinds.
     """
     wanted: dict[ScoreKind, bool] = {"official": True, "robust": robust, "expected": expected}
-    judged = [task for run_ in runs for task in run_.tasks.values() if task.benchmark.judge is not None]
-    labels = labels_by_benchmark(people, judged)
+    labels = labels_by_benchmark(people, [task for run_ in runs for task in run_.tasks.values()])
     columns = _columns(runs, groups, [kind for kind, is_wanted in wanted.items() if is_wanted], labels.keys())
     drawn = {c.task for c in columns if c.is_drawn}
     columns = tuple(c for c in columns if c.is_drawn or c.task not in drawn or _has_cells(c, runs, published=published))
     rows = [_run_row(run_, columns, labels, grades) for run_ in runs]
-    remarks = [f"{run_.name}: {note}" for run_ in runs for note in run_.notes]
-    remarks += [
-        f"{run_.name}, {task.task}: {note}" for run_ in runs for task in run_.tasks.values() for note in task.notes
-    ]
+    remarks = notes_of(runs)
     if expected:
         without = dict.fromkeys(c.task for c in columns).keys() - {c.task for c in columns if c.kind == "expected"}
         remarks += [f"{task}: no run has expected scores." for task in sorted(without)]
@@ -270,29 +259,20 @@ def _columns(
         raise SettingWrong(
             f"`--columns`: these runs have no columns `{unknown[0]}`.", hint=f"one of {', '.join(names)}"
         )
-    kinds_by_task = {
-        task: {kind for run_ in of_task for kind in run_.score_kinds} for task, of_task in task_runs.items()
-    }
-    return tuple(
-        Column(
-            task=task,
-            benchmark=task_runs[task][0].benchmark,
-            metric=metric,
-            kind=kind,
-            is_corrected=is_corrected,
-            is_drawn=is_drawn,
-        )
-        for task, metrics in metrics_by_task.items()
-        for is_drawn in (False, True)
-        if not is_drawn or any(map(drawn_answers_of, task_runs[task]))
-        for metric in metrics
-        if metric.kind in groups or "all" in groups or ("paper" in groups and (metric is metrics[0] or metric.in_table))
-        for kind in kinds
-        if kind in kinds_by_task[task]
-        for is_corrected in (False, True)
-        if not is_corrected
-        or (kind == "official" and metric is metrics[0] and task_runs[task][0].benchmark.name in corrected)
-    )
+    columns: list[Column] = []
+    for task, metrics in metrics_by_task.items():
+        of_task, benchmark = task_runs[task], task_runs[task][0].benchmark
+        task_kinds = {kind for run_ in of_task for kind in run_.score_kinds}
+        shown = [m for m in metrics if m.kind in groups or "all" in groups]
+        if "paper" in groups:
+            shown = [m for m in metrics if m in shown or m is metrics[0] or m.in_table]
+        is_drawn_values = (False, True) if any(map(drawn_answers_of, of_task)) else (False,)
+        for is_drawn, metric, kind in product(is_drawn_values, shown, [kind for kind in kinds if kind in task_kinds]):
+            column = Column(task=task, benchmark=benchmark, metric=metric, kind=kind, is_drawn=is_drawn)
+            columns.append(column)
+            if kind == "official" and metric is metrics[0] and benchmark.name in corrected:
+                columns.append(replace(column, is_corrected=True))
+    return tuple(columns)
 
 
 def _has_cells(column: Column, runs: Sequence[Run], *, published: bool) -> bool:
@@ -340,7 +320,7 @@ def _corrected_cell(task_run: TaskRun, labels: Sequence[Label]) -> Cell | None:
         interval=estimate.interval if estimate else None,
         scored=score.labels,
         total=score.samples,
-        notes=tuple(filter(None, (score.why_not, correction.basis, score.worth))),
+        notes=correction.notes,
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task, entries, entry_names
 from mmie_tasks.core.bootstrap import Floats
@@ -61,31 +62,15 @@ class Rater:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ratings:
-    """All raters of one task.
+def read_panel(sources: Sequence[str], task: str | None, score_kind: ScoreKind) -> Panel:
+    """Read every rater that the command line names, ``PATH`` or ``NAME=PATH`` of runs and CSV files, and align them.
 
-    Attributes:
-        task: The rated task.
-        benchmark: That the task belongs to.
-        raters: In the order of the command line; two at least.
-    """
-
-    task: str
-    benchmark: Benchmark
-    raters: tuple[Rater, ...]
-
-
-def read_ratings(sources: Sequence[str], task: str | None, score_kind: ScoreKind) -> Ratings:
-    """Read every rater that the command line names.
-
-    Args:
-        sources: ``PATH`` or ``NAME=PATH``, of runs and CSV files.
-        task: The task to compare; may be None where the runs have one in common.
-        score_kind: Which score of the replies is a judge's points.
+    The task may be None where the runs have one in common. `score_kind` says which score of the replies is a judge's
+    points.
 
     Raises:
-        AnswersUnusable: A run or CSV cannot be read.
+        AnswersUnusable: A run or CSV cannot be read, no sample is in two of them, or all those were judged on
+            different answers.
         SettingWrong: There are fewer than two raters, or it is not clear of which task.
     """
     opened: list[NamedPath | Run] = []
@@ -106,7 +91,7 @@ def read_ratings(sources: Sequence[str], task: str | None, score_kind: ScoreKind
         message = f"Agreement needs two raters or more, and `{raters[0].name}` is the only one."
         raise SettingWrong(message, hint="name a second run, or a CSV with `id, score`")
     task_name = task_runs[0].task if task_runs else task or ""
-    return Ratings(task=task_name, benchmark=benchmark, raters=_with_unique_names(raters))
+    return _panel(task_name, benchmark, _with_unique_names(raters))
 
 
 def _task_runs(runs: Sequence[Run], task: str | None) -> list[TaskRun]:
@@ -201,23 +186,7 @@ def _model(rater: Rater) -> str:
     return judge_of("".join(rater.signatures[:1]))
 
 
-MAX_PAIRED_RATERS = 4
-"""With up to this many raters every pair is compared; with more, each with the reference."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RaterPoints:
-    """Points of one rater, or the mean points of several people.
-
-    Attributes:
-        name: Unique among raters and means.
-        points: One entry per sample of the panel; NaN where there are none.
-        members: The raters of the mean; a rater's own name alone.
-    """
-
-    name: str
-    points: Floats
-    members: tuple[str, ...]
+_MAX_PAIRED_RATERS = 4  # with up to this many raters every pair is compared; with more, each with the reference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -225,38 +194,38 @@ class Panel:
     """The points of all raters of the same samples.
 
     Attributes:
-        ratings: The raters.
-        ids: Samples that can be compared, in alphabetical order.
-        columns: One per rater.
-        means: One per CSV with several people.
+        task: The rated task.
+        benchmark: That the task belongs to.
+        raters: In the order of the command line; two at least.
+        points: A row for each sample that can be compared, in alphabetical order; a column for each rater; NaN where
+            there are none.
+        means: The same for the mean of each CSV with several people.
+        members: The name of each mean to its people.
         other_answers: How many samples were left out because the judges judged different answers.
         unseen_answers: How many are compared although a log does not hold the judged answer.
         in_one_only: How many have no second rater.
         samples: The judged sample, by id, where a log has it.
     """
 
-    ratings: Ratings
-    ids: tuple[str, ...]
-    columns: tuple[RaterPoints, ...]
-    means: tuple[RaterPoints, ...]
+    task: str
+    benchmark: Benchmark
+    raters: tuple[Rater, ...]
+    points: pd.DataFrame
+    means: pd.DataFrame
+    members: Mapping[str, Sequence[str]]
     other_answers: int
     unseen_answers: int
     in_one_only: int
     samples: Mapping[str, LoggedSample]
 
-    @property
-    def matrix(self) -> Floats:
-        """Points of all raters; shape ``(samples, raters)``, NaN where there are none."""
-        return np.column_stack([column.points for column in self.columns])
+    def column(self, name: str) -> Floats:
+        """The points of a rater, or a mean; shape ``(samples,)``."""
+        column: Floats = (self.means if name in self.members else self.points)[name].to_numpy()
+        return column
 
 
-def panel_of(ratings: Ratings) -> Panel:
-    """Align the points of all raters by sample.
-
-    Raises:
-        AnswersUnusable: No sample is in two of the sources, or all those judged different answers.
-    """
-    raters = ratings.raters
+def _panel(task: str, benchmark: Benchmark, raters: tuple[Rater, ...]) -> Panel:
+    """Align the points of all raters by sample."""
     times = Counter(id_ for r in raters for ids in (r.points, r.unscored) for id_ in ids)
     shared = {id_ for id_, count in times.items() if count > 1}
     if not shared:
@@ -267,25 +236,25 @@ def panel_of(ratings: Ratings) -> Panel:
             hint="compare runs of one task, and people's scores with the ids of its samples",
         )
     differing, unseen = _differing_answers(raters, shared)
-    ids = tuple(sorted(shared - differing))
+    ids = sorted(shared - differing)
     if not ids:
         raise AnswersUnusable(
             f"All {len(shared)} samples that two of the sources have were judged on different answers.",
             hint="agreement compares judges of the same answers; `mmie-tasks compare` compares tested models",
         )
-    columns = tuple(
-        RaterPoints(
-            name=rater.name,
-            points=np.array([rater.points.get(id_, np.nan) for id_ in ids], dtype=np.float64),
-            members=(rater.name,),
-        )
-        for rater in raters
-    )
+    points = pd.DataFrame({r.name: pd.Series(r.points, dtype=np.float64) for r in raters}).reindex(ids)
+    people_by_csv: defaultdict[str, list[str]] = defaultdict(list)
+    for rater in raters:
+        if rater.kind == "person":
+            people_by_csv[rater.party].append(rater.name)
+    members = {f"mean of {party}": people for party, people in people_by_csv.items() if len(people) > 1}
     return Panel(
-        ratings=ratings,
-        ids=ids,
-        columns=columns,
-        means=_means(ratings, columns),
+        task=task,
+        benchmark=benchmark,
+        raters=raters,
+        points=points,
+        means=pd.DataFrame({name: points[people].mean(axis=1).round(_DIGITS) for name, people in members.items()}),
+        members=members,
         other_answers=len(differing),
         unseen_answers=len(unseen - differing),
         in_one_only=len(times) - len(shared),
@@ -293,7 +262,7 @@ def panel_of(ratings: Ratings) -> Panel:
     )
 
 
-def reference_of(panel: Panel, name: str | None) -> RaterPoints:
+def reference_of(panel: Panel, name: str | None) -> str:
     """The rater to compare the others with: people where there are any, else the first rater.
 
     Args:
@@ -303,44 +272,25 @@ def reference_of(panel: Panel, name: str | None) -> RaterPoints:
     Raises:
         SettingWrong: There is no such name, or no rater is left to be compared.
     """
-    raters = panel.ratings.raters
-    by_name = {column.name: column for column in (*panel.columns, *panel.means)}
+    raters = panel.raters
+    names = [*panel.points, *panel.members]
     if name is None:
-        people = [index for index, rater in enumerate(raters) if rater.kind == "person"]
-        reference = panel.columns[people[0] if people else 0]
-        if len(people) < len(panel.columns):
-            means = (mean for mean in panel.means if reference.name in mean.members)
-            reference = next(means, reference)
-    elif match := by_name.get(name) or by_name.get(f"mean of {name}"):
-        reference = match
+        people = [rater.name for rater in raters if rater.kind == "person"]
+        reference: str = people[0] if people else raters[0].name
+        if len(people) < len(raters):
+            reference = next((mean for mean, members in panel.members.items() if reference in members), reference)
+    elif match := [known_name for known_name in (name, f"mean of {name}") if known_name in names]:
+        reference = match[0]
     elif len(in_party := [rater.name for rater in raters if rater.party == name]) == 1:
-        reference = by_name[in_party[0]]
+        reference = in_party[0]
     else:
-        names = ", ".join(f"`{known_name}`" for known_name in by_name)
-        raise SettingWrong(f"`{name}` is none of the raters.", hint=f"name one of {names}")
-    if len(reference.members) == len(panel.columns):
-        message = f"No rater is left to compare with the {reference.name}: all are part of it."
-        raise SettingWrong(message, hint=f"`--reference {reference.members[0]}`, or name a run too")
+        listed_names = ", ".join(f"`{known_name}`" for known_name in names)
+        raise SettingWrong(f"`{name}` is none of the raters.", hint=f"name one of {listed_names}")
+    members = panel.members.get(reference, [reference])
+    if len(members) == len(raters):
+        message = f"No rater is left to compare with the {reference}: all are part of it."
+        raise SettingWrong(message, hint=f"`--reference {members[0]}`, or name a run too")
     return reference
-
-
-def _means(ratings: Ratings, columns: Sequence[RaterPoints]) -> tuple[RaterPoints, ...]:
-    """The mean of each CSV that has several people."""
-    people_by_csv: defaultdict[str, list[RaterPoints]] = defaultdict(list)
-    for rater, column in zip(ratings.raters, columns, strict=True):
-        if rater.kind == "person":
-            people_by_csv[rater.party].append(column)
-    means = []
-    for party, people in people_by_csv.items():
-        if len(people) == 1:
-            continue
-        points = np.column_stack([person.points for person in people])
-        rated = np.isfinite(points).sum(axis=1)
-        mean = np.full(len(points), np.nan)
-        np.divide(np.nansum(points, axis=1), rated, out=mean, where=rated > 0)
-        members = tuple(person.name for person in people)
-        means.append(RaterPoints(name=f"mean of {party}", points=mean.round(9), members=members))
-    return tuple(means)
 
 
 def _differing_answers(raters: Sequence[Rater], shared: set[str]) -> tuple[set[str], set[str]]:
@@ -431,7 +381,7 @@ class Agreement:
     disputed: tuple[DisputedSample, ...]
 
 
-def analyse(panel: Panel, reference: RaterPoints, options: MeasureOptions, top: int) -> Agreement:
+def analyse(panel: Panel, reference: str, options: MeasureOptions, top: int) -> Agreement:
     """Compute all measures.
 
     Args:
@@ -443,14 +393,13 @@ def analyse(panel: Panel, reference: RaterPoints, options: MeasureOptions, top: 
     Raises:
         AnswersUnusable: No other rater has points of a sample that the reference has points of.
     """
-    judges = [column for column in panel.columns if column.name not in reference.members]
-    raters = panel.ratings.raters
-    people = {rater.name for rater in raters if rater.kind == "person"}
+    raters = panel.raters
+    judges = [rater.name for rater in raters if rater.name not in panel.members.get(reference, [reference])]
     # Without the reference, people are the reference of judges, else the earlier one.
-    ordered = sorted(panel.columns, key=lambda column: column.name not in people)
-    others = [column for column in ordered if column.name != reference.name]
-    other_pairs = combinations(others if len(ordered) <= MAX_PAIRED_RATERS else (), 2)
-    with_reference = [_rater_pair(judge, reference, options) for judge in judges]
+    ordered = [rater.name for rater in sorted(raters, key=lambda rater: rater.kind != "person")]
+    others = [name for name in ordered if name != reference]
+    other_pairs = combinations(others if len(ordered) <= _MAX_PAIRED_RATERS else (), 2)
+    with_reference = [_rater_pair(judge, reference, panel, options) for judge in judges]
     if not any(pair.samples for pair in with_reference):
         counts = []
         for rater in raters:
@@ -458,23 +407,23 @@ def analyse(panel: Panel, reference: RaterPoints, options: MeasureOptions, top: 
             listed = ", ".join(f"{number} {reason}" for reason, number in reasons)
             counts.append(f"{rater.name} has {len(rater.points)} ({listed or 'none unscored'})")
         raise AnswersUnusable(
-            f"No sample has points of {reference.name} and of another rater: {'; '.join(counts)}.",
+            f"No sample has points of {reference} and of another rater: {'; '.join(counts)}.",
             hint="check the judges' replies: `mmie-tasks report RUN`",
         )
     return Agreement(
         panel=panel,
-        reference=reference.name,
+        reference=reference,
         options=options,
         with_reference=tuple(with_reference),
-        other_pairs=tuple(_rater_pair(judge, earlier, options) for earlier, judge in other_pairs),
+        other_pairs=tuple(_rater_pair(judge, earlier, panel, options) for earlier, judge in other_pairs),
         alphas=tuple(_alphas(panel, options)),
         group_pairs=tuple(_group_pairs(judges, reference, panel, options)),
         disputed=tuple(_disputed(panel, top)),
     )
 
 
-def _rater_pair(judge: RaterPoints, reference: RaterPoints, options: MeasureOptions) -> RaterPair:
-    pairs = rating_rows(judge.points, reference.points)
+def _rater_pair(judge: str, reference: str, panel: Panel, options: MeasureOptions) -> RaterPair:
+    pairs = rating_rows(panel.column(judge), panel.column(reference))
     confusion: tuple[tuple[int, ...], ...] = ()
     if options.scale.whole:
         size, rounded = round(options.scale.full_marks) + 1, pairs.rounded
@@ -482,8 +431,8 @@ def _rater_pair(judge: RaterPoints, reference: RaterPoints, options: MeasureOpti
         np.add.at(counts, (rounded.reference.astype(int), rounded.judge.astype(int)), rounded.counts)
         confusion = tuple(map(tuple, counts.tolist()))
     return RaterPair(
-        judge=judge.name,
-        reference=reference.name,
+        judge=judge,
+        reference=reference,
         samples=pairs.samples,
         measures=measure(pairs, ALL_MEASURES, options),
         confusion=confusion,
@@ -491,7 +440,7 @@ def _rater_pair(judge: RaterPoints, reference: RaterPoints, options: MeasureOpti
 
 
 def _alphas(panel: Panel, options: MeasureOptions) -> list[RaterAlpha]:
-    kinds = np.array([rater.kind for rater in panel.ratings.raters])
+    kinds = np.array([rater.kind for rater in panel.raters])
     everyone = np.ones(len(kinds), dtype=bool)
     alphas = []
     for raters, chosen in (
@@ -501,19 +450,17 @@ def _alphas(panel: Panel, options: MeasureOptions) -> list[RaterAlpha]:
     ):
         if chosen.sum() < 2 or (chosen.all() and chosen is not everyone):
             continue
-        points = panel.matrix[:, chosen]
+        points = panel.points.to_numpy()[:, chosen]
         rated = int((np.isfinite(points).sum(axis=1) >= 2).sum())
         by_level = {str(level): alpha(points, level, options.resamples) for level in LEVELS}
         alphas.append(RaterAlpha(raters=raters, samples=rated, measures=by_level))
     return alphas
 
 
-def _group_pairs(
-    judges: Sequence[RaterPoints], reference: RaterPoints, panel: Panel, options: MeasureOptions
-) -> Iterator[RaterPair]:
+def _group_pairs(judges: Sequence[str], reference: str, panel: Panel, options: MeasureOptions) -> Iterator[RaterPair]:
     """Of each judge and each group; kinds with one group only are left out."""
     indices_of: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for index, id_ in enumerate(panel.ids):
+    for index, id_ in enumerate(panel.points.index):
         if sample := panel.samples.get(id_):
             for kind, names in sample.groups.items():
                 for name in names:
@@ -522,10 +469,10 @@ def _group_pairs(
     groups = [key for key in sorted(indices_of) if group_counts[key[0]] > 1]
     for judge, (kind, group) in product(judges, groups):
         indices = indices_of[kind, group]
-        pairs = rating_rows(judge.points[indices], reference.points[indices])
+        pairs = rating_rows(panel.column(judge)[indices], panel.column(reference)[indices])
         yield RaterPair(
-            judge=judge.name,
-            reference=reference.name,
+            judge=judge,
+            reference=reference,
             samples=pairs.samples,
             measures=measure(pairs, GROUP_MEASURES, options),
             kind=kind,
@@ -534,12 +481,12 @@ def _group_pairs(
 
 
 def _disputed(panel: Panel, top: int) -> list[DisputedSample]:
-    points = panel.matrix
+    points = panel.points.to_numpy()
     spread = np.nan_to_num(np.fmax.reduce(points, axis=1) - np.fmin.reduce(points, axis=1)).round(9)
     order = np.lexsort((np.isnan(points).sum(axis=1), -spread))  # of equals, those with more raters, then ids
     return [
         DisputedSample(
-            id=panel.ids[index],
+            id=panel.points.index[index],
             points=tuple(float(p) if np.isfinite(p) else None for p in points[index]),
             spread=float(spread[index]),
         )

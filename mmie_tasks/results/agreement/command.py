@@ -9,26 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from mmie_tasks.core.bootstrap import LEVEL
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import NO_VALUE, counted, short_name, table
-from mmie_tasks.results.agreement.analysis import (
-    Agreement,
-    Rater,
-    RaterPair,
-    analyse,
-    panel_of,
-    read_ratings,
-    reference_of,
-)
-from mmie_tasks.results.agreement.measures import (
-    DIFFERENCE_MEASURES,
-    GROUP_MEASURES,
-    NO_RESAMPLES,
-    PAPER_MEASURES,
-    RANK_MEASURES,
-    RESAMPLES,
-    Measurement,
-    MeasureOptions,
-    measure_titles,
-)
+from mmie_tasks.results.agreement import measures
+from mmie_tasks.results.agreement.analysis import Agreement, Rater, RaterPair, analyse, read_panel, reference_of
+from mmie_tasks.results.agreement.measures import Measurement, MeasureOptions
 from mmie_tasks.results.commands import listed_names, require_range, result_parser
 from mmie_tasks.runs.benchmark import ScoreKind
 
@@ -36,14 +19,7 @@ _MIN_RESAMPLES = 100  # the ends of an interval are the 2nd or 3rd from the last
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
-    """Compare judges, and people, on the same samples.
-
-    Args:
-        arguments: Behind ``agreement``.
-        environment: Not read.
-
-    Returns:
-        Tables in Markdown, or JSON.
+    """Compare judges, and people, on the same samples; returns tables in Markdown, or JSON.
 
     Raises:
         AnswersUnusable: A run or CSV cannot be read, or they have nothing in common.
@@ -58,9 +34,8 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         top=10,
     )
     parser.add_argument("--reference", metavar="NAME", help="default: the people, or the first run")
-    parser.add_argument(
-        "--resamples", type=int, default=RESAMPLES, metavar="N", help="for intervals; 0 for none; default: %(default)s"
-    )
+    help_text = "for intervals; 0 for none; default: %(default)s"
+    parser.add_argument("--resamples", type=int, default=measures.RESAMPLES, metavar="N", help=help_text)
     options = parser.parse_args(arguments)
     if 0 != options.resamples < _MIN_RESAMPLES:
         message = f"{options.resamples} resamples are too few for an interval."
@@ -69,33 +44,32 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     tasks = listed_names(options.tasks)
     if len(tasks) > 1:
         raise SettingWrong(f"`agreement` compares one task, and `--tasks` names {len(tasks)}.", hint="name one of them")
-    ratings = read_ratings(options.runs, tasks[0] if tasks else None, options.score_kind)
-    panel = panel_of(ratings)
+    panel = read_panel(options.runs, tasks[0] if tasks else None, options.score_kind)
     reference = reference_of(panel, options.reference)
-    measure_options = MeasureOptions(scale=ratings.benchmark.scale, resamples=options.resamples)
+    measure_options = MeasureOptions(scale=panel.benchmark.scale, resamples=options.resamples)
     agreement = analyse(panel, reference, measure_options, options.top)
     return (as_json if options.json else as_text)(agreement, options.score_kind)
 
 
 def as_json(agreement: Agreement, score_kind: ScoreKind) -> str:
     """All results as one object; null for undefined values, with the reason beside it."""
-    scale, panel, ratings = agreement.options.scale, agreement.panel, agreement.panel.ratings
-    names = [rater.name for rater in ratings.raters]
+    scale, panel = agreement.options.scale, agreement.panel
+    names = [rater.name for rater in panel.raters]
     document = {
-        "task": ratings.task,
-        "benchmark": ratings.benchmark.title,
+        "task": panel.task,
+        "benchmark": panel.benchmark.title,
         "reading": score_kind,
         "scale": {"full_marks": scale.full_marks, "unit": scale.unit, "whole": scale.whole},
         "reference": agreement.reference,
         "intervals": {"method": "percentile bootstrap over samples", "level": LEVEL, "seed": 0},
         "samples": {
-            "compared": len(panel.ids),
+            "compared": len(panel.points),
             "in_one_only": panel.in_one_only,
             "other_answers": panel.other_answers,
             "unseen_answers": panel.unseen_answers,
         },
-        "raters": list(map(_rater_json, ratings.raters)),
-        "means": {mean.name: list(mean.members) for mean in panel.means},
+        "raters": list(map(_rater_json, panel.raters)),
+        "means": panel.members,
         "with_reference": list(map(_pair_json, agreement.with_reference)),
         "other_pairs": list(map(_pair_json, agreement.other_pairs)),
         "krippendorff_alpha": [
@@ -134,7 +108,7 @@ def _pair_json(pair: RaterPair) -> dict[str, object]:
     }
 
 
-def _measures_json(measures: Mapping[str, Measurement]) -> dict[str, object]:
+def _measures_json(by_name: Mapping[str, Measurement]) -> dict[str, object]:
     return {
         name: {
             "value": measurement.value,
@@ -143,16 +117,16 @@ def _measures_json(measures: Mapping[str, Measurement]) -> dict[str, object]:
             "resamples": measurement.resamples,
             "why_not": measurement.why_not,
         }
-        for name, measurement in measures.items()
+        for name, measurement in by_name.items()
     }
 
 
 def as_text(agreement: Agreement, score_kind: ScoreKind) -> str:
     """All results as tables in Markdown."""
-    ratings = agreement.panel.ratings
+    panel = agreement.panel
     signatures = [
         f"- {rater.name}: `{signature or 'no signature in the log'}`"
-        for rater in ratings.raters
+        for rater in panel.raters
         for signature in rater.signatures or (str(rater.source),)
     ]
     alphas = [
@@ -162,8 +136,8 @@ def as_text(agreement: Agreement, score_kind: ScoreKind) -> str:
     reasons = {_missing(measurement) for a in agreement.alphas for measurement in a.measures.values()}
     alpha_notes = [f"- {reason}" for reason in sorted(reasons - {""})]
     blocks = [
-        f"# Agreement on {ratings.benchmark.title} (`{ratings.task}`)",
-        f"The {score_kind} score, {ratings.benchmark.scale.unit}; intervals in brackets.",
+        f"# Agreement on {panel.benchmark.title} (`{panel.task}`)",
+        f"The {score_kind} score, {panel.benchmark.scale.unit}; intervals in brackets.",
         *_measure_blocks(agreement),
         f"## Krippendorff's alpha\n\n{table(['of', 'n', 'interval data', 'ordinal data'], alphas, notes=alpha_notes)}",
         *_confusion_blocks(agreement),
@@ -177,13 +151,13 @@ def as_text(agreement: Agreement, score_kind: ScoreKind) -> str:
 
 def _measure_blocks(agreement: Agreement) -> Iterator[str]:
     heading = f"## Against {short_name(agreement.reference)}: the paper's table"
-    yield f"{heading}\n\n{_measure_table(agreement, agreement.with_reference, PAPER_MEASURES)}"
+    yield f"{heading}\n\n{_measure_table(agreement, agreement.with_reference, measures.PAPER_MEASURES)}"
     yield _rater_block(agreement)
     if agreement.other_pairs:
-        yield f"## The other pairs\n\n{_measure_table(agreement, agreement.other_pairs, PAPER_MEASURES)}"
+        yield f"## The other pairs\n\n{_measure_table(agreement, agreement.other_pairs, measures.PAPER_MEASURES)}"
     pairs = [*agreement.with_reference, *agreement.other_pairs]
-    yield f"## Ranks and chance\n\n{_measure_table(agreement, pairs, RANK_MEASURES)}"
-    yield f"## Differences\n\n{_measure_table(agreement, pairs, DIFFERENCE_MEASURES)}"
+    yield f"## Ranks and chance\n\n{_measure_table(agreement, pairs, measures.RANK_MEASURES)}"
+    yield f"## Differences\n\n{_measure_table(agreement, pairs, measures.DIFFERENCE_MEASURES)}"
 
 
 def _rater_block(agreement: Agreement) -> str:
@@ -194,7 +168,7 @@ def _rater_block(agreement: Agreement) -> str:
         "compared although a log does not hold the judged answer": panel.unseen_answers,
     }
     notes = [f"- {counted(count, 'sample')} {why}" for why, count in left_out.items() if count]
-    for rater in panel.ratings.raters:
+    for rater in panel.raters:
         points, unscored = rater.points.values(), len(rater.unscored)
         mean = f"{sum(points) / len(points):.3f}" if points else NO_VALUE
         rows.append([short_name(rater.name), rater.kind, f"{len(points) + unscored:,}", f"{len(points):,}", mean])
@@ -209,7 +183,7 @@ def _rater_block(agreement: Agreement) -> str:
 
 def _measure_table(agreement: Agreement, pairs: Sequence[RaterPair], names: Sequence[str]) -> str:
     """A table of pairs, and below it the reasons for missing values."""
-    titles = measure_titles(agreement.options)
+    titles = measures.measure_titles(agreement.options)
     header = ["judge", "reference", "n", *(titles[name] for name in names)]
     rows = []
     titles_by_reason: defaultdict[str, list[str]] = defaultdict(list)
@@ -225,7 +199,7 @@ def _measure_table(agreement: Agreement, pairs: Sequence[RaterPair], names: Sequ
 
 def _missing(measurement: Measurement) -> str:
     """Why a value or interval is missing; empty where none is, or none was requested."""
-    if not measurement.why_not or measurement.why_not == NO_RESAMPLES:
+    if not measurement.why_not or measurement.why_not == measures.NO_RESAMPLES:
         return ""
     return f"{NO_VALUE if measurement.value is None else 'no interval'}, {measurement.why_not}"
 
@@ -243,12 +217,12 @@ def _confusion_blocks(agreement: Agreement) -> Iterator[str]:
 
 
 def _group_blocks(agreement: Agreement) -> Iterator[str]:
-    titles = measure_titles(agreement.options)
+    titles = measures.measure_titles(agreement.options)
     several = len(agreement.with_reference) > 1
-    header = ["group", *(["judge"] if several else []), "n", *(titles[m] for m in GROUP_MEASURES)]
+    header = ["group", *(["judge"] if several else []), "n", *(titles[m] for m in measures.GROUP_MEASURES)]
     by_kind: defaultdict[str, list[list[str]]] = defaultdict(list)
     for group in sorted(agreement.group_pairs, key=lambda group: group.group):
-        cells = [group.measures[name].cell(3) for name in GROUP_MEASURES]
+        cells = [group.measures[name].cell(3) for name in measures.GROUP_MEASURES]
         judge = [short_name(group.judge)] if several else []
         by_kind[group.kind].append([short_name(group.group), *judge, f"{group.samples:,}", *cells])
     for kind in dict.fromkeys(group.kind for group in agreement.group_pairs):
@@ -259,7 +233,7 @@ def _group_blocks(agreement: Agreement) -> Iterator[str]:
 def _disputed_block(agreement: Agreement) -> str:
     if not agreement.disputed:
         return ""
-    header = ["sample", *(short_name(rater.name) for rater in agreement.panel.ratings.raters), "spread"]
+    header = ["sample", *(short_name(rater.name) for rater in agreement.panel.raters), "spread"]
     rows = [
         [short_name(d.id), *("-" if p is None else f"{p:g}" for p in d.points), f"{d.spread:g}"]
         for d in agreement.disputed
@@ -285,5 +259,5 @@ def _method_lines(agreement: Agreement) -> Iterator[str]:
         yield ("- Kappa, equal, within 1, table of points: on points rounded to whole numbers, halves to the even one.")
     else:
         yield f"- Within {agreement.options.tolerance:g}: differences up to a tenth of full marks."
-    for mean in agreement.panel.means:
-        yield f"- The {mean.name}: of those who rated a sample, among {', '.join(mean.members)}."
+    for name, members in agreement.panel.members.items():
+        yield f"- The {name}: of those who rated a sample, among {', '.join(members)}."

@@ -30,18 +30,14 @@ from mmie_tasks.results.commands import (
     write_text,
 )
 from mmie_tasks.results.html import (
-    ASSETS,
     MAX_SEGMENTS,
     EmbeddedImage,
     Json,
-    content_policy,
     embed_image,
     has_image,
     inert_json,
-    joined_script,
-    joined_style,
-    page_environment,
     plain,
+    rendered,
     segments_json,
 )
 from mmie_tasks.results.people import (
@@ -61,14 +57,7 @@ _NO_LABELS_HINT = "name a file that `calibrate --plan` wrote for this run, or it
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
-    """Draw the answers that people should score, or correct scores with people's.
-
-    Args:
-        arguments: Behind ``calibrate``.
-        environment: Not read.
-
-    Returns:
-        What was written; or a table and sentences, or JSON.
+    """Draw the answers that people should score, or correct scores with people's; returns text, or JSON.
 
     Raises:
         AnswersUnusable: A run or CSV cannot be read.
@@ -94,7 +83,10 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     if not correction.rater_names:
         reasons = "; ".join(problem.text for problem in correction.problems) or "no score is filled in"
         raise AnswersUnusable(f"No label can be used: {reasons}.", hint=_NO_LABELS_HINT)
-    return (_as_json if options.json else _as_text)(runs, correction)
+    if options.json:  # null for missing values, with the reason beside them
+        document = {"runs": [run_.name for run_ in runs], "notes": _notes(runs), **asdict(correction)}
+        return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+    return _as_text(runs, correction)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -107,16 +99,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--people", nargs="+", default=[], metavar="FILE", help="CSV files of scores; default: none")
     parser.add_argument("--plan", type=int, metavar="N", help="draw N samples for people to score; default: none")
     parser.add_argument("--seed", type=int, help="of the plan; default: 0, or that of the scores in `--people`")
-    parser.add_argument(
-        "-o", "--output", default="people.csv", metavar="FILE", help="the plan's CSV; default: %(default)s"
-    )
+    help_text = "the plan's CSV; default: %(default)s"
+    parser.add_argument("-o", "--output", default="people.csv", metavar="FILE", help=help_text)
     help_text = "what the intervals are for: the run's samples, or a larger population that they are a sample of, as "
-    parser.add_argument(
-        "--population",
-        choices=get_args(Population),
-        default="run",
-        help=f"{help_text}with `--limit`; default: %(default)s",
-    )
+    help_text += "with `--limit`; default: %(default)s"
+    parser.add_argument("--population", choices=get_args(Population), default="run", help=help_text)
     return parser
 
 
@@ -215,21 +202,13 @@ def _notes(runs: Sequence[_NamedRun]) -> list[str]:
     return [f"{run_.name}: {note}." for run_ in runs for note in run_.notes]
 
 
-def _as_json(runs: Sequence[_NamedRun], correction: Correction) -> str:
-    """All results as one object; null for missing values, with the reason beside them."""
-    document = {"runs": [run_.name for run_ in runs], "notes": _notes(runs), **asdict(correction)}
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
-
-
 def _as_text(runs: Sequence[_NamedRun], correction: Correction) -> str:
     """One table, what it means in sentences, and what could not be used."""
     names = [run_.name for run_ in runs]
     what = f"{names[1]} - {names[0]}" if len(names) > 1 else names[0]
     sentences = [*_verdict(names, correction.headline), *_sentences(correction), *_differences(runs)]
     sentences += [*_without(correction.without), *_notes(runs)]
-    problems = [
-        f"{problem.text}. {f'Hint: {problem.hint}.' if problem.hint else ''}" for problem in correction.problems
-    ]
+    problems = [f"{p.text}. {f'Hint: {p.hint}.' if p.hint else ''}" for p in correction.problems]
     blocks = [
         f"# {correction.title} (`{correction.task}`), corrected by people: {what}",
         f"The {correction.kind} score in percent, with 95 % intervals.",
@@ -280,7 +259,10 @@ def _sentences(correction: Correction) -> Iterator[str]:
         people, judge = map(percent_cell, (score.people_on_labels, score.judge_on_labels))
         mark = "" if correction.is_random_sample else ", not a random sample"
         yield f"On the {counted(score.labels, 'labelled sample')}{mark}: people {people}, the judge {judge}."
-    yield _correlation(correction)
+    if correction.correlation.value is None:
+        yield f"There is no correlation of the judge with people: {correction.correlation.why_not}."
+    else:
+        yield f"The judge's scores correlate with people's at r = {correction.correlation.cell(2)}, on the labels."
     if worth := score.worth:
         yield f"{worth[0].upper()}{worth[1:]}."
     if score.mean and score.mean.labels_to_halve:
@@ -295,12 +277,6 @@ def _sentences(correction: Correction) -> Iterator[str]:
     about = {"run": "the samples of the run", "larger": "the population that the run is a sample of"}
     seed = "no single plan" if correction.seed is None else f"a plan with the seed {correction.seed}"
     yield f"The intervals are for {about[correction.population]}; the labels are of {seed}."
-
-
-def _correlation(correction: Correction) -> str:
-    if correction.correlation.value is None:
-        return f"There is no correlation of the judge with people: {correction.correlation.why_not}."
-    return f"The judge's scores correlate with people's at r = {correction.correlation.cell(2)}, on the labels."
 
 
 def _raters(correction: Correction) -> str:
@@ -391,21 +367,14 @@ def labelling_page(answers: Sequence[PlannedAnswer], *, title: str, scale: Scale
         "buttons": scale.whole and scale.full_marks <= _MAX_BUTTONS,
         "samples": samples,
     }
-    script = joined_script(ASSETS / "elements.js", _ASSETS / "scores.js", _ASSETS / "page.js")
-    html = (
-        page_environment(_ASSETS)
-        .get_template("page.html.j2")
-        .render(
-            title=plain(title),
-            scale=scale,
-            content=content,
-            policy=content_policy(script),
-            style=joined_style(ASSETS / "base.css", _ASSETS / "page.css"),
-            script=script,
-            data=inert_json(content),
-            pictures=list(map(Markup, pictures)),  # base64: not escaped
-        )
-    )
+    values = {
+        "title": plain(title),
+        "scale": scale,
+        "content": content,
+        "data": inert_json(content),
+        "pictures": list(map(Markup, pictures)),  # base64: not escaped
+    }
+    html = rendered(_ASSETS, ("scores.js", "page.js"), values)
     pieces = [piece for sample in samples for part in ("question", "gold", "shown") for piece in sample[part]]
     return LabellingPage(html=html, missing_images=sum("alt" in p and p["image"] is None for p in pieces))
 

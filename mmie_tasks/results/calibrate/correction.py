@@ -46,8 +46,7 @@ from mmie_tasks.runs.metric_values import metrics_of
 RESAMPLES = 1000
 """Of intervals of correlations."""
 
-MIN_COMPARED = 10
-"""With fewer labels there is no interval of a difference of correlations."""
+_MIN_COMPARED = 10  # with fewer labels there is no interval of a difference of correlations
 
 ProblemName = Literal[
     "hand_picked",  # labels without a seed or without the answer's digest: not from a plan
@@ -220,9 +219,11 @@ class Correction:
     problems: tuple[Problem, ...]
 
     @property
-    def basis(self) -> str:
-        """What the corrected score rests on: ``100 labels by 2 raters``."""
-        return f"{counted(self.headline.labels, 'label')} by {counted(len(self.rater_names), 'rater')}"
+    def notes(self) -> tuple[str, ...]:
+        """Why there is no corrected headline, what it rests on (``100 labels by 2 raters``), and labels saved."""
+        basis = f"{counted(self.headline.labels, 'label')} by {counted(len(self.rater_names), 'rater')}"
+        notes = (self.headline.why_not, basis if self.rater_names else "", self.headline.worth)
+        return tuple(filter(None, notes))
 
     @property
     def is_random_sample(self) -> bool:
@@ -332,7 +333,6 @@ def _scores(judged: Sequence[JudgedSamples], ratings: Sequence[Ratings], factor:
 
 
 def _as_in_tables(percent: float | None, scale: Scale) -> float | None:
-    """A percentage, rounded as the benchmark's own."""
     return None if percent is None else scale.percent(percent * scale.full_marks / 100)
 
 
@@ -496,7 +496,7 @@ def _difference(official: RatingRows, other: RatingRows, r_official: Measurement
     if r_official.value is None or r_other.value is None:
         return Measurement(why_not=r_official.why_not or r_other.why_not)
     value = r_other.value - r_official.value
-    if official.samples < MIN_COMPARED:
+    if official.samples < _MIN_COMPARED:
         return Measurement(value=value, why_not=f"{counted(official.samples, 'label')} are too few for an interval")
     draws = resample_counts(official.counts, RESAMPLES)
     resampled = np.concatenate([pearson(other, weights) - pearson(official, weights) for weights in draws])
@@ -508,14 +508,14 @@ def labels_by_benchmark(words: Sequence[str], task_runs: Iterable[TaskRun]) -> d
 
     Args:
         words: ``PATH`` or ``NAME=PATH`` of CSV files, each with labels of one benchmark.
-        task_runs: The runs that a judge scored.
+        task_runs: Of any runs; those that no judge scored do not count.
 
     Raises:
         AnswersUnusable: A file cannot be read, or has no label of a sample of these runs.
     """
     ids: defaultdict[str, set[str]] = defaultdict(set)
     benchmarks = {}
-    for task_run in task_runs:
+    for task_run in (run for run in task_runs if run.benchmark.judge is not None):
         benchmarks[task_run.benchmark.name] = task_run.benchmark
         ids[task_run.benchmark.name] |= {id_in_csv(sample.id) for sample in task_run.samples}
     words_by_benchmark: defaultdict[str, list[str]] = defaultdict(list)

@@ -44,14 +44,12 @@ Population: TypeAlias = Literal["run", "larger"]
 MIN_LABELS = 20
 """With fewer labels in all there is no interval."""
 
-MIN_STRATUM_LABELS = 2
-"""With fewer labels in a stratum there is no interval: one label shows no spread."""
+_MIN_STRATUM_LABELS = 2  # with fewer labels in a stratum there is no interval: one label shows no spread
 
 NORMAL_LABELS = 30
 """With so many labels in every stratum, the form for a larger population is exactly that of ``ppi-python``."""
 
-WORTHWHILE_GAIN = 0.05
-"""A judge that makes labels worth less than this share more saves no labels."""
+_WORTHWHILE_GAIN = 0.05  # a judge that makes labels worth less than this share more saves no labels
 
 _EXACT_JUDGE = "the judge's points determine people's on all labelled samples, so the error on the others is unknown"
 _ROUNDING = 1e-12  # a variance below this share of people's is rounding error
@@ -171,7 +169,11 @@ def corrected_mean(strata: Sequence[StratumScores], population: Population = "ru
     """
     if not math.isclose(sum(stratum.weight for stratum in strata), 1, abs_tol=1e-6):
         raise ValueError("the weights of the strata must add up to 1")
-    moments = _moments(strata, population)
+    larger = population == "larger"
+    normal = larger and min(stratum.people.size for stratum in strata) >= NORMAL_LABELS
+    rows = [_row(stratum, larger=larger, ddof=0 if normal else 1) for stratum in strata]
+    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    moments = _Moments(larger=larger, normal=normal, why_not=_why_no_interval(strata, larger=larger), **columns)
     lam = moments.judge_weights()
     people_only = np.zeros_like(lam)
     judge = float(moments.weights @ [stratum.judge.mean() for stratum in strata])
@@ -191,7 +193,7 @@ def corrected_mean(strata: Sequence[StratumScores], population: Population = "ru
         weights_of_judge=tuple(lam.tolist()),
         correlation=_correlation(strata),
         labels_worth=worth,
-        saves_labels=worth is not None and worth >= (1 + WORTHWHILE_GAIN) * labels,
+        saves_labels=worth is not None and worth >= (1 + _WORTHWHILE_GAIN) * labels,
         labels_to_halve=moments.labels_to_halve(lam) if corrected.interval else None,
     )
 
@@ -292,19 +294,11 @@ class _Moments:
         return int(min(math.ceil(round(more, 6)), (self.samples - self.labels).sum()))
 
 
-def _moments(strata: Sequence[StratumScores], population: Population) -> _Moments:
-    larger = population == "larger"
-    normal = larger and min(stratum.people.size for stratum in strata) >= NORMAL_LABELS
-    rows = [_row(stratum, larger=larger, ddof=0 if normal else 1) for stratum in strata]
-    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    return _Moments(larger=larger, normal=normal, why_not=_why_no_interval(strata, larger=larger), **columns)
-
-
 def _row(stratum: StratumScores, *, larger: bool, ddof: int) -> dict[str, float]:
     """The entries of one stratum in the arrays of `_Moments`."""
     y, f = stratum.people, stratum.judge[stratum.labelled]
     target = np.delete(stratum.judge, stratum.labelled) if larger else stratum.judge
-    has_spread = y.size >= MIN_STRATUM_LABELS
+    has_spread = y.size >= _MIN_STRATUM_LABELS
     covariances = np.cov(y, f, ddof=ddof) if has_spread else np.zeros((2, 2))
     slope_variance = float(np.var(stratum.judge, ddof=1)) if larger and has_spread else covariances[1, 1]
     return {
@@ -328,8 +322,8 @@ def _why_no_interval(strata: Sequence[StratumScores], *, larger: bool) -> str:
     if incomplete and labels < MIN_LABELS:
         return f"an interval needs {MIN_LABELS} labels, and there are {labels}"
     for stratum in incomplete:
-        if (labels := stratum.people.size) < MIN_STRATUM_LABELS:
-            return f"an interval needs {MIN_STRATUM_LABELS} labels of {stratum.name}, and there are {labels}"
+        if (labels := stratum.people.size) < _MIN_STRATUM_LABELS:
+            return f"an interval needs {_MIN_STRATUM_LABELS} labels of {stratum.name}, and there are {labels}"
     if incomplete and all(_is_constant(stratum.people) for stratum in incomplete):
         return "people gave all labelled samples the same points, so their spread is unknown"
     return ""

@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, differ
-from mmie_tasks.judges.base import JudgeReply, JudgeRequest, content_key
+from mmie_tasks.judges.base import JudgeRequest, content_key
 from mmie_tasks.judging.requests import CheckedRequest, GradedRequest, JudgeResult
 from mmie_tasks.judging.session import SharedJudge, judge_together
 from mmie_tasks.results.judge_exam.grade import COMPARE
@@ -30,8 +30,7 @@ from mmie_tasks.runs.benchmark import Segments as LoggedSegments
 RequestMaker: TypeAlias = Callable[[LoggedSegments, LoggedSegments, None], GradedRequest]
 """`Benchmark.judge_request`, for questions that are no samples of the benchmark."""
 
-PROMPT_NAME = "compare-1"
-"""Name of the prompt and its reader; another number for other words."""
+_PROMPT_NAME = "compare-1"  # name of the prompt and its reader; another number for other words
 
 MAX_TOKENS = 1000
 """Longest reply, in tokens of the judge."""
@@ -63,7 +62,7 @@ _MARKUP = str.maketrans("", "", "*_`#<>[]\"'")
 def prompt_signature() -> str:
     """The part of an exam's signature about the prompt: its name, a digest of its words, and the token limit."""
     digest = hashlib.sha256("\0".join((_INTRODUCTION, _BEGIN, _END, _TASK)).encode()).hexdigest()[:12]
-    return f"prompt:{PROMPT_NAME},{digest},max_tokens={MAX_TOKENS}"
+    return f"prompt:{_PROMPT_NAME},{digest},max_tokens={MAX_TOKENS}"
 
 
 def comparison_request(pair: Pair, *, is_reversed: bool) -> JudgeRequest:
@@ -159,23 +158,33 @@ def _fraction(name: str) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparisons:
-    """What a judge replied to all pairs.
+class RequestResults:
+    """Results in the order of the requests, and their cost.
 
     Attributes:
-        judgements: Two for each pair if the judge compares, one in each order; else one.
-        cut_images: Images of answers that the prompt did not show; an answer of several pairs counts once.
-        cut_texts: Texts of answers that it did not show.
+        results: One for each request.
         usd_per_1000: US dollars for 1,000 replies, those from the cache at their original cost; None if the price of
             a reply is unknown, or there is none.
         seconds_per_1000: Seconds for 1,000 replies at the judge's concurrency; None if all came from the cache.
     """
 
-    judgements: tuple[Judgement, ...]
-    cut_images: int = 0
-    cut_texts: int = 0
+    results: Sequence[JudgeResult]
     usd_per_1000: float | None
     seconds_per_1000: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparisons:
+    """What a judge replied to all pairs: two judgements for each pair if it compares, one in each order; else one.
+
+    The prompt did not show `cut_images` images and `cut_texts` texts of answers; an answer of several pairs counts
+    once.
+    """
+
+    judgements: tuple[Judgement, ...]
+    outcome: RequestResults
+    cut_images: int = 0
+    cut_texts: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,8 +236,7 @@ def _compare_pairs(shared: SharedJudge, pairs: Sequence[Pair], title: str) -> Co
     outcome = ask(shared, requests, title)
     return Comparisons(
         judgements=tuple(_judgement(*order, result) for order, result in zip(orders, outcome.results, strict=True)),
-        usd_per_1000=outcome.usd_per_1000,
-        seconds_per_1000=outcome.seconds_per_1000,
+        outcome=outcome,
     )
 
 
@@ -249,18 +257,20 @@ def _score_answers(judge_request: RequestMaker, shared: SharedJudge, pairs: Sequ
     by_content = {request.request: request for request in requests}
     outcome = ask(shared, list(by_content.values()), title)
     results = dict(zip(by_content, outcome.results, strict=True))
-    points = {
-        answer: request if isinstance(request, str) else _points_or_reason(request, results[request.request])
-        for answer, request in request_or_reason.items()
-    }
+    points: dict[tuple[Segments, Segments], float | str] = {}  # or why there are none
+    for answer, request in request_or_reason.items():
+        if isinstance(request, str):
+            points[answer] = request
+        else:
+            verdict = request.grade(results[request.request]).official
+            points[answer] = verdict.points if isinstance(verdict, Scored) else _why_not(verdict)
     return Comparisons(
         judgements=tuple(
             _points_judgement(pair.id, *(points[pair.question, answer] for answer in pair.answers)) for pair in pairs
         ),
         cut_images=sum(request.cut_images for request in requests),
         cut_texts=sum(request.cut_texts for request in requests),
-        usd_per_1000=outcome.usd_per_1000,
-        seconds_per_1000=outcome.seconds_per_1000,
+        outcome=outcome,
     )
 
 
@@ -278,12 +288,6 @@ def _logged(content: Segments) -> LoggedSegments:
     )
 
 
-def _points_or_reason(request: GradedRequest, result: JudgeResult) -> float | str:
-    """The official points, or why there are none."""
-    verdict = request.grade(result).official
-    return verdict.points if isinstance(verdict, Scored) else _why_not(verdict)
-
-
 def _points_judgement(pair: str, a: float | str, b: float | str) -> Judgement:
     """The judgement on a pair from the points of its answers, or from why one has none."""
     if isinstance(a, str) or isinstance(b, str):
@@ -296,15 +300,6 @@ def _why_not(unscored: Unscored) -> str:
     return f"{unscored.reason}: {unscored.detail}" if unscored.detail else unscored.reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestResults:
-    """Results in the order of the requests, and their cost as in `Comparisons`."""
-
-    results: Sequence[JudgeResult]
-    usd_per_1000: float | None
-    seconds_per_1000: float | None
-
-
 def ask(shared: SharedJudge, requests: Sequence[CheckedRequest], title: str) -> RequestResults:
     """The results of `judge_together`, with their cost."""
     began_s = time.monotonic()
@@ -312,11 +307,17 @@ def ask(shared: SharedJudge, requests: Sequence[CheckedRequest], title: str) -> 
     elapsed_s = time.monotonic() - began_s
     replies = [reply for result in results for reply in result.replies]
     sent = sum(not reply.cached for reply in replies)
-    seconds = 1000 * elapsed_s / sent if sent else None
-    return RequestResults(results=results, usd_per_1000=_usd_per_1000(replies), seconds_per_1000=seconds)
-
-
-def _usd_per_1000(replies: Sequence[JudgeReply]) -> float | None:
     costs = [reply.usage.cost_usd for reply in replies]
     known = [cost for cost in costs if cost is not None]
-    return 1000 * sum(known) / len(known) if known and len(known) == len(costs) else None
+    return RequestResults(
+        results=results,
+        usd_per_1000=1000 * sum(known) / len(known) if known and len(known) == len(costs) else None,
+        seconds_per_1000=1000 * elapsed_s / sent if sent else None,
+    )
+
+
+def cost_text(noun: str, usd_per_1000: float | None, seconds_per_1000: float | None) -> str:
+    """The cost as a sentence."""
+    usd = "unknown" if usd_per_1000 is None else f"{usd_per_1000:.2f}"
+    seconds = "unknown" if seconds_per_1000 is None else f"{seconds_per_1000:,.1f}"
+    return f"1,000 {noun}: US dollars {usd}, seconds {seconds}."

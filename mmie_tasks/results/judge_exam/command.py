@@ -20,7 +20,7 @@ from mmie_tasks.judges.choice import with_judge_args
 from mmie_tasks.judges.registry import PANEL, JudgeChoice, parse_choice
 from mmie_tasks.judging.session import SharedJudge, shared_judge
 from mmie_tasks.results.commands import require_range
-from mmie_tasks.results.judge_exam.asking import Method, choose_pairs, comparing, giving_points
+from mmie_tasks.results.judge_exam.asking import Method, choose_pairs, comparing, cost_text, giving_points
 from mmie_tasks.results.judge_exam.grade import COMPARE, Exam, Grade, Share, as_json, grade, store
 from mmie_tasks.results.judge_exam.stress import run_stress
 from mmie_tasks.results.judge_exam.verdicts import (
@@ -45,14 +45,7 @@ _PUBLISHED = "verdicts:"  # before the file of published verdicts, in the place 
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:
-    """Grade a judge on people's verdicts.
-
-    Args:
-        arguments: Behind ``judge-exam``.
-        environment: Where the cache is, the judge's key, and other settings of judges.
-
-    Returns:
-        The grade as text or JSON; or, if the user interrupts, the exit status 130.
+    """Grade a judge on people's verdicts; returns text or JSON, or the status 130 if the user interrupts.
 
     Raises:
         MmieTasksError: An option is invalid, the judge cannot be used or gave no verdict at all, or the set could not
@@ -98,12 +91,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("judge", nargs="?", metavar="JUDGE", help="as for `--judge`: openai:MODEL, or NAME:k=v,...")
     parser.add_argument("--judge_args", default="", metavar="k=v,...", help="more options of the judge; default: none")
     parser.add_argument("--judge-args", dest="judge_args", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-    parser.add_argument(
-        "--set",
-        choices=tuple(_SETS),
-        default="mmrb2",
-        help="whose verdicts: MMRB2 (interleaved pairs) or OpenING; default: %(default)s",
-    )
+    help_text = "whose verdicts: MMRB2 (interleaved pairs) or OpenING; default: %(default)s"
+    parser.add_argument("--set", choices=tuple(_SETS), default="mmrb2", help=help_text)
     help_text = "a local folder with the set; OpenING's answers are read from a folder only; default: download the set"
     parser.add_argument("--folder", metavar="FOLDER", help=help_text)
     help_text = (
@@ -195,8 +184,8 @@ def _examine(
         method=method.name,
         cut_images=comparisons.cut_images,
         cut_texts=comparisons.cut_texts,
-        usd_per_1000=comparisons.usd_per_1000,
-        seconds_per_1000=comparisons.seconds_per_1000,
+        usd_per_1000=comparisons.outcome.usd_per_1000,
+        seconds_per_1000=comparisons.outcome.seconds_per_1000,
     )
     return store(exam, environment) if exam.grade.judged else exam
 
@@ -228,7 +217,6 @@ def _printed(exam: Exam, *, is_json: bool) -> str:
 
 
 def _as_text(exam: Exam) -> str:
-    """A table of the grade, one by subset, and what they were computed from."""
     verdict_set = exam.verdict_set
     how = "An undecided judge counts as half."
     if exam.method != COMPARE:
@@ -283,11 +271,9 @@ def _sentences(exam: Exam) -> Iterator[str]:
     reasons = f". Without verdict: {listed(_shortened(exam.why_not))}" if exam.why_not else ""
     coverage = f"Coverage {percent_cell(result.coverage)} %"
     yield f"{coverage}: {result.judged:,} of {counted(result.asked, 'comparison')} have a verdict{reasons}."
-    usd = "unknown" if exam.usd_per_1000 is None else f"{exam.usd_per_1000:.2f}"
-    seconds = "unknown" if exam.seconds_per_1000 is None else f"{exam.seconds_per_1000:,.1f}"
     if not exam.judge.startswith(_PUBLISHED):
         noun = "comparisons" if exam.method == COMPARE else "answers"
-        yield f"1,000 {noun}: US dollars {usd}, seconds {seconds}."
+        yield cost_text(noun, exam.usd_per_1000, exam.seconds_per_1000)
     if exam.cut_images or exam.cut_texts:
         cut = f"{counted(exam.cut_images, 'picture')} and {counted(exam.cut_texts, 'text')} of the answers"
         yield f"The prompt of {exam.method} does not show {cut}."

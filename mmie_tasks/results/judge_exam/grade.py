@@ -24,6 +24,7 @@ from typing import Annotated, Literal, TypeAlias
 import numpy as np
 from loguru import logger
 from pydantic import AliasPath, BaseModel, ConfigDict, Field, ValidationError
+from scipy.special import betaincinv
 
 from mmie_tasks.core.bootstrap import LEVEL, Floats, Interval, percentile_interval, resample_counts
 from mmie_tasks.core.errors import SettingWrong
@@ -163,6 +164,7 @@ def grade(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Grade:
         for judgement in judgements
         if judgement.a_wins is not None
     ]
+    judged_pairs = list({row.pair.id: row.pair for row in rows}.values())
     orders = {judgement.is_reversed for judgement in judgements}
     rows_by_subset: dict[str, list[_Row]] = {pairs[judgement.pair].subset: [] for judgement in judgements}
     for row in rows:
@@ -194,8 +196,14 @@ def grade(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Grade:
         more_images_people=_people_prefer(images, no_images),
         longer_text=_judge_prefers(text, no_text),
         longer_text_people=_people_prefer(text, no_text),
-        raters=_raters(rows),
-        rater_pairs=_rater_pairs(rows),
+        raters=_share(
+            ((pair, float(vote == pair.winner)) for pair in judged_pairs for vote in pair.votes),
+            "no judged pair has published votes of single raters",
+        ),
+        rater_pairs=_share(
+            ((pair, float(one == other)) for pair in judged_pairs for one, other in combinations(pair.votes, 2)),
+            "no judged pair has published votes of two raters",
+        ),
     )
 
 
@@ -218,18 +226,6 @@ def _people_prefer(sides: Sequence[tuple[_Row, Side]], why_none: str) -> Share:
     return _share(((row.pair, float(row.pair.winner == side)) for row, side in sides), why_none)
 
 
-def _raters(rows: Iterable[_Row]) -> Share:
-    pairs = {row.pair.id: row.pair for row in rows}.values()
-    sides = ((pair, float(vote == pair.winner)) for pair in pairs for vote in pair.votes)
-    return _share(sides, "no judged pair has published votes of single raters")
-
-
-def _rater_pairs(rows: Iterable[_Row]) -> Share:
-    pairs = {row.pair.id: row.pair for row in rows}.values()
-    equal = ((pair, float(one == other)) for pair in pairs for one, other in combinations(pair.votes, 2))
-    return _share(equal, "no judged pair has published votes of two raters")
-
-
 def _larger(sizes: tuple[int, ...] | None) -> Side | None:
     """The side with the larger number; None if the numbers are equal or not known.
 
@@ -247,11 +243,9 @@ def _length(answer: Segments) -> int:
 
 
 def _share(values: Iterable[tuple[Pair, float]], why_none: str) -> Share:
-    """The mean of values from 0 to 1 in percent, with its interval over questions.
+    """The mean of values from 0 to 1 in percent, one per case, with its interval over questions.
 
-    Args:
-        values: One per case, with the pair that it belongs to; in any order.
-        why_none: Why there are no cases, for the share of none.
+    Of no cases there is none, for the reason `why_none`.
     """
     by_sample: defaultdict[str, list[float]] = defaultdict(list)
     for pair, value in values:
@@ -268,18 +262,14 @@ def _share(values: Iterable[tuple[Pair, float]], why_none: str) -> Share:
 
 
 def _interval(value: float, sums_and_counts: Floats) -> Interval:
-    """The interval of a share in percent.
+    """The interval of a share of 0 to 100 %, from sum and number of each question's values, shape ``(questions, 2)``.
 
     All resamples of a share of 0 or 100 % are equal. There the interval is the exact one of as many independent
     cases as there are questions (Clopper and Pearson).
-
-    Args:
-        value: The share, 0 to 100.
-        sums_and_counts: Sum and number of each question's values; shape ``(questions, 2)``.
     """
     if value in (0, 100):
-        reach = 100 * (1 - ((1 - LEVEL) / 2) ** (1 / len(sums_and_counts)))
-        return Interval(0, reach) if value == 0 else Interval(100 - reach, 100)
+        questions = len(sums_and_counts)
+        return exact_interval(0 if value == 0 else questions, questions)
     alike, times = np.unique(sums_and_counts, axis=0, return_counts=True)
     draws = (weights @ alike for weights in resample_counts(times, RESAMPLES))
     return percentile_interval(np.concatenate([100 * draw[:, 0] / draw[:, 1] for draw in draws]))
@@ -291,6 +281,14 @@ COMPARE = "compare"
 _MAX_SHOWN = 2  # grades of one judge
 _BEHIND_JUDGE = frozenset({"paper_judge", "prompt", "reader", "task", "data", "pkg", "replayed"})
 _Percent: TypeAlias = Annotated[float, Field(ge=0, le=100)]
+
+
+def exact_interval(count: int, total: int) -> Interval:
+    """The exact 95 % interval of a share, in percent (Clopper and Pearson)."""
+    tail = (1 - LEVEL) / 2
+    low = betaincinv(count, total - count + 1, tail) if count else 0.0
+    high = betaincinv(count + 1, total - count, 1 - tail) if count < total else 1.0
+    return Interval(100 * float(low), 100 * float(high))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

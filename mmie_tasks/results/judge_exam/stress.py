@@ -20,10 +20,8 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Literal, TypeAlias
 
-from scipy.special import betaincinv
-
 from mmie_tasks.answers.images import check_image
-from mmie_tasks.core.bootstrap import LEVEL, Interval, bootstrap_interval
+from mmie_tasks.core.bootstrap import Interval, bootstrap_interval
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.tables import counted, listed, percent_cell, table, wrapped
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
@@ -32,13 +30,13 @@ from mmie_tasks.judges.base import RequestBroken, content_key
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import SharedJudge
 from mmie_tasks.results.commands import open_run
-from mmie_tasks.results.judge_exam.asking import ask, fixed_choice
+from mmie_tasks.results.judge_exam.asking import ask, cost_text, fixed_choice
+from mmie_tasks.results.judge_exam.grade import exact_interval
 from mmie_tasks.results.people import JudgedSample, answer_digest, judged_samples
-from mmie_tasks.runs.benchmark import BadRecord, Line, LoggedSample, LoggedSegment, Segments
+from mmie_tasks.runs.benchmark import BadRecord, Line, LoggedSegment, Segments
 from mmie_tasks.runs.log_files import TaskRun, sample_lines
 
-CHANGES_NAME = "changes-1"
-"""Name of the changes in an exam's signature; another number for other changes."""
+_CHANGES_NAME = "changes-1"  # name of the changes in an exam's signature; another number for other changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,8 +236,7 @@ def copied(path: Path, folder: Path, resized: float = 1) -> Path:
     return target
 
 
-DEFAULT_LIMIT = 100
-"""Samples of a run whose answers are changed."""
+_DEFAULT_LIMIT = 100  # samples of a run whose answers are changed
 
 MIN_SAMPLES = 20
 """With fewer samples there is no interval: with 10, 81 % of intervals hold the mean where one answer in five drops."""
@@ -247,8 +244,7 @@ MIN_SAMPLES = 20
 TOLERANCE = 0.05
 """Of full marks. A harmless change moves a judge if the interval of the mean size of its changes is above it."""
 
-DRIFT = 0.01
-"""Of full marks. It also moves a judge if the mean change is larger than this and its interval excludes 0."""
+_DRIFT = 0.01  # of full marks. It also moves a judge if the mean change is larger than this and its interval excludes 0
 
 Finding: TypeAlias = Literal["notices", "does not notice", "rewards it", "unmoved", "moved", "too few"]
 
@@ -294,22 +290,12 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StressTest:
+class _StressTest:
     """The result of a stress test, as it is printed.
 
-    Attributes:
-        judge: The judge's signature.
-        exam: The changes, the task, and a digest of the samples and their answers.
-        run: Path of the log.
-        task: The task's name in lmms-eval.
-        unit: Of the points.
-        samples: Whose answers were changed.
-        unchanged_points: Mean points of the unchanged answers; None without any.
-        unchanged_without_points: Reason to the number of samples without points for the unchanged answer.
-        effects: One per change.
-        requests: Different ones.
-        usd_per_1000: As of `Comparisons`, for 1,000 replies.
-        seconds_per_1000: As of `Comparisons`, for 1,000 replies.
+    `exam` has the changes, the task, and a digest of the samples and their answers. `unchanged_points` is the mean of
+    the unchanged answers, `unchanged_without_points` the reasons for answers without points. The costs are as of
+    `RequestResults`.
     """
 
     judge: str
@@ -333,38 +319,29 @@ def run_stress(shared: SharedJudge, source: str, task: str, limit: int | None, *
         shared: The judge.
         source: The run, as a results command takes it.
         task: The task; may be empty if the run has a single judged one.
-        limit: How many samples; None for `DEFAULT_LIMIT`.
+        limit: How many samples; None for 100.
         as_json: Whether to return JSON.
 
     Raises:
         MmieTasksError: The run cannot be read or has no such task, or the judge cannot be used.
     """
-    task_run = _judged_task(source, task)
-    with TemporaryDirectory(prefix="mmie-tasks-stress-") as folder:
-        result = stress_test(shared, task_run, limit or DEFAULT_LIMIT, Path(folder))
-    return json.dumps(asdict(result), indent=1, ensure_ascii=False, allow_nan=False) if as_json else as_text(result)
-
-
-def _judged_task(source: str, task: str) -> TaskRun:
-    """The named task of a run, or the single one that is judged."""
     tasks = open_run(source, [task] if task else []).tasks
     judged = {name: opened for name, opened in tasks.items() if opened.benchmark.judge_request is not None}
     if len(judged) > 1:
         names = ", ".join(f"`{name}`" for name in judged)
         raise SettingWrong(f"`{source}` has several judged tasks: {names}.", hint="name one of them with `--task`")
-    return next(iter((judged or tasks).values()))
+    task_run = next(iter((judged or tasks).values()))
+    with TemporaryDirectory(prefix="mmie-tasks-stress-") as folder:
+        result = stress_test(shared, task_run, limit or _DEFAULT_LIMIT, Path(folder))
+    return json.dumps(asdict(result), indent=1, ensure_ascii=False, allow_nan=False) if as_json else _as_text(result)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
     """The requests of a stress test. A key is the name of a change, or `_UNCHANGED`, and the id of a sample.
 
-    Attributes:
-        samples: Ids of the samples that are tested, sorted.
-        changes: In the order of the table.
-        requests: One for each key for which the judge is asked.
-        without: For the other keys, the reason; `_NOT_APPLICABLE` where the change does not apply. A sample without a
-            request for the unchanged answer has no other key.
+    `without` has the reasons for keys without a request: `_NOT_APPLICABLE` where the change does not apply. A sample
+    without a request for the unchanged answer has no other key.
     """
 
     samples: Sequence[str]
@@ -373,7 +350,7 @@ class _Plan:
     without: Mapping[tuple[str, str], str]
 
 
-def stress_test(shared: SharedJudge, task_run: TaskRun, limit: int, folder: Path) -> StressTest:
+def stress_test(shared: SharedJudge, task_run: TaskRun, limit: int, folder: Path) -> _StressTest:
     """Ask a judge about unchanged and changed answers, all together.
 
     Args:
@@ -403,9 +380,9 @@ def stress_test(shared: SharedJudge, task_run: TaskRun, limit: int, folder: Path
     scale = task_run.benchmark.scale
     answers = json.dumps([(id_, answer_digest(judged[id_].sample)) for id_ in plan.samples])
     digest = hashlib.sha256(answers.encode()).hexdigest()[:12]
-    return StressTest(
+    return _StressTest(
         judge=shared.judge.signature,
-        exam=f"stress:{CHANGES_NAME}|task:{task_run.task}|samples:{len(plan.samples)},{digest}",
+        exam=f"stress:{_CHANGES_NAME}|task:{task_run.task}|samples:{len(plan.samples)},{digest}",
         run=str(task_run.log),
         task=task_run.task,
         unit=scale.unit,
@@ -431,7 +408,10 @@ def _plan(task_run: TaskRun, judged: Mapping[str, JudgedSample], limit: int, fol
     if not judged:
         raise SettingWrong(f"No sample of `{task_run.task}` has an official score.", hint="use a run with scores")
     order = fixed_choice({id_: sample.stratum for id_, sample in judged.items()}, len(judged))
-    exchanges = [(judged[id_].stratum, _exchange(judged[id_].sample)) for id_ in order]
+    samples = [judged[id_] for id_ in order]
+    exchanges = [
+        (s.stratum, Exchange(question=_usable(s.sample.question), answer=_usable(s.sample.answer))) for s in samples
+    ]
     positions = {id_: position for position, id_ in enumerate(order[:limit])}
     all_changes = changes(has_answer_images=any(images_of(exchange.answer) for _, exchange in exchanges))
     entries: dict[tuple[str, str], GradedRequest | str] = {}
@@ -456,13 +436,9 @@ def _plan(task_run: TaskRun, judged: Mapping[str, JudgedSample], limit: int, fol
     )
 
 
-def _exchange(sample: LoggedSample) -> Exchange:
-    """The question and the answer of a sample, without images that neither model nor judge could see."""
-
-    def usable(segments: Segments) -> Segments:
-        return tuple(replace(s, image=None, problem="") if s.image and s.problem else s for s in segments)
-
-    return Exchange(question=usable(sample.question), answer=usable(sample.answer))
+def _usable(segments: Segments) -> Segments:
+    """Without images that neither model nor judge could see."""
+    return tuple(replace(s, image=None, problem="") if s.image and s.problem else s for s in segments)
 
 
 def _request_or_reason(
@@ -513,7 +489,7 @@ def effect(change: Change, pairs: Sequence[tuple[float, Verdict | str]], full_ma
         at_zero=len(scored) - len(drops),
         could_drop=len(drops),
         not_dropped=100 * not_dropped / len(drops) if drops else None,
-        not_dropped_interval=_exact_interval(not_dropped, len(drops)),
+        not_dropped_interval=exact_interval(not_dropped, len(drops)) if len(drops) >= MIN_SAMPLES else None,
         finding=_finding(change, interval, bootstrap_interval(sizes), full_marks, could_drop=len(drops)),
         not_applicable=sum(after == _NOT_APPLICABLE for _, after in pairs),
         without_points=_reasons(after for _, after in pairs),
@@ -523,11 +499,11 @@ def effect(change: Change, pairs: Sequence[tuple[float, Verdict | str]], full_ma
 def _finding(
     change: Change, interval: Interval | None, sizes: Interval | None, full_marks: float, *, could_drop: int
 ) -> Finding:
-    """What the interval of the mean change, and that of its size, say about a judge."""
+    """What the intervals of the mean change and of its size say about a judge."""
     if interval is None or sizes is None:
         return "too few"
     if change.is_harmless:
-        drifts = (interval.low > 0 or interval.high < 0) and abs(sum(interval)) / 2 > DRIFT * full_marks
+        drifts = (interval.low > 0 or interval.high < 0) and abs(sum(interval)) / 2 > _DRIFT * full_marks
         return "moved" if drifts or sizes.low > TOLERANCE * full_marks else "unmoved"
     if interval.low > 0:
         return "rewards it"
@@ -536,24 +512,13 @@ def _finding(
     return "does not notice" if could_drop >= MIN_SAMPLES else "too few"
 
 
-def _exact_interval(count: int, total: int) -> Interval | None:
-    """Clopper's and Pearson's interval of a share in percent; None below `MIN_SAMPLES`."""
-    if total < MIN_SAMPLES:
-        return None
-    tail = (1 - LEVEL) / 2
-    low = betaincinv(count, total - count + 1, tail) if count else 0.0
-    high = betaincinv(count + 1, total - count, 1 - tail) if count < total else 1.0
-    return Interval(100 * float(low), 100 * float(high))
-
-
 def _reasons(outcomes: Iterable[Verdict | str]) -> Mapping[str, int]:
     """Why samples have no points, to their number; without those to which a change does not apply."""
     reasons = (outcome.reason if isinstance(outcome, Unscored) else outcome for outcome in outcomes)
     return dict(Counter(reason for reason in reasons if isinstance(reason, str) and reason != _NOT_APPLICABLE))
 
 
-def as_text(result: StressTest) -> str:
-    """A table with a line for each change, and what it was computed from."""
+def _as_text(result: _StressTest) -> str:
     rows = [
         [
             effect.title,
@@ -580,7 +545,7 @@ def as_text(result: StressTest) -> str:
     return "\n\n".join(blocks)
 
 
-def _sentences(result: StressTest) -> Iterator[str]:
+def _sentences(result: _StressTest) -> Iterator[str]:
     without = sum(result.unchanged_without_points.values())
     scored = result.samples - without
     mean = "" if result.unchanged_points is None else f", {result.unchanged_points:.2f} on average"
@@ -592,6 +557,5 @@ def _sentences(result: StressTest) -> Iterator[str]:
         yield f"Does not apply, or changes nothing that the judge sees: {listed(not_applicable)}."
     if any(row.finding == "too few" for row in result.effects):
         yield f"Too few: fewer than {MIN_SAMPLES} samples with points, or with points to lose."
-    usd = "unknown" if result.usd_per_1000 is None else f"{result.usd_per_1000:.2f}"
-    seconds = "unknown" if result.seconds_per_1000 is None else f"{result.seconds_per_1000:,.1f}"
-    yield f"{counted(result.requests, 'request')}. 1,000 replies: US dollars {usd}, seconds {seconds}."
+    cost = cost_text("replies", result.usd_per_1000, result.seconds_per_1000)
+    yield f"{counted(result.requests, 'request')}. {cost}"

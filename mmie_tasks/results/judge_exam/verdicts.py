@@ -125,15 +125,10 @@ class Judgement:
 
 
 def read_judgements(path: Path, verdict_set: VerdictSet) -> tuple[Judgement, ...]:
-    """A judge's verdicts from a file. A missing or empty verdict is none, and so is one that names no side.
+    """A judge's verdicts from a file in the layout in which the set's repository publishes or reads them.
 
-    Args:
-        path: In the layout in which the set's repository publishes or reads a judge's verdicts.
-        verdict_set: People's verdicts.
-
-    Returns:
-        For each pair of the set a judgement in each order that is asked for, with or without verdict. What the file
-        has on other pairs is named in the log.
+    A missing or empty verdict is none, and so is one that names no side. Each pair of the set gets a judgement in each
+    order that is asked for, with or without verdict. What the file has on other pairs is named in the log.
 
     Raises:
         AnswersUnusable: The file cannot be read, is not in that layout, has two verdicts on a pair in one order, or
@@ -161,12 +156,12 @@ def read_judgements(path: Path, verdict_set: VerdictSet) -> tuple[Judgement, ...
     judgements = []
     for pair in verdict_set.pairs:
         orders = [order for order in (False, True) if verdict_set.both_orders or (pair.id, order) in winners]
-        judgements += [_judgement(pair.id, order, winners.get((pair.id, order))) for order in orders or [False]]
+        judgements += [_judgement(pair.id, order, winners.get((pair.id, order), "")) for order in orders or [False]]
     return tuple(judgements)
 
 
-def _judgement(pair: str, is_reversed: bool, winner: str | None) -> Judgement:
-    if (first_wins := _FIRST_WINS.get(winner or "")) is not None:
+def _judgement(pair: str, is_reversed: bool, winner: str) -> Judgement:
+    if (first_wins := _FIRST_WINS.get(winner)) is not None:
         return Judgement(pair=pair, is_reversed=is_reversed, a_wins=1 - first_wins if is_reversed else first_wins)
     why_not = f"the verdict is {winner[:40]!r}" if winner else "no verdict in the file"
     return Judgement(pair=pair, is_reversed=is_reversed, a_wins=None, why_not=why_not)
@@ -555,7 +550,9 @@ def _opening_pair(row: _OpeningPeoplesRow) -> Pair:
 
 def _opening_contents(folder: Path, pair: Pair) -> _Contents:
     outputs = folder / "gen_outputs"
-    a, b = (_opening_turns(outputs, model, pair.sample) for model in pair.models)
+    paths = [inside(outputs, f"{model}_output/{pair.sample}.json") for model in pair.models]
+    file_type = TypeAdapter(_OpeningAnswer)
+    a, b = (_parsed(path, read_data_file(path, _REPAIR), file_type).conversations for path in paths)
     question = _opening_content(part for turn in a for part in turn.input)
     answers = []
     for model, turns in zip(pair.models, (a, b), strict=True):
@@ -563,11 +560,6 @@ def _opening_contents(folder: Path, pair: Pair) -> _Contents:
         beside = tuple((kind, re.split(r"[/\\]", value)[-1] if kind == "image" else value) for kind, value in content)
         answers.append(_segments_of(beside, outputs / f"{model}_output"))
     return _segments_of(question, folder / "OpenING-benchmark"), (answers[0], answers[1])
-
-
-def _opening_turns(outputs: Path, model: str, sample: str) -> tuple[_OpeningTurn, ...]:
-    path = inside(outputs, f"{model}_output/{sample}.json")
-    return _parsed(path, read_data_file(path, _REPAIR), TypeAdapter(_OpeningAnswer)).conversations
 
 
 def _opening_content(parts: Iterable[_OpeningPart]) -> _Content:

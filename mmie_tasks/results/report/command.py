@@ -30,19 +30,8 @@ from mmie_tasks.results.calibrate.correction import (
     correct,
     labels_by_benchmark,
 )
-from mmie_tasks.results.commands import listed_names, open_runs, result_parser
-from mmie_tasks.results.html import (
-    ASSETS,
-    Json,
-    content_policy,
-    cut,
-    finite,
-    inert_json,
-    joined_script,
-    joined_style,
-    page_environment,
-    plain,
-)
+from mmie_tasks.results.commands import listed_names, notes_of, open_runs, result_parser
+from mmie_tasks.results.html import Json, cut, ends, finite, inert_json, plain, rendered
 from mmie_tasks.results.judge_exam.grade import StoredGrades, judge_lines
 from mmie_tasks.results.people import Label
 from mmie_tasks.results.report.samples import (
@@ -69,14 +58,7 @@ _MAX_MARK = 150  # characters of a mark: it may hold a model's name
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Write a report.
-
-    Args:
-        arguments: Behind ``report``.
-        environment: Where the cache with the judges' grades is.
-
-    Returns:
-        The file, its size and content, and notes on the runs.
+    """Write a report; returns the file, its size and content, and notes on the runs.
 
     Raises:
         AnswersUnusable: A run or a file of people's scores cannot be read, or the file is not of these runs.
@@ -104,10 +86,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     tasks = [task for run_ in runs for task in run_.tasks.values()]
     names, samples = {task.task for task in tasks}, sum(len(task.samples) for task in tasks)
     counts = f"{counted(len(runs), 'run')}, {counted(len(names), 'task')}, {counted(samples, 'sample')}"
-    notes = [f"{run_.name}: {note}" for run_ in runs for note in run_.notes]
-    notes += [
-        f"{run_.name}, {task.task}: {note}" for run_ in runs for task in run_.tasks.values() for note in task.notes
-    ]
+    notes = notes_of(runs)
     more = ["and more notes, in the report"] if len(notes) > _MAX_NOTES else []
     summary = f"{target}: {readable_size(target.stat().st_size)}; {counts}"
     return "\n".join([summary, *notes[:_MAX_NOTES], *more])
@@ -161,7 +140,7 @@ def payload(
     samples_with_thumbnails: int = SAMPLES_WITH_THUMBNAILS,
     budget_bytes: int = BUDGET_BYTES,
 ) -> Json:
-    """Everything that the page shows, ready for JSON; `page.render` takes it.
+    """Everything that the page shows, ready for JSON; `render` takes it.
 
     Args:
         runs: The runs of the report.
@@ -176,8 +155,8 @@ def payload(
         AnswersUnusable: A file of people's scores cannot be read, or is not of these runs.
     """
     joined_tasks = join_tasks(runs)
-    judged = [task for run_ in runs for task in run_.tasks.values() if task.benchmark.judge is not None]
-    labels = labels_by_benchmark(people, judged)
+    labels = labels_by_benchmark(people, [task for run_ in runs for task in run_.tasks.values()])
+    is_judged = any(task.benchmark.judge is not None for task in joined_tasks)
     judges = [judge for run_ in runs for task in run_.tasks.values() for judge in grades.judges_of(task)]
     tasks = []
     left_bytes = budget_bytes
@@ -198,7 +177,7 @@ def payload(
         "made": made,
         "package": __version__,
         "method": METHOD,
-        "judge_error": (CORRECTED_INTERVALS if labels else SAMPLING_ERROR_ONLY) if judged else "",
+        "judge_error": (CORRECTED_INTERVALS if labels else SAMPLING_ERROR_ONLY) if is_judged else "",
         "judges": [plain(line) for line in judge_lines(judges)],
         "runs": [
             {
@@ -217,6 +196,8 @@ def _task_json(task: JoinedTask, thumbnails: TaskThumbnails, labels: Sequence[La
     scale = task.benchmark.scale
     signatures = {signature: index for index, signature in enumerate(task.signatures)}
     tables = metric_tables(task)
+    # Cached replies count as when they were new.
+    replies = {index: [reply for s in run_.samples for reply in s.replies] for index, run_ in task.present}
     chunks = pack(
         sample_detail(row, signatures, partial(thumbnails.find, index)) for index, row in enumerate(task.rows)
     )
@@ -231,7 +212,7 @@ def _task_json(task: JoinedTask, thumbnails: TaskThumbnails, labels: Sequence[La
         "summaries": [_summary(index, task_run, labels, grades) for index, task_run in task.present],
         "signatures": [cut(signature, MAX_SIGNATURE) for signature in signatures],
         "notes": list(_notes(task)),
-        "spend": spend(task),
+        "spend": [[index, _usage_json(of_run)] for index, of_run in replies.items() if of_run],
         "tables": tables,
         "charts": charts(task, tables),
         "samples": {**sample_columns(task), "chunk_starts": list(chunks.starts)},
@@ -260,13 +241,11 @@ def _summary(index: int, task_run: TaskRun, labels: Sequence[Label], grades: Sto
 def _corrected_json(task_run: TaskRun, labels: Sequence[Label]) -> Json:
     """The headline corrected by people, in percent, or why it is not."""
     correction = correct(task_run, labels)
-    score, estimate = correction.headline, correction.headline.corrected
-    basis = correction.basis if correction.rater_names else ""
+    estimate = correction.headline.corrected
     return {
         "percent": finite(estimate.value) if estimate else None,
-        "low": finite(estimate.interval.low) if estimate and estimate.interval else None,
-        "high": finite(estimate.interval.high) if estimate and estimate.interval else None,
-        "notes": [cut(note, _MAX_REASON) for note in (score.why_not, basis, score.worth) if note],
+        **ends(estimate.interval if estimate else None),
+        "notes": [cut(note, _MAX_REASON) for note in correction.notes],
     }
 
 
@@ -283,17 +262,6 @@ def _notes(task: JoinedTask) -> Iterator[list[object]]:
             None,
             f"the difference of the runs is not shown: they were not scored alike, they differ in {plain(keys)}",
         ]
-
-
-def spend(task: JoinedTask) -> list[list[object]]:
-    """Tokens and cost of the judge's replies: index and usage of each run that has replies.
-
-    Cached replies count as when they were new.
-    """
-    replies_of = (
-        (index, [reply for sample in task_run.samples for reply in sample.replies]) for index, task_run in task.present
-    )
-    return [[index, _usage_json(replies)] for index, replies in replies_of if replies]
 
 
 def _usage_json(replies: Sequence[JudgeReply]) -> Json:
@@ -356,7 +324,7 @@ def signature_rows(signatures: Sequence[str]) -> list[dict[str, object]]:
     return [{"key": key, "values": values, "differs": len(set(values)) > 1} for key, values in rows.items()]
 
 
-FILTERS: Mapping[str, Callable[..., object]] = {
+_FILTERS: Mapping[str, Callable[..., object]] = {
     "percent": percent_cell,
     "interval": interval,
     "count": "{:,}".format,
@@ -377,24 +345,19 @@ def render(payload: Json) -> str:
     Raises:
         ValueError: A chunk is not base64, or a number is NaN or infinite.
     """
-    environment = page_environment(_ASSETS)
-    environment.filters.update(FILTERS)
-    script = joined_script(ASSETS / "elements.js", *(_ASSETS / name for name in _SCRIPTS))
     library = get_plotlyjs()
     run_names = [{"name": run["name"]} for run in payload["runs"]]
     task_data = [{key: task[key] for key in _SCRIPT_KEYS} for task in payload["tasks"]]
     chunks = [task["chunks"] for task in payload["tasks"]]
     if not all(_BASE64.fullmatch(chunk) for task_chunks in chunks for chunk in task_chunks):
         raise ValueError("a chunk of samples is not base64")
-    return environment.get_template("page.html.j2").render(
-        payload,
-        policy=content_policy(script, library),
-        style=joined_style(ASSETS / "base.css", _ASSETS / "page.css"),
-        script=script,
-        library=base64.b64encode(gzip.compress(library.encode(), 9, mtime=0)).decode(),
-        data=[inert_json(block) for block in (run_names, *task_data)],
-        chunks=[list(map(Markup, task_chunks)) for task_chunks in chunks],  # base64: not escaped
-    )
+    values = {
+        **payload,
+        "library": base64.b64encode(gzip.compress(library.encode(), 9, mtime=0)).decode(),
+        "data": [inert_json(block) for block in (run_names, *task_data)],
+        "chunks": [list(map(Markup, task_chunks)) for task_chunks in chunks],  # base64: not escaped
+    }
+    return rendered(_ASSETS, _SCRIPTS, values, library=library, filters=_FILTERS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,19 +15,8 @@ from typing import TypeAlias
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.judges.base import JudgeReply
-from mmie_tasks.results.html import (
-    MAX_LABEL,
-    MAX_SEGMENTS,
-    EmbeddedImage,
-    FindImage,
-    Json,
-    cut,
-    embed_image,
-    finite,
-    has_image,
-    plain,
-    segments_json,
-)
+from mmie_tasks.results import html
+from mmie_tasks.results.html import Json, cut, finite, plain, segments_json
 from mmie_tasks.runs.benchmark import SCORE_KINDS, Benchmark, LoggedSample, LoggedSegment
 from mmie_tasks.runs.log_files import Run, TaskRun
 from mmie_tasks.runs.summary import judge_facts
@@ -51,7 +40,7 @@ _THREADS = 4
 _BATCH = 32  # samples between two checks of the budget
 _QUALITY = 60
 
-thumbnail = partial(embed_image, max_side_px=SIDE_PX, quality=_QUALITY)
+thumbnail = partial(html.embed_image, max_side_px=SIDE_PX, quality=_QUALITY)
 """The thumbnail of a logged file; never raises."""
 
 SampleRow: TypeAlias = tuple[LoggedSample | None, ...]
@@ -175,7 +164,7 @@ def _group_columns(task: JoinedTask, kind: str, samples: Sequence[LoggedSample])
     }
 
 
-NO_THUMBNAIL = EmbeddedImage(None, "no thumbnail")  # of an image that is outside the budget
+NO_THUMBNAIL = html.EmbeddedImage(None, "no thumbnail")  # of an image that is outside the budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,11 +179,11 @@ class TaskThumbnails:
     """
 
     rows: frozenset[int] = frozenset()
-    by_image: Mapping[str, EmbeddedImage] = field(default_factory=dict)
+    by_image: Mapping[str, html.EmbeddedImage] = field(default_factory=dict)
     left_out: int = 0
     used_bytes: int = 0
 
-    def find(self, row: int, image: str) -> EmbeddedImage:
+    def find(self, row: int, image: str) -> html.EmbeddedImage:
         """The thumbnail of an image of a sample."""
         return self.by_image.get(image, NO_THUMBNAIL) if row in self.rows else NO_THUMBNAIL
 
@@ -211,7 +200,7 @@ def make_thumbnails(
         budget_bytes: Of all thumbnails.
     """
     with_images = [(row, images) for row, images in samples if images]
-    by_image: dict[str, EmbeddedImage] = {}
+    by_image: dict[str, html.EmbeddedImage] = {}
     rows: list[int] = []
     used = 0
     wanted = with_images[:max_samples]
@@ -235,7 +224,7 @@ def make_thumbnails(
     )
 
 
-def sample_detail(row: SampleRow, signatures: Mapping[str, int], find_thumbnail: FindImage) -> Json:
+def sample_detail(row: SampleRow, signatures: Mapping[str, int], find_thumbnail: html.FindImage) -> Json:
     """The details of a sample in every run.
 
     Args:
@@ -257,7 +246,7 @@ def shown_images(row: SampleRow) -> list[str]:
     return [
         segment.image
         for segments in (*question_and_gold(row), *answers)
-        for segment in islice(filter(has_image, segments[:MAX_SEGMENTS]), MAX_IMAGES)
+        for segment in islice(filter(html.has_image, segments[: html.MAX_SEGMENTS]), MAX_IMAGES)
         if segment.image and not segment.problem
     ]
 
@@ -272,19 +261,21 @@ def question_and_gold(row: SampleRow) -> tuple[Sequence[LoggedSegment], Sequence
     return max((s.question for s in samples), key=completeness), max((s.gold for s in samples), key=completeness)
 
 
-def _run_json(sample: LoggedSample, signatures: Mapping[str, int], find_thumbnail: FindImage) -> Json:
+def _run_json(sample: LoggedSample, signatures: Mapping[str, int], find_thumbnail: html.FindImage) -> Json:
     facts = {**judge_facts(sample), **sample.facts}
     return {
         "answer": segments_json(sample.answer, "the answer", find_thumbnail, MAX_IMAGES),
         "official": _verdict_json(sample.official),
         "robust": _verdict_json(sample.robust),
-        "expected": _expected_json(sample) if isinstance(sample.expected, Scored) else None,
+        "expected": {**_verdict_json(sample.expected), "entropy_bits": finite(sample.entropy_bits)}
+        if isinstance(sample.expected, Scored)
+        else None,
         "replies": list(map(_reply_json, sample.replies[-_MAX_REPLIES:])),
         "signature": signatures[sample.signature],
-        "facts": {cut(name, MAX_LABEL): _fact_json(fact) for name, fact in islice(facts.items(), _MAX_FACTS)},
+        "facts": {cut(name, html.MAX_LABEL): _fact_json(fact) for name, fact in islice(facts.items(), _MAX_FACTS)},
         "parts": {
             kind: {
-                cut(name, MAX_LABEL): finite(share)
+                cut(name, html.MAX_LABEL): finite(share)
                 for name, share in islice(sample.parts.get(kind, {}).items(), _MAX_FACTS)
                 if finite(share) is not None
             }
@@ -296,18 +287,14 @@ def _run_json(sample: LoggedSample, signatures: Mapping[str, int], find_thumbnai
 def _verdict_json(verdict: Verdict) -> Json:
     match verdict:
         case Scored(points=points, reading=reading):
-            return {"points": finite(points), "reading": cut(reading, MAX_LABEL)}
-    return {"unscored": plain(verdict.reason), "detail": cut(verdict.detail, MAX_LABEL)}
-
-
-def _expected_json(sample: LoggedSample) -> Json:
-    return {**_verdict_json(sample.expected), "entropy_bits": finite(sample.entropy_bits)}
+            return {"points": finite(points), "reading": cut(reading, html.MAX_LABEL)}
+    return {"unscored": plain(verdict.reason), "detail": cut(verdict.detail, html.MAX_LABEL)}
 
 
 def _reply_json(reply: JudgeReply) -> Json:
     return {
         "text": cut(reply.text, MAX_REPLY),
-        "model": cut(reply.model, MAX_LABEL),
+        "model": cut(reply.model, html.MAX_LABEL),
         "finish": reply.finish,
         "cached": reply.cached,
         "input_tokens": reply.usage.input_tokens,
@@ -318,6 +305,6 @@ def _reply_json(reply: JudgeReply) -> Json:
 
 def _fact_json(fact: str | float | bool) -> str | float | bool:
     if isinstance(fact, (bool, str)):
-        return cut(fact, MAX_LABEL) if isinstance(fact, str) else fact
+        return cut(fact, html.MAX_LABEL) if isinstance(fact, str) else fact
     number = finite(fact)
     return "n/a" if number is None else number

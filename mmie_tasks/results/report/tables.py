@@ -13,7 +13,7 @@ from mmie_tasks.core.bootstrap import LEVEL, bootstrap_interval
 from mmie_tasks.core.verdict import Scored, Verdict, differ, tally
 from mmie_tasks.results.alignment import scored_signatures, signature_differences
 from mmie_tasks.results.compare import MetricComparison, compare
-from mmie_tasks.results.html import Json, finite
+from mmie_tasks.results.html import Json, ends, finite
 from mmie_tasks.results.report.samples import JoinedTask
 from mmie_tasks.runs.benchmark import SCORE_KINDS, LoggedSample, Metric, Scale, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
@@ -82,21 +82,15 @@ def _differences(task: JoinedTask) -> dict[tuple[str, str], Json]:
 
 
 def _difference(comparison: MetricComparison) -> Json:
-    interval = comparison.interval
     return {
         "value": finite(comparison.difference),
-        "low": finite(interval.low) if interval else None,
-        "high": finite(interval.high) if interval else None,
+        **ends(comparison.interval),
         "why_no_interval": comparison.why_no_interval,
         "p": finite(comparison.p_corrected),
         "may_be_chance": comparison.may_be_chance,
         "pairs": comparison.pairs,
         "why_not": comparison.why_not,
     }
-
-
-def _is_same(stored: float, percent: float) -> bool:
-    return any(abs(stored * unit - percent) <= _HALF_DIGIT for unit in (1, 100))
 
 
 def _cell(run: TaskRun, metric: Metric) -> Json | None:
@@ -109,12 +103,12 @@ def _cell(run: TaskRun, metric: Metric) -> Json | None:
         name = f"{kind}_{metric.name}" if metric.name else kind
         if (value := metric_value(samples, metric, kind, scale, resamples)) is not None:
             stored = run.stored.get(name)  # by the runner; earlier versions have fractions for MileBench
-            if stored is not None and value.percent is not None and _is_same(stored, value.percent):
-                stored = None  # shown only where it differs from the value of the samples
+            if stored is not None and value.percent is not None:  # shown only where it differs from that of the samples
+                is_same = any(abs(stored * unit - value.percent) <= _HALF_DIGIT for unit in (1, 100))
+                stored = None if is_same else stored
             cell[kind] = {
                 "percent": finite(value.percent),
-                "low": finite(value.interval.low) if value.interval else None,
-                "high": finite(value.interval.high) if value.interval else None,
+                **ends(value.interval),
                 "scored": value.scored,
                 "total": value.total,
                 "why_not": value.why_not,
