@@ -29,8 +29,7 @@ def table(
         rows: Cells, ready to print: numbers are aligned, and not formatted again.
         text_columns: How many columns, from the first, hold text; the rest hold numbers.
         notes: Lines below the table, after a blank line.
-        wrap: Whether the first column continues on further lines where the table is wider than
-            `WIDTH`.
+        wrap: Whether the first column continues on further lines where the table is wider than `WIDTH`.
 
     >>> print(table(["judge", "MAE"], [["other", "1.250"]]))
     | judge   |   MAE |

@@ -1,8 +1,7 @@
 """Unpacks downloaded archives: safely, completely or not at all, and once.
 
-A folder that exists under its final name is complete. While an archive is unpacked, its members are
-in ``<name>.unpacking`` beside it. A killed process leaves that folder; the next one deletes it and
-starts again.
+A folder that exists under its final name is complete. While an archive is unpacked, its members are in
+``<name>.unpacking`` beside it. A killed process leaves that folder; the next one deletes it and starts again.
 """
 
 from __future__ import annotations

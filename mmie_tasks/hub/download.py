@@ -1,8 +1,7 @@
 """Downloads of single files from dataset repositories on the Hugging Face Hub.
 
-`install` stores a file in a folder of ours. Its steps: `locate` asks the Hub for commit and hash,
-and looks into the Hub's own cache; `download` fetches the file and resumes what a killed process
-left; `verify` compares size and SHA-256.
+`install` stores a file in a folder of ours. Its steps: `locate` asks the Hub for commit and hash, and looks into the
+Hub's own cache; `download` fetches the file and resumes what a killed process left; `verify` compares size and SHA-256.
 
 `huggingface_hub` resumes a broken connection within one call, and starts over in the next process.
 Here, a partial download stays in a folder of ours::
@@ -84,8 +83,7 @@ class FileLocation:
         commit: The commit it belongs to.
         size_bytes: Its size; None if the Hub gives none.
         sha256: SHA-256 of its content in hex, according to the Hub; None if the Hub gave none.
-        cached_path: Its path in the Hub's cache, from which we delete nothing; None if it is not
-            there.
+        cached_path: Its path in the Hub's cache, from which we delete nothing; None if it is not there.
         etag: The Hub's identifier of the content of a file that is not in its cache.
     """
 
@@ -111,9 +109,8 @@ class Explanation:
 def download_errors() -> tuple[type[BaseException], ...]:
     """What `huggingface_hub` raises, for every HTTP library that it has been built on.
 
-    A refused connection is no OSError in httpx; the base class of its errors is found as the base
-    of the Hub's own. huggingface_hub 1 closes its client when it cannot connect, and the next call
-    raises RuntimeError.
+    A refused connection is no OSError in httpx; the base class of its errors is found as the base of the Hub's own.
+    huggingface_hub 1 closes its client when it cannot connect, and the next call raises RuntimeError.
     """
     from huggingface_hub.errors import HfHubHTTPError
 
@@ -252,10 +249,9 @@ def is_commit(text: str) -> bool:
 def locate(file: HubFile, *, patient: bool = True) -> FileLocation:
     """Ask the Hub for the commit and content of a file, and look for it in the Hub's cache.
 
-    Nothing is downloaded, and no content is read: see `verify`. If the Hub does not answer, its
-    cache's file of that revision is used. ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and
-    ``HF_HUB_OFFLINE`` are read by `huggingface_hub` itself; if its cache lacks the file, it retries
-    a Hub that is down (429, 5xx, no connection) five times.
+    Nothing is downloaded, and no content is read: see `verify`. If the Hub does not answer, its cache's file of that
+    revision is used. ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE`` are read by `huggingface_hub`
+    itself; if its cache lacks the file, it retries a Hub that is down (429, 5xx, no connection) five times.
 
     Args:
         file: The file.

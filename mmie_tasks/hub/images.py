@@ -259,9 +259,8 @@ def _header(file: BinaryIO, path: Path, max_pixels: float = math.inf) -> Image.I
 class _WholeImagesOnly:
     """A context in which a truncated image is an error, whatever the process allows.
 
-    ``lmms_eval/api/task.py`` sets ``LOAD_TRUNCATED_IMAGES`` for the whole process; a model would be
-    shown grey in place of the missing part. Several threads may enter at once: the first clears the
-    flag, the last restores it.
+    ``lmms_eval/api/task.py`` sets ``LOAD_TRUNCATED_IMAGES`` for the whole process; a model would be shown grey in place
+    of the missing part. Several threads may enter at once: the first clears the flag, the last restores it.
     """
 
     def __init__(self) -> None:

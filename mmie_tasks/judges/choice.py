@@ -1,9 +1,8 @@
 """The choice of a run's judges, and how a judge is opened.
 
-In order of precedence: the launcher (``--launcher_args name=openai,model=...``, which
-``mmie-tasks eval --judge`` is turned into), ``MMIE_TASKS_JUDGE``, the benchmark's default. The first
-two choose one judge for all benchmarks, one for each of some, or both: the named ones win. In place of one judge there
-may be several, a panel.
+In order of precedence: the launcher (``--launcher_args name=openai,model=...``, which ``mmie-tasks eval --judge`` is
+turned into), ``MMIE_TASKS_JUDGE``, the benchmark's default. The first two choose one judge for all benchmarks, one for
+each of some, or both: the named ones win. In place of one judge there may be several, a panel.
 """
 
 from __future__ import annotations

@@ -497,9 +497,8 @@ def judge(
 ) -> list[JudgeResult]:
     """Ask a judge one request, or many at once, without a run of lmms-eval.
 
-    Replies are cached as in a run: a repeated request costs nothing. The judge is checked before
-    the first request, at most every 15 minutes; a judge that runs in this process is closed
-    afterwards, so pass it all requests together.
+    Replies are cached as in a run: a repeated request costs nothing. The judge is checked before the first request, at
+    most every 15 minutes; a judge that runs in this process is closed afterwards, so pass it all requests together.
 
     Args:
         name: ``NAME``, ``NAME:MODEL`` or ``NAME:k=v,...``, as for ``--judge``.

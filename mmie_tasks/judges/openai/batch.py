@@ -41,9 +41,8 @@ from mmie_tasks.judges.openai.batch_store import (
     read_results,
     write_requests,
 )
-from mmie_tasks.judges.openai.judge import check
 from mmie_tasks.judges.openai.settings import Adaptations, Dialect, Settings, dialect_of
-from mmie_tasks.judges.openai.wire import NoText, chat_body, next_dialect, read_completion, top_logprobs_of
+from mmie_tasks.judges.openai.wire import NoText, chat_body, check, next_dialect, read_completion, top_logprobs_of
 
 DISCOUNT = 0.5
 """The price of a batch, as a fraction of the price of the same requests sent online."""
@@ -93,7 +92,7 @@ class BatchJudge:
         return self.settings.signature
 
     def check(self) -> None:
-        """Return if key, server and model can be used: see `check.check`. Creates no batch.
+        """Return if key, server and model can be used: see `wire.check`. Creates no batch.
 
         Raises:
             JudgeMisconfigured: They cannot.

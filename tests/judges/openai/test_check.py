@@ -10,7 +10,7 @@ from support.judge_asking import FAST, KEY, ask, judge_at, settings_of
 from support.judge_server import Sent, completion, error, judge_server
 
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.openai.judge import check
+from mmie_tasks.judges.openai.wire import check
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_replies_that_an_error_ended_do_not_pass_the_check(server):
 
 
 def test_a_hanging_server_costs_the_check_its_own_time_limit_and_not_the_judges(server, monkeypatch):
-    monkeypatch.setattr("mmie_tasks.judges.openai.judge._TIMEOUT_S", 0.1)
+    monkeypatch.setattr("mmie_tasks.judges.openai.wire._TIMEOUT_S", 0.1)
     server.says(Sent(hang=True))
     begun = time.monotonic()
     assert "no answer in time" in problem(judge_at(server.url, timeout=60.0))
