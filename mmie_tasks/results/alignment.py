@@ -18,8 +18,7 @@ from mmie_tasks.core.verdict import COVERAGE_FLOOR, Scored, Tally, Unscored, mea
 from mmie_tasks.results.commands import require_kind
 from mmie_tasks.runs.benchmark import Benchmark, Metric, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
-from mmie_tasks.runs.metric_values import floor_of, metrics_of
-from mmie_tasks.runs.summary import signature_fields
+from mmie_tasks.runs.summary import floor_of, metrics_of, signature_fields
 
 Flags = npt.NDArray[np.bool_]
 

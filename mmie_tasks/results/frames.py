@@ -16,8 +16,7 @@ from mmie_tasks.results.commands import open_run
 from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment, Scale, ScoreKind
 from mmie_tasks.runs.log_files import Run
 from mmie_tasks.runs.log_line import IMAGE_PLACEHOLDER
-from mmie_tasks.runs.metric_values import metric_value, metrics_of
-from mmie_tasks.runs.summary import judge_of
+from mmie_tasks.runs.summary import judge_of, metric_value, metrics_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -24,7 +24,7 @@ from mmie_tasks.core.verdict import Scored
 from mmie_tasks.results.commands import read_text
 from mmie_tasks.runs.benchmark import ALL, LoggedSample, Metric, Scale, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun, split_name
-from mmie_tasks.runs.metric_values import metric_value, metrics_of
+from mmie_tasks.runs.summary import metric_value, metrics_of
 
 _MIN_PER_STRATUM = 2  # samples that a plan takes of every stratum at least: one has no spread
 

@@ -25,8 +25,7 @@ from mmie_tasks.results.commands import listed_names, open_runs, require_range, 
 from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, Benchmark, Line, LoggedSample, Metric, ScoreKind
 from mmie_tasks.runs.log_files import Run, TaskRun, sample_lines
-from mmie_tasks.runs.metric_values import MetricValue, metric_value, metrics_of
-from mmie_tasks.runs.summary import judge_signatures
+from mmie_tasks.runs.summary import MetricValue, judge_signatures, metric_value, metrics_of
 
 _MAX_TEXT = 60  # characters of a reading or detail in a table
 _MAX_NAMES = 5  # samples to name that cannot be rescored for one reason

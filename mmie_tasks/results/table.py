@@ -28,8 +28,7 @@ from mmie_tasks.results.judge_exam.grade import JudgeGrades, StoredGrades, judge
 from mmie_tasks.results.people import Label
 from mmie_tasks.runs.benchmark import Benchmark, Metric, PublishedRow, ScoreKind
 from mmie_tasks.runs.log_files import Run, TaskRun
-from mmie_tasks.runs.metric_values import metric_value, metrics_of
-from mmie_tasks.runs.summary import drawn_answers_of, marks_of
+from mmie_tasks.runs.summary import drawn_answers_of, marks_of, metric_value, metrics_of
 
 Format: TypeAlias = Literal["md", "csv", "latex"]
 

@@ -26,7 +26,14 @@ from lmms_eval.models import MODEL_REGISTRY_V2, get_model
 from loguru import logger
 from tqdm import tqdm  # type: ignore[import-untyped]
 
-from mmie_tasks.answers.drawn import DrawingFacts, DrawnPicture, write_drawn_answer, write_undrawn_answer
+from mmie_tasks.answers.drawn import (
+    DrawingFacts,
+    DrawnPicture,
+    WrittenText,
+    WrittenTexts,
+    write_drawn_answer,
+    write_undrawn_answer,
+)
 from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.answers.saved import failure_of
 from mmie_tasks.answers.thinking import strip_thinking
@@ -49,7 +56,6 @@ from mmie_tasks.drawing.protocols import PROTOCOLS, Prompt, Protocol, WrittenAns
 from mmie_tasks.runner.chat_pictures import keep_chat_pictures
 from mmie_tasks.runner.hooks import loaded_benchmark
 from mmie_tasks.runner.model_memory import free_model, record_tested_model
-from mmie_tasks.runner.written_texts import WrittenText, WrittenTexts
 
 _ARGUMENTS = (
     "--model_args 'lvlm=MODEL:k=v;k=v,t2i=images:model=NAME;k=v' (or t2i=diffusers:model=ID, or t2i=self), "

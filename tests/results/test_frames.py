@@ -16,7 +16,7 @@ from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.judging import session
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.frames import SCORE_COLUMNS, LoadedRun
-from mmie_tasks.runs.metric_values import metric_value
+from mmie_tasks.runs.summary import metric_value
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "analysis.py"
 SAMPLE_COLUMNS = [

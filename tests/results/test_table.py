@@ -28,8 +28,7 @@ from mmie_tasks.results.table import as_csv, as_json, as_latex, as_markdown, sco
 from mmie_tasks.results.table import run as run_table
 from mmie_tasks.runs.benchmark import PublishedRow
 from mmie_tasks.runs.log_files import Run
-from mmie_tasks.runs.metric_values import metric_value
-from mmie_tasks.runs.summary import marks_of
+from mmie_tasks.runs.summary import marks_of, metric_value
 
 MODEL_A = run("model_a", [sample(str(number), number % 5, category="a") for number in range(10)])
 MODEL_B = run("model-b", [sample(str(number), None if number == 3 else 4, category="b") for number in range(4)])

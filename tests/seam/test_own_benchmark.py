@@ -20,7 +20,7 @@ from mmie_tasks.preflight.doctor import check_benchmark
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.runs.benchmark import BadRecord, Benchmark
 from mmie_tasks.runs.log_files import find_runs, read_lines
-from mmie_tasks.runs.metric_values import metric_value
+from mmie_tasks.runs.summary import metric_value
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLE, MMIE = EXAMPLES / "own_benchmark", EXAMPLES / "mmie"

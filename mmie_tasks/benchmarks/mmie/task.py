@@ -534,7 +534,7 @@ def leaderboard_row(records: Sequence[Record], model: str, model_type: str) -> d
     Returns:
         None where there are no samples, or too few with a score.
     """
-    from mmie_tasks.runs.metric_values import metric_value  # numpy, which few commands need
+    from mmie_tasks.runs.summary import metric_value  # numpy, which few commands need
 
     row: dict[str, str | float | None] = {"Model": model, "Model Type": model_type, **dict.fromkeys(CATEGORIES)}
     samples = [

@@ -41,7 +41,7 @@ from mmie_tasks.results.people import (
 )
 from mmie_tasks.runs.benchmark import Scale, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
-from mmie_tasks.runs.metric_values import metrics_of
+from mmie_tasks.runs.summary import metrics_of
 
 RESAMPLES = 1000
 """Of intervals of correlations."""

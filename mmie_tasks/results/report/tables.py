@@ -18,7 +18,7 @@ from mmie_tasks.results.report.samples import JoinedTask
 from mmie_tasks.runs.benchmark import SCORE_KINDS, LoggedSample, Metric, Scale, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
 from mmie_tasks.runs.log_line import number
-from mmie_tasks.runs.metric_values import RESAMPLES, metric_value, metrics_of
+from mmie_tasks.runs.summary import RESAMPLES, metric_value, metrics_of
 
 METHOD = (
     f"Intervals are {LEVEL:.0%} percentile bootstrap intervals over samples, "

@@ -16,7 +16,7 @@ from mmie_tasks.benchmarks.milebench.task import BENCHMARK
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, LoggedSegment
-from mmie_tasks.runs.metric_values import metric_value
+from mmie_tasks.runs.summary import metric_value
 
 LINES = list(milebench_lines(6))
 ONE = next(line for line in LINES if line["coverage"]["rule"] == "choice")

@@ -20,7 +20,7 @@ from mmie_tasks.results.calibrate.correction import correct, labels_by_benchmark
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.people import csv_text, judged_samples, planned_answers, read_labels
 from mmie_tasks.runs.benchmark import LoggedSegment
-from mmie_tasks.runs.metric_values import metric_value
+from mmie_tasks.runs.summary import metric_value
 
 
 def percent(points):

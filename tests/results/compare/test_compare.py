@@ -7,7 +7,7 @@ import pytest
 
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.results.compare import compare
-from mmie_tasks.runs.metric_values import metric_value
+from mmie_tasks.runs.summary import metric_value
 
 
 def compared(a, b, score_kind="official", top=10):

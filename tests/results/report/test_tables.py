@@ -13,7 +13,7 @@ from mmie_tasks.results.report.samples import join_tasks
 from mmie_tasks.results.report.tables import metric_tables
 from mmie_tasks.runs.benchmark import Scale
 from mmie_tasks.runs.log_files import Run
-from mmie_tasks.runs.metric_values import metric_value
+from mmie_tasks.runs.summary import metric_value
 
 SAMPLES = [sample("1", 4, 3, "a"), sample("2", 2, 2, "b"), sample("3", 3, 3, "a")]
 

@@ -8,7 +8,7 @@ import pytest
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.results.alignment import AlignedRuns
 from mmie_tasks.results.subset import study
-from mmie_tasks.runs.metric_values import metric_value
+from mmie_tasks.runs.summary import metric_value
 
 NAMES = [f"{letter}{number}" for letter in "aab" for number in range(60)]
 
