@@ -78,7 +78,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], check_model: C
     """Check this machine, the named models, and the requested benchmarks with their judges.
 
     Args:
-        arguments: The arguments behind ``doctor``.
+        arguments: Those behind ``doctor``.
         environment: Of this process; judges and benchmarks read it themselves.
         check_model: Checks a model of ``--model``.
 
@@ -87,12 +87,12 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], check_model: C
     """
     options = _parser().parse_args(arguments)
     models, tasks = _names(options.model), _names(options.tasks)
-    selected = select_benchmarks(tasks)
+    selected = _select_benchmarks(tasks)
     launcher = _Launcher()  # its choice is valid as long as it exists
     choices = parse_flags(options.judge, options.judge_args)
     require_judged(choices, "`--judge`")
     register_launcher(launcher, choices)
-    findings = list(check_machine(environment))
+    findings = list(_check_machine(environment))
     findings += chain.from_iterable(check_model(model, environment) for model in models)
     try:
         require_judged(environment_choices(environment), f"`{VARIABLE}`")
@@ -161,7 +161,7 @@ def as_json(findings: Iterable[Finding]) -> str:
     return json.dumps(rows, indent=1, ensure_ascii=False)
 
 
-def check_machine(environment: Mapping[str, str]) -> Iterator[Finding]:
+def _check_machine(environment: Mapping[str, str]) -> Iterator[Finding]:
     """Python, packages and caches: what every benchmark needs."""
     python = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     yield Finding("ok", "Python", python)
@@ -176,15 +176,15 @@ def _check_package(name: str) -> Finding:
         installed = version(name)
     except PackageNotFoundError:
         return Finding("problem", name, "is not installed", f"`pip install {name}`")
-    if name == "lmms-eval" and version_numbers(installed) < MIN_LMMS_EVAL:
+    if name == "lmms-eval" and _version_numbers(installed) < MIN_LMMS_EVAL:
         return Finding("problem", name, f"{installed}, and 0.7.3 or later is needed", "`pip install -U lmms-eval`")
     return Finding("ok", name, installed)
 
 
-def version_numbers(text: str) -> tuple[int, ...]:
+def _version_numbers(text: str) -> tuple[int, ...]:
     """The leading numbers of a version.
 
-    >>> version_numbers("5.23.0.dev1")
+    >>> _version_numbers("5.23.0.dev1")
     (5, 23, 0)
     """
     leading = re.match(r"\d+(\.\d+)*", text)
@@ -227,13 +227,10 @@ def _check_gpu(index: int) -> Finding:
     return Finding("warning", subject, f"{message}: the judge computes in float32 here, which is slow")
 
 
-def select_benchmarks(tasks: Sequence[str]) -> tuple[BenchmarkEntry, ...]:
+def _select_benchmarks(tasks: Sequence[str]) -> tuple[BenchmarkEntry, ...]:
     """The benchmarks of these tasks, groups or tags; all if none is named.
 
-    Raises:
-        SettingWrong: A task belongs to no benchmark of ours.
-
-    >>> [entry.name for entry in select_benchmarks(["mmie_sa", "mmie"])]
+    >>> [entry.name for entry in _select_benchmarks(["mmie_sa", "mmie"])]
     ['mmie']
     """
     selected = {task: entry_of_task(task) for task in tasks}

@@ -39,7 +39,7 @@ SETTINGS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AssetList:
+class _AssetList:
     """The assets of a command, and notes to print with them."""
 
     assets: tuple[Asset, ...] = ()
@@ -138,7 +138,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-def _list_assets(names: Sequence[str], choices: JudgeChoices | None, environment: Mapping[str, str]) -> AssetList:
+def _list_assets(names: Sequence[str], choices: JudgeChoices | None, environment: Mapping[str, str]) -> _AssetList:
     assets: list[Asset] = []
     notes: list[str] = []
     selection = select_tasks(names)
@@ -147,12 +147,12 @@ def _list_assets(names: Sequence[str], choices: JudgeChoices | None, environment
         assets += [asset for asset in benchmark_assets if asset.origin != "installed"]
         notes += [] if benchmark_assets else [f"{entry.name}: it has no assets to fetch."]
     judges = judge_assets(choices, selection, environment)
-    return AssetList(assets=(*assets, *judges.assets), notes=(*notes, *judges.notes))
+    return _AssetList(assets=(*assets, *judges.assets), notes=(*notes, *judges.notes))
 
 
 def judge_assets(
     explicit: JudgeChoices | None, benchmarks: Iterable[BenchmarkEntry], environment: Mapping[str, str]
-) -> AssetList:
+) -> _AssetList:
     """The assets of the judges that these benchmarks would use.
 
     Args:
@@ -187,7 +187,7 @@ def judge_assets(
     for choice in choices.values():
         assets += (new := _assets_of(choice, environment))
         notes += [] if new else [f"judge `{choice.name}`: nothing is to be fetched for it."]
-    return AssetList(assets=tuple(assets), notes=tuple(notes))
+    return _AssetList(assets=tuple(assets), notes=tuple(notes))
 
 
 def _key(choice: JudgeChoice) -> tuple[str, tuple[tuple[str, str], ...]]:

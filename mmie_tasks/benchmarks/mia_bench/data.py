@@ -185,18 +185,11 @@ _LISTING_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reference:
-    """A row's image as the annotation names it.
+    """A row's image as the annotation names it: by a URL or a file name."""
 
-    Attributes:
-        text: The complete reference.
-        name: The last path part, without the query; empty if the address has no path.
-        query: The query, from the question mark on.
-        is_address: Whether it is a URL; otherwise it is a file name.
-    """
-
-    text: str
-    name: str
-    query: str
+    text: str  # all of it
+    name: str  # the last path part, without the query; empty if the address has no path
+    query: str  # from the question mark on
     is_address: bool
 
     @property

@@ -36,6 +36,7 @@ from mmie_tasks.runs.benchmark import (
     SCORE_KINDS,
     BadRecord,
     Benchmark,
+    Doc,
     Line,
     LoggedSample,
     LoggedSegment,
@@ -49,8 +50,6 @@ from mmie_tasks.runs.rows import aggregation, plain_score
 if TYPE_CHECKING:
     import datasets
     from PIL import Image
-
-Doc = Mapping[str, Any]
 
 VERSION = "2-B"
 """``N-X``: N changes with the scores, X with the interface."""

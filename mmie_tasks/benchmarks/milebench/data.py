@@ -29,7 +29,7 @@ from loguru import logger
 from mmie_tasks.benchmarks.milebench.prompts import combined
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, VARIANTS, BadSample, Sample, Variant, has_variant, rule_of
 from mmie_tasks.benchmarks.odd_rows import OddRows
-from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError, SettingWrong
+from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.files import atomic_write, cache_dir
 from mmie_tasks.hub.archives import unpack_once
 from mmie_tasks.hub.asset import (
@@ -154,7 +154,7 @@ def _load_rows(
 
 
 def _rows(name: str, variant: Variant, environment: Mapping[str, str], odd_rows: OddRows) -> list[DatasetRow]:
-    source = annotation(name, environment, adversarial=variant == "adv")
+    source = _annotation(name, environment, adversarial=variant == "adv")
     if not source.entries:
         raise DataBroken(f"`{source.path}`: `data` is empty.", hint=REPAIR)
     try:
@@ -180,7 +180,8 @@ def _rows(name: str, variant: Variant, environment: Mapping[str, str], odd_rows:
     return rows
 
 
-def _row(sample: Sample, variant: Variant, source: Annotation) -> DatasetRow:
+def _row(sample: Sample, variant: Variant, source: _Annotation) -> DatasetRow:
+    folder = source.path.parent
     return {
         "id": sample.id,
         "dataset": sample.dataset,
@@ -190,8 +191,8 @@ def _row(sample: Sample, variant: Variant, source: Annotation) -> DatasetRow:
         "context": sample.context,
         "choices": list(sample.choices),
         "gold": sample.gold,
-        "images": _paths(source.images, sample.images, sample),
-        "combined": _paths(source.combined, sample.combined, sample),
+        "images": _paths(folder / "images", sample.images, sample),
+        "combined": _paths(folder / "combined_1_images", sample.combined, sample),
         "image_set": _digest(sample.images),
         "data": source.revision,
     }
@@ -321,25 +322,18 @@ _PINS: tuple[tuple[int | None, tuple[str, str]], ...] = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Archive:
-    """An archive on the Hub.
-
-    Attributes:
-        file: The file on the Hub.
-        root: The folder that it is stored below.
-    """
+class _Archive:
+    """An archive on the Hub, and the folder that it is stored below."""
 
     file: HubFile
     root: Path
 
     @property
-    def stem(self) -> str:
-        """The name of the archive without extensions, and of its unpacked folder."""
+    def stem(self) -> str:  # also the name of its unpacked folder
         return self.file.filename.removesuffix(".tar.gz")
 
     @property
     def note(self) -> CommitNote:
-        """The note with the commit that was unpacked."""
         name = "pinned" if self.file.sha256 else f"revision={self.file.revision.replace('/', '%2F')}"
         return CommitNote(path=self.root / "commits" / name / f"{self.stem}.txt")
 
@@ -364,7 +358,7 @@ def dataset_folder(dataset: str, environment: Mapping[str, str]) -> HubFolder:
         DataBroken: The archive, or its content, is not the expected one.
         SettingWrong: ``MILEBENCH_REVISION`` cannot be a revision.
     """
-    archive = archive_of(part_of(dataset), environment)
+    archive = _archive_of(part_of(dataset), environment)
     if not (commit := archive.unpacked_commit()):
         commit = install(archive.file, archive.root, archive.stem, unpack_once)
         archive.note.write(commit)
@@ -392,12 +386,8 @@ def _letters(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def archive_of(part: int, environment: Mapping[str, str]) -> Archive:
-    """The archive with this number, as `dataset_folder` would download it; does not connect.
-
-    Raises:
-        SettingWrong: ``MILEBENCH_REVISION`` cannot be a revision.
-    """
+def _archive_of(part: int, environment: Mapping[str, str]) -> _Archive:
+    """The archive with this number, as `dataset_folder` would download it; does not connect."""
     revision = revision_setting(environment, "MILEBENCH_REVISION", REPO)
     endpoint = environment.get("HF_ENDPOINT", "").rstrip("/")
     is_mirror = endpoint not in ("", _HUB)
@@ -417,7 +407,7 @@ def archive_of(part: int, environment: Mapping[str, str]) -> Archive:
         binding=not is_mirror,
         alternative=alternative,
     )
-    return Archive(file=file, root=root)
+    return _Archive(file=file, root=root)
 
 
 def part_of(dataset: str) -> int:
@@ -439,43 +429,20 @@ def part_of(dataset: str) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Annotation:
-    """An annotation file, checked as far as all datasets have the same form.
+class _Annotation:
+    """An annotation file, checked as far as all datasets have the same form."""
 
-    Attributes:
-        path: ``<DATASET>/<DATASET>.json`` or ``<DATASET>/<DATASET>-adv.json``.
-        question_type: As in its ``meta_data``.
-        instructions: The task instructions of its ``meta_data``.
-        entries: Its samples, unchecked.
-        revision: Of the data: a commit on the Hub, or a digest of the local file.
-    """
-
-    path: Path
+    path: Path  # <DATASET>/<DATASET>.json or <DATASET>/<DATASET>-adv.json
     question_type: str
     instructions: Sequence[str]
-    entries: Sequence[object]
-    revision: str
-
-    @property
-    def images(self) -> Path:
-        """The folder that image names are relative to."""
-        return self.path.parent / "images"
-
-    @property
-    def combined(self) -> Path:
-        """The folder of the combined images; few archives have it."""
-        return self.path.parent / "combined_1_images"
+    entries: Sequence[object]  # unchecked
+    revision: str  # a commit on the Hub, or a digest of the local file
 
 
-def annotation(dataset: str, environment: Mapping[str, str], *, adversarial: bool) -> Annotation:
-    """Find and read the annotation file of a dataset.
+def _annotation(dataset: str, environment: Mapping[str, str], *, adversarial: bool) -> _Annotation:
+    """The annotation file of a dataset, from ``MILEBENCH_DATA`` if it is set, otherwise from the Hub.
 
-    From ``MILEBENCH_DATA`` if it is set, otherwise from the Hub. Folder and file names are
-    recognised whatever their case and separators (``action_localization``, ``CLEVR_Change``).
-
-    Raises:
-        DataMissing: No such folder or file, or it cannot be downloaded.
-        DataBroken: The file is not JSON of the official form.
+    Folder and file names are recognised whatever their case and separators (``action_localization``, ``CLEVR_Change``).
     """
     commit = ""
     if local := environment.get("MILEBENCH_DATA"):
@@ -501,19 +468,15 @@ def _local_folder(root: Path, dataset: str) -> Path:
     raise DataMissing(f"MileBench's dataset `{dataset}` is not in `{root}`, which contains: {folders}.", hint=_LAYOUT)
 
 
-def _broken(path: Path, problem: str) -> MmieTasksError:
-    return DataBroken(f"`{path}`: {problem}.", hint=REPAIR)
-
-
-def _checked_annotation(path: Path, file: JsonFile, commit: str) -> Annotation:
+def _checked_annotation(path: Path, file: JsonFile, commit: str) -> _Annotation:
     fields = file.value if isinstance(file.value, dict) else {}
     meta, entries = fields.get("meta_data"), fields.get("data")
     if not isinstance(meta, dict) or not isinstance(entries, list):
-        raise _broken(path, "no `meta_data` object and `data` list in it")
+        raise DataBroken(f"`{path}`: no `meta_data` object and `data` list in it.", hint=REPAIR)
     instructions = meta.get("task_instruction")
     if not isinstance(instructions, list) or not all(isinstance(i, str) for i in instructions):
-        raise _broken(path, "`meta_data.task_instruction` is not a list of texts")
-    return Annotation(
+        raise DataBroken(f"`{path}`: `meta_data.task_instruction` is not a list of texts.", hint=REPAIR)
+    return _Annotation(
         path=path,
         question_type=str(meta.get("question_type")),
         instructions=cast("list[str]", instructions),
@@ -563,7 +526,7 @@ def datasets_of(tasks: Iterable[str]) -> tuple[str, ...]:
 
 
 def _archive(part: int, datasets: Sequence[str], environment: Mapping[str, str], check: Check) -> Asset:
-    archive = archive_of(part, environment)
+    archive = _archive_of(part, environment)
     commit, filename = archive.unpacked_commit(), archive.file.filename
 
     def fetch() -> str:

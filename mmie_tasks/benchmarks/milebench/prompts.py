@@ -49,11 +49,8 @@ class QuestionPrompt:
         return "".join(p if isinstance(p, str) else placeholder(next(shown)) for p in self.parts)
 
 
-def choice_block(sample: Sample) -> str:
-    r"""The options as the prompt lists them; empty for an open question.
-
-    As in the official code, letters are ``chr(65 + i)`` for any ``i``, and GPR1200 has none.
-    """
+def _choice_block(sample: Sample) -> str:
+    """The options as the prompt lists them; as in the official code, ``chr(65 + i)`` for any ``i`` is a letter."""
     if not sample.choices:
         return ""
     with_letters = sample.dataset != _WITHOUT_LETTERS
@@ -98,7 +95,7 @@ def combined(sample: Sample) -> QuestionPrompt:
 
 def _context(sample: Sample, placeholder: Callable[[int], str]) -> str:
     """The context with the options, and ``placeholder(k)`` for the k-th image, from 1."""
-    context = sample.context + choice_block(sample)
+    context = sample.context + _choice_block(sample)
     for k in range(1, len(sample.images) + 1):
         mark = placeholder(k)
         context = context.replace(f"{{image#{k}}}", mark).replace(f"{{table#{k}}}", mark)

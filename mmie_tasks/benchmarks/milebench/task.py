@@ -112,7 +112,7 @@ def process_results_all(doc: Doc, results: Sequence[object]) -> Mapping[str, Met
 
 def _score(doc: Doc, results: Sequence[object]) -> tuple[LoggedSample, MetricRow]:
     sample = Sample.from_doc(doc)
-    verdicts = score_answer(sample, results, _OPENER.failure(sample.id))
+    verdicts = _score_answer(sample, results, _OPENER.failure(sample.id))
     if doc["variant"] != "combined1":
         images = [doc["images"][index] for index in _prompt(doc).images]
     elif drawn := _drawn_images.get(sample.id):
@@ -123,15 +123,8 @@ def _score(doc: Doc, results: Sequence[object]) -> tuple[LoggedSample, MetricRow
     return metrics.graded_sample(sample, verdicts), record
 
 
-def score_answer(sample: Sample, results: Sequence[object], image_problem: str | None = None) -> Verdicts:
-    """Score the answer to one sample with both readers.
-
-    Args:
-        sample: The question.
-        results: What the runner got from the tested model. Several results (a model that answers
-            in rounds) are not a text.
-        image_problem: Why the model could not be shown an image; None if it saw all of them.
-    """
+def _score_answer(sample: Sample, results: Sequence[object], image_problem: str | None = None) -> Verdicts:
+    """The verdicts of both readers. Several results (a model that answers in rounds) are not a text."""
     answer = results[0] if len(results) == 1 else list(results)
     if isinstance(answer, str) and answer.startswith(NOT_TEXT):
         return Verdicts.unscored("not_text", answer.removeprefix(NOT_TEXT).strip()[:80])
@@ -238,7 +231,7 @@ def _score_again(line: Line, record: Record) -> Verdicts | None:
         gold=None if gold is None else log_line.optional_text(record, "gold"),
         choices=log_line.texts(record, "choices") or (),
     )
-    return score_answer(sample, [line["filtered_resps"]])
+    return _score_answer(sample, [line["filtered_resps"]])
 
 
 def _facts(line: Line, record: Record, images: Sequence[str] | None) -> dict[str, str | float | bool]:

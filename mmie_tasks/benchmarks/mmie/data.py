@@ -103,7 +103,7 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
         raise SettingWrong(f"MMIE has no selection `{selection}`.", hint=f"one of {', '.join(SELECTIONS)}")
     odd_rows = OddRows("MMIE", _REPAIR, environment)
     if local := environment.get("MMIE_DATA"):
-        path, revision = local_file(Path(local).expanduser().absolute()), ""
+        path, revision = _local_file(Path(local).expanduser().absolute()), ""
     else:
         fetched = hub_folder(environment)
         path, revision = fetched.folder / ANNOTATION, fetched.revision
@@ -114,7 +114,7 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     rows = _without_outside_images(rows, paths, path, odd_rows)
     odd_rows.check(path, len(rows))
     if not rows:
-        raise _broken(path, "no rows in it")
+        raise DataBroken(f"`{path}`: no rows in it.", hint=_REPAIR)
     odd_rows.log()
     _count(rows, revision)
     data = f"{revision or file.digest}{odd_rows.suffix}"
@@ -135,7 +135,7 @@ def missing_images(docs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
         for path in (segment["image"] for segment in doc["question"] if segment["image"]):
             folder, name = os.path.split(path)
             if folder not in listed:
-                listed[folder] = files_in(folder)
+                listed[folder] = _files_in(folder)
             if name not in listed[folder]:
                 missing.setdefault(path, doc["id"])
     return missing
@@ -184,10 +184,6 @@ def ids_of_1k(ids_by_category: Mapping[str, Sequence[str]]) -> frozenset[str]:
     return frozenset(sample_id for ids in drawn for sample_id in ids)
 
 
-def _broken(path: Path, problem: str) -> DataBroken:
-    return DataBroken(f"`{path}`: {problem}.", hint=_REPAIR)
-
-
 def _checked(path: Path, value: object, odd_rows: OddRows) -> list[DataRow]:
     def leave_out(number: int, problem: str) -> None:
         odd_rows.add(path, number, problem)
@@ -196,7 +192,7 @@ def _checked(path: Path, value: object, odd_rows: OddRows) -> list[DataRow]:
     try:
         return read_rows(rows, None if odd_rows.stop else leave_out)
     except BadSample as error:
-        raise _broken(path, str(error)) from error
+        raise DataBroken(f"`{path}`: {error}.", hint=_REPAIR) from error
 
 
 def _count(rows: Sequence[DataRow], revision: str) -> None:
@@ -294,15 +290,10 @@ _ABSOLUTE = re.compile(r"/|[A-Za-z]:")
 # The data file
 
 
-def local_file(path: Path) -> Path:
-    """The data file that ``MMIE_DATA`` names: the file itself, or the folder that contains it.
-
-    Raises:
-        DataMissing: There is none, or only the repository's example of the form.
-    """
+def _local_file(path: Path) -> Path:
+    """The data file that ``MMIE_DATA`` names: the file itself, or the folder that contains it."""
     if not path.exists():
-        message = f"`MMIE_DATA` is `{path}`: there is no such folder or file."
-        raise DataMissing(message, hint=LAYOUT)
+        raise DataMissing(f"`MMIE_DATA` is `{path}`: there is no such folder or file.", hint=LAYOUT)
     file = path / ANNOTATION if path.is_dir() else path
     if file.is_file() and file.name != _EXAMPLE:
         return file
@@ -370,12 +361,8 @@ def image_paths(folder: Path, references: Iterable[str], *, hub: bool) -> dict[s
     return paths
 
 
-def files_in(folder: str) -> dict[str, bool]:
-    """Name of each file in a folder to whether it is a link; empty if there is no such folder.
-
-    Raises:
-        DataMissing: The folder cannot be listed.
-    """
+def _files_in(folder: str) -> dict[str, bool]:
+    """Name of each file in a folder to whether it is a link; empty if there is no such folder."""
     try:
         with os.scandir(folder) as entries:
             return {entry.name: entry.is_symlink() for entry in entries if _is_file(entry)}
@@ -422,7 +409,7 @@ class _Finder:
         for name in names:
             folder, _, last = f"{self._root}/{name}".rpartition("/")
             if folder not in self._listings:
-                files = files_in(folder)
+                files = _files_in(folder)
                 self._listings[folder] = files if not files or self._is_inside(folder) else None
             listing = self._listings[folder]
             if listing is None or (listing.get(last) and not self._is_inside(f"{folder}/{last}")):

@@ -80,8 +80,8 @@ def check_setup() -> None:
     Raises:
         MmieTasksError: They are not.
     """
-    is_full_assembly(os.environ)
-    judge_templates()
+    _is_full_assembly(os.environ)
+    _judge_templates()
 
 
 def signature() -> str:
@@ -90,26 +90,17 @@ def signature() -> str:
     Raises:
         MmieTasksError: As `check_setup`.
     """
-    assembly = "full" if is_full_assembly(os.environ) else "official"
-    return f"prompt:{judge_templates().name},max_tokens={prompts.MAX_TOKENS}|assembly:{assembly}"
+    assembly = "full" if _is_full_assembly(os.environ) else "official"
+    return f"prompt:{_judge_templates().name},max_tokens={prompts.MAX_TOKENS}|assembly:{assembly}"
 
 
-def is_full_assembly(environment: Mapping[str, str]) -> bool:
-    """Whether ``MMIE_ASSEMBLY`` keeps the text that the official assembly cuts.
-
-    Raises:
-        SettingWrong: It is neither ``official`` nor ``full``.
-    """
+def _is_full_assembly(environment: Mapping[str, str]) -> bool:
     hint = f"`export {ASSEMBLY}=full` keeps the text that the official assembly cuts"
     return choice_setting(environment, ASSEMBLY, "official", "full", hint=hint) == "full"
 
 
-def judge_templates() -> Templates:
-    """The templates that the environment selects, read once per process.
-
-    Raises:
-        MmieTasksError: They are not available.
-    """
+def _judge_templates() -> Templates:
+    """The templates that the environment selects, read once per process."""
     variables = {name: os.environ[name] for name in _TEMPLATE_VARIABLES if name in os.environ}
     return _templates(str(cache_dir(os.environ)), tuple(sorted(variables.items())))
 
@@ -221,8 +212,8 @@ def _resolver_in(roots: tuple[Path, ...], inline_folder: Path) -> ImageResolver:
 
 
 def _built(sample: Sample, facts: RequestFacts, segments: Sequence[ResolvedSegment]) -> BuiltRequest:
-    full = is_full_assembly(os.environ)
-    template = judge_templates().texts[sample.category]
+    full = _is_full_assembly(os.environ)
+    template = _judge_templates().texts[sample.category]
     checked = replace(sample, question=tuple(map(_with_missing, sample.question)))
     answer = tuple(_segment(segment, full=full) for segment in segments)
     assembled = prompts.assemble(checked, answer, template, full=full)
@@ -510,7 +501,7 @@ def prompts_asset(environment: Mapping[str, str]) -> Asset:
 
     def describe() -> str:
         check_setup()
-        used = judge_templates()
+        used = _judge_templates()
         return f"{used.name}; {'they are' if used.official else 'they are not'} MMIE's own"
 
     return data_asset(

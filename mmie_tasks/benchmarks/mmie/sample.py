@@ -115,9 +115,8 @@ def _segments(value: object, location: str) -> tuple[Segment, ...]:
 
 
 def _segment(value: object, location: str) -> Segment:
-    if not isinstance(value, Mapping):
-        raise BadSample(f"{location} is {type(value).__name__}, not an object")
-    text, image = value.get("text"), value.get("image")
+    fields = _object(value, location)
+    text, image = fields.get("text"), fields.get("image")
     if not isinstance(text, (str, type(None))):
         raise BadSample(f"{location}: `text` is {type(text).__name__}, not text")
     if not isinstance(image, (str, type(None))):

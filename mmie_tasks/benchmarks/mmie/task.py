@@ -19,7 +19,6 @@ from loguru import logger
 
 from mmie_tasks.benchmarks.mmie import data, metrics, prompts
 from mmie_tasks.benchmarks.mmie import request as requests
-from mmie_tasks.benchmarks.mmie.metrics import METRICS, SCALE, groups, verdict_in
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, digit_offset, read_official
 from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample, Segment
@@ -39,6 +38,7 @@ from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import (
     BadRecord,
     Benchmark,
+    Doc,
     Line,
     LoggedSample,
     LoggedSegment,
@@ -52,8 +52,6 @@ from mmie_tasks.runs.rows import aggregation, plain_score
 if TYPE_CHECKING:
     import datasets
     from PIL import Image
-
-Doc = Mapping[str, Any]
 
 VERSION = "3-C"
 """``N-X`` of every task here: N changes with the scores, X with the interface."""
@@ -540,15 +538,15 @@ def leaderboard_row(records: Sequence[Record], model: str, model_type: str) -> d
     samples = [
         LoggedSample(
             id=str(record["id"]),
-            official=verdict_in(record, "official"),
-            robust=verdict_in(record, "official"),  # not in the table
-            groups=groups(str(record["category"]), ""),
+            official=metrics.verdict_in(record, "official"),
+            robust=metrics.verdict_in(record, "official"),  # not in the table
+            groups=metrics.groups(str(record["category"]), ""),
             signature=str(record.get("signature", "")),
         )
         for record in records
     ]
-    for metric in METRICS[: len(CATEGORIES) + 1]:  # the average and the categories
-        value = metric_value(samples, metric, "official", SCALE, resamples=0)
+    for metric in metrics.METRICS[: len(CATEGORIES) + 1]:  # the average and the categories
+        value = metric_value(samples, metric, "official", metrics.SCALE, resamples=0)
         row[metric.name or "AVG"] = value.percent if value else None
     return row
 
@@ -556,8 +554,8 @@ def leaderboard_row(records: Sequence[Record], model: str, model_type: str) -> d
 BENCHMARK = Benchmark(
     name="mmie",
     title="MMIE",
-    scale=SCALE,
-    metrics=METRICS,
+    scale=metrics.SCALE,
+    metrics=metrics.METRICS,
     read_line=read_line,
     reread=reread,
     rerecord=rerecord,
