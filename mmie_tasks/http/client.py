@@ -158,12 +158,7 @@ def _options(access: Access, url: str) -> dict[str, Any]:
 
 
 class _BoundedClient(openai.DefaultAsyncHttpxClient):
-    """The SDK's HTTP client, which also adds a query and reads no body beyond a limit.
-
-    Args:
-        url_query: Of the server's address.
-        max_body_bytes: The limit.
-    """
+    """The SDK's HTTP client, which also adds the query of the server's address and reads no body beyond a limit."""
 
     def __init__(self, url_query: str, max_body_bytes: int) -> None:
         super().__init__(follow_redirects=not url_query)
@@ -171,12 +166,7 @@ class _BoundedClient(openai.DefaultAsyncHttpxClient):
         self._max_body_bytes = max_body_bytes
 
     async def send(self, request: Request, **options: Any) -> Response:  # noqa: ANN401
-        """Send a request, and read the response.
-
-        Raises:
-            UnusableBody: The body is too large, or cannot be decompressed. If the response is an
-                error, its body then counts as empty.
-        """
+        """Send a request, and read the response; an error's body that is unusable counts as empty."""
         _add_query(self._url_query, request)
         response = await super().send(request, **{**options, "stream": True})
         try:

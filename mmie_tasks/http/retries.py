@@ -353,11 +353,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def _send_ready(self) -> float:
-        """Send every request that may be sent now.
-
-        Returns:
-            When to try again if nothing changes before, on the clock.
-        """
+        """Send every request that may be sent now; returns when, on the clock, to try again if nothing changes."""
         while True:
             now = self._policy.clock()
             wake_at = max(self._queue.next_at(), min(endpoint.free_at() for endpoint in self._endpoints))

@@ -104,9 +104,6 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path, archiv
 
     Python before 3.10.12 and 3.11.4 (Debian 12 has 3.11.2) has no extraction filters. There, links
     are refused; without links, a name that passed `_MemberRules` stays inside the folder.
-
-    Raises:
-        DataBroken: It is unsafe.
     """
     if hasattr(tarfile, "data_filter"):
         try:
@@ -155,11 +152,7 @@ class _MemberRules:
         self._bytes = 0
 
     def check(self, member: tarfile.TarInfo) -> None:
-        """Check a member, given the members before it.
-
-        Raises:
-            DataBroken: It must not be unpacked.
-        """
+        """Raise `DataBroken` if a member must not be unpacked, given the members before it."""
         self._members += 1
         self._bytes += member.size
         if self._members > MAX_MEMBERS or self._bytes > MAX_UNPACKED_BYTES:

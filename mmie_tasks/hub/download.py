@@ -489,11 +489,7 @@ def download(remote: FileLocation, folder: Path) -> Path:
 
 
 def _download_rest(part: Path, remote: FileLocation, *, may_break: bool) -> bool:
-    """Download the rest of a file.
-
-    Returns:
-        False if it `may_break`, the connection broke, and bytes have arrived.
-    """
+    """Download the rest of a file; False if it `may_break`, the connection broke, and bytes have arrived."""
     from huggingface_hub import hf_hub_url
 
     # Both are public, and exported by their modules only.

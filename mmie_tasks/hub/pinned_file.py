@@ -133,11 +133,7 @@ def _download(pin: Pin, environment: Mapping[str, str], retry: RetryPolicy) -> b
 
 
 def _try(pin: Pin, retry: RetryPolicy) -> bytes:
-    """One try, through redirects, which lead to https or stay on the pinned host.
-
-    Raises:
-        _FetchFailed: It failed.
-    """
+    """One try, through redirects, which lead to https or stay on the pinned host."""
     import httpx
 
     def check_address(request: httpx.Request) -> None:

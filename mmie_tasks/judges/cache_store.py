@@ -426,11 +426,7 @@ def _state(path: Path) -> tuple[int, int, int, bool]:
 
 
 def _has_table(connection: sqlite3.Connection, path: Path, hint: str = _WRITE_HINT) -> bool:
-    """Whether the database has our table; False if it is empty.
-
-    Raises:
-        DataBroken: It belongs to another program, or has a newer version.
-    """
+    """Whether the database has our table; raises DataBroken if it is another program's, or of a newer version."""
     connection.execute("BEGIN")  # one transaction: another process may be creating the table
     application_id, version, tables = (int(connection.execute(statement).fetchall()[0][0]) for statement in _STATE)
     connection.execute("COMMIT")

@@ -134,11 +134,7 @@ def from_launcher_args(name: str, options: Mapping[str, str], source: str) -> Ju
 
 
 def _check_options(choices: JudgeChoices) -> None:
-    """Check that every judge and option exists.
-
-    Raises:
-        SettingWrong: One does not.
-    """
+    """Raise `SettingWrong` unless every judge and option exists."""
     for choice in choices.values():
         for judge in judges_of(choice).judges:
             registry.parse_options(judge.name, judge.options)
@@ -430,13 +426,8 @@ def _read_panel(pairs: tuple[tuple[str, str], ...], source: str, path: Path | No
     if min_valid > len(judges):
         message = f"{source}: `min_valid={min_valid}` is more than the {len(judges)} judges of the panel."
         raise SettingWrong(message, hint=f"`min_valid=` with a number from 1 to {len(judges)}")
-    panel = Panel(
-        rule=parsed.rule,
-        min_valid=min_valid,
-        is_cascade=parsed.cascade,
-        max_entropy_bits=parsed.max_entropy_bits,
-        max_spread=parsed.max_spread,
-    )
+    same_names = parsed.model_dump(include={"rule", "max_entropy_bits", "max_spread"})
+    panel = Panel(min_valid=min_valid, is_cascade=parsed.cascade, **same_names)
     return ChosenJudges(panel=panel, judges=judges)
 
 

@@ -118,11 +118,7 @@ class ReplayJudge:
         return self._model in (None, model) or f"model:{self._model}" in signature.split("|")
 
     def _select(self, counts: Mapping[tuple[str, str], int], path: str) -> str:
-        """The selected signature, from the number of replies by signature and model.
-
-        Raises:
-            SettingWrong: None or several match; lists them.
-        """
+        """The selected signature, from the replies by signature and model; raises `SettingWrong` unless one matches."""
         signatures = {signature for signature, model in counts if self._matches(signature, model)}
         if (part := self._signature) is not None:
             signatures = (signatures & {part}) or {signature for signature in signatures if part in signature}

@@ -81,9 +81,8 @@ class Judged:
     @property
     def fields(self) -> Mapping[str, object]:
         """The fields of a sample's record about the judges: ``replies`` of a single judge, ``panel`` of several."""
-        if self.panel is None:
-            return {"replies": [asdict(reply) for reply in self.result.replies]}
-        return {"replies": [], **self.panel_fields}
+        replies = [asdict(reply) for reply in self.result.replies] if self.panel is None else []
+        return {"replies": replies, **self.panel_fields}
 
     @property
     def panel_fields(self) -> Mapping[str, object]:

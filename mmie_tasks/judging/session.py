@@ -361,15 +361,6 @@ class _Batch:
     """Samples that are judged together; a sample's rows are filled in as soon as its last judge has replied.
 
     Judges on servers are asked at the same time, those in this process one after the other.
-
-    Args:
-        pending: The samples.
-        title: For the progress bars; empty for none.
-        on_outcome: Called with every outcome, by one thread at a time.
-        full_marks: Of the verdicts' scale.
-
-    Attributes:
-        stop: Set when no further reply is awaited.
     """
 
     def __init__(
@@ -379,7 +370,7 @@ class _Batch:
         on_outcome: Callable[[Outcome], None],
         full_marks: float,
     ) -> None:
-        self.stop = threading.Event()
+        self.stop = threading.Event()  # set when no further reply is awaited
         self._pending = pending
         self._title = title
         self._on_outcome = on_outcome
@@ -551,11 +542,7 @@ def judge_together(shared: SharedJudge, requests: Sequence[CheckedRequest], titl
 
 
 def _parts(request: Request) -> tuple[str | Path, ...]:
-    """The parts of a request.
-
-    Raises:
-        TypeError: It is neither a text nor a tuple of texts and paths.
-    """
+    """The parts of a request; raises TypeError if it is neither a text nor a tuple of texts and paths."""
     parts = (request,) if isinstance(request, str) else request
     if not isinstance(parts, tuple) or not all(isinstance(part, (str, Path)) for part in parts):
         raise TypeError(

@@ -118,7 +118,7 @@ class BatchJudge:
         waiting = {key: requests[indices[0]] for key, indices in indices_by_key.items()}
         with closing(Provider(self.settings, self._pace)) as provider:
             dialect = self._adaptations.dialects.get(provider.address, dialect_of(self.settings.model))
-            run = BatchRun(waiting, self.settings, self._limits, self._pace, provider, dialect)
+            run = _BatchRun(waiting, self.settings, self._limits, self._pace, provider, dialect)
             try:
                 for key, outcome in run.outcomes():
                     yield from ((index, outcome) for index in indices_by_key[key])
@@ -132,20 +132,13 @@ class BatchJudge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunningBatch:
-    """A batch that this run waits for.
-
-    Attributes:
-        submission: Its record; it has the batch's name.
-        requests: Those of its requests that belong to this run, by content key.
-        dialect: Of the requests in it.
-        is_earlier: An earlier run or another process submitted it: requests that it leaves without a reply are
-            submitted again, not given up.
-    """
+class _RunningBatch:
+    """A batch that this run waits for, with those of its requests that belong to this run, by content key."""
 
     submission: Submission
     requests: Mapping[str, JudgeRequest]
     dialect: Dialect
+    # An earlier run or another process submitted it: requests without a reply are submitted again, not given up.
     is_earlier: bool
 
     @property
@@ -154,18 +147,10 @@ class RunningBatch:
         return self.submission.batch or ""
 
 
-class BatchRun:
+class _BatchRun:
     """Submits the requests of one `ask`, waits for the batches, and reads their results.
 
     Every request is in one of three states: waiting to be submitted, in a running batch, or done.
-
-    Args:
-        waiting: The requests, by content key.
-        settings: The judge's.
-        limits: Of one request file.
-        pace: Waiting times.
-        provider: The server.
-        dialect: To begin with.
     """
 
     def __init__(
@@ -179,7 +164,7 @@ class BatchRun:
     ) -> None:
         if any(top_logprobs_of(request, settings, dialect) for request in waiting.values()):
             limits = replace(limits, requests=min(limits.requests, _MAX_REQUESTS_WITH_LOGPROBS))
-        self.running: list[RunningBatch] = []
+        self.running: list[_RunningBatch] = []
         self._waiting = waiting
         self._done: dict[str, Outcome] = {}
         self._settings = settings
@@ -230,7 +215,7 @@ class BatchRun:
         """Wait for a batch, which has some of the waiting requests."""
         requests = {key: self._waiting.pop(key) for key in submission.keys if key in self._waiting}
         self.running.append(
-            RunningBatch(submission=submission, requests=requests, dialect=self._dialect, is_earlier=is_earlier)
+            _RunningBatch(submission=submission, requests=requests, dialect=self._dialect, is_earlier=is_earlier)
         )
         self._tried_dialects.add(self._dialect)
 
@@ -329,7 +314,7 @@ class BatchRun:
             logger.info(f"mmie-tasks: running batches: {len(batches)}; {progress}.")
             self._progress = progress
 
-    def _inspect(self, entry: RunningBatch) -> Iterator[tuple[str, Outcome]]:
+    def _inspect(self, entry: _RunningBatch) -> Iterator[tuple[str, Outcome]]:
         """Retrieve a batch once, and its results if it is over."""
         try:
             batch = self._provider.retrieve(entry.batch)
@@ -353,7 +338,7 @@ class BatchRun:
             yield from self._read_results(entry, batch, contents)
 
     def _read_results(
-        self, entry: RunningBatch, batch: Batch, contents: Sequence[bytes]
+        self, entry: _RunningBatch, batch: Batch, contents: Sequence[bytes]
     ) -> Iterator[tuple[str, Outcome]]:
         unanswered, retries = dict(entry.requests), {}
         for line in read_results(contents, entry.submission.keys):
@@ -378,7 +363,7 @@ class BatchRun:
         yield from self._take_done()
         self._store.remove_keys(entry.submission, entry.requests.keys())
 
-    def _outcome(self, entry: RunningBatch, line: ResultLine) -> Outcome | None:
+    def _outcome(self, entry: _RunningBatch, line: ResultLine) -> Outcome | None:
         """The outcome of a request; None to submit it again in another dialect."""
         if line.status == 200:
             try:

@@ -461,13 +461,7 @@ class Provider:
     def _retry(
         self, call: Callable[[], _T], patience_s: float, find_result: Callable[[], _T | None] = lambda: None
     ) -> _T:
-        """Call until it succeeds.
-
-        Args:
-            call: Sends one HTTP request and reads the response.
-            patience_s: For how long.
-            find_result: The result if the last attempt succeeded but its response was lost.
-        """
+        """Call until it succeeds; `find_result` gives the result of an attempt whose response was lost."""
         end = time.monotonic() + patience_s
         attempts = 0
         while True:
