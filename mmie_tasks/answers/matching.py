@@ -131,8 +131,7 @@ def no_match_error(requested: Sequence[RequestedSample], saved: Sequence[SavedAn
         f"None of the {len(saved)} saved answers is to `{sample.task}` "
         f"({len(requested)} samples). Requested: {requested_name}. Saved, for example: "
         f"{saved_name} ({answer.location}).",
-        hint="if the task had another name, `rename=TASK_NOW:TASK_IN_THE_LOG`; "
-        "else point `path` at the answers to this task",
+        hint="point `path` at the answers to this task",
     )
 
 
@@ -207,20 +206,15 @@ class AnswerMatcher:
             if answer.doc_id is not None:
                 self.by_number.setdefault((answer.task, answer.doc_id), []).append(index)
 
-    def has_answers(self, ids: Iterable[str], *, logged_as: str) -> bool:
-        """Whether any answer has one of the ids, or is from a log of the task's name."""
-        return any(sample_id in self.by_id for sample_id in ids) or any(
-            answer.task == logged_as for answer in self.saved
-        )
+    def has_answers(self, ids: Iterable[str], task: str) -> bool:
+        """Whether any answer has one of the ids, or is from a log of the task."""
+        return any(sample_id in self.by_id for sample_id in ids) or any(answer.task == task for answer in self.saved)
 
-    def match(
-        self, requested: Sequence[RequestedSample], *, logged_as: str | None = None, all_ids: Collection[str] = ()
-    ) -> MatchedAnswers:
+    def match(self, requested: Sequence[RequestedSample], *, all_ids: Collection[str] = ()) -> MatchedAnswers:
         """Match the answers to samples of one task.
 
         Args:
             requested: The samples, without repeats.
-            logged_as: The task's name in the logs, if it is another one.
             all_ids: The ids of all samples of the task, also of those not requested here.
 
         Raises:
@@ -229,14 +223,12 @@ class AnswerMatcher:
         task = requested[0].task if requested else ""
         ids = all_ids or [sample_id for sample in requested for sample_id in sample.ids]
         prefixes = {sample_id.rpartition("/")[0] for sample_id in ids if "/" in sample_id}
-        search = _Search(
-            matcher=self, requested=requested, logged_as=logged_as or task, has_one_dataset=len(prefixes) == 1
-        )
+        search = _Search(matcher=self, requested=requested, task=task, has_one_dataset=len(prefixes) == 1)
         search.by_id()
         search.by_number()
         search.by_content()
         search.by_number_alone()
-        return search.result(task)
+        return search.result()
 
     @cached_property
     def by_content(self) -> dict[ContentKey, list[int]]:
@@ -258,7 +250,7 @@ class _Search:
 
     matcher: AnswerMatcher
     requested: Sequence[RequestedSample]
-    logged_as: str
+    task: str
     has_one_dataset: bool
     matches: dict[int, tuple[int, MatchKind]] = field(default_factory=dict)
     used: set[int] = field(default_factory=set)
@@ -274,7 +266,7 @@ class _Search:
             bare_ids = [name.rpartition("/")[2] for name in sample.ids if "/" in name]
             for sample_id in (*sample.ids, *(bare_ids if self.has_one_dataset else ())):
                 indices = self.matcher.by_id.get(sample_id, [])
-                own = [i for i in indices if saved[i].task in {None, self.logged_as}]
+                own = [i for i in indices if saved[i].task in {None, self.task}]
                 # Ids such as `17` occur in many tasks, so there the content must not contradict.
                 if indices := own or [i for i in indices if not _Agreement.of(saved[i], sample).contradicts]:
                     self._assign(position, self._only(indices, f"id `{sample_id}`"), "id")
@@ -287,7 +279,7 @@ class _Search:
         for position, sample in self._unmatched():
             indices = [
                 index
-                for task in (self.logged_as, None)
+                for task in (self.task, None)
                 for index in self.matcher.by_number.get((task, sample.doc_id), [])
                 if not (has_id_matches and self.matcher.saved[index].ids and sample.ids)
             ]
@@ -323,7 +315,7 @@ class _Search:
                 if len(indices) != 1 or counts[key] != 1 or indices[0] in self.used:
                     continue
                 # An answer may be used out of order only if the order of its log is wrong.
-                is_other_task = self.matcher.saved[indices[0]].task not in {None, self.logged_as}
+                is_other_task = self.matcher.saved[indices[0]].task not in {None, self.task}
                 is_disputed = indices[0] in self.disputed or position in self.unconfirmed
                 if is_other_task or is_disputed:
                     self._assign(position, indices[0], "content")
@@ -345,7 +337,7 @@ class _Search:
             if is_free and not is_anothers and agreement.target is not False:
                 self._assign(position, index, "position")
 
-    def result(self, task: str) -> MatchedAnswers:
+    def result(self) -> MatchedAnswers:
         counts = Counter(kind for _, kind in self.matches.values())
         answers = tuple(
             self.matcher.saved[self.matches[position][0]] if position in self.matches else None
@@ -353,7 +345,7 @@ class _Search:
         )
         mismatched = sum(position not in self.matches for position in self.unconfirmed)
         report = MatchReport(
-            task=task,
+            task=self.task,
             formats=tuple(sorted({answer.format for answer in answers if answer})),
             by_id=counts["id"],
             by_content=counts["content"],
@@ -362,7 +354,7 @@ class _Search:
             missing=answers.count(None) - mismatched,
             null=sum(answer is not None and answer.answer == MISSING for answer in answers),
             unused=sum(
-                answer.task in {None, self.logged_as} and index not in self.used
+                answer.task in {None, self.task} and index not in self.used
                 for index, answer in enumerate(self.matcher.saved)
             ),
         )

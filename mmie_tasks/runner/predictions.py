@@ -21,7 +21,7 @@ from mmie_tasks.answers.saved import MISSING, Answer
 from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
 
-_ARGUMENTS = "--model_args path=FILE_OR_FOLDER[;MORE][,rename=TASK_NOW:TASK_IN_THE_LOG[;MORE]]"
+_ARGUMENTS = "--model_args path=FILE_OR_FOLDER[;MORE]"
 _ID_COLUMNS = ("url", "id", "sample_id", "question_id", "index")
 
 
@@ -57,7 +57,6 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
     Args:
         path: A file or folder of saved answers, or several separated by ``;``. See
             `mmie_tasks.answers.files.SUPPORTED_FILES`.
-        rename: ``TASK_NOW:TASK_IN_THE_LOG``, several separated by ``;``.
         batch_size: Not used; the runner passes it, like the next two.
         max_batch_size: Not used.
         device: Not used.
@@ -73,7 +72,6 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
     def __init__(
         self,
         path: object = "",
-        rename: object = "",
         batch_size: object = None,  # noqa: ARG002
         max_batch_size: object = None,  # noqa: ARG002
         device: object = None,  # noqa: ARG002
@@ -86,7 +84,6 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
             if unknown:
                 names = ", ".join(f"`{name}`" for name in unknown)
                 raise SettingWrong(f"The model `predictions` has no argument {names}.", hint=_ARGUMENTS)
-            self._rename = _renames(str(rename))
             datasets = frozenset(name for entry in entries() for name in entry.load().datasets)
             reading = read_answers(str(path), datasets)  # folders of these names identify answers
         except MmieTasksError as error:
@@ -148,9 +145,8 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
             for request in requests
         ]
         all_ids = [sample_id for column in columns for sample_id in column]
-        logged_as = self._rename.get(task, task)
-        matched = self._matcher.match(samples, logged_as=logged_as, all_ids=all_ids)
-        shared = self.world_size > 1 and self._matcher.has_answers(all_ids, logged_as=logged_as)
+        matched = self._matcher.match(samples, all_ids=all_ids)
+        shared = self.world_size > 1 and self._matcher.has_answers(all_ids, task)
         if not matched.report.matched and not shared:
             raise no_match_error(samples, self._matcher.saved)
         level = "WARNING" if matched.report.doubtful else "INFO"
@@ -158,19 +154,6 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         logger.log(level, "predictions{}: {}", rank, matched.report.text())
         matches = zip(samples, matched.answers, strict=True)
         return {sample.doc_id: saved.answer if saved else MISSING for sample, saved in matches}
-
-
-def _renames(text: str) -> dict[str, str]:
-    renames: dict[str, str] = {}
-    for pair in filter(None, (part.strip() for part in text.split(";"))):
-        now, _, logged = (side.strip() for side in pair.partition(":"))
-        if not now or not logged or now in renames:
-            raise SettingWrong(
-                f"`rename` holds `{pair}`, which is not one task and its name in the log.",
-                hint="rename=TASK_NOW:TASK_IN_THE_LOG, several separated by `;`",
-            )
-        renames[now] = logged
-    return renames
 
 
 def _parse(request: Request) -> _ParsedRequest:

@@ -196,11 +196,6 @@ def test_two_answers_to_one_sample_are_an_error_that_names_both(saved: list[Save
         match(saved, requested(0, "A/1"))
 
 
-def test_a_log_may_have_another_name_for_the_task() -> None:
-    matched = AnswerMatcher([logged(0, task="old")]).match([requested(0, task="new")], logged_as="old")
-    assert answers_of(matched) == ["text"]
-
-
 def test_a_log_that_names_no_task_is_matched_like_one_that_does() -> None:
     assert answers_of(match([logged(0, task=None)], requested(0))) == ["text"]
 
@@ -218,7 +213,6 @@ def test_without_any_match_the_error_shows_how_both_sides_name_their_samples() -
     text = str(no_match_error([requested(0, "DocVQA/131")], [logged(5, task="mme")]))
     assert "id `DocVQA/131`" in text
     assert "`mme`, number 5 (log.jsonl, line 5)" in text
-    assert "rename=" in text
 
 
 @given(st.permutations(range(30)), st.integers(0, 30), st.sets(st.integers(0, 29)), st.randoms())

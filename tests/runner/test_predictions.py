@@ -70,9 +70,9 @@ def test_saved_answers_are_returned_in_the_order_of_the_requests(saved: Path, do
 def test_a_sample_log_is_joined_by_gold_answer_and_input(tmp_path: Path) -> None:
     line = {"doc_id": 2, "target": "2", "filtered_resps": "two", "input": "Question 2?"}
     other = {**line, "doc_id": 1, "target": "another", "input": "Question 9?"}
-    path = tmp_path / "20260101_000000_samples_old.jsonl"
+    path = tmp_path / "20260101_000000_samples_t.jsonl"
     path.write_text(f"{json.dumps(line)}\n{json.dumps(other)}\n", encoding="utf-8")
-    model = Predictions(path=path, rename="t:old")
+    model = Predictions(path=path)
     docs = Dataset.from_list([{"gold": n} for n in range(3)])
     assert model.generate_until(requests(docs, 2, 1)) == ["two", MISSING]
 
@@ -97,8 +97,6 @@ def test_a_column_with_repeated_values_is_not_used_as_an_id(tmp_path: Path) -> N
         pytest.param({}, "`path` is empty", id="no path"),
         pytest.param({"path": "nowhere"}, "`nowhere` does not exist", id="no such path"),
         pytest.param({"path": 1, "temperature": 0}, "no argument `temperature`", id="unknown"),
-        pytest.param({"path": 1, "rename": "a"}, "`rename` holds `a`", id="half a rename"),
-        pytest.param({"path": 1, "rename": "a:b;a:c"}, "`a:c`", id="renamed twice"),
     ],
 )
 def test_an_invalid_argument_ends_the_run_with_a_hint(arguments: dict[str, object], message: str) -> None:
