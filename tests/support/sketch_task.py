@@ -6,6 +6,7 @@ import os
 
 from loguru import logger
 
+from mmie_tasks.benchmarks.sketch.benchmark import BENCHMARK as BENCHMARK
 from mmie_tasks.core.errors import DataMissing
 
 
