@@ -25,10 +25,18 @@ from urllib.parse import unquote
 from loguru import logger
 
 from mmie_tasks.benchmarks.mia_bench.sample import BadSample, Sample
-from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.core.files import cache_dir, file_lock
-from mmie_tasks.hub.asset import Asset, DownloadPlan, HubDataset, HubFolder, data_asset, hub_cache, read_json_file
+from mmie_tasks.hub.asset import (
+    Asset,
+    DownloadPlan,
+    HubDataset,
+    HubFolder,
+    OddRows,
+    data_asset,
+    hub_cache,
+    read_json_file,
+)
 from mmie_tasks.hub.download import HubFile, download_errors, download_failure
 from mmie_tasks.hub.images import check_images, image_suffix, inside
 

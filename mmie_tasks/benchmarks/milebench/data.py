@@ -28,7 +28,6 @@ from loguru import logger
 
 from mmie_tasks.benchmarks.milebench.prompts import combined
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, VARIANTS, BadSample, Sample, Variant, has_variant, rule_of
-from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.files import atomic_write, cache_dir
 from mmie_tasks.hub.archives import unpack_once
@@ -39,6 +38,7 @@ from mmie_tasks.hub.asset import (
     CommitNote,
     HubFolder,
     JsonFile,
+    OddRows,
     local_asset,
     plan_file,
     read_json_file,

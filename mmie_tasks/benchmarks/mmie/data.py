@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any
 from loguru import logger
 
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, GOLD_IMAGE, BadSample, DataRow, RowReader
-from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.options import choice_setting
 from mmie_tasks.hub.archives import unpack_once
@@ -34,6 +33,7 @@ from mmie_tasks.hub.asset import (
     DownloadPlan,
     HubDataset,
     HubFolder,
+    OddRows,
     combined_plan,
     data_asset,
     plan_file,
