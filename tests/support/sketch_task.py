@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from loguru import logger
-
 from mmie_tasks.benchmarks.sketch.benchmark import BENCHMARK as BENCHMARK
+
 from mmie_tasks.core.errors import DataMissing
 
 
