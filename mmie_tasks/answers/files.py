@@ -15,18 +15,8 @@ from functools import partial
 from pathlib import Path
 
 from mmie_tasks.answers.drawn import read_drawn_answer, write_undrawn_answer
-from mmie_tasks.answers.parsing import parse_answer
-from mmie_tasks.answers.saved import (
-    ANSWER_FIELDS,
-    NOT_TEXT,
-    Answer,
-    SavedAnswer,
-    Source,
-    failure_of,
-    read_plain,
-    reader_of,
-    require_reader,
-)
+from mmie_tasks.answers.parsing import NOT_TEXT, failure_of, parse_answer
+from mmie_tasks.answers.saved import ANSWER_FIELDS, Answer, SavedAnswer, Source, read_plain, reader_of, require_reader
 from mmie_tasks.core.errors import AnswersUnusable, DataBroken
 from mmie_tasks.core.files import json_problem
 from mmie_tasks.hub.images import inside

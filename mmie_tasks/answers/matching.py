@@ -16,7 +16,8 @@ from functools import cached_property
 from itertools import chain
 from typing import Literal, TypeAlias
 
-from mmie_tasks.answers.saved import MISSING, Format, SavedAnswer
+from mmie_tasks.answers.parsing import MISSING
+from mmie_tasks.answers.saved import Format, SavedAnswer
 from mmie_tasks.core.errors import AnswersUnusable
 
 MatchKind: TypeAlias = Literal["id", "content", "position"]

@@ -14,27 +14,9 @@ from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from mmie_tasks.answers.drawn import read_drawn_answer
-from mmie_tasks.answers.objects import answer_of_object
+from mmie_tasks.answers.parsing import MISSING, NOT_TEXT, answer_of_object
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.messages import replace_surrogates
-
-MISSING = "[PREDICTIONS_MISSING]"
-"""Stands for the answer of a sample without a saved answer, or with null."""
-
-NOT_TEXT = "[PREDICTIONS_NOT_TEXT]"
-"""The saved answer is a number, a list or an object; its JSON follows."""
-
-# Texts that replace an answer: two of this package, for saved answers, and those that lmms-eval
-# 0.7.3 (``models/``, ``llm_judge/``) returns for failures as if they were answers.
-_FAILURES = (
-    (MISSING, "no saved answer"),
-    (NOT_TEXT, "the saved answer is not text"),
-    ("[LMMS_EVAL_REQUEST_FAILED", "the request to the tested model failed"),
-    ("[LMMS_EVAL_BUDGET_EXCEEDED]", "the token budget was used up"),
-    ("[GENERATION_FAILED]", "generation failed"),
-    ("[ERROR]", "the tested model reported an error"),
-    ("Error: can only concatenate str (not ", "the content of the server's reply was no text"),  # async_openai
-)
 
 ANSWER_FIELDS = ("answer", "prediction", "response", "output", "text")
 _ID_FIELDS = {"id", "sample_id", "question_id", "url"}
@@ -47,28 +29,6 @@ Format: TypeAlias = Literal[
     "lmms-eval sample log", "lmms-eval cache log", "MileBench pred.json", "MIA-Bench answers", "id and answer"
 ]
 AnswerRecord: TypeAlias = Mapping[str, object]
-
-
-def failure_of(answer: object) -> str | None:
-    """Why this is no answer of the tested model; None if it is one.
-
-    Only the beginning counts: an answer may quote such a text. Of several rounds, the first that
-    failed gives the reason. Of ``--model interleaved``, the writer's answer counts.
-
-    >>> failure_of("[LMMS_EVAL_REQUEST_FAILED after 3 retries] 503")
-    'the request to the tested model failed'
-    >>> failure_of("The log says [ERROR]") is None
-    True
-    """
-    if isinstance(answer, (list, tuple)):
-        rounds = (text for text in answer if isinstance(text, str))
-        return next((reason for text in rounds if (reason := failure_of(text))), None)
-    if not isinstance(answer, str):
-        return None
-    if (drawn := read_drawn_answer(answer)) and isinstance(drawn.answer, str):
-        return failure_of(drawn.answer)
-    start = answer.lstrip()
-    return next((reason for text, reason in _FAILURES if start.startswith(text)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

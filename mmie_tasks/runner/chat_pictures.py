@@ -19,8 +19,7 @@ from loguru import logger
 from pydantic import BaseModel
 
 from mmie_tasks.answers.images import ImageResolver
-from mmie_tasks.answers.objects import IMAGES_KEYS
-from mmie_tasks.answers.parsing import parse_answer
+from mmie_tasks.answers.parsing import IMAGES_KEYS, parse_answer
 from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.messages import replace_surrogates

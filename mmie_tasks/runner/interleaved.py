@@ -34,9 +34,8 @@ from mmie_tasks.answers.drawn import (
     write_drawn_answer,
     write_undrawn_answer,
 )
-from mmie_tasks.answers.parsing import parse_answer
-from mmie_tasks.answers.saved import failure_of
-from mmie_tasks.answers.thinking import strip_thinking
+from mmie_tasks.answers.parsing import failure_of, parse_answer
+from mmie_tasks.answers.segments import strip_thinking
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.core.options import parse_choice

@@ -17,7 +17,8 @@ from loguru import logger
 
 from mmie_tasks.answers.files import read_answers
 from mmie_tasks.answers.matching import AnswerMatcher, RequestedSample, no_match_error
-from mmie_tasks.answers.saved import MISSING, Answer
+from mmie_tasks.answers.parsing import MISSING
+from mmie_tasks.answers.saved import Answer
 from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
 

@@ -20,8 +20,8 @@ from mmie_tasks.answers.drawn import (
     write_undrawn_answer,
 )
 from mmie_tasks.answers.files import read_answers
-from mmie_tasks.answers.parsing import parse_answer
-from mmie_tasks.answers.saved import MISSING, NOT_TEXT, as_answer, failure_of
+from mmie_tasks.answers.parsing import MISSING, NOT_TEXT, failure_of, parse_answer
+from mmie_tasks.answers.saved import as_answer
 from mmie_tasks.answers.segments import Segment
 
 FACTS = DrawingFacts(signature="step-1,images,model=flux", drawn=1, failed={"refused": 2}, unused={"empty step": 3})

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmie_tasks.answers.matching import AnswerMatcher, MatchedAnswers, RequestedSample, no_match_error, runner_hash
-from mmie_tasks.answers.saved import MISSING, SavedAnswer
+from mmie_tasks.answers.parsing import MISSING
+from mmie_tasks.answers.saved import SavedAnswer
 from mmie_tasks.core.errors import AnswersUnusable
 
 

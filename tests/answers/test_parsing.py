@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from support.answer_shapes import DATA, SHAPES, A, counted, parsed, with_table
 
 from mmie_tasks.answers import saved
-from mmie_tasks.answers.parsing import parse_answer
-from mmie_tasks.answers.saved import MISSING, NOT_TEXT, as_answer
-from mmie_tasks.answers.segments import Segment
-from mmie_tasks.answers.thinking import strip_thinking
+from mmie_tasks.answers.parsing import MISSING, NOT_TEXT, parse_answer
+from mmie_tasks.answers.saved import as_answer
+from mmie_tasks.answers.segments import Segment, strip_thinking
 
 
 def flat(parsed):

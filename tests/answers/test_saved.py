@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmie_tasks.answers.files import read_answers
-from mmie_tasks.answers.saved import MISSING, NOT_TEXT, SavedAnswer, as_answer, failure_of
+from mmie_tasks.answers.parsing import MISSING, NOT_TEXT, failure_of
+from mmie_tasks.answers.saved import SavedAnswer, as_answer
 from mmie_tasks.core.errors import AnswersUnusable
 
 LOG = "20260101_120000_samples_mmie.jsonl"

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mmie_tasks.answers.parsing import parse_answer
-from mmie_tasks.answers.saved import failure_of
-from mmie_tasks.answers.segments import Segment, interleave, write_answer
-from mmie_tasks.answers.thinking import strip_thinking
+from mmie_tasks.answers.parsing import failure_of, parse_answer
+from mmie_tasks.answers.segments import Segment, interleave, strip_thinking, write_answer
 
 IMAGES = ["A", "B", "C"]
 PLACEHOLDERS = [

@@ -11,7 +11,7 @@ import pytest
 from datasets import Dataset, Image
 from loguru import logger
 
-from mmie_tasks.answers.saved import MISSING
+from mmie_tasks.answers.parsing import MISSING
 from mmie_tasks.runner.predictions import Predictions
 
 

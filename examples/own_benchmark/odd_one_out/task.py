@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmie_tasks.answers.saved import NOT_TEXT, failure_of
+from mmie_tasks.answers.parsing import NOT_TEXT, failure_of
 from mmie_tasks.core.messages import user_turn
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, as_row
 from mmie_tasks.hub.images import ImageOpener, check_images

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mmie_tasks.answers.saved import failure_of
+from mmie_tasks.answers.parsing import failure_of
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts, as_row
 from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.judges.base import JudgeRequest

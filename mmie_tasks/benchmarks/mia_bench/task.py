@@ -15,7 +15,7 @@ from itertools import count, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmie_tasks.answers.saved import NOT_TEXT, failure_of
+from mmie_tasks.answers.parsing import NOT_TEXT, failure_of
 from mmie_tasks.benchmarks.mia_bench import data, metrics, prompts
 from mmie_tasks.benchmarks.mia_bench.official import read_official
 from mmie_tasks.benchmarks.mia_bench.robust import is_impossible, read_robust

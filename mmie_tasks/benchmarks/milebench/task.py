@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
-from mmie_tasks.answers.saved import NOT_TEXT, failure_of
+from mmie_tasks.answers.parsing import NOT_TEXT, failure_of
 from mmie_tasks.benchmarks.milebench import data, metrics
 from mmie_tasks.benchmarks.milebench.metrics import MetricRow
 from mmie_tasks.benchmarks.milebench.prompts import PromptImage, QuestionPrompt, combined, interleaved

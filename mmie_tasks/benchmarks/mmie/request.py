@@ -20,8 +20,7 @@ from loguru import logger
 
 from mmie_tasks.answers.drawn import read_drawn_answer
 from mmie_tasks.answers.images import ImageFile, ImageResolver, ResolvedSegment, check_image, resolve_images
-from mmie_tasks.answers.parsing import parse_answer
-from mmie_tasks.answers.saved import NOT_TEXT
+from mmie_tasks.answers.parsing import NOT_TEXT, parse_answer
 from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.benchmarks.mmie import prompts
 from mmie_tasks.benchmarks.mmie.metrics import RequestFacts
