@@ -422,7 +422,7 @@ def install(
         with download_lock(file, downloads):
             if not destination.exists():
                 installer(download(location, downloads), destination, check)
-            remove_downloads(file, downloads)
+            _remove_downloads(file, downloads)
     return location.commit
 
 
@@ -468,14 +468,14 @@ def download(remote: FileLocation, folder: Path) -> Path:
     here: see `verify`.
 
     Returns:
-        The complete file, to be deleted by `remove_downloads` after use.
+        The complete file, which `install` deletes after use.
 
     Raises:
         DataMissing: The Hub refuses, the connection fails for good, or the disk is full.
     """
     target = folder / remote.etag / _local_name(remote.file)
     try:
-        remove_downloads(remote.file, folder, keep_etag=remote.etag)
+        _remove_downloads(remote.file, folder, keep_etag=remote.etag)
         if not target.is_file():
             target.parent.mkdir(exist_ok=True)
             part = target.with_name(f"{target.name}.part")
@@ -532,15 +532,10 @@ def arrived_bytes(remote: FileLocation, folder: Path) -> int:
     return 0
 
 
-def remove_downloads(file: HubFile, folder: Path, keep_etag: str = "") -> None:
-    """Delete complete and partial downloads of a file; call it within `download_lock`.
+def _remove_downloads(file: HubFile, folder: Path, keep_etag: str = "") -> None:
+    """Delete complete and partial downloads of a file, except those of the content with `keep_etag`.
 
-    A file that cannot be deleted only takes disk space: that is logged, and nothing is raised.
-
-    Args:
-        file: The requested file.
-        folder: As for `download`.
-        keep_etag: The etag of the content to keep, if any.
+    Call it within `download_lock`. A file that cannot be deleted only takes disk space: that is logged.
     """
     for content_folder in folder.iterdir():
         if content_folder.is_dir() and content_folder.name != keep_etag:

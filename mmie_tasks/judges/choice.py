@@ -161,7 +161,7 @@ def choose_judges(benchmark: str, default: str, environment: Mapping[str, str], 
     choice = chosen[0] if chosen else fallback
     own = judges_of(choice)
     judges = tuple(_with_default_model(judge, fallback, environment) for judge in own.judges)
-    refuse_equal_judges(judges, choice.source)
+    _refuse_equal_judges(judges, choice.source)
     return replace(own, judges=judges)
 
 
@@ -421,7 +421,7 @@ def _read_panel(pairs: tuple[tuple[str, str], ...], source: str, path: Path | No
     own = {key: value for key, value in options.items() if not re.match(r"\d+\.", key)}
     parsed = _parsed_options(own, source)
     judges = _judges({key: value for key, value in options.items() if key not in own}, source)
-    refuse_equal_judges(judges, source)
+    _refuse_equal_judges(judges, source)
     min_valid = parsed.min_valid or (1 if parsed.cascade else len(judges) // 2 + 1)
     if min_valid > len(judges):
         message = f"{source}: `min_valid={min_valid}` is more than the {len(judges)} judges of the panel."
@@ -470,12 +470,8 @@ def _judges(options: Mapping[str, str], source: str) -> tuple[JudgeChoice, ...]:
     return tuple(judges)
 
 
-def refuse_equal_judges(judges: Sequence[JudgeChoice], source: str) -> None:
-    """Refuse a judge that is named twice with the same options: it would count twice.
-
-    Raises:
-        SettingWrong: It is.
-    """
+def _refuse_equal_judges(judges: Sequence[JudgeChoice], source: str) -> None:
+    """Raise `SettingWrong` if a judge is named twice with the same options: it would count twice."""
     for index, judge in enumerate(judges):
         for earlier, other in enumerate(judges[:index]):
             if (judge.name, judge.options) == (other.name, other.options):

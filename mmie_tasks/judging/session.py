@@ -306,7 +306,7 @@ class BenchmarkJudge:
         Raises:
             MmieTasksError: It is missing or broken, or ``MMIE_TASKS_SYNC`` is invalid.
         """
-        is_sync(os.environ)
+        _is_sync(os.environ)
         self._check_setup()
 
     def submit(
@@ -319,7 +319,7 @@ class BenchmarkJudge:
             plain: Makes the plain numbers that a sample has beside its rows if `sync`, for
                 ``--baseline``; by default none.
         """
-        if self.sync or is_sync(os.environ):  # here, threads may judge in parallel
+        if self.sync or _is_sync(os.environ):  # here, threads may judge in parallel
             deferred_rows = DeferredRows(sample.metrics, lambda: None)
             self._judge_batch([(sample, deferred_rows)], title="")
             rows = {name: row for name, row in deferred_rows.items() if isinstance(row, dict)}
@@ -467,12 +467,8 @@ def _ended_early(error: BaseException) -> JudgeResult:
     return JudgeResult(failure=Unscored("unavailable", detail))
 
 
-def is_sync(environment: Mapping[str, str]) -> bool:
-    """Whether ``MMIE_TASKS_SYNC`` asks to judge samples one by one: 0 or 1, by default 0.
-
-    Raises:
-        SettingWrong: It has another value.
-    """
+def _is_sync(environment: Mapping[str, str]) -> bool:
+    """Whether ``MMIE_TASKS_SYNC``, 0 or 1, asks to judge samples one by one; raises `SettingWrong` for other values."""
     hint = f"`export {SYNC_VARIABLE}=1` judges each sample at once, as `--baseline` needs it"
     return choice_setting(environment, SYNC_VARIABLE, "0", "1", hint=hint) == "1"
 

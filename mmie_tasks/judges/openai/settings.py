@@ -177,7 +177,7 @@ class Settings:
 def _price(option: str | None, model: str) -> Price | None:
     """The price from the option, or else the listed one."""
     if not option:
-        return price_of(model)
+        return PRICES.get(_without_prefix(model))
     numbers = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*/\s*(\d+(?:\.\d*)?|\.\d+)\s*", option)
     if numbers is None:
         raise SettingWrong(
@@ -280,11 +280,6 @@ def dialect_of(model: str) -> Dialect:
     [True, True, False, False]
     """
     return REASONING if _REASONING.fullmatch(_without_prefix(model)) else PLAIN
-
-
-def price_of(model: str) -> Price | None:
-    """The listed price; None if the model is not in the table."""
-    return PRICES.get(_without_prefix(model))
 
 
 def retirement_notice(model: str, today: date) -> str | None:
