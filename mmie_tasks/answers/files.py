@@ -36,7 +36,7 @@ _NEVER_ANSWERS = re.compile(r".*_results\.json|eval\.json|eval_score\.json")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class _Entry:
     """One JSON value and its position in the file."""
 
     value: object
@@ -91,7 +91,7 @@ def read_answers(path: str, datasets: Collection[str] = ()) -> SavedAnswers:
     return SavedAnswers(tuple(answers), tuple(notes))
 
 
-def _load_entries(path: Path, notes: list[str]) -> list[Entry]:
+def _load_entries(path: Path, notes: list[str]) -> list[_Entry]:
     """The lines of a JSONL, the entries of a list, or the only value, whatever the file's suffix.
 
     If the last line of a JSONL was cut off, as by a killed run, the file is read without that line,
@@ -119,8 +119,8 @@ def _load_entries(path: Path, notes: list[str]) -> list[Entry]:
             return _parse_lines(content, path, notes)
         raise _not_json(path, error) from error
     if isinstance(value, list):
-        return [Entry(entry, f"entry {number}") for number, entry in enumerate(value, 1)]
-    return [Entry(value, _WHOLE_FILE)]
+        return [_Entry(entry, f"entry {number}") for number, entry in enumerate(value, 1)]
+    return [_Entry(value, _WHOLE_FILE)]
 
 
 def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -140,14 +140,14 @@ def _starts_with_json_line(content: bytes) -> bool:
         return False
 
 
-def _parse_lines(content: bytes, path: Path, notes: list[str]) -> list[Entry]:
-    entries: list[Entry] = []
+def _parse_lines(content: bytes, path: Path, notes: list[str]) -> list[_Entry]:
+    entries: list[_Entry] = []
     lines = content.split(b"\n")
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            entries.append(Entry(json.loads(line.decode()), f"line {number}"))
+            entries.append(_Entry(json.loads(line.decode()), f"line {number}"))
         except (ValueError, RecursionError) as error:
             if number < len(lines):
                 raise _not_json(f"{path}, line {number}", error) from error
@@ -263,7 +263,7 @@ def _with_absolute_images(answer: Answer, folder: Path) -> Answer:
     return answer
 
 
-def _records(entries: Sequence[Entry], *, strict: bool) -> Sequence[Entry]:
+def _records(entries: Sequence[_Entry], *, strict: bool) -> Sequence[_Entry]:
     """The records of a file; those of an object ``{id: answer}`` are made of its pairs.
 
     That is distinguished from ``{id: score}``, an annotation or a configuration: with `strict`,
@@ -277,7 +277,7 @@ def _records(entries: Sequence[Entry], *, strict: bool) -> Sequence[Entry]:
     is_answer = [isinstance(value, (str, list)) for value in fields.values() if value is not None]
     if not any(is_answer) or (strict and not all(is_answer)):
         return ()
-    return [Entry({"id": k, "answer": value}, f"key {k!r}") for k, value in fields.items() if k]
+    return [_Entry({"id": k, "answer": value}, f"key {k!r}") for k, value in fields.items() if k]
 
 
 def _merge_cache_logs(answers: Sequence[SavedAnswer]) -> list[SavedAnswer]:

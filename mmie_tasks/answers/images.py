@@ -151,7 +151,7 @@ class ImageResolver:
             row: The sample's row, from 0.
         """
         path = self._existing_path(folder)
-        status = file_status(path) if isinstance(path, Path) else None
+        status = _file_status(path) if isinstance(path, Path) else None
         if not isinstance(path, Path) or not status or not stat.S_ISDIR(status.st_mode):
             return []
         listed_at, images = self._row_images.get(path, (None, {}))
@@ -182,7 +182,7 @@ class ImageResolver:
         for root in self._roots:
             with suppress(DataBroken):  # the name of the task leaves the folder
                 path = inside(root, f"{task}/{row}_metadata.json")
-                if file_status(path) and (images := _read_metadata_images(path)) is not None:
+                if _file_status(path) and (images := _read_metadata_images(path)) is not None:
                     return images
         return []
 
@@ -201,7 +201,7 @@ class ImageResolver:
         except (DataBroken, ValueError, RuntimeError) as error:
             problem: ImageProblem = "outside" if isinstance(error, DataBroken) else "missing"
             return _problem(problem, str(error).partition("\n")[0])
-        if path is None or not file_status(path):
+        if path is None or not _file_status(path):
             return ImageFile(problem="missing", detail=f"{_shortened(reference)} does not exist")
         return path
 
@@ -213,7 +213,7 @@ class ImageResolver:
         """
         name = posixpath.normpath(relative.replace("\\", "/"))
         # Existence first: following links takes longer, and most roots have no such file.
-        roots = [root for root in self._roots if file_status(root / name)] or self._roots[:1]
+        roots = [root for root in self._roots if _file_status(root / name)] or self._roots[:1]
         for root in roots[:-1]:
             with suppress(DataBroken):
                 return inside(root, relative)
@@ -256,7 +256,7 @@ def check_image(path: Path, max_pixels: int = MAX_PIXELS) -> ImageFile:
         path: It need not exist.
         max_pixels: Width times height, in pixels, above which an image is not used.
     """
-    status = file_status(path)
+    status = _file_status(path)
     if status is None:
         return _problem("missing", f"`{path}` does not exist")
     if not stat.S_ISREG(status.st_mode):
@@ -278,7 +278,7 @@ def check_image(path: Path, max_pixels: int = MAX_PIXELS) -> ImageFile:
     return ImageFile(path=path, size_px=(width, height))
 
 
-def file_status(path: Path) -> os.stat_result | None:
+def _file_status(path: Path) -> os.stat_result | None:
     """What `os.stat` returns for a path; None if it does not exist, as `os.path.exists`."""
     try:
         return path.stat()
@@ -307,7 +307,7 @@ def _has_complete_end(path: Path) -> bool:
 
 def _read_metadata_images(path: Path) -> list[str] | None:
     """The images in a ``<row>_metadata.json``; None if it cannot be read."""
-    status = file_status(path)
+    status = _file_status(path)
     if status is None or not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_METADATA_BYTES:
         logger.warning(f"`{path}` was skipped: not a regular file, or a very large one.")
         return None

@@ -20,9 +20,9 @@ from mmie_tasks.answers.parsing import MISSING
 from mmie_tasks.answers.saved import Format, SavedAnswer
 from mmie_tasks.core.errors import AnswersUnusable
 
-MatchKind: TypeAlias = Literal["id", "content", "position"]
-ContentKey: TypeAlias = tuple[str, ...]
-"""What a question is looked up by: its text, `normalised`, with the gold answer, or the runner's hash."""
+_MatchKind: TypeAlias = Literal["id", "content", "position"]
+_ContentKey: TypeAlias = tuple[str, ...]
+"""What a question is looked up by: its text, `_normalised`, with the gold answer, or the runner's hash."""
 
 _IMAGE_PLACEHOLDER = re.compile(r"<image[ _]?\d*>|\[image[ _]?\d*\]", re.IGNORECASE)
 _MIN_SHARE_OF_GOLDS = 0.9  # with fewer agreeing gold answers, the numbers of a task do not count
@@ -141,10 +141,10 @@ def runner_hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def normalised(text: str) -> str:
+def _normalised(text: str) -> str:
     r"""The text without image placeholders and surplus white space, which differ by model.
 
-    >>> normalised("<image 1> What is [image 2]\n this?")
+    >>> _normalised("<image 1> What is [image 2]\n this?")
     'What is this?'
     """
     return " ".join(_IMAGE_PLACEHOLDER.sub(" ", text).split())
@@ -163,7 +163,7 @@ class _Agreement:
         if saved.target is not None and sample.target is not None:
             same_target = saved.target == sample.target
         if sample.input is not None and saved.input is not None:
-            same_input = normalised(saved.input) == normalised(sample.input)
+            same_input = _normalised(saved.input) == _normalised(sample.input)
         elif sample.input is not None and saved.input_hash is not None:
             same_input = saved.input_hash == runner_hash(sample.input)
         return cls(target=same_target, input=same_input)
@@ -178,10 +178,10 @@ class _Agreement:
         return self.input is False or self.target is False
 
 
-def _saved_key(saved: SavedAnswer) -> ContentKey | None:
+def _saved_key(saved: SavedAnswer) -> _ContentKey | None:
     """The key of a saved answer's question; None if its file does not tell."""
     if saved.input is not None and saved.target is not None:
-        return ("text", normalised(saved.input), saved.target)
+        return ("text", _normalised(saved.input), saved.target)
     return None if saved.input_hash is None else ("hash", saved.input_hash)
 
 
@@ -232,9 +232,9 @@ class AnswerMatcher:
         return search.result()
 
     @cached_property
-    def by_content(self) -> dict[ContentKey, list[int]]:
+    def by_content(self) -> dict[_ContentKey, list[int]]:
         """Key of a question to the indices of the answers to it."""
-        by_content: dict[ContentKey, list[int]] = {}
+        by_content: dict[_ContentKey, list[int]] = {}
         for index, answer in enumerate(self.saved):
             if (key := _saved_key(answer)) is not None:
                 by_content.setdefault(key, []).append(index)
@@ -253,9 +253,9 @@ class _Search:
     requested: Sequence[RequestedSample]
     task: str
     has_one_dataset: bool
-    matches: dict[int, tuple[int, MatchKind]] = field(default_factory=dict)
+    matches: dict[int, tuple[int, _MatchKind]] = field(default_factory=dict)
     used: set[int] = field(default_factory=set)
-    requested_counts: Counter[ContentKey] = field(default_factory=Counter)
+    requested_counts: Counter[_ContentKey] = field(default_factory=Counter)
     disputed: set[int] = field(default_factory=set)  # at the number of another question's sample
     confirmed: int = 0  # numbers whose content agreed
     # The same number, but unknown content:
@@ -303,11 +303,11 @@ class _Search:
         """
         if not (unmatched := self._unmatched()):
             return
-        keys: list[list[ContentKey]] = []
+        keys: list[list[_ContentKey]] = []
         for sample in self.requested:
             text, target = sample.input, sample.target
             hash_keys = [] if text is None else [("hash", runner_hash(text))]
-            text_keys = [] if text is None or target is None else [("text", normalised(text), target)]
+            text_keys = [] if text is None or target is None else [("text", _normalised(text), target)]
             keys.append([*text_keys, *hash_keys])
         self.requested_counts = counts = Counter(chain.from_iterable(keys))
         for position, _ in unmatched:
@@ -364,7 +364,7 @@ class _Search:
     def _unmatched(self) -> list[tuple[int, RequestedSample]]:
         return [pair for pair in enumerate(self.requested) if pair[0] not in self.matches]
 
-    def _assign(self, position: int, index: int, kind: MatchKind) -> None:
+    def _assign(self, position: int, index: int, kind: _MatchKind) -> None:
         self.matches[position] = (index, kind)
         self.used.add(index)
 

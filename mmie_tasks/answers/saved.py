@@ -98,7 +98,7 @@ RecordReader: TypeAlias = Callable[[AnswerRecord, Source], SavedAnswer | None]
 def reader_of(record: object) -> RecordReader | None:
     """The reader for records like this one; None if it is no saved answer.
 
-    >>> reader_of({"sample_id": 0, "pred_response": "B"}) is read_milebench
+    >>> reader_of({"sample_id": 0, "pred_response": "B"}) is _read_milebench
     True
     >>> reader_of({"id": 0, "score": 1.0}) is None
     True
@@ -106,11 +106,11 @@ def reader_of(record: object) -> RecordReader | None:
     if not isinstance(record, Mapping) or any(name in record for name in _ANNOTATION_FIELDS):
         return None
     if "doc_id" in record and ("filtered_resps" in record or "resps" in record):
-        return read_sample_log
+        return _read_sample_log
     if record.keys() >= {"request_type", "task_name", "doc_id", "response"}:
-        return read_cache_log
+        return _read_cache_log
     if record.keys() >= {"sample_id", "pred_response"}:
-        return read_milebench
+        return _read_milebench
     if record.keys() & _ID_FIELDS and any(name in record for name in ANSWER_FIELDS):
         return read_plain
     return None
@@ -128,12 +128,12 @@ def require_reader(record: object, reader: RecordReader, source: Source) -> Answ
         raise source.error(f"it is {type(record).__name__}, not an object")
     own_reader = reader_of(record)
     without_answer = own_reader is None and record.keys() & _ID_FIELDS
-    if own_reader is not reader and not (without_answer and reader in (read_plain, read_milebench)):
+    if own_reader is not reader and not (without_answer and reader in (read_plain, _read_milebench)):
         raise source.error("it lacks the fields that other records of the file have")
     return record
 
 
-def read_sample_log(record: AnswerRecord, source: Source) -> SavedAnswer:
+def _read_sample_log(record: AnswerRecord, source: Source) -> SavedAnswer:
     """Read a line of ``<date>_samples_<task>.jsonl`` (lmms-eval, ``evaluation_tracker.py``).
 
     The answer is ``resps`` if present: that is before reasoning tags were stripped. The ids are
@@ -152,7 +152,7 @@ def read_sample_log(record: AnswerRecord, source: Source) -> SavedAnswer:
     )
 
 
-def read_cache_log(record: AnswerRecord, source: Source) -> SavedAnswer | None:
+def _read_cache_log(record: AnswerRecord, source: Source) -> SavedAnswer | None:
     """Read a line of ``*.audit.jsonl`` (lmms-eval, ``caching/response_cache.py``).
 
     None for requests that generate no text.
@@ -169,7 +169,7 @@ def read_cache_log(record: AnswerRecord, source: Source) -> SavedAnswer | None:
     )
 
 
-def read_milebench(record: AnswerRecord, source: Source) -> SavedAnswer:
+def _read_milebench(record: AnswerRecord, source: Source) -> SavedAnswer:
     """Read an entry of MileBench's ``<model>/<DATASET>/pred.json`` (``generate.py`` at 9583e1f)."""
     return SavedAnswer(
         answer=as_answer(record.get("pred_response")),

@@ -24,7 +24,7 @@ from mmie_tasks.hub.images import image_suffix
 if TYPE_CHECKING:
     from mmie_tasks.answers.drawn import DrawingFacts
 
-IMAGE_SUFFIXES = (*(".png", ".jpg", ".jpeg", ".webp", ".gif"), *(".bmp", ".tif", ".tiff", ".avif", ".jfif"))
+_IMAGE_SUFFIXES = (*(".png", ".jpg", ".jpeg", ".webp", ".gif"), *(".bmp", ".tif", ".tiff", ".avif", ".jfif"))
 
 _PLACEHOLDER = re.compile(
     r"<\|?(?:image|img)[ _-]?(\d{0,6})\|?>"
@@ -140,22 +140,19 @@ class _ImagePlaceholder:
     reference: str | None = None
 
 
-def interleave(text: str, images: Sequence[str]) -> Interleaved:
-    """Put images at their placeholders in a text (the rules are in the module's docstring).
+def interleave_segments(segments: Sequence[Segment], images: Sequence[str]) -> Interleaved:
+    """Put images at their placeholders in the texts of segments (the rules are in the module's docstring).
 
-    >>> for segment in interleave("Cut. <image_2> Fold. <image_1>", ["a.png", "b.png"]).segments:
+    A text without a placeholder that gets an image stays unchanged.
+
+    >>> text = Segment(text="Cut. <image_2> Fold. <image_1>")
+    >>> for segment in interleave_segments([text], ["a.png", "b.png"]).segments:
     ...     print(segment.text or segment.image)
     Cut.
     b.png
     Fold.
     a.png
     """
-    text = text.strip()
-    return interleave_segments([Segment(text=text)] if text else [], images)
-
-
-def interleave_segments(segments: Sequence[Segment], images: Sequence[str]) -> Interleaved:
-    """As `interleave`, for the texts of several segments; one without an image stays unchanged."""
     placeholders = [
         placeholder
         for i, segment in enumerate(segments)
@@ -302,7 +299,7 @@ def is_image_reference(text: str) -> bool:
     """
     if text.startswith("data:image/"):
         return "\n" not in text
-    is_path = is_single_path(text) and text.rstrip().lower().endswith(IMAGE_SUFFIXES)
+    is_path = is_single_path(text) and text.rstrip().lower().endswith(_IMAGE_SUFFIXES)
     return is_path or _is_base64_image(text)
 
 

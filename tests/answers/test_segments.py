@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mmie_tasks.answers.parsing import failure_of, parse_answer
-from mmie_tasks.answers.segments import Segment, interleave, strip_thinking, write_answer
+from mmie_tasks.answers.segments import Segment, interleave_segments, strip_thinking, write_answer
 
 IMAGES = ["A", "B", "C"]
 PLACEHOLDERS = [
@@ -18,6 +18,12 @@ PLACEHOLDERS = [
     "<image_1>", "<image 1>", "<image1>", "<image-1>", "<Image1>", "<img1>", "<|image_1|>",
     "[IMG1]", "[image 1]", "[Image_01]",
 ]  # fmt: skip
+
+
+def interleave(text, images):
+    """The text and its images in order."""
+    text = text.strip()
+    return interleave_segments([Segment(text=text)] if text else [], images)
 
 
 def flat(interleaved):
