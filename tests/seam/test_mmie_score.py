@@ -21,11 +21,7 @@ from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
 pytestmark = needs_transformers_5
 
 REAL_WIDTH = random_checkpoint.REAL_WIDTH
-ONE_LAYER = replace(  # a quarter of the weights
-    REAL_WIDTH,
-    vision=replace(REAL_WIDTH.vision, layers=1),
-    text=replace(REAL_WIDTH.text, layers=1, intermediate_size=1024),
-)
+NARROW = replace(REAL_WIDTH, text=replace(REAL_WIDTH.text, intermediate_size=1024))  # half the weights
 LOADED = "Loading MMIE-Score"
 FREED = "Freed of the tested model `StubChat`: `models`."
 
@@ -121,7 +117,7 @@ def test_the_tested_model_is_freed_before_the_judge_is_loaded(workplace: Workpla
 
 
 def test_a_model_of_real_width_judges_a_run_in_fp32(workplace: Workplace) -> None:
-    model = random_checkpoint.write(workplace.folder / "judge", ONE_LAYER)
+    model = random_checkpoint.write(workplace.folder / "judge", NARROW)
     _end_soon(model)
     result = judged(workplace, "--limit", "3", model=model)  # one sample of each category
     assert printed(result)["unscored_unparsed"] == 3.0, result.output
@@ -130,7 +126,7 @@ def test_a_model_of_real_width_judges_a_run_in_fp32(workplace: Workplace) -> Non
     assert min(usage["input_tokens"] for usage in usages) > 256  # 256 for each tile
     assert all(0 < usage["output_tokens"] < 1024 for usage in usages)
     assert "|dtype:float32|device:cpu|" in results(workplace)["configs"]["mmie"]["metadata"]["signature"]
-    shutil.rmtree(model)  # an eighth of a gigabyte
+    shutil.rmtree(model)  # a quarter of a gigabyte
 
 
 def _end_soon(folder: Path) -> None:
