@@ -1,4 +1,4 @@
-"""Components that are chosen by name, with options as text: judges and drawers.
+"""Options of components that are chosen by name (judges and drawers), and settings in environment variables.
 
 A component's factory is a callable with keyword parameters. The parameters are its options, and their annotations the
 types. A parameter ``environment`` is not an option: it receives the environment.

@@ -1,4 +1,4 @@
-"""Several judges of one benchmark: the rule that makes one verdict of theirs, and what a sample's record has of them.
+"""Several judges of one benchmark: the rule that combines their verdicts, and the fields of a sample's record.
 
 Each judge's replies are read by the benchmark's own readers and cached under the judge's own signature. The rule is
 applied to the verdicts, so another rule makes no requests.

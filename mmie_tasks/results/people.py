@@ -199,12 +199,12 @@ _DIGEST_CHARS = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """A person's score of one answer, or a row of a plan that nobody has scored yet.
+    """A person's score of one answer, or a row of a plan that is not scored yet.
 
     Attributes:
         id: The sample's id, as the file has it: see `id_in_csv`.
         points: On the benchmark's own scale; None if not rated yet.
-        rater: The person; the name of the file if it names nobody.
+        rater: The person; the name of the file if it names no rater.
         answer: The digest of the scored answer; empty if the file does not say which answer it is.
         seed: Of the plan; None without a plan.
         line: Line number in the file.

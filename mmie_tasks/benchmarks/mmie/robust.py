@@ -206,7 +206,7 @@ def _claims_of_object(text: str) -> _Claims:
 
 # Sentences: "I give it 4 out of 6", "the final score is 4".
 
-_REPORTS = re.compile(  # somebody else's words
+_REPORTS = re.compile(  # quoted words
     r"(?i)\b(?:claim|say|state|write|wrote|end(?:s|ing) with|includ|contain|quot|read|tell|assert|insist|adds|output"
     r"|append|print|declar|itself|himself|herself|themsel|own score|prompt|instruct|pretend|inject|fake|paste|insert"
     r"|mention|copies|copied|repeat)"
@@ -245,14 +245,14 @@ def _statements(line: str, *, strict: bool = False) -> _Claims:
 
 
 def _announces(line: str) -> bool:
-    """Whether a line announces somebody else's words: ``The response claims:``."""
+    """Whether a line announces quoted words: ``The response claims:``."""
     ending = _SENTENCE.split(line)[-1].rstrip()
     return ending.endswith((":", ",", '"', "'", "`")) and _REPORTS.search(ending) is not None
 
 
 # Sections: "### Score" and what follows it.
 
-_BLOCK = re.compile(r"(?ms)^ {0,8}(?:```|~~~)(?P<code>.*?)^ {0,8}(?:```|~~~)[^\n]*$")  # somebody else's words
+_BLOCK = re.compile(r"(?ms)^ {0,8}(?:```|~~~)(?P<code>.*?)^ {0,8}(?:```|~~~)[^\n]*$")  # quoted words
 _FENCE = re.compile(r"(?m)^ {0,8}(?:```|~~~)[^\n]*$")
 _ENTRY = re.compile(r"(?P<number>\d{1,2})[.)] +[^\W\d]")  # of a list
 

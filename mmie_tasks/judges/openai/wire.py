@@ -249,7 +249,7 @@ def chat_body(request: JudgeRequest, settings: Settings, dialect: Dialect) -> di
 def top_logprobs_of(request: JudgeRequest, settings: Settings, dialect: Dialect) -> int:
     """How many alternatives per token to request log-probabilities of; 0 for none.
 
-    None if nobody wants them, and none with long replies, which they would make too large to read.
+    0 unless the benchmark computes an expected score, and with long replies, which they would make too large to read.
     """
     max_tokens = (settings.max_tokens or request.max_tokens) + dialect.headroom
     is_of_use = request.wants_digits and settings.logprobs and max_tokens <= _MAX_TOKENS_WITH_LOGPROBS

@@ -147,7 +147,7 @@ def _method(choice: JudgeChoice, name: str | None) -> Method:
 
 
 def _published(path: Path, verdict_set: VerdictSet) -> Exam:
-    """Grade the published verdicts of a judge; asks nobody and stores nothing."""
+    """Grade the published verdicts of a judge; makes no judge calls and stores nothing."""
     judgements = read_judgements(path, verdict_set)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
     return Exam(
