@@ -153,7 +153,7 @@ def test_a_benchmark_of_another_package_without_assets_is_noted(
     package = tmp_path / "guest_bench"
     (package / "task_yamls").mkdir(parents=True)
     (package / "__init__.py").write_text("")
-    source = (SUPPORT / "sketch_benchmark.py").read_text(encoding="utf-8")
+    source = (SUPPORT / "sketch_task.py").read_text(encoding="utf-8")
     (package / "benchmark.py").write_text(source.replace('name="sketch"', 'name="guest"'))
     info = tmp_path / "guest_bench-1.dist-info"
     info.mkdir()

@@ -246,7 +246,7 @@ def test_the_doctor_reports_on_the_benchmark(workplace: Workplace) -> None:
     ("target", "message"),
     [
         pytest.param("not_there.benchmark:BENCHMARK", "cannot be loaded from `not_there", id="not-installed"),
-        pytest.param("support.sketch_benchmark:BENCHMARK", "no task file in", id="no-task-files"),
+        pytest.param("support.sketch_task:BENCHMARK", "no task file in", id="no-task-files"),
     ],
 )
 def test_the_doctor_reports_a_broken_package_as_a_problem(target: str, message: str) -> None:

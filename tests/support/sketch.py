@@ -66,7 +66,6 @@ def add_ours(workplace: Workplace, **tasks: str) -> None:
     room = workplace.plugins / "mmie_tasks" / "benchmarks" / "sketch"
     write(room / "__init__.py", '"""Only in tests."""\n')
     shutil.copy(TESTS / "support" / "sketch_task.py", room / "task.py")
-    shutil.copy(TESTS / "support" / "sketch_benchmark.py", room / "benchmark.py")
     folder = workplace.task_dir / "sketch"
     write(folder / "samples.json", json.dumps(SAMPLES))
     for name, alias in tasks.items():
