@@ -24,6 +24,10 @@ from mmie_tasks.hub.download import HubFile, arrived_bytes, is_commit, is_revisi
 
 CACHE_VARIABLE = "MMIE_TASKS_CACHE"
 
+_ODD_ROWS_SETTING = "MMIE_TASKS_ODD_ROWS"
+_MAX_ODD_PERCENT = 10  # a file with more unusable rows is not the benchmark's data file
+_NAMED_ROWS = 3
+
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Check:
@@ -233,11 +237,6 @@ def read_json_file(path: Path, *, layout: str, repair: str) -> JsonFile:
     except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested too deeply
         raise DataBroken(f"`{path}`: not JSON ({json_problem(error)}).", hint=repair) from error
     return JsonFile(value=value, digest=f"sha256:{hashlib.sha256(content).hexdigest()[:12]}")
-
-
-_ODD_ROWS_SETTING = "MMIE_TASKS_ODD_ROWS"
-_MAX_ODD_PERCENT = 10  # a file with more unusable rows is not the benchmark's data file
-_NAMED_ROWS = 3
 
 
 class OddRows:

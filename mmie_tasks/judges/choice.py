@@ -36,10 +36,8 @@ ALL_OTHERS = ""
 DEFAULT = "default"
 """In ``--launcher_args``, the name that leaves benchmarks that are not named their own judge."""
 
-
 JudgeChoices: TypeAlias = Mapping[str, JudgeChoice]
 """Benchmark to its judge; `ALL_OTHERS` to the judge of those that are not named."""
-
 
 Rule: TypeAlias = Literal["mean", "median", "majority"]
 
@@ -350,7 +348,7 @@ class ChosenJudges:
     panel: Panel | None = None
 
 
-class _Options(BaseModel):
+class _PanelOptions(BaseModel):
     """The panel's own options."""
 
     model_config = ConfigDict(extra="forbid")
@@ -419,8 +417,8 @@ def _read_panel(pairs: tuple[tuple[str, str], ...], source: str, path: Path | No
         source = f"`{path}`"
         options = {**_file_options(path), **options}
     own = {key: value for key, value in options.items() if not re.match(r"\d+\.", key)}
-    parsed = _parsed_options(own, source)
-    judges = _judges({key: value for key, value in options.items() if key not in own}, source)
+    parsed = _parse_panel_options(own, source)
+    judges = _parse_numbered_judges({key: value for key, value in options.items() if key not in own}, source)
     _refuse_equal_judges(judges, source)
     min_valid = parsed.min_valid or (1 if parsed.cascade else len(judges) // 2 + 1)
     if min_valid > len(judges):
@@ -431,21 +429,21 @@ def _read_panel(pairs: tuple[tuple[str, str], ...], source: str, path: Path | No
     return ChosenJudges(panel=panel, judges=judges)
 
 
-def _parsed_options(options: Mapping[str, str], source: str) -> _Options:
+def _parse_panel_options(options: Mapping[str, str], source: str) -> _PanelOptions:
     try:
-        return _Options.model_validate(options)
+        return _PanelOptions.model_validate(options)
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
     key = str(problem["loc"][0])
     if problem["type"] == "extra_forbidden":
-        names = ", ".join(f"`{name}`" for name in (*_Options.model_fields, "file"))
+        names = ", ".join(f"`{name}`" for name in (*_PanelOptions.model_fields, "file"))
         hint = f"its options: {names}; options of a judge stand behind it: `--judge openai:MODEL,{key}=...`"
         raise SettingWrong(f"{source}: a panel has no option `{key}`.", hint=hint)
     hint = f"`{key}=` with such a value, or leave it out"
     raise SettingWrong(f"{source}: a panel cannot use `{key}={options[key]}`. {problem['msg']}.", hint=hint)
 
 
-def _judges(options: Mapping[str, str], source: str) -> tuple[JudgeChoice, ...]:
+def _parse_numbered_judges(options: Mapping[str, str], source: str) -> tuple[JudgeChoice, ...]:
     """The judges of the options ``N.name``, ``N.model`` and so on; each is checked."""
     by_number: dict[int, dict[str, str]] = {}
     for key, value in options.items():
@@ -490,7 +488,9 @@ def _file_options(path: Path) -> dict[str, str]:
         raise SettingWrong(f"`{path}`{where} cannot be read as YAML.", hint=hint) from None
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
-        steps = [step for step in problem["loc"] if isinstance(step, int) or step in {"judges", *_Options.model_fields}]
+        steps = [
+            step for step in problem["loc"] if isinstance(step, int) or step in {"judges", *_PanelOptions.model_fields}
+        ]
         where = f"judge {steps[1] + 1}" if len(steps) > 1 and isinstance(steps[1], int) else ", ".join(map(str, steps))
         raise SettingWrong(f"`{path}`{where and f', {where}'}: {problem['msg']}.", hint=hint) from None
     judges: list[JudgeChoice] = []

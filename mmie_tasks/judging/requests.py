@@ -44,7 +44,6 @@ _REASONS: Mapping[type[JudgeError], UnscoredReason] = {
     OutOfBudget: "budget",
 }
 
-
 _POINTS_DECIMALS = 2  # finer than the probabilities of a model in bfloat16
 _ENTROPY_DECIMALS = 3
 

@@ -28,6 +28,17 @@ from mmie_tasks.runs.summary import metric_value, metrics_of
 
 _MIN_PER_STRATUM = 2  # samples that a plan takes of every stratum at least: one has no spread
 
+COLUMNS = ("id", "answer", "seed", "rater", "score")
+"""The columns of a file, as plans are written; `id` and `score` are enough to read one."""
+
+_CSV_HINT = "the columns are `id` and `score`, and `rater` where several people rated"
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+_SEED = re.compile(r"\d{1,18}", re.ASCII)
+_FORMULA = re.compile(r"[=+\-@']")  # a spreadsheet would compute a cell that begins like this, or drop the apostrophe
+_ESCAPE = re.compile(rf"^'(?={_FORMULA.pattern})")
+_MAX_QUOTED = 40  # characters of a cell, in a message
+_DIGEST_CHARS = 12
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedSample:
@@ -183,18 +194,6 @@ def _counts(sizes: Sequence[int], samples: int) -> list[int]:
         largest = max(range(len(counts)), key=counts.__getitem__)
         counts[largest] -= counts[largest] > _MIN_PER_STRATUM
     return counts
-
-
-COLUMNS = ("id", "answer", "seed", "rater", "score")
-"""The columns of a file, as plans are written; `id` and `score` are enough to read one."""
-
-_CSV_HINT = "the columns are `id` and `score`, and `rater` where several people rated"
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
-_SEED = re.compile(r"\d{1,18}", re.ASCII)
-_FORMULA = re.compile(r"[=+\-@']")  # a spreadsheet would compute a cell that begins like this, or drop the apostrophe
-_ESCAPE = re.compile(rf"^'(?={_FORMULA.pattern})")
-_MAX_QUOTED = 40  # characters of a cell, in a message
-_DIGEST_CHARS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 REPO = "lmms-lab-encoder/MIA-Bench"  # the one that the runner's own task loads
 ANNOTATION = "instruction_benchmark_all.json"
 
-
 DataRow = dict[str, object]
 _TEXTS = ("id", "image", "url", "instruction", "type", "data")
 _LAYOUT = (
@@ -60,6 +59,20 @@ _REPAIR = (
 
 # Of `words_digest`, for the 400 rows of apple/ml-mia-bench at 5422852d.
 OFFICIAL_WORDS = "e10f5c3ce6e86aebcff39671923b815f4d215aef6d9fdce97702a9e4efbecca6"
+
+MAX_ROWS = 10_000  # the benchmark has 400
+MAX_IMAGE_BYTES = 64 * 1024 * 1024
+NUMBERED = "`images/<row>.<ext>`, the row from 0 and in three digits, such as `images/007.jpg`"
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_HOST = re.compile(r"[\w-]+(\.[\w-]+)+/", re.ASCII)  # row 193 has no scheme
+_EXTENSIONS = frozenset((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".jfif", ".avif"))
+_DATASET = HubDataset(repo=REPO, name="mia_bench", variable="MIA_BENCH_REVISION", required=(ANNOTATION,))
+_ALTERNATIVE = f"set `MIA_BENCH_DATA` to a folder with `{ANNOTATION}` and `images/`"
+_PAGE = f"https://huggingface.co/datasets/{REPO}"
+_FIELDS = ("instruction", "type", "components", "component_weight", "component_type")
+_TABLES = "*test*.parquet"  # the split `test`
+_LISTING_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,20 +186,6 @@ def _row(entry: _Entry, path: Path | None, data: str) -> DataRow:
         "data": data,
     }
 
-
-MAX_ROWS = 10_000  # the benchmark has 400
-MAX_IMAGE_BYTES = 64 * 1024 * 1024
-NUMBERED = "`images/<row>.<ext>`, the row from 0 and in three digits, such as `images/007.jpg`"
-
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-_HOST = re.compile(r"[\w-]+(\.[\w-]+)+/", re.ASCII)  # row 193 has no scheme
-_EXTENSIONS = frozenset((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".jfif", ".avif"))
-_DATASET = HubDataset(repo=REPO, name="mia_bench", variable="MIA_BENCH_REVISION", required=(ANNOTATION,))
-_ALTERNATIVE = f"set `MIA_BENCH_DATA` to a folder with `{ANNOTATION}` and `images/`"
-_PAGE = f"https://huggingface.co/datasets/{REPO}"
-_FIELDS = ("instruction", "type", "components", "component_weight", "component_type")
-_TABLES = "*test*.parquet"  # the split `test`
-_LISTING_TIMEOUT_S = 10.0
 
 # Images
 

@@ -60,6 +60,39 @@ PADDING_PX, PADDING_ABOVE_PX = 12, 22
 # Modes the official script resizes without conversion.
 _RESIZED_UNCONVERTED = {"1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr"}
 
+REPO = "FreedomIntelligence/MileBench"
+
+# Archive to the datasets in it, as in the OpenVINO sample that evaluates MileBench.
+PARTS: tuple[tuple[str, ...], ...] = (
+    ("ALFRED", "ActionLocalization", "ActionPrediction", "ActionSequence", "CharacterOrder"),
+    ("CLEVR-Change", "CounterfactualInference", "DocVQA", "EgocentricNavigation", "GPR1200"),
+    (*("IEdit", "ImageNeedleInAHaystack", "MMCoQA"), *("MovingAttribute", "MovingDirection", "MultiModalQA")),
+    (*("ObjectExistence", "ObjectInteraction", "ObjectShuffle"), *("SceneTransition", "StateChange", "nuscenes")),
+    ("OCR-VQA", "SlideVQA", "Spot-the-Diff"),
+    ("TQA", "TextNeedleInAHaystack", "WebQA", "WikiVQA"),
+)
+
+REPAIR = "repair it, or replace it by the published file; if a run has downloaded it, delete its folder and run again"
+"""What to do about an unusable annotation file: the hint of errors."""
+
+_HUB = "https://huggingface.co"
+_PREFIXES = ("", "MileBench", "MLBench")  # folders that archives have had around the datasets
+_LAYOUT = (
+    "the official layout is `<DATASET>/<DATASET>.json` beside `<DATASET>/images/`; "
+    "point `MILEBENCH_DATA` at the folder above, or unset it to download from the Hub"
+)
+
+# Size in bytes, and the first and last hex digits of the SHA-256, of each archive as of commit
+# a97b35f (16 May 2024). The full name of that commit is not known to us, so the content is pinned.
+_PINS: tuple[tuple[int | None, tuple[str, str]], ...] = (
+    (3_974_906_269, ("c7258cc5", "328b40")),
+    (2_625_281_958, ("e90d5d4e", "27090a")),
+    (2_018_154_102, ("0e84fef4", "9c9505")),
+    (2_461_787_975, ("ac682d19", "d2b16")),
+    (2_512_746_509, ("05471d50", "209be")),
+    (None, ("77283fae", "")),
+)
+
 
 def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     """The samples of one dataset, or of all of them in turns.
@@ -283,40 +316,6 @@ def _with_caption(cell: Image.Image, caption: str) -> Image.Image:
     draw.text((x, y), caption, fill="white", font=font)
     return cell
 
-
-REPO = "FreedomIntelligence/MileBench"
-
-# Archive to the datasets in it, as in the OpenVINO sample that evaluates MileBench.
-PARTS: tuple[tuple[str, ...], ...] = (
-    ("ALFRED", "ActionLocalization", "ActionPrediction", "ActionSequence", "CharacterOrder"),
-    ("CLEVR-Change", "CounterfactualInference", "DocVQA", "EgocentricNavigation", "GPR1200"),
-    (*("IEdit", "ImageNeedleInAHaystack", "MMCoQA"), *("MovingAttribute", "MovingDirection", "MultiModalQA")),
-    (*("ObjectExistence", "ObjectInteraction", "ObjectShuffle"), *("SceneTransition", "StateChange", "nuscenes")),
-    ("OCR-VQA", "SlideVQA", "Spot-the-Diff"),
-    ("TQA", "TextNeedleInAHaystack", "WebQA", "WikiVQA"),
-)
-
-REPAIR = "repair it, or replace it by the published file; if a run has downloaded it, delete its folder and run again"
-"""What to do about an unusable annotation file: the hint of errors."""
-
-_HUB = "https://huggingface.co"
-_PREFIXES = ("", "MileBench", "MLBench")  # folders that archives have had around the datasets
-_LAYOUT = (
-    "the official layout is `<DATASET>/<DATASET>.json` beside `<DATASET>/images/`; "
-    "point `MILEBENCH_DATA` at the folder above, or unset it to download from the Hub"
-)
-
-
-# Size in bytes, and the first and last hex digits of the SHA-256, of each archive as of commit
-# a97b35f (16 May 2024). The full name of that commit is not known to us, so the content is pinned.
-_PINS: tuple[tuple[int | None, tuple[str, str]], ...] = (
-    (3_974_906_269, ("c7258cc5", "328b40")),
-    (2_625_281_958, ("e90d5d4e", "27090a")),
-    (2_018_154_102, ("0e84fef4", "9c9505")),
-    (2_461_787_975, ("ac682d19", "d2b16")),
-    (2_512_746_509, ("05471d50", "209be")),
-    (None, ("77283fae", "")),
-)
 
 # The Hub
 

@@ -44,6 +44,17 @@ from mmie_tasks.hub.download import HubFile, copy_once, install
 if TYPE_CHECKING:
     import datasets
 
+ANNOTATION = "data.json"
+IMAGES = "images"
+
+LAYOUT = (
+    f"the layout is `{ANNOTATION}`, the file of MMIE/MMIE or one in the official judge's form, "
+    f"beside `{IMAGES}/`; point `MMIE_DATA` at their folder, or unset it to download from the Hub"
+)
+_EXAMPLE = "overview.json"  # of the same repository
+_NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+_ABSOLUTE = re.compile(r"/|[A-Za-z]:")
+
 
 def read_rows(values: Iterable[object], leave_out: Callable[[int, str], None] | None = None) -> list[DataRow]:
     """Check the rows of a file; harmless oddities are counted in the log, one line per kind.
@@ -275,17 +286,6 @@ def _dataset(rows: Sequence[DataRow], paths: Mapping[str, str | None], data: str
     columns["data"] = [data] * len(rows)
     return datasets.Dataset.from_dict(columns, features=datasets.Features(features))
 
-
-ANNOTATION = "data.json"
-IMAGES = "images"
-
-LAYOUT = (
-    f"the layout is `{ANNOTATION}`, the file of MMIE/MMIE or one in the official judge's form, "
-    f"beside `{IMAGES}/`; point `MMIE_DATA` at their folder, or unset it to download from the Hub"
-)
-_EXAMPLE = "overview.json"  # of the same repository
-_NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
-_ABSOLUTE = re.compile(r"/|[A-Za-z]:")
 
 # The data file
 

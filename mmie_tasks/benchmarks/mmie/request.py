@@ -43,6 +43,16 @@ _LOGGED_CHARACTERS = 200  # of a reference without a file
 
 _answer_folders: dict[Path, None] = {}  # output folders of this process's runs
 
+COMMIT = "eb0fd6ecf14576760b5c3deb95c47579cf0cc36e"
+
+OFFICIAL = Pin(
+    name="MMIE's official judge prompts",
+    url=f"https://raw.githubusercontent.com/Lillianwei-h/MMIE/{COMMIT}/prompts.py",
+    size_bytes=8204,
+    sha256="ed1e1a14a4e356755c249eebbab53c6c2ff27850c3a741639eff06c1c57cfb0b",
+    local="set `MMIE_PROMPTS` to",
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltRequest:
@@ -302,18 +312,6 @@ def _logged(segment: ResolvedSegment) -> dict[str, object]:
     if segment.prompt is not None:
         logged["prompt"] = segment.prompt
     return logged
-
-
-COMMIT = "eb0fd6ecf14576760b5c3deb95c47579cf0cc36e"
-
-
-OFFICIAL = Pin(
-    name="MMIE's official judge prompts",
-    url=f"https://raw.githubusercontent.com/Lillianwei-h/MMIE/{COMMIT}/prompts.py",
-    size_bytes=8204,
-    sha256="ed1e1a14a4e356755c249eebbab53c6c2ff27850c3a741639eff06c1c57cfb0b",
-    local="set `MMIE_PROMPTS` to",
-)
 
 
 def prompts_file(environment: Mapping[str, str], pin: Pin = OFFICIAL, retry: RetryPolicy | None = None) -> bytes:

@@ -68,6 +68,10 @@ PAPER_JUDGE = "mmie_score"
 JUDGE = BenchmarkJudge("mmie", PAPER_JUDGE, title="MMIE", check_setup=requests.check_setup, full_marks=FULL_MARKS)
 _OPENER = ImageOpener()  # of this process: a sample whose image could not be opened is not scored
 
+_LEADERBOARD_COLUMNS = ("Model", "Model Type", "SA", "PBL", "MSR", "AVG")
+_TYPES = {"interleaved": "Interleaved LVLM", "integrated": "Integrated LVLM"}
+_EXPORT_HINT = "name the folder of one run with `--log_samples`, or its `*_samples_mmie*.jsonl`"
+
 
 def grade(result: JudgeResult) -> Verdicts:
     """All verdicts of a reply. The official script also reads a reply that reached its limit."""
@@ -363,11 +367,6 @@ def assets(_tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[As
     return [data.asset(environment), requests.prompts_asset(environment)]
 
 
-COLUMNS = ("Model", "Model Type", "SA", "PBL", "MSR", "AVG")
-_TYPES = {"interleaved": "Interleaved LVLM", "integrated": "Integrated LVLM"}
-_EXPORT_HINT = "name the folder of one run with `--log_samples`, or its `*_samples_mmie*.jsonl`"
-
-
 def run_export(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     """Run ``mmie-tasks export mmie ARGUMENTS``; returns a sentence about the result.
 
@@ -515,7 +514,7 @@ def _leaderboard(runs: Sequence[tuple[str, Path]], kind: str, target: Path) -> s
     if incomplete := [str(row["Model"]) for row in rows if None in row.values()]:
         logger.warning(f"Rows with empty cells, for lack of scores: {', '.join(incomplete)}.")
     with atomic_write(target) as part, part.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
+        writer = csv.DictWriter(file, _LEADERBOARD_COLUMNS)
         writer.writeheader()
         writer.writerows(rows)
     return f"{len(rows)} rows written to `{target}`."

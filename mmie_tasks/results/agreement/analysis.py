@@ -34,6 +34,8 @@ from mmie_tasks.runs.summary import judge_of
 
 _DIGITS = 9  # points are rounded to this many decimals: two ways to one fraction are equal
 
+_MAX_PAIRED_RATERS = 4  # with up to this many raters every pair is compared; with more, each with the reference
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rater:
@@ -184,9 +186,6 @@ def _with_unique_names(raters: Sequence[Rater]) -> tuple[Rater, ...]:
 def _model(rater: Rater) -> str:
     """The judge's model or the panel, from the first signature of a log; empty where it has none."""
     return judge_of("".join(rater.signatures[:1]))
-
-
-_MAX_PAIRED_RATERS = 4  # with up to this many raters every pair is compared; with more, each with the reference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -55,6 +55,17 @@ from mmie_tasks.runs.log_files import TaskRun, numbered_names
 
 _NO_LABELS_HINT = "name a file that `calibrate --plan` wrote for this run, or its page exported, with scores"
 
+MAX_SIDE_PX = 1024
+"""The longest side of a picture in the page."""
+
+BUDGET_CHARACTERS = 200 * 1024 * 1024
+"""Of all pictures of a page, as base64."""
+
+_QUALITY = 80
+_THREADS = 4
+_MAX_BUTTONS = 10  # full marks of a scale of whole points that is scored with a button and a key for each of them
+_ASSETS = Path(__file__).resolve().parent / "assets"
+
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
     """Draw the answers that people should score, or correct scores with people's; returns text, or JSON.
@@ -313,18 +324,6 @@ def _differences(runs: Sequence[_NamedRun]) -> Iterator[str]:
         differences = signature_differences(*(scored_signatures(run_.task_run) for run_ in runs))
         if keys := ", ".join(difference.key for difference in differences):
             yield f"The runs were not scored alike ({keys}): the judge's difference is partly that of its settings."
-
-
-MAX_SIDE_PX = 1024
-"""The longest side of a picture in the page."""
-
-BUDGET_CHARACTERS = 200 * 1024 * 1024
-"""Of all pictures of a page, as base64."""
-
-_QUALITY = 80
-_THREADS = 4
-_MAX_BUTTONS = 10  # full marks of a scale of whole points that is scored with a button and a key for each of them
-_ASSETS = Path(__file__).resolve().parent / "assets"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,6 +46,13 @@ _ORDERS: Mapping[Order, bool] = {"forward": False, "reverse": True}  # `Judgemen
 _NO_VERDICTS = "the judge gave no verdict"
 _NO_ORDER = "each answer is judged by itself"
 
+COMPARE = "compare"
+"""The method of an exam in which the judge compares two answers; of others, the benchmark whose prompt it got."""
+
+_MAX_SHOWN = 2  # grades of one judge
+_BEHIND_JUDGE = frozenset({"paper_judge", "prompt", "reader", "task", "data", "pkg", "replayed"})
+_Percent: TypeAlias = Annotated[float, Field(ge=0, le=100)]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
@@ -273,14 +280,6 @@ def _interval(value: float, sums_and_counts: Floats) -> Interval:
     alike, times = np.unique(sums_and_counts, axis=0, return_counts=True)
     draws = (weights @ alike for weights in resample_counts(times, RESAMPLES))
     return percentile_interval(np.concatenate([100 * draw[:, 0] / draw[:, 1] for draw in draws]))
-
-
-COMPARE = "compare"
-"""The method of an exam in which the judge compares two answers; of others, the benchmark whose prompt it got."""
-
-_MAX_SHOWN = 2  # grades of one judge
-_BEHIND_JUDGE = frozenset({"paper_judge", "prompt", "reader", "task", "data", "pkg", "replayed"})
-_Percent: TypeAlias = Annotated[float, Field(ge=0, le=100)]
 
 
 def exact_interval(count: int, total: int) -> Interval:

@@ -38,6 +38,23 @@ from mmie_tasks.runs.log_files import TaskRun, sample_lines
 
 _CHANGES_NAME = "changes-1"  # name of the changes in an exam's signature; another number for other changes
 
+_DEFAULT_LIMIT = 100  # samples of a run whose answers are changed
+
+MIN_SAMPLES = 20
+"""With fewer samples there is no interval: with 10, 81 % of intervals hold the mean where one answer in five drops."""
+
+TOLERANCE = 0.05
+"""Of full marks. A harmless change moves a judge if the interval of the mean size of its changes is above it."""
+
+_DRIFT = 0.01  # of full marks. It also moves a judge if the mean change is larger than this and its interval excludes 0
+
+Finding: TypeAlias = Literal["notices", "does not notice", "rewards it", "unmoved", "moved", "too few"]
+
+_UNCHANGED = ""  # in the place of a change's name
+_NOT_APPLICABLE = "does not apply"
+_BAD_IMAGE = "bad_image"
+_SAME = 1e-9  # points closer than this are equal
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
@@ -234,24 +251,6 @@ def copied(path: Path, folder: Path, resized: float = 1) -> Path:
     profile, orientation = image.info.get("icc_profile"), image.info.get("exif", b"")
     image.save(target, "PNG", pnginfo=comment, icc_profile=profile, exif=orientation, compress_level=1)
     return target
-
-
-_DEFAULT_LIMIT = 100  # samples of a run whose answers are changed
-
-MIN_SAMPLES = 20
-"""With fewer samples there is no interval: with 10, 81 % of intervals hold the mean where one answer in five drops."""
-
-TOLERANCE = 0.05
-"""Of full marks. A harmless change moves a judge if the interval of the mean size of its changes is above it."""
-
-_DRIFT = 0.01  # of full marks. It also moves a judge if the mean change is larger than this and its interval excludes 0
-
-Finding: TypeAlias = Literal["notices", "does not notice", "rewards it", "unmoved", "moved", "too few"]
-
-_UNCHANGED = ""  # in the place of a change's name
-_NOT_APPLICABLE = "does not apply"
-_BAD_IMAGE = "bad_image"
-_SAME = 1e-9  # points closer than this are equal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

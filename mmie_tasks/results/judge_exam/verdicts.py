@@ -50,6 +50,15 @@ _FIRST_WINS = {"A": 1.0, "Tie(A)": 1.0, "B": 0.0, "Tie(B)": 0.0}
 
 _T = TypeVar("_T")
 
+OPENING_FILE = "Interleaved_Arena/judge_modelAB_results.json"
+OPENING_VERDICTS = Pin(
+    name="OpenING's verdicts",
+    url=f"https://raw.githubusercontent.com/LanceZPF/OpenING/56b663bc84ef64960c0253325c4a89cd10ddf7f1/{OPENING_FILE}",
+    size_bytes=1_025_107,
+    sha256="2bf58594c7b7dac19f468f7dab855ebeb28375927188df64a258cf4239b2fff4",
+    local="name",
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
@@ -447,16 +456,6 @@ def _mmrb2_judge_rows(text: str) -> Iterator[tuple[str, bool, str | None]]:
     for pair, orders in TypeAdapter(dict[str, _Orders]).validate_json(text, strict=True).items():
         for is_reversed, entries in ((False, orders.forward), (True, orders.reverse)):
             yield pair, is_reversed, entries[0].judgement if entries else None
-
-
-OPENING_FILE = "Interleaved_Arena/judge_modelAB_results.json"
-OPENING_VERDICTS = Pin(
-    name="OpenING's verdicts",
-    url=f"https://raw.githubusercontent.com/LanceZPF/OpenING/56b663bc84ef64960c0253325c4a89cd10ddf7f1/{OPENING_FILE}",
-    size_bytes=1_025_107,
-    sha256="2bf58594c7b7dac19f468f7dab855ebeb28375927188df64a258cf4239b2fff4",
-    local="name",
-)
 
 
 class _OpeningModel(BaseModel):

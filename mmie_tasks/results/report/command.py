@@ -56,6 +56,19 @@ _MAX_MODEL = 100  # characters of a model's name
 _MAX_REASON = 500  # characters of why there is no corrected score: it may hold ids of samples
 _MAX_MARK = 150  # characters of a mark: it may hold a model's name
 
+CHUNK_BYTES = 300_000
+"""Of the JSON of one chunk, before it is packed; a single sample may be larger."""
+
+_ASSETS = Path(__file__).resolve().parent / "assets"
+_SCRIPTS = (  # joined in this order; they share one scope
+    *("details.js", "index.js", "search.js", "sample.js"),
+    *("controls.js", "browser.js", "shapes.js", "charts.js", "start.js"),
+)
+# The keys of a task that the scripts read.
+_SCRIPT_KEYS = ("task", "full_marks", "whole", "present", "signatures", "charts", "samples")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_GZIP_LEVEL = 6  # higher levels are slower and save little
+
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     """Write a report; returns the file, its size and content, and notes on the runs.
@@ -276,20 +289,6 @@ def _usage_json(replies: Sequence[JudgeReply]) -> Json:
         "output_tokens": sum(reply.usage.output_tokens for reply in replies),
         "cost_usd": finite(math.fsum(finite_costs)) if len(finite_costs) == len(costs) else None,
     }
-
-
-CHUNK_BYTES = 300_000
-"""Of the JSON of one chunk, before it is packed; a single sample may be larger."""
-
-_ASSETS = Path(__file__).resolve().parent / "assets"
-_SCRIPTS = (  # joined in this order; they share one scope
-    *("details.js", "index.js", "search.js", "sample.js"),
-    *("controls.js", "browser.js", "shapes.js", "charts.js", "start.js"),
-)
-# The keys of a task that the scripts read.
-_SCRIPT_KEYS = ("task", "full_marks", "whole", "present", "signatures", "charts", "samples")
-_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
-_GZIP_LEVEL = 6  # higher levels are slower and save little
 
 
 def interval(low: float | None, high: float | None) -> str:
