@@ -34,14 +34,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: _rank(item.path))
 
 
-def pytest_collection() -> None:
-    """No garbage collections while tests are collected: what is imported stays."""
-    gc.disable()
-
-
 def pytest_collection_finish() -> None:
     """Exempt what collecting has imported from garbage collections, each of which would take half a second."""
-    gc.enable()
     gc.collect()
     gc.freeze()
 

@@ -6,7 +6,6 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from unittest.mock import patch
 
 import pytest
@@ -16,10 +15,9 @@ from support.judge_server import Body, JudgeServer, Sent, judge_server
 from support.mmie_judge import content_of, text_of
 from support.mmie_seam import N, evaluate, results, samples
 from support.runner import Workplace
+from support.tiny_pipeline import write_tiny_pipeline
 from support.tiny_writer import write_tiny_writer
 
-WRITE_PIPELINE = Path(__file__).resolve().parents[1] / "support" / "tiny_pipeline.py"
-DIFFUSERS = ("diffusers.pipelines.stable_diffusion.pipeline_stable_diffusion",)  # seconds to import
 N_DRAWN = 4  # of the samples: two tales and two series of steps
 
 
@@ -134,8 +132,8 @@ def test_the_runners_cache_keeps_answers_with_their_pictures(
 def test_a_pipeline_in_this_process_draws_the_same_pictures_in_every_run(
     workplace: Workplace, judge: JudgeServer
 ) -> None:
-    result = workplace.run("python", str(WRITE_PIPELINE), "tiny", libraries=DIFFUSERS)
-    assert result.status == 0, result.output
+    with patch.dict(os.environ):  # importing transformers 4 sets variables
+        write_tiny_pipeline(workplace.folder / "tiny")
     (workplace.folder / "texts.json").write_text(
         '{"SA-0": "A cat.[picture] A dog.[picture]", "PBL-1": "A hen.[picture]", "MSR-2": "7"}', encoding="utf-8"
     )
@@ -144,7 +142,7 @@ def test_a_pipeline_in_this_process_draws_the_same_pictures_in_every_run(
     for run, processes in (("one", 2), ("two", 1)):
         cache = workplace.folder / run
         options = (*arguments("predictions:path=texts.json", drawer, pictures=run), "--output_path", f"out-{run}")
-        result = evaluate(workplace, *options, url=judge.url, processes=processes, libraries=DIFFUSERS)
+        result = evaluate(workplace, *options, url=judge.url, processes=processes)
         assert result.status == 0, result.output
         drawn.append({path.name: path.read_bytes() for path in cache.rglob("*.png")})
     assert len(drawn[0]) == 3

@@ -16,12 +16,9 @@ precedence are those of a new process. Shared are
   the script runs;
 * the parsed content of task files, as `lmms_eval` reads it for its index (`_share_task_files`). A
   file is still looked for and read in the script; one with other content is parsed there;
-* PyYAML's parser, which is libyaml's (`startup/sitecustomize.py`);
-* what `importlib.metadata` has read of the installed packages (`_share_entry_points`), and the list of
-  codecs that the runner's tables copy for each cell (`_share_codecs`).
+* PyYAML's parser, which is libyaml's (`startup/sitecustomize.py`).
 
-A script may name more libraries; the server imports them before it forks, for this script and all later ones.
-It may run as several processes, with the variables that torchrun sets for each of them.
+A script may run as several processes, with the variables that torchrun sets for each of them.
 """
 
 from __future__ import annotations
@@ -40,14 +37,11 @@ import signal
 import socket
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib import metadata
 from pathlib import Path
-from types import SimpleNamespace
 from typing import IO
 
 LIBRARIES = (  # what lmms_eval and mmie_tasks import for an evaluation or a report
@@ -83,7 +77,6 @@ class Script:
         environment: All variables.
         is_module: Whether `target` is the name of a module.
         processes: How many times it runs, at the same time.
-        libraries: What else the server imports first, if this script and others need it.
     """
 
     target: str
@@ -92,7 +85,6 @@ class Script:
     environment: Mapping[str, str]
     is_module: bool = False
     processes: int = 1
-    libraries: Sequence[str] = ()
 
     def run(self, library_path: list[str]) -> None:
         """Run it in this process, whose output is already the script's."""
@@ -186,9 +178,6 @@ def _serve(connection: socket.socket) -> Script:
             sys.exit()
         with open(files[0], encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
             fields = json.load(file)
-        if any(name not in sys.modules for name in fields["libraries"]):
-            _import(fields["libraries"])
-            gc.freeze()
         pid = os.fork()
         if pid == 0:
             os.setpgid(0, 0)
@@ -263,38 +252,6 @@ def _share_task_files() -> None:
         utils.load_yaml_config(str(path), mode="simple")
 
 
-def _share_codecs() -> None:
-    """Let a table's cells share the names of 100 codecs, which are texts: the list is copied, not each name."""
-    from mbstrdecoder import _mbstrdecoder
-
-    _mbstrdecoder.copy = SimpleNamespace(deepcopy=list)
-
-
-def _share_entry_points() -> None:
-    """Keep the files of installed packages that name entry points; those in other folders are read in the script."""
-    read = metadata.PathDistribution.read_text
-    installed = sysconfig.get_path("purelib")
-    kept: dict[str, str | None] = {}
-
-    def read_text(distribution: metadata.PathDistribution, filename: str) -> str | None:
-        path = str(distribution._path)
-        if filename != "entry_points.txt" or not path.startswith(installed):
-            return read(distribution, filename)
-        if path not in kept:
-            kept[path] = read(distribution, filename)
-        return kept[path]
-
-    metadata.PathDistribution.read_text = read_text
-    metadata.entry_points()
-
-
-def _import(libraries: Sequence[str]) -> None:
-    """Import those that are installed; `rich` comes with newer packages only."""
-    for name in libraries:
-        if importlib.util.find_spec(name.partition(".")[0]):
-            importlib.import_module(name)
-
-
 def _exit_status(run: Callable[[], None]) -> int:
     """Run to the end as the interpreter does, but without unloading the imported modules.
 
@@ -317,11 +274,11 @@ def _exit_status(run: Callable[[], None]) -> int:
 def _main() -> None:
     library_path = sys.path[1:]
     sys.path[:] = library_path
-    _import(sys.argv[2:])
+    for name in sys.argv[2:]:
+        if importlib.util.find_spec(name.partition(".")[0]):  # `rich` comes with newer packages only
+            importlib.import_module(name)
     if "lmms_eval" in sys.modules:
         _share_task_files()
-        _share_codecs()
-        _share_entry_points()
     assert not [name for name in sys.modules if name.startswith(IMPORTED_BY_SCRIPTS)]
     gc.collect()
     gc.freeze()  # a collection in a fork need not look at the libraries

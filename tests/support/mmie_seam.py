@@ -55,7 +55,6 @@ def evaluate(
     tasks: str = "mmie",
     command: tuple[str, ...] = ("lmms-eval",),
     processes: int = 1,
-    libraries: tuple[str, ...] = (),
     **variables: str,
 ) -> CommandResult:
     """Run lmms-eval, by default on ``answers.json``; `url` is the judge."""
@@ -68,7 +67,6 @@ def evaluate(
         *(*model, *args, "--tasks", tasks, "--output_path", "out", "--log_samples"),
         *(*judge, *more),
         processes=processes,
-        libraries=libraries,
         **{**settings, **variables},
     )
 

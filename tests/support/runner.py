@@ -87,22 +87,20 @@ class Workplace:
         """Make `support.stub_model.StubChat` known as ``--model stub``."""
         self.install_entry_point("lmms_eval.models", "stub", "support.stub_manifest:STUB")
 
-    def run(
-        self, *command: str, processes: int = 1, libraries: tuple[str, ...] = (), **variables: str
-    ) -> CommandResult:
+    def run(self, *command: str, processes: int = 1, **variables: str) -> CommandResult:
         """Run a command to its end, here, with these variables in addition to our own.
 
         ``lmms-eval``, ``mmie-tasks``, ``python FILE.py`` and ``python -m`` with either package run in
         a fork of a process that has imported the libraries, where that makes no difference to them;
         any other command is a process of its own. With several `processes`, each is such a fork, with
-        the variables that torchrun sets for it. The `libraries` are imported before the fork, too.
+        the variables that torchrun sets for it.
         """
         environment = {**self._environment(os.environ), **variables}
         script = self._script(command, environment)
         if script is None or not _server().can_run(environment):
             assert processes == 1, "with these variables, use torchrun"
             return self.run_process(*command, **variables)
-        script = replace(script, processes=processes, libraries=libraries)
+        script = replace(script, processes=processes)
         with tempfile.TemporaryFile() as output:
             status = _server().run(script, output, TIMEOUT_S)
             output.seek(0)

@@ -1,8 +1,6 @@
 """Tiny text-to-image pipelines with random weights, in the layout of diffusers.
 
 A picture of them is coloured noise that depends on prompt and seed. Nothing is downloaded.
-
-    python tests/support/tiny_pipeline.py FOLDER
 """
 
 from __future__ import annotations
@@ -10,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -188,7 +185,3 @@ def _byte_letters() -> list[str]:
     """The 256 characters that stand for bytes in tokenizers of GPT-2 and CLIP."""
     printable = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAC + 1), *range(0xAE, 0xFF + 1)]
     return [chr(byte) for byte in printable] + [chr(0x100 + number) for number in range(256 - len(printable))]
-
-
-if __name__ == "__main__":
-    write_tiny_pipeline(Path(sys.argv[1]))
