@@ -55,6 +55,7 @@ _LAYER_PARTS = {
 _FUSED = re.compile(r"(.+)\.attn\.qkv\.(weight|bias)")
 _LORA_UPDATE = re.compile(r"(.+)\.(lora_[AB])\.default\.weight")
 _LORA_PARTS = ("base_layer", "lora_A", "lora_B")
+_LAYER_NUMBER = re.compile(r"\.layers\.\d+\.")
 _MERGED_HINT = f"use a folder in which the fine-tune is merged, or {DOWNLOAD_HINT}"
 
 _DTYPES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
@@ -279,7 +280,14 @@ def _weights_of(tensors: Iterable[Tensor]) -> dict[str, Weight]:
         if part in parts[name]:
             raise unusable(f"`{tensor.name}` is stored a second time, as `{parts[name][part].name}`.")
         parts[name][part] = tensor
-    return {name: _weight(name, stored) for name, stored in parts.items()}
+    weights = {name: _weight(name, stored) for name, stored in parts.items()}
+    updated = {_LAYER_NUMBER.sub(".layers.N.", name) for name, weight in weights.items() if weight.up is not None}
+    for name, weight in weights.items():
+        if weight.up is None and _LAYER_NUMBER.sub(".layers.N.", name) in updated:  # merged, or its update is lost
+            raise unusable(
+                f"`{name}` has no LoRA update, and other layers have: the fine-tune is partly merged.", _MERGED_HINT
+            )
+    return weights
 
 
 def _weight(name: str, parts: Mapping[str, Tensor]) -> Weight:

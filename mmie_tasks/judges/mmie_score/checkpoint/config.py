@@ -44,6 +44,7 @@ Small = Annotated[float, Field(gt=0, lt=1)]
 Factor = Annotated[float, Field(gt=0, lt=1e6)]
 
 _MESSAGE_KEY = "system_message"
+_MAX_SOURCE_BYTES = 1024 * 1024  # the official file has about 15 KB; parsing takes many times as much memory
 _LAYOUT = {
     "system_template": "<|system|>\n{system_message}",
     "roles": ("<|user|>\n", "<|assistant|>\n"),
@@ -249,7 +250,7 @@ def _conversations(path: Path) -> Iterator[dict[str, ast.expr]]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in the file's strings
-            nodes = list(ast.walk(ast.parse(read_bytes(path))))
+            nodes = list(ast.walk(ast.parse(read_bytes(path, _MAX_SOURCE_BYTES))))
     except _PARSE_ERRORS as error:
         raise unusable(f"`{path}` cannot be parsed as Python: {error}.") from error
     for node in nodes:

@@ -75,17 +75,17 @@ def read_object(path: Path) -> dict[str, object]:
     return content
 
 
-def read_bytes(path: Path) -> bytes:
-    """The content of a file of at most `MAX_FILE_BYTES`."""
+def read_bytes(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
+    """The content of a file of at most `limit` bytes."""
     if not path.is_file():  # reading a pipe would never end
         raise unusable(f"`{path}` does not exist, or is not a file.")
     try:
         with path.open("rb") as file:
-            content = file.read(MAX_FILE_BYTES + 1)
+            content = file.read(limit + 1)
     except OSError as error:
         raise _unreadable(path, error) from error
-    if len(content) > MAX_FILE_BYTES:
-        raise unusable(f"`{path}` has more than {MAX_FILE_BYTES:,} bytes, far too many for such a file.")
+    if len(content) > limit:
+        raise unusable(f"`{path}` has more than {limit:,} bytes, far too many for such a file.")
     return content
 
 

@@ -100,6 +100,12 @@ def test_an_incomplete_fine_tune_is_refused(tiny, part, message):
     assert "hint: use a folder in which the fine-tune is merged" in text
 
 
+def merge_one(tensors):
+    for part in ("lora_A.default.weight", "lora_B.default.weight"):
+        del tensors[f"{WRAPPED.format(1)}.{part}"]
+    tensors[PLAIN.format(1)] = tensors.pop(f"{WRAPPED.format(1)}.base_layer.weight")
+
+
 def add_merged(tensors):
     tensors[PLAIN.format(0)] = tensors[f"{WRAPPED.format(0)}.base_layer.weight"].clone()
 
@@ -123,6 +129,7 @@ def other_adapter(tensors):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        pytest.param(merge_one, "the fine-tune is partly merged", id="merged-in-part"),
         pytest.param(add_merged, "is stored a second time", id="merged-and-not"),
         pytest.param(other_shape, "does not fit", id="columns"),
         pytest.param(other_rank, "does not fit", id="rank"),

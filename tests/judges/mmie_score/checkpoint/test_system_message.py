@@ -124,6 +124,11 @@ def test_a_file_that_is_not_python_is_refused(tiny, content):
     assert "conversation.py` cannot be parsed" in error_of(tiny)
 
 
+def test_a_file_that_is_too_large_to_parse_is_refused(tiny):
+    tiny.write("conversation.py", OURS.encode() + b"#" * 2**20)
+    assert "far too many for such a file" in error_of(tiny)
+
+
 def test_invalid_escapes_in_the_file_cause_no_warning(tiny):
     tiny.write("conversation.py", b"PATTERN = '\\d'\n" + OURS.encode())
     assert message_of(tiny) == "From the template."
