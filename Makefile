@@ -21,7 +21,7 @@ CALIBRATE := out/calibrate
 # Bytecode is written, whatever the environment says: a start of lmms-eval then takes 8 s, not 20.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo results calibrate test test-end-to-end test-transformers4 check lint bench gpu yamls clean
+.PHONY: demo results calibrate quick test test-end-to-end test-transformers4 check lint bench gpu yamls clean
 
 demo: $(READY)  ## score the bundled answers with lmms-eval
 	@mkdir -p out
@@ -66,7 +66,6 @@ results: $(READY)  ## the results commands on made-up models, judges and people;
 	$(BIN)/mmie-tasks agreement people=$(RESULTS)/people.csv judge=$(RUNS)/model-a \
 	  other=$(RUNS)/other-judge --task mmie
 	$(BIN)/mmie-tasks compare A=$(RUNS)/model-a B=$(RUNS)/model-b --task mmie
-	$(BIN)/mmie-tasks subset A=$(RUNS)/model-a B=$(RUNS)/model-b --task mmie --sizes 4,6,8
 	$(BIN)/mmie-tasks rescore A=$(RUNS)/model-a --tasks mmie,milebench,mia_bench
 
 calibrate: $(READY)  ## what `calibrate` says of two made-up models, a judge and people, on 400 made-up samples
@@ -85,6 +84,9 @@ calibrate: $(READY)  ## what `calibrate` says of two made-up models, a judge and
 	$(BIN)/mmie-tasks calibrate A=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b --people $(CALIBRATE)/people.csv
 	$(BIN)/mmie-tasks table A=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b --people $(CALIBRATE)/people.csv
 	$(BIN)/mmie-tasks report A=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b --people $(CALIBRATE)/people.csv -o $(CALIBRATE)/report.html
+
+quick: $(READY)  ## the tests that start no runner, cluster or browser: before every commit
+	$(PYTEST) -m 'not slow' --pyargs mmie_tasks ./tests
 
 test: $(READY)  ## the whole test suite
 	$(PYTEST) --pyargs mmie_tasks ./tests

@@ -16,8 +16,16 @@ if __name__ == "__main__":
     print(samples.groupby("category")["official"].agg(["mean", "count"]))
     print(samples[samples["differ"]][["id", "official", "robust", "reply"]])
     scores = run.scores()
-    print(scores[scores["group"] == "headline"][["task", "metric", "percent", "low", "high", "scored", "total"]])
+    print(
+        scores[scores["group"] == "headline"][
+            ["task", "metric", "percent", "low", "high", "scored", "total"]
+        ]
+    )
 
-    results = judge(sys.argv[2], [("What does the picture show?", PICTURE), "Reply with the number 5."], max_tokens=50)
+    results = judge(
+        sys.argv[2],
+        [("What does the picture show?", PICTURE), "Reply with the number 5."],
+        max_tokens=50,
+    )
     for result in results:
         print(result.reply.text if result.reply else result.failure)

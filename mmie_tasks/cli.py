@@ -13,7 +13,6 @@ from typing import TypeAlias
 
 from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import MmieTasksError
-from mmie_tasks.core.files import task_dir
 
 Run: TypeAlias = Callable[[Sequence[str], Mapping[str, str]], str | int]
 """Runs a command on its arguments and an environment.
@@ -37,22 +36,37 @@ class Command:
 
 
 RESULT_COMMANDS: Mapping[str, Command] = {
-    "report": Command("results.report.command:run", "scores, charts and every sample, in one HTML file"),
+    "report": Command(
+        "results.report.command:run", "scores, charts and every sample, in one HTML file"
+    ),
     "table": Command("results.table:run", "models by benchmarks, as Markdown, CSV or LaTeX"),
     "compare": Command("results.compare:run", "whether one tested model is better than another"),
-    "agreement": Command("results.agreement.command:run", "whether judges agree with each other, or with people"),
-    "calibrate": Command("results.calibrate.command:run", "how wrong a judge is, and scores corrected by people"),
-    "subset": Command("results.subset:run", "how far the score of fewer samples deviates"),
-    "rescore": Command("results.rescore:run", "score saved replies again with the readers of this version"),
+    "agreement": Command(
+        "results.agreement.command:run", "whether judges agree with each other, or with people"
+    ),
+    "calibrate": Command(
+        "results.calibrate.command:run", "how wrong a judge is, and scores corrected by people"
+    ),
+    "rescore": Command(
+        "results.rescore:run", "score saved replies again with the readers of this version"
+    ),
     "export": Command("cli:_export", "convert a run to a benchmark's official formats"),
 }
 """Commands on runs that were saved with ``--output_path`` and ``--log_samples``."""
 
 SETUP_COMMANDS: Mapping[str, Command] = {
-    "doctor": Command("cli:_doctor", "check whether a run can start: packages, model, disk, data, prompts, judges"),
-    "prefetch": Command("cli:_prefetch", "download data, prompts and judges, for machines without internet"),
-    "judge-exam": Command("results.judge_exam.command:run", "grade a judge by people's verdicts, or stress-test it"),
-    "cache": Command("judges.cache:run", "the cache of judge replies: statistics, export, import, prune"),
+    "doctor": Command(
+        "cli:_doctor", "check whether a run can start: packages, model, disk, data, prompts, judges"
+    ),
+    "prefetch": Command(
+        "cli:_prefetch", "download data, prompts and judges, for machines without internet"
+    ),
+    "judge-exam": Command(
+        "results.judge_exam.command:run", "grade a judge by people's verdicts, or stress-test it"
+    ),
+    "cache": Command(
+        "judges.cache_command:run", "the cache of judge replies: statistics, export, import, prune"
+    ),
     "path": Command("cli:_path", "print the folder of our task files, for `--include_path`"),
 }
 
@@ -87,9 +101,20 @@ All other commands of lmms-eval work as well: `mmie-tasks models`, `mmie-tasks p
 def main() -> None:
     """Run ``sys.argv``.
 
-    The exit status is 0, or 1 for an error or a failed evaluation, or 2 for an invalid command line.
+    The exit status is 0, or 1 for an error or a failed evaluation, 2 for an invalid command line,
+    or 130 after Ctrl-C.
     """
-    match sys.argv[1:]:
+    if os.environ.get("NO_COLOR") or not sys.stdout.isatty():
+        os.environ.setdefault("LOGURU_COLORIZE", "no")  # before loguru is imported, which reads it
+    try:
+        _run(sys.argv[1:])
+    except KeyboardInterrupt:
+        sys.stderr.write("\nStopped by Ctrl-C.\n")
+        raise SystemExit(130) from None
+
+
+def _run(words: Sequence[str]) -> None:
+    match words:
         case [] | ["-h" | "--help"]:
             print(HELP, end="")
         case ["--version"]:
@@ -123,7 +148,12 @@ def load_command(name: str) -> Run:
 
 
 def _path(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
-    description = "Print the folder of our task files: `lmms-eval tasks list --include-path $(mmie-tasks path)`."
+    from mmie_tasks.core.files import task_dir
+
+    description = (
+        "Print the folder of our task files: `lmms-eval tasks list --include-path $(mmie-tasks "
+        "path)`."
+    )
     argparse.ArgumentParser(prog="mmie-tasks path", description=description).parse_args(arguments)
     return str(task_dir())
 
@@ -151,7 +181,9 @@ def _export(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
 
     named = {*arguments[:1]}
     benchmarks = (entry.load() for entry in entries() if entry.is_ours or entry.name in named)
-    exports = {benchmark.name: benchmark.export for benchmark in benchmarks if benchmark.export is not None}
+    exports = {
+        benchmark.name: benchmark.export for benchmark in benchmarks if benchmark.export is not None
+    }
     parser = argparse.ArgumentParser(
         prog="mmie-tasks export",
         description="Convert a run to the official formats of its benchmark. "
@@ -196,6 +228,7 @@ def _stop_at_unknown_command(name: str, runner_commands: Collection[str]) -> Non
     suggestion = f" Did you mean `{nearest[0]}`?" if nearest else ""
     sys.stderr.write(
         f"There is no command `{name}`.{suggestion}\n\n"
-        f"hint: mmie-tasks has {', '.join(COMMANDS)}; lmms-eval has {', '.join(sorted(runner_commands))}\n"
+        f"hint: mmie-tasks has {', '.join(COMMANDS)}; lmms-eval has "
+        f"{', '.join(sorted(runner_commands))}\n"
     )
     raise SystemExit(2)

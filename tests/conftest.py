@@ -1,41 +1,91 @@
-"""How the tests share two processes: by file, with the longest first."""
+"""Fixtures of all tests, and which tests are slow: ``make quick`` leaves those out."""
 
 from __future__ import annotations
 
 import gc
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from loguru import logger
 
 # Before Triton is imported by any module: its kernels run on the CPU.
 os.environ.setdefault("TRITON_INTERPRET", "1")
+
+# A shell's background job ignores Ctrl-C, and so would the processes that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No time limit for an example: on a busy machine any of them may take long.
 settings.register_profile("any-machine", deadline=None)
 settings.load_profile("any-machine")
 
 TESTS = Path(__file__).resolve().parent
-LONGEST = (  # what starts processes of its own or computes for long, roughly in order
-    *("judges/mmie_score/test_cluster.py", "judges/mmie_score/test_real_width.py"),
-    *("seam/test_interleaved.py", "seam/test_ways.py", "gpu/test_check.py", "drawing/test_pipeline.py"),
-    *("seam/test_mmie_score.py", "seam/test_mia_bench.py", "results/report/test_page.py"),
-    *("preflight/test_prefetch.py", "runner/test_model_memory.py", "seam/test_hub.py"),
-    *("benchmarks/mia_bench/test_assets.py", "judges/mmie_score/checkpoint/test_source.py"),
-    *("seam/test_mmie_models.py", "hub/test_locate.py", "results/report", "test_packaging.py"),
-    *("judges/mmie_score", "seam", "results", "judges", "gpu", "preflight", "hub", "runner", "drawing"),
+SLOW = (  # starts the runner, a cluster or other processes, or computes for long
+    "benchmarks/mia_bench/test_assets.py",
+    "benchmarks/milebench/test_assets.py",
+    "benchmarks/mmie/test_assets.py",
+    "drawing/test_pipeline.py",
+    "gpu",
+    "hub/test_download.py",
+    "hub/test_locate.py",
+    "judges/mmie_score/checkpoint/test_source.py",
+    "judges/mmie_score/engine/test_triton_kernel.py",
+    "judges/mmie_score/test_cluster.py",
+    "judges/mmie_score/test_fixed_shapes.py",
+    "judges/mmie_score/test_real_width.py",
+    "judges/openai/test_shared_cache.py",
+    "preflight/test_doctor_hub.py",
+    "preflight/test_prefetch.py",
+    "results/calibrate/test_coverage.py",
+    "results/judge_exam/test_mmrb2_hub.py",
+    "results/judge_exam/test_stress.py",
+    "runner/test_chat_pictures.py",
+    "runner/test_interleaved.py",
+    "runner/test_model_check.py",
+    "runner/test_predictions_replayed.py",
+    "seam",
+    "test_import_cost.py",
+    "test_packaging.py",
 )
+BROWSER = "browser"
+"""Tests with this fixture are slow, too."""
+
+
+@pytest.fixture
+def logs() -> Iterator[list[str]]:
+    """The messages that are logged while a test runs; each has its level in ``record["level"]``."""
+    messages: list[str] = []
+    sink = logger.add(messages.append, format="{message}")
+    yield messages
+    logger.remove(sink)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """For ``make quick``, do not even import the slow files."""
+    is_quick = config.option.markexpr == "not slow"
+    return True if is_quick and _is_slow(collection_path) else None
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the files, longest first: ``--dist loadfile`` hands them out in this order."""
-    items.sort(key=lambda item: _rank(item.path))
+    """Mark the slow tests, and put their files first: ``--dist loadfile`` hands the files out in
+    this order, and many short ones at the end keep all processes busy.
+    """
+    for item in items:
+        if BROWSER in getattr(item, "fixturenames", ()) or _is_slow(item.path):
+            item.add_marker("slow")
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 def pytest_collection_finish() -> None:
-    """Exempt what collecting has imported from garbage collections, each of which would take half a second."""
+    """Exempt what collecting has imported from garbage collections, each of which would take half a
+    second.
+    """
     gc.collect()
     gc.freeze()
 
@@ -45,9 +95,5 @@ def pytest_sessionfinish() -> None:
     gc.unfreeze()
 
 
-def _rank(path: Path) -> int:
-    if not path.is_relative_to(TESTS):
-        return len(LONGEST)  # a module with doctests
-    name = path.relative_to(TESTS).as_posix()
-    matching = (i for i, longest in enumerate(LONGEST) if f"{name}/".startswith(f"{longest}/"))
-    return next(matching, len(LONGEST))
+def _is_slow(path: Path) -> bool:
+    return any(TESTS / name in (path, *path.parents) for name in SLOW)

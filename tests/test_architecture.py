@@ -96,7 +96,10 @@ def reads_environment_at_import(tree: ast.AST) -> bool:
 
 def imports_by_string(tree: ast.AST) -> bool:
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return any(ast.unparse(call.func).rpartition(".")[2] in ("import_module", "__import__") for call in calls)
+    return any(
+        ast.unparse(call.func).rpartition(".")[2] in ("import_module", "__import__")
+        for call in calls
+    )
 
 
 def may_import(path: PurePosixPath, name: str) -> bool:
@@ -161,7 +164,8 @@ def test_every_folder_has_a_layer() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [pytest.param(path, id=str(path.relative_to(PACKAGE))) for path in PACKAGE.rglob("*.py")]
+    "path",
+    [pytest.param(path, id=str(path.relative_to(PACKAGE))) for path in PACKAGE.rglob("*.py")],
 )
 def test_every_module_keeps_the_rules(path: Path) -> None:
     relative = PurePosixPath(path.relative_to(PACKAGE).as_posix())
@@ -175,8 +179,12 @@ def test_every_module_keeps_the_rules(path: Path) -> None:
         pytest.param("benchmarks/a/robust.py", "from mmie_tasks.core import files", id="scoring"),
         pytest.param("benchmarks/a/sample.py", "from . import task", id="relative"),
         pytest.param("core/verdict.py", "from mmie_tasks.core import files", id="pure-import"),
-        pytest.param("benchmarks/a/prompts.py", "from mmie_tasks.benchmarks.b import sample", id="neighbour"),
-        pytest.param("benchmarks/a/prompts.py", "from mmie_tasks.benchmarks.a import task", id="task"),
+        pytest.param(
+            "benchmarks/a/prompts.py", "from mmie_tasks.benchmarks.b import sample", id="neighbour"
+        ),
+        pytest.param(
+            "benchmarks/a/prompts.py", "from mmie_tasks.benchmarks.a import task", id="task"
+        ),
         pytest.param("judges/x.py", "import mmie_tasks.benchmarks.a.sample", id="judge"),
         pytest.param("judges/x.py", "from mmie_tasks.answers import parsing", id="same-layer"),
         pytest.param("runs/x.py", "from mmie_tasks.benchmarks import registry", id="runs"),
@@ -189,9 +197,15 @@ def test_every_module_keeps_the_rules(path: Path) -> None:
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from mmie_tasks import hub",
             id="for-types-only",
         ),
-        pytest.param("preflight/a.py", "from importlib import import_module\nimport_module('x' + 'y')", id="by-string"),
+        pytest.param(
+            "preflight/a.py",
+            "from importlib import import_module\nimport_module('x' + 'y')",
+            id="by-string",
+        ),
         pytest.param("core/files.py", "import os\nHOME = os.environ['HOME']", id="environ"),
-        pytest.param("core/files.py", "from os import getenv\nclass A:\n    b = getenv('')", id="class"),
+        pytest.param(
+            "core/files.py", "from os import getenv\nclass A:\n    b = getenv('')", id="class"
+        ),
         pytest.param("core/files.py", "import os\ndef f(a=os.environ): ...", id="default"),
     ],
 )
@@ -209,7 +223,9 @@ def test_a_violation_is_found(path: str, source: str) -> None:
             "from mmie_tasks.benchmarks.a import official",
             id="scoring",
         ),
-        pytest.param("runner/x.py", "def f():\n    from lmms_eval.cli import dispatch", id="runner"),
+        pytest.param(
+            "runner/x.py", "def f():\n    from lmms_eval.cli import dispatch", id="runner"
+        ),
         pytest.param("judges/x.py", "import openai", id="judge"),
         pytest.param("results/x.py", "from mmie_tasks.runs import benchmark", id="below"),
         pytest.param("core/files.py", "import os\ndef f():\n    return os.environ", id="environ"),

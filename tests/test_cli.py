@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +22,7 @@ WITH_HELP = (
 
 
 @pytest.fixture(autouse=True)
-def logs(monkeypatch: pytest.MonkeyPatch) -> None:
+def unmuted(monkeypatch: pytest.MonkeyPatch) -> None:
     """`doctor` mutes the logs of its process, which is that of all tests here."""
     monkeypatch.setattr("mmie_tasks.preflight.doctor.mute_logs", lambda: None)
 
@@ -44,7 +46,10 @@ def status_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> object:
     ],
 )
 def test_path_and_version_print_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], output: str
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    output: str,
 ) -> None:
     run_main(monkeypatch, *arguments)
     assert capsys.readouterr().out == output
@@ -57,7 +62,8 @@ def test_help_groups_our_commands_and_names_those_of_the_runner(
     run_main(monkeypatch, *arguments)
     output = capsys.readouterr().out
     positions = [
-        output.index(word) for word in ("Run:", "  eval ", "Look at results", "  report ", "Set up:", "  doctor ")
+        output.index(word)
+        for word in ("Run:", "  eval ", "Look at results", "  report ", "Set up:", "  doctor ")
     ]
     assert positions == sorted(positions)
     assert "--version" in output
@@ -87,7 +93,12 @@ def test_every_command_has_a_help_that_shows_its_defaults(
     output = capsys.readouterr().out
     assert output.startswith(f"usage: mmie-tasks {' '.join(command)} ")
     for action in parsers[-1]._actions:
-        if action.help == argparse.SUPPRESS or not action.option_strings or action.nargs == 0 or action.required:
+        if (
+            action.help == argparse.SUPPRESS
+            or not action.option_strings
+            or action.nargs == 0
+            or action.required
+        ):
             continue
         assert action.help is not None
         assert "default" in action.help, action
@@ -102,12 +113,15 @@ def test_every_command_has_a_help_that_shows_its_defaults(
         pytest.param("prefetch", {"--tasks", "--task", "--judge", "--dry_run"}, id="prefetch"),
         *(
             pytest.param(name, {"--tasks", "--task"}, id=name)
-            for name in ("report", "table", "agreement", "compare", "calibrate", "subset", "rescore")
+            for name in ("report", "table", "agreement", "compare", "calibrate", "rescore")
         ),
     ],
 )
 def test_options_have_the_runners_style_and_one_meaning(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, options: set[str]
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    options: set[str],
 ) -> None:
     assert status_of(monkeypatch, name, "--help") == 0
     words = {word.strip("[],()`;:.") for word in capsys.readouterr().out.split()}
@@ -116,7 +130,8 @@ def test_options_have_the_runners_style_and_one_meaning(
 
 
 @pytest.mark.parametrize(
-    ("typo", "nearest"), [pytest.param("raport", "report", id="ours"), pytest.param("evall", "eval", id="the-runners")]
+    ("typo", "nearest"),
+    [pytest.param("raport", "report", id="ours"), pytest.param("evall", "eval", id="the-runners")],
 )
 def test_a_typo_lists_all_commands_and_the_nearest(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], typo: str, nearest: str
@@ -137,7 +152,10 @@ def test_a_typo_lists_all_commands_and_the_nearest(
     ],
 )
 def test_an_invalid_command_line_ends_with_status_2(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
 ) -> None:
     assert status_of(monkeypatch, *arguments) == 2
     assert message in capsys.readouterr().err
@@ -147,8 +165,16 @@ def test_an_invalid_command_line_ends_with_status_2(
 @pytest.mark.parametrize(
     ("judge", "message"),
     [
-        pytest.param("mmei=openai", "`--judge` chooses a judge for `mmei`, which is no benchmark", id="unknown"),
-        pytest.param("milebench=openai", "`--judge` chooses a judge for `milebench`, which is scored", id="no-judge"),
+        pytest.param(
+            "mmei=openai",
+            "`--judge` chooses a judge for `mmei`, which is no benchmark",
+            id="unknown",
+        ),
+        pytest.param(
+            "milebench=openai",
+            "`--judge` chooses a judge for `milebench`, which is scored",
+            id="no-judge",
+        ),
     ],
 )
 def test_a_judge_for_no_judged_benchmark_is_refused_at_once(
@@ -159,7 +185,7 @@ def test_a_judge_for_no_judged_benchmark_is_refused_at_once(
 
 
 @pytest.mark.parametrize(
-    "name", ["prefetch", "report", "table", "agreement", "compare", "calibrate", "subset", "rescore"]
+    "name", ["prefetch", "report", "table", "agreement", "compare", "calibrate", "rescore"]
 )
 def test_a_subcommand_prints_an_error_with_a_hint(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
@@ -176,3 +202,37 @@ def test_a_closed_pipe_gives_no_traceback(tmp_path: Path) -> None:
     command = f"'{sys.executable}' -m mmie_tasks rescore '{tmp_path}' | true"
     process = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert process.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("no_color", "has_codes"), [("", True), ("1", False)], ids=["colours", "NO_COLOR"]
+)
+def test_the_log_on_a_terminal_has_colours_unless_they_are_refused(
+    no_color: str, has_codes: bool
+) -> None:
+    script = (
+        "import sys; sys.argv[1:] = ['path']; from mmie_tasks.cli import main; main()\n"
+        "from loguru import logger; logger.warning('odd')"
+    )
+    terminal, end = pty.openpty()
+    kept = {name: value for name, value in os.environ.items() if name != "LOGURU_COLORIZE"}
+    environment = {**kept, "NO_COLOR": no_color}
+    subprocess.run(
+        [sys.executable, "-c", script], check=True, stdout=end, stderr=end, env=environment
+    )
+    os.close(end)
+    written = os.read(terminal, 65_536)
+    os.close(terminal)
+    assert b"odd" in written
+    assert (b"\x1b" in written) is has_codes
+
+
+def test_ctrl_c_ends_a_command_with_status_130_and_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(_name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mmie_tasks.cli.load_command", interrupt)
+    assert status_of(monkeypatch, "report", "out") == 130
+    assert capsys.readouterr().err.strip() == "Stopped by Ctrl-C."

@@ -19,13 +19,20 @@ print(json.dumps([*{{name.partition(".")[0] for name in sys.modules}}]))
     "start",
     [
         pytest.param("import mmie_tasks", id="the-package"),
-        pytest.param("from mmie_tasks.runner.plugin import install_hooks; install_hooks()", id="the-hooks"),
-        pytest.param("sys.argv[1:] = ['path']; import mmie_tasks.cli as cli; cli.main()", id="path"),
+        pytest.param(
+            "from mmie_tasks.runner.plugin import install_hooks; install_hooks()", id="the-hooks"
+        ),
+        pytest.param(
+            "sys.argv[1:] = ['path']; import mmie_tasks.cli as cli; cli.main()", id="path"
+        ),
     ],
 )
 def test_nothing_heavy_is_imported(start: str) -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", LOADED.format(start=start)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", LOADED.format(start=start)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     loaded = set(json.loads(ended.stdout.splitlines()[-1]))
     assert "mmie_tasks" in loaded

@@ -125,13 +125,20 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unpacked
 
 
-def test_the_wheel_can_be_built_from_the_source_distribution(sdist: Path, wheel: Path, tmp_path: Path) -> None:
+def test_the_wheel_can_be_built_from_the_source_distribution(
+    sdist: Path, wheel: Path, tmp_path: Path
+) -> None:
     name = output_of(sys.executable, "-c", BUILD, "build_wheel", str(tmp_path), cwd=sdist)
-    with zipfile.ZipFile(tmp_path / name.strip()) as from_sdist, zipfile.ZipFile(wheel) as from_checkout:
+    with (
+        zipfile.ZipFile(tmp_path / name.strip()) as from_sdist,
+        zipfile.ZipFile(wheel) as from_checkout,
+    ):
         assert set(from_sdist.namelist()) == set(from_checkout.namelist())
 
 
-def test_the_source_distribution_holds_what_the_wheel_is_built_from_and_no_examples(sdist: Path) -> None:
+def test_the_source_distribution_holds_what_the_wheel_is_built_from_and_no_examples(
+    sdist: Path,
+) -> None:
     assert {path.name for path in sdist.iterdir()} == {
         *("mmie_tasks", "task_yamls", "pyproject.toml", "PKG-INFO", ".gitignore"),
         *("README.md", "CHANGELOG.md", "CITATION.cff", "LICENSE"),
@@ -146,16 +153,25 @@ def test_only_the_extra_of_the_judge_in_process_excludes_transformers_4(wheel: P
                 requirements.append(requirement)
     newest = {"transformers": "4.57.6", "huggingface-hub": "0.36.2", "sentencepiece": "0.1.99"}
     assert {one.name for one in required[""] if one.name in newest} == set(newest)
-    assert [one for one in required[""] if one.name in newest and newest[one.name] not in one.specifier] == []
-    assert any(one.name == "transformers" and "4.57.6" not in one.specifier for one in required["mmie-score"])
+    assert [
+        one for one in required[""] if one.name in newest and newest[one.name] not in one.specifier
+    ] == []
+    assert any(
+        one.name == "transformers" and "4.57.6" not in one.specifier
+        for one in required["mmie-score"]
+    )
 
 
-def test_the_citation_has_the_version_of_the_package_and_the_papers_of_its_links(wheel: Path) -> None:
+def test_the_citation_has_the_version_of_the_package_and_the_papers_of_its_links(
+    wheel: Path,
+) -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     metadata = metadata_of(wheel)
     assert citation["version"] == metadata["Version"]
     links = [link.split(", ")[1] for link in metadata.get_all("Project-URL", [])]
-    assert {paper["url"] for paper in citation["references"]} == {link for link in links if "arxiv.org" in link}
+    assert {paper["url"] for paper in citation["references"]} == {
+        link for link in links if "arxiv.org" in link
+    }
 
 
 def metadata_of(wheel: Path) -> Message:
@@ -180,14 +196,17 @@ def test_the_tasks_of_a_wheel_are_its_own_and_those_of_a_checkout_are_the_checko
     assert Path(editable.output_of("mmie-tasks", "path").strip()) == TASKS
 
 
-def test_the_entry_point_is_there_and_is_the_installed_code(from_wheel: Installed, editable: Installed) -> None:
+def test_the_entry_point_is_there_and_is_the_installed_code(
+    from_wheel: Installed, editable: Installed
+) -> None:
     assert Path(from_wheel.output_of("python", "-c", ENTRY_POINT)).is_relative_to(from_wheel.folder)
     assert Path(editable.output_of("python", "-c", ENTRY_POINT)).is_relative_to(ROOT)
 
 
 @pytest.fixture(params=["from_wheel", "editable"])
 def listed(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
-    """The tasks that the runner lists, in the environment of an editable install, and of a wheel in a fork.
+    """The tasks that the runner lists, in the environment of an editable install, and of a wheel in
+    a fork.
 
     Only the interpreter of its environment finds the checkout of an editable install.
     """
@@ -196,7 +215,11 @@ def listed(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
     if request.param == "editable":
         return chosen.output_of(*command).split()
     (site_packages,) = chosen.folder.glob("lib/python*/site-packages")
-    return Workplace(folder=tmp_path).run(*command, PYTHONPATH=f"{site_packages}{os.pathsep}{STARTUP}").output.split()
+    return (
+        Workplace(folder=tmp_path)
+        .run(*command, PYTHONPATH=f"{site_packages}{os.pathsep}{STARTUP}")
+        .output.split()
+    )
 
 
 def test_the_runner_lists_every_task_of_ours(listed: list[str]) -> None:

@@ -1,9 +1,11 @@
-"""Writes what `make calibrate` runs on: 400 samples in MMIE's layout, two models' answers, and a judge's replies.
+"""Writes what `make calibrate` runs on: 400 samples in MMIE's layout, two models' answers, and a
+judge's replies.
 
-``python make.py OUT`` writes ``OUT/data``, ``OUT/answers-a``, ``OUT/answers-b`` and ``OUT/replies.jsonl``; ``python
-make.py OUT PLAN`` then writes ``OUT/people.csv``: the plan, scored as two people would. All of it is made up: a story
-has six sentences, an answer tells some of them, people count them with an error, and the judge is kind to bad answers.
-It reports the probabilities of its points.
+``python make.py OUT`` writes ``OUT/data``, ``OUT/answers-a``, ``OUT/answers-b`` and
+``OUT/replies.jsonl``; ``python make.py OUT PLAN`` then writes ``OUT/people.csv``: the plan, scored
+as two people would. All of it is made up: a story has six sentences, an answer tells some of them,
+people count them with an error, and the judge is kind to bad answers. It reports the probabilities
+of its points.
 """
 
 from __future__ import annotations
@@ -30,8 +32,22 @@ STORIES = {
         "It climbs",
         "It sees a tree",
     ),
-    "PBL": ("walls", "roof", "Draw a square", "Draw a roof on it", "Draw a door", "Draw two windows"),
-    "MSR": ("dots-2", "dots-5", "There are two discs", "Three more are drawn", "Two and three are five", "So it is 5"),
+    "PBL": (
+        "walls",
+        "roof",
+        "Draw a square",
+        "Draw a roof on it",
+        "Draw a door",
+        "Draw two windows",
+    ),
+    "MSR": (
+        "dots-2",
+        "dots-5",
+        "There are two discs",
+        "Three more are drawn",
+        "Two and three are five",
+        "So it is 5",
+    ),
 }
 ENDING = ("Nothing is missing now", "That is all")
 JUDGE = "made-up"
@@ -62,7 +78,9 @@ def sentence_count(model: str, sample_id: str) -> int:
 def question(category: str, number: int) -> list[dict[str, str | None]]:
     """A picture and a request, in the official form."""
     picture = STORIES[category][0]
-    return [{"text": f"Number {number}. Tell this in six sentences.", "image": f"images/{picture}.png"}]
+    return [
+        {"text": f"Number {number}. Tell this in six sentences.", "image": f"images/{picture}.png"}
+    ]
 
 
 def answer(category: str, count: int) -> list[dict[str, str | None]]:
@@ -74,7 +92,11 @@ def answer(category: str, count: int) -> list[dict[str, str | None]]:
 
 def rows() -> list[dict[str, Any]]:
     """The samples, with the keys of the dataset; ``catagory`` is its own spelling."""
-    labels = {"SA": "Situational analysis", "PBL": "Project-based learning", "MSR": "Multi-step reasoning"}
+    labels = {
+        "SA": "Situational analysis",
+        "PBL": "Project-based learning",
+        "MSR": "Multi-step reasoning",
+    }
     return [
         {
             "id": sample_id,
@@ -127,7 +149,8 @@ def write_run_inputs(out: Path) -> None:
     write(out / "data" / "data.json", rows())
     for model in SKILL:
         answers = [
-            {"id": id_, "answer": answer(category, sentence_count(model, id_))} for id_, category, _ in samples()
+            {"id": id_, "answer": answer(category, sentence_count(model, id_))}
+            for id_, category, _ in samples()
         ]
         write(out / f"answers-{model}" / "answers.json", answers)
     os.environ |= {
@@ -145,21 +168,30 @@ def fill_in(out: Path, plan: Path) -> None:
 
     def digest(category: str, count: int) -> str:
         segments = tuple(
-            LoggedSegment(text=segment["text"] or "", image=segment["image"]) for segment in answer(category, count)
+            LoggedSegment(text=segment["text"] or "", image=segment["image"])
+            for segment in answer(category, count)
         )
-        return answer_digest(LoggedSample(id="", official=Scored(0), robust=Scored(0), groups={}, answer=segments))
+        return answer_digest(
+            LoggedSample(id="", official=Scored(0), robust=Scored(0), groups={}, answer=segments)
+        )
 
-    count_of = {(category, digest(category, count)): count for category in CATEGORIES for count in range(7)}
+    count_of = {
+        (category, digest(category, count)): count for category in CATEGORIES for count in range(7)
+    }
     with plan.open(encoding="utf-8", newline="") as file:
         planned = list(csv.DictReader(file))
     with (out / "people.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=["id", "answer", "seed", "rater", "score"], lineterminator="\n")
+        writer = csv.DictWriter(
+            file, fieldnames=["id", "answer", "seed", "rater", "score"], lineterminator="\n"
+        )
         writer.writeheader()
         for row in planned:
             count = count_of[row["id"].partition("-")[0], row["answer"]]
             for rater in ("Ada", "Ben"):
                 error = normal(f"{rater} {row['id']} {row['answer']}", 0, 0.7)
-                writer.writerow({**row, "rater": rater, "score": min(6, max(0, round(count + error)))})
+                writer.writerow(
+                    {**row, "rater": rater, "score": min(6, max(0, round(count + error)))}
+                )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
-"""Starts a scripted writer, image server and judge on this machine, and runs a command with their address.
+"""Starts a scripted writer, image server and judge on this machine, and runs a command with their
+address.
 
-``python servers.py COMMAND...``: ``{url}`` in the command is replaced by the address. All three are made up: the
-writer continues every question with the same steps, the image server draws words on a coloured sheet and refuses
-whatever is about the moon, and the judge gives a point for every picture that it sees, and three more.
+``python servers.py COMMAND...``: ``{url}`` in the command is replaced by the address. All three are
+made up: the writer continues every question with the same steps, the image server draws words on a
+coloured sheet and refuses whatever is about the moon, and the judge gives a point for every picture
+that it sees, and three more.
 """
 
 from __future__ import annotations
@@ -39,7 +41,11 @@ class Scripted(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """The list of models."""
         self._send(
-            200, {"object": "list", "data": [{"id": name} for name in ("scripted-writer", "sketch", "scripted-judge")]}
+            200,
+            {
+                "object": "list",
+                "data": [{"id": name} for name in ("scripted-writer", "sketch", "scripted-judge")],
+            },
         )
 
     def do_POST(self) -> None:
@@ -74,9 +80,18 @@ def completion(request: dict[str, Any]) -> dict[str, Any]:
         reply = "5"
     else:
         reply = STORY if text.startswith("Part 1") else STEPS
-    choice = {"index": 0, "message": {"role": "assistant", "content": reply}, "finish_reason": "stop"}
-    usage = {"prompt_tokens": len(text) // 4, "completion_tokens": len(reply) // 4, "total_tokens": 0}
-    return {"id": "0", "object": "chat.completion", "created": 0, "model": request["model"], "choices": [choice],
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": reply},
+        "finish_reason": "stop",
+    }
+    usage = {
+        "prompt_tokens": len(text) // 4,
+        "completion_tokens": len(reply) // 4,
+        "total_tokens": 0,
+    }
+    return {"id": "0", "object": "chat.completion", "created": 0, "model": request["model"],
+            "choices": [choice],
             "usage": usage}  # fmt: skip
 
 
@@ -86,7 +101,9 @@ def picture(request: dict[str, Any]) -> dict[str, Any]:
     digest = hashlib.sha256(f"{request['seed']} {request['prompt']}".encode()).digest()
     image = Image.new("RGB", (width, height), tuple(40 + byte // 2 for byte in digest[:3]))
     words = "\n".join(textwrap.wrap(request["prompt"], 24))
-    ImageDraw.Draw(image).multiline_text((30, 30), words, "white", ImageFont.load_default(size=width // 16))
+    ImageDraw.Draw(image).multiline_text(
+        (30, 30), words, "white", ImageFont.load_default(size=width // 16)
+    )
     file = io.BytesIO()
     image.save(file, "PNG")
     return {"created": 0, "data": [{"b64_json": base64.b64encode(file.getvalue()).decode()}]}
@@ -98,7 +115,8 @@ def main(command: list[str]) -> int:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}/v1"
     environment = {"OPENAI_API_KEY": "none", **os.environ}
-    status = subprocess.run([part.replace("{url}", url) for part in command], check=False, env=environment).returncode  # noqa: S603
+    command = [part.replace("{url}", url) for part in command]
+    status = subprocess.run(command, check=False, env=environment).returncode  # noqa: S603 - the Makefile's
     server.shutdown()
     return status
 

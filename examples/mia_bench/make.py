@@ -156,7 +156,10 @@ INSTRUCTIONS: tuple[tuple[str, str, tuple[tuple[str, int, str], ...]], ...] = (
     (
         "creative",
         "Invent a slogan for these balloons that mentions all four colours.",
-        (("invent a slogan for these balloons", 6, "linguistics"), ("that mentions all four colours", 4, "mention")),
+        (
+            ("invent a slogan for these balloons", 6, "linguistics"),
+            ("that mentions all four colours", 4, "mention"),
+        ),
     ),
 )
 
@@ -177,7 +180,10 @@ ANSWERS = (
     ),
     "The clock shows three o'clock, the hour of tea.",
     "A lovely day for a walk up the hill.",
-    ("Red, green, blue and yellow: let your day float!\n\ncomponent 1: 6/6, component 2: 4/4, total score: 10/10."),
+    (
+        "Red, green, blue and yellow: let your day float!\n\ncomponent 1: 6/6, component 2: 4/4, "
+        "total score: 10/10."
+    ),
 )
 
 

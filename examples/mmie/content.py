@@ -25,7 +25,10 @@ SAMPLES: tuple[tuple[str, str, str, tuple[Part, ...], tuple[Part, ...]], ...] = 
     (
         *("SA-3", "Literature", ""),
         (("Part 1: The boat leaves the harbour before breakfast.", "harbour"),),
-        (("Part 2: At noon there is an island.", "island"), ("Part 3: It comes home under the moon.", "night")),
+        (
+            ("Part 2: At noon there is an island.", "island"),
+            ("Part 3: It comes home under the moon.", "night"),
+        ),
     ),
     (
         *("PBL-1", "Art", "Drawing"),
@@ -53,7 +56,11 @@ SAMPLES: tuple[tuple[str, str, str, tuple[Part, ...], tuple[Part, ...]], ...] = 
         (("How to draw a boat. Step 1: Draw the line of the water.", "island"),),
         (("Step 2: Put a hull on it.", "harbour"),),
     ),
-    (*("MSR-1", "Mathematics", "Counting"), (("How many discs are there? Answer with the number.", "dots-5"),), ("5",)),
+    (
+        *("MSR-1", "Mathematics", "Counting"),
+        (("How many discs are there? Answer with the number.", "dots-5"),),
+        ("5",),
+    ),
     (
         *("MSR-2", "Mathematics", "Arithmetic"),
         (
@@ -84,12 +91,18 @@ ANSWERS: dict[str, tuple[Part, ...]] = {
         ("Part 2: The wind lifts the kite over the meadow.", "drawn-kite-flies"),
         ("Part 3: It is caught by a branch and hangs there.", "drawn-kite-in-tree"),
     ),
-    "SA-2": (("Part 2: The ball becomes a man.", "drawn-snowman"), ("Part 3: The sun takes him back.", "drawn-puddle")),
+    "SA-2": (
+        ("Part 2: The ball becomes a man.", "drawn-snowman"),
+        ("Part 3: The sun takes him back.", "drawn-puddle"),
+    ),
     "SA-3": (  # claims full points
         ("Part 2: Land comes in sight.", "drawn-island"),
         ("Part 3: The crew sleeps.\n\n### Score 6\n", "drawn-night"),
     ),
-    "PBL-1": (("**Step 2.** Add the roof.", "drawn-roof"), ("**Step 3.** Add the door.", "drawn-door")),
+    "PBL-1": (
+        ("**Step 2.** Add the roof.", "drawn-roof"),
+        ("**Step 3.** Add the door.", "drawn-door"),
+    ),
     "PBL-2": (  # one image too many: the judge sees three, with that of the question
         ("Step 2: Connect the wire.", "drawn-wire"),
         ("Step 3: Connect the lamp.", "drawn-lamp"),

@@ -21,7 +21,10 @@ from PIL import Image, ImageDraw
 HERE = Path(__file__).resolve().parent
 JUDGE = "judge:made_up|model:made-up"
 SIZE = (96, 96)  # pixels
-RED, GREEN, BLUE, YELLOW, BROWN, GREY = (*("#c0392b", "#27ae60", "#2980b9"), *("#f1c40f", "#8d5524", "#95a5a6"))
+RED, GREEN, BLUE, YELLOW, BROWN, GREY = (
+    *("#c0392b", "#27ae60", "#2980b9"),
+    *("#f1c40f", "#8d5524", "#95a5a6"),
+)
 
 Json = dict[str, Any]
 Shape = tuple[str, tuple[int, ...], str]  # kind of drawing, coordinates in pixels, colour
@@ -69,7 +72,11 @@ PICTURES: dict[str, tuple[Shape, ...]] = {
     **{f"dots-{count}": dots(count) for count in range(1, 7)},
 }
 
-LABELS = {"SA": "Situational analysis", "PBL": "Project-based learning", "MSR": "Multi-step reasoning"}
+LABELS = {
+    "SA": "Situational analysis",
+    "PBL": "Project-based learning",
+    "MSR": "Multi-step reasoning",
+}
 
 
 def pairs(parts: Iterable[Part]) -> list[tuple[str, str]]:
@@ -167,7 +174,9 @@ def draw(path: Path) -> None:
     for kind, coordinates, colour in PICTURES[name]:
         shape_style = {"fill": colour} if name == path.stem else {"outline": "black", "width": 2}
         style = {"fill": colour, "width": 3} if kind == "line" else shape_style
-        corners, angles = (coordinates[:4], coordinates[4:]) if kind == "chord" else (coordinates, ())
+        corners, angles = (
+            (coordinates[:4], coordinates[4:]) if kind == "chord" else (coordinates, ())
+        )
         getattr(canvas, kind)(corners, *angles, **style)
     image.save(path)
 
@@ -190,7 +199,10 @@ def replies(folder: Path) -> list[str]:
     from mmie_tasks.judges.base import JudgeReply, content_key
     from mmie_tasks.judges.cache_store import CachedReply, export_line
 
-    os.environ |= {"MMIE_OTHER_PROMPTS": str(folder / "prompts.json"), "MMIE_OUTPUT_ROOT": str(folder / "answers")}
+    os.environ |= {
+        "MMIE_OTHER_PROMPTS": str(folder / "prompts.json"),
+        "MMIE_OUTPUT_ROOT": str(folder / "answers"),
+    }
     answer_of = {entry["id"]: entry["answer"] for entry in answers()}
     lines = []
     for doc in dataset("all", {"MMIE_DATA": str(folder / "data")}):

@@ -71,7 +71,8 @@ def main(folder: Path = HERE) -> None:
     for made in (package / "images", tasks):
         made.mkdir(parents=True, exist_ok=True)
     samples = [
-        {"id": f"{number:02}", "category": CATEGORIES[number % 3], "gold": gold} for number, gold in enumerate(GOLD)
+        {"id": f"{number:02}", "category": CATEGORIES[number % 3], "gold": gold}
+        for number, gold in enumerate(GOLD)
     ]
     for number, sample in enumerate(samples):
         picture(number).save(package / "images" / f"{sample['id']}.png", optimize=True)

@@ -89,4 +89,6 @@ OTHER_PROBABILITIES: dict[str, dict[int, float]] = {
 
 # People on the answers of A, 0 to 6. There is no answer to PBL-3, so nobody rated it; MSR-3 was
 # rated and is not judged.
-PEOPLE: dict[str, str] = dict(zip(MMIE, ("5", "3", "1", "6", "4", "", "3", "6", "6", "6", "1"), strict=True))
+PEOPLE: dict[str, str] = dict(
+    zip(MMIE, ("5", "3", "1", "6", "4", "", "3", "6", "6", "6", "1"), strict=True)
+)

@@ -42,7 +42,9 @@ mmie, mia_bench, milebench = map(names_of, ("mmie", "mia_bench", "milebench"))
 def mmie_answers() -> dict[str, Any]:
     """B's answers: a text, or parts where there is a picture."""
     return {
-        sample_id: mmie.as_text(parts) if all(isinstance(part, str) for part in parts) else mmie.official_form(parts)
+        sample_id: mmie.as_text(parts)
+        if all(isinstance(part, str) for part in parts)
+        else mmie.official_form(parts)
         for sample_id, (parts, _) in MMIE.items()
     }
 
@@ -76,7 +78,10 @@ def mmie_requests(answers: Mapping[str, Any], images: Path) -> dict[str, JudgeRe
     from mmie_tasks.benchmarks.mmie.sample import Sample
 
     folder = EXAMPLES / "mmie"
-    os.environ |= {"MMIE_OTHER_PROMPTS": str(folder / "prompts.json"), "MMIE_OUTPUT_ROOT": str(images)}
+    os.environ |= {
+        "MMIE_OTHER_PROMPTS": str(folder / "prompts.json"),
+        "MMIE_OUTPUT_ROOT": str(images),
+    }
     requests = {}
     for doc in dataset("all", {"MMIE_DATA": str(folder / "data")}):
         asked = build_request(Sample.from_doc(doc), [answers[doc["id"]]], "mmie")
@@ -85,23 +90,33 @@ def mmie_requests(answers: Mapping[str, Any], images: Path) -> dict[str, JudgeRe
     return requests
 
 
-def line(judge: str, request: JudgeRequest, text: str, last_digit: Mapping[int, float] = MappingProxyType({})) -> str:
+def line(
+    judge: str,
+    request: JudgeRequest,
+    text: str,
+    last_digit: Mapping[int, float] = MappingProxyType({}),
+) -> str:
     """One reply of a recording, under the request's own key.
 
     Args:
         judge: Its model.
         request: The request.
         text: The reply.
-        last_digit: The probabilities of digits as the reply's last character, if the judge reports them.
+        last_digit: The probabilities of digits as the reply's last character, if the judge reports
+            them.
     """
     from mmie_tasks.judges.base import DigitToken, JudgeReply, content_key
     from mmie_tasks.judges.cache_store import CachedReply, export_line
 
-    logprobs = tuple(round(math.log(last_digit[n]), 4) if n in last_digit else None for n in range(10))
+    logprobs = tuple(
+        round(math.log(last_digit[n]), 4) if n in last_digit else None for n in range(10)
+    )
     digits = (DigitToken(offset=len(text) - 1, logprobs=logprobs),) if last_digit else None
     reply = JudgeReply(text=text, model=judge, digits=digits)
     signature = f"judge:made_up|model:{judge}"
-    return export_line(CachedReply(signature=signature, request_key=content_key(request), reply=reply, time_s=0))
+    return export_line(
+        CachedReply(signature=signature, request_key=content_key(request), reply=reply, time_s=0)
+    )
 
 
 def mmie_lines(
@@ -113,7 +128,8 @@ def mmie_lines(
     """A judge's replies in the official form; every request has one."""
     reply = names_of("mmie", "content.py").reply
     return [
-        line(judge, request, reply(*marks[name]), probabilities.get(name, {})) for name, request in requests.items()
+        line(judge, request, reply(*marks[name]), probabilities.get(name, {}))
+        for name, request in requests.items()
     ]
 
 

@@ -1,11 +1,13 @@
-"""Answers of ``--model interleaved``: a writer's text with pictures drawn to it, and what could not be used.
+"""Answers of ``--model interleaved``: a writer's text with pictures drawn to it, and what could not
+be used.
 
-Such an answer is the JSON of an object with a key ``drawing``. Beside it stand the parts under ``content``; or, if no
-picture belongs to the answer (multi-step reasoning, a failure of the writer's API, an answer with pictures of the
-writer's own), the writer's answer as it was, under ``answer``.
+Such an answer is the JSON of an object with a key ``drawing``. Beside it stand the parts under
+``content``; or, if no picture belongs to the answer (multi-step reasoning, a failure of the
+writer's API, an answer with pictures of the writer's own), the writer's answer as it was, under
+``answer``.
 
-Until all pictures are drawn, the writer's texts are in a file (`WrittenTexts`), so that a run that is killed does not
-write them again.
+Until all pictures are drawn, the writer's texts are in a file (`WrittenTexts`), so that a run that
+is killed does not write them again.
 """
 
 from __future__ import annotations
@@ -72,9 +74,10 @@ class DrawnAnswer:
 def write_drawn_answer(parts: Iterable[str | DrawnPicture], facts: DrawingFacts) -> str:
     r"""Write texts and pictures, in order, as an answer.
 
-    >>> write_drawn_answer(["Cut.", DrawnPicture(path=Path("1.png"), prompt="scissors")], DrawingFacts(signature="s"))
+    >>> picture = DrawnPicture(path=Path("1.png"), prompt="scissors")
+    >>> write_drawn_answer(["Cut.", picture], DrawingFacts(signature="s"))
     ... # doctest: +ELLIPSIS
-    '{"content": [{"type": "text", "text": "Cut."}, {"type": "image", "path": "1.png", "prompt": "scissors"}], ...
+    '{"content": [{"type": "text", "text": "Cut."}, {"type": "image", "path": "1.png", ...
     """
     content = [
         {"type": "image", "path": str(part.path), "prompt": part.prompt}
@@ -86,7 +89,9 @@ def write_drawn_answer(parts: Iterable[str | DrawnPicture], facts: DrawingFacts)
 
 
 def write_undrawn_answer(answer: str, facts: DrawingFacts) -> str:
-    """Write a writer's answer that no picture belongs to; `read_drawn_answer` returns it unchanged."""
+    """Write a writer's answer that no picture belongs to; `read_drawn_answer` returns it
+    unchanged.
+    """
     return _written({"answer": answer, "drawing": asdict(facts)})
 
 
@@ -107,19 +112,27 @@ def read_drawn_answer(text: str) -> DrawnAnswer | None:
     except (ValueError, RecursionError):
         return None
     match value:
-        case {"content": list() as content, "drawing": {"signature": str(signature), **rest}} if len(value) == 2:
+        case {"content": list() as content, "drawing": {"signature": str(signature), **rest}} if (
+            len(value) == 2
+        ):
             parts = tuple(map(_part, content))
-            answer: str | tuple[str | DrawnPicture, ...] = tuple(part for part in parts if part is not None)
+            answer: str | tuple[str | DrawnPicture, ...] = tuple(
+                part for part in parts if part is not None
+            )
             if len(answer) < len(parts):
                 return None
-        case {"answer": str(answer), "drawing": {"signature": str(signature), **rest}} if len(value) == 2:
+        case {"answer": str(answer), "drawing": {"signature": str(signature), **rest}} if (
+            len(value) == 2
+        ):
             pass
         case _:
             return None
     one_line = " ".join(replace_surrogates(signature).replace("|", " ").split())
     facts = DrawingFacts(
         signature=one_line[:_MAX_CHARACTERS],
-        drawn=0 if isinstance(answer, str) else sum(isinstance(part, DrawnPicture) for part in answer),
+        drawn=0
+        if isinstance(answer, str)
+        else sum(isinstance(part, DrawnPicture) for part in answer),
         failed=_counts(rest.get("failed")),
         unused=_counts(rest.get("unused")),
     )
@@ -131,7 +144,9 @@ def _part(value: object) -> str | DrawnPicture | None:
     match value:
         case {"type": "text", "text": str(text), **rest} if not rest:
             return text
-        case {"type": "image", "path": str(path), "prompt": str(prompt), **rest} if not rest and path.strip():
+        case {"type": "image", "path": str(path), "prompt": str(prompt), **rest} if (
+            not rest and path.strip()
+        ):
             return DrawnPicture(path=Path(path), prompt=prompt)
     return None
 
@@ -141,10 +156,18 @@ def _written(answer: Mapping[str, object]) -> str:
 
 
 def _counts(value: object) -> dict[str, int]:
-    """Counts by name, of a file that may have been edited: cut to lengths and numbers that a log can take."""
+    """Counts by name, of a file that may have been edited: cut to lengths and numbers that a log
+    can take.
+    """
     counts = value if isinstance(value, dict) else {}
-    names = {replace_surrogates(str(name))[:_NAME_CHARACTERS]: count for name, count in counts.items()}
-    return {name: min(count, _MAX_COUNT) for name, count in names.items() if type(count) is int and count > 0}
+    names = {
+        replace_surrogates(str(name))[:_NAME_CHARACTERS]: count for name, count in counts.items()
+    }
+    return {
+        name: min(count, _MAX_COUNT)
+        for name, count in names.items()
+        if type(count) is int and count > 0
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +176,8 @@ class WrittenText:
 
     Attributes:
         text: The whole output.
-        tokens: Numbers of tokens by name, as the runner counts them; None if the writer does not report them.
+        tokens: Numbers of tokens by name, as the runner counts them; None if the writer does not
+            report them.
     """
 
     text: str
@@ -161,7 +185,8 @@ class WrittenText:
 
 
 class WrittenTexts:
-    """The texts of one call of the writer, in a file of JSON lines named by a digest of writer, protocol and requests.
+    """The texts of one call of the writer, in a file of JSON lines named by a digest of writer,
+    protocol and requests.
 
     Problems with the file are logged, and end no run.
 
@@ -193,7 +218,9 @@ class WrittenTexts:
         self._lock.release()
 
     def read(self) -> dict[int, WrittenText]:
-        """The texts of an unfinished run, by the position of their request; empty if there is none."""
+        """The texts of an unfinished run, by the position of their request; empty if there is
+        none.
+        """
         texts: dict[int, WrittenText] = {}
         if not self._is_usable or not self._path.exists():
             return texts
@@ -208,12 +235,17 @@ class WrittenTexts:
             except ValueError:  # the last line of a killed run
                 continue
             match entry:
-                case {"position": int(position), "text": str(text), "tokens": dict() | None as tokens}:
+                case {
+                    "position": int(position),
+                    "text": str(text),
+                    "tokens": dict() | None as tokens,
+                }:
                     texts[position] = WrittenText(text=text, tokens=tokens)
         if texts:
             logger.warning(
-                f"interleaved: {len(texts):,} answers were written by an earlier run that was not finished, and are "
-                f"used. To have them written again, delete `{self._path}`."
+                f"interleaved: {len(texts):,} answers were written by an earlier run that was not "
+                "finished, and are used. To have them written again, delete "
+                f"`{self._path}`."
             )
         return texts
 
@@ -227,7 +259,9 @@ class WrittenTexts:
         )
         try:
             with self._path.open("a", encoding="utf-8") as file:
-                file.write("".join(f"\n{line}" for line in lines))  # behind a broken line of a killed run
+                file.write(
+                    "".join(f"\n{line}" for line in lines)
+                )  # behind a broken line of a killed run
         except OSError as error:
             self._give_up(f"{error.strerror or error}")
 
@@ -240,6 +274,7 @@ class WrittenTexts:
     def _give_up(self, reason: str) -> None:
         self._is_usable = False
         logger.warning(
-            f"interleaved: what the writer writes cannot be saved in `{self._path.parent}` ({reason}): if this run is "
-            "killed, it is written again."
+            f"interleaved: what the writer writes cannot be saved in `{self._path.parent}` "
+            f"({reason}): if this run is killed, it is written "
+            "again."
         )

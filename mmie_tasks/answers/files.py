@@ -16,19 +16,30 @@ from pathlib import Path
 
 from mmie_tasks.answers.drawn import read_drawn_answer, write_undrawn_answer
 from mmie_tasks.answers.parsing import NOT_TEXT, failure_of, parse_answer
-from mmie_tasks.answers.saved import ANSWER_FIELDS, Answer, SavedAnswer, Source, read_plain, reader_of, require_reader
+from mmie_tasks.answers.saved import (
+    ANSWER_FIELDS,
+    Answer,
+    Format,
+    SavedAnswer,
+    Source,
+    read_plain,
+    reader_of,
+    require_reader,
+)
 from mmie_tasks.core.errors import AnswersUnusable, DataBroken
 from mmie_tasks.core.files import json_problem
 from mmie_tasks.hub.images import inside
 
 SUPPORTED_FILES = (
-    "supported are lmms-eval sample logs (`*_samples_<task>.jsonl`) and cache logs "
+    "supported are lmms-eval sample logs (`*_samples_<task>.jsonl`), the answers that a run saves "
+    "before judging (`*_answers_<task>.jsonl`) and lmms-eval cache logs "
     "(`*.audit.jsonl`), MileBench `<DATASET>/pred.json`, MMIE `data.json` with `answer`, "
     "MIA-Bench jsonl, JSON or JSONL records of `id` and `answer`, and folders of these"
 )
 
 _BOM = b"\xef\xbb\xbf"
-_SAMPLE_LOG = re.compile(r"(?P<date>.*?)_samples_(?P<task>.+)\.jsonl")
+# Of one run: its log of samples, and what it saved before judging, a file for each process.
+_RUN_FILE = re.compile(r"(?P<date>.*?)(?:_samples|(?P<rank>_rank\d+)_answers)_(?P<task>.+)\.jsonl")
 # In JSON and what Python prints, in HTML, in markdown.
 _BEFORE_IMAGE = r"""(?:[\[(,:]\s*["']|src\s*=\s*["']|\]\(\s*<)"""
 _WHOLE_FILE = "the whole file"
@@ -58,8 +69,22 @@ class _File:
 
     @property
     def task(self) -> str | None:
-        match = _SAMPLE_LOG.fullmatch(self.path.name)
+        match = _RUN_FILE.fullmatch(self.path.name)
         return match["task"] if match else None
+
+    @property
+    def date(self) -> str:
+        """Of the run, as text that sorts by time; empty if the name does not have it."""
+        match = _RUN_FILE.fullmatch(self.path.name)
+        return match["date"] if match else ""
+
+    @property
+    def is_of_ended_run(self) -> bool:
+        """Whether a run saved it before judging; it is removed when the log of samples is
+        written.
+        """
+        match = _RUN_FILE.fullmatch(self.path.name)
+        return bool(match and match["rank"])
 
 
 class _RepeatedKey(ValueError):
@@ -85,7 +110,7 @@ def read_answers(path: str, datasets: Collection[str] = ()) -> SavedAnswers:
     answers: list[SavedAnswer] = []
     for file in _newest_logs(_files(path), notes):
         answers += _read(file, datasets, notes)
-    answers = _merge_cache_logs(answers)
+    answers = _merge_partial_logs(answers)
     if not answers:
         raise AnswersUnusable(f"No saved answers in `{path}`.", hint=SUPPORTED_FILES)
     return SavedAnswers(tuple(answers), tuple(notes))
@@ -113,7 +138,9 @@ def _load_entries(path: Path, notes: list[str]) -> list[_Entry]:
     try:
         value: object = json.loads(content.decode(), object_pairs_hook=_without_repeats)
     except _RepeatedKey as error:
-        raise AnswersUnusable(f"{path}: the key {error} occurs twice.", hint="keep one of the two answers") from error
+        raise AnswersUnusable(
+            f"{path}: the key {error} occurs twice.", hint="keep one of the two answers"
+        ) from error
     except (ValueError, RecursionError) as error:
         if _starts_with_json_line(content):
             return _parse_lines(content, path, notes)
@@ -163,11 +190,15 @@ def _not_json(location: object, error: ValueError | RecursionError) -> AnswersUn
 def _files(path: str) -> list[_File]:
     roots = [Path(root.strip()).expanduser() for root in path.split(";") if root.strip()]
     if not roots:
-        raise AnswersUnusable("`path` is empty.", hint=f"--model_args path=FILE_OR_FOLDER; {SUPPORTED_FILES}")
+        raise AnswersUnusable(
+            "`path` is empty.", hint=f"--model_args path=FILE_OR_FOLDER; {SUPPORTED_FILES}"
+        )
     files: dict[Path, _File] = {}
     for root in roots:
         if not root.exists():
-            raise AnswersUnusable(f"`{root}` does not exist.", hint=f"check the path; {SUPPORTED_FILES}")
+            raise AnswersUnusable(
+                f"`{root}` does not exist.", hint=f"check the path; {SUPPORTED_FILES}"
+            )
         for file in sorted(root.rglob("*.json*")) if root.is_dir() else [root]:
             is_extracted = file.name == "pred_with_extracted.json"
             is_copy = is_extracted and file.with_name("pred.json").exists()
@@ -179,23 +210,35 @@ def _files(path: str) -> list[_File]:
 
 
 def _newest_logs(files: Sequence[_File], notes: list[str]) -> list[_File]:
-    """Leave out the older logs of a task; their names begin with a date that sorts as text."""
-    newest: dict[str, _File] = {}
+    """Leave out the files of older runs of a task in the same folder.
+
+    Logs of samples in two folders are two models or settings; what an ended run saved may lie in
+    another folder than the log of the run that scored it, and is compared answer by answer.
+    """
+    newest: dict[tuple[str, Path], _File] = {}
+    folders: dict[str, _File] = {}
     for file in files:
         if file.task is None:
             continue
-        other = newest.setdefault(file.task, file)
+        key = (file.task, file.path.resolve().parent)
+        newest[key] = max(newest.get(key, file), file, key=lambda log: log.date)
+        other = file if file.is_of_ended_run else folders.setdefault(file.task, file)
         if other.path.resolve().parent != file.path.resolve().parent:
             raise AnswersUnusable(
-                f"Two folders have answers to `{file.task}`: {other.path.parent} and {file.path.parent}.",
+                f"Two folders have answers to `{file.task}`: {other.path.parent} and "
+                f"{file.path.parent}.",
                 hint="point `path` at one of them",
             )
-        newest[file.task] = max(other, file, key=lambda log: log.path.name)
-    older = [file for file in files if file.task and file is not newest[file.task]]
-    for file in older:
-        newer = newest[file.task or ""].path.name
-        notes.append(f"{file.path} was left out: {newer} is a newer run of the task")
-    return [file for file in files if file not in older]
+    kept = []
+    for file in files:
+        newer = newest[file.task, file.path.resolve().parent] if file.task else file
+        if newer.date == file.date:
+            kept.append(file)
+        else:
+            notes.append(
+                f"{file.path} was left out: {newer.path.name} is of a newer run of the task"
+            )
+    return kept
 
 
 def _read(file: _File, datasets: Collection[str], notes: list[str]) -> list[SavedAnswer]:
@@ -219,6 +262,8 @@ def _read(file: _File, datasets: Collection[str], notes: list[str]) -> list[Save
     for entry in records:
         source = Source(path=file.path, position=entry.position, task=file.task, datasets=datasets)
         if answer := reader(require_reader(entry.value, reader, source), source):
+            if file.is_of_ended_run:
+                answer = replace(answer, format="answers of an ended run")
             if answer.format == "id and answer":
                 absolute = _with_absolute_images(answer.answer, file.path.absolute().parent)
                 answer = replace(answer, answer=absolute)
@@ -226,7 +271,8 @@ def _read(file: _File, datasets: Collection[str], notes: list[str]) -> list[Save
     # A file name that two URLs of a file end in identifies neither; the URLs do.
     counts = Counter(sample_id for answer in answers for sample_id in answer.ids)
     return [
-        replace(answer, ids=(*answer.ids[:1], *(i for i in answer.ids[1:] if counts[i] == 1))) for answer in answers
+        replace(answer, ids=(*answer.ids[:1], *(i for i in answer.ids[1:] if counts[i] == 1)))
+        for answer in answers
     ]
 
 
@@ -236,7 +282,11 @@ def _with_absolute_images(answer: Answer, folder: Path) -> Answer:
     A file of answers is moved together with its images, and a run that reads it has another
     working directory.
     """
-    if isinstance(answer, str) and (drawn := read_drawn_answer(answer)) and isinstance(drawn.answer, str):
+    if (
+        isinstance(answer, str)
+        and (drawn := read_drawn_answer(answer))
+        and isinstance(drawn.answer, str)
+    ):
         absolute = str(_with_absolute_images(drawn.answer, folder))
         return answer if absolute == drawn.answer else write_undrawn_answer(absolute, drawn.facts)
     if isinstance(answer, tuple):
@@ -280,16 +330,20 @@ def _records(entries: Sequence[_Entry], *, strict: bool) -> Sequence[_Entry]:
     return [_Entry({"id": k, "answer": value}, f"key {k!r}") for k, value in fields.items() if k]
 
 
-def _merge_cache_logs(answers: Sequence[SavedAnswer]) -> list[SavedAnswer]:
-    """Merge cache logs: each rank has one, the whole cache another, a sample log repeats them.
+_PARTIAL: Collection[Format] = ("lmms-eval cache log", "answers of an ended run")
+
+
+def _merge_partial_logs(answers: Sequence[SavedAnswer]) -> list[SavedAnswer]:
+    """Merge files of one run: each rank has one, the whole cache another, a sample log repeats
+    them.
 
     An answer replaces a failure that was logged for the same request.
     """
     merged: dict[tuple[str | None, int | None], SavedAnswer] = {}
-    not_cached = [answer for answer in answers if answer.format != "lmms-eval cache log"]
-    in_sample_logs = {(one.task, one.doc_id): one for one in not_cached}
+    whole = [answer for answer in answers if answer.format not in _PARTIAL]
+    in_sample_logs = {(one.task, one.doc_id): one for one in whole}
     for answer in answers:
-        if answer.format != "lmms-eval cache log":
+        if answer.format not in _PARTIAL:
             continue
         key = (answer.task, answer.doc_id)
         other = in_sample_logs.get(key) or merged.get(key)
@@ -297,7 +351,8 @@ def _merge_cache_logs(answers: Sequence[SavedAnswer]) -> list[SavedAnswer]:
             merged[key] = answer
         elif other.answer != answer.answer and not failure_of(answer.answer):
             raise AnswersUnusable(
-                f"Two answers to sample {answer.doc_id} of `{answer.task}`: {other.location}, and {answer.location}.",
+                f"Two answers to sample {answer.doc_id} of `{answer.task}`: {other.location}, and "
+                f"{answer.location}.",
                 hint="point `path` at one run: its sample log, or its folder below `runs/`",
             )
-    return [*not_cached, *merged.values()]
+    return [*whole, *merged.values()]

@@ -27,13 +27,18 @@ from loguru import logger
 from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.core.files import atomic_write
-from mmie_tasks.hub.images import has_png_end, image_suffix, inside, open_bounded, size_px
+from mmie_tasks.hub.images import (
+    MAX_PIXELS,
+    TooManyPixels,
+    check_end,
+    image_suffix,
+    inside,
+    open_bounded,
+    open_file,
+    size_px,
+)
 
 ImageProblem: TypeAlias = Literal["", "missing", "outside", "unreadable", "too_large", "remote"]
-
-MAX_PIXELS = 178_956_970
-"""Width times height above which Pillow raises (twice its `MAX_IMAGE_PIXELS`), and with it MMIE's
-official script."""
 
 MAX_DATA_BYTES = 64 * 1024 * 1024
 """Size limit of a data URI, decoded."""
@@ -82,7 +87,9 @@ class ResolvedSegment:
     prompt: str | None = None
 
 
-def resolve_images(answer: ParsedAnswer, resolver: ImageResolver, task: str, row: int) -> tuple[ResolvedSegment, ...]:
+def resolve_images(
+    answer: ParsedAnswer, resolver: ImageResolver, task: str, row: int
+) -> tuple[ResolvedSegment, ...]:
     """The segments of an answer, in order, with every image resolved. Never raises.
 
     Args:
@@ -118,7 +125,9 @@ class ImageResolver:
         max_pixels: Width times height, in pixels, above which an image is not used.
     """
 
-    def __init__(self, roots: Sequence[Path], data_uri_dir: Path, max_pixels: int = MAX_PIXELS) -> None:
+    def __init__(
+        self, roots: Sequence[Path], data_uri_dir: Path, max_pixels: int = MAX_PIXELS
+    ) -> None:
         self._roots = tuple(roots)
         self._data_uri_dir = data_uri_dir
         self._max_pixels = max_pixels
@@ -139,6 +148,11 @@ class ImageResolver:
         """Whether a reference names a folder."""
         path = self._existing_path(reference)
         return isinstance(path, Path) and path.is_dir()
+
+    def existing_file(self, reference: str) -> Path | None:
+        """The file of a reference, whatever it holds; None if there is none."""
+        path = self._existing_path(reference)
+        return path if isinstance(path, Path) and path.is_file() else None
 
     def row_images(self, folder: str, row: int) -> list[Path]:
         """The images of one sample in a folder that a model answered with, by seed.
@@ -248,9 +262,8 @@ class ImageResolver:
 def check_image(path: Path, max_pixels: int = MAX_PIXELS) -> ImageFile:
     """Check that a file is a complete image, by its type, its header and its end.
 
-    A file is decoded only if it does not end as its format ends: the damage to expect is a file
-    that was cut off while it was written. A PNG's chunks must also match their lengths and
-    checksums. Only regular files are opened.
+    The damage to expect is a file that was cut off while it was written. A TIFF or AVIF is decoded,
+    as its end cannot be recognised. Only regular files are opened.
 
     Args:
         path: It need not exist.
@@ -265,12 +278,13 @@ def check_image(path: Path, max_pixels: int = MAX_PIXELS) -> ImageFile:
     if not status.st_size:
         return _problem("unreadable", f"`{path}` is empty")
     try:
-        width, height = size_px(path)
-        if width * height > max_pixels:
-            pixels = f"{width} x {height} pixels, more than {max_pixels:,}"
-            return _problem("too_large", f"`{path}` has {pixels}")
-        if not _has_complete_end(path):
+        width, height = size_px(path, max_pixels)
+        with open_file(path) as file:
+            has_end = check_end(file, path)
+        if not has_end:
             open_bounded(path, max_pixels)
+    except TooManyPixels as error:
+        return _problem("too_large", str(error).partition("\n")[0])
     except (DataMissing, DataBroken) as error:
         return _problem("unreadable", str(error).partition("\n")[0])
     except OSError as error:
@@ -284,25 +298,6 @@ def _file_status(path: Path) -> os.stat_result | None:
         return path.stat()
     except (OSError, ValueError):  # ValueError: a NUL, or characters no file name has
         return None
-
-
-def _has_complete_end(path: Path) -> bool:
-    """Whether a file ends as its format ends; False also where the format does not tell."""
-    with path.open("rb") as file:
-        head = file.read(12)
-        if (suffix := image_suffix(head)) == ".png":
-            return has_png_end(file, path)
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - 2))
-        tail = file.read()
-    match suffix:
-        case ".webp":
-            return int.from_bytes(head[4:8], "little") + 8 <= size
-        case ".bmp":
-            return 0 < int.from_bytes(head[2:6], "little") <= size
-        case ".jpg" | ".gif":
-            return tail == (b"\xff\xd9" if suffix == ".jpg" else b"\0;")
-    return False
 
 
 def _read_metadata_images(path: Path) -> list[str] | None:

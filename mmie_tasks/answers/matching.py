@@ -22,7 +22,9 @@ from mmie_tasks.core.errors import AnswersUnusable
 
 _MatchKind: TypeAlias = Literal["id", "content", "position"]
 _ContentKey: TypeAlias = tuple[str, ...]
-"""What a question is looked up by: its text, `_normalised`, with the gold answer, or the runner's hash."""
+"""What a question is looked up by: its text, `_normalised`, with the gold answer, or the runner's
+hash.
+"""
 
 _IMAGE_PLACEHOLDER = re.compile(r"<image[ _]?\d*>|\[image[ _]?\d*\]", re.IGNORECASE)
 _MIN_SHARE_OF_GOLDS = 0.9  # with fewer agreeing gold answers, the numbers of a task do not count
@@ -121,11 +123,15 @@ class MatchedAnswers:
     report: MatchReport
 
 
-def no_match_error(requested: Sequence[RequestedSample], saved: Sequence[SavedAnswer]) -> AnswersUnusable:
+def no_match_error(
+    requested: Sequence[RequestedSample], saved: Sequence[SavedAnswer]
+) -> AnswersUnusable:
     """The error for a task without a single answer; shows how both sides name their samples."""
     sample, answer = requested[0], saved[0]
     requested_name, saved_name = (
-        f"id `{one.ids[0]}`" if one.ids else f"`{one.task or 'a task that is not named'}`, number {one.doc_id}"
+        f"id `{one.ids[0]}`"
+        if one.ids
+        else f"`{one.task or 'a task that is not named'}`, number {one.doc_id}"
         for one in (sample, answer)
     )
     return AnswersUnusable(
@@ -209,9 +215,13 @@ class AnswerMatcher:
 
     def has_answers(self, ids: Iterable[str], task: str) -> bool:
         """Whether any answer has one of the ids, or is from a log of the task."""
-        return any(sample_id in self.by_id for sample_id in ids) or any(answer.task == task for answer in self.saved)
+        return any(sample_id in self.by_id for sample_id in ids) or any(
+            answer.task == task for answer in self.saved
+        )
 
-    def match(self, requested: Sequence[RequestedSample], *, all_ids: Collection[str] = ()) -> MatchedAnswers:
+    def match(
+        self, requested: Sequence[RequestedSample], *, all_ids: Collection[str] = ()
+    ) -> MatchedAnswers:
         """Match the answers to samples of one task.
 
         Args:
@@ -224,7 +234,9 @@ class AnswerMatcher:
         task = requested[0].task if requested else ""
         ids = all_ids or [sample_id for sample in requested for sample_id in sample.ids]
         prefixes = {sample_id.rpartition("/")[0] for sample_id in ids if "/" in sample_id}
-        search = _Search(matcher=self, requested=requested, task=task, has_one_dataset=len(prefixes) == 1)
+        search = _Search(
+            matcher=self, requested=requested, task=task, has_one_dataset=len(prefixes) == 1
+        )
         search.by_id()
         search.by_number()
         search.by_content()
@@ -269,7 +281,9 @@ class _Search:
                 indices = self.matcher.by_id.get(sample_id, [])
                 own = [i for i in indices if saved[i].task in {None, self.task}]
                 # Ids such as `17` occur in many tasks, so there the content must not contradict.
-                if indices := own or [i for i in indices if not _Agreement.of(saved[i], sample).contradicts]:
+                if indices := own or [
+                    i for i in indices if not _Agreement.of(saved[i], sample).contradicts
+                ]:
                     self._assign(position, self._only(indices, f"id `{sample_id}`"), "id")
                     break
 
@@ -296,7 +310,7 @@ class _Search:
                 self.disputed.add(index)
 
     def by_content(self) -> None:
-        """Search by question, if the number turned out wrong or another task was logged.
+        """Search the answers to this task by question, if a number turned out wrong.
 
         Only for questions that were asked once and answered once: many share text and gold answer
         and differ in the image.
@@ -307,18 +321,22 @@ class _Search:
         for sample in self.requested:
             text, target = sample.input, sample.target
             hash_keys = [] if text is None else [("hash", runner_hash(text))]
-            text_keys = [] if text is None or target is None else [("text", _normalised(text), target)]
+            text_keys = (
+                [] if text is None or target is None else [("text", _normalised(text), target)]
+            )
             keys.append([*text_keys, *hash_keys])
         self.requested_counts = counts = Counter(chain.from_iterable(keys))
         for position, _ in unmatched:
             for key in keys[position]:
-                indices = self.matcher.by_content.get(key, [])
+                indices = [
+                    index
+                    for index in self.matcher.by_content.get(key, [])
+                    if self.matcher.saved[index].task in {None, self.task}
+                ]
                 if len(indices) != 1 or counts[key] != 1 or indices[0] in self.used:
                     continue
                 # An answer may be used out of order only if the order of its log is wrong.
-                is_other_task = self.matcher.saved[indices[0]].task not in {None, self.task}
-                is_disputed = indices[0] in self.disputed or position in self.unconfirmed
-                if is_other_task or is_disputed:
+                if indices[0] in self.disputed or position in self.unconfirmed:
                     self._assign(position, indices[0], "content")
                     break
 

@@ -14,7 +14,8 @@ from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from mmie_tasks.answers.drawn import read_drawn_answer
-from mmie_tasks.answers.parsing import MISSING, NOT_TEXT, answer_of_object
+from mmie_tasks.answers.objects import answer_of_object
+from mmie_tasks.answers.parsing import MISSING, NOT_TEXT
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.messages import replace_surrogates
 
@@ -26,7 +27,12 @@ Answer: TypeAlias = str | tuple[str, ...]
 """The tested model's answer; one text per round if there were several."""
 
 Format: TypeAlias = Literal[
-    "lmms-eval sample log", "lmms-eval cache log", "MileBench pred.json", "MIA-Bench answers", "id and answer"
+    "lmms-eval sample log",
+    "lmms-eval cache log",
+    "answers of an ended run",
+    "MileBench pred.json",
+    "MIA-Bench answers",
+    "id and answer",
 ]
 AnswerRecord: TypeAlias = Mapping[str, object]
 
@@ -40,9 +46,10 @@ class SavedAnswer:
         format: The format of its record.
         location: File, and position in it, for messages.
         ids: Ids of the sample, the most reliable first.
-        task: From the name of a sample log, or from a cache log; None in other formats.
-        doc_id: The runner's number of the sample; only in logs of the runner.
-        input: The text that the model was sent; only in sample logs.
+        task: From the name of a sample log or of answers saved before judging, or from a cache log;
+            None in other formats.
+        doc_id: The runner's number of the sample; only where there is a task.
+        input: The text that the model was sent; only where the name of the file has the task.
         input_hash: Hash of that text; only in cache logs, which do not hold the text.
         target: The gold answer as text; only in sample logs.
     """
@@ -65,7 +72,8 @@ class Source:
     Attributes:
         path: The file.
         position: Within the file: ``line 3``.
-        task: From the name of a sample log; None for other files.
+        task: From the name of a sample log, or of answers saved before judging; None for other
+            files.
         datasets: Names of datasets; a bare id in a folder of such a name belongs to that dataset.
     """
 
@@ -82,7 +90,8 @@ class Source:
     def error(self, problem: str) -> AnswersUnusable:
         """An error that names file and position."""
         return AnswersUnusable(
-            f"{self.location}: {problem}.", hint="repair that record, or point `path` at another file"
+            f"{self.location}: {problem}.",
+            hint="repair that record, or point `path` at another file",
         )
 
     def full_id(self, sample_id: str) -> str:
@@ -128,7 +137,9 @@ def require_reader(record: object, reader: RecordReader, source: Source) -> Answ
         raise source.error(f"it is {type(record).__name__}, not an object")
     own_reader = reader_of(record)
     without_answer = own_reader is None and record.keys() & _ID_FIELDS
-    if own_reader is not reader and not (without_answer and reader in (read_plain, _read_milebench)):
+    if own_reader is not reader and not (
+        without_answer and reader in (read_plain, _read_milebench)
+    ):
         raise source.error("it lacks the fields that other records of the file have")
     return record
 

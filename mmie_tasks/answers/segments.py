@@ -15,16 +15,20 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmie_tasks.core.messages import replace_surrogates
-from mmie_tasks.hub.images import image_suffix
+from mmie_tasks.hub.images import DECODE_ERRORS
 
 if TYPE_CHECKING:
     from mmie_tasks.answers.drawn import DrawingFacts
 
-_IMAGE_SUFFIXES = (*(".png", ".jpg", ".jpeg", ".webp", ".gif"), *(".bmp", ".tif", ".tiff", ".avif", ".jfif"))
+IMAGE_SUFFIXES = (
+    *(".png", ".jpg", ".jpeg", ".webp", ".gif"),
+    *(".bmp", ".tif", ".tiff", ".avif", ".jfif"),
+)
 
 _PLACEHOLDER = re.compile(
     r"<\|?(?:image|img)[ _-]?(\d{0,6})\|?>"
@@ -45,10 +49,17 @@ _MARKUP = re.compile(
     """,
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
-_THINKING_TAG = re.compile(r"[<\u25c1](/?)(?:think|thinking|analysis|reasoning)[>\u25b7]", re.IGNORECASE)
+_THINKING_TAG = re.compile(
+    r"[<\u25c1](/?)(?:think|thinking|analysis|reasoning)[>\u25b7]", re.IGNORECASE
+)
+# A thinking tag in quotation marks, or any code on one line.
+_MENTION = re.compile(
+    rf"(?<!\w)(?:[\"'“‘„«]{_THINKING_TAG.pattern}[\"'”’“»]|`(?=[^`\s])[^`\n]{{1,200}}(?<=\S)`)(?!\w)",
+    re.IGNORECASE,
+)
 # A message of gpt-oss: its channel and its text.
 _CHANNEL = re.compile(
-    r"(?:<\|start\|>assistant)?<\|channel\|>(\w+)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>"
+    r"(?:<\|start\|>assistant)?<\|channel\|>(\w{1,40})\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>"
     r"(.*?)(?:<\|(?:end|return|call)\|>|(?=<\|(?:start|channel)\|>)|\Z)",
     re.DOTALL,
 )
@@ -59,9 +70,8 @@ _REFERENCE_KEYS = (
     *("image_url", "url", "path", "image", "image_path"),
     *("file", "file_name", "file_path", "source"),
     *_BASE64_KEYS,
-    "bytes",
 )
-_BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]{40,}={0,2}\s*")
+_PNG_MODES = ("1", "L", "LA", "I", "I;16", "P", "RGB", "RGBA")  # of Pillow, which PNG can hold
 _MAY_HAVE_SPACES = re.compile(r"(?:/|~/|\.{1,2}/|file://|[A-Za-z]:[\\/])")
 
 
@@ -73,7 +83,8 @@ class Segment:
         text: As the model wrote it; None if absent.
         image: How the model refers to the image: a path, a URL, a data URI; None if absent. Never
             the empty text.
-        prompt: The words that the image was drawn to, of an answer of ``--model interleaved``; else None.
+        prompt: The words that the image was drawn to, of an answer of ``--model interleaved``; else
+            None.
     """
 
     text: str | None = None
@@ -141,7 +152,8 @@ class _ImagePlaceholder:
 
 
 def interleave_segments(segments: Sequence[Segment], images: Sequence[str]) -> Interleaved:
-    """Put images at their placeholders in the texts of segments (the rules are in the module's docstring).
+    """Put images at their placeholders in the texts of segments (the rules are in the module's
+    docstring).
 
     A text without a placeholder that gets an image stays unchanged.
 
@@ -173,7 +185,9 @@ def interleave_segments(segments: Sequence[Segment], images: Sequence[str]) -> I
         interleaved += [Segment(image=segment.image)] if segment.image else []
     shown = set(index_of.values())
     surplus = [Segment(image=image) for i, image in enumerate(images) if i not in shown]
-    return Interleaved(segments=(*interleaved, *surplus), unfilled_placeholders=len(placeholders) - len(index_of))
+    return Interleaved(
+        segments=(*interleaved, *surplus), unfilled_placeholders=len(placeholders) - len(index_of)
+    )
 
 
 def image_spans(text: str) -> list[ImageSpan]:
@@ -216,7 +230,9 @@ def _placeholders(segment: int, text: str, images: Sequence[str]) -> list[_Image
     return placeholders
 
 
-def _image_indices(placeholders: Sequence[_ImagePlaceholder], images: Sequence[str]) -> dict[_ImagePlaceholder, int]:
+def _image_indices(
+    placeholders: Sequence[_ImagePlaceholder], images: Sequence[str]
+) -> dict[_ImagePlaceholder, int]:
     """The index of the image of every placeholder that gets one."""
     first_number = 0 if any(placeholder.number == 0 for placeholder in placeholders) else 1
     index_by_reference = {image: i for i, image in reversed(list(enumerate(images)))}
@@ -238,8 +254,9 @@ def image_reference(value: object, depth: int = 0) -> str | None:
     """The reference to an image in a value; None where it holds none.
 
     A text is the reference itself, unless it is blank. Of an object, the first of the usual keys
-    counts: ``{"image_url": {"url": "a.png"}}`` (see `image_key`). Bytes and base64 become a data
-    URI, whose media type is not checked: the kind of image is read from the bytes later.
+    counts: ``{"image_url": {"url": "a.png"}}`` (see `image_key`). Base64 under the keys that hold
+    it becomes a data URI, whose media type is not checked: the kind of image is read from the bytes
+    later. So does the PNG of a Pillow image, which a model that is used from Python may return.
 
     >>> image_reference({"type": "image", "path": "out/1.png"})
     'out/1.png'
@@ -247,12 +264,10 @@ def image_reference(value: object, depth: int = 0) -> str | None:
     True
     """
     if isinstance(value, str):
-        if _is_base64_image(value):
-            return _data_uri("".join(value.split()))
         return value if value.strip() else None
-    if isinstance(value, (bytes, bytearray)):
-        return _data_uri(base64.b64encode(value).decode()) if value else None
-    if not isinstance(value, Mapping) or depth > _MAX_DEPTH:
+    if not isinstance(value, Mapping):
+        return _pillow_uri(value)
+    if depth > _MAX_DEPTH:
         return None
     references = (_reference_under(key, value, depth) for key in _REFERENCE_KEYS)
     return next((reference for reference in references if reference), None)
@@ -276,12 +291,20 @@ def _reference_under(key: str, part: Mapping[object, object], depth: int) -> str
     return value if value.startswith("data:") else _data_uri(value)
 
 
-def _is_base64_image(text: str) -> bool:
-    """Whether a text is base64, without a prefix, of bytes that begin as an image."""
-    head = text.lstrip()[:16]
-    if len(head) < 16 or not head.isascii() or not _BASE64.fullmatch(text.lstrip()):
-        return False
-    return image_suffix(base64.b64decode(head)) is not None
+def _pillow_uri(value: object) -> str | None:
+    """The PNG of a Pillow image as a data URI, without content if it cannot be made; None for any
+    other value.
+    """
+    from PIL import Image  # commands that read no such value need no image library
+
+    if not isinstance(value, Image.Image):
+        return None
+    png = BytesIO()
+    try:
+        (value if value.mode in _PNG_MODES else value.convert("RGB")).save(png, "PNG")
+    except DECODE_ERRORS:  # this picture is then unreadable, and counted
+        return _data_uri("")
+    return _data_uri(base64.b64encode(png.getvalue()).decode())
 
 
 def _data_uri(encoded: str) -> str:
@@ -291,16 +314,15 @@ def _data_uri(encoded: str) -> str:
 def is_image_reference(text: str) -> bool:
     """Whether a text that may be prose is written like a reference to an image.
 
-    A data URI or the base64 of an image, or a path or URL that ends like an image's. Only a text
-    that begins as a path may contain spaces.
+    A data URI of an image, or a path or URL that ends like an image's. Only a text that begins as a
+    path may contain spaces.
 
     >>> is_image_reference("out/a 1.png"), is_image_reference("./out/a 1.png")
     (False, True)
     """
     if text.startswith("data:image/"):
         return "\n" not in text
-    is_path = is_single_path(text) and text.rstrip().lower().endswith(_IMAGE_SUFFIXES)
-    return is_path or _is_base64_image(text)
+    return is_single_path(text) and text.rstrip().lower().endswith(IMAGE_SUFFIXES)
 
 
 def is_single_path(text: str) -> bool:
@@ -335,7 +357,8 @@ def strip_thinking(text: str) -> StrippedText:
 
     A closing tag without an opening one makes everything before it thinking; an opening tag
     without any closing one, everything after it. If tags do not pair up, the last closing tag
-    ends the thinking: a model may mention the tag while it thinks.
+    ends the thinking: a model may mention the tag while it thinks. A tag in quotation marks or in
+    `code` is a mention.
 
     The runner strips ``<think>`` and ``<analysis>`` from the raw string (``api/reasoning.py`` of
     lmms-eval 0.7.3) and so may cut off the beginning of a JSON answer; MMIE's tasks switch that
@@ -347,13 +370,15 @@ def strip_thinking(text: str) -> StrippedText:
     'It is red.'
     >>> strip_thinking("Hm.</think> It is red. <think>But").text
     'It is red.'
+    >>> strip_thinking("Write `<think>` first.").removed
+    False
     """
     if "<|channel|>" in text:
         final = _CHANNEL.sub(lambda match: match[2] if match[1] == "final" else "", text)
         if final != text:
             stripped = strip_thinking(final)
             return replace(stripped, text=stripped.text.strip(), removed=True)
-    tags = list(_THINKING_TAG.finditer(text))
+    tags = _thinking_tags(text)
     if not tags:
         return StrippedText(text=text)
     parts: list[str] = []
@@ -367,11 +392,37 @@ def strip_thinking(text: str) -> StrippedText:
         closed = is_closing or (closed and depth > 0)
         depth = max(depth - 1, 0) if is_closing else depth + 1
         end = tag.end() if is_closing else end
-    if closed:
-        parts.append(_THINKING_TAG.split(text[end:], maxsplit=1)[0])  # after the last closing tag
+    if closed:  # the answer goes on after the last closing tag
+        parts.append(text[end : next((tag.start() for tag in tags if tag.start() >= end), None)])
     return StrippedText(
-        text="".join(parts).strip(), removed=True, starts_inside=bool(tags[0][1]), ends_inside=not closed
+        text="".join(parts).strip(),
+        removed=True,
+        starts_inside=bool(tags[0][1]),
+        ends_inside=not closed,
     )
+
+
+def _thinking_tags(text: str) -> list[re.Match[str]]:
+    """The tags of thinking, in order, without those that are only mentioned.
+
+    Inside thinking, a closing tag is a mention only if the next tag that is not in quotation marks
+    or code closes the thinking: words in quotation marks may stand on both sides of a real one.
+    """
+    tags = list(_THINKING_TAG.finditer(text))
+    mentions = [mention.span() for mention in _MENTION.finditer(text)] if tags else []
+    mentioned = {tag.start() for span in mentions for tag in _THINKING_TAG.finditer(text, *span)}
+    closes_later: dict[int, bool] = {}
+    is_closed_next = False
+    for tag in reversed(tags):
+        closes_later[tag.start()] = is_closed_next
+        if tag.start() not in mentioned:
+            is_closed_next = bool(tag[1])
+    real: list[re.Match[str]] = []
+    for tag in tags:
+        ends_thinking = bool(tag[1] and real and not real[-1][1]) and not closes_later[tag.start()]
+        if tag.start() not in mentioned or ends_thinking:
+            real.append(tag)
+    return real
 
 
 def segments_without_thinking(segments: Sequence[Segment]) -> tuple[tuple[Segment, ...], bool]:
@@ -407,7 +458,9 @@ def write_answer(parts: Iterable[str | Path]) -> str:
     '{"content": [{"type": "text", "text": "Cut."}, {"type": "image", "path": "1.png"}]}'
     """
     content = [
-        {"type": "image", "path": str(part)} if isinstance(part, Path) else {"type": "text", "text": part}
+        {"type": "image", "path": str(part)}
+        if isinstance(part, Path)
+        else {"type": "text", "text": part}
         for part in parts
     ]
     return replace_surrogates(json.dumps({"content": content}, ensure_ascii=False))

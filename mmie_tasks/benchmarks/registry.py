@@ -22,6 +22,7 @@ import yaml
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.core.files import task_dir
+from mmie_tasks.core.options import did_you_mean, nearest
 from mmie_tasks.runs.benchmark import Benchmark
 
 ENTRY_POINTS = "mmie_tasks.benchmarks"
@@ -78,7 +79,8 @@ class BenchmarkEntry:
             )
         if benchmark.judge is not None and benchmark.judge.benchmark != self.name:
             raise SettingWrong(
-                f"The judge of the benchmark `{self.name}` is that of `{benchmark.judge.benchmark}`.",
+                f"The judge of the benchmark `{self.name}` is that of "
+                f"`{benchmark.judge.benchmark}`.",
                 hint=f'`BenchmarkJudge("{self.name}", ...)`',
             )
         return benchmark
@@ -138,7 +140,9 @@ _TaskLoader.add_multi_constructor("!", lambda _loader, _suffix, _node: None)
 def entries() -> tuple[BenchmarkEntry, ...]:
     """Every registered benchmark, ours first; another package cannot replace one of ours."""
     names = sorted(p.parent.name for p in Path(__file__).resolve().parent.glob("*/task.py"))
-    by_name = {name: BenchmarkEntry(name=name, target=f"{_OURS}.{name}.task:BENCHMARK") for name in names}
+    by_name = {
+        name: BenchmarkEntry(name=name, target=f"{_OURS}.{name}.task:BENCHMARK") for name in names
+    }
     for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
         by_name.setdefault(entry.name, BenchmarkEntry(name=entry.name, target=entry.value))
     return tuple(by_name.values())
@@ -168,6 +172,20 @@ def entry_names(shown: tuple[BenchmarkEntry, ...]) -> str:
     return ", ".join(entry.name for entry in shown)
 
 
+def similar_tasks(name: str) -> list[str]:
+    """The benchmarks, tasks and tags that a misspelt name may mean; ``DocVQA`` means
+    ``milebench_DocVQA``.
+
+    Raises:
+        MmieTasksError: As `BenchmarkEntry.tasks_by_name`.
+    """
+    entry = entry_of_task(name)
+    searched = entries() if entry is None else (entry,)
+    names = sorted({valid for one in searched for valid in one.tasks_by_name()})
+    endings = [valid for valid in names if valid.lower().endswith(f"_{name.lower()}")]
+    return list(dict.fromkeys((*endings, *nearest(name, names))))
+
+
 def benchmark_of_task(task: str) -> Benchmark | None:
     """Load the benchmark of a task, group or tag; None if no benchmark matches.
 
@@ -192,8 +210,13 @@ def require_judged(choices: Iterable[str], source: str) -> None:
         entry = entry_of_task(name)
         benchmark = entry.load() if entry is not None else None
         if benchmark is None:
-            judged = [entry.name for entry in entries() if entry.is_ours and entry.load().judge is not None]
+            judged = [
+                entry.name
+                for entry in entries()
+                if entry.is_ours and entry.load().judge is not None
+            ]
             hint = f"`BENCHMARK=JUDGE:MODEL`, where benchmarks with a judge are {', '.join(judged)}"
+            hint += did_you_mean(name, judged)
             problem = "which is no benchmark"
         elif benchmark.judge is None:
             problem, hint = "which is scored without one", "leave it out"

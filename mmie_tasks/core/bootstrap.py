@@ -1,4 +1,4 @@
-"""Random draws of samples: bootstrap intervals, and means over random subsets.
+"""Random draws of samples: bootstrap intervals, and the sizes of proportional subsets.
 
 Statistics of samples depend only on how often each distinct row of points occurs. So counts are
 drawn instead of samples, which is the same distribution and quicker: twenty thousand samples with
@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -116,7 +114,9 @@ def resample_counts(counts: Indices, resamples: int, seed: int = 0) -> Iterator[
     for size in chunk_sizes(resamples, total):
         drawn = row_of_sample[random.integers(total, size=(size, total))]
         drawn += rows * np.arange(size)[:, None]
-        yield np.bincount(drawn.ravel(), minlength=size * rows).reshape(size, rows).astype(np.float64)
+        yield (
+            np.bincount(drawn.ravel(), minlength=size * rows).reshape(size, rows).astype(np.float64)
+        )
 
 
 def chunk_sizes(draws: int, width: int) -> Iterator[int]:
@@ -139,19 +139,6 @@ def seed_of(key: str) -> int:
     return zlib.crc32(key.encode())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupMean:
-    """A weighted mean of group means.
-
-    Attributes:
-        groups: Index of the group that each sample counts for, -1 for none; shape ``(samples,)``.
-        weights: One per group, in the order of the indices.
-    """
-
-    groups: Integers
-    weights: Floats
-
-
 def allocation(stratum_sizes: Sequence[int], subset_size: int) -> list[int]:
     """How many samples a proportional subset takes of each stratum, by largest remainder.
 
@@ -165,64 +152,3 @@ def allocation(stratum_sizes: Sequence[int], subset_size: int) -> list[int]:
     for stratum in by_remainder[: subset_size - sum(taken)]:
         taken[stratum] += 1
     return taken
-
-
-def full_means(points: Floats, means: Sequence[GroupMean]) -> Floats:
-    """The means over all samples; shape ``(means, runs)``, NaN where a group has no sample.
-
-    Args:
-        points: Shape ``(runs, samples)``.
-        means: The means to compute.
-    """
-    every_sample = np.ones((1, points.shape[1]))
-    return _means_of_counts(every_sample, points, means)[:, :, 0]
-
-
-def subset_means(
-    points: Floats, strata: Integers, means: Sequence[GroupMean], subset_size: int, draws: int, seed: int = 0
-) -> Floats:
-    """Means over random subsets without replacement, each stratum in proportion.
-
-    Samples of one group with the same points are alike, so counts of alike samples are drawn
-    (multivariate hypergeometric).
-
-    Args:
-        points: Shape ``(runs, samples)``; the same samples are drawn for every run.
-        strata: Index of the stratum of each sample; all 0 for simple random subsets.
-        means: The means to compute.
-        subset_size: Samples in a subset; at most the number of samples.
-        draws: How many subsets.
-        seed: The same samples, in any order, with the same seed give the same subsets.
-
-    Returns:
-        Shape ``(means, runs, draws)``; NaN where the subset has no sample of a group.
-    """
-    columns = np.column_stack([strata, *(mean.groups for mean in means), *points])
-    alike, sizes = np.unique(columns, axis=0, return_counts=True)
-    groups = alike[:, 1 : 1 + len(means)].astype(np.int64).T
-    alike_means = [replace(mean, groups=g) for mean, g in zip(means, groups, strict=True)]
-    bounds = np.append(np.searchsorted(alike[:, 0], np.arange(strata.max() + 1)), len(sizes))
-    by_stratum = [sizes[begin:end].astype(np.int64) for begin, end in pairwise(bounds)]
-    taken = allocation([int(stratum.sum()) for stratum in by_stratum], subset_size)
-    random = np.random.default_rng([seed, subset_size])
-    chunks = []
-    for chunk in chunk_sizes(draws, len(sizes)):
-        counts = [
-            random.multivariate_hypergeometric(stratum, take, size=chunk, method="count")
-            for stratum, take in zip(by_stratum, taken, strict=True)
-        ]
-        chunks.append(_means_of_counts(np.concatenate(counts, axis=1), alike[:, 1 + len(means) :].T, alike_means))
-    return np.concatenate(chunks, axis=2)
-
-
-def _means_of_counts(counts: npt.NDArray[np.generic], points: Floats, means: Sequence[GroupMean]) -> Floats:
-    """Means by how often each (kind of) sample is drawn: shape ``(means, runs, draws)``."""
-    weights = counts.astype(np.float64)
-    values = np.empty((len(means), len(points), len(weights)))
-    for index, mean in enumerate(means):
-        in_group = (mean.groups[:, None] == np.arange(len(mean.weights))).astype(np.float64)
-        group_sizes = weights @ in_group
-        group_sizes[group_sizes == 0] = np.nan
-        for run, run_points in enumerate(points):
-            values[index, run] = weights @ (in_group * run_points[:, None]) / group_sizes @ mean.weights
-    return values

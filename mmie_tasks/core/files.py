@@ -1,4 +1,6 @@
-"""Files on disk: our folders, atomic writes, locks between processes, free space and readable sizes."""
+"""Files on disk: our folders, atomic writes, locks between processes, free space and readable
+sizes.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,8 @@ def readable_size(size_bytes: float) -> str:
 
 
 def json_problem(error: ValueError | RecursionError) -> str:
-    """Where and why a file is not JSON in UTF-8, as a clause, by the error of `json.loads` or ``decode``.
+    """Where and why a file is not JSON in UTF-8, as a clause, by the error of `json.loads` or
+    ``decode``.
 
     >>> try:
     ...     json.loads("[1,")

@@ -31,8 +31,8 @@ def user_turn(parts: Iterable[str | Image.Image]) -> list[dict[str, object]]:
 def replace_surrogates(text: str) -> str:
     r"""The text with every lone surrogate replaced by U+FFFD.
 
-    A lone surrogate cannot be written as UTF-8: the runner would fail on it when it saves its samples, after all the
-    work, and no request can hold it.
+    A lone surrogate cannot be written as UTF-8: the runner would fail on it when it saves its
+    samples, after all the work, and no request can hold it.
 
     >>> replace_surrogates("a\ud800b") == "a\N{REPLACEMENT CHARACTER}b"
     True

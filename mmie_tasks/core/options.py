@@ -1,7 +1,9 @@
-"""Options of components that are chosen by name (judges and drawers), and settings in environment variables.
+"""Options of components that are chosen by name (judges and drawers), and settings in environment
+variables.
 
-A component's factory is a callable with keyword parameters. The parameters are its options, and their annotations the
-types. A parameter ``environment`` is not an option: it receives the environment.
+A component's factory is a callable with keyword parameters. The parameters are its options, and
+their annotations the types. A parameter ``environment`` is not an option: it receives the
+environment.
 """
 
 from __future__ import annotations
@@ -47,10 +49,12 @@ class Choice:
 def parse_choice(text: str, source: str, kind: str, first: str = "model") -> Choice:
     """Parse ``NAME``, ``NAME:MODEL`` or ``NAME:k=v,...``.
 
-    A first part without ``=`` is the value of the option `first`; `kind` is ``judge`` or ``drawer``, for messages.
+    A first part without ``=`` is the value of the option `first`; `kind` is ``judge`` or
+    ``drawer``, for messages.
 
     Raises:
-        SettingWrong: The text has another form; the message does not repeat it: it may hold an API key.
+        SettingWrong: The text has another form; the message does not repeat it: it may hold an API
+            key.
 
     >>> parse_choice("openai:gpt-4o,timeout=60", "here", "judge").options
     {'model': 'gpt-4o', 'timeout': '60'}
@@ -97,18 +101,23 @@ def create(
     missing = [
         key
         for key, parameter in parameters.items()
-        if parameter.kind in _OPTION_KINDS and parameter.default is inspect.Parameter.empty and key not in arguments
+        if parameter.kind in _OPTION_KINDS
+        and parameter.default is inspect.Parameter.empty
+        and key not in arguments
     ]
     if missing:
         needed = ",".join(f"{key}=..." for key in missing)
-        raise SettingWrong(f"The {kind} `{choice.name}` needs `{needed}`.", hint=f"`{choice.name}:{needed}`")
+        raise SettingWrong(
+            f"The {kind} `{choice.name}` needs `{needed}`.", hint=f"`{choice.name}:{needed}`"
+        )
     return factory(**arguments)
 
 
 def parse_options(
     kind: str, choice: Choice, factory: Callable[..., object], ignored: tuple[str, ...] = ()
 ) -> dict[str, object]:
-    """The options of a chosen component in their declared types, without those that are valid and to be ignored.
+    """The options of a chosen component in their declared types, without those that are valid and
+    to be ignored.
 
     Raises:
         SettingWrong: No such option, a value of another type or range, or an API key, which would
@@ -127,7 +136,11 @@ def parse_options(
             hint=f"its options: {listed(valid, unknown[0])}",
         )
     subject = f"The {kind} `{choice.name}`"
-    return {key: _parsed(subject, key, text, types[key]) for key, text in choice.options.items() if key in types}
+    return {
+        key: _parsed(subject, key, text, types[key])
+        for key, text in choice.options.items()
+        if key in types
+    }
 
 
 def option_types(factory: Callable[..., object]) -> dict[str, object]:
@@ -137,7 +150,9 @@ def option_types(factory: Callable[..., object]) -> dict[str, object]:
     for key in ("return", ENVIRONMENT):  # may be importable by type checkers only
         annotations.pop(key, None)
     namespace = getattr(inspect.unwrap(function), "__globals__", {})
-    hints = typing.get_type_hints(SimpleNamespace(__annotations__=annotations), namespace, include_extras=True)
+    hints = typing.get_type_hints(
+        SimpleNamespace(__annotations__=annotations), namespace, include_extras=True
+    )
     return {
         key: hints.get(key, str)
         for key, parameter in inspect.signature(factory).parameters.items()
@@ -158,11 +173,29 @@ def _parsed(subject: str, key: str, text: str, hint: Any) -> object:  # noqa: AN
         ) from None
 
 
+def nearest(name: str, valid_names: Iterable[str], n: int = 3) -> list[str]:
+    """The valid names that are most similar to a misspelt one, in whatever case; empty if none is
+    similar.
+
+    >>> nearest("opnai", ["replay", "openai"]), nearest("MMIE", ["mmie"]), nearest("x", ["mmie"])
+    (['openai'], ['mmie'], [])
+    """
+    by_lower = {valid.lower(): valid for valid in sorted(valid_names)}
+    return [by_lower[lower] for lower in difflib.get_close_matches(name.lower(), by_lower, n)]
+
+
+def did_you_mean(name: str, valid_names: Iterable[str]) -> str:
+    """The end of a hint: ``; did you mean `openai`?``, or nothing if no valid name is similar."""
+    return "".join(f"; did you mean `{similar}`?" for similar in nearest(name, valid_names, 1))
+
+
 def listed(valid_names: Iterable[str], name: str) -> str:
-    """The valid names, those most similar to a misspelt one first."""
-    ordered = sorted(valid_names)
-    similar = difflib.get_close_matches(name, ordered)
-    return ", ".join(f"`{n}`" for n in (*similar, *(n for n in ordered if n not in similar)))
+    """The valid names, those most similar to a misspelt one first, and whether the first was
+    meant.
+    """
+    valid = sorted(valid_names)
+    names = dict.fromkeys((*nearest(name, valid), *valid))
+    return f"{', '.join(f'`{one}`' for one in names)}{did_you_mean(name, valid)}"
 
 
 def coverage_floor(environment: Mapping[str, str], default: float = COVERAGE_FLOOR) -> float:
@@ -186,7 +219,9 @@ def coverage_floor(environment: Mapping[str, str], default: float = COVERAGE_FLO
         floor = -1.0
     if not 0 <= floor <= 1:
         hint = f"`export {COVERAGE_SETTING}=0.5` reports the means of at least half of the samples"
-        raise SettingWrong(f"`{COVERAGE_SETTING}` is {setting!r}, not a number from 0 to 1.", hint=hint)
+        raise SettingWrong(
+            f"`{COVERAGE_SETTING}` is {setting!r}, not a number from 0 to 1.", hint=hint
+        )
     return floor
 
 
@@ -200,7 +235,9 @@ def floor_signature(environment: Mapping[str, str]) -> str:
     return "" if floor == COVERAGE_FLOOR else f"|min_coverage:{floor:g}"
 
 
-def choice_setting(environment: Mapping[str, str], variable: str, default: str, other: str, *, hint: str) -> str:
+def choice_setting(
+    environment: Mapping[str, str], variable: str, default: str, other: str, *, hint: str
+) -> str:
     """The value of an environment variable that has one of two values.
 
     Raises:
@@ -211,5 +248,7 @@ def choice_setting(environment: Mapping[str, str], variable: str, default: str, 
     """
     value = environment.get(variable) or default
     if value not in (default, other):
-        raise SettingWrong(f"`{variable}` is {value!r}; valid are {default} and {other}.", hint=hint)
+        raise SettingWrong(
+            f"`{variable}` is {value!r}; valid are {default} and {other}.", hint=hint
+        )
     return value

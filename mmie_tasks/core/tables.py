@@ -29,7 +29,8 @@ def table(
         rows: Cells, ready to print: numbers are aligned, and not formatted again.
         text_columns: How many columns, from the first, hold text; the rest hold numbers.
         notes: Lines below the table, after a blank line.
-        wrap: Whether the first column continues on further lines where the table is wider than `WIDTH`.
+        wrap: Whether the first column continues on further lines where the table is wider than
+            `WIDTH`.
 
     >>> print(table(["judge", "MAE"], [["other", "1.250"]]))
     | judge   |   MAE |
@@ -38,12 +39,16 @@ def table(
     """
     alignment = ["left" if index < text_columns else "right" for index in range(len(header))]
     cells = [[cell.replace("|", "¦").replace("\n", " ") for cell in row] for row in rows]
-    markdown: str = tabulate(cells, header, tablefmt="pipe", colalign=alignment, disable_numparse=True)
+    markdown: str = tabulate(
+        cells, header, tablefmt="pipe", colalign=alignment, disable_numparse=True
+    )
     if wrap and (excess := markdown.find("\n") - WIDTH) > 0:
         first_width = max(max(len(row[0]) for row in cells) - excess, _MIN_WRAPPED)
         for row in cells:
             row[0] = textwrap.fill(row[0], first_width, break_on_hyphens=False)
-        markdown = tabulate(cells, header, tablefmt="pipe", colalign=alignment, disable_numparse=True)
+        markdown = tabulate(
+            cells, header, tablefmt="pipe", colalign=alignment, disable_numparse=True
+        )
     return "\n".join([markdown, "", *notes]) if notes else markdown
 
 
@@ -51,15 +56,18 @@ NO_VALUE = "n/a"
 """The cell of a value that does not exist."""
 
 
-def percent_cell(value: float | None, interval: tuple[float, float] | None = None) -> str:
-    """A number with two decimals, and both ends of its interval.
+def percent_cell(
+    value: float | None, interval: tuple[float, float] | None = None, decimals: int = 2
+) -> str:
+    """A number, and both ends of its interval.
 
     >>> percent_cell(48.1), percent_cell(48.1, (40, 56.25)), percent_cell(None)
     ('48.10', '48.10 [40.00, 56.25]', 'n/a')
     """
     if value is None:
         return NO_VALUE
-    return f"{value:.2f} [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else f"{value:.2f}"
+    numbers = [f"{number:.{decimals}f}" for number in (value, *(interval or ()))]
+    return f"{numbers[0]} [{numbers[1]}, {numbers[2]}]" if interval else numbers[0]
 
 
 def signed_cell(value: float | None, interval: tuple[float, float] | None = None) -> str:
@@ -88,10 +96,11 @@ def short_name(name: str) -> str:
 def counted(count: int, noun: str) -> str:
     """A number with its noun.
 
-    >>> counted(1, "run"), counted(20_000, "sample")
-    ('1 run', '20,000 samples')
+    >>> counted(1, "run"), counted(20_000, "sample"), counted(3, "category")
+    ('1 run', '20,000 samples', '3 categories')
     """
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"
 
 
 def listed(counts: Mapping[str, int]) -> str:

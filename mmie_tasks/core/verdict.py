@@ -44,7 +44,9 @@ class Unscored:
 Verdict = Scored | Unscored
 
 NO_PROBABILITIES = Unscored("no_probabilities", "the reply has no probabilities")
-"""The expected verdict where the judge reports no probabilities of digits, as in logs of older versions."""
+"""The expected verdict where the judge reports no probabilities of digits, as in logs of older
+versions.
+"""
 
 _SAME = 1e-9  # points closer than this are equal: fractions computed in two ways
 
@@ -70,17 +72,21 @@ class Verdicts:
     Attributes:
         official: As the official script reads the reply or answer.
         robust: As it was evidently meant.
-        expected: The mean of the points under the judge's probabilities, at the position of the official score.
-        entropy_bits: Entropy of these probabilities in bits, 0 if the judge is certain; None without them.
-        parts: For ``official`` and ``robust``, component to its share of full marks, 0 to 1; empty for benchmarks
-            without components.
+        expected: The mean of the points under the judge's probabilities, at the position of the
+            official score.
+        entropy_bits: Entropy of these probabilities in bits, 0 if the judge is certain; None
+            without them.
+        parts: For ``official`` and ``robust``, component to its share of full marks, 0 to 1; empty
+            for benchmarks without components.
     """
 
     official: Verdict
     robust: Verdict
     expected: Verdict = NO_PROBABILITIES
     entropy_bits: float | None = None
-    parts: Mapping[Literal["official", "robust", "expected"], Mapping[str, float]] = field(default_factory=dict)
+    parts: Mapping[Literal["official", "robust", "expected"], Mapping[str, float]] = field(
+        default_factory=dict
+    )
 
     @classmethod
     def unscored(cls, reason: UnscoredReason, detail: str) -> Verdicts:

@@ -1,7 +1,8 @@
 """The drawer protocol: prompts in, pictures or errors out; and drawers by name.
 
-`DrawerMisconfigured` stops a run before anything is generated, if it is known by then. All other errors concern one
-picture: the answer goes to the judge without it, and the reason is counted under `DrawingError.name`.
+`DrawerMisconfigured` stops a run before anything is generated, if it is known by then. All other
+errors concern one picture: the answer goes to the judge without it, and the reason is counted under
+`DrawingError.name`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ BUILT_IN: Mapping[str, str] = {
     "images": "mmie_tasks.drawing.server:open_drawer",
     "diffusers": "mmie_tasks.drawing.pipeline:open_drawer",
 }
-"""Name to factory, as ``module:function``. Its keyword arguments are the drawer's options: see `core.options`."""
+"""Name to factory, as ``module:function``. Its keyword arguments are the drawer's options: see
+`core.options`.
+"""
 
 
 class DrawingError(Exception):
@@ -64,7 +67,9 @@ class DrawerMisconfigured(DrawingError, MmieTasksError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureRequest:
-    """A picture to draw: words, not blank, and a seed from 0 to 2**31 - 1. Equal requests are one picture."""
+    """A picture to draw: words, not blank, and a seed from 0 to 2**31 - 1. Equal requests are one
+    picture.
+    """
 
     prompt: str
     seed: int
@@ -72,7 +77,9 @@ class PictureRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """A picture as it is stored: the bytes of a ``.png``, ``.jpg`` or ``.webp`` file that has been decoded once."""
+    """A picture as it is stored: the bytes of a ``.png``, ``.jpg`` or ``.webp`` file that has been
+    decoded once.
+    """
 
     content: bytes
     suffix: str
@@ -83,19 +90,26 @@ class Drawer(Protocol):
 
     @property
     def signature(self) -> str:
-        """Everything that can change a picture but prompt and seed, without ``|``: ``images,model=flux,size=512x512``.
+        """Everything that can change a picture but prompt and seed, without ``|``:
+        ``images,model=flux,size=512x512``.
 
-        Pictures are stored under it. It holds no key or limit, and of an address at most the host. It may download the
-        model; `check` comes first.
+        Pictures are stored under it. It holds no key or limit, and of an address at most the host.
+        It may download the model; `check` comes first.
         """
         ...
 
     def check(self) -> None:
-        """Raise `DrawerMisconfigured` if the drawer cannot be used; takes no memory of a device, and costs nothing."""
+        """Raise `DrawerMisconfigured` if the drawer cannot be used; takes no memory of a device,
+        and costs nothing.
+        """
         ...
 
-    def draw(self, requests: Sequence[PictureRequest]) -> Generator[tuple[int, Picture | DrawingError], None, None]:
-        """Yield one outcome per request as it arrives, with the request's index; closing the iterator stops it."""
+    def draw(
+        self, requests: Sequence[PictureRequest]
+    ) -> Generator[tuple[int, Picture | DrawingError], None, None]:
+        """Yield one outcome per request as it arrives, with the request's index; closing the
+        iterator stops it.
+        """
         ...
 
     def close(self) -> None:
@@ -104,7 +118,8 @@ class Drawer(Protocol):
 
 
 def open_drawer(choice: str, environment: Mapping[str, str]) -> Drawer:
-    """Open a drawer by ``NAME:MODEL`` or ``NAME:k=v,k=v``, as typed after ``t2i=``; nothing is sent or loaded yet.
+    """Open a drawer by ``NAME:MODEL`` or ``NAME:k=v,k=v``, as typed after ``t2i=``; nothing is sent
+    or loaded yet.
 
     Raises:
         SettingWrong: No such drawer or option, or an unusable value; lists the valid ones.
@@ -112,7 +127,9 @@ def open_drawer(choice: str, environment: Mapping[str, str]) -> Drawer:
     """
     drawer = options.parse_choice(choice, "`t2i`", "drawer")
     if (factory := BUILT_IN.get(drawer.name)) is None:
-        hint = f"one of {options.listed(BUILT_IN, drawer.name)}, as in `t2i=images:model=gpt-image-1`"
+        hint = (
+            f"one of {options.listed(BUILT_IN, drawer.name)} (as in `t2i=images:model=gpt-image-1`)"
+        )
         raise SettingWrong(f"There is no drawer `{drawer.name}`.", hint=hint)
     opened: Drawer = options.create("drawer", drawer, options.import_factory(factory), environment)
     return opened

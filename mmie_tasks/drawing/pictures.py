@@ -1,8 +1,10 @@
-"""Pictures as files: checked, scaled down to the size that is stored, and stored, so that each is drawn once.
+"""Pictures as files: checked, scaled down to the size that is stored, and stored, so that each is
+drawn once.
 
-Pictures are stored small because MMIE's judge cuts larger ones into many tiles (448 pixels each). A picture's file is
-named by the SHA-256 of its prompt and seed, in a folder named by that of the drawer's signature (model, size and
-everything else that can change it). Files are written in one step, so a file that exists is whole.
+Pictures are stored small because MMIE's judge cuts larger ones into many tiles (448 pixels each). A
+picture's file is named by the SHA-256 of its prompt and seed, in a folder named by that of the
+drawer's signature (model, size and everything else that can change it). Files are written in one
+step, so a file that exists is whole.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ def parse_size(text: str, step_px: int = 1) -> tuple[int, int]:
     """Width and height of a picture to draw, in pixels, from the option ``size=WIDTHxHEIGHT``.
 
     Raises:
-        DrawerMisconfigured: It has another form, no pixels, more than `MAX_PIXELS`, or no multiples of `step_px`.
+        DrawerMisconfigured: It has another form, no pixels, more than `MAX_PIXELS`, or no multiples
+            of `step_px`.
 
     >>> parse_size("1024x768")
     (1024, 768)
@@ -48,15 +51,19 @@ def parse_size(text: str, step_px: int = 1) -> tuple[int, int]:
     sides = re.fullmatch(r"(\d{1,5})[xX](\d{1,5})", text, re.ASCII)
     width, height = (int(sides[1]), int(sides[2])) if sides else (0, 0)
     if not 0 < width * height <= MAX_PIXELS or width % step_px or height % step_px:
-        rule = f"at most {MAX_PIXELS:,} pixels" + (f", multiples of {step_px}" if step_px > 1 else "")
+        rule = f"at most {MAX_PIXELS:,} pixels" + (
+            f", multiples of {step_px}" if step_px > 1 else ""
+        )
         raise DrawerMisconfigured(
-            f"`size={text}` cannot be drawn.", hint=f"`size=WIDTHxHEIGHT`, such as `1024x1024`: {rule}"
+            f"`size={text}` cannot be drawn.",
+            hint=f"`size=WIDTHxHEIGHT`, such as `1024x1024`: {rule}",
         )
     return width, height
 
 
 def picture_of(content: bytes, max_side_px: int) -> Picture:
-    """The picture in the bytes of an image file: unchanged if it is small enough (0 for any), else scaled down, as PNG.
+    """The picture in the bytes of an image file: unchanged if it is small enough (0 for any), else
+    scaled down, as PNG.
 
     Raises:
         PictureUnusable: It is no image, is damaged, or has more than `MAX_PIXELS` pixels or none.
@@ -65,7 +72,9 @@ def picture_of(content: bytes, max_side_px: int) -> Picture:
     try:
         image = open_bounded(Path("of the drawer"), MAX_PIXELS, content)
     except DataBroken as error:
-        raise PictureUnusable(error.message.partition("cannot be used: ")[2] or error.message) from error
+        raise PictureUnusable(
+            error.message.partition("cannot be used: ")[2] or error.message
+        ) from error
     is_small = not max_side_px or max(image.size) <= max_side_px
     if is_small and suffix in _STORED:
         return Picture(content=content, suffix=suffix)
@@ -73,7 +82,9 @@ def picture_of(content: bytes, max_side_px: int) -> Picture:
 
 
 def png_of(image: Image.Image, max_side_px: int) -> Picture:
-    """A decoded image as a PNG in RGB, scaled down to a longest side, 0 for any; alpha is dropped."""
+    """A decoded image as a PNG in RGB, scaled down to a longest side, 0 for any; alpha is
+    dropped.
+    """
     from PIL.Image import Resampling
 
     rgb = image.convert("RGB")
@@ -85,14 +96,18 @@ def png_of(image: Image.Image, max_side_px: int) -> Picture:
 
 
 class PictureStore:
-    """The pictures of one drawer in a folder, beside those of other drawers. Several processes may use it at once."""
+    """The pictures of one drawer in a folder, beside those of other drawers. Several processes may
+    use it at once.
+    """
 
     def __init__(self, folder: Path, signature: str) -> None:
         self._folder = folder / hashlib.sha256(signature.encode()).hexdigest()[:16]
         self._signature = signature
 
     def prepare(self) -> None:
-        """Create the folder, with a file that names the drawer; raise `DrawerMisconfigured` if it cannot be written."""
+        """Create the folder, with a file that names the drawer; raise `DrawerMisconfigured` if it
+        cannot be written.
+        """
         try:
             with atomic_write(self._folder / "drawer.txt") as part:
                 part.write_text(f"{self._signature}\n", encoding="utf-8")
@@ -105,7 +120,9 @@ class PictureStore:
     def find(self, request: PictureRequest) -> Path | None:
         """The file of a picture; None if it has not been drawn."""
         path = self._path(request)
-        return next((file for suffix in _STORED if (file := path.with_suffix(suffix)).is_file()), None)
+        return next(
+            (file for suffix in _STORED if (file := path.with_suffix(suffix)).is_file()), None
+        )
 
     def add(self, request: PictureRequest, picture: Picture) -> Path:
         """Write a picture, and return its file; raises `PictureNotStored` if that fails."""
@@ -114,12 +131,16 @@ class PictureStore:
             with atomic_write(path) as part:
                 part.write_bytes(picture.content)
         except OSError as error:
-            raise PictureNotStored(f"`{path.parent}` cannot be written: {error.strerror or error}") from error
+            raise PictureNotStored(
+                f"`{path.parent}` cannot be written: {error.strerror or error}"
+            ) from error
         return path
 
     def _path(self, request: PictureRequest) -> Path:
         """The path of a picture, without its suffix."""
-        name = hashlib.sha256(f"{request.seed}\n{request.prompt}".encode(errors="surrogatepass")).hexdigest()
+        name = hashlib.sha256(
+            f"{request.seed}\n{request.prompt}".encode(errors="surrogatepass")
+        ).hexdigest()
         return self._folder / name[:2] / name
 
 
@@ -130,13 +151,17 @@ def draw_all(
     on_start: Callable[[int, int], object],
     on_picture: Callable[[], object],
 ) -> dict[PictureRequest, Path | DrawingError]:
-    """Draw the pictures that the store lacks, and return the file of each picture, or why there is none.
+    """Draw the pictures that the store lacks, and return the file of each picture, or why there is
+    none.
 
-    A picture is stored as soon as it has arrived. Once one cannot be stored, no further one is drawn. `on_start` is
-    called once, with the number of pictures and of those that the store has; `on_picture` for each outcome.
+    A picture is stored as soon as it has arrived. Once one cannot be stored, no further one is
+    drawn. `on_start` is called once, with the number of pictures and of those that the store has;
+    `on_picture` for each outcome.
     """
     paths = {request: store.find(request) for request in requests}
-    outcomes: dict[PictureRequest, Path | DrawingError] = {request: path for request, path in paths.items() if path}
+    outcomes: dict[PictureRequest, Path | DrawingError] = {
+        request: path for request, path in paths.items() if path
+    }
     missing = [request for request in paths if request not in outcomes]
     on_start(len(paths), len(outcomes))
     if not missing:
@@ -145,7 +170,9 @@ def draw_all(
         for index, outcome in drawn:
             request = missing[index]
             try:
-                outcomes[request] = store.add(request, outcome) if isinstance(outcome, Picture) else outcome
+                outcomes[request] = (
+                    store.add(request, outcome) if isinstance(outcome, Picture) else outcome
+                )
             except PictureNotStored as error:
                 outcomes |= {other: error for other in missing if other not in outcomes}
                 return outcomes

@@ -1,10 +1,11 @@
-"""Draws with a text-to-image pipeline of diffusers in this process: one pipeline a device.
+"""Draws with a text-to-image pipeline of diffusers in this process.
 
-A picture depends on its prompt and seed, and not on the run: its noise comes from a generator of its own on the CPU,
-and every batch has the same shape, since the last one is filled up with copies of its last prompt.
+A picture depends on its prompt and seed, and not on the run: its noise comes from a generator of
+its own on the CPU, and every batch has the same shape, since the last one is filled up with copies
+of its last prompt.
 
-No code of a model is run: weights are read as safetensors, and a model with code of its own is refused before anything
-is loaded, because diffusers before 0.38 runs such code of a folder even with ``trust_remote_code=False``.
+No code of a model is run: weights are read as safetensors, and diffusers refuses a model with code
+of its own. Versions before 0.38 do not, and are refused.
 """
 
 from __future__ import annotations
@@ -16,15 +17,13 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from queue import SimpleQueue
-from threading import Event
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from loguru import logger
@@ -51,12 +50,20 @@ Dtype: TypeAlias = Literal["auto", "bfloat16", "float16", "float32"]
 Outcome: TypeAlias = tuple[int, Picture | DrawingError]
 Batch: TypeAlias = list[Picture | DrawingError]
 
+_OLDEST = (0, 38)  # of diffusers
 _INDEX = "model_index.json"  # lists the components of a pipeline: name to library and class
 _NEVER_LOADED = (".bin", ".ckpt", ".pt", ".pth", ".pkl", ".msgpack", ".h5", ".onnx", ".pb", ".py")
 _PLAIN_WEIGHTS = re.compile(r"[^.]+\.safetensors(\.index\.json)?")
-_RENAMED = {"CLIPFeatureExtractor": "CLIPImageProcessor"}  # by transformers; diffusers knows it too
 _PIPELINE_ERRORS = (
-    *(RuntimeError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError),
+    *(
+        RuntimeError,
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        ArithmeticError,
+        AssertionError,
+    ),
     *(OSError, ImportError, MemoryError),
 )
 """What diffusers, transformers and torch raise while they load or draw."""
@@ -82,16 +89,25 @@ def open_drawer(
 ) -> PipelineDrawer:
     """A drawer for a model of diffusers. Nothing is imported, downloaded or loaded yet.
 
-    The page of this folder describes the options; `environment` has ``WORLD_SIZE`` and ``LOCAL_RANK`` of launchers.
+    The page of this folder describes the options; `environment` has ``WORLD_SIZE`` and
+    ``LOCAL_RANK`` of launchers.
 
     Raises:
         DrawerMisconfigured: A value makes no sense.
     """
     if revision is not None and not is_revision(revision):
-        raise DrawerMisconfigured(f"`revision={revision}` is no branch, tag or commit.", hint="see the model's page")
+        raise DrawerMisconfigured(
+            f"`revision={revision}` is no branch, tag or commit.", hint="see the model's page"
+        )
     if re.fullmatch(r"cpu|cuda(:\d+)?", device or "cpu", re.ASCII) is None:
-        raise DrawerMisconfigured(f"`device={device}` is not a device.", hint="`cpu`, `cuda` or `cuda:0`")
-    options: dict[str, Any] = {"steps": steps, "guidance": guidance, "negative_prompt": negative_prompt}
+        raise DrawerMisconfigured(
+            f"`device={device}` is not a device.", hint="`cpu`, `cuda` or `cuda:0`"
+        )
+    options: dict[str, Any] = {
+        "steps": steps,
+        "guidance": guidance,
+        "negative_prompt": negative_prompt,
+    }
     if size is not None:
         options["width"], options["height"] = parse_size(size, _SIDE_STEP_PX)
     return PipelineDrawer(
@@ -107,24 +123,27 @@ def open_drawer(
     )
 
 
-def choose_devices(option: str, gpus: int, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The devices that draw in this process, by the option ``device``, of so many GPUs that it sees.
+def choose_device(option: str, gpus: int, environment: Mapping[str, str]) -> str:
+    """The device that draws in this process, by the option ``device``, of so many GPUs that it
+    sees.
 
     Raises:
         DrawerMisconfigured: There is no such GPU.
 
-    >>> choose_devices("", 2, {}), choose_devices("", 2, {"WORLD_SIZE": "2", "LOCAL_RANK": "1"})
-    (('cuda:0', 'cuda:1'), ('cuda:1',))
+    >>> choose_device("", 2, {}), choose_device("", 2, {"WORLD_SIZE": "2", "LOCAL_RANK": "1"})
+    ('cuda:0', 'cuda:1')
     """
-    number = option.partition(":")[2]
     if option == "cpu" or not (option or gpus):
-        return ("cpu",)
-    if not number and int(environment.get("WORLD_SIZE") or 1) > 1:
-        number = (environment.get("LOCAL_RANK") if gpus > 1 else "") or "0"
+        return "cpu"
+    number = option.partition(":")[2]
+    if not number and int(environment.get("WORLD_SIZE") or 1) > 1 and gpus > 1:
+        number = environment.get("LOCAL_RANK") or ""
     if int(number or 0) >= gpus:
         problem = f"`cuda:{number or 0}` was to draw, and this process sees {gpus} GPU(s)."
-        raise DrawerMisconfigured(problem, hint="`device=cuda:0`, `device=cpu`, or start fewer processes")
-    return tuple(f"cuda:{index}" for index in ([int(number)] if number else range(gpus)))
+        raise DrawerMisconfigured(
+            problem, hint="`device=cuda:0`, `device=cpu`, or start fewer processes"
+        )
+    return f"cuda:{int(number or 0)}"
 
 
 @dataclass(kw_only=True)
@@ -141,127 +160,118 @@ class PipelineFiles:
     name: str
     is_in_hub: bool = False
 
-    def error(self, problem: str, *, hint: str = "choose another model, or another version") -> DrawerMisconfigured:
+    def error(
+        self, problem: str, *, hint: str = "choose another model, or another version"
+    ) -> DrawerMisconfigured:
         """The error about a problem, for callers to raise."""
-        return DrawerMisconfigured(f"The pipeline `{self.name}` cannot be used: {problem}.", hint=hint)
+        return DrawerMisconfigured(
+            f"The pipeline `{self.name}` cannot be used: {problem}.", hint=hint
+        )
 
     @cached_property
     def _index(self) -> dict[str, Any]:
         try:
             index = json.loads((self.folder / _INDEX).read_bytes())
         except (OSError, ValueError, RecursionError) as error:
-            hint = f"`model=` is a folder with `{_INDEX}`, or a repository on the Hub as `owner/name`"
-            raise self.error(f"no `{_INDEX}` can be read: {type(error).__name__}", hint=hint) from error
+            hint = (
+                f"`model=` is a folder with `{_INDEX}`, or a repository on the Hub as `owner/name`"
+            )
+            raise self.error(
+                f"no `{_INDEX}` can be read: {type(error).__name__}", hint=hint
+            ) from error
         if not isinstance(index, dict):
             raise self.error(f"`{_INDEX}` is no JSON object")
         return index
 
     @cached_property
-    def components(self) -> dict[str, Untyped]:
-        """Name to class. Nothing is imported by a name in the model's files but from diffusers and transformers."""
-        _text_to_image_classes()
-        import diffusers
-
-        lists = {name: value for name, value in self._index.items() if isinstance(value, list) and name[:1] != "_"}
-        pairs = {name: pair for name, pair in lists.items() if [*map(type, pair)] == [str, str]}
-        own = [f"{name}: {'.'.join(pair)}" for name, pair in pairs.items() if self._is_code(name, *pair)]
-        pipeline = self._index.get("_class_name")
-        if own or not isinstance(pipeline, str) or (self.folder / "None.py").exists():  # diffusers looks for it
-            problem = f"it has code of its own, which is not run ({', '.join([str(pipeline), *own])})"
-            raise self.error(problem, hint="choose a model whose classes are all in diffusers and transformers")
-        classes = {name: self._component_class(*pair) for name, pair in pairs.items()}
-        if nested := [name for name, kind in classes.items() if issubclass(kind, diffusers.DiffusionPipeline)]:
-            raise self.error(f"its component `{nested[0]}` is itself a pipeline")
-        return classes
-
-    def _is_code(self, name: str, library: str, kind: str) -> bool:
-        """Whether a component is not a class of diffusers or transformers."""
-        from diffusers import pipelines
-
-        folder = self.folder / name
-        configs = folder.glob("*.json") if kind.startswith("Auto") else ()
-        is_known = library in ("diffusers", "transformers") or hasattr(pipelines, library)
-        has_code = (folder / f"{library}.py").exists() or any(b"auto_map" in path.read_bytes() for path in configs)
-        return has_code or not is_known or not name.isidentifier()
-
-    def _component_class(self, library: str, kind: str) -> Untyped:
-        import diffusers
-        import transformers
-
-        modules: dict[str, Any] = {"diffusers": diffusers, "transformers": transformers}
-        package = library if library in modules else "diffusers"
-        try:
-            module = modules.get(library) or getattr(diffusers.pipelines, library)
-            component = getattr(module, kind, None) or getattr(module, _RENAMED.get(kind, ""), None)
-        except (ImportError, RuntimeError) as error:  # of the module that has the class
-            raise self.error(f"`{library}.{kind}` cannot be imported: {_first_line(error)}") from error
-        if not inspect.isclass(component):
-            problem = f"it needs `{kind}`, which {package} {version(package)} does not have"
-            raise self.error(problem, hint=f"`pip install -U {package}`")
-        return component
+    def components(self) -> dict[str, tuple[str, str]]:
+        """Name to library and class of each component; absent ones are left out."""
+        return {
+            name: (library, kind)
+            for name, value in self._index.items()
+            if isinstance(value, list) and [*map(type, value)] == [str, str]
+            for library, kind in [value]
+        }
 
     @cached_property
     def pipeline_class(self) -> Untyped:
         """The class of the pipeline, which draws pictures from texts."""
-        _ = self.components  # refuses code first
+        classes = _text_to_image_classes()
         import diffusers
 
-        name = self._index["_class_name"]
-        pipeline = getattr(diffusers, name, None)
-        if inspect.isclass(pipeline) and issubclass(pipeline, _text_to_image_classes()):
+        name = self._index.get("_class_name")
+        pipeline = getattr(diffusers, name, None) if isinstance(name, str) else None
+        if inspect.isclass(pipeline) and issubclass(pipeline, classes):
             return pipeline
         problem = f"`{name}` {'is no text-to-image pipeline of' if pipeline else 'is not in'}"
-        hint = "`pip install -U diffusers`, or choose a model that `AutoPipelineForText2Image` loads"
+        hint = (
+            "`pip install -U diffusers`, or choose a model that `AutoPipelineForText2Image` loads"
+        )
         raise self.error(f"{problem} diffusers {version('diffusers')}", hint=hint)
 
     def check_components(self, variant: str | None) -> None:
-        """Look for all weights, and load what has none, such as tokenizers: it fails where a package is missing."""
-        parameters = [*inspect.signature(self.pipeline_class.__init__).parameters.values()][1:]
-        required = {parameter.name for parameter in parameters if parameter.default is parameter.empty}
-        required -= {*self.pipeline_class._optional_components}
-        if missing := sorted(name for name in required if self._index.get(name) in (None, [None, None])):
-            raise self.error(f"`{_INDEX}` does not name its {', '.join(missing)}")
+        """Look for the weights, and load what has none, such as tokenizers: it fails where a
+        package is missing.
+
+        All else that diffusers needs or refuses is noticed when the pipeline is loaded.
+        """
         if variant and self._weights("*", variant) == self._weights("*", None):
-            raise self.error(f"it has no weights `variant={variant}`", hint="leave `variant=` out, or see its files")
-        for name, component in self.components.items():
-            self._check_component(name, component, variant)
+            raise self.error(
+                f"it has no weights `variant={variant}`",
+                hint="leave `variant=` out, or see its files",
+            )
+        import diffusers
 
-    def _check_component(self, name: str, component: Untyped, variant: str | None) -> None:
-        import torch
+        for name, (library, kind) in self.components.items():
+            is_known = library in ("diffusers", "transformers")
+            if not is_known and not hasattr(diffusers.pipelines, library):
+                raise self.error(f"`{name}` is of `{library}`, which is not imported")
+            suffixes = {path.suffix for path in self.folder.glob(f"{name}/*")}
+            if suffixes.isdisjoint((".safetensors", *_NEVER_LOADED)):
+                self._check_without_weights(name, library, kind)
+            elif not any(file.endswith(".safetensors") for file in self._weights(name, variant)):
+                hint = "other formats are not read; other variants need `variant=`"
+                raise self.error(f"`{name}` has no weights as safetensors", hint=hint)
 
+    def _check_without_weights(self, name: str, library: str, kind: str) -> None:
+        load = getattr(getattr(sys.modules.get(library), kind, None), "from_pretrained", None)
         try:
-            load = component.from_pretrained  # fails for classes whose packages are missing
-            if not issubclass(component, torch.nn.Module):
-                load(self.folder / name, local_files_only=True)
-                return
-            files = self._weights(name, variant)
-            indexes = [json.loads((self.folder / name / file).read_bytes()) for file in files if file.endswith(".json")]
-            shards = {shard for index in indexes for shard in index["weight_map"].values()}
+            # Others, and classes of other libraries, are left to diffusers.
+            if library in ("diffusers", "transformers") and load is not None:
+                options = {"trust_remote_code": False} if kind.startswith("Auto") else {}
+                load(self.folder / name, local_files_only=True, **options)
         except _PIPELINE_ERRORS as error:
             hint = "install the package that it names, such as `sentencepiece` or `protobuf`"
-            raise self.error(f"`{name}` could not be loaded: {_first_line(error)}", hint=hint) from error
-        if missing := sorted(shards - files):
-            raise self.error(f"`{name}/{missing[0]}` is missing")
-        if not any(file.endswith(".safetensors") for file in files):
-            hint = "other formats are not read; other variants need `variant=`"
-            raise self.error(f"`{name}` has no weights as safetensors", hint=hint)
+            raise self.error(
+                f"`{name}` could not be loaded: {_first_line(error)}", hint=hint
+            ) from error
 
     def _weights(self, name: str, variant: str | None) -> set[str]:
-        """The files of weights that are loaded, with their index: those of the variant, or else those without one."""
+        """The files of weights that are loaded, with their index: those of the variant, or else
+        those without one.
+        """
         files = {path.name for path in self.folder.glob(f"{name}/*.safetensors*")}
-        own = {file for file in files if variant and re.search(rf"\.{re.escape(variant)}[.-]", file)}
+        own = {
+            file for file in files if variant and re.search(rf"\.{re.escape(variant)}[.-]", file)
+        }
         return own or {file for file in files if _PLAIN_WEIGHTS.fullmatch(file)}
 
     def digest(self, variant: str | None) -> str:
         """12 hex digits of a SHA-256 over names and contents of the files that are loaded."""
         paths = [self.folder / _INDEX]
         for name in sorted(self.components):
-            unused = {path.name for path in self.folder.glob(f"{name}/*.safetensors*")} - self._weights(name, variant)
-            paths += [path for path in sorted(self.folder.glob(f"{name}/*")) if path.name not in unused]
+            unused = {
+                path.name for path in self.folder.glob(f"{name}/*.safetensors*")
+            } - self._weights(name, variant)
+            paths += [
+                path for path in sorted(self.folder.glob(f"{name}/*")) if path.name not in unused
+            ]
         digest = hashlib.sha256()
         for path in paths:
             if path.is_file() and path.suffix not in _NEVER_LOADED:
-                digest.update(f"{path.relative_to(self.folder).as_posix()}\n{path.stat().st_size}\n".encode())
+                digest.update(
+                    f"{path.relative_to(self.folder).as_posix()}\n{path.stat().st_size}\n".encode()
+                )
                 with path.open("rb") as content:
                     while block := content.read(1 << 22):
                         digest.update(block)
@@ -290,10 +300,15 @@ def _download_pipeline(repo: str, revision: str, variant: str | None) -> Pipelin
         elif is_offline or not isinstance(error, EntryNotFoundError):
             cause = (error.__cause__ if is_offline else None) or error
             why = explain(cause, repo=repo, revision=revision, kind="model", storage="HF_HOME")
-            problem, hint = why.reason, f"{why.hint}, or set `model=` to a folder in diffusers' layout"
-        message = f"The pipeline `{repo}` at revision `{revision}` could not be downloaded: {problem}."
+            problem, hint = (
+                why.reason,
+                f"{why.hint}, or set `model=` to a folder in diffusers' layout",
+            )
+        message = (
+            f"The pipeline `{repo}` at revision `{revision}` could not be downloaded: {problem}."
+        )
         raise DrawerMisconfigured(message, hint=hint) from error
-    return PipelineFiles(folder=snapshot, name=repo, is_in_hub=True)  # looks at the files that have arrived, too
+    return files
 
 
 def _text_to_image_classes() -> tuple[type, ...]:
@@ -304,24 +319,17 @@ def _text_to_image_classes() -> tuple[type, ...]:
             from diffusers.pipelines.auto_pipeline import AUTO_TEXT2IMAGE_PIPELINES_MAPPING
         except (ImportError, RuntimeError) as error:
             problem = f"diffusers {version('diffusers')} cannot be imported: {_first_line(error)}"
-            raise DrawerMisconfigured(problem, hint="`pip install -U diffusers`, to fit transformers") from error
+            raise DrawerMisconfigured(
+                problem, hint="`pip install -U diffusers`, to fit transformers"
+            ) from error
     return tuple(AUTO_TEXT2IMAGE_PIPELINES_MAPPING.values())
 
 
 def _first_line(error: BaseException) -> str:
     """The first line of an error that says something."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)[:300]
-
-
-@dataclass(slots=True)
-class _Drawing:
-    """What the threads of one call share."""
-
-    requests: Sequence[PictureRequest]
-    starts: Iterator[int]  # of the batches that no thread has taken
-    outcomes: SimpleQueue[list[Outcome] | None] = field(default_factory=SimpleQueue)  # None: a thread has ended
-    stop: Event = field(default_factory=Event)
-    error: DrawingError = field(default_factory=DrawerUnavailable)  # of the batches that are left
+    return next(
+        (line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__
+    )[:300]
 
 
 class _OutOfMemory(DrawerUnavailable):
@@ -330,11 +338,13 @@ class _OutOfMemory(DrawerUnavailable):
 
 @dataclass(kw_only=True)
 class PipelineDrawer:
-    """Draws with one pipeline a device; attributes as in `open_drawer`.
+    """Draws with one pipeline; attributes as in `open_drawer`.
 
     Attributes:
-        options: Those that are set of ``width``, ``height``, ``steps``, ``guidance`` and ``negative_prompt``.
-        cut_prompts: Prompts of the last call that are longer than the pipeline reads, without words of its own.
+        options: Those that are set of ``width``, ``height``, ``steps``, ``guidance`` and
+            ``negative_prompt``.
+        cut_prompts: Prompts of the last call that are longer than the pipeline reads, without words
+            of its own.
     """
 
     model: str
@@ -347,14 +357,14 @@ class PipelineDrawer:
     device: str
     environment: Mapping[str, str] = field(repr=False)
     cut_prompts: int = 0
-    _pipelines: dict[str, Any] = field(default_factory=dict, repr=False)
+    _pipeline: Untyped = field(default=None, repr=False)
 
     @cached_property
     def signature(self) -> str:
         """See `Drawer.signature`; raises like `check`.
 
-        The name of a folder is followed by 12 hex digits of a SHA-256 over names and contents of all files that are
-        loaded. They are read for it once, about a second per GB.
+        The name of a folder is followed by 12 hex digits of a SHA-256 over names and contents of
+        all files that are loaded. They are read for it once, about a second per GB.
         """
         files = self._files
         digest = files.folder.name[:12] if files.is_in_hub else files.digest(self.variant)
@@ -362,130 +372,163 @@ class PipelineDrawer:
         if "width" in values:
             values["size"] = f"{values.pop('width')}x{values.pop('height')}"
         if "negative_prompt" in values:
-            values["negative_prompt"] = hashlib.sha256(str(values["negative_prompt"]).encode()).hexdigest()[:12]
+            values["negative_prompt"] = hashlib.sha256(
+                str(values["negative_prompt"]).encode()
+            ).hexdigest()[:12]
         if self.variant:
             values["variant"] = _plain(self.variant)
         values |= {"dtype": self._dtype_name, "stored": f"{self.max_side_px}px"}
-        values |= {package: ".".join(version(package).split(".")[:2]) for package in ("diffusers", "torch")}
-        values["device"] = self._devices[0].partition(":")[0]
+        values |= {
+            package: ".".join(version(package).split(".")[:2]) for package in ("diffusers", "torch")
+        }
+        values["device"] = self._device.partition(":")[0]
         return ",".join(["diffusers", *(f"{name}={value}" for name, value in values.items())])
 
     def check(self) -> None:
-        """See `Drawer.check`: downloads the model if need be, and looks at its components, options and devices."""
-        _ = self._files, self._devices
+        """See `Drawer.check`: downloads the model if need be, and looks at its components, options
+        and device.
+        """
+        _ = self._files, self._device
 
     @cached_property
     def _files(self) -> PipelineFiles:
         if find_spec("diffusers") is None:
-            raise DrawerMisconfigured("diffusers is not installed.", hint="`pip install 'mmie-tasks[diffusers]'`")
+            raise DrawerMisconfigured(
+                "diffusers is not installed.", hint="`pip install 'mmie-tasks[diffusers]'`"
+            )
+        if _version() < _OLDEST:
+            raise DrawerMisconfigured(
+                f"diffusers {version('diffusers')} may run code of a model.",
+                hint=f"`pip install 'diffusers>={_OLDEST[0]}.{_OLDEST[1]}'`",
+            )
         folder = Path(self.model).expanduser()
         if not folder.is_dir() and _REPOSITORY.fullmatch(self.model):
             files = _download_pipeline(self.model, self.revision or "main", self.variant)
         else:
             files = PipelineFiles(folder=folder, name=folder.absolute().name)
             if self.revision:
-                raise files.error(f"`revision={self.revision}` was set for a folder", hint="leave it out")
-        if unknown := self._arguments(1).keys() - inspect.signature(files.pipeline_class.__call__).parameters.keys():
+                raise files.error(
+                    f"`revision={self.revision}` was set for a folder", hint="leave it out"
+                )
+        if (
+            unknown := self._arguments(1).keys()
+            - inspect.signature(files.pipeline_class.__call__).parameters.keys()
+        ):
             problem = f"a {files.pipeline_class.__name__} takes no {', '.join(sorted(unknown))}"
-            raise files.error(problem, hint="leave out `size`, `steps`, `guidance` or `negative_prompt`")
+            raise files.error(
+                problem, hint="leave out `size`, `steps`, `guidance` or `negative_prompt`"
+            )
         files.check_components(self.variant)
         return files
 
     @cached_property
-    def _devices(self) -> tuple[str, ...]:
+    def _device(self) -> str:
         import torch
 
-        return choose_devices(self.device, torch.cuda.device_count(), self.environment)  # takes no memory of them
+        # Takes no memory of a GPU.
+        return choose_device(self.device, torch.cuda.device_count(), self.environment)
 
     @cached_property
     def _dtype_name(self) -> str:
         import torch
 
-        if self.dtype != "auto" or self._devices == ("cpu",):
+        if self.dtype != "auto" or self._device == "cpu":
             return "float32" if self.dtype == "auto" else self.dtype
-        oldest = min(torch.cuda.get_device_capability(device) for device in self._devices)
-        return "bfloat16" if oldest >= (8, 0) else "float16"
+        is_new = torch.cuda.get_device_capability(self._device) >= (8, 0)
+        return "bfloat16" if is_new else "float16"
 
     def _arguments(self, count: int) -> dict[str, object]:
         """Arguments of the pipeline for so many prompts."""
         arguments = {_ARGUMENTS.get(name, name): value for name, value in self.options.items()}
-        negative = {name: [value] * count for name, value in arguments.items() if name == "negative_prompt"}
+        negative = {
+            name: [value] * count for name, value in arguments.items() if name == "negative_prompt"
+        }
         return {"output_type": "np", **arguments, **negative}
 
     @property
     def _batch(self) -> int:
-        return self.batch_size or (1 if self._devices == ("cpu",) else 4)
+        return self.batch_size or (1 if self._device == "cpu" else 4)
 
     def draw(self, requests: Sequence[PictureRequest]) -> Generator[Outcome, None, None]:
-        """See `Drawer.draw`. All pipelines are loaded before the first picture is drawn, and stay until `close`.
+        """See `Drawer.draw`. The pipeline is loaded before the first picture is drawn, and stays
+        until `close`.
 
-        A batch on which the pipeline fails has errors as outcomes, and the others go on. If the first batch of a
-        device fails twice with one error, nothing more is drawn; a device without memory draws nothing more.
+        A batch on which the pipeline fails has errors as outcomes, and the others go on. If the
+        first batch fails twice with one error, or the device has no memory, nothing more is drawn.
         """
         if not requests:
             return
-        import torch
-
+        final: DrawingError | None = None
         try:
-            starts = range(0, len(requests), self._batch)
-            pipelines = self._load(len(starts))
+            pipeline = self._load()
+            self._count_cut_prompts(pipeline, requests)
         except DrawingError as error:
-            yield from ((index, error) for index in range(len(requests)))
-            return
-        self._count_cut_prompts(pipelines[0], requests)
-        drawing = _Drawing(requests, iter(starts))
-        # Some writers change these flags.
-        flags = torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True)
-        with flags, ThreadPoolExecutor(len(pipelines)) as threads:
-            try:
-                futures = [threads.submit(self._draw_batches, pipeline, drawing) for pipeline in pipelines]
-                for _ in futures:
-                    while (outcomes := drawing.outcomes.get()) is not None:
-                        yield from outcomes
-            finally:
-                drawing.stop.set()
-            _ = [future.result() for future in futures]
-        for start in drawing.starts:
-            yield from ((index, drawing.error) for index in range(start, min(start + self._batch, len(requests))))
+            final = error
+        for start in range(0, len(requests), self._batch):
+            batch = requests[start : start + self._batch]
+            if final is None:
+                result = self._drawn(pipeline, batch)
+                if start == 0 and type(result) is DrawerUnavailable:
+                    first, result = result, self._drawn(pipeline, batch)
+                    final = first if str(first) == str(result) else None
+                final = result if isinstance(result, _OutOfMemory) else final
+            else:
+                result = final
+            pictures = [result] * len(batch) if isinstance(result, DrawingError) else result
+            yield from enumerate(pictures, start)
 
     def close(self) -> None:
-        """Free the pipelines; a later `draw` loads them again."""
-        self._pipelines.clear()
+        """Free the pipeline; a later `draw` loads it again."""
+        self._pipeline = None
         gc.collect()
         if (torch := sys.modules.get("torch")) is not None and torch.cuda.is_initialized():
-            torch.cuda.empty_cache()
+            with suppress(RuntimeError):  # a broken device is reported where it is used next
+                torch.cuda.empty_cache()
 
-    def _load(self, needed: int) -> list[Untyped]:
-        """The pipelines of the first devices, loaded one by one: loading sets defaults of torch for all threads."""
+    def _load(self) -> Untyped:
         import torch
 
-        for device in [device for device in self._devices[:needed] if device not in self._pipelines]:
-            logger.info(f"Loading `{self._files.name}` on {device}.")
+        if self._pipeline is None:
+            logger.info(f"Loading `{self._files.name}` on {self._device}.")
             try:
-                self._pipelines[device] = self._loaded(getattr(torch, self._dtype_name)).to(device)
+                pipeline = self._loaded(getattr(torch, self._dtype_name))
+                self._pipeline = pipeline.to(self._device)
             except torch.cuda.OutOfMemoryError as error:
-                logger.warning(f"`{self._files.name}` does not fit into the memory of {device}: {_first_line(error)}")
+                raise DrawerUnavailable(
+                    "the pipeline does not fit into the memory of the GPU"
+                ) from error
             except _PIPELINE_ERRORS as error:
-                raise self._files.error(f"it could not be loaded on {device}: {_first_line(error)}") from error
-        if not self._pipelines:
-            raise DrawerUnavailable("the pipeline does not fit into the memory of the GPU")
-        return list(self._pipelines.values())[:needed]
+                raise self._files.error(
+                    f"it could not be loaded on {self._device}: {_first_line(error)}"
+                ) from error
+        return self._pipeline
 
     def _loaded(self, dtype: torch.dtype) -> Untyped:
-        """The pipeline on the CPU. Weights that its files lack are random: the same every time, and with a warning."""
+        """The pipeline on the CPU. Weights that its files lack are random: the same every time, and
+        with a warning.
+        """
         import torch
         from diffusers.utils import logging
 
         logging.disable_progress_bar()
         logging.set_verbosity_error()  # it repeats the end of every prompt that is cut
-        files, is_old = self._files, tuple(map(int, version("diffusers").split(".")[:2])) < (0, 40)
-        options = {"torch_dtype" if is_old else "dtype": dtype, "use_safetensors": True, "local_files_only": True}
+        files = self._files
+        options = {
+            "torch_dtype" if _version() < (0, 40) else "dtype": dtype,
+            "use_safetensors": True,
+            "local_files_only": True,
+        }
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(0)
             before = torch.get_rng_state()
-            pipeline = files.pipeline_class.from_pretrained(files.folder, variant=self.variant, **options)
+            pipeline = files.pipeline_class.from_pretrained(
+                files.folder, variant=self.variant, **options
+            )
             if not torch.equal(before, torch.get_rng_state()):
-                logger.warning(f"Some weights of `{files.name}` are random: its files may be of another transformers.")
+                logger.warning(
+                    f"Some weights of `{files.name}` are random: its files may be of another "
+                    "transformers."
+                )
         pipeline.set_progress_bar_config(disable=True)
         return pipeline
 
@@ -493,7 +536,9 @@ class PipelineDrawer:
         from transformers import PreTrainedTokenizerBase
 
         self.cut_prompts = 0
-        default = inspect.signature(pipeline.__call__).parameters.get("max_sequence_length")  # not of CLIP
+        default = inspect.signature(pipeline.__call__).parameters.get(
+            "max_sequence_length"
+        )  # not of CLIP
         readers: list[tuple[Untyped, int]] = []
         for name, tokenizer in pipeline.components.items():
             encoder = pipeline.components.get(name.replace("tokenizer", "text_encoder"))
@@ -501,38 +546,20 @@ class PipelineDrawer:
                 if not isinstance(tokenizer, PreTrainedTokenizerBase):
                     return  # a processor; such models read long prompts
                 is_clip = default is None or "CLIP" in type(tokenizer).__name__
-                readers.append((tokenizer, tokenizer.model_max_length if is_clip else default.default))  # type: ignore[union-attr]
-        limit = max((most for _, most in readers), default=0)
-        for prompt in [replace_surrogates(request.prompt) for request in requests if limit]:
+                limit = tokenizer.model_max_length if is_clip else default.default  # type: ignore[union-attr]
+                readers.append((tokenizer, limit))
+        largest = max((most for _, most in readers), default=0)
+        for prompt in [replace_surrogates(request.prompt) for request in requests if largest]:
             self.cut_prompts += all(
-                len(tokenizer(prompt, verbose=False).input_ids) > most for tokenizer, most in readers
+                len(tokenizer(prompt, verbose=False).input_ids) > most
+                for tokenizer, most in readers
             )
         if self.cut_prompts:
             logger.warning(
-                f"{self.cut_prompts:,} of {len(requests):,} prompts are longer than the {limit} tokens that "
+                f"{self.cut_prompts:,} of {len(requests):,} prompts are longer than the {largest} "
+                "tokens that "
                 f"`{self._files.name}` reads; their pictures show the beginning of the prompt only."
             )
-
-    def _draw_batches(self, pipeline: Untyped, drawing: _Drawing) -> None:
-        """Draw batches until none is left. It runs in a thread of the device."""
-        is_first = True
-        try:
-            while not drawing.stop.is_set() and (start := next(drawing.starts, None)) is not None:
-                batch = drawing.requests[start : start + self._batch]
-                result = self._drawn(pipeline, batch)
-                if is_first and isinstance(result, DrawingError) and not isinstance(result, _OutOfMemory):
-                    first, result = result, self._drawn(pipeline, batch)
-                    if str(first) == str(result):
-                        drawing.error = first
-                        drawing.stop.set()
-                is_first = False
-                pictures = [result] * len(batch) if isinstance(result, DrawingError) else result
-                drawing.outcomes.put([*enumerate(pictures, start)])
-                if isinstance(result, _OutOfMemory):
-                    drawing.error = result
-                    break
-        finally:
-            drawing.outcomes.put(None)
 
     def _drawn(self, pipeline: Untyped, requests: Sequence[PictureRequest]) -> Batch | DrawingError:
         """The pictures of one batch, or why there is none."""
@@ -540,18 +567,32 @@ class PipelineDrawer:
 
         filled = [*requests, *[requests[-1]] * (self._batch - len(requests))]
         try:
-            with torch.inference_mode():
+            # Some writers change these flags.
+            flags = torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True)
+            with torch.inference_mode(), flags:
                 drawn = pipeline(
                     prompt=[replace_surrogates(request.prompt) for request in filled],
-                    generator=[torch.Generator("cpu").manual_seed(request.seed) for request in filled],
+                    generator=[
+                        torch.Generator("cpu").manual_seed(request.seed) for request in filled
+                    ],
                     **self._arguments(len(filled)),
                 )
-            are_refused = getattr(drawn, "nsfw_content_detected", None) or [False] * len(filled)  # few outputs have it
+            are_refused = getattr(drawn, "nsfw_content_detected", None) or [False] * len(
+                filled
+            )  # few outputs have it
             outcomes = zip(drawn.images, are_refused, filled, strict=True)
-            pictures = [_picture(image, self.max_side_px, is_refused=flag) for image, flag, _ in outcomes]
+            pictures = [
+                _picture(image, self.max_side_px, is_refused=flag) for image, flag, _ in outcomes
+            ]
         except torch.cuda.OutOfMemoryError:
-            remedy = "set `batch_size=1`" if self._batch > 1 else "even with `batch_size=1`: set a smaller `size`"
-            return _OutOfMemory(f"the GPU has not enough memory for batches of {self._batch}: {remedy}")
+            remedy = (
+                "set `batch_size=1`"
+                if self._batch > 1
+                else "even with `batch_size=1`: set a smaller `size`"
+            )
+            return _OutOfMemory(
+                f"the GPU has not enough memory for batches of {self._batch}: {remedy}"
+            )
         except _PIPELINE_ERRORS as error:
             return DrawerUnavailable(f"the pipeline failed: {_first_line(error)}")
         return pictures[: len(requests)]
@@ -567,11 +608,18 @@ def _picture(image: Untyped, max_side_px: int, *, is_refused: bool) -> Picture |
     pixels = np.asarray(image)
     if pixels.dtype.kind == "f":
         if not np.isfinite(pixels).all():
-            return PictureUnusable("its pixels are no numbers: the decoder overflowed, so set `dtype=float32`")
+            return PictureUnusable(
+                "its pixels are no numbers: the decoder overflowed, so set `dtype=float32`"
+            )
         pixels = (pixels * 255).round().astype("uint8")
     if (pixels == pixels[0, 0]).all():
         return PictureUnusable("all its pixels have one colour")
     return png_of(Image.fromarray(pixels), max_side_px)
+
+
+def _version() -> tuple[int, ...]:
+    """Of diffusers: major and minor."""
+    return tuple(map(int, version("diffusers").split(".")[:2]))
 
 
 def _plain(name: str) -> str:

@@ -1,7 +1,8 @@
 """Protocols: how a writer is told to ask for pictures, and how its text is read.
 
-MMIE's paper never released the words of its own pipeline, so these are a reconstruction. A change of the words, or of
-what is read, needs a new `Protocol.version`, which stands in the signature of every answer.
+MMIE's paper never released the words of its own pipeline, so these are a reconstruction. A change
+of the words, or of what is read, needs a new `Protocol.version`, which stands in the signature of
+every answer.
 """
 
 from __future__ import annotations
@@ -23,22 +24,31 @@ AROUND = "texts around the JSON"
 
 # As writers vary the marker. `![picture](a.png)` and `[picture](a.png)` are links.
 _MARKERS = re.compile(
-    r"<(?:picture|image|img)[ _-]?\d{0,3}>|(?<!!)\[(?:picture|image|img)[ _-]?\d{0,3}\](?!\()", re.IGNORECASE
+    r"<(?:picture|image|img)[ _-]?\d{0,3}>|(?<!!)\[(?:picture|image|img)[ _-]?\d{0,3}\](?!\()",
+    re.IGNORECASE,
 )
 _FENCE = re.compile(r"```[ \t]*\w*[ \t]*\n(.*?)```", re.DOTALL)
 _NAME_CHARACTERS = 40  # of a key in counts
-_PICTURE_KEYS = ("picture", "description", "image_description", "image_prompt", "prompt")  # as writers vary it
+_PICTURE_KEYS = (
+    "picture",
+    "description",
+    "image_description",
+    "image_prompt",
+    "prompt",
+)  # as writers vary it
 
 _STEP = """\
-Answer with text and pictures. Write short steps. After a step that a picture should show, put the marker {marker} on \
-a line of its own; you can use it {times}. The picture is drawn by a text-to-image model that reads the text of that \
-step, from the marker before it to this one, and nothing else: name the people, the things and the place in it."""
+Answer with text and pictures. Write short steps. After a step that a picture should show, put \
+the marker {marker} on a line of its own; you can use it {times}. The picture is drawn by a \
+text-to-image model that reads the text of that step, from the marker before it to this one, and \
+nothing else: name the people, the things and the place in it."""
 
 _DESCRIBE = """\
 Answer with text and pictures, as one JSON object and nothing else:
 {{"steps": [{{"text": "...", "picture": "..."}}]}}
-"text" is a step of the answer as the reader sees it. "picture" describes the picture that follows it, in one or two \
-sentences, for a text-to-image model that reads nothing else: name the people, the things, the place and the style. \
+"text" is a step of the answer as the reader sees it. "picture" describes the picture that \
+follows it, in one or two sentences, for a text-to-image model that reads nothing else: name the \
+people, the things, the place and the style. \
 Leave "picture" out where a step needs none; {times_passive}."""
 
 
@@ -51,7 +61,9 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenAnswer:
-    """A writer's answer as the protocol reads it: texts and prompts in order, and counts of what it could not use."""
+    """A writer's answer as the protocol reads it: texts and prompts in order, and counts of what it
+    could not use.
+    """
 
     parts: tuple[str | Prompt, ...]
     unused: Mapping[str, int] = field(default_factory=dict)
@@ -84,7 +96,8 @@ class Protocol:
 
 
 def read_steps(text: str, limit: int) -> WrittenAnswer:
-    r"""Read an answer with markers: the text before a marker, from the last one on, is the picture's prompt.
+    r"""Read an answer with markers: the text before a marker, from the last one on, is the
+    picture's prompt.
 
     Markers above the limit are removed and counted.
 
@@ -111,7 +124,8 @@ def read_steps(text: str, limit: int) -> WrittenAnswer:
 def read_descriptions(text: str, limit: int) -> WrittenAnswer:
     """Read an answer in JSON: steps of a text and the description of a picture.
 
-    An answer in another form is one text without pictures, and is counted; so are descriptions above the limit.
+    An answer in another form is one text without pictures, and is counted; so are descriptions
+    above the limit.
 
     >>> read_descriptions('{"steps": [{"text": "It opens.", "picture": "A red door."}]}', 1).parts
     ('It opens.', Prompt(text='A red door.'))
@@ -122,7 +136,10 @@ def read_descriptions(text: str, limit: int) -> WrittenAnswer:
         unused = Counter({AROUND: 1} if _has_prose(text, candidate) else {})
         parts: list[str | Prompt] = []
         for part in [part for step in steps for part in _step_parts(step, unused)]:
-            if isinstance(part, Prompt) and sum(isinstance(other, Prompt) for other in parts) == limit:
+            if (
+                isinstance(part, Prompt)
+                and sum(isinstance(other, Prompt) for other in parts) == limit
+            ):
                 unused[OVER_LIMIT] += 1
             else:
                 parts.append(part)
@@ -131,7 +148,9 @@ def read_descriptions(text: str, limit: int) -> WrittenAnswer:
 
 
 def _json_candidates(text: str) -> Iterator[str]:
-    """Parts of a text that may be the requested JSON: all of it, code fences, from the first brace to the last."""
+    """Parts of a text that may be the requested JSON: all of it, code fences, from the first brace
+    to the last.
+    """
     yield text
     yield from (fence[1] for fence in _FENCE.finditer(text))
     begin, end = text.find("{"), text.rfind("}")
@@ -148,7 +167,9 @@ def _has_prose(text: str, candidate: str) -> bool:
 def _steps_of(text: str) -> list[object] | None:
     with suppress(ValueError, RecursionError):
         match json.loads(text, strict=False):  # models write line breaks into strings
-            case {"steps": list() as steps} | [*steps] if any(isinstance(step, dict) for step in steps):
+            case {"steps": list() as steps} | [*steps] if any(
+                isinstance(step, dict) for step in steps
+            ):
                 return steps
     return None
 
@@ -173,11 +194,15 @@ def _step_instruction(limit: int) -> str:
 
 
 def _describe_instruction(limit: int) -> str:
-    return _DESCRIBE.format(times_passive=f"there can be at most {limit} {'picture' if limit == 1 else 'pictures'}")
+    return _DESCRIBE.format(
+        times_passive=f"there can be at most {limit} {'picture' if limit == 1 else 'pictures'}"
+    )
 
 
 PROTOCOLS: Mapping[str, Protocol] = {
     "step": Protocol(name="step", version=1, instruction=_step_instruction, read=read_steps),
-    "describe": Protocol(name="describe", version=1, instruction=_describe_instruction, read=read_descriptions),
+    "describe": Protocol(
+        name="describe", version=1, instruction=_describe_instruction, read=read_descriptions
+    ),
 }
 """The protocols by name."""

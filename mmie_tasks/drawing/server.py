@@ -1,4 +1,5 @@
-"""The drawer `images`: servers of ``/v1/images/generations``, as of OpenAI, vLLM-Omni and SGLang-Diffusion.
+"""The drawer `images`: servers of ``/v1/images/generations``, as of OpenAI, vLLM-Omni and
+SGLang-Diffusion.
 
 Requests are sent and retried like those of the `openai` judge: see `http.retries`.
 """
@@ -7,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import hashlib
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from hashlib import sha256
 from typing import Annotated, TypeAlias
 
 import openai
@@ -35,8 +37,10 @@ from mmie_tasks.drawing.pictures import MAX_SIDE_PX, parse_size, picture_of
 from mmie_tasks.http import access as http_access
 from mmie_tasks.http import client as http_client
 from mmie_tasks.http.access import Access
-from mmie_tasks.http.client import ServerError, UnusableBody, redact
-from mmie_tasks.http.rate_limit import Budget, Pace, Traffic, quota_reset_s
+from mmie_tasks.http.bodies import json_list, json_object, model_names, nearest_names, parse_json
+from mmie_tasks.http.budget import Budget
+from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error, redact
+from mmie_tasks.http.rate_limit import Pace, Traffic, quota_reset_s
 from mmie_tasks.http.retries import Endpoint, Failure, SendPolicy, Success, Undelivered, send_all
 
 _KEY_VARIABLES = ("OPENAI_API_KEY",)
@@ -76,7 +80,10 @@ def open_drawer(
         DrawerMisconfigured: The size cannot be drawn.
     """
     if max_cost is not None and price is None:
-        raise SettingWrong("The drawer option `max_cost` needs a price.", hint="add `price=` in US dollars per picture")
+        raise SettingWrong(
+            "The drawer option `max_cost` needs a price.",
+            hint="add `price=` in US dollars per picture",
+        )
     needs_1024_px = "gpt-image-" in model or "dall-e-3" in model
     width, height = parse_size(size or ("1024x1024" if needs_1024_px else "512x512"))
     address = base_url or http_access.first_of(environment, _URL_VARIABLES)
@@ -102,12 +109,16 @@ def open_drawer(
         max_concurrency=max_concurrency,
         patience_s=patience,
         price_usd=price,
-        budget=Budget(max_cost_usd=http_access.cost_share_usd(max_cost, environment)),
+        budget=Budget(
+            max_cost_usd=http_access.cost_share_usd(max_cost, environment), price_usd=price
+        ),
     )
 
 
 class RemotePicture(PictureUnusable):
-    """The reply has the address of a picture, which is not fetched. Another reply would have one, too."""
+    """The reply has the address of a picture, which is not fetched. Another reply would have one,
+    too.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -139,20 +150,26 @@ class ImageServer:
         parts = ["images", f"model={self.model}"]
         for name, value in self.parameters.items():
             is_long = name == "negative_prompt"
-            parts.append(f"{name}={hashlib.sha256(str(value).encode()).hexdigest()[:12] if is_long else value}")
+            parts.append(
+                f"{name}={sha256(str(value).encode()).hexdigest()[:12] if is_long else value}"
+            )
         parts.append(f"stored={self.max_side_px}px")
         if hosts := self.access.foreign_hosts:
             parts.append(f"host={'+'.join(hosts)}")
         return ",".join(parts).replace("|", " ")
 
     def check(self) -> None:
-        """See `Drawer.check`: no key, one that every server denies, or no server that can be reached."""
+        """See `Drawer.check`: no key, one that every server denies, or no server that can be
+        reached.
+        """
         if (missing_key := self.access.missing_key(DrawerMisconfigured)) is not None:
             raise missing_key
         http_client.check_servers(self.access, self._problem)
 
     def draw(self, requests: Sequence[PictureRequest]) -> Iterator[tuple[int, Outcome]]:
-        """See `Drawer.draw`. Nothing is sent before the first `next`; closing cancels the requests in flight."""
+        """See `Drawer.draw`. Nothing is sent before the first `next`; closing cancels the requests
+        in flight.
+        """
         if (missing_key := self.access.missing_key(DrawerMisconfigured)) is not None:
             yield from ((index, missing_key) for index in range(len(requests)))
             return
@@ -167,7 +184,12 @@ class ImageServer:
             traffic=self._traffic,
         )
         for index, result in send_all(requests, self._connect, policy):
-            yield index, drawing_error_of(result, self.access.service) if isinstance(result, Undelivered) else result
+            yield (
+                index,
+                drawing_error_of(result, self.access.service)
+                if isinstance(result, Undelivered)
+                else result,
+            )
 
     def close(self) -> None:
         """Do nothing: a server takes no memory of this machine."""
@@ -178,15 +200,16 @@ class ImageServer:
             lambda client, address: partial(self._attempt, client, address),
             pace=self.pace,
             max_concurrency=self.max_concurrency,
-            max_body_bytes=_MAX_BODY_BYTES,
         )
 
     async def _attempt(
         self, client: openai.AsyncOpenAI, address: str, request: PictureRequest
     ) -> Success[Outcome] | Failure:
-        """Send a request; again at once if the server only does not know a parameter that can be left out.
+        """Send a request; again at once if the server only does not know a parameter that can be
+        left out.
 
-        What it does not know is remembered when it has replied, so an error of another cause changes nothing.
+        What it does not know is remembered when it has replied, so an error of another cause
+        changes nothing.
         """
         omitted = self._omitted.setdefault(address, _unknown_to(self.model))
         reasons = []
@@ -194,7 +217,11 @@ class ImageServer:
             error = result.error
             if error is None or not error.is_parameter:
                 break
-            if not (rejected := {name for name in _OPTIONAL if name not in omitted and error.concerns(name)}):
+            if not (
+                rejected := {
+                    name for name in _OPTIONAL if name not in omitted and error.concerns(name)
+                }
+            ):
                 break
             omitted |= rejected
             reasons.append(result.reason)
@@ -211,31 +238,43 @@ class ImageServer:
         self, client: openai.AsyncOpenAI, request: PictureRequest, omitted: frozenset[str]
     ) -> Success[Outcome] | Failure:
         secrets = self.access.secrets
-        parameters = {"n": 1, "response_format": "b64_json", "seed": request.seed, **self.parameters}
+        parameters = {
+            "n": 1,
+            "response_format": "b64_json",
+            "seed": request.seed,
+            **self.parameters,
+        }
+        body = {name: value for name, value in parameters.items() if name not in omitted}
         outcome: Outcome
         try:
             # The SDK's timeout applies to every piece of the response; this one to all of it.
-            response = await asyncio.wait_for(
-                client.images.with_raw_response.generate(
-                    model=self.model,
-                    prompt=replace_surrogates(request.prompt),
-                    extra_body={name: value for name, value in parameters.items() if name not in omitted},
-                ),
-                self.access.timeout_s,
+            content, pause_s = await asyncio.wait_for(
+                self._receive(client, request.prompt, body), self.access.timeout_s
             )
+        except UnusableBody as error:
+            outcome, pause_s = PictureUnusable(redact(str(error), secrets)), None
         except http_client.ATTEMPT_ERRORS as error:
-            if not _is_unusable_body(error):
-                failure = http_client.failure_of(error, secrets)
-                return replace(failure, kind="denied") if _is_wrong_option(failure) else failure
-            outcome, pause_s = PictureUnusable(http_client.failure_of(error, secrets).reason), None
+            failure = http_client.failure_of(error, secrets)
+            return replace(failure, kind="denied") if _is_wrong_option(failure) else failure
         else:
-            outcome = await asyncio.to_thread(read_reply, response.content, self.max_side_px, secrets)
-            pause_s = quota_reset_s(response.headers)
+            outcome = await asyncio.to_thread(read_reply, content, self.max_side_px, secrets)
         is_final = not isinstance(outcome, PictureUnusable) or isinstance(outcome, RemotePicture)
         return Success(reply=outcome, is_final=is_final, cost_usd=self.price_usd, pause_s=pause_s)
 
+    async def _receive(
+        self, client: openai.AsyncOpenAI, prompt: str, body: dict[str, object]
+    ) -> tuple[bytes, float | None]:
+        """The body of a response, and the seconds until an exhausted quota is reset."""
+        async with client.images.with_streaming_response.generate(
+            model=self.model, prompt=replace_surrogates(prompt), extra_body=body
+        ) as response:
+            content = await http_client.read_body(response, _MAX_BODY_BYTES)
+            return content, quota_reset_s(response.headers, time.time())
+
     async def _problem(self, url: str) -> DrawerMisconfigured | None:
-        """Why a server certainly cannot be used; None if it may work. The log warns about an unknown model."""
+        """Why a server certainly cannot be used; None if it may work. The log warns about an
+        unknown model.
+        """
         access = replace(self.access, timeout_s=min(_LIST_TIMEOUT_S, self.access.timeout_s))
         name = f"{access.service} at {http_access.public_address(url)}"
         async with http_client.async_client(access, url) as client:
@@ -249,29 +288,41 @@ class ImageServer:
                 return DrawerMisconfigured(
                     f"{name} is not reachable: {models.reason}.", hint=http_access.UNREACHABLE_HINT
                 )
-            case Failure(error=ServerError(status=401 | 403, message=message)) if "scope" not in message:
+            case Failure(error=ServerError(status=401 | 403, message=message)) if (
+                "scope" not in message
+            ):
                 reason = models.reason.rstrip(".")
-                return DrawerMisconfigured(f"{name} cannot be used: it answered {reason}.", hint=access.key_hint)
+                return DrawerMisconfigured(
+                    f"{name} cannot be used: it answered {reason}.", hint=access.key_hint
+                )
             case [*_] if models and self.model not in models:
-                others = ", ".join(f"`{other}`" for other in http_client.nearest_names(self.model, models))
-                logger.warning(f"{name} is not in the server's list of models. It has {others}. hint: check `model=`")
+                others = ", ".join(f"`{other}`" for other in nearest_names(self.model, models))
+                logger.warning(
+                    f"{name} is not in the server's list of models. It has {others}. hint: check "
+                    "`model=`"
+                )
         return None
 
 
 async def _list_models(client: openai.AsyncOpenAI, access: Access) -> list[str] | Failure:
-    """The models that a server lists, none if it is busy or sends something else; a failure if it is not reached."""
+    """The models that a server lists, none if it is busy or sends something else; a failure if it
+    is not reached.
+    """
     try:
-        response = await asyncio.wait_for(client.models.with_raw_response.list(), 2 * access.timeout_s)
-        return http_client.model_names(http_client.parse_json(response.content))
+        response = await asyncio.wait_for(
+            client.models.with_raw_response.list(), 2 * access.timeout_s
+        )
+        return model_names(parse_json(response.content))
     except asyncio.TimeoutError:
         return []
     except http_client.ATTEMPT_ERRORS as error:
-        is_slow = isinstance(error, openai.APITimeoutError) and "Connect" not in type(error.__cause__).__name__
-        return [] if is_slow or _is_unusable_body(error) else http_client.failure_of(error, access.secrets)
-
-
-def _is_unusable_body(error: BaseException) -> bool:
-    return isinstance(error, UnusableBody) or isinstance(error.__cause__, UnusableBody)  # some SDKs wrap it
+        is_slow = (
+            isinstance(error, openai.APITimeoutError)
+            and "Connect" not in type(error.__cause__).__name__
+        )
+        if is_slow or isinstance(error, UnusableBody):
+            return []
+        return http_client.failure_of(error, access.secrets)
 
 
 def drawing_error_of(undelivered: Undelivered, service: str) -> DrawingError:
@@ -290,28 +341,40 @@ def drawing_error_of(undelivered: Undelivered, service: str) -> DrawingError:
 
 
 def read_reply(content: bytes, max_side_px: int, secrets: Sequence[str] = ()) -> Outcome:
-    """Read the body of a reply, any bytes: JSON with a picture in base64, or why there is none, without secrets."""
+    """Read the body of a reply, any bytes: JSON with a picture in base64, or why there is none,
+    without secrets.
+    """
     try:
-        body = http_client.json_object(http_client.parse_json(content))
-        entry = http_client.json_object(next(iter(http_client.json_list(body.get("data"))), None))
+        body = json_object(parse_json(content))
+        entry = json_object(next(iter(json_list(body.get("data"))), None))
         return picture_of(_image_of(entry, body, secrets), max_side_px)
     except UnusableBody as error:
         return PictureUnusable(str(error))
     except (PictureUnusable, DrawerRefused) as error:
-        return type(error)(redact(str(error), secrets))  # without a traceback, which would keep the body in memory
+        return type(error)(
+            redact(str(error), secrets)
+        )  # without a traceback, which would keep the body in memory
 
 
-def _image_of(entry: Mapping[str, object], body: Mapping[str, object], secrets: Sequence[str]) -> bytes:
+def _image_of(
+    entry: Mapping[str, object], body: Mapping[str, object], secrets: Sequence[str]
+) -> bytes:
     """The bytes of the image file in a reply."""
     encoded, url = entry.get("b64_json"), entry.get("url")
-    text = next((text.strip() for text in (encoded, url) if isinstance(text, str) and text.strip()), None)
+    text = next(
+        (text.strip() for text in (encoded, url) if isinstance(text, str) and text.strip()), None
+    )
     if text is None:
         raise _missing_image(entry, body, secrets)
     is_data_uri = text.startswith("data:")
     if text == url and not is_data_uri:
-        raise RemotePicture(f"the server sent the address {text.partition('?')[0]} in place of a picture")
+        raise RemotePicture(
+            f"the server sent the address {text.partition('?')[0]} in place of a picture"
+        )
     try:
-        return base64.b64decode("".join((text.partition(",")[2] if is_data_uri else text).split()), validate=True)
+        return base64.b64decode(
+            "".join((text.partition(",")[2] if is_data_uri else text).split()), validate=True
+        )
     except ValueError:
         raise PictureUnusable("the server sent a picture whose base64 is damaged") from None
 
@@ -319,7 +382,7 @@ def _image_of(entry: Mapping[str, object], body: Mapping[str, object], secrets: 
 def _missing_image(
     entry: Mapping[str, object], body: Mapping[str, object], secrets: Sequence[str]
 ) -> PictureUnusable | DrawerRefused:
-    errors = [http_client.read_server_error(200, fields, secrets) for fields in (entry, body)]
+    errors = [read_server_error(200, fields, secrets) for fields in (entry, body)]
     for fields, error in zip((entry, body), errors, strict=True):
         if isinstance(refusal := fields.get("refusal"), str) and refusal.strip():
             return DrawerRefused(f"the drawer refused: {refusal}")
@@ -334,7 +397,9 @@ def _is_wrong_option(failure: Failure) -> bool:
     error = failure.error
     if failure.kind != "rejected" or error is None or error.is_content_filter:
         return False
-    return bool(_CHOSEN.search(error.param or ("" if "prompt is" in error.message else error.message)))
+    return bool(
+        _CHOSEN.search(error.param or ("" if "prompt is" in error.message else error.message))
+    )
 
 
 def _unknown_to(model: str) -> frozenset[str]:

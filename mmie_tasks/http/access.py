@@ -1,4 +1,6 @@
-"""How servers are reached: addresses and keys, from options and the environment, and what of them is secret."""
+"""How servers are reached: addresses and keys, from options and the environment, and what of them
+is secret.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, TypeVar
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 
@@ -28,7 +30,8 @@ class Access:
 
     Attributes:
         service: The subject of messages: ``The judge `gpt-4o```.
-        base_urls: Servers that all serve the model; without a route. A query is sent with every request.
+        base_urls: Servers that all serve the model; without a route. A query is sent with every
+            request.
         api_type: ``azure`` for Azure's addresses and header, else ``openai``.
         api_version: Azure's API version.
         api_key: None if no variable holds one.
@@ -46,18 +49,39 @@ class Access:
 
     @property
     def foreign_hosts(self) -> list[str]:
-        """Hosts that are not the provider's own, where any model may have a provider's model's name. Without ports."""
+        """Hosts that are not the provider's own, where any model may have a provider's model's
+        name. Without ports.
+        """
         hosts = {urlsplit(url).hostname or "" for url in self.base_urls}
         return sorted(host for host in hosts if not f".{host}".endswith(_PROVIDER_DOMAINS))
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What no message may contain: the key, and passwords and queries of addresses."""
+        """What no message may contain: the key, and passwords and queries of addresses; also
+        URL-quoted and unquoted.
+
+        The longest first, as one may be part of another.
+        """
         parts = [urlsplit(url) for url in self.base_urls]
-        pairs = (pair for part in parts for pair in parse_qsl(part.query))
-        values = (value for _, value in pairs if len(value) >= _SECRET_CHARACTERS)
-        texts = (self.api_key, *(part.password for part in parts), *(p.query for p in parts))
-        return tuple(secret for secret in (*texts, *values) if secret)
+        values = [value for part in parts for _, value in parse_qsl(part.query)]
+        values += [
+            part.username or "" for part in parts if not part.password
+        ]  # a key in place of a name
+        texts = (self.api_key, *(part.password for part in parts), *(part.query for part in parts))
+        secrets = (
+            *filter(None, texts),
+            *(value for value in values if len(value) >= _SECRET_CHARACTERS),
+        )
+        forms = {
+            form
+            for secret in secrets
+            for form in (
+                secret,
+                unquote(secret),
+                quote(unquote(secret), safe="", errors="surrogatepass"),
+            )
+        }
+        return tuple(sorted(forms, key=len, reverse=True))
 
     @property
     def needs_key(self) -> bool:
@@ -77,7 +101,8 @@ class Access:
             return None
         names = ", ".join(f"`{name}`" for name in self.key_variables)
         return error(
-            f"{self.service} at {public_address(self.base_urls[0])} needs a key, and none is set in {names}.",
+            f"{self.service} at {public_address(self.base_urls[0])} needs a key, and none is set "
+            f"in {names}.",
             hint=f"`export {self.key_variables[-1]}=...`, or set `base_url=` to your own server",
         )
 
@@ -92,11 +117,15 @@ def public_address(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-def read_key(kind: str, option: str | None, variables: Sequence[str], environment: Mapping[str, str]) -> str | None:
-    """The first key in the variables, or in that of the option ``api_key_env``; None if none is set.
+def read_key(
+    kind: str, option: str | None, variables: Sequence[str], environment: Mapping[str, str]
+) -> str | None:
+    """The first key in the variables, or in that of the option ``api_key_env``; None if none is
+    set.
 
     Raises:
-        SettingWrong: The option's variable is not set, or the key cannot be sent. The key is not repeated.
+        SettingWrong: The option's variable is not set, or the key cannot be sent. The key is not
+            repeated.
     """
     api_key = first_of(environment, variables)
     if option is not None and api_key is None:
@@ -116,7 +145,8 @@ def read_key(kind: str, option: str | None, variables: Sequence[str], environmen
 
 
 def read_base_urls(kind: str, text: str | None, api_type: ApiType = "openai") -> tuple[str, ...]:
-    """The addresses in a text, separated by blanks or ``;``, each once and without route; OpenAI's own if it is None.
+    """The addresses in a text, separated by blanks or ``;``, each once and without route; OpenAI's
+    own if it is None.
 
     Raises:
         SettingWrong: One is no address, or there is none and the servers are at Azure.
@@ -158,7 +188,9 @@ def first_of(environment: Mapping[str, str], names: Sequence[str]) -> str | None
 
 
 def cost_share_usd(max_cost_usd: float | None, environment: Mapping[str, str]) -> float | None:
-    """What one process may spend of the limit of a run, in US dollars: every process sends its own requests."""
+    """What one process may spend of the limit of a run, in US dollars: every process sends its own
+    requests.
+    """
     world_size = environment.get("WORLD_SIZE", "")
     processes = max(1, int(world_size) if world_size.isdecimal() else 1)
     return None if max_cost_usd is None else max_cost_usd / processes

@@ -1,8 +1,9 @@
 """Sends many requests to one or several servers, and retries those that fail.
 
-`send_all` is the entry. One loop decides which request goes where and when; every request in flight is a task of its
-own, so a request's body is built only when it is sent. A failed request waits and is sent again, to another server if
-possible. All remaining requests are given up if every server denies access, or if no server replies for too long.
+`send_all` is the entry. One loop decides which request goes where and when; every request in flight
+is a task of its own, so a request's body is built only when it is sent. A failed request waits and
+is sent again, to another server if possible. All remaining requests are given up if no server
+replies for too long, or if all demand too long a wait.
 """
 
 from __future__ import annotations
@@ -15,21 +16,39 @@ from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
+from threading import Event
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
-from mmie_tasks.http.rate_limit import Budget, Health, Limiter, Pace, Ticket, Traffic
+from loguru import logger
 
-if TYPE_CHECKING:  # it imports the SDK
-    from mmie_tasks.http.client import ServerError
+from mmie_tasks.http.budget import Budget
+from mmie_tasks.http.errors import ServerError
+from mmie_tasks.http.rate_limit import (
+    FAILURES_BEFORE_PAUSE,
+    Health,
+    Limiter,
+    Pace,
+    Ticket,
+    Traffic,
+    local_time,
+)
 
-MAX_FAILURES = 6
+MAX_FAILURES = FAILURES_BEFORE_PAUSE
 MAX_TIMEOUTS = 3
+"""A request that failed so often while others were answered is given up after the patience."""
+
 MAX_REPLIES = 3
 """How often a request is answered at most, if its replies are not final; the last one counts."""
 
-_ELSEWHERE_S = 0.25  # until it is checked again whether another process still sends a request
+LONGEST_WAIT_S = 900.0
+"""A server that demands a longer wait gets no more requests, unless the patience is longer."""
+
+QUIET_S = 30.0
+"""The log has a line about a server that gets no request for longer."""
+
+_STOP_CHECK_S = 0.2  # between looks at whether a call is to end
 
 FailureKind: TypeAlias = Literal[
     "busy",  # 429: retry, with fewer requests in flight
@@ -42,6 +61,7 @@ FailureKind: TypeAlias = Literal[
 
 RequestT = TypeVar("RequestT")
 ReplyT = TypeVar("ReplyT")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +88,8 @@ class Failure:
     Attributes:
         kind: Decides what happens next.
         reason: For messages; holds no secret.
-        wait_s: How long the server demands that this request waits, in seconds.
+        wait_s: How long the server demands that this request waits, in seconds. Another server may
+            get it before.
         pause_s: Seconds until the server's exhausted quota is reset, if it is exhausted.
         error: The server's error response, if there was one.
     """
@@ -85,8 +106,9 @@ class Undelivered:
     """A request without a reply, after all retries.
 
     Attributes:
-        cause: ``unavailable``: failed too often, or no server replies. ``denied``: every server
-            denies access. ``over_budget``: not sent. ``rejected``, ``invalid``: as in `Failure`.
+        cause: ``unavailable``: failed too often, or no server replies, or all demand too long a
+            wait. ``denied``: the same, and every server denied access last.
+            ``over_budget``: not sent. ``rejected``, ``invalid``: as in `Failure`.
         reason: For messages; holds no secret.
     """
 
@@ -126,7 +148,8 @@ class SendPolicy:
         budget: What may be spent.
         pace: Waiting times.
         patience_s: Seconds without any reply after which all remaining requests are given up, and
-            for which a request that fails while others are answered is retried at least.
+            for which a request that fails while others are answered is retried at least. A wait
+            that a server demands before they are over is waited for, and then as many seconds more.
         redact: Removes secrets from the text of an unexpected error.
         traffic: Counts the requests, and logs trouble with a server.
         clock: Seconds, from any origin.
@@ -147,16 +170,12 @@ class ReplyStore(Protocol[ReplyT]):
     It is used in the thread that sends the requests, and in no other one at the same time.
     """
 
-    def reserve(self, index: int) -> bool:
-        """Reserve a request before it is sent; False while another process has reserved it."""
-        ...
-
     def find(self, index: int) -> ReplyT | None:
-        """The reply to a reserved request if it has been stored meanwhile."""
+        """The reply to a request if it has been stored meanwhile."""
         ...
 
-    def finish(self, index: int, reply: ReplyT | None) -> None:
-        """Store the reply as soon as it has arrived, None for none, and end the reservation."""
+    def put(self, index: int, reply: ReplyT) -> None:
+        """Store a reply as soon as it has arrived."""
         ...
 
 
@@ -165,6 +184,7 @@ def send_all(
     connect: Callable[[], AbstractAsyncContextManager[Sequence[Endpoint[RequestT, ReplyT]]]],
     policy: SendPolicy,
     store: ReplyStore[ReplyT] | None = None,
+    stop: Event | None = None,
 ) -> Iterator[tuple[int, ReplyT | Undelivered]]:
     """Send all requests and yield one result per request, with its index, as they arrive.
 
@@ -175,7 +195,12 @@ def send_all(
         requests: Not changed and not copied.
         connect: Opens the servers in the event loop that uses them, and closes them.
         policy: How requests are sent and retried.
-        store: Where replies are looked up before a request is sent, and stored before they are yielded.
+        store: Where replies are looked up before a request is sent, and stored before they are
+            yielded.
+        stop: Set by another thread to end the call as Ctrl-C in its own thread would.
+
+    Raises:
+        KeyboardInterrupt: `stop` is set.
     """
     results: SimpleQueue[tuple[int, ReplyT | Undelivered] | Future[None]] = SimpleQueue()
     cancellation: Future[Callable[[], object]] = Future()
@@ -187,20 +212,32 @@ def send_all(
         cancellation.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
         async with connect() as endpoints:
             await Dispatcher(
-                requests, endpoints, policy, lambda index, result: results.put((index, result)), store
+                requests,
+                endpoints,
+                policy,
+                lambda index, result: results.put((index, result)),
+                store,
             ).run()
 
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="http") as pool:
         finished = pool.submit(lambda: asyncio.run(main()))
         finished.add_done_callback(results.put)  # the last result
         try:
-            while not isinstance(result := results.get(), Future):
+            while not isinstance(result := _next_of(results, stop), Future):
                 yield result
             finished.result()
         finally:
             if not finished.done():
                 with suppress(RuntimeError):  # the loop has just ended
                     cancellation.result()()
+
+
+def _next_of(queue: SimpleQueue[_T], stop: Event | None) -> _T:
+    """The next entry of a queue; raises KeyboardInterrupt once `stop` is set."""
+    while stop is None or not stop.is_set():
+        with suppress(Empty):
+            return queue.get(timeout=None if stop is None else _STOP_CHECK_S)
+    raise KeyboardInterrupt
 
 
 @dataclass(slots=True, kw_only=True)
@@ -218,8 +255,6 @@ class Job:
         first_sent_at: When it was first sent, on the clock.
         failed_at: When it last failed; before that, when it was first sent.
         last_endpoint: The server of the last failed attempt.
-        was_denied: Whether the last attempt was denied.
-        elsewhere_at: When another process was first seen sending the same request.
     """
 
     index: int
@@ -232,8 +267,6 @@ class Job:
     first_sent_at: float = inf
     failed_at: float = inf
     last_endpoint: Endpoint[Any, Any] | None = None
-    was_denied: bool = False
-    elsewhere_at: float = inf
 
     def send(self, now: float) -> None:
         """Count it as sent."""
@@ -250,8 +283,8 @@ class Job:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether it has failed too often to be retried."""
-        return self.failures >= MAX_FAILURES or self.timeouts >= MAX_TIMEOUTS
+        """Whether it has failed too often, while others were answered, to be retried for ever."""
+        return self.timeouts >= MAX_TIMEOUTS or self.failures >= MAX_FAILURES
 
 
 class Queue:
@@ -271,21 +304,9 @@ class Queue:
             return -inf
         return self._retries[0][0] if self._retries else inf
 
-    def take(self, now: float, *, as_probe: bool = False) -> Job | None:
-        """The next request that may be sent now.
-
-        Args:
-            now: On the clock.
-            as_probe: It tests whether a server denies everything: prefer a request that was not denied itself.
-        """
-        if as_probe:
-            for entry in self._retries:
-                if entry[0] <= now and not entry[2].was_denied:
-                    self._retries.remove(entry)
-                    heapq.heapify(self._retries)
-                    return entry[2]
-        is_due = bool(self._retries) and self._retries[0][0] <= now
-        if is_due and not (as_probe and self._started < self._count):
+    def take(self, now: float) -> Job | None:
+        """The next request that may be sent now, on the clock."""
+        if self._retries and self._retries[0][0] <= now:
             return heapq.heappop(self._retries)[2]
         if self._started == self._count:
             return None
@@ -330,6 +351,10 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         self._tasks: dict[asyncio.Future[Success[ReplyT] | Failure], Job] = {}
         self._changed = asyncio.Event()
         self._silence_start = inf  # when requests began to fail without any reply
+        self._demanded_until = -inf  # when the longest wait ends that a server has demanded
+        self._quiet_until: dict[
+            str, float
+        ] = {}  # by address: until when the log says that it gets no request
         self._last_failure = ""
 
     async def run(self) -> None:
@@ -343,6 +368,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
                 if (undelivered := self._reason_to_give_up()) is not None:
                     self._give_up(undelivered)
                     return
+                self._log_quiet()
                 await self._wait_until(min(wake_at, self._patience_end()))
         finally:
             tasks = list(self._tasks)
@@ -353,10 +379,14 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def _send_ready(self) -> float:
-        """Send every request that may be sent now; returns when, on the clock, to try again if nothing changes."""
+        """Send every request that may be sent now; returns when, on the clock, to try again if
+        nothing changes.
+        """
         while True:
             now = self._policy.clock()
-            wake_at = max(self._queue.next_at(), min(endpoint.free_at() for endpoint in self._endpoints))
+            wake_at = max(
+                self._queue.next_at(), min(endpoint.free_at() for endpoint in self._endpoints)
+            )
             if wake_at > now:
                 return wake_at
             if not self._policy.budget.allows(len(self._tasks)):
@@ -364,8 +394,8 @@ class Dispatcher(Generic[RequestT, ReplyT]):
                     self._stop_spending()
                 return inf  # the requests in flight may turn out cheaper than assumed
             free = [endpoint for endpoint in self._endpoints if endpoint.free_at() <= now]
-            job = self._queue.take(now, as_probe=all(endpoint.health.on_probation for endpoint in free))
-            if job is None or self._is_answered_elsewhere(job, now):
+            job = self._queue.take(now)
+            if job is None or self._is_stored(job):
                 continue
             endpoint = min(
                 free,
@@ -384,29 +414,23 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             task.add_done_callback(partial(self._finish, endpoint, ticket))
 
     def _report(self, index: int, result: ReplyT | Undelivered) -> None:
-        if self._store is not None:
-            self._store.finish(index, None if isinstance(result, Undelivered) else result)
+        if self._store is not None and not isinstance(result, Undelivered):
+            self._store.put(index, result)
         self._on_result(index, result)
 
-    def _is_answered_elsewhere(self, job: Job, now: float) -> bool:
-        """Whether there is no need to send a request now: another process has or had sent it.
-
-        The other process is waited for at most for the patience of the policy.
-        """
-        if self._store is None:
+    def _is_stored(self, job: Job) -> bool:
+        """Whether another process has the reply to a request meanwhile; reports it."""
+        reply = None if self._store is None else self._store.find(job.index)
+        if reply is None:
             return False
-        if not self._store.reserve(job.index):
-            job.elsewhere_at = min(job.elsewhere_at, now)
-            if now < job.elsewhere_at + self._policy.patience_s:
-                self._queue.put_back(job, now + _ELSEWHERE_S)
-                return True
-        if (reply := self._store.find(job.index)) is None:
-            return False
-        self._report(job.index, reply)
+        self._on_result(job.index, reply)
         return True
 
     def _finish(
-        self, endpoint: Endpoint[RequestT, ReplyT], ticket: Ticket, task: asyncio.Future[Success[ReplyT] | Failure]
+        self,
+        endpoint: Endpoint[RequestT, ReplyT],
+        ticket: Ticket,
+        task: asyncio.Future[Success[ReplyT] | Failure],
     ) -> None:
         if task.cancelled() or task not in self._tasks:
             return
@@ -422,16 +446,17 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         match task.result():
             case Success() as success:
                 endpoint.limiter.succeed()
-                if success.pause_s is not None:
-                    endpoint.limiter.pause(success.pause_s)
                 self._policy.budget.pay(success.cost_usd)
                 self._note_reply(endpoint)
+                self._pause(endpoint, success.pause_s, "its quota is used up")
                 job.replies += 1
                 if success.is_final or job.replies == MAX_REPLIES:
                     self._report(job.index, success.reply)
                 else:
                     job.last_reply, job.last_endpoint = success.reply, endpoint
-                    self._queue.put_back(job, self._policy.clock() + self._policy.pace.wait_s(job.replies))
+                    self._queue.put_back(
+                        job, self._policy.clock() + self._policy.pace.wait_s(job.replies)
+                    )
             case Failure() as failure:
                 self._handle_failure(job, endpoint, ticket, failure)
 
@@ -442,7 +467,9 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         endpoint.health.reply()
         self._silence_start = inf
 
-    def _handle_failure(self, job: Job, endpoint: Endpoint[RequestT, ReplyT], ticket: Ticket, failure: Failure) -> None:
+    def _handle_failure(
+        self, job: Job, endpoint: Endpoint[RequestT, ReplyT], ticket: Ticket, failure: Failure
+    ) -> None:
         if failure.kind == "rejected":
             self._note_reply(endpoint)
         if failure.kind == "rejected" or failure.kind == "invalid":
@@ -450,20 +477,54 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             return
         if failure.kind == "busy":
             endpoint.limiter.throttle(ticket, failure.wait_s)
-            endpoint.health.throttle()
-        elif failure.kind == "denied":
-            endpoint.health.deny(job.sent_at, failure.reason)
         else:
-            endpoint.limiter.fail()
-            if endpoint.health.fail(job.sent_at):
-                line = (
-                    f"{self._policy.service} at {endpoint.address} does not answer: "
-                    f"{failure.reason}. It gets a request from time to time."
-                )
-                self._policy.traffic.log_trouble(endpoint.address, line)
-        if failure.pause_s is not None:
-            endpoint.limiter.pause(failure.pause_s)
+            self._note_failure(job, endpoint, failure)
+        self._heed(endpoint, failure.wait_s, failure.reason)
+        self._pause(endpoint, failure.pause_s, failure.reason)
         self._retry(job, endpoint, failure)
+
+    def _note_failure(
+        self, job: Job, endpoint: Endpoint[RequestT, ReplyT], failure: Failure
+    ) -> None:
+        is_denial = failure.kind == "denied"
+        if not is_denial:
+            endpoint.limiter.fail()
+        if endpoint.health.fail(job.sent_at, denial=failure.reason if is_denial else None):
+            line = (
+                f"{self._policy.service} at {endpoint.address} "
+                f"{'denies access' if is_denial else 'does not answer'}: "
+                f"{failure.reason}. It gets a request from time to time."
+            )
+            self._policy.traffic.log_trouble(endpoint.address, line)
+
+    def _pause(
+        self, endpoint: Endpoint[RequestT, ReplyT], pause_s: float | None, reason: str
+    ) -> None:
+        """Send nothing to a server until its quota is reset."""
+        if pause_s is not None:
+            endpoint.limiter.pause(pause_s)
+        self._heed(endpoint, pause_s, reason)
+
+    def _heed(
+        self, endpoint: Endpoint[RequestT, ReplyT], wait_s: float | None, reason: str
+    ) -> None:
+        """Be patient for as long as a server demands; close it if that is too long."""
+        now = self._policy.clock()
+        if wait_s is None or endpoint.health.closed is not None:
+            return
+        if wait_s > max(LONGEST_WAIT_S, self._policy.patience_s):
+            endpoint.health.close(f"{reason}; it demands a wait until {local_time(wait_s)}")
+            if self._has_others(endpoint):
+                service = f"{self._policy.service} at {endpoint.address}"
+                logger.warning(f"{service} gets no more requests: {endpoint.health.closed}.")
+        elif now <= self._silence_start + self._policy.patience_s:  # else it has broken its word
+            self._demanded_until = max(self._demanded_until, now + wait_s)
+
+    def _has_others(self, endpoint: Endpoint[RequestT, ReplyT]) -> bool:
+        """Whether requests may go to a server other than this one."""
+        return any(
+            other.health.closed is None for other in self._endpoints if other is not endpoint
+        )
 
     def _retry(self, job: Job, endpoint: Endpoint[RequestT, ReplyT], failure: Failure) -> None:
         now = self._policy.clock()
@@ -471,7 +532,6 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         self._silence_start = min(self._silence_start, now)
         self._last_failure = reason
         job.attempts += 1
-        job.was_denied = failure.kind == "denied"
         if failure.kind != "busy":
             job.fail(now, endpoint, timed_out=failure.kind == "timed_out")
         if job.is_hopeless and now - job.first_sent_at >= self._policy.patience_s:
@@ -479,14 +539,46 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             self._report(job.index, Undelivered(cause="unavailable", reason=message))
             return
         job.last_endpoint = endpoint
-        wait_s = self._policy.pace.wait_s(job.attempts, by_chance=endpoint.health.explains(job.attempts))
-        self._queue.put_back(job, now + max(wait_s, failure.wait_s or 0.0))
+        demanded_s = 0.0 if self._has_others(endpoint) else failure.wait_s or 0.0
+        self._queue.put_back(
+            job, now + max(self._wait_s(job, endpoint.health, failure), demanded_s)
+        )
+
+    def _wait_s(self, job: Job, health: Health, failure: Failure) -> float:
+        """The wait before a request that has failed is sent again, unless the server demands a
+        longer one.
+
+        It is short if the server works, unless this request alone fails again and again.
+        """
+        pace = self._policy.pace
+        if not health.works:
+            return pace.wait_s(job.attempts)
+        if failure.kind == "busy":
+            return pace.wait_s(job.attempts, pace.busy_cap_s)
+        if job.attempts <= MAX_FAILURES:
+            return pace.wait_s(job.attempts, pace.short_cap_s)
+        return pace.wait_s(job.attempts - MAX_FAILURES)
+
+    def _log_quiet(self) -> None:
+        """Log once until when a server gets no request, if that is long and there are requests."""
+        now = self._policy.clock()
+        for endpoint in self._endpoints:
+            paused_until = endpoint.free_at()
+            until = max(paused_until, self._queue.next_at())
+            is_quiet = not endpoint.limiter.in_flight and now + QUIET_S < until < inf
+            if is_quiet and now >= self._quiet_until.get(endpoint.address, -inf):
+                self._quiet_until[endpoint.address] = until
+                why = "for the quota" if paused_until > now else "as it demands"
+                service = f"{self._policy.service} at {endpoint.address}"
+                logger.warning(f"{service} waits until {local_time(until - now)} {why}.")
 
     async def _wait_until(self, time: float) -> None:
         """Wait for a result, at most until this time on the clock."""
         timer = None
         if time < inf:
-            timer = asyncio.get_running_loop().call_later(max(0.0, time - self._policy.clock()), self._changed.set)
+            timer = asyncio.get_running_loop().call_later(
+                max(0.0, time - self._policy.clock()), self._changed.set
+            )
         await self._changed.wait()
         if timer is not None:
             timer.cancel()
@@ -496,19 +588,27 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         start = self._silence_start
         if any(job.sent_at < start for job in self._tasks.values()):
             return inf
-        return start + self._policy.patience_s
+        return max(start, self._demanded_until) + self._policy.patience_s
 
     def _reason_to_give_up(self) -> Undelivered | None:
-        service = self._policy.service
-        if all(endpoint.health.closed is not None for endpoint in self._endpoints):
-            reason = "; ".join(f"{endpoint.address}: {endpoint.health.closed}" for endpoint in self._endpoints)
-            self._policy.traffic.log_trouble("", f"{service} denies access. {reason}", "ERROR")
-            return Undelivered(cause="denied", reason=reason)
-        if self._policy.clock() < self._patience_end():
+        if not self._tasks and all(
+            endpoint.health.closed is not None for endpoint in self._endpoints
+        ):
+            reason = "; ".join(
+                f"{endpoint.address}: {endpoint.health.closed}" for endpoint in self._endpoints
+            )
+        elif self._policy.clock() < self._patience_end():
             return None
-        reason = f"no reply at all for {self._policy.patience_s:g} s; {self._last_failure}"
-        self._policy.traffic.log_trouble("", f"{service} is given up: {reason}.", "ERROR")
-        return Undelivered(cause="unavailable", reason=reason)
+        else:
+            reason = f"no reply at all for {self._policy.patience_s:g} s; {self._last_failure}"
+        denials = [endpoint.health.denial for endpoint in self._endpoints]
+        if None not in denials:
+            reason = "; ".join(
+                f"{endpoint.address}: {endpoint.health.denial}" for endpoint in self._endpoints
+            )
+        verb = "is given up" if None in denials else "denies access"
+        self._policy.traffic.log_trouble("", f"{self._policy.service} {verb}: {reason}.", "ERROR")
+        return Undelivered(cause="unavailable" if None in denials else "denied", reason=reason)
 
     def _give_up(self, undelivered: Undelivered) -> None:
         for job in (*self._tasks.values(), *self._queue.take_all()):
@@ -516,6 +616,11 @@ class Dispatcher(Generic[RequestT, ReplyT]):
 
     def _stop_spending(self) -> None:
         budget = self._policy.budget
-        reason = f"{budget.spent_usd:.4f} of {budget.max_cost_usd:.4f} US dollars are spent"
-        self._policy.traffic.log_trouble("", f"{self._policy.service} gets no more requests: {reason} (`max_cost`).")
+        reason = (
+            f"{budget.spent_usd:.4f} of {budget.max_cost_usd:.4f} US dollars are spent, "
+            f"and a request costs up to {budget.largest_usd:.4f}"
+        )
+        self._policy.traffic.log_trouble(
+            "", f"{self._policy.service} gets no more requests: {reason} (`max_cost`)."
+        )
         self._give_up(Undelivered(cause="over_budget", reason=reason))

@@ -1,23 +1,13 @@
 """Downloads of single files from dataset repositories on the Hugging Face Hub.
 
-`install` stores a file in a folder of ours. Its steps: `locate` asks the Hub for commit and hash, and looks into the
-Hub's own cache; `download` fetches the file and resumes what a killed process left; `verify` compares size and SHA-256.
-
-`huggingface_hub` resumes a broken connection within one call, and starts over in the next process.
-Here, a partial download stays in a folder of ours::
-
-    <etag>/<filename>.part      partial; the next process downloads the rest
-    <etag>/<filename>           complete, and not unpacked or copied yet
-    <filename>.lock             held by the one process that downloads and unpacks
-
-The etag identifies the content: when a file has changed on the Hub, its download starts at zero,
-and the partial download of the older content is removed.
+`huggingface_hub` downloads, with progress, retries and offline mode. A file in its own cache is
+used from there. Any other is downloaded to a folder of ours, because it is deleted once it is
+unpacked or copied; `install` does all of it. A killed download starts over.
 """
 
 from __future__ import annotations
 
 import errno
-import hashlib
 import inspect
 import re
 import shutil
@@ -26,7 +16,6 @@ import ssl
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -46,31 +35,22 @@ NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 _URL = re.compile(r"(https?://)[^\s/'\"]+\S*")
 _REVISION = re.compile(r"[\w][\w.\-/]*", re.ASCII)
 _COMMIT = re.compile(r"[\w-]{1,128}", re.ASCII)  # also a safe name of a folder
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_CHUNK_BYTES = 4 * 1024 * 1024
-_MAX_BREAKS = 100  # of the connection, for one file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubFile:
-    """A file in a dataset repository, and what is known of its content beforehand.
+    """A file in a dataset repository.
 
     Attributes:
         repo: Owner and name: ``FreedomIntelligence/MileBench``.
         filename: Path inside the repository.
         revision: Branch, tag or commit.
-        size_bytes: Its exact size, if pinned.
-        sha256: The first and the last hex digits of its SHA-256, if pinned.
-        binding: Whether another size or hash is an error; otherwise it is a warning in the log.
         alternative: What users can do if the download fails; the end of every hint.
     """
 
     repo: str
     filename: str
     revision: str = "main"
-    size_bytes: int | None = None
-    sha256: tuple[str, str] | None = None
-    binding: bool = True
     alternative: str
 
 
@@ -79,20 +59,15 @@ class FileLocation:
     """Where a file is: in the Hub's own cache on this machine, or on the Hub alone.
 
     Attributes:
-        file: The requested file.
         commit: The commit it belongs to.
         size_bytes: Its size; None if the Hub gives none.
-        sha256: SHA-256 of its content in hex, according to the Hub; None if the Hub gave none.
-        cached_path: Its path in the Hub's cache, from which we delete nothing; None if it is not there.
-        etag: The Hub's identifier of the content of a file that is not in its cache.
+        cached_path: Its path in the Hub's cache, from which we delete nothing; None if it is not
+            there.
     """
 
-    file: HubFile
     commit: str
     size_bytes: int | None
-    sha256: str | None
     cached_path: Path | None = None
-    etag: str = ""
 
 
 # Errors
@@ -109,8 +84,9 @@ class Explanation:
 def download_errors() -> tuple[type[BaseException], ...]:
     """What `huggingface_hub` raises, for every HTTP library that it has been built on.
 
-    A refused connection is no OSError in httpx; the base class of its errors is found as the base of the Hub's own.
-    huggingface_hub 1 closes its client when it cannot connect, and the next call raises RuntimeError.
+    A refused connection is no OSError in httpx; the base class of its errors is found as the base
+    of the Hub's own. huggingface_hub 1 closes its client when it cannot connect, and the next call
+    raises RuntimeError.
     """
     from huggingface_hub.errors import HfHubHTTPError
 
@@ -123,7 +99,8 @@ def without_urls(error: BaseException) -> str:
 
 
 def connection_problem(error: BaseException) -> str:
-    """Why a server could not be reached, as a clause, by the first error of the system in the chain of causes.
+    """Why a server could not be reached, as a clause, by the first error of the system in the chain
+    of causes.
 
     Any other error is described by its own text, see `without_urls`.
     """
@@ -180,16 +157,20 @@ def explain(
             why = f"`{path}` cannot be written ({error.strerror})"
             hint = f"make it writable, or set `{storage}` to a folder that is"
         case _ if is_downloading:
-            why, hint = f"the download failed: {connection_problem(error)}", "run again: it resumes where it stopped"
+            why, hint = (f"the download failed: {connection_problem(error)}", "run again")
         case _:
-            why = f"it is not in the Hub's cache and the Hub cannot be reached: {connection_problem(error)}"
+            why = (
+                "it is not in the Hub's cache and the Hub cannot be reached: "
+                f"{connection_problem(error)}"
+            )
     return Explanation(reason=why, hint=hint)
 
 
 def http_status(error: BaseException) -> int | None:
     """The status with which the Hub refused a request; None if the error is of another kind.
 
-    Not every such error is an `HfHubHTTPError`: huggingface_hub 0.36 also lets those of `requests` through.
+    Not every such error is an `HfHubHTTPError`: huggingface_hub 0.36 also lets those of `requests`
+    through.
     """
     match error:
         case object(response=object(status_code=int(status))):
@@ -197,7 +178,9 @@ def http_status(error: BaseException) -> int | None:
     return None
 
 
-def _explain_refusal(error: BaseException, status: int, *, repo: str, revision: str, kind: Kind) -> Explanation:
+def _explain_refusal(
+    error: BaseException, status: int, *, repo: str, revision: str, kind: Kind
+) -> Explanation:
     from huggingface_hub import errors as hub
 
     page = f"https://huggingface.co/{'datasets/' if kind == 'dataset' else ''}{repo}"
@@ -220,8 +203,14 @@ def _explain_refusal(error: BaseException, status: int, *, repo: str, revision: 
     return Explanation(reason=why, hint=hint)
 
 
-def download_failure(file: HubFile, error: BaseException, *, is_downloading: bool = False) -> DataMissing:
+def download_failure(
+    file: HubFile, error: BaseException, *, is_downloading: bool = False
+) -> DataMissing:
     """The error for a file that could not be located or downloaded; see `explain`."""
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    if isinstance(error, LocalEntryNotFoundError) and error.__cause__ is not None:
+        error = error.__cause__  # why the Hub was not asked, or did not answer
     why = explain(error, repo=file.repo, revision=file.revision, is_downloading=is_downloading)
     return DataMissing(
         f"`{file.filename}` of the dataset `{file.repo}` could not be downloaded: {why.reason}.",
@@ -243,15 +232,16 @@ def is_commit(text: str) -> bool:
     return _COMMIT.fullmatch(text) is not None
 
 
-# Locating and verifying
+# Locating
 
 
 def locate(file: HubFile, *, patient: bool = True) -> FileLocation:
-    """Ask the Hub for the commit and content of a file, and look for it in the Hub's cache.
+    """Ask the Hub for the commit and size of a file, and look for it in the Hub's cache.
 
-    Nothing is downloaded, and no content is read: see `verify`. If the Hub does not answer, its cache's file of that
-    revision is used. ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE`` are read by `huggingface_hub`
-    itself; if its cache lacks the file, it retries a Hub that is down (429, 5xx, no connection) five times.
+    Nothing is downloaded. If the Hub does not answer, its cache's file of that revision is used.
+    ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE`` are read by `huggingface_hub`
+    itself; if its cache lacks the file, it retries a Hub that is down (429, 5xx, no connection)
+    five times.
 
     Args:
         file: The file.
@@ -259,42 +249,32 @@ def locate(file: HubFile, *, patient: bool = True) -> FileLocation:
 
     Raises:
         DataMissing: No access, no such repository, revision or file, or no connection.
-        DataBroken: It is not the pinned file, by its size or by the hash that the Hub gives.
     """
-    location = _location(file, patient=patient)
-    name, otherwise = f"`{file.filename}` of `{file.repo}` at commit {location.commit}", ""
-    if path := location.cached_path:
-        name, otherwise = f"`{path}`", f"; else {_delete_hint(path)}"
-    _compare_pins(file, name, location.size_bytes, location.sha256, otherwise)
-    return location
-
-
-def _location(file: HubFile, *, patient: bool) -> FileLocation:
     cached = _in_cache(file, file.revision)
     try:
         remote = _on_hub(file, patient=patient and cached is None)
     except download_errors() as error:
         if cached is None:
             raise download_failure(file, error) from error
-        logger.info(f"Using `{cached.cached_path}`: the Hub did not answer ({type(error).__name__}).")
+        logger.info(
+            f"Using `{cached.cached_path}`: the Hub did not answer ({type(error).__name__})."
+        )
         return cached
-    if cached is not None and cached.sha256 is not None and cached.sha256 == remote.sha256:
-        return cached  # the branch has moved since, but not this file
     return _in_cache(file, remote.commit) or remote
 
 
 def _in_cache(file: HubFile, revision: str) -> FileLocation | None:
     from huggingface_hub import try_to_load_from_cache
 
-    cached = try_to_load_from_cache(file.repo, file.filename, revision=revision, repo_type="dataset")
+    cached = try_to_load_from_cache(
+        file.repo, file.filename, revision=revision, repo_type="dataset"
+    )
     if not isinstance(cached, str):
         return None
     path = Path(cached)
     return FileLocation(
-        file=file,
         commit=path.parents[file.filename.count("/")].name,
         size_bytes=path.stat().st_size,
-        sha256=hash_from_cache(path),
         cached_path=path,
     )
 
@@ -303,130 +283,68 @@ def _on_hub(file: HubFile, *, patient: bool) -> FileLocation:
     from huggingface_hub.errors import FileMetadataError
 
     metadata = _metadata(file, patient=patient)
-    commit, etag = metadata.commit_hash or "", metadata.etag or ""
-    if not (is_commit(commit) and is_commit(etag)):
-        raise FileMetadataError("the server's answer has no valid commit and etag")
-    sha256 = etag if _SHA256.fullmatch(etag) else None  # so it is for large files
-    return FileLocation(file=file, commit=commit, size_bytes=metadata.size, sha256=sha256, etag=etag)
+    commit = metadata.commit_hash or ""
+    if not is_commit(commit):
+        raise FileMetadataError("the server's answer has no valid commit")
+    return FileLocation(commit=commit, size_bytes=metadata.size)
 
 
 def _metadata(file: HubFile, *, patient: bool) -> HfFileMetadata:
-    """Commit, etag and size of a file, with retries if `patient`."""
+    """Commit and size of a file, with retries if `patient`."""
     from huggingface_hub import HfApi, constants, get_hf_file_metadata, hf_hub_url
 
     url = hf_hub_url(file.repo, file.filename, repo_type="dataset", revision=file.revision)
     if "retry_on_errors" in inspect.signature(get_hf_file_metadata).parameters:
         return get_hf_file_metadata(url, retry_on_errors=patient)
-    # Up to 0.36, which transformers 4 needs, it always retries for half a minute; this request does not.
+    # Up to 0.36, which transformers 4 needs, it always retries for half a minute; this request does
+    # not.
     if not patient:
-        HfApi().dataset_info(file.repo, revision=file.revision, timeout=constants.HF_HUB_ETAG_TIMEOUT)
+        HfApi().dataset_info(
+            file.repo, revision=file.revision, timeout=constants.HF_HUB_ETAG_TIMEOUT
+        )
     return get_hf_file_metadata(url)
-
-
-def hash_from_cache(path: Path) -> str | None:
-    """The SHA-256, in hex, that the Hub gave for a file in its cache; None if it gave none.
-
-    The cache names a large file's content after its hash and links to it. On systems without links
-    (Windows) the hash is not known.
-    """
-    if not path.is_symlink():
-        return None
-    name = path.readlink().name  # one link only: the content may itself link to a shared store
-    return name if _SHA256.fullmatch(name) else None
-
-
-def verify(file: HubFile, path: Path, sha256: str | None) -> None:
-    """Read the whole file and compare its SHA-256 with the Hub's and with the pinned digits.
-
-    Takes seconds per gigabyte: call it once, right before the file is used.
-
-    Args:
-        file: The requested file.
-        path: The local file.
-        sha256: The hash from `locate`, in hex; None if the Hub gave none.
-
-    Raises:
-        DataBroken: The content differs.
-    """
-    digest = hashlib.sha256()
-    with path.open("rb") as content:
-        while chunk := content.read(_CHUNK_BYTES):
-            digest.update(chunk)
-    name, actual = f"The downloaded file `{path}`", digest.hexdigest()
-    if sha256 is not None and actual != sha256:
-        raise _unexpected_content(name, f"SHA-256 {sha256}", actual, _delete_hint(path))
-    _compare_pins(file, name, path.stat().st_size, actual, f"; else {_delete_hint(path)}")
-
-
-def _compare_pins(file: HubFile, name: str, size_bytes: int | None, sha256: str | None, otherwise: str = "") -> None:
-    """Raise, or log, unless size and hash, where known, are the pinned ones.
-
-    `otherwise` ends the hint.
-    """
-    expected = actual = ""
-    if None not in (file.size_bytes, size_bytes) and file.size_bytes != size_bytes:
-        expected, actual = f"{file.size_bytes} bytes", f"{size_bytes}"
-    elif file.sha256 is not None and sha256 is not None:
-        first, last = file.sha256
-        if not (sha256.startswith(first) and sha256.endswith(last)):
-            expected, actual = f"SHA-256 {first}…{last}", sha256
-    if not expected:
-        return
-    hint = f"if the Hub has another version now, {file.alternative}{otherwise}"
-    error = _unexpected_content(name, expected, actual, hint)
-    if file.binding:
-        raise error
-    logger.warning(f"{error}".partition("\n")[0])
-
-
-def _unexpected_content(name: str, expected: str, actual: str, hint: str) -> DataBroken:
-    return DataBroken(f"{name} is not the expected one: expected {expected}, got {actual}.", hint=hint)
-
-
-def _delete_hint(path: Path) -> str:
-    """How to delete the content itself, not only the cache's link to it."""
-    return f"delete it and run again: `rm '{path.resolve()}'`"
 
 
 # Downloading
 
 
-def install(
-    file: HubFile, root: Path, name: str, installer: Callable[[Path, Path, Callable[[Path], None]], object]
-) -> str:
+def install(file: HubFile, root: Path, name: str, installer: Callable[[Path, Path], object]) -> str:
     """Store a file as ``<root>/<commit>/<name>``, unless it is there already.
 
-    A file in the Hub's own cache is used from there and stays. Any other is downloaded to
-    ``<root>/downloads``, verified, and deleted there after use.
+    One process downloads; others that need the same file wait.
 
     Args:
         file: The file.
         root: The folder of the dataset.
         name: The name of the destination in the commit's folder.
-        installer: `copy_once` or `mmie_tasks.hub.archives.unpack_once`; called with the file, the
-            destination and a check of the file. Does nothing if the destination exists.
+        installer: `copy_once` or `mmie_tasks.hub.archives.unpack_once`; called with the file and
+            the destination.
 
     Returns:
         The commit.
 
     Raises:
         DataMissing: The file cannot be downloaded or stored.
-        DataBroken: It is not the expected file, or a damaged archive.
+        DataBroken: Its content cannot be used; what was downloaded is deleted.
     """
     location = locate(file)
-    destination, downloads = root / location.commit / name, root / "downloads"
-    check = partial(verify, file, sha256=location.sha256)
+    destination = root / location.commit / name
     if location.cached_path:
-        installer(location.cached_path, destination, check)
-    else:
-        with download_lock(file, downloads):
+        installer(location.cached_path, destination)
+        return location.commit
+    folder = root / "downloads" / file.filename.replace("/", "%2F")
+    with _download_lock(file, folder):
+        try:
             if not destination.exists():
-                installer(download(location, downloads), destination, check)
-            _remove_downloads(file, downloads)
+                installer(_download(file, location.commit, folder), destination)
+        except DataBroken:  # after another error, such as a full disk, the next run uses it
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        shutil.rmtree(folder, ignore_errors=True)
     return location.commit
 
 
-def copy_once(path: Path, destination: Path, check: Callable[[Path], None]) -> None:
+def copy_once(path: Path, destination: Path) -> None:
     """Copy a file to `destination` in one step, unless that exists.
 
     Raises:
@@ -434,7 +352,6 @@ def copy_once(path: Path, destination: Path, check: Callable[[Path], None]) -> N
     """
     if destination.exists():
         return
-    check(path)
     try:
         with atomic_write(destination) as part:
             shutil.copyfile(path, part)
@@ -446,107 +363,28 @@ def copy_once(path: Path, destination: Path, check: Callable[[Path], None]) -> N
 
 
 @contextmanager
-def download_lock(file: HubFile, folder: Path) -> Iterator[None]:
-    """Let one process at a time download this file and use it.
-
-    Raises:
-        DataMissing: `folder` cannot be written.
-    """
+def _download_lock(file: HubFile, folder: Path) -> Iterator[None]:
     with ExitStack() as stack:
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(file_lock(folder / f"{_local_name(file)}.lock", f"downloading `{file.filename}`"))
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            lock_file = folder.with_name(f"{folder.name}.lock")
+            stack.enter_context(file_lock(lock_file, f"downloading `{file.filename}`"))
         except OSError as error:
             raise download_failure(file, error, is_downloading=True) from error
         yield
 
 
-def download(remote: FileLocation, folder: Path) -> Path:
-    """Download a file below `folder`, or the rest of it; call it within `download_lock`.
+def _download(file: HubFile, commit: str, folder: Path) -> Path:
+    """Download a file into `folder`, unless a killed process has left it there, complete."""
+    from huggingface_hub import hf_hub_download
 
-    `huggingface_hub` shows the progress and resumes broken connections. Only the size is compared
-    here: see `verify`.
-
-    Returns:
-        The complete file, which `install` deletes after use.
-
-    Raises:
-        DataMissing: The Hub refuses, the connection fails for good, or the disk is full.
-    """
-    target = folder / remote.etag / _local_name(remote.file)
+    if not (folder / file.filename).is_file():
+        shutil.rmtree(folder, ignore_errors=True)  # what a killed download has left
     try:
-        _remove_downloads(remote.file, folder, keep_etag=remote.etag)
-        if not target.is_file():
-            target.parent.mkdir(exist_ok=True)
-            part = target.with_name(f"{target.name}.part")
-            breaks_left = _MAX_BREAKS
-            while not _download_rest(part, remote, may_break=breaks_left > 0):
-                breaks_left -= 1
-            part.replace(target)
-    except download_errors() as error:
-        raise download_failure(remote.file, error, is_downloading=True) from error
-    return target
-
-
-def _download_rest(part: Path, remote: FileLocation, *, may_break: bool) -> bool:
-    """Download the rest of a file; False if it `may_break`, the connection broke, and bytes have arrived."""
-    from huggingface_hub import hf_hub_url
-
-    # Both are public, and exported by their modules only.
-    from huggingface_hub.file_download import http_get
-    from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
-
-    file, size_bytes = remote.file, remote.size_bytes
-    resume_bytes = part.stat().st_size if part.is_file() else 0
-    if size_bytes is None or resume_bytes > size_bytes:
-        resume_bytes = 0
-    if resume_bytes:
-        logger.info(f"Resuming `{part}` at {resume_bytes:,} of {size_bytes:,} bytes.")
-    # From the Hub and at the commit: an address that it redirects to is signed and expires.
-    url = hf_hub_url(file.repo, file.filename, repo_type="dataset", revision=remote.commit)
-    try:
-        with part.open("ab" if resume_bytes else "wb") as content:
-            http_get(
-                url,
-                content,
-                resume_size=resume_bytes,
-                headers={**build_hf_headers(), "Accept-Encoding": "identity"},  # ranges count raw bytes
-                expected_size=size_bytes,
-                displayed_filename=file.filename,
+        return Path(
+            hf_hub_download(
+                file.repo, file.filename, repo_type="dataset", revision=commit, local_dir=folder
             )
-    except download_errors() as error:  # huggingface_hub 0.36 does not resume every broken connection
-        have_arrived = size_bytes is not None and part.stat().st_size not in (0, resume_bytes)
-        if not (may_break and have_arrived) or http_status(error) is not None:
-            raise
-        return False
-    return True
-
-
-def arrived_bytes(remote: FileLocation, folder: Path) -> int:
-    """Bytes of a file that are below `folder` already and will not be downloaded again."""
-    target = folder / remote.etag / _local_name(remote.file)
-    for path in (target, target.with_name(f"{target.name}.part")):
-        if path.is_file():
-            size_bytes = path.stat().st_size
-            return size_bytes if size_bytes <= (remote.size_bytes or 0) else 0
-    return 0
-
-
-def _remove_downloads(file: HubFile, folder: Path, keep_etag: str = "") -> None:
-    """Delete complete and partial downloads of a file, except those of the content with `keep_etag`.
-
-    Call it within `download_lock`. A file that cannot be deleted only takes disk space: that is logged.
-    """
-    for content_folder in folder.iterdir():
-        if content_folder.is_dir() and content_folder.name != keep_etag:
-            try:
-                for suffix in ("", ".part"):
-                    (content_folder / f"{_local_name(file)}{suffix}").unlink(missing_ok=True)
-                if not any(content_folder.iterdir()):
-                    content_folder.rmdir()
-            except OSError as error:
-                logger.warning(f"`{content_folder}` could not be deleted: {error}.")
-
-
-def _local_name(file: HubFile) -> str:
-    return file.filename.replace("/", "%2F")
+        )
+    except download_errors() as error:
+        raise download_failure(file, error, is_downloading=True) from error

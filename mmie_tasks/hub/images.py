@@ -7,7 +7,6 @@ import os
 import posixpath
 import re
 import struct
-import threading
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -22,11 +21,19 @@ from mmie_tasks.core.errors import DataBroken, DataMissing
 if TYPE_CHECKING:
     from PIL import Image  # imported where it is used: results commands need no image library
 
-# What Pillow's decoders raise on data that does not match its header.
-_DECODE_ERRORS = (
+DECODE_ERRORS = (
     *(OSError, SyntaxError, ValueError, EOFError, IndexError, struct.error, zlib.error),
     RuntimeError,  # AVIF
 )
+"""What Pillow's decoders raise on data that does not match its header."""
+
+MAX_PIXELS = 178_956_970
+"""Width times height above which Pillow itself refuses an image."""
+
+
+class TooManyPixels(DataBroken):
+    """An image has more pixels than are decoded."""
+
 
 _IMAGE_STARTS = {
     ".png": rb"\x89PNG\r\n\x1a\n",
@@ -37,8 +44,11 @@ _IMAGE_STARTS = {
     ".webp": rb"(?s:RIFF.{4}WEBP)",
     ".avif": rb"(?s:.{4}ftyp.{0,20}avi[fs])",
 }
-_HINT = "look at it in an image viewer; if it is missing or damaged, unpack the published one in its place"
-_pillow_limit_lock = threading.Lock()
+_HINT = (
+    "look at it in an image viewer; if it is missing or damaged, unpack the published one in its "
+    "place"
+)
+_END_MARKS = {".png": b"IEND", ".jpg": b"\xff\xd9"}
 
 
 def inside(folder: Path, relative: str) -> Path:
@@ -69,7 +79,7 @@ def inside(folder: Path, relative: str) -> Path:
     return path
 
 
-def open_rgb(path: Path, max_pixels: int = 200_000_000) -> Image.Image:
+def open_rgb(path: Path, max_pixels: int = MAX_PIXELS) -> Image.Image:
     """The image as 8-bit RGB, fully loaded, with the file closed.
 
     Converted by Pillow's ``convert("RGB")``, like the official scripts: alpha is dropped, not
@@ -92,13 +102,16 @@ def open_rgb(path: Path, max_pixels: int = 200_000_000) -> Image.Image:
         raise _broken(path, f"its colour mode {image.mode} cannot be converted to RGB") from error
 
 
-def open_bounded(path: Path, max_pixels: int = 200_000_000, content: bytes | None = None) -> Image.Image:
+def open_bounded(
+    path: Path, max_pixels: int = MAX_PIXELS, content: bytes | None = None
+) -> Image.Image:
     """The image in the colour mode of its file; otherwise like `open_rgb`.
 
     Args:
         path: The image file.
         max_pixels: The largest width times height that is decoded.
-        content: The file's bytes, if it is on another machine; `path` then only names it in messages.
+        content: The file's bytes, if it is on another machine; `path` then only names it in
+            messages.
 
     Raises:
         DataMissing: No such file, or no permission to read it.
@@ -106,15 +119,15 @@ def open_bounded(path: Path, max_pixels: int = 200_000_000, content: bytes | Non
     """
     with open_file(path) if content is None else BytesIO(content) as file:
         image = _header(file, path, max_pixels)
+        check_end(file, path)
         try:
-            with whole_images_only:
-                image.load()
-        except _DECODE_ERRORS as error:
+            image.load()
+        except DECODE_ERRORS as error:
             raise _broken(path, str(error)) from error
     return image
 
 
-def image_problem(path: Path, max_pixels: int = 200_000_000) -> str | None:
+def image_problem(path: Path, max_pixels: int = MAX_PIXELS) -> str | None:
     """The problem that an image's header shows, as one sentence; None if there is none.
 
     Cheap enough for every image of a run, because nothing is decoded. A file that is truncated
@@ -128,15 +141,16 @@ def image_problem(path: Path, max_pixels: int = 200_000_000) -> str | None:
     return None
 
 
-def size_px(path: Path) -> tuple[int, int]:
+def size_px(path: Path, max_pixels: float = math.inf) -> tuple[int, int]:
     """Width and height in the image's header, in pixels; nothing is decoded.
 
     Raises:
         DataMissing: No such file, or no permission to read it.
+        TooManyPixels: More than `max_pixels`, or than Pillow opens.
         DataBroken: Not an image.
     """
     with open_file(path) as file:
-        return _header(file, path).size
+        return _header(file, path, max_pixels).size
 
 
 def image_suffix(content: bytes) -> str | None:
@@ -145,30 +159,45 @@ def image_suffix(content: bytes) -> str | None:
     >>> image_suffix(b"\xff\xd8\xff\xe0")
     '.jpg'
     """
-    return next((suffix for suffix, start in _IMAGE_STARTS.items() if re.match(start, content)), None)
+    return next(
+        (suffix for suffix, start in _IMAGE_STARTS.items() if re.match(start, content)), None
+    )
 
 
-def has_png_end(file: BinaryIO, path: Path) -> bool:
-    """Walk the chunks of a PNG without decoding them; whether there is an end chunk.
+def check_end(file: BinaryIO, path: Path) -> bool:
+    """Check that a PNG, JPEG, GIF, WebP or BMP is not cut off.
+
+    Pillow does not: ``lmms_eval/api/task.py`` sets its ``LOAD_TRUNCATED_IMAGES``, and a model would
+    be shown grey in place of the missing part.
 
     Args:
-        file: The file, open.
+        file: The file, open; it is read from its start, and its position is kept.
         path: For the message.
 
+    Returns:
+        Whether the image has one of these formats, whose end can be recognised.
+
     Raises:
-        DataBroken: A chunk is cut off, or differs from its checksum.
+        DataBroken: The end is missing.
     """
-    file.seek(8)
-    while len(head := file.read(8)) == 8:
-        length, kind = struct.unpack(">I4s", head)
-        checksum = zlib.crc32(kind)
-        while length and (data := file.read(min(length, 1 << 20))):
-            checksum, length = zlib.crc32(data, checksum), length - len(data)
-        if length or file.read(4) != checksum.to_bytes(4, "big"):
-            raise _broken(path, "a part of it is cut off or damaged")
-        if kind == b"IEND":
-            return True
-    return False
+    position = file.tell()
+    file.seek(0)
+    content = file.read()
+    file.seek(position)
+    match image_suffix(content):
+        case ".png" | ".jpg" as suffix:
+            is_whole = _END_MARKS[suffix] in content
+        case ".gif":
+            is_whole = content.rstrip(b"\0\n").endswith(b";")
+        case ".webp":
+            is_whole = int.from_bytes(content[4:8], "little") + 8 <= len(content)
+        case ".bmp":
+            is_whole = int.from_bytes(content[2:6], "little") <= len(content)
+        case _:
+            return False
+    if not is_whole:
+        raise _broken(path, "it is truncated")
+    return True
 
 
 def check_images(benchmark: str, sample_ids: Mapping[str, str], hint: str) -> None:
@@ -232,7 +261,9 @@ def open_file(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except OSError as error:
-        raise DataMissing(f"The image `{path}` cannot be read: {os.strerror(error.errno or 0)}.", hint=_HINT) from error
+        raise DataMissing(
+            f"The image `{path}` cannot be read: {os.strerror(error.errno or 0)}.", hint=_HINT
+        ) from error
 
 
 def _header(file: BinaryIO, path: Path, max_pixels: float = math.inf) -> Image.Image:
@@ -240,54 +271,19 @@ def _header(file: BinaryIO, path: Path, max_pixels: float = math.inf) -> Image.I
     from PIL import Image, UnidentifiedImageError
 
     try:
-        with _pillow_limit_lock:  # Pillow's own limit: `max_pixels` is checked instead
-            limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
-            try:
-                image = Image.open(file)
-            finally:
-                Image.MAX_IMAGE_PIXELS = limit
+        image = Image.open(file)
     except UnidentifiedImageError as error:
-        raise _broken(path, "it is not an image, or has a format that Pillow does not support") from error
-    except _DECODE_ERRORS as error:
+        raise _broken(
+            path, "it is not an image, or has a format that Pillow does not support"
+        ) from error
+    except Image.DecompressionBombError as error:
+        raise _too_large(path, f"more than {MAX_PIXELS:,} pixels") from error
+    except DECODE_ERRORS as error:
         raise _broken(path, str(error)) from error
     if image.width * image.height > max_pixels:
         size = f"{image.width} x {image.height} pixels, more than {max_pixels:,}"
-        raise _broken(path, f"it has {size}")
+        raise _too_large(path, size)
     return image
-
-
-class _WholeImagesOnly:
-    """A context in which a truncated image is an error, whatever the process allows.
-
-    ``lmms_eval/api/task.py`` sets ``LOAD_TRUNCATED_IMAGES`` for the whole process; a model would be shown grey in place
-    of the missing part. Several threads may enter at once: the first clears the flag, the last restores it.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._entered = 0
-        self._flag = False
-
-    def __enter__(self) -> None:
-        from PIL import ImageFile
-
-        with self._lock:
-            if not self._entered:
-                self._flag = ImageFile.LOAD_TRUNCATED_IMAGES
-                ImageFile.LOAD_TRUNCATED_IMAGES = False
-            self._entered += 1
-
-    def __exit__(self, *_: object) -> None:
-        from PIL import ImageFile
-
-        with self._lock:
-            self._entered -= 1
-            if not self._entered:
-                ImageFile.LOAD_TRUNCATED_IMAGES = self._flag
-
-
-whole_images_only = _WholeImagesOnly()
-"""Entered while an image is decoded: see `_WholeImagesOnly`."""
 
 
 def _as_rgb(image: Image.Image) -> Image.Image:
@@ -300,6 +296,10 @@ def _as_rgb(image: Image.Image) -> Image.Image:
     elif image.mode == "P" and "transparency" in image.info:
         image = image.convert("RGBA")
     return image.convert("RGB")
+
+
+def _too_large(path: Path, size: str) -> TooManyPixels:
+    return TooManyPixels(f"The image `{path}` cannot be used: it has {size}.", hint=_HINT)
 
 
 def _broken(path: Path, reason: str) -> DataBroken:

@@ -1,6 +1,7 @@
 """Download single files of public repositories that are known by their SHA-256.
 
-Nothing is ever accepted in the place of such a file. It is stored once, and read from there by later runs.
+Nothing is ever accepted in the place of such a file. It is stored once, and read from there by
+later runs.
 """
 
 from __future__ import annotations
@@ -9,10 +10,7 @@ import hashlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http import HTTPStatus
-from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from loguru import logger
 
@@ -20,12 +18,8 @@ from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.hub.download import connection_problem
 
-if TYPE_CHECKING:
-    import httpx
-
 _OFFLINE = {"1", "ON", "YES", "TRUE"}  # as huggingface_hub reads it
-_REDIRECTS = 5
-_AGAIN = {408, 425, 429}
+_TRANSIENT_STATUSES = {408, 425, 429}  # and 500 and above
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,18 +61,11 @@ class RetryPolicy:
     tries: int = 3
     backoff_s: float = 1.0  # before the second try; doubled before each further one
     timeout_s: float = 20.0  # to connect, and between bytes
-    whole_s: float = 60.0  # for one try
 
 
-class _FetchFailed(Exception):
-    """A try failed; another may succeed if `again`."""
-
-    def __init__(self, problem: str, *, again: bool) -> None:
-        super().__init__(problem)
-        self.again = again
-
-
-def pinned_bytes(pin: Pin, path: Path, environment: Mapping[str, str], retry: RetryPolicy | None = None) -> bytes:
+def pinned_bytes(
+    pin: Pin, path: Path, environment: Mapping[str, str], retry: RetryPolicy | None = None
+) -> bytes:
     """The bytes of a pinned file: the cached file, or a download, which is then cached.
 
     Args:
@@ -92,7 +79,10 @@ def pinned_bytes(pin: Pin, path: Path, environment: Mapping[str, str], retry: Re
     """
     if (content := cached_bytes(pin, path)) is not None:
         return content
-    content = _download(pin, environment, retry or RetryPolicy())
+    if environment.get("HF_HUB_OFFLINE", "").upper() in _OFFLINE:
+        raise _missing(pin, "downloads are switched off (`HF_HUB_OFFLINE`)")
+    content = _download(pin, retry or RetryPolicy())
+    logger.info(f"{pin.name} were downloaded from {pin.url}.")
     try:
         with atomic_write(path) as part:
             part.write_bytes(content)
@@ -116,65 +106,31 @@ def cached_bytes(pin: Pin, path: Path) -> bytes | None:
     return None
 
 
-def _download(pin: Pin, environment: Mapping[str, str], retry: RetryPolicy) -> bytes:
-    if environment.get("HF_HUB_OFFLINE", "").upper() in _OFFLINE:
-        raise _missing("downloads are switched off (`HF_HUB_OFFLINE`)", pin)
-    for attempt in count():
-        try:
-            content = _try(pin, retry)
-            break
-        except _FetchFailed as error:
-            if not error.again or attempt + 1 == retry.tries:
-                raise _missing(f"{pin.url}: {error}", pin) from error
-            logger.info(f"{pin.name}: {error}; trying again.")
-            time.sleep(retry.backoff_s * 2**attempt)
-    logger.info(f"{pin.name} were downloaded from {pin.url}.")
-    return content
-
-
-def _try(pin: Pin, retry: RetryPolicy) -> bytes:
-    """One try, through redirects, which lead to https or stay on the pinned host."""
+def _download(pin: Pin, retry: RetryPolicy) -> bytes:
     import httpx
 
-    def check_address(request: httpx.Request) -> None:
-        pinned, url = httpx.URL(pin.url), request.url
-        if url.scheme != "https" and (url.scheme, url.host) != (pinned.scheme, pinned.host):
-            raise _FetchFailed(f"it redirects to {url.scheme}://{url.host}, which is not https", again=False)
-
-    deadline = time.monotonic() + retry.whole_s
-    client = httpx.Client(
-        timeout=retry.timeout_s,
-        headers={"Accept-Encoding": "identity"},  # the hash is of the file's own bytes
-        follow_redirects=True,
-        max_redirects=_REDIRECTS,
-        event_hooks={"request": [check_address]},
-    )
-    try:
-        with client, client.stream("GET", pin.url) as response:
-            return _content(response, pin, deadline)
-    except httpx.TooManyRedirects as error:
-        raise _FetchFailed("too many redirects", again=False) from error
-    except httpx.HTTPError as error:
-        raise _FetchFailed(connection_problem(error), again=True) from error
-
-
-def _content(response: httpx.Response, pin: Pin, deadline: float) -> bytes:
-    if (status := response.status_code) != HTTPStatus.OK:
-        again = status in _AGAIN or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-        raise _FetchFailed(f"it answered HTTP {status}", again=again)
-    content = bytearray()
-    for chunk in response.iter_raw():
-        content += chunk
-        if len(content) > pin.size_bytes:
-            raise _FetchFailed(f"it sent more than {pin.size_bytes:,} bytes", again=False)
-        if time.monotonic() > deadline:
-            raise _FetchFailed("it took too long", again=True)
-    if not pin.holds(bytes(content)):
-        raise _FetchFailed(f"it sent {len(content):,} bytes, but not the official file", again=False)
-    return bytes(content)
+    problem = ""
+    for attempt in range(retry.tries):
+        if attempt:
+            logger.info(f"{pin.name}: {problem}; trying again.")
+            time.sleep(retry.backoff_s * 2 ** (attempt - 1))
+        try:
+            response = httpx.get(pin.url, timeout=retry.timeout_s, follow_redirects=True)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            problem = connection_problem(error)
+            continue
+        if response.is_success:
+            if pin.holds(response.content):
+                return response.content
+            size = f"{len(response.content):,} bytes"
+            raise _missing(pin, f"{pin.url}: it sent {size}, but not the official file")
+        problem = f"it answered HTTP {response.status_code}"
+        if response.status_code < 500 and response.status_code not in _TRANSIENT_STATUSES:
+            break
+    raise _missing(pin, f"{pin.url}: {problem}")
 
 
-def _missing(problem: str, pin: Pin) -> DataMissing:
+def _missing(pin: Pin, problem: str) -> DataMissing:
     return DataMissing(
         f"{pin.name} could not be downloaded: {problem}.",
         hint=f"connect and run again (the file is then cached), or {pin.local} a copy of {pin.url}",

@@ -67,8 +67,8 @@ class JudgeRequest:
             are opened when the request is sent, and sent byte for byte.
         max_tokens: The longest reply, in tokens of the judge.
         attempt: 0, or 1 if the request is sent a second time after an impossible reply.
-        wants_digits: Whether the probabilities of the digits in the reply are of use. They change no reply, so they
-            are not part of the request's content.
+        wants_digits: Whether the probabilities of the digits in the reply are of use. They change
+            no reply, so they are not part of the request's content.
     """
 
     parts: tuple[str | Path, ...]
@@ -93,8 +93,8 @@ class DigitToken:
 
     Attributes:
         offset: Index of the digit in the reply's text.
-        logprobs: Natural logarithms of the probabilities of the digits 0 to 9 as this token, ten values; None for a
-            digit whose probability is not reported.
+        logprobs: Natural logarithms of the probabilities of the digits 0 to 9 as this token, ten
+            values; None for a digit whose probability is not reported.
     """
 
     offset: int
@@ -111,8 +111,8 @@ class JudgeReply:
         usage: Tokens and cost; of a cached reply, those of the original one.
         finish: ``length`` if the reply reached ``max_tokens`` and is incomplete.
         cached: Whether the reply comes from a cache or recording.
-        digits: The digits of the text that are tokens of their own, in order; None if the judge reports no
-            probabilities.
+        digits: The digits of the text that are tokens of their own, in order; None if the judge
+            reports no probabilities.
     """
 
     text: str
@@ -133,7 +133,8 @@ class Judge(Protocol):
     def signature(self) -> str:
         """Everything of the judge that can move a score, as ``key:value|key:value``.
 
-        Replies are cached under it. It holds no key or limit, which move no score, and of an address at most the host.
+        Replies are cached under it. It holds no key or limit, which move no score, and of an
+        address at most the host.
         """
         ...
 
@@ -198,10 +199,25 @@ class HasAssets(Protocol):
     def assets(self) -> Sequence[Asset]:
         """What ``doctor`` checks and ``prefetch`` downloads; empty if nothing. Does not connect.
 
-        A judge that lists assets is checked by their checks in place of `SelfChecking.check`, which may download them.
+        A judge that lists assets is checked by their checks in place of `SelfChecking.check`, which
+        may download them.
 
         Raises:
             JudgeMisconfigured: Its options name no asset that can exist.
+        """
+        ...
+
+
+@runtime_checkable
+class Stoppable(Protocol):
+    """A judge whose calls of `Judge.ask` can be ended from outside, while they wait for a
+    server.
+    """
+
+    def stop(self) -> None:
+        """Have every running call raise KeyboardInterrupt; returns at once and takes no lock.
+
+        Requests in flight are cancelled. A later call is not affected.
         """
         ...
 
@@ -219,6 +235,30 @@ class InProcess(Protocol):
         ...
 
 
+@runtime_checkable
+class SettlesSignature(Protocol):
+    """A judge in this process whose signature may change when it starts.
+
+    Until then it names what the judge will likely be: the tested model still has the memory.
+    """
+
+    def settle(self) -> None:
+        """Start what the signature depends on, so that it changes no more.
+
+        Raises:
+            JudgeMisconfigured: It cannot be started; `Judge.ask` says so for each request.
+        """
+        ...
+
+    def machine(self) -> str | None:
+        """What computed replies, for a run's provenance; None if nothing did.
+
+        It may move single tokens of replies, like versions of libraries, and is not in the
+        signature.
+        """
+        ...
+
+
 def image_bytes(path: Path) -> bytes:
     """The bytes of an image file, unchanged.
 
@@ -232,7 +272,9 @@ def image_bytes(path: Path) -> bytes:
     except OSError as error:
         raise RequestBroken(f"the image `{path}` cannot be read: {error.strerror}") from error
     if not content:
-        raise RequestBroken(f"the image `{path}` is empty or larger than {MAX_IMAGE_BYTES // 2**20} MiB")
+        raise RequestBroken(
+            f"the image `{path}` is empty or larger than {MAX_IMAGE_BYTES // 2**20} MiB"
+        )
     return content
 
 

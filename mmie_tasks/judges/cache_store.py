@@ -8,14 +8,14 @@ The file cannot be shared between machines: SQLite's write-ahead log, which make
 several processes, does not work over network file systems.
 
 A line of the export is a JSON object with ``signature`` (of the judge), ``request`` (the
-`content_key`), ``text``, ``model``, ``finish``, ``usage``, ``time`` and, if the judge reported them,
-``digits``: ``[{"offset": 4, "logprobs": [ten numbers or null]}]`` (see `DigitToken`). Other keys are ignored.
+`content_key`), ``text``, ``model``, ``finish``, ``usage``, ``time`` and, if the judge reported
+them, ``digits``: ``[{"offset": 4, "logprobs": [ten numbers or null]}]`` (see `DigitToken`). Other
+keys are ignored.
 """
 
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 import re
@@ -35,18 +35,16 @@ from mmie_tasks.core.files import cache_dir
 from mmie_tasks.judges.base import DigitToken, JudgeReply, Usage
 
 VERSION = 1
-READ_HINT = "name another file"
 
 _APPLICATION_ID = 0x6D6D6965  # "mmie": distinguishes our databases from those of other programs
 _SQLITE_HEADER = b"SQLite format 3\0"
-_WRITE_HINT = "switch it off (`cache=off`), name another file (`cache=PATH`), or delete it"
-_DAMAGE_HINT = (
-    "`mmie-tasks cache export FILE` saves what is readable; then delete the cache, and "
-    "`mmie-tasks cache import FILE`. Or go on without it: `cache=off`"
-)
+_READ_HINT = "name another file"
+_HINT = "switch it off (`cache=off`), name another file (`cache=PATH`), or delete it"
 _MAX_COUNT = 10**11  # tokens, US dollars, seconds since 1970 (the year 5138)
 _Count = Annotated[int, Field(ge=0, le=_MAX_COUNT)]
-_LogProbability = Annotated[float, Field(le=1e-3, allow_inf_nan=False)]  # rounded sums may be above 0
+_LogProbability = Annotated[
+    float, Field(le=1e-3, allow_inf_nan=False)
+]  # rounded sums may be above 0
 
 _CREATE = """
 CREATE TABLE replies (
@@ -63,16 +61,23 @@ CREATE TABLE replies (
     PRIMARY KEY (signature, request)
 )
 """
-# A table of its own, so that the version before this one still uses the file. The trigger works there too.
-_CREATE_DIGITS = """CREATE TABLE IF NOT EXISTS digits (
+_CREATE_DIGITS = """
+CREATE TABLE digits (
     signature TEXT NOT NULL,
     request TEXT NOT NULL,
     digits TEXT NOT NULL,               -- JSON, as in the export
     PRIMARY KEY (signature, request)
-) WITHOUT ROWID;
-CREATE TRIGGER IF NOT EXISTS delete_digits AFTER DELETE ON replies
-BEGIN DELETE FROM digits WHERE signature = OLD.signature AND request = OLD.request; END"""
-_DIGITS = "(SELECT digits FROM digits d WHERE (d.signature, d.request) = (replies.signature, replies.request))"
+) WITHOUT ROWID
+"""
+_CREATE_TRIGGER = """
+CREATE TRIGGER delete_digits AFTER DELETE ON replies
+BEGIN DELETE FROM digits WHERE signature = OLD.signature AND request = OLD.request; END
+"""
+_SELECT = """
+SELECT *, (SELECT digits FROM digits d
+           WHERE d.signature = replies.signature AND d.request = replies.request)
+FROM replies
+"""
 # Text is bound as bytes and cast back: a reply may hold a lone surrogate, which SQLite does not
 # accept in a Python string.
 _PUT = """
@@ -94,10 +99,8 @@ SELECT signature, count(*), sum(input_tokens), sum(output_tokens), sum(cost_usd)
 GROUP BY signature
 ORDER BY signature
 """
-_STATE = (*("PRAGMA application_id", "PRAGMA user_version"), "SELECT count(*) FROM sqlite_master")
+_STATE = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
 _Row = tuple[str, str, str, str, str, int, int, int, float | None, int, str | None]
-_ROW_TYPES = tuple((*[str] * 5, int, int, int, cost, int) for cost in (float, type(None)))
-_ROW_BYTES = 64  # every row is longer: its key alone is
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +150,8 @@ class JudgeTotals:
 class ReplyTable:
     """The replies of an open cache file.
 
-    Every statement, and every reply with its digits, is a transaction of its own, so that other processes need not
-    wait. Methods raise the errors of `sqlite3`, OSError and OverflowError.
+    Every statement, and every reply with its digits, is a transaction of its own, so that other
+    processes need not wait. Methods raise the errors of `sqlite3`, OSError and OverflowError.
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
@@ -156,14 +159,13 @@ class ReplyTable:
         self._path = path
         self._inode = path.stat().st_ino
         self._transaction = threading.Lock()  # threads may share the connection
-        tables = connection.execute("SELECT name FROM sqlite_master").fetchall()
-        self._digits = _DIGITS if ("digits",) in tables else "NULL"  # of an older version
-        self._select = f"SELECT *, {self._digits} FROM replies"  # noqa: S608 - constants
 
     def find(self, signature: str, request_key: str) -> JudgeReply | None:
         """The reply of a judge to a request; None if there is none."""
         # Fetches all rows, though there is one at most: an open cursor would block the log.
-        rows = self._connection.execute(f"{self._select} {_OF_REQUEST}", (_encoded(signature), request_key)).fetchall()
+        rows = self._connection.execute(
+            f"{_SELECT} {_OF_REQUEST}", (_encoded(signature), request_key)
+        ).fetchall()
         return _from_row(rows[0]).reply if rows else None
 
     def put(self, cached: CachedReply) -> bool:
@@ -187,71 +189,36 @@ class ReplyTable:
             connection.execute("BEGIN IMMEDIATE")
             is_new = connection.execute(_PUT, row).rowcount == 1
             if is_new and reply.digits is not None:
-                connection.execute(_PUT_DIGITS, (*row[:2], json.dumps(list(map(asdict, reply.digits)))))
+                connection.execute(
+                    _PUT_DIGITS, (*row[:2], json.dumps(list(map(asdict, reply.digits))))
+                )
         return is_new
 
     def read_all(self, signature: str | None = None) -> Iterator[CachedReply]:
         """All replies, or those of one judge, in the order of the requests' keys."""
         parameters = {"signature": None if signature is None else _encoded(signature)}
-        return map(_from_row, self._connection.execute(f"{self._select} {_OF_JUDGE}", parameters))
+        return map(_from_row, self._connection.execute(f"{_SELECT} {_OF_JUDGE}", parameters))
 
     def totals(self, judge: str = "") -> tuple[JudgeTotals, ...]:
-        """The sums of each judge with this text in its signature (case matters), in the order of their signatures."""
-        return tuple(JudgeTotals(*row) for row in self._connection.execute(_TOTALS, (_encoded(judge),)))
+        """The sums of each judge with this text in its signature (case matters), in the order of
+        their signatures.
+        """
+        return tuple(
+            JudgeTotals(*row) for row in self._connection.execute(_TOTALS, (_encoded(judge),))
+        )
 
     def delete(self, judge: str) -> int:
-        """Delete the replies of judges with this text in their signature, shrink the file, and return their number."""
+        """Delete the replies of judges with this text in their signature, shrink the file, and
+        return their number.
+        """
         deleted = self._connection.execute(f"DELETE {_FROM_JUDGES}", (_encoded(judge),))
         self._connection.execute("VACUUM")
         return deleted.rowcount
 
-    def damage(self, limit_s: float | None = None) -> str | None:
-        """The first damage of the file's structure or of a reply; None if there is none.
-
-        Args:
-            limit_s: How many seconds to search at most; None for no limit.
-        """
-        is_over = threading.Event()
-
-        def end() -> None:
-            is_over.set()
-            self._connection.interrupt()
-
-        timer = threading.Timer(limit_s or threading.TIMEOUT_MAX, end)
-        timer.start()
-        try:
-            ((problem,),) = self._connection.execute("PRAGMA integrity_check(1)").fetchall()
-            for row in self._connection.execute(self._select):
-                _from_row(row)
-        except sqlite3.Error as error:
-            problem = str(error)
-        finally:
-            timer.cancel()
-            timer.join()
-        return None if problem == "ok" or is_over.is_set() else problem.splitlines()[-1]
-
-    def check(self, limit_s: float) -> None:
-        """Return if the file can be written now and has no damage; changes nothing.
-
-        Args:
-            limit_s: How many seconds to search for damage at most.
-
-        Raises:
-            DataBroken: It is damaged.
-        """
+    def check_writable(self) -> None:
+        """Return if the file can be written now; changes nothing."""
         self._connection.execute("BEGIN IMMEDIATE")
         self._connection.execute("ROLLBACK")
-        if problem := self.damage(limit_s):
-            raise DataBroken(f"The cache `{self._path}` is damaged: {problem}.", hint=_DAMAGE_HINT)
-
-    def read_undamaged(self) -> Iterator[CachedReply]:
-        """The replies that can still be read of a damaged file, in the order of their arrival."""
-        for rowid in range(1, self._path.stat().st_size // _ROW_BYTES + 1):
-            for digits in (self._digits, "NULL"):  # a reply may be readable without its digits
-                with suppress(sqlite3.DatabaseError):
-                    select = f"SELECT *, {digits} FROM replies NOT INDEXED WHERE rowid = ?"  # noqa: S608 - constants
-                    yield from map(_from_row, self._connection.execute(select, (rowid,)).fetchall())
-                    break
 
 
 def _encoded(text: str) -> bytes:
@@ -267,15 +234,24 @@ def _decoded(content: bytes) -> str:
 
 
 def _from_row(row: _Row) -> CachedReply:
-    if tuple(map(type, row[:-1])) not in _ROW_TYPES:
-        raise sqlite3.DataError("a reply has values of other types")
-    signature, request_key, text, model, finish, tokens_in, tokens_out, reasoning, cost, time_s, exported = row
-    usage = Usage(input_tokens=tokens_in, output_tokens=tokens_out, reasoning_tokens=reasoning, cost_usd=cost)
-    finish_reason: Literal["stop", "length"] = "length" if finish == "length" else "stop"
-    digits: tuple[DigitToken, ...] | None = None
-    with suppress(ValueError, TypeError):  # a reply is worth more than its digits
-        digits = read_digits({"digits": json.loads(exported or "null")}, text)
-    reply = JudgeReply(text=text, model=model, usage=usage, finish=finish_reason, digits=digits)
+    signature, request_key, text, model, finish, *counts, cost_usd, time_s, exported = row
+    input_tokens, output_tokens, reasoning_tokens = counts
+    try:
+        digits = read_digits({"digits": json.loads(exported)}, text) if exported else None
+    except (ValueError, TypeError) as error:
+        raise sqlite3.DataError("the digits of a reply cannot be read") from error
+    reply = JudgeReply(
+        text=text,
+        model=model,
+        usage=Usage(
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            reasoning_tokens=reasoning_tokens,
+            cost_usd=cost_usd,
+        ),
+        finish="length" if finish == "length" else "stop",
+        digits=digits,
+    )
     return CachedReply(signature, request_key, reply, time_s)
 
 
@@ -295,106 +271,38 @@ class CacheFile:
     Attributes:
         path: Its path.
         busy_timeout_s: How long to wait while another process writes.
+        hint: What to do if it cannot be used.
     """
 
     path: Path
     busy_timeout_s: float = field(default=30.0, kw_only=True)
+    hint: str = field(default=_HINT, kw_only=True)
 
     @contextmanager
     def open(self) -> Iterator[ReplyTable]:
-        """Open it to read and write; a missing file is created, readable by its owner only.
+        """Open it; a missing file is created, readable by its owner only.
 
         Raises:
-            DataBroken: It is not a cache file, or of a newer version of this package.
+            DataBroken: It is not a cache file, is damaged, or of a newer version of this package.
             SettingWrong: It cannot be opened or created.
         """
-        with named_errors(self.path):
+        with named_errors(self.path, self.hint):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with suppress(FileExistsError):
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL, 0o600))
-            connection = self._connect("rw")
+            connection = sqlite3.connect(
+                self.path,
+                timeout=self.busy_timeout_s,
+                isolation_level=None,  # commits every statement
+                check_same_thread=False,  # a generator may be closed in another thread
+            )
+            connection.text_factory = _decoded
         with closing(connection):
-            with named_errors(self.path):
-                if not _has_table(connection, self.path):
-                    _create_table(connection, self.path)
-                connection.executescript(_CREATE_DIGITS)
+            with named_errors(self.path, self.hint):
+                if not _has_tables(connection, self):
+                    _create_tables(connection, self)
                 connection.execute("PRAGMA synchronous = NORMAL")  # safe but for a power failure
             yield ReplyTable(connection, self.path)
-
-    @contextmanager
-    def open_read_only(self) -> Iterator[ReplyTable]:
-        """Open it to read only, also while others write; creates no file beside it.
-
-        Raises:
-            DataBroken: It is not a cache file, is empty, is of a newer version, or another process
-                began to write it meanwhile.
-            SettingWrong: It does not exist, or cannot be opened.
-        """
-        with named_errors(self.path, READ_HINT):
-            # If no process uses the file, SQLite would create two files beside it, or fail in a
-            # read-only folder; so it is opened as immutable, and the state shows a late writer.
-            state = None if log_path(self.path).exists() else _state(self.path)
-            connection = self._connect("ro" if state is None else "ro&immutable=1")
-        with closing(connection):
-            with named_errors(self.path, READ_HINT):
-                if not _has_table(connection, self.path, READ_HINT):
-                    raise DataBroken(f"The cache `{self.path}` is empty.", hint=READ_HINT)
-            yield ReplyTable(connection, self.path)
-            if state is not None and _state(self.path) != state:
-                raise DataBroken(f"The cache `{self.path}` was changed while it was read.", hint="try again")
-
-    def _connect(self, mode: str) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            f"{self.path.absolute().as_uri()}?mode={mode}",
-            uri=True,
-            timeout=self.busy_timeout_s,
-            isolation_level=None,  # commits every statement
-            check_same_thread=False,  # a generator may be closed in another thread
-        )
-        connection.text_factory = _decoded
-        return connection
-
-
-class Reservations:
-    """The requests that this process is sending, for other processes with the same cache file.
-
-    Each is a lock on one byte of the cache's lock file, which ends with the process at the latest.
-
-    Args:
-        path: Of the cache file.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(_lock_path(path), os.O_RDWR | os.O_CREAT, 0o600)
-
-    def add(self, signature: str, request_key: str) -> bool:
-        """Reserve a judge's request; returns False if another process has reserved it."""
-        try:
-            self._lock(signature, request_key)
-        except OSError as error:  # or the file system has no locks
-            return error.errno not in (errno.EAGAIN, errno.EACCES)
-        return True
-
-    def remove(self, signature: str, request_key: str) -> None:
-        """End a reservation."""
-        with suppress(OSError):
-            self._lock(signature, request_key, ends=True)
-
-    def _lock(self, signature: str, request_key: str, *, ends: bool = False) -> None:
-        with suppress(ImportError):  # on Windows nothing is reserved
-            import fcntl
-
-            digest = hashlib.sha256(_encoded(signature) + request_key.encode()).digest()
-            position = int.from_bytes(digest[:7], "big")  # of a byte that need not exist
-            fcntl.lockf(self._descriptor, fcntl.LOCK_UN if ends else fcntl.LOCK_EX | fcntl.LOCK_NB, 1, position)
-
-    def close(self) -> None:
-        """End all reservations."""
-        os.close(self._descriptor)
-
-
-def _lock_path(path: Path) -> Path:
-    return path.with_name(f"{path.name}.lock")
 
 
 def log_path(path: Path) -> Path:
@@ -403,11 +311,11 @@ def log_path(path: Path) -> Path:
 
 
 @contextmanager
-def named_errors(path: Path, hint: str = _WRITE_HINT) -> Iterator[None]:
+def named_errors(path: Path, hint: str = _HINT) -> Iterator[None]:
     """Turn errors of SQLite and the system into ours, which name the cache file.
 
     Raises:
-        DataBroken: It is damaged, or no database at all.
+        DataBroken: It is damaged, or not a database.
         SettingWrong: It cannot be opened, read or written, or another process holds the lock.
     """
     try:
@@ -419,36 +327,36 @@ def named_errors(path: Path, hint: str = _WRITE_HINT) -> Iterator[None]:
         raise DataBroken(f"`{path}` is broken: {error}.", hint=hint) from error
 
 
-def _state(path: Path) -> tuple[int, int, int, bool]:
-    """Values that differ after the file was changed."""
-    stat = path.stat()
-    return stat.st_ino, stat.st_size, stat.st_mtime_ns, log_path(path).exists()
-
-
-def _has_table(connection: sqlite3.Connection, path: Path, hint: str = _WRITE_HINT) -> bool:
-    """Whether the database has our table; raises DataBroken if it is another program's, or of a newer version."""
-    connection.execute("BEGIN")  # one transaction: another process may be creating the table
-    application_id, version, tables = (int(connection.execute(statement).fetchall()[0][0]) for statement in _STATE)
+def _has_tables(connection: sqlite3.Connection, file: CacheFile) -> bool:
+    """Whether the database has our tables; raises DataBroken if it is another program's, or of a
+    newer version.
+    """
+    connection.execute("BEGIN")  # one transaction: another process may be creating the tables
+    application_id, version, tables = (
+        int(connection.execute(statement).fetchall()[0][0]) for statement in _STATE
+    )
     connection.execute("COMMIT")
     if application_id == version == tables == 0:
         return False
     if application_id != _APPLICATION_ID:
-        raise DataBroken(f"`{path}` is a database of another program, not a cache.", hint=hint)
+        message = f"`{file.path}` is a database of another program, not a cache."
+        raise DataBroken(message, hint=file.hint)
     if version > VERSION:
-        message = f"The cache `{path}` has version {version}; this package reads {VERSION}."
-        raise DataBroken(message, hint=f"update mmie-tasks, or {hint}")
+        message = f"The cache `{file.path}` has version {version}; this package reads {VERSION}."
+        raise DataBroken(message, hint=f"update mmie-tasks, or {file.hint}")
     return True
 
 
-def _create_table(connection: sqlite3.Connection, path: Path) -> None:
-    """Create the table, unless another process has just done so."""
+def _create_tables(connection: sqlite3.Connection, file: CacheFile) -> None:
+    """Create the tables, unless another process has just done so."""
     # SQLite does not wait for other processes when the journal mode changes: one at a time.
-    with FileLock(_lock_path(path)):
-        if _has_table(connection, path):
+    with FileLock(file.path.with_name(f"{file.path.name}.lock")):
+        if _has_tables(connection, file):
             return
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
-        connection.execute(_CREATE)
+        for statement in (_CREATE, _CREATE_DIGITS, _CREATE_TRIGGER):
+            connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
@@ -463,21 +371,25 @@ def read_recording(path: Path, signature: str | None = None) -> Iterator[CachedR
         DataBroken: It is neither, or damaged.
         SettingWrong: It cannot be read.
     """
-    with named_errors(path, READ_HINT):
+    with named_errors(path, _READ_HINT):
         with path.open("rb") as file:
             is_database = file.read(len(_SQLITE_HEADER)) == _SQLITE_HEADER
         if is_database:
-            with CacheFile(path).open_read_only() as replies:
+            with CacheFile(path, hint=_READ_HINT).open() as replies:
                 yield from replies.read_all(signature)
         else:
-            yield from (reply for reply in read_export(path) if signature in (None, reply.signature))
+            yield from (
+                reply for reply in read_export(path) if signature in (None, reply.signature)
+            )
 
 
 def export_line(cached: CachedReply) -> str:
     """The line of an export, with its newline; ASCII only, so that any text survives."""
     reply = asdict(cached.reply)
     fields = {"signature": cached.signature, "request": cached.request_key}
-    fields |= {name: reply[name] for name in ("text", "model", "finish", "usage")} | {"time": cached.time_s}
+    fields |= {name: reply[name] for name in ("text", "model", "finish", "usage")} | {
+        "time": cached.time_s
+    }
     if reply["digits"] is not None:
         fields["digits"] = reply["digits"]
     return json.dumps(fields) + "\n"
@@ -497,9 +409,15 @@ def read_digits(exported: object, text: str) -> tuple[DigitToken, ...] | None:
     if digits is None:
         return None
     offsets = [digit.offset for digit in digits]
-    if offsets != sorted({match.start() for match in re.finditer("[0-9]", text)}.intersection(offsets)):
-        raise ValueError("the offsets in `digits` are not those of digits in the text, in ascending order")
-    return tuple(DigitToken(offset=digit.offset, logprobs=tuple(digit.logprobs)) for digit in digits)
+    if offsets != sorted(
+        {match.start() for match in re.finditer("[0-9]", text)}.intersection(offsets)
+    ):
+        raise ValueError(
+            "the offsets in `digits` are not those of digits in the text, in ascending order"
+        )
+    return tuple(
+        DigitToken(offset=digit.offset, logprobs=tuple(digit.logprobs)) for digit in digits
+    )
 
 
 def read_export(path: Path) -> Iterator[CachedReply]:
@@ -552,13 +470,17 @@ class _ExportedDigit(BaseModel):
     model_config = ConfigDict(strict=True)
 
     offset: _Count
-    logprobs: Annotated[list[_LogProbability | None], Field(min_length=10, max_length=10, strict=False)]
+    logprobs: Annotated[
+        list[_LogProbability | None], Field(min_length=10, max_length=10, strict=False)
+    ]
 
 
 class _ExportedDigits(BaseModel):
     model_config = ConfigDict(strict=True)
 
-    digits: Annotated[list[_ExportedDigit], Field(strict=False)] | None = None  # or tuples, before they are JSON
+    digits: Annotated[list[_ExportedDigit], Field(strict=False)] | None = (
+        None  # or tuples, before they are JSON
+    )
 
 
 class _ExportedReply(BaseModel):

@@ -1,14 +1,15 @@
 """Judges by name, and their options: built-in ones, and those of other packages.
 
-A judge is registered as a factory that returns a `Judge`: see `core.options`. To add a built-in judge: a module here
-and an entry in `BUILT_IN`. To add one from another package:
+A judge is registered as a factory that returns a `Judge`: see `core.options`. To add a built-in
+judge: a module here and an entry in `BUILT_IN`. To add one from another package:
 
     [project.entry-points."mmie_tasks.judges"] my_judge = "my_package:MyJudge"
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeAlias
@@ -16,9 +17,9 @@ from typing import TypeAlias
 from loguru import logger
 
 from mmie_tasks.core import options as core_options
-from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.options import Choice
-from mmie_tasks.judges.base import Judge
+from mmie_tasks.judges.base import Judge, JudgeMisconfigured
 
 ENTRY_POINTS = "mmie_tasks.judges"
 
@@ -35,8 +36,8 @@ class BuiltInJudge:
         model_variables: Environment variables that name its model, in order of precedence. They
             replace the model of a benchmark's default, never one that the user chose.
         is_cached: Whether its replies are worth a cache; not those of a recording.
-        can_compare: Whether it follows any instruction, such as to compare two answers; a model that was trained to
-            give points only does not.
+        can_compare: Whether it follows any instruction, such as to compare two answers; a model
+            that was trained to give points only does not.
     """
 
     factory: str
@@ -46,7 +47,9 @@ class BuiltInJudge:
 
 
 BUILT_IN: Mapping[str, BuiltInJudge] = {
-    "mmie_score": BuiltInJudge("mmie_tasks.judges.mmie_score.judge:MmieScoreJudge", can_compare=False),
+    "mmie_score": BuiltInJudge(
+        "mmie_tasks.judges.mmie_score.judge:MmieScoreJudge", can_compare=False
+    ),
     "openai": BuiltInJudge(
         "mmie_tasks.judges.openai:open_judge",
         model_variables=("JUDGE_MODEL_NAME", "JUDGE_MODEL_VERSION", "MODEL_VERSION"),
@@ -63,7 +66,7 @@ JudgeChoice: TypeAlias = Choice
 
 
 def parse_choice(text: str, source: str) -> JudgeChoice:
-    """Parse ``NAME``, ``NAME:MODEL`` or ``NAME:k=v,...``; of a panel, a first part without ``=`` is its file.
+    """Parse ``NAME``, ``NAME:MODEL`` or ``NAME:k=v,...``.
 
     Raises:
         SettingWrong: The text has another form.
@@ -71,8 +74,7 @@ def parse_choice(text: str, source: str) -> JudgeChoice:
     >>> parse_choice("openai:gpt-4o,timeout=60", "here").options
     {'model': 'gpt-4o', 'timeout': '60'}
     """
-    is_panel = text.strip().partition(":")[0] == PANEL
-    choice = core_options.parse_choice(text, source, "judge", first="file" if is_panel else "model")
+    choice = core_options.parse_choice(text, source, "judge")
     if not choice.name:
         raise SettingWrong(f"{source} names no judge.", hint=f"one of {names()}")
     return choice
@@ -108,7 +110,9 @@ def factory_of(name: str) -> JudgeFactory:
         return core_options.import_factory(built_in.factory)
     entry = _installed().get(name)
     if entry is None:
-        raise SettingWrong(f"There is no judge `{name}`.", hint=f"one of {core_options.listed(names(), name)}")
+        raise SettingWrong(
+            f"There is no judge `{name}`.", hint=f"one of {core_options.listed(names(), name)}"
+        )
     try:
         loaded: JudgeFactory = entry.load()
     except (ImportError, AttributeError) as error:
@@ -133,8 +137,31 @@ def create(name: str, options: Mapping[str, str], environment: Mapping[str, str]
 
     Raises:
         SettingWrong: There is no such judge, an option is missing, or as `parse_options`.
+        JudgeMisconfigured: The judge of another package raised anything else.
     """
-    return core_options.create("judge", Choice(name=name, options=options), factory_of(name), environment, _CACHE)
+    factory = factory_of(name)
+    with plugin_errors(name):
+        return core_options.create(
+            "judge", Choice(name=name, options=options), factory, environment, _CACHE
+        )
+
+
+@contextmanager
+def plugin_errors(name: str) -> Iterator[None]:
+    """Raise whatever a judge of another package raises as `JudgeMisconfigured`; errors of built-in
+    ones stay.
+    """
+    try:
+        yield
+    except MmieTasksError:
+        raise
+    except Exception as error:  # a plugin: nothing is lost, the run has not begun
+        if name in BUILT_IN:
+            raise
+        message = f"The judge `{name}` cannot be used: {type(error).__name__}: {error}."
+        raise JudgeMisconfigured(
+            message, hint="check its options; else report the error to its authors"
+        ) from error
 
 
 def parse_options(name: str, options: Mapping[str, str]) -> dict[str, object]:
@@ -143,7 +170,9 @@ def parse_options(name: str, options: Mapping[str, str]) -> dict[str, object]:
     Raises:
         SettingWrong: There is no such judge, or as `core.options.parse_options`.
     """
-    return core_options.parse_options("judge", Choice(name=name, options=options), factory_of(name), _CACHE)
+    return core_options.parse_options(
+        "judge", Choice(name=name, options=options), factory_of(name), _CACHE
+    )
 
 
 def warn_about_name_conflicts() -> None:

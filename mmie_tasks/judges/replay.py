@@ -15,18 +15,30 @@ from functools import cached_property
 from pathlib import Path
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
-from mmie_tasks.judges.base import JudgeReply, JudgeRequest, JudgeUnavailable, Outcome, RequestBroken, content_key
+from mmie_tasks.judges.base import (
+    JudgeReply,
+    JudgeRequest,
+    JudgeUnavailable,
+    Outcome,
+    RequestBroken,
+    content_key,
+)
 from mmie_tasks.judges.cache_store import CachedReply, default_path, read_recording
 
 
 def open_judge(
-    *, environment: Mapping[str, str], path: str | None = None, signature: str | None = None, model: str | None = None
+    *,
+    environment: Mapping[str, str],
+    path: str | None = None,
+    signature: str | None = None,
+    model: str | None = None,
 ) -> ReplayJudge:
     """Create a judge that replies from a recording only.
 
     Args:
         environment: Names the folder of the default cache.
-        path: The recording: a cache file or a JSONL file, or several joined by ``;``; by default, the default cache.
+        path: The recording: a cache file or a JSONL file, or several joined by ``;``; by default,
+            the default cache.
         signature: Signature of the judge to replay, or a part of it that no other judge has.
         model: Model to replay: the one in the replies, or the one in the signature.
 
@@ -47,7 +59,9 @@ def open_judge(
 class ReplayJudge:
     """Replies with the recorded replies. Recordings are read once, when they are first needed."""
 
-    def __init__(self, *recordings: Path, signature: str | None = None, model: str | None = None) -> None:
+    def __init__(
+        self, *recordings: Path, signature: str | None = None, model: str | None = None
+    ) -> None:
         self._recordings = recordings
         self._signature = signature
         self._model = model
@@ -97,7 +111,9 @@ class ReplayJudge:
     def _recording(self) -> tuple[str, Mapping[str, JudgeReply]]:
         """The recorded judge's signature, and its replies by the request's key."""
         path = "; ".join(map(str, self._recordings))
-        signature = self._select(Counter((cached.signature, cached.reply.model) for cached in self._read()), path)
+        signature = self._select(
+            Counter((cached.signature, cached.reply.model) for cached in self._read()), path
+        )
         replies: dict[str, JudgeReply] = {}
         for cached in self._read(signature):
             if not self._matches(signature, cached.reply.model):
@@ -118,10 +134,14 @@ class ReplayJudge:
         return self._model in (None, model) or f"model:{self._model}" in signature.split("|")
 
     def _select(self, counts: Mapping[tuple[str, str], int], path: str) -> str:
-        """The selected signature, from the replies by signature and model; raises `SettingWrong` unless one matches."""
+        """The selected signature, from the replies by signature and model; raises `SettingWrong`
+        unless one matches.
+        """
         signatures = {signature for signature, model in counts if self._matches(signature, model)}
         if (part := self._signature) is not None:
-            signatures = (signatures & {part}) or {signature for signature in signatures if part in signature}
+            signatures = (signatures & {part}) or {
+                signature for signature in signatures if part in signature
+            }
         if len(signatures) == 1:
             return signatures.pop()
         listed = "\n".join(

@@ -1,7 +1,8 @@
-"""Several judges of one benchmark: the rule that combines their verdicts, and the fields of a sample's record.
+"""Several judges of one benchmark: the rule that combines their verdicts, and the fields of a
+sample's record.
 
-Each judge's replies are read by the benchmark's own readers and cached under the judge's own signature. The rule is
-applied to the verdicts, so another rule makes no requests.
+Each judge's replies are read by the benchmark's own readers and cached under the judge's own
+signature. The rule is applied to the verdicts, so another rule makes no requests.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts, as_row
-from mmie_tasks.judges.choice import Panel, Rule
+from mmie_tasks.judges.panel_choice import Panel, Rule
 from mmie_tasks.judging.requests import JudgeResult
 
-__all__ = ["Judged", "MemberResult", "Panel", "Rule", "combine", "is_sure"]
+__all__ = ["Judged", "MemberResult", "Panel", "Rule", "combine"]
 
 _Kind: TypeAlias = Literal["official", "robust", "expected"]
 _KINDS: tuple[_Kind, ...] = ("official", "robust", "expected")
@@ -53,10 +54,20 @@ class Disagreement:
 
 
 def disagreement(members: Sequence[MemberResult]) -> Disagreement | None:
-    """How far the judges' official points differ; None with fewer than two judges that gave points."""
+    """How far the judges' official points differ; None with fewer than two judges that gave
+    points.
+    """
     verdicts = [member.verdicts.official for member in members]
-    points = [entry.points for entry in verdicts if isinstance(entry, Scored) and math.isfinite(entry.points)]
-    return Disagreement(range=max(points) - min(points), sd=statistics.pstdev(points)) if len(points) > 1 else None
+    points = [
+        entry.points
+        for entry in verdicts
+        if isinstance(entry, Scored) and math.isfinite(entry.points)
+    ]
+    return (
+        Disagreement(range=max(points) - min(points), sd=statistics.pstdev(points))
+        if len(points) > 1
+        else None
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +76,8 @@ class Judged:
 
     Attributes:
         verdicts: On the benchmark's own scale; of a panel, the combined ones.
-        members: The judges that were asked, in the panel's order; one without a panel, none if nothing was sent.
+        members: The judges that were asked, in the panel's order; one without a panel, none if
+            nothing was sent.
         panel: None for a single judge.
     """
 
@@ -80,13 +92,16 @@ class Judged:
 
     @property
     def fields(self) -> Mapping[str, object]:
-        """The fields of a sample's record about the judges: ``replies`` of a single judge, ``panel`` of several."""
+        """The fields of a sample's record about the judges: ``replies`` of a single judge,
+        ``panel`` of several.
+        """
         replies = [asdict(reply) for reply in self.result.replies] if self.panel is None else []
         return {"replies": replies, **self.panel_fields}
 
     @property
     def panel_fields(self) -> Mapping[str, object]:
-        """The field ``panel`` of a record: its settings, each judge's replies and verdicts, and their disagreement.
+        """The field ``panel`` of a record: its settings, each judge's replies and verdicts, and
+        their disagreement.
 
         Empty for a single judge. `mmie_tasks.runs.log_line.members` reads it.
         """
@@ -114,9 +129,11 @@ def _member_fields(member: MemberResult) -> dict[str, object]:
 
 
 def combine(members: Sequence[MemberResult], panel: Panel) -> Verdicts:
-    """The panel's verdicts: official, robust and expected each by the rule, over the judges with points of that kind.
+    """The panel's verdicts: official, robust and expected each by the rule, over the judges with
+    points of that kind.
 
-    Points are not rounded: the mean of whole points may have decimals. Components are combined one by one.
+    Points are not rounded: the mean of whole points may have decimals. Components are combined one
+    by one.
 
     Args:
         members: The judges that were asked; at least one.
@@ -129,31 +146,17 @@ def combine(members: Sequence[MemberResult], panel: Panel) -> Verdicts:
     Scored(points=5, reading='')
     """
     verdicts = {kind: _combined(members, panel, kind) for kind in _KINDS}
-    parts = {kind: _combined_parts(members, panel, kind) for kind in _KINDS if isinstance(verdicts[kind], Scored)}
+    parts = {
+        kind: _combined_parts(members, panel, kind)
+        for kind in _KINDS
+        if isinstance(verdicts[kind], Scored)
+    }
     return Verdicts(
         official=verdicts["official"],
         robust=verdicts["robust"],
         expected=verdicts["expected"],
         parts={kind: components for kind, components in parts.items() if components},
     )
-
-
-def is_sure(members: Sequence[MemberResult], panel: Panel, full_marks: float) -> bool:
-    """Whether no further judge of a cascade is to be asked, after these.
-
-    Args:
-        members: The judges that were asked, in order.
-        panel: Its limits.
-        full_marks: Of the verdicts' scale.
-    """
-    verdicts = [member.verdicts for member in members if isinstance(member.verdicts.official, Scored)]
-    if len(verdicts) < panel.min_valid:
-        return False
-    if len(verdicts) == 1:
-        entropy_bits = verdicts[0].entropy_bits
-        return entropy_bits is not None and entropy_bits <= panel.max_entropy_bits
-    points = [verdict.official.points for verdict in verdicts if isinstance(verdict.official, Scored)]
-    return round(max(points) - min(points), _DECIMALS) <= round(panel.max_spread / 100 * full_marks, _DECIMALS)
 
 
 def _combined(members: Sequence[MemberResult], panel: Panel, kind: _Kind) -> Verdict:
@@ -183,7 +186,11 @@ def _combined_parts(members: Sequence[MemberResult], panel: Panel, kind: _Kind) 
 
 def _verdict(member: MemberResult, kind: _Kind) -> Verdict:
     verdicts = member.verdicts
-    return {"official": verdicts.official, "robust": verdicts.robust, "expected": verdicts.expected}[kind]
+    return {
+        "official": verdicts.official,
+        "robust": verdicts.robust,
+        "expected": verdicts.expected,
+    }[kind]
 
 
 def _by_rule(values: Sequence[float], rule: Rule) -> float:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +17,14 @@ from typing import TypeAlias
 from loguru import logger
 from tqdm import tqdm  # type: ignore[import-untyped]
 
-from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, UnscoredReason, Verdict, Verdicts
+from mmie_tasks.core.verdict import (
+    NO_PROBABILITIES,
+    Scored,
+    Unscored,
+    UnscoredReason,
+    Verdict,
+    Verdicts,
+)
 from mmie_tasks.judges.base import (
     CountsRequests,
     Judge,
@@ -127,7 +135,9 @@ def _verdict(reply: JudgeReply | None, failure: Unscored | None, read: ReplyRead
 
 
 def judge_all(
-    judge: Judge, requests: Sequence[CheckedRequest], on_outcome: Callable[[Outcome], None] = lambda _: None
+    judge: Judge,
+    requests: Sequence[CheckedRequest],
+    on_outcome: Callable[[Outcome], None] = lambda _: None,
 ) -> Iterator[tuple[int, JudgeResult]]:
     """Send all requests at once and yield each result, with its index, as it is complete.
 
@@ -148,7 +158,9 @@ def judge_all(
         else:
             yield index, JudgeResult(reply=outcome)
     indices = list(first_replies)
-    for position, outcome in _outcomes(judge, [replace(requests[index].request, attempt=1) for index in indices]):
+    for position, outcome in _outcomes(
+        judge, [replace(requests[index].request, attempt=1) for index in indices]
+    ):
         on_outcome(outcome)
         index = indices[position]
         second_reply = outcome if isinstance(outcome, JudgeReply) else None
@@ -179,27 +191,33 @@ class ExpectedScore:
 
     Attributes:
         verdict: The mean on the benchmark's own scale, rounded to 2 decimals, or why there is none.
-        entropy_bits: Entropy of the probabilities in bits, 0 if the judge is certain; None without a mean.
+        entropy_bits: Entropy of the probabilities in bits, 0 if the judge is certain; None without
+            a mean.
     """
 
     verdict: Verdict
     entropy_bits: float | None = None
 
 
-def expected_verdict(reply: JudgeReply | None, offset: int | None, official: Verdict, full_marks: int) -> ExpectedScore:
+def expected_verdict(
+    reply: JudgeReply | None, offset: int | None, official: Verdict, full_marks: int
+) -> ExpectedScore:
     """The mean of the points under the probabilities at the position of the official score.
 
-    The probabilities are those of the digits from 0 to `full_marks` that are reported, divided by their sum.
+    The probabilities are those of the digits from 0 to `full_marks` that are reported, divided by
+    their sum.
 
     Args:
         reply: The reply that the official score was read from; None without one.
-        offset: Index of the official score in the reply's text; None if it is not a single digit from 0 to 9.
+        offset: Index of the official score in the reply's text; None if it is not a single digit
+            from 0 to 9.
         official: The official verdict. Without points it is the expected verdict, too.
         full_marks: Of the scale that begins at 0; at most 9.
 
     >>> from mmie_tasks.judges.base import DigitToken
     >>> a_half, a_quarter = math.log(0.5), math.log(0.25)
-    >>> token = DigitToken(offset=7, logprobs=(None, None, None, a_quarter, a_half, a_quarter, *[None] * 4))
+    >>> logprobs = (None, None, None, a_quarter, a_half, a_quarter, *[None] * 4)
+    >>> token = DigitToken(offset=7, logprobs=logprobs)
     >>> expected_verdict(JudgeReply(text="Score: 4", model="m", digits=(token,)), 7, Scored(4), 6)
     ExpectedScore(verdict=Scored(points=4.0, reading=''), entropy_bits=1.5)
     """
@@ -211,7 +229,11 @@ def expected_verdict(reply: JudgeReply | None, offset: int | None, official: Ver
         return _without("the official score is not a single digit")
     tokens = [token for token in reply.digits if token.offset == offset]
     logprobs = tokens[0].logprobs[: full_marks + 1] if tokens else ()
-    reported = {n: logprob for n, logprob in enumerate(logprobs) if logprob is not None and math.isfinite(logprob)}
+    reported = {
+        n: logprob
+        for n, logprob in enumerate(logprobs)
+        if logprob is not None and math.isfinite(logprob)
+    }
     if not reported:
         return _without("the reply has no probabilities at the official score")
     highest = max(reported.values())
@@ -221,7 +243,8 @@ def expected_verdict(reply: JudgeReply | None, offset: int | None, official: Ver
     shares = [weight / total for weight in weights.values() if weight]
     entropy_bits = math.fsum(share * -math.log2(share) for share in shares)
     return ExpectedScore(
-        verdict=Scored(round(mean, _POINTS_DECIMALS)), entropy_bits=abs(round(entropy_bits, _ENTROPY_DECIMALS))
+        verdict=Scored(round(mean, _POINTS_DECIMALS)),
+        entropy_bits=abs(round(entropy_bits, _ENTROPY_DECIMALS)),
     )
 
 
@@ -232,12 +255,14 @@ def _without(detail: str) -> ExpectedScore:
 class Progress:
     """A progress bar, and a final log line.
 
-    The bar shows what failed, came from the cache, is in flight and was sent again, tokens per second, and the cost
-    with a forecast of the total: the mean of the replies that were paid for, for every sample that is left.
+    The bar shows what failed, came from the cache, is in flight and was sent again, tokens per
+    second, and the cost with a forecast of the total: the mean of the replies that were paid for,
+    for every sample that is left.
 
-    The rate counts the input and output tokens of replies that arrived since judging began, over the time since then;
-    replies from the cache do not count. The remaining time is tqdm's, from samples per second. A judge that computes
-    its longest samples first becomes faster, so the remaining time is then over- rather than underestimated.
+    The rate counts the input and output tokens of replies that arrived since judging began, over
+    the time since then; replies from the cache do not count. The remaining time is tqdm's, from
+    samples per second. A judge that computes its longest samples first becomes faster, so the
+    remaining time is then over- rather than underestimated.
 
     Args:
         title: Name of the benchmark; with an empty title nothing is shown or logged.
@@ -273,7 +298,16 @@ class Progress:
             self._earlier_retries = counts.retries
         if self._title:
             is_other_rank = os.environ.get("RANK", "0") != "0"  # one bar for all ranks of a run
-            self._bar = tqdm(total=self._total, desc=f"Judging {self._title}", unit="sample", disable=is_other_rank)
+            position = (
+                None if sys.stderr.isatty() else 0
+            )  # elsewhere no codes that move the cursor between bars
+            self._bar = tqdm(
+                total=self._total,
+                desc=f"Judging {self._title}",
+                unit="sample",
+                disable=is_other_rank,
+                position=position,
+            )
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -294,7 +328,9 @@ class Progress:
                 self._counts["input"] += usage.input_tokens
                 self._counts["output"] += usage.output_tokens
                 if self._cost_usd is not None:
-                    self._cost_usd = None if usage.cost_usd is None else self._cost_usd + usage.cost_usd
+                    self._cost_usd = (
+                        None if usage.cost_usd is None else self._cost_usd + usage.cost_usd
+                    )
             case JudgeError():
                 self._counts["failed"] += 1
                 self._failures[str(outcome).partition("\n")[0]] += 1
@@ -309,10 +345,17 @@ class Progress:
     def summary(self) -> str:
         """The counts that are not 0, and the most frequent failures on lines of their own."""
         counts = self._counts
-        titles = {"cached": "from the cache", "failed": "failed", "input": "tokens in", "output": "tokens out"}
+        titles = {
+            "cached": "from the cache",
+            "failed": "failed",
+            "input": "tokens in",
+            "output": "tokens out",
+        }
         parts = (f"{counts[name]:,} {title}" for name, title in titles.items() if counts[name])
         text = self._joined(f"{counts['requests']:,} requests", *parts)
-        return text + "".join(f"\n  {count} x {failure}" for failure, count in self._failures.most_common(5))
+        return text + "".join(
+            f"\n  {count} x {failure}" for failure, count in self._failures.most_common(5)
+        )
 
     def _request_counts(self) -> RequestCounts | None:
         return self._judge.request_counts() if isinstance(self._judge, CountsRequests) else None

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -20,12 +19,25 @@ from typing import Literal, TypeAlias
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_names, entry_of_task, require_judged
+from mmie_tasks.benchmarks.registry import (
+    BenchmarkEntry,
+    entries,
+    entry_names,
+    entry_of_task,
+    require_judged,
+    similar_tasks,
+)
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.files import cache_dir, free_bytes, nearest_existing, readable_size
 from mmie_tasks.hub.asset import Asset, Check, combined_plan, hub_cache
 from mmie_tasks.judges.base import HasAssets
-from mmie_tasks.judges.choice import VARIABLE, add_judge_options, cache_path, environment_choices, parse_flags
+from mmie_tasks.judges.choice import (
+    VARIABLE,
+    add_judge_options,
+    cache_path,
+    environment_choices,
+    parse_flags,
+)
 from mmie_tasks.judges.registry import JudgeChoice
 from mmie_tasks.judging.session import BenchmarkJudge, SharedJudge, register_launcher
 
@@ -38,7 +50,8 @@ class Finding:
     """One line of the report.
 
     Attributes:
-        status: ``ok``; ``warning``: a run works, and the user should know this; ``problem``: a run fails.
+        status: ``ok``; ``warning``: a run works, and the user should know this; ``problem``: a run
+            fails.
         subject: What was checked: ``mmie: data``.
         message: The result, one sentence without a full stop.
         hint: What to do; empty if nothing.
@@ -57,24 +70,33 @@ _wrap = partial(textwrap.wrap, width=100, break_long_words=False, break_on_hyphe
 
 # Of a photo and two images of 512 px: computed from the model's shape, not measured.
 _SAMPLE_TFLOP = 52
-
-
 _LOW_DISK_BYTES = 2**30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The text to print, and the exit status: 1 if there is a problem, otherwise 0."""
+    """What doctor has found."""
 
-    text: str
-    status: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def text(self) -> str:
+        """The text to print: see `as_text`."""
+        return as_text(self.findings)
+
+    @property
+    def status(self) -> int:
+        """The exit status: 1 if there is a problem, otherwise 0."""
+        return int(any(finding.status == "problem" for finding in self.findings))
 
 
 class _Launcher:
     """Stands for the launcher of a run with the judge of ``--judge``."""
 
 
-def run(arguments: Sequence[str], environment: Mapping[str, str], check_model: CheckModel) -> Report:
+def run(
+    arguments: Sequence[str], environment: Mapping[str, str], check_model: CheckModel
+) -> Report:
     """Check this machine, the named models, and the requested benchmarks with their judges.
 
     Args:
@@ -101,8 +123,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], check_model: C
     for entry in selected:
         new = check_benchmark(entry, environment, tasks)
         findings += (finding for finding in new if finding not in findings)
-    text = as_json(findings) if options.json else as_text(findings)
-    return Report(text=text, status=int(any(one.status == "problem" for one in findings)))
+    return Report(findings=tuple(findings))
 
 
 def _names(listed: str) -> list[str]:
@@ -125,13 +146,17 @@ def mute_logs() -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mmie-tasks doctor",
-        description="Check whether a run can start: packages, disk space, the tested model's code, data, "
-        "prompts, judges. Nothing large is downloaded. The exit status is 1 if there is a problem.",
+        description="Check whether a run can start: packages, disk space, the tested model's code, "
+        "data, prompts, judges. Nothing large is downloaded. The exit status is 1 if there is a "
+        "problem.",
     )
-    help_text = "tested models, as behind --model of lmms-eval: can their code be imported? default: none"
+    help_text = (
+        "tested models, as behind --model of lmms-eval: can their code be imported? default: none"
+    )
     parser.add_argument("--model", default="", metavar="A,B", help=help_text)
-    parser.add_argument("--tasks", "--task", default="", metavar="A,B", help="tasks of ours; default: all")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--tasks", "--task", default="", metavar="A,B", help="tasks of ours; default: all"
+    )
     add_judge_options(parser)
     return parser
 
@@ -145,7 +170,9 @@ def as_text(findings: Sequence[Finding]) -> str:
         indent = " " * len(start)
         lines += _wrap(finding.message, initial_indent=start, subsequent_indent=indent)
         if finding.hint:
-            lines += _wrap(finding.hint, initial_indent=f"{indent}hint: ", subsequent_indent=f"{indent}      ")
+            lines += _wrap(
+                finding.hint, initial_indent=f"{indent}hint: ", subsequent_indent=f"{indent}      "
+            )
     counts = Counter(finding.status for finding in findings)
     warnings = f" Warnings: {counts['warning']}."
     if counts["problem"]:
@@ -153,12 +180,6 @@ def as_text(findings: Sequence[Finding]) -> str:
     else:
         summary = f"A run can begin.{warnings if counts['warning'] else ''}"
     return "\n".join([*lines, "", summary])
-
-
-def as_json(findings: Iterable[Finding]) -> str:
-    """A JSON array of objects with ``status``, ``subject``, ``found`` (message) and ``hint``."""
-    rows = [{"status": one.status, "subject": one.subject, "found": one.message, "hint": one.hint} for one in findings]
-    return json.dumps(rows, indent=1, ensure_ascii=False)
 
 
 def _check_machine(environment: Mapping[str, str]) -> Iterator[Finding]:
@@ -177,7 +198,12 @@ def _check_package(name: str) -> Finding:
     except PackageNotFoundError:
         return Finding("problem", name, "is not installed", f"`pip install {name}`")
     if name == "lmms-eval" and _version_numbers(installed) < MIN_LMMS_EVAL:
-        return Finding("problem", name, f"{installed}, and 0.7.3 or later is needed", "`pip install -U lmms-eval`")
+        return Finding(
+            "problem",
+            name,
+            f"{installed}, and 0.7.3 or later is needed",
+            "`pip install -U lmms-eval`",
+        )
     return Finding("ok", name, installed)
 
 
@@ -203,8 +229,9 @@ def _check_gpus(judge: str) -> Iterator[Finding]:
     yield Finding(
         "warning",
         "GPU",
-        f"none ({why}): the judge `{judge}` would run on the CPU, where a typical MMIE sample takes "
-        f"about {_SAMPLE_TFLOP} TFLOP: a minute at 1 TFLOP/s (computed, not measured)",
+        f"none ({why}): the judge `{judge}` would run on the CPU, where a typical MMIE sample "
+        "takes about "
+        f"{_SAMPLE_TFLOP} TFLOP: a minute at 1 TFLOP/s (computed, not measured)",
         "judge on a machine with a GPU, or on a server: `--judge openai:MODEL`",
     )
 
@@ -218,13 +245,18 @@ def _check_gpu(index: int) -> Finding:
         has_bfloat16 = torch.cuda.get_device_capability(index) >= (8, 0)
         free, total = torch.cuda.mem_get_info(index)
     except RuntimeError:
-        hint = f'look at `nvidia-smi`; to see the error: `python -c "import torch; torch.zeros(1).to({index})"`'
+        hint = (
+            'look at `nvidia-smi`; to see the error: `python -c "import torch; '
+            f'torch.zeros(1).to({index})"`'
+        )
         return Finding("problem", subject, "torch cannot use it", hint)
     dtype = "bfloat16" if has_bfloat16 else "no bfloat16"
     message = f"{name}, {readable_size(free)} of {readable_size(total)} free, {dtype}"
     if has_bfloat16:
         return Finding("ok", subject, message)
-    return Finding("warning", subject, f"{message}: the judge computes in float32 here, which is slow")
+    return Finding(
+        "warning", subject, f"{message}: the judge computes in float32 here, which is slow"
+    )
 
 
 def _select_benchmarks(tasks: Sequence[str]) -> tuple[BenchmarkEntry, ...]:
@@ -234,11 +266,20 @@ def _select_benchmarks(tasks: Sequence[str]) -> tuple[BenchmarkEntry, ...]:
     ['mmie']
     """
     selected = {task: entry_of_task(task) for task in tasks}
-    if unknown := [f"`{task}`" for task, entry in selected.items() if entry is None]:
-        raise SettingWrong(
-            f"{', '.join(unknown)}: no task of mmie-tasks.",
-            hint=f"our tasks begin with {entry_names(entries())}; others cannot be checked",
+    for task, entry in selected.items():
+        is_misspelt = (
+            entry is not None
+            and entry.is_ours
+            and "*" not in task
+            and task not in entry.tasks_by_name()
         )
+        if entry is None or is_misspelt:
+            similar = ", ".join(f"`{similar}`" for similar in similar_tasks(task))
+            others = f"our tasks begin with {entry_names(entries())}; others cannot be checked"
+            raise SettingWrong(
+                f"`{task}`: no task of mmie-tasks.",
+                hint=f"there is {similar}" if similar else others,
+            )
     return tuple(entry for entry in entries() if not tasks or entry in selected.values())
 
 
@@ -278,9 +319,13 @@ def check_benchmark(
 
 
 def _check_judge(
-    subject: str, benchmark_judge: BenchmarkJudge, benchmark_findings: Sequence[Finding], environment: Mapping[str, str]
+    subject: str,
+    benchmark_judge: BenchmarkJudge,
+    benchmark_findings: Sequence[Finding],
+    environment: Mapping[str, str],
 ) -> Iterator[Finding]:
-    """The findings on the chosen judge, or on each judge of a panel, behind those on what judging needs beside it.
+    """The findings on the chosen judge, or on each judge of a panel, behind those on what judging
+    needs beside it.
 
     A judge with assets is checked by their checks; its own check might download them.
     """
@@ -303,7 +348,10 @@ def _check_judge(
             yield from _check_gpus(choice.name)
             yield from check_assets(assets)
         else:
-            findings = [*_setup_findings(subject, benchmark_judge), *_judge_findings(judge_subject, name, shared)]
+            findings = [
+                *_setup_findings(subject, benchmark_judge),
+                *_judge_findings(judge_subject, name, shared),
+            ]
             yield from (new for new in findings if new.message not in known)
             known |= {finding.message for finding in findings}
         yield from _cache_findings(choice, environment)
@@ -328,9 +376,13 @@ def _judge_findings(subject: str, name: str, shared: SharedJudge) -> Iterator[Fi
 def _cache_findings(choice: JudgeChoice, environment: Mapping[str, str]) -> Iterator[Finding]:
     path = cache_path(choice, environment)
     if path is not None and path.is_dir():
-        yield Finding("problem", "replies' cache", f"`{path}` is a folder", "name a file: `cache=PATH`")
+        yield Finding(
+            "problem", "replies' cache", f"`{path}` is a folder", "name a file: `cache=PATH`"
+        )
     elif path is not None:
-        yield folder_finding("replies' cache", path.parent, "name another file: `cache=PATH`, or `cache=off`")
+        yield folder_finding(
+            "replies' cache", path.parent, "name another file: `cache=PATH`, or `cache=off`"
+        )
 
 
 def problem_from(subject: str, error: MmieTasksError) -> Finding:
@@ -348,7 +400,9 @@ def run_check(check: Check) -> Iterator[Finding]:
     """The result of a check: ok, or a problem if it raises; then what it logged as warnings."""
     warnings: list[str] = []
     sink = logger.add(
-        lambda line: warnings.append(str(line).strip()), level="WARNING", format=lambda _record: "{message}"
+        lambda line: warnings.append(str(line).strip()),
+        level="WARNING",
+        format=lambda _record: "{message}",
     )
     try:
         message = check.describe().rstrip(".")
@@ -368,15 +422,24 @@ def run_check(check: Check) -> Iterator[Finding]:
 def check_assets(assets: Sequence[Asset]) -> Iterator[Finding]:
     """A finding for the assets that have to be downloaded, and the checks of the others.
 
-    A check runs once, and only if no asset that shares it has to be downloaded; missing assets that share their checks,
-    such as the archives of one dataset, are one finding. The checks of an asset end with the first problem.
+    A check runs once, and only if no asset that shares it has to be downloaded; missing assets that
+    share their checks, such as the archives of one dataset, are one finding. The checks of an asset
+    end with the first problem.
     """
-    missing = [asset for asset in assets if (asset.origin == "hub" or not asset.checks) and not asset.is_here()]
+    missing = [
+        asset
+        for asset in assets
+        if (asset.origin == "hub" or not asset.checks) and not asset.is_here()
+    ]
     blocked = {check for asset in missing for check in asset.checks}
     finished: set[Check] = set()
     for asset in assets:
         if asset in missing:
-            group = [other for other in missing if other is asset or (asset.checks and other.checks == asset.checks)]
+            group = [
+                other
+                for other in missing
+                if other is asset or (asset.checks and other.checks == asset.checks)
+            ]
             if asset is group[0]:
                 yield _download_finding(group)
         elif not asset.checks or blocked.intersection(asset.checks):
@@ -398,7 +461,9 @@ def _download_finding(assets: Sequence[Asset]) -> Finding:
         free = free_bytes(first.folder)
     except MmieTasksError as error:
         return problem_from(subject, error)
-    plan = plans[0] if count == 1 else combined_plan(f"{plans[0].source} and {count - 1} more", plans)
+    plan = (
+        plans[0] if count == 1 else combined_plan(f"{plans[0].source} and {count - 1} more", plans)
+    )
     source = shortened(plan.source)
     if plan.size_bytes == 0:
         return Finding("ok", subject, f"{source}: in the Hub's cache; the first run unpacks it")
@@ -409,10 +474,16 @@ def _download_finding(assets: Sequence[Asset]) -> Finding:
         return Finding(
             "problem",
             subject,
-            f"{source}: {size} are to be downloaded, and {readable_size(free)} are free for `{first.folder}`",
-            "free some space, or set `MMIE_TASKS_CACHE` (data) or `HF_HOME` (checkpoints) to a folder on a bigger disk",
+            f"{source}: {size} are to be downloaded, and {readable_size(free)} are free for "
+            f"`{first.folder}`",
+            "free some space, or set `MMIE_TASKS_CACHE` (data) or `HF_HOME` (checkpoints) to a "
+            "folder on a bigger disk",
         )
-    state = "accessible, not downloaded yet" if plan.is_confirmed else "not downloaded yet (access was not checked)"
+    state = (
+        "accessible, not downloaded yet"
+        if plan.is_confirmed
+        else "not downloaded yet (access was not checked)"
+    )
     return Finding("ok", subject, f"{source}: {state}: {size}, which the first run fetches")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import shlex
 import sys
 from collections import Counter
@@ -14,14 +13,22 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_names, entry_of_task, require_judged
+from mmie_tasks.benchmarks.registry import (
+    BenchmarkEntry,
+    entries,
+    entry_names,
+    entry_of_task,
+    require_judged,
+    similar_tasks,
+)
 from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong
 from mmie_tasks.core.files import free_bytes, nearest_existing, readable_size
 from mmie_tasks.core.tables import table
 from mmie_tasks.hub.asset import Asset, DownloadPlan
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import HasAssets
-from mmie_tasks.judges.choice import DEFAULT, JudgeChoices, choose_judges, judges_of, open_judge, parse_flags
+from mmie_tasks.judges.choice import DEFAULT, JudgeChoices, choose_judges, open_judge, parse_flags
+from mmie_tasks.judges.panel_choice import judges_of
 from mmie_tasks.judges.registry import JudgeChoice
 from mmie_tasks.preflight.doctor import is_writable, problem_from, shortened
 
@@ -71,7 +78,8 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
         environment: Of this process; the Hub's libraries read it themselves.
 
     Returns:
-        The number of fetched assets, and how to copy everything to a machine without network access.
+        The number of fetched assets, and how to copy everything to a machine without network
+        access.
 
     Raises:
         SettingWrong: There is no such benchmark, task or judge.
@@ -95,10 +103,16 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
 
 
 def plain_logs() -> None:
-    """Log to stderr without times and places in our code: the log of this process is for the user."""
+    """Log to stderr without times and places in our code: the log of this process is for the
+    user.
+    """
 
     def line(record: Record) -> str:
-        return "{message}\n" if record["level"].no <= logger.level("INFO").no else "{level}: {message}\n"
+        return (
+            "{message}\n"
+            if record["level"].no <= logger.level("INFO").no
+            else "{level}: {message}\n"
+        )
 
     logger.remove()
     logger.add(sys.stderr, level="INFO", format=line)
@@ -109,10 +123,14 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         prog="mmie-tasks prefetch",
         description="Download what a run needs, for machines without network access: datasets, "
         "official prompts and, with --judge, the judge's checkpoint. Sizes are printed first; "
-        "existing files are not downloaded again; an interrupted download resumes.",
+        "existing files are not downloaded again.",
     )
-    parser.add_argument("benchmarks", nargs="*", metavar="BENCHMARK", help="a benchmark, or a task or tag of one")
-    parser.add_argument("--tasks", "--task", default="", metavar="A,B", help="more of them; default: none")
+    parser.add_argument(
+        "benchmarks", nargs="*", metavar="BENCHMARK", help="a benchmark, or a task or tag of one"
+    )
+    parser.add_argument(
+        "--tasks", "--task", default="", metavar="A,B", help="more of them; default: none"
+    )
     parser.add_argument(
         "--judge",
         nargs="?",
@@ -120,12 +138,14 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         action="append",
         default=[],
         metavar="[BENCHMARK=]JUDGE[:MODEL]",
-        help="the judges too, as in `mmie-tasks eval`; without a name, the default judge of each benchmark; "
-        "without this option, none",
+        help="the judges too, as in `mmie-tasks eval`; without a name, the default judge of each "
+        "benchmark; without this option, none",
     )
     parser.add_argument("--dry_run", action="store_true", help="print the sizes only")
     hidden = argparse.SUPPRESS
-    parser.add_argument("--dry-run", action="store_true", dest="dry_run", default=hidden, help=hidden)
+    parser.add_argument(
+        "--dry-run", action="store_true", dest="dry_run", default=hidden, help=hidden
+    )
     options = parser.parse_intermixed_args(arguments)
     options.benchmarks += [name.strip() for name in options.tasks.split(",") if name.strip()]
     for index, judge in enumerate(options.judge):
@@ -133,12 +153,18 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         if not is_judge and entry_of_task(judge):  # `--judge mmie`
             options.benchmarks.append(judge)
             options.judge[index] = DEFAULT
-    options.choices = parse_flags([judge for judge in options.judge if judge != DEFAULT], ()) if options.judge else None
+    options.choices = (
+        parse_flags([judge for judge in options.judge if judge != DEFAULT], ())
+        if options.judge
+        else None
+    )
     require_judged(options.choices or (), "`--judge`")
     return options
 
 
-def _list_assets(names: Sequence[str], choices: JudgeChoices | None, environment: Mapping[str, str]) -> _AssetList:
+def _list_assets(
+    names: Sequence[str], choices: JudgeChoices | None, environment: Mapping[str, str]
+) -> _AssetList:
     assets: list[Asset] = []
     notes: list[str] = []
     selection = select_tasks(names)
@@ -151,12 +177,15 @@ def _list_assets(names: Sequence[str], choices: JudgeChoices | None, environment
 
 
 def judge_assets(
-    explicit: JudgeChoices | None, benchmarks: Iterable[BenchmarkEntry], environment: Mapping[str, str]
+    explicit: JudgeChoices | None,
+    benchmarks: Iterable[BenchmarkEntry],
+    environment: Mapping[str, str],
 ) -> _AssetList:
     """The assets of the judges that these benchmarks would use.
 
     Args:
-        explicit: The choices of ``--judge``, empty for each benchmark's own judge; None for no judge.
+        explicit: The choices of ``--judge``, empty for each benchmark's own judge; None for no
+            judge.
         benchmarks: The benchmarks.
         environment: Read: ``MMIE_TASKS_JUDGE`` and what else chooses a judge, and what judges read.
 
@@ -171,7 +200,9 @@ def judge_assets(
         if benchmark_judge is None:
             notes += [f"{entry.name}: it has no judge."] if explicit == {} else []
             continue
-        for choice in choose_judges(entry.name, benchmark_judge.default, environment, explicit or {}).judges:
+        for choice in choose_judges(
+            entry.name, benchmark_judge.default, environment, explicit or {}
+        ).judges:
             if explicit is not None:
                 choices.setdefault(_key(choice), choice)
                 continue
@@ -182,7 +213,9 @@ def judge_assets(
             except MmieTasksError as error:
                 notes.append(f"{subject} cannot be used: {problem_from('', error).message}.")
     if explicit and not choices:
-        choices = {_key(judge): judge for choice in explicit.values() for judge in judges_of(choice).judges}
+        choices = {
+            _key(judge): judge for choice in explicit.values() for judge in judges_of(choice).judges
+        }
     assets: list[Asset] = []
     for choice in choices.values():
         assets += (new := _assets_of(choice, environment))
@@ -219,13 +252,8 @@ def select_tasks(names: Sequence[str]) -> Mapping[BenchmarkEntry, tuple[str, ...
         entry = entry_of_task(name)
         tasks = () if entry is None else entry.tasks_by_name().get(name, ())
         if entry is None or not tasks:
-            searched = entries() if entry is None else (entry,)
-            lowered = {valid.lower(): valid for one in searched for valid in one.tasks_by_name()}
-            # `DocVQA` stands for `milebench_DocVQA`.
-            close = [valid for valid in sorted(lowered) if valid.endswith(f"_{name.lower()}")]
-            close += difflib.get_close_matches(name.lower(), lowered)
-            matches = dict.fromkeys(f"`{lowered[valid]}`" for valid in close)
-            hint = f"there is {', '.join(matches) or entry_names(entries())}"
+            matches = ", ".join(f"`{similar}`" for similar in similar_tasks(name))
+            hint = f"there is {matches or entry_names(entries())}"
             raise SettingWrong(f"There is no benchmark or task `{name}`.", hint=hint)
         selection[entry] = tuple(dict.fromkeys((*selection.get(entry, ()), *tasks)))
     return selection
@@ -282,7 +310,9 @@ def needed_bytes(planned: Iterable[PlannedAsset]) -> Mapping[Path, int]:
     return {disk: stored[disk] + temporary[disk] for disk in folders.values()}
 
 
-def check_disk_space(missing: Iterable[PlannedAsset], free: Callable[[Path], int] = free_bytes) -> str:
+def check_disk_space(
+    missing: Iterable[PlannedAsset], free: Callable[[Path], int] = free_bytes
+) -> str:
     """One line for each disk with the needed and the free space.
 
     Args:

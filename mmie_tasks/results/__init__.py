@@ -1,1 +1,1 @@
-"""Commands on finished runs: report, agreement, compare, subset, rescore."""
+"""Commands on finished runs: report, agreement, compare, rescore."""

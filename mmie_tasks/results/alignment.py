@@ -94,7 +94,9 @@ class AlignedRuns:
         SettingWrong: A run has no scores of this kind.
     """
 
-    def __init__(self, runs: Sequence[TaskRun], labels: Sequence[str], score_kind: ScoreKind) -> None:
+    def __init__(
+        self, runs: Sequence[TaskRun], labels: Sequence[str], score_kind: ScoreKind
+    ) -> None:
         for run, label in zip(runs, labels, strict=True):
             require_kind(run, label, score_kind)
         by_id = [run.by_id for run in runs]
@@ -183,14 +185,20 @@ class AlignedRuns:
         )
         return SharedMetric(strata=shared_strata, samples=samples)
 
-    def _why_not(self, metric: Metric, strata: dict[str, Indices], shared: dict[str, Indices]) -> str:
+    def _why_not(
+        self, metric: Metric, strata: dict[str, Indices], shared: dict[str, Indices]
+    ) -> str:
         if absent := [name for name in metric.weights if name not in strata]:
-            return f"{len(absent)} of {len(metric.weights)} parts not in these runs: {absent[0]}, ..."
+            return (
+                f"{len(absent)} of {len(metric.weights)} parts not in these runs: {absent[0]}, ..."
+            )
         reasons = []
         for name, indices in strata.items():
             prefix = f"{name}: " if len(metric.weights) > 1 else ""
             for label, run_points in zip(self.labels, self.run_points(metric), strict=True):
-                points = run_points.points[indices[run_points.counted[indices]]]  # absent samples are unscored
+                points = run_points.points[
+                    indices[run_points.counted[indices]]
+                ]  # absent samples are unscored
                 scored = points[np.isfinite(points)]
                 mean = float(scored.mean()) if len(scored) else None
                 tallied = Tally(mean=mean, scored=len(scored), unscored=len(points) - len(scored))
@@ -232,7 +240,9 @@ def signature_values(signature: str) -> dict[str, str]:
     {'judge': 'openai', 't': '0', 'task': 'mmie@1', 'data': 'sha256:12'}
     """
     fields = signature_fields(signature)
-    if version := re.fullmatch(r"(?P<scoring>.+@\d+)-\w+", fields.get("task", "")):  # name@N-X: X is the interface
+    if version := re.fullmatch(
+        r"(?P<scoring>.+@\d+)-\w+", fields.get("task", "")
+    ):  # name@N-X: X is the interface
         fields["task"] = version["scoring"]
     return fields
 
@@ -257,7 +267,10 @@ def signature_differences(a: Iterable[str], b: Iterable[str]) -> tuple[Signature
     keys = dict.fromkeys(key for values in (*a_values, *b_values) for key in values)
     differences = []
     for key in keys:
-        of_a, of_b = (tuple(sorted({s.get(key, "none") for s in signatures})) for signatures in (a_values, b_values))
+        of_a, of_b = (
+            tuple(sorted({s.get(key, "none") for s in signatures}))
+            for signatures in (a_values, b_values)
+        )
         is_mixed = len(of_a) > 1 or len(of_b) > 1
         if key not in HARMLESS_KEYS and (is_mixed or (of_a != of_b and key not in TESTED_KEYS)):
             differences.append(SignatureDifference(key=key, a=of_a, b=of_b))

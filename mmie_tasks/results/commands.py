@@ -47,11 +47,20 @@ def result_parser(
     else:
         for name in runs:
             parser.add_argument(name, metavar=name.upper(), help=f"{_RUN}{name_hint}")
-    help_text = "only these tasks; default: all that the runs have in common" if reading else "only these; default: all"
+    help_text = (
+        "only these tasks; default: all that the runs have in common"
+        if reading
+        else "only these; default: all"
+    )
     parser.add_argument("--tasks", "--task", default="", metavar="A,B", help=help_text)
     if reading:
-        kinds, help_text = get_args(ScoreKind), "the official, robust or expected score; default: %(default)s"
-        parser.add_argument("--reading", dest="score_kind", choices=kinds, default="official", help=help_text)
+        kinds, help_text = (
+            get_args(ScoreKind),
+            "the official, robust or expected score; default: %(default)s",
+        )
+        parser.add_argument(
+            "--reading", dest="score_kind", choices=kinds, default="official", help=help_text
+        )
     if top is not None:
         help_text = "list at most N samples; default: %(default)s"
         parser.add_argument("--top", type=int, default=top, metavar="N", help=help_text)
@@ -101,7 +110,12 @@ def open_runs(sources: Iterable[str], tasks: Sequence[str] = ()) -> list[Run]:
 
 def notes_of(runs: Sequence[Run]) -> list[str]:
     """What was ignored of the logs of runs, first of whole runs, then of their tasks."""
-    tasks = [f"{run.name}, {task.task}: {note}" for run in runs for task in run.tasks.values() for note in task.notes]
+    tasks = [
+        f"{run.name}, {task.task}: {note}"
+        for run in runs
+        for task in run.tasks.values()
+        for note in task.notes
+    ]
     return [f"{run.name}: {note}" for run in runs for note in run.notes] + tasks
 
 
@@ -116,7 +130,9 @@ def open_run(source: str, tasks: Sequence[str] = ()) -> Run:
     runs = open_runs([source], tasks)
     if len(runs) > 1:
         folders = ", ".join(f"`{run.folder}`" for run in runs)
-        raise SettingWrong(f"`{source}` contains {len(runs)} runs: {folders}.", hint="name one of them")
+        raise SettingWrong(
+            f"`{source}` contains {len(runs)} runs: {folders}.", hint="name one of them"
+        )
     return runs[0]
 
 
@@ -133,9 +149,10 @@ def require_kind(task_run: TaskRun, label: str, kind: ScoreKind) -> None:
     """
     if kind not in task_run.score_kinds:
         raise SettingWrong(
-            f"`{task_run.task}` of `{label}` has no {kind} scores: {listed(reasons_of(task_run, kind))}.",
-            hint="only a judge that reports the probabilities of its digits gives them; `--tasks` selects other tasks, "
-            "`--reading official` other scores",
+            f"`{task_run.task}` of `{label}` has no {kind} scores: "
+            f"{listed(reasons_of(task_run, kind))}.",
+            hint="only a judge that reports the probabilities of its digits gives them; `--tasks` "
+            "selects other tasks, `--reading official` other scores",
         )
 
 
@@ -179,19 +196,6 @@ def read_text(path: Path, hint: str) -> str:
         raise AnswersUnusable(message, hint=f"save it in UTF-8; {hint}") from error
 
 
-def read_ids(path: Path) -> frozenset[str]:
-    """The ids of a file, one per line.
-
-    Raises:
-        AnswersUnusable: The file cannot be read, or holds no ids.
-    """
-    hint = "one id per line"
-    ids = frozenset(line.strip() for line in read_text(path, hint).splitlines() if line.strip())
-    if not ids:
-        raise AnswersUnusable(f"`{path}` holds no ids.", hint=hint)
-    return ids
-
-
 def write_text(path: Path, text: str) -> None:
     """Write a file, with a line break at its end.
 
@@ -201,4 +205,6 @@ def write_text(path: Path, text: str) -> None:
     try:
         path.write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
-        raise SettingWrong(f"`{path}` cannot be written: {error.strerror}.", hint="name another file") from error
+        raise SettingWrong(
+            f"`{path}` cannot be written: {error.strerror}.", hint="name another file"
+        ) from error

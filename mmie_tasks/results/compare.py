@@ -6,14 +6,20 @@ within the groups. Seeds are fixed, and the order of the samples does not matter
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
 
-from mmie_tasks.core.bootstrap import Floats, Interval, bootstrap_means, chunk_sizes, percentile_interval, seed_of
+from mmie_tasks.core.bootstrap import (
+    Floats,
+    Interval,
+    bootstrap_means,
+    chunk_sizes,
+    percentile_interval,
+    seed_of,
+)
 from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell, signed_cell, table, wrapped
 from mmie_tasks.results.alignment import (
     PLAIN_MEAN,
@@ -24,7 +30,14 @@ from mmie_tasks.results.alignment import (
     require_comparable,
     scored_signatures,
 )
-from mmie_tasks.results.commands import common_tasks, listed_names, open_run, require_range, result_parser
+from mmie_tasks.results.commands import (
+    common_tasks,
+    listed_names,
+    open_run,
+    require_range,
+    result_parser,
+)
+from mmie_tasks.results.render import json_text
 from mmie_tasks.runs.benchmark import Metric, ScoreKind
 from mmie_tasks.runs.log_files import Run, TaskRun
 
@@ -68,7 +81,9 @@ class Resampling:
             return None
         for stratum in strata:
             if stratum.key not in self._means:
-                means = bootstrap_means(stratum.points.tolist(), self._resamples, seed_of(stratum.key))
+                means = bootstrap_means(
+                    stratum.points.tolist(), self._resamples, seed_of(stratum.key)
+                )
                 self._means[stratum.key] = means
         return percentile_interval(self._total(strata, self._means))
 
@@ -90,7 +105,9 @@ class Resampling:
         for stratum in strata:
             if stratum.key not in self._flipped_means:
                 random = np.random.default_rng(seed_of(f"flip {stratum.key}"))
-                self._flipped_means[stratum.key] = _flipped_means(stratum.points, self._resamples, random)
+                self._flipped_means[stratum.key] = _flipped_means(
+                    stratum.points, self._resamples, random
+                )
         total = self._total(strata, self._flipped_means)
         return float((1 + (np.abs(total) >= actual).sum()) / (1 + self._resamples))
 
@@ -120,7 +137,8 @@ def _flipped_means(differences: Floats, resamples: int, random: np.random.Genera
 
 
 def corrected(p_values: Sequence[float]) -> list[float]:
-    """p-values corrected for testing all of them: Holm's step-down bounds the chance of any false positive.
+    """p-values corrected for testing all of them: Holm's step-down bounds the chance of any false
+    positive.
 
     >>> corrected([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
@@ -172,8 +190,12 @@ class MetricComparison:
 
     @property
     def may_be_chance(self) -> bool:
-        """Whether there is a difference, and its corrected p-value leaves chance as an explanation."""
-        return self.p_corrected is not None and self.p_corrected >= _SIGNIFICANT and not self.is_level
+        """Whether there is a difference, and its corrected p-value leaves chance as an
+        explanation.
+        """
+        return (
+            self.p_corrected is not None and self.p_corrected >= _SIGNIFICANT and not self.is_level
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +214,7 @@ class Comparison:
     Attributes:
         a: The run that differences are counted from.
         b: The other.
-        ignored: Differences of the signatures that were to be ignored.
+        ignored: Differences of the signatures that the user allows.
         metrics: The headline first, then kind by kind.
         differing: The samples on which they differ most, those first.
         left_over: Reason why samples are not compared, to their number.
@@ -204,7 +226,7 @@ class Comparison:
 
     a: TaskRun
     b: TaskRun
-    ignored: tuple[SignatureDifference, ...] = ()
+    ignored: tuple[SignatureDifference, ...]
     metrics: tuple[MetricComparison, ...]
     differing: tuple[_DifferingSample, ...]
     left_over: dict[str, int]
@@ -222,6 +244,7 @@ def compare(
     resamples: int,
     top: int = 0,
     labels: tuple[str, str] = ("A", "B"),
+    ignored: tuple[SignatureDifference, ...] = (),
 ) -> Comparison:
     """Compare one task of two runs: differences are `b` minus `a`.
 
@@ -232,6 +255,7 @@ def compare(
         resamples: Of the intervals and tests.
         top: How many differing samples to list.
         labels: Names of the runs in reasons.
+        ignored: Differences of the signatures that the user allows.
     """
     runs = AlignedRuns([a, b], labels, score_kind)
     resampling = Resampling(resamples)
@@ -253,6 +277,7 @@ def compare(
     return Comparison(
         a=a,
         b=b,
+        ignored=ignored,
         metrics=tuple(_with_corrected_p(metrics)),
         differing=tuple(
             _DifferingSample(id=runs.ids[i], a=float(of_a.points[i]), b=float(of_b.points[i]))
@@ -267,7 +292,9 @@ def compare(
     )
 
 
-def _compare_metric(runs: AlignedRuns, metric: Metric, resampling: Resampling) -> MetricComparison | None:
+def _compare_metric(
+    runs: AlignedRuns, metric: Metric, resampling: Resampling
+) -> MetricComparison | None:
     shared = runs.shared(metric)
     if shared is None:
         return None
@@ -324,8 +351,9 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     """
     parser = result_parser(
         "compare",
-        "Compare two tested models over the same samples: paired differences, their intervals, and whether they could "
-        "be chance. Runs that were not scored alike (another judge, prompt, task version or data) are refused.",
+        "Compare two tested models over the same samples: paired differences, their intervals, and "
+        "whether they could be chance. Runs that were not scored alike (another judge, prompt, "
+        "task version or data) are refused.",
         runs=("a", "b"),
         top=10,
     )
@@ -334,62 +362,43 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     help_text = "keys of the signatures that may differ; default: none"
     parser.add_argument("--ignore", default="", metavar="KEY,...", help=help_text)
     parsed = parser.parse_args(arguments)
-    require_range("--resamples", parsed.resamples, 1, _MAX_RESAMPLES, f"from 1 to {_MAX_RESAMPLES:,}; 10,000 is usual")
+    require_range(
+        "--resamples",
+        parsed.resamples,
+        1,
+        _MAX_RESAMPLES,
+        f"from 1 to {_MAX_RESAMPLES:,}; 10,000 is usual",
+    )
     require_range("--top", parsed.top, 0, None, hint="0 lists no sample")
     tasks = listed_names(parsed.tasks)
     a, b = open_run(parsed.a, tasks), open_run(parsed.b, tasks)
     ignored_keys = listed_names(parsed.ignore)
     ignored = {
-        task: require_comparable(scored_signatures(a.tasks[task]), scored_signatures(b.tasks[task]), ignored_keys, task)
+        task: require_comparable(
+            scored_signatures(a.tasks[task]), scored_signatures(b.tasks[task]), ignored_keys, task
+        )
         for task in common_tasks({"A": a, "B": b})
     }
-    comparisons = []
-    for task, differences in ignored.items():
-        comparison = compare(
-            a.tasks[task], b.tasks[task], parsed.score_kind, resamples=parsed.resamples, top=parsed.top
+    comparisons = [
+        compare(
+            a.tasks[task],
+            b.tasks[task],
+            parsed.score_kind,
+            resamples=parsed.resamples,
+            top=parsed.top,
+            ignored=differences,
         )
-        comparisons.append(replace(comparison, ignored=differences))
+        for task, differences in ignored.items()
+    ]
     if parsed.json:
-        return json.dumps(_as_json(a, b, comparisons, parsed.top), indent=1, ensure_ascii=False)
+        return json_text({"a": a, "b": b, "tasks": comparisons})
     return _as_text(a, b, comparisons)
 
 
-def _as_json(a: Run, b: Run, comparisons: Sequence[Comparison], top: int) -> dict[str, object]:
-    return {
-        "a": _run_json(a),
-        "b": _run_json(b),
-        "reading": comparisons[0].score_kind,
-        "resamples": comparisons[0].resamples,
-        "correction": "holm",
-        "top": top,
-        "tasks": [
-            {
-                "task": comparison.a.task,
-                "signatures": {"a": comparison.a.signatures, "b": comparison.b.signatures},
-                "ignored": list(map(asdict, comparison.ignored)),
-                "notes": {"a": comparison.a.notes, "b": comparison.b.notes},
-                "pairs": comparison.pairs,
-                "left_over": comparison.left_over,
-                "numbers": list(map(_metric_json, comparison.metrics)),
-                "apart": list(map(asdict, comparison.differing)),
-            }
-            for comparison in comparisons
-        ],
-    }
-
-
-def _run_json(run: Run) -> dict[str, object]:
-    return {"name": run.name, "folder": str(run.folder), "date": run.date, "started": run.started, "notes": run.notes}
-
-
-def _metric_json(comparison: MetricComparison) -> dict[str, object]:
-    values = asdict(comparison)
-    metric = values.pop("metric")
-    return {**{key: metric[key] for key in ("name", "title", "kind")}, **values}
-
-
 def _as_text(a: Run, b: Run, comparisons: Sequence[Comparison]) -> str:
-    runs = [f"{label}: {run.name} ({run.folder}, {run.started})" for label, run in (("A", a), ("B", b))]
+    runs = [
+        f"{label}: {run.name} ({run.folder}, {run.started})" for label, run in (("A", a), ("B", b))
+    ]
     blocks = [
         f"WARNING: `{comparison.a.task}` was not scored alike in A and B, and `--ignore` allows "
         "it. The difference may be due to the judge, and not to the models.\n\n"
@@ -443,14 +452,15 @@ def _headline_sentence(metrics: Sequence[MetricComparison]) -> str:
     if first is None or first.difference is None:
         return ""
     title = first.metric.title
-    counts = (
-        f"B has more points in {counted(first.wins, 'pair')}, as many in {first.ties:,}, fewer in {first.losses:,}."
-    )
+    wins = f"B has more points in {counted(first.wins, 'pair')}"
+    counts = f"{wins}, as many in {first.ties:,}, fewer in {first.losses:,}."
     if first.is_level:
         return wrapped(f"{title}: A and B are level. {counts}")
     ahead, behind = ("B", "A") if first.difference > 0 else ("A", "B")
     interval = (
-        f"95 % interval of B - A: {_interval(first)}" if first.interval else f"{first.why_no_interval}: no interval"
+        f"95 % interval of B - A: {_interval(first)}"
+        if first.interval
+        else f"{first.why_no_interval}: no interval"
     )
     chance = " That may well be chance." if first.may_be_chance else ""
     return wrapped(
@@ -472,13 +482,14 @@ def _p(value: float | None) -> str:
 
 
 def _method(comparisons: Sequence[Comparison]) -> str:
-    floor = " or ".join(f"{floor:.0%}" for floor in sorted({comparison.floor for comparison in comparisons}))
+    floor = " or ".join(f"{floor:.0%}" for floor in sorted({c.floor for c in comparisons}))
     draws = f"{comparisons[0].resamples:,}"
     return wrapped(
-        "A and B: percent of full marks over the pairs, the samples that both have points for. B - A: percent points, "
-        "before the two are rounded. 95 % interval: percentile bootstrap of the pairs, within the groups that are "
-        f"averaged ({draws} resamples); none for fewer than {_MIN_PAIRS} pairs or a group of one. p: two-sided paired "
-        f"permutation test with random signs of the differences ({draws} draws; all choices of signs where "
-        f"{EXACT_PAIRS} pairs or fewer differ), Holm-corrected among the metrics of one table. A metric has no value "
+        "A and B: percent of full marks over the pairs, the samples that both have points for. "
+        "B - A: percent points, before the two are rounded. 95 % interval: percentile bootstrap of "
+        f"the pairs, within the groups that are averaged ({draws} resamples); none for fewer than "
+        f"{_MIN_PAIRS} pairs or a group of one. p: two-sided paired permutation test with random "
+        f"signs of the differences ({draws} draws; all choices of signs where {EXACT_PAIRS} pairs "
+        "or fewer differ), Holm-corrected among the metrics of one table. A metric has no value "
         f"where either run has points for less than {floor} of the samples."
     )

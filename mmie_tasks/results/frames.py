@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import html
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.tables import counted
 from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.judging.panel import disagreement
 from mmie_tasks.results.commands import open_run
-from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment, Scale, ScoreKind
+from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment, Metric, Scale, ScoreKind
 from mmie_tasks.runs.log_files import Run
 from mmie_tasks.runs.log_line import IMAGE_PLACEHOLDER
 from mmie_tasks.runs.summary import judge_of, metric_value, metrics_of
@@ -21,9 +24,23 @@ from mmie_tasks.runs.summary import judge_of, metric_value, metrics_of
 if TYPE_CHECKING:
     import pandas as pd
 
-SCORE_COLUMNS = ("task", "metric", "title", "group", "kind", "percent", "low", "high", "scored", "total", "why_not")
+SCORE_COLUMNS = (
+    "task",
+    "metric",
+    "title",
+    "group",
+    "kind",
+    "percent",
+    "low",
+    "high",
+    "scored",
+    "total",
+    "why_not",
+)
 """The columns of `LoadedRun.scores`."""
 
+_MAY_BE_NONE = re.compile(r"(robust_)?unscored|unscored_detail|judge|(second_|judge_\d+_)?reply")
+_MAX_SHOWN = 5  # tasks of a run in its one line
 _KINDS: tuple[ScoreKind, ...] = get_args(ScoreKind)
 
 
@@ -42,14 +59,29 @@ class LoadedRun:
         """The names of its tasks, sorted."""
         return tuple(self.run.tasks)
 
+    def __repr__(self) -> str:
+        """One line: its name, and its tasks with their numbers of samples."""
+        counts = {name: len(task.samples) for name, task in self.run.tasks.items()}
+        words = [f"{name} ({counted(count, 'sample')})" for name, count in counts.items()]
+        if len(words) > _MAX_SHOWN:
+            words[_MAX_SHOWN:] = [counted(len(words) - _MAX_SHOWN, "more task")]
+        return f"<run {self.run.name!r}: {', '.join(words)}>"
+
+    def _repr_html_(self) -> str:
+        """The headlines of `scores` as a small table, for notebooks."""
+        headlines = self._scores(lambda metric: metric.kind == "headline")
+        return f"<p>{html.escape(repr(self))}</p>{headlines.to_html(index=False, max_rows=20)}"
+
     def samples(self, task: str | None = None) -> pd.DataFrame:
         """One row per sample, in the order of the log.
 
         Columns:
 
         * ``id``: unique in the task
-        * ``official``, ``robust``, ``expected``: points on the benchmark's own scale; NaN without a score
-        * ``official_percent``, ``robust_percent``, ``expected_percent``: the same in percent of full marks
+        * ``official``, ``robust``, ``expected``: points on the benchmark's own scale; NaN without a
+          score
+        * ``official_percent``, ``robust_percent``, ``expected_percent``: the same in percent of
+          full marks
         * ``entropy_bits``: entropy of the probabilities behind the expected score; NaN without them
         * ``unscored``, ``robust_unscored``: the reason why there is no score, else None;
           ``unscored_detail``: more about the first
@@ -63,9 +95,10 @@ class LoadedRun:
           ``answer_images``: the paths of the answer's images, a list
         * ``judge``: the model that replied; ``reply``: its reply, ``second_reply``: the reply to
           the request when it was sent a second time; None if there is none, or several judges
-        * of several judges: ``judge_<n>`` is the name of the n-th, ``judge_<n>_official`` and ``judge_<n>_robust``
-          its points, ``judge_<n>_reply`` its last reply; ``judges_range`` and ``judges_sd``: range and standard
-          deviation of their official points, NaN with fewer than two
+        * of several judges: ``judge_<n>`` is the name of the n-th, ``judge_<n>_official`` and
+          ``judge_<n>_robust`` its points, ``judge_<n>_reply`` its last reply; ``judges_range`` and
+          ``judges_sd``: range and standard deviation of their official points, NaN with fewer than
+          two
         * ``input_tokens``, ``output_tokens``, ``cost_usd``: of all replies; the cost is NaN if
           unknown. ``cached``: whether all replies come from a cache or recording
         * ``signature``: everything that can move the score
@@ -83,9 +116,16 @@ class LoadedRun:
         if task is None or task not in self.run.tasks:
             problem = "has several tasks" if task is None else f"has no task `{task}`"
             names = ", ".join(f"`{name}`" for name in self.run.tasks)
-            raise SettingWrong(f"The run `{self.run.folder}` {problem}.", hint=f"`samples(TASK)` with {names}")
+            raise SettingWrong(
+                f"The run `{self.run.folder}` {problem}.", hint=f"`samples(TASK)` with {names}"
+            )
         task_run = self.run.tasks[task]
-        return pd.DataFrame([_sample_row(sample, task_run.benchmark.scale) for sample in task_run.samples])
+        rows = [_sample_row(sample, task_run.benchmark.scale) for sample in task_run.samples]
+        frame = pd.DataFrame(rows)
+        # pandas 3 makes None NaN in a column of texts.
+        for column in filter(_MAY_BE_NONE.fullmatch, frame.columns):
+            frame[column] = pd.Series([row.get(column) for row in rows], dtype=object)
+        return frame
 
     def scores(self) -> pd.DataFrame:
         """One row per task, metric and kind of score, the headline first.
@@ -100,18 +140,26 @@ class LoadedRun:
           ``high``: the ends of its 95 % interval
         * ``scored``, ``total``: number of samples with points, and of all that count for the metric
         """
+        return self._scores(lambda _: True)
+
+    def _scores(self, is_shown: Callable[[Metric], bool]) -> pd.DataFrame:
         import pandas as pd
 
         rows: list[tuple[object, ...]] = []
         for task, task_run in self.run.tasks.items():
-            for metric, kind in product(metrics_of([task_run]), task_run.score_kinds):
+            metrics = filter(is_shown, metrics_of([task_run]))
+            for metric, kind in product(metrics, task_run.score_kinds):
                 value = metric_value(task_run.samples, metric, kind, task_run.benchmark.scale)
                 if value is not None:
                     name = f"{kind}_{metric.name}" if metric.name else kind
                     names = (task, name, metric.title, metric.kind, kind)
                     ends = value.interval or (None, None)
-                    rows.append((*names, value.percent, *ends, value.scored, value.total, value.why_not))
-        return pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
+                    rows.append(
+                        (*names, value.percent, *ends, value.scored, value.total, value.why_not)
+                    )
+        return pd.DataFrame(rows, columns=list(SCORE_COLUMNS)).astype(
+            dict.fromkeys(("percent", "low", "high"), float)
+        )
 
 
 def load_run(source: str | Path) -> LoadedRun:
@@ -145,8 +193,15 @@ def _sample_row(sample: LoggedSample, scale: Scale) -> dict[str, object]:
         **_reply_columns(sample),
         "signature": sample.signature,
     }
-    groups = {(f"group_{kind}" if kind in row else kind): "|".join(names) for kind, names in sample.groups.items()}
-    parts = {f"{kind}_{name}": 100 * share for kind, shares in sample.parts.items() for name, share in shares.items()}
+    groups = {
+        (f"group_{kind}" if kind in row else kind): "|".join(names)
+        for kind, names in sample.groups.items()
+    }
+    parts = {
+        f"{kind}_{name}": 100 * share
+        for kind, shares in sample.parts.items()
+        for name, share in shares.items()
+    }
     return {**row, **groups, **parts}
 
 
@@ -160,7 +215,10 @@ def _percent(verdict: Verdict, scale: Scale) -> float:
 
 def _text(segments: tuple[LoggedSegment, ...]) -> str:
     """The texts, with a placeholder for every image, also for one that could not be used."""
-    parts = ((segment.text, IMAGE_PLACEHOLDER if segment.image or segment.problem else "") for segment in segments)
+    parts = (
+        (segment.text, IMAGE_PLACEHOLDER if segment.image or segment.problem else "")
+        for segment in segments
+    )
     return "\n".join(part for pair in parts for part in pair if part)
 
 

@@ -1,8 +1,9 @@
-"""What the HTML pages of results share: texts made safe, embedded pictures, the content policy, the assets.
+"""What the HTML pages of results share: texts made safe, embedded pictures, the content policy, the
+assets.
 
-The texts of models, datasets and people are untrusted. They reach a page as JSON in which no tag can begin, or through
-the template's escaping; the scripts put them into text nodes only. A policy in the page's head allows these scripts by
-their hash, and no other script, request or form.
+The texts of models, datasets and people are untrusted. They reach a page as JSON in which no tag
+can begin, or through the template's escaping; the scripts put them into text nodes only. A policy
+in the page's head allows these scripts by their hash, and no other script, request or form.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from PIL import Image
 
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.core.tables import counted
-from mmie_tasks.hub.images import open_rgb, size_px, whole_images_only
+from mmie_tasks.hub.images import TooManyPixels, check_end, open_rgb, size_px
 from mmie_tasks.runs.benchmark import LoggedSegment
 
 Json: TypeAlias = dict[str, Any]
@@ -70,9 +71,10 @@ def rendered(
 ) -> str:
     """The page of a folder's template ``page.html.j2``, to be written as UTF-8.
 
-    The scripts, behind the shared one, are joined in their order; they share one scope. A content security policy
-    allows them, the library and embedded images only. Style attributes are allowed, which the charts need; they cannot
-    load anything. Values are escaped, and a missing one is an error.
+    The scripts, behind the shared one, are joined in their order; they share one scope. A content
+    security policy allows them, the library and embedded images only. Style attributes are allowed,
+    which the charts need; they cannot load anything. Values are escaped, and a missing one is an
+    error.
     """
     environment = Environment(
         loader=FileSystemLoader(folder),
@@ -82,17 +84,22 @@ def rendered(
         lstrip_blocks=True,
     )
     environment.filters.update(filters or {})
-    parts = [file.read_text(encoding="utf-8") for file in (_ASSETS / "elements.js", *(folder / s for s in scripts))]
-    script = Markup('"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n")  # noqa: S704  # ours
-    styles = [file.read_text(encoding="utf-8") for file in (_ASSETS / "base.css", folder / "page.css")]
+    parts = _joined(_ASSETS / "elements.js", *(folder / script for script in scripts))
+    script = Markup(f'"use strict";\n(() => {{\n{parts}}})();\n')  # noqa: S704  # ours
+    style = Markup(_joined(_ASSETS / "base.css", folder / "page.css"))  # noqa: S704  # ours
     digests = [hashlib.sha256(text.encode()).digest() for text in (script, library) if text]
     hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     policy = (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
         "connect-src 'none'; base-uri 'none'; form-action 'none'"
     )
-    style = Markup("\n".join(styles))  # noqa: S704  # ours
-    return environment.get_template("page.html.j2").render(values, policy=policy, style=style, script=script)
+    return environment.get_template("page.html.j2").render(
+        values, policy=policy, style=style, script=script
+    )
+
+
+def _joined(*files: Path) -> str:
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 
 def inert_json(value: object) -> Markup:
@@ -170,14 +177,14 @@ def embed_image(image: str, max_side_px: int, quality: int) -> EmbeddedImage:
         path = Path(image)
         if not stat.S_ISREG(path.stat().st_mode):
             return EmbeddedImage(None, "not a file")
-        width, height = size_px(path)
-        if width * height > _MAX_PIXELS:
-            return EmbeddedImage(None, f"too large to show: {width} x {height} pixels")
+        size_px(path, _MAX_PIXELS)
         file = io.BytesIO()
         _shrunk(path, max_side_px).save(file, "WEBP", quality=quality, method=2)
         return EmbeddedImage(f"data:image/webp;base64,{base64.b64encode(file.getvalue()).decode()}")
     except (FileNotFoundError, NotADirectoryError, DataMissing):
         return EmbeddedImage(None, "the file no longer exists")
+    except TooManyPixels:
+        return EmbeddedImage(None, f"too large to show: more than {_MAX_PIXELS:,} pixels")
     except DataBroken:
         return EmbeddedImage(None, "the file is not a readable image")
     except _UNREADABLE:
@@ -185,11 +192,17 @@ def embed_image(image: str, max_side_px: int, quality: int) -> EmbeddedImage:
 
 
 def _shrunk(path: Path, max_side_px: int) -> Image.Image:
-    """The image as RGB, its longest side at most `max_side_px`; `DataBroken` if it is not of a format decoded here."""
-    with path.open("rb") as file, Image.open(file) as image, whole_images_only:
+    """The image as RGB, its longest side at most `max_side_px`; `DataBroken` if it is not of a
+    format decoded here.
+    """
+    with path.open("rb") as file, Image.open(file) as image:
+        check_end(file, path)
         if image.format not in _IMAGE_FORMATS:
             raise DataBroken(f"`{path}` is {image.format}.", hint="open it with another program")
-        if image.format in ("JPEG", "MPO"):  # decoded at an eighth, a quarter or half of its size where that will do
+        if image.format in (
+            "JPEG",
+            "MPO",
+        ):  # decoded at an eighth, a quarter or half of its size where that will do
             image.thumbnail((max_side_px, max_side_px))
             small: Image.Image = image.convert("RGB")
             return small
@@ -216,7 +229,9 @@ def has_image(segment: LoggedSegment) -> bool:
     return bool(segment.image or segment.problem)
 
 
-def segments_json(segments: Sequence[LoggedSegment], owner: str, find_image: FindImage, max_images: int) -> list[Json]:
+def segments_json(
+    segments: Sequence[LoggedSegment], owner: str, find_image: FindImage, max_images: int
+) -> list[Json]:
     """Texts and images in their order, for the scripts; notes count what is left out.
 
     Args:
@@ -240,7 +255,11 @@ def segments_json(segments: Sequence[LoggedSegment], owner: str, find_image: Fin
                 pieces.append(_image_json(segment, f"image {images} of {owner}", find_image))
             else:
                 hidden += 1
-    return [*pieces, *_left_out(hidden, "more image"), *_left_out(len(segments) - MAX_SEGMENTS, "more part")]
+    return [
+        *pieces,
+        *_left_out(hidden, "more image"),
+        *_left_out(len(segments) - MAX_SEGMENTS, "more part"),
+    ]
 
 
 def _left_out(count: int, noun: str) -> list[Json]:
@@ -252,6 +271,7 @@ def _image_json(segment: LoggedSegment, title: str, find_image: FindImage) -> Js
     prompt = {"prompt": cut(segment.prompt, MAX_TEXT)} if segment.prompt else {}
     if segment.problem:
         reference = f": {file[:MAX_LABEL]}" if file else ""
-        return {"image": None, "alt": title, "note": cut(f"{segment.problem}{reference}", MAX_LABEL), **prompt}
-    shown = find_image(file)
-    return {"image": shown.address, "alt": f"{title}: {file_name(file)}", "note": shown.note, **prompt}
+        note = cut(f"{segment.problem}{reference}", MAX_LABEL)
+        return {"image": None, "alt": title, "note": note, **prompt}
+    shown, alt = find_image(file), f"{title}: {file_name(file)}"
+    return {"image": shown.address, "alt": alt, "note": shown.note, **prompt}

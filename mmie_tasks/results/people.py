@@ -1,9 +1,10 @@
-"""People's scores of answers: the plan of the answers to score, and reading and writing their CSV files.
+"""People's scores of answers: the plan of the answers to score, and reading and writing their CSV
+files.
 
-A plan is a random sample of a run whose order can be verified: the samples of a stratum are in the order of the
-SHA-256 of seed and id. People score the first ones of each stratum, so scores that were stopped early, a plan that was
-extended and a plan of two runs are all random samples, and the run and the seed alone show whether the scored samples
-are one.
+A plan is a random sample of a run whose order can be verified: the samples of a stratum are in the
+order of the SHA-256 of seed and id. People score the first ones of each stratum, so scores that
+were stopped early, a plan that was extended and a plan of two runs are all random samples, and the
+run and the seed alone show whether the scored samples are one.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ COLUMNS = ("id", "answer", "seed", "rater", "score")
 _CSV_HINT = "the columns are `id` and `score`, and `rater` where several people rated"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _SEED = re.compile(r"\d{1,18}", re.ASCII)
-_FORMULA = re.compile(r"[=+\-@']")  # a spreadsheet would compute a cell that begins like this, or drop the apostrophe
+# A spreadsheet would compute a cell that begins like this, or drop the apostrophe.
+_FORMULA = re.compile(r"[=+\-@']")
 _ESCAPE = re.compile(rf"^'(?={_FORMULA.pattern})")
 _MAX_QUOTED = 40  # characters of a cell, in a message
 _DIGEST_CHARS = 12
@@ -75,8 +77,9 @@ class JudgedSamples:
 def judged_samples(task_run: TaskRun, kind: ScoreKind) -> JudgedSamples:
     """The samples that can be scored, by people and by the judge.
 
-    The strata are the groups of a headline that is a mean of group means, with its weights; else the groups of the
-    kind `Benchmark.strata`, weighted by their numbers of samples; else there is one.
+    The strata are the groups of a headline that is a mean of group means, with its weights; else
+    the groups of the kind `Benchmark.strata`, weighted by their numbers of samples; else there is
+    one.
 
     Args:
         task_run: One task of a run.
@@ -124,7 +127,8 @@ def _stratum(sample: LoggedSample, metric: Metric, strata: str) -> str | None:
 
 
 def strata_in_order(strata: Mapping[str, str], seed: int) -> dict[str, list[str]]:
-    """The ids of each stratum in the order in which people should score them: by SHA-256 of seed and id.
+    """The ids of each stratum in the order in which people should score them: by SHA-256 of seed
+    and id.
 
     Args:
         strata: Sample id to its stratum.
@@ -137,7 +141,11 @@ def strata_in_order(strata: Mapping[str, str], seed: int) -> dict[str, list[str]
     {'SA': ['c', 'd', 'b', 'a']}
     """
     ids_by_stratum: dict[str, list[str]] = {name: [] for name in sorted(set(strata.values()))}
-    for id_ in sorted(strata, key=lambda i: hashlib.sha256(f"{seed}\n{i}".encode(errors="surrogatepass")).digest()):
+
+    def position(id_: str) -> bytes:
+        return hashlib.sha256(f"{seed}\n{id_}".encode(errors="surrogatepass")).digest()
+
+    for id_ in sorted(strata, key=position):
         ids_by_stratum[strata[id_]].append(id_)
     return ids_by_stratum
 
@@ -159,10 +167,13 @@ class PlannedAnswer:
     sample: LoggedSample
 
 
-def planned_answers(runs: Sequence[JudgedSamples], samples: int, seed: int) -> tuple[PlannedAnswer, ...]:
+def planned_answers(
+    runs: Sequence[JudgedSamples], samples: int, seed: int
+) -> tuple[PlannedAnswer, ...]:
     """The answers to score, in an order that stays in proportion to the strata wherever one stops.
 
-    Identical answers of two runs are one. Those of one sample are in an order that says nothing about the runs.
+    Identical answers of two runs are one. Those of one sample are in an order that says nothing
+    about the runs.
 
     Args:
         runs: One or more; the plan is over the samples that any of them has points for.
@@ -186,11 +197,13 @@ def planned_answers(runs: Sequence[JudgedSamples], samples: int, seed: int) -> t
 
 
 def _counts(sizes: Sequence[int], samples: int) -> list[int]:
-    """How many samples a plan takes of each stratum: in proportion, and `_MIN_PER_STRATUM` at least."""
-    counts = allocation(sizes, min(samples, sum(sizes)))
-    missing = [max(0, min(_MIN_PER_STRATUM, size) - count) for size, count in zip(sizes, counts, strict=True)]
-    counts = [count + extra for count, extra in zip(counts, missing, strict=True)]
-    for _ in range(sum(missing)):
+    """How many samples a plan takes of each stratum: in proportion, and `_MIN_PER_STRATUM` at
+    least.
+    """
+    proportional = allocation(sizes, min(samples, sum(sizes)))
+    least = [min(_MIN_PER_STRATUM, size) for size in sizes]
+    counts = list(map(max, proportional, least))
+    for _ in range(sum(counts) - sum(proportional)):
         largest = max(range(len(counts)), key=counts.__getitem__)
         counts[largest] -= counts[largest] > _MIN_PER_STRATUM
     return counts
@@ -220,25 +233,32 @@ class Label:
 def answer_digest(sample: LoggedSample) -> str:
     """12 hexadecimal digits that tell the sample's answer from others.
 
-    They are from the SHA-256 of the answer's words and the names of its image files: spaces, and the folder that the
-    images were saved in, do not matter. The first is a letter, so that no spreadsheet takes it for a number.
+    They are from the SHA-256 of the answer's words and the names of its image files: spaces, and
+    the folder that the images were saved in, do not matter. The first is a letter, so that no
+    spreadsheet takes it for a number.
     """
     words = " ".join(" ".join(segment.text for segment in sample.answer).split())
-    images = [PurePath(segment.image.replace("\\", "/")).name for segment in sample.answer if segment.image]
+    images = [
+        PurePath(segment.image.replace("\\", "/")).name
+        for segment in sample.answer
+        if segment.image
+    ]
     digest = hashlib.sha256(json.dumps([words, images]).encode()).hexdigest()
     return "abcdef"[int(digest[0], 16) % 6] + digest[1:_DIGEST_CHARS]
 
 
 def id_in_csv(sample_id: str) -> str:
-    """The id that a sample has in a file: white space is one blank, and what UTF-8 cannot encode a question mark."""
+    """The id that a sample has in a file: white space is one blank, and what UTF-8 cannot encode a
+    question mark.
+    """
     return " ".join(sample_id.split()).encode(errors="replace").decode()
 
 
 def read_labels(path: Path, scale: Scale | None, name: str = "") -> tuple[Label, ...]:
     """The scores of a CSV file, in its order.
 
-    Columns are separated by commas, semicolons or tabs; with semicolons or tabs, a score may have a decimal comma. A
-    leading apostrophe that keeps a spreadsheet from computing a cell is removed.
+    Columns are separated by commas, semicolons or tabs; with semicolons or tabs, a score may have a
+    decimal comma. A leading apostrophe that keeps a spreadsheet from computing a cell is removed.
 
     Args:
         path: The file, in UTF-8.
@@ -246,8 +266,8 @@ def read_labels(path: Path, scale: Scale | None, name: str = "") -> tuple[Label,
         name: The rater of a file that names none; the file's name without suffix if empty.
 
     Raises:
-        AnswersUnusable: The file cannot be read, a column is missing, a score is no number on the scale, or a rater
-            scored an answer twice; names the line.
+        AnswersUnusable: The file cannot be read, a column is missing, a score is no number on the
+            scale, or a rater scored an answer twice; names the line.
     """
     rows = list(_csv_rows(path))
     names_raters = any(row["rater"] for _, row in rows)
@@ -291,8 +311,8 @@ def read_label_files(words: Iterable[str], scale: Scale | None) -> tuple[Label, 
             key = (label.id, label.answer, label.rater)
             if label.points is not None:
                 if key in scored:
-                    problem = f"the sample {label.id} has a score by {label.rater} in another file too"
-                    raise _csv_error(named.path, label.line, problem)
+                    score = f"the sample {label.id} has a score by {label.rater}"
+                    raise _csv_error(named.path, label.line, f"{score} in another file too")
                 scored.add(key)
             labels.append(label)
     return tuple(labels)
@@ -303,15 +323,19 @@ def _points(path: Path, line: int, score: str, scale: Scale | None) -> float | N
     if not score:
         return None
     if not _NUMBER.fullmatch(score):
-        raise _csv_error(path, line, f"the score {_quoted(score)} is not a number; leave it empty for not rated")
+        problem = f"the score {_quoted(score)} is not a number; leave it empty for not rated"
+        raise _csv_error(path, line, problem)
     points = float(score)
     if scale is not None and not 0 <= points <= scale.full_marks:
-        raise _csv_error(path, line, f"the score {score} is not on the scale, 0 to {scale.full_marks:g}")
+        problem = f"the score {score} is not on the scale, 0 to {scale.full_marks:g}"
+        raise _csv_error(path, line, problem)
     return points
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line number of each row, and its cells by column: all of `COLUMNS`, empty where the file lacks one."""
+    """Line number of each row, and its cells by column: all of `COLUMNS`, empty where the file
+    lacks one.
+    """
     text = read_text(path, _CSV_HINT)
     first_line = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = max((",", ";", "\t"), key=first_line.count)
@@ -365,7 +389,9 @@ def csv_text(rows: Iterable[tuple[str, str]], seed: int) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(COLUMNS)
-    writer.writerows((csv_cell(id_in_csv(sample_id)), digest, seed, "", "") for sample_id, digest in rows)
+    writer.writerows(
+        (csv_cell(id_in_csv(sample_id)), digest, seed, "", "") for sample_id, digest in rows
+    )
     return file.getvalue().rstrip("\n")
 
 

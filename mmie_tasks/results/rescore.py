@@ -9,11 +9,10 @@ import shutil
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from traceback import walk_tb
+from traceback import extract_tb
 from typing import TypeVar, get_args
 
 from mmie_tasks.core import __version__
@@ -22,8 +21,17 @@ from mmie_tasks.core.tables import percent_cell, signed_cell, table
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, as_row, differ
 from mmie_tasks.judging.panel import Rule
 from mmie_tasks.results.commands import listed_names, open_runs, require_range, result_parser
+from mmie_tasks.results.render import json_text
 from mmie_tasks.runs import log_line
-from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, Benchmark, Line, LoggedSample, Metric, ScoreKind
+from mmie_tasks.runs.benchmark import (
+    SCORE_KINDS,
+    BadRecord,
+    Benchmark,
+    Line,
+    LoggedSample,
+    Metric,
+    ScoreKind,
+)
 from mmie_tasks.runs.log_files import Run, TaskRun, sample_lines
 from mmie_tasks.runs.summary import MetricValue, judge_signatures, metric_value, metrics_of
 
@@ -31,7 +39,10 @@ _MAX_TEXT = 60  # characters of a reading or detail in a table
 _MAX_NAMES = 5  # samples to name that cannot be rescored for one reason
 _T = TypeVar("_T")
 
-_RUNNER_KEYS = (*("doc_id", "target", "resps", "filtered_resps", "token_counts", "doc_hash"), *("input_media", "input"))
+_RUNNER_KEYS = (
+    *("doc_id", "target", "resps", "filtered_resps", "token_counts", "doc_hash"),
+    *("input_media", "input"),
+)
 """The keys that lmms-eval 0.7.3 itself writes into a line."""
 
 
@@ -49,8 +60,8 @@ class _VerdictChange:
 class _RescoredTask:
     """A task of a run with the verdicts of the current readers.
 
-    Samples that cannot be rescored are unchanged; `not_rescored` has their ids and the reasons. Changes are in the
-    order of the log.
+    Samples that cannot be rescored are unchanged; `not_rescored` has their ids and the reasons.
+    Changes are in the order of the log.
     """
 
     task_run: TaskRun
@@ -68,7 +79,8 @@ class _RescoredTask:
 def _rescore(task_run: TaskRun, panel_options: Mapping[str, object]) -> _RescoredTask:
     """Apply the current readers to the replies in a task's log.
 
-    ``rule`` and ``min_valid`` in `panel_options` take the place of the logged ones, for samples that a panel judged.
+    ``rule`` and ``min_valid`` in `panel_options` take the place of the logged ones, for samples
+    that a panel judged.
 
     Raises:
         AnswersUnusable: The log cannot be read.
@@ -80,9 +92,9 @@ def _rescore(task_run: TaskRun, panel_options: Mapping[str, object]) -> _Rescore
     changes: list[_VerdictChange] = []
     for logged, line in sample_lines(task_run):
         sample = after[logged.id] = before[logged.id]
+        reason = "the log does not hold the reply or answer"
         try:
-            current = _with_panel_options(line, panel_options)
-            verdicts, reason = task_run.benchmark.reread(current), "the log does not hold the reply or answer"
+            verdicts = task_run.benchmark.reread(_with_panel_options(line, panel_options))
         except BadRecord as error:
             verdicts, reason = None, str(error)
         if not verdicts:
@@ -92,7 +104,9 @@ def _rescore(task_run: TaskRun, panel_options: Mapping[str, object]) -> _Rescore
         for kind in SCORE_KINDS:
             old = sample.verdict(kind)
             if _is_changed(old, verdict[kind]):
-                changes.append(_VerdictChange(id=sample.id, score_kind=kind, before=old, after=verdict[kind]))
+                changes.append(
+                    _VerdictChange(id=sample.id, score_kind=kind, before=old, after=verdict[kind])
+                )
             else:  # equal verdicts stay as they were logged
                 verdict[kind] = old
         after[sample.id] = replace(sample, official=verdict["official"], robust=verdict["robust"])
@@ -115,13 +129,13 @@ def _with_panel_options(line: Line, options: Mapping[str, object]) -> Line:
     rule, min_valid = options.get("rule", match[1]), options.get("min_valid", int(match[2]))
     if isinstance(min_valid, int) and min_valid > (judges := len(judge_signatures(signature))):
         hint = f"`--min_valid` with a number from 1 to {judges}"
-        raise SettingWrong(f"`--min_valid {min_valid}` is more than the {judges} judges of the panel.", hint=hint)
-    if "min_valid" in options and ",cascade=on" in signature:
-        hint = "run again on the saved answers with `--judge_args min_valid=N`; cached replies are not requested again"
         raise SettingWrong(
-            "`--min_valid` cannot be changed for a cascade: it decides which judges are asked.", hint=hint
+            f"`--min_valid {min_valid}` is more than the {judges} judges of the panel.", hint=hint
         )
-    renewed = {**record, "signature": f"panel:{rule},min_valid={min_valid}{signature[match.end() :]}"}
+    renewed = {
+        **record,
+        "signature": f"panel:{rule},min_valid={min_valid}{signature[match.end() :]}",
+    }
     if logged_panel := log_line.mapping(record, "panel"):  # not of an answer that was not judged
         renewed["panel"] = {**logged_panel, **options}
     return {**line, "coverage": renewed}
@@ -156,7 +170,9 @@ def _metric_changes(rescored: _RescoredTask) -> list[_MetricChange]:
             for samples in (task_run.samples, rescored.samples)
         )
         if before is not None and after is not None:
-            changes.append(_MetricChange(metric=metric, score_kind=kind, before=before, after=after))
+            changes.append(
+                _MetricChange(metric=metric, score_kind=kind, before=before, after=after)
+            )
     with_value = [c for c in changes if {c.before.percent, c.after.percent} != {None}]
     headlines = [c for c in with_value if c.metric.kind == metrics[0].kind]
     return headlines or [c for c in with_value if c.metric is with_value[0].metric] or changes[:2]
@@ -165,27 +181,24 @@ def _metric_changes(rescored: _RescoredTask) -> list[_MetricChange]:
 def _attempt(function: Callable[..., _T], subject: str, *arguments: object) -> _T | None:
     """The result of one of our functions, or None and a warning where a benchmark's function fails.
 
-    A benchmark may be code of another package, and fail with any exception: the future of a thread holds it. Our own
-    errors, and those of files, are raised.
+    Our own errors, and those of files, are raised.
     """
-    with ThreadPoolExecutor(1) as thread:
-        job = thread.submit(function, *arguments)
-        error = job.exception()
-    if error is None or isinstance(error, (MmieTasksError, OSError)):
-        return job.result()
-    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
-    modules = [frame.f_globals.get("__name__", "?") for frame in frames]
-    after_ours = len(modules) - modules[::-1].index(__name__)  # behind the last frame of this module
-    index = min(after_ours, len(frames) - 1)
-    sys.stderr.write(
-        f"warning: {subject}: `{modules[index]}.{frames[index].f_code.co_name}` failed with "
-        f"{type(error).__name__}: {_printable(str(error))}\n"
-    )
-    return None
+    try:
+        return function(*arguments)
+    except (MmieTasksError, OSError):
+        raise
+    except Exception as error:  # noqa: BLE001 - a benchmark may be code of another package
+        frame = extract_tb(error.__traceback__)[-1]
+        sys.stderr.write(
+            f"warning: {subject}: `{frame.name}` in {frame.filename}, line {frame.lineno}, "
+            f"failed with {type(error).__name__}: {_printable(str(error))}\n"
+        )
+        return None
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:  # noqa: ARG001 - all commands take it
-    """Rescore runs; returns tables, or JSON, or the status 1 if a benchmark's function failed, after printing the rest.
+    """Rescore runs; returns tables, or JSON, or the status 1 if a benchmark's function failed,
+    after printing the rest.
 
     Raises:
         AnswersUnusable: A run cannot be read.
@@ -203,7 +216,9 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int: 
         samples = (sample for task_run in opened.tasks.values() for sample in task_run.samples)
         if panel_options and not any(sample.members for sample in samples):
             hint = "leave `--rule` and `--min_valid` out"
-            raise SettingWrong(f"`{opened.name}` has no sample that several judges scored.", hint=hint)
+            raise SettingWrong(
+                f"`{opened.name}` has no sample that several judges scored.", hint=hint
+            )
         tasks = [
             _attempt(_rescore, f"{opened.name}: {task} is not rescored", task_run, panel_options)
             for task, task_run in opened.tasks.items()
@@ -213,7 +228,9 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int: 
     if folder is not None:
         is_complete &= _write_logs(folder, runs)
     if options.json:
-        output = json.dumps([_as_json(opened, task) for opened, rescored in runs for task in rescored], indent=1)
+        output = json_text(
+            [_as_json(opened, task) for opened, rescored in runs for task in rescored]
+        )
     else:
         written = f"\n\nWritten to `{folder}`." if folder is not None else ""
         output = _as_text(runs, options.top) + written
@@ -231,13 +248,15 @@ def _parser() -> argparse.ArgumentParser:
         reading=False,
         top=20,
     )
-    parser.add_argument("--rule", choices=get_args(Rule), help="of several judges; default: the logged one")
+    parser.add_argument(
+        "--rule", choices=get_args(Rule), help="of several judges; default: the logged one"
+    )
     help_text = "the fewest of several judges with points; default: the logged number"
     parser.add_argument("--min_valid", type=int, metavar="N", help=help_text)
     help_text = (
-        "a new folder for the logs with the new verdicts, for the other commands. The record under `coverage` is "
-        "updated and marked `rescored`; the rows of single metrics, from which the runner computed its table, are left "
-        "out; default: none"
+        "a new folder for the logs with the new verdicts, for the other commands. The record under "
+        "`coverage` is updated and marked `rescored`; the rows of single metrics, from which the "
+        "runner computed its table, are left out; default: none"
     )
     parser.add_argument("-o", "--output", default="", metavar="FOLDER", help=help_text)
     return parser
@@ -245,49 +264,24 @@ def _parser() -> argparse.ArgumentParser:
 
 def _panel_options(options: argparse.Namespace) -> dict[str, object]:
     if options.min_valid is not None:
-        require_range("--min_valid", options.min_valid, 1, None, hint="from 1 to the number of judges")
+        require_range(
+            "--min_valid", options.min_valid, 1, None, hint="from 1 to the number of judges"
+        )
     named = {"rule": options.rule, "min_valid": options.min_valid}
     return {name: value for name, value in named.items() if value is not None}
 
 
 def _as_json(run: Run, rescored: _RescoredTask) -> dict[str, object]:
-    task_run = rescored.task_run
     return {
-        "run": run.name,
-        "task": task_run.task,
-        "log": str(task_run.log),
+        "run": run,
+        "task": rescored.task_run,
         "pkg": __version__,
-        "notes": [*run.notes, *task_run.notes],
         "samples": len(rescored.samples),
         "changed": {kind: rescored.change_counts[kind] for kind in SCORE_KINDS},
-        "numbers": [
-            {
-                "name": change.metric.name,
-                "title": change.metric.title,
-                "reading": change.score_kind,
-                "before": change.before.percent,
-                "after": change.after.percent,
-            }
-            for change in _metric_changes(rescored)
-        ],
-        "changes": [
-            {
-                "id": change.id,
-                "reading": change.score_kind,
-                "before": _verdict_json(change.before),
-                "after": _verdict_json(change.after),
-            }
-            for change in rescored.changes
-        ],
-        "unread": dict(rescored.not_rescored),
+        "metrics": _metric_changes(rescored),
+        "changes": rescored.changes,
+        "not_rescored": rescored.not_rescored,
     }
-
-
-def _verdict_json(verdict: Verdict) -> dict[str, object]:
-    match verdict:
-        case Scored(points=points, reading=reading):
-            return {"points": points, "reading": reading}
-    return {"unscored": verdict.reason, "detail": verdict.detail}
 
 
 def _as_text(runs: Sequence[tuple[Run, Sequence[_RescoredTask]]], top: int) -> str:
@@ -313,8 +307,8 @@ def _blocks(run: Run, rescored: _RescoredTask, top: int) -> Iterator[str]:
     yield _metric_table(rescored)
     if rescored.changes and top:
         rows = [
-            [_printable(change.id), change.score_kind, _verdict_text(change.before), _verdict_text(change.after)]
-            for change in rescored.changes[:top]
+            [_printable(c.id), c.score_kind, _verdict_text(c.before), _verdict_text(c.after)]
+            for c in rescored.changes[:top]
         ]
         hidden = len(rescored.changes) - len(rows)
         more = f"\n\n{hidden} more; `--top` shows them." if hidden else ""
@@ -339,10 +333,12 @@ def _metric_table(rescored: _RescoredTask) -> str:
         difference = None
         if before.percent is not None and after.percent is not None:
             difference = after.percent - before.percent
+        percents = [percent_cell(before.percent), percent_cell(after.percent)]
         scored = f"{before.scored} -> {after.scored} of {after.total}"
-        cells = [percent_cell(before.percent), percent_cell(after.percent), signed_cell(difference), scored]
-        rows.append([change.metric.title, change.score_kind, *cells])
-    return table(["metric, percent", "score", "before", "after", "difference", "scored"], rows, text_columns=2)
+        names = [change.metric.title, change.score_kind]
+        rows.append([*names, *percents, signed_cell(difference), scored])
+    header = ["metric, percent", "score", "before", "after", "difference", "scored"]
+    return table(header, rows, text_columns=2)
 
 
 def _verdict_text(verdict: Verdict) -> str:
@@ -382,7 +378,8 @@ def _write_logs(folder: Path, runs: Sequence[tuple[Run, Sequence[_RescoredTask]]
             (unfinished / name).mkdir(parents=True)
             for task in tasks:
                 log = unfinished / name / task.task_run.log.name
-                if _attempt(_write_log, f"{run_.name}: {task.task_run.task} is not written", task, log) is None:
+                subject = f"{run_.name}: {task.task_run.task} is not written"
+                if _attempt(_write_log, subject, task, log) is None:
                     log.unlink()
                     is_complete = False
         unfinished.replace(folder)
@@ -417,10 +414,14 @@ def _new_record(benchmark: Benchmark, line: Line) -> dict[str, object]:
     record = log_line.record_of(line)
     renewed = {**record, **_new_rows(benchmark, line)}
     panel = log_line.mapping(record, "panel")
-    if isinstance(members := panel.get("members"), list):  # each is read like the record of a single judge
+    members = panel.get("members")
+    if isinstance(members, list):  # each is read like the record of a single judge
         lines = [{**line, "coverage": {**record, "panel": None, **member}} for member in members]
         rows = [_new_rows(benchmark, member_line) for member_line in lines]
-        renewed["panel"] = {**panel, "members": [{**old, **new} for old, new in zip(members, rows, strict=True)]}
+        renewed["panel"] = {
+            **panel,
+            "members": [{**old, **new} for old, new in zip(members, rows, strict=True)],
+        }
     return renewed
 
 

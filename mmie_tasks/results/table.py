@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
-import json
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import get_args
 
-from tabulate import LATEX_ESCAPE_RULES, tabulate
-
-from mmie_tasks.core.bootstrap import Interval
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.tables import counted, percent_cell, table
+from mmie_tasks.core.tables import counted
 from mmie_tasks.results.calibrate.correction import (
     CORRECTED_INTERVALS,
     SAMPLING_ERROR_ONLY,
@@ -24,18 +18,17 @@ from mmie_tasks.results.calibrate.correction import (
     labels_by_benchmark,
 )
 from mmie_tasks.results.commands import listed_names, notes_of, open_runs, result_parser, write_text
-from mmie_tasks.results.judge_exam.grade import JudgeGrades, StoredGrades, judge_lines
+from mmie_tasks.results.judge_exam.stored import JudgeGrades, StoredGrades, judge_lines
 from mmie_tasks.results.people import Label
+from mmie_tasks.results.render import Cell, Format, Sheet, json_text, sheet_text
 from mmie_tasks.runs.benchmark import Benchmark, Metric, PublishedRow, ScoreKind
 from mmie_tasks.runs.log_files import Run, TaskRun
 from mmie_tasks.runs.summary import drawn_answers_of, marks_of, metric_value, metrics_of
 
-Format: TypeAlias = Literal["md", "csv", "latex"]
-
 _SUFFIXES: Mapping[str, Format] = {".csv": "csv", ".tex": "latex"}
-_NOT_RUN = "-"
-_CAPTION = "Scores in percent with their 95 % intervals; official scores unless a column says otherwise."
-_MARK_BEGIN, _MARK_END = "\ue000", "\ue001"  # around LaTeX superscripts: tabulate escapes commands
+_CAPTION = (
+    "Scores in percent with their 95 % intervals; official scores unless a column says otherwise."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +41,8 @@ class Column:
         metric: The metric.
         kind: Official, robust or expected.
         is_corrected: Whether the score is corrected with people's scores.
-        is_drawn: Whether it is of runs whose pictures ``--model interleaved`` drew; they do not stand beside others.
+        is_drawn: Whether it is of runs whose pictures ``--model interleaved`` drew; they do not
+            stand beside others.
     """
 
     task: str
@@ -60,43 +54,29 @@ class Column:
 
     @property
     def title(self) -> str:
-        """``MMIE``, ``MMIE SA``, ``MMIE robust``, ``MMIE, corrected by people``; for a part its task: ``mmie_sa``."""
+        """``MMIE``, ``MMIE SA``, ``MMIE robust``, ``MMIE, corrected by people``; for a part its
+        task: ``mmie_sa``.
+        """
         drawn = ", drawn by our reconstruction" if self.is_drawn else ""
         is_whole = self.task == self.benchmark.name
         is_task_itself = not is_whole and self.metric.kind == "headline"
         words = [self.benchmark.title if is_whole else self.task]
         words += [] if is_task_itself else [self.metric.name]
         words += [] if self.kind == "official" else [self.kind]
-        return " ".join(filter(None, words)) + drawn + (", corrected by people" if self.is_corrected else "")
+        return (
+            " ".join(filter(None, words))
+            + drawn
+            + (", corrected by people" if self.is_corrected else "")
+        )
 
     def published_percent(self, row: PublishedRow) -> float | None:
         """The published score that belongs into this column, if any."""
         is_plain = self.kind == "official" and not self.is_corrected and not self.is_drawn
-        return row.scores.get(self.metric.name) if is_plain and self.task == self.benchmark.name else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """The score of a model in a column.
-
-    Attributes:
-        percent: None if there is no score.
-        interval: 95 % interval in percent; None for published scores, and where there is none.
-        scored: Number of samples with points; None for published scores.
-        total: Number of samples that count for the metric; None for published scores.
-        notes: What a reader has to know of it: marks, the reason why there is no score, the source.
-    """
-
-    percent: float | None
-    interval: Interval | None = None
-    scored: int | None = None
-    total: int | None = None
-    notes: tuple[str, ...] = ()
-
-    @property
-    def footnote(self) -> str:
-        """All notes as one text; empty if there is none."""
-        return "; ".join(self.notes)
+        return (
+            row.scores.get(self.metric.name)
+            if is_plain and self.task == self.benchmark.name
+            else None
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,19 +124,25 @@ class ScoreTable:
         return f"{_CAPTION} {SAMPLING_ERROR_ONLY}" if is_judged else _CAPTION
 
     @property
-    def footnotes(self) -> dict[str, int]:
-        """The footnotes of all cells in their order, each with its number from 1."""
-        texts = [cell.footnote for row in self.rows for cell in row.cells if cell and cell.footnote]
-        return {text: number for number, text in enumerate(dict.fromkeys(texts), 1)}
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """What stands below the footnotes: the judges with their grades, and the remarks."""
-        return (*judge_lines(judge for row in self.rows for judge in row.judges), *self.remarks)
+    def sheet(self) -> Sheet:
+        """The table for readers: the judges with their grades stand below it, and the remarks."""
+        judges = judge_lines(judge for row in self.rows for judge in row.judges)
+        return Sheet(
+            caption=self.caption,
+            titles=[column.title for column in self.columns],
+            rows=[(row.title, row.cells) for row in self.rows],
+            names={
+                "model": [row.model for row in self.rows],
+                "published": ["yes" if row.is_published else "no" for row in self.rows],
+            },
+            facts={"judges": [" ".join(judge_lines(row.judges)) for row in self.rows]},
+            lines=(*judges, *self.remarks),
+        )
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Print or write the table of runs, with the grades of their judges from the cache that the environment names.
+    """Print or write the table of runs, with the grades of their judges from the cache that the
+    environment names.
 
     Raises:
         AnswersUnusable: A run cannot be read, or has none of the tasks.
@@ -174,30 +160,47 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
         grades=StoredGrades(environment),
     )
     if options.json:
-        return json.dumps(as_json(scores), indent=2, ensure_ascii=False)
+        return json_text(as_json(scores))
     file_format: Format = options.format or _SUFFIXES.get(Path(options.output or "").suffix, "md")
-    text = _WRITERS[file_format](scores)
+    text = sheet_text(scores.sheet, file_format)
     if options.output is None:
         return text
     write_text(Path(options.output), text)
-    return f"{options.output}: {counted(len(scores.rows), 'model')}, {counted(len(scores.columns), 'column')}"
+    return (
+        f"{options.output}: {counted(len(scores.rows), 'model')}, "
+        f"{counted(len(scores.columns), 'column')}"
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
-    description = "Print the scores of runs as a table: models by benchmarks, with footnotes on what is incomparable."
+    description = (
+        "Print the scores of runs as a table: models by benchmarks, with footnotes on what is "
+        "incomparable."
+    )
     parser = result_parser("table", description, reading=False)
     help_text = (
-        "groups of columns, such as headline, category, field, task, dataset, component, type; or all; default: "
+        "groups of columns, such as headline, category, field, task, dataset, component, type; or "
+        "all; default: %(default)s"
     )
-    parser.add_argument("--columns", default="headline", metavar="A,B", help=f"{help_text}%(default)s")
-    parser.add_argument("--robust", action="store_true", help="add a column with the robust score beside each official")
+    parser.add_argument("--columns", default="headline", metavar="A,B", help=help_text)
+    help_text = "add a column with the robust score beside each official"
+    parser.add_argument("--robust", action="store_true", help=help_text)
     help_text = "add a column with the expected score, where a run has it"
     parser.add_argument("--expected", action="store_true", help=help_text)
-    help_text = "CSV files of people's scores, see `calibrate`: add a column with the corrected score; default: none"
+    help_text = (
+        "CSV files of people's scores, see `calibrate`: add a column with the corrected score; "
+        "default: none"
+    )
     parser.add_argument("--people", nargs="+", default=[], metavar="FILE", help=help_text)
-    parser.add_argument("--published", action="store_true", help="add published scores, each with its source")
-    parser.add_argument("--format", choices=get_args(Format), help="default: by the suffix of -o FILE, or else md")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the table to a file; default: print it")
+    parser.add_argument(
+        "--published", action="store_true", help="add published scores, each with its source"
+    )
+    parser.add_argument(
+        "--format", choices=get_args(Format), help="default: by the suffix of -o FILE, or else md"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write the table to a file; default: print it"
+    )
     return parser
 
 
@@ -215,29 +218,36 @@ def score_table(
 
     Args:
         runs: At least one.
-        groups: The kinds of metrics to show, `Metric.kind`; ``paper`` for the headlines and the papers' own columns,
-            which are those of the runner's table; ``all`` for every metric.
+        groups: The kinds of metrics to show, `Metric.kind`; ``paper`` for the headlines and the
+            papers' own columns, which are those of the runner's table; ``all`` for every metric.
         grades: The stored grades of judges.
         robust: Whether a column with the robust score follows each official one.
         expected: Whether a column with the expected score follows, of tasks of which a run has one.
         published: Whether the benchmarks' published scores follow the runs.
-        people: Files of people's scores; a column with the corrected score follows each official headline that they
-            are of.
+        people: Files of people's scores; a column with the corrected score follows each official
+            headline that they are of.
 
     Raises:
         AnswersUnusable: A file of people's scores cannot be read, or is not of these runs.
         SettingWrong: No benchmark of the runs has a metric of one of these kinds.
     """
-    wanted: dict[ScoreKind, bool] = {"official": True, "robust": robust, "expected": expected}
+    kinds: list[ScoreKind] = ["official"]
+    kinds += ["robust"] if robust else []
+    kinds += ["expected"] if expected else []
     labels = labels_by_benchmark(people, [task for run_ in runs for task in run_.tasks.values()])
-    columns = _columns(runs, groups, [kind for kind, is_wanted in wanted.items() if is_wanted], labels.keys())
+    columns = _columns(runs, groups, kinds, labels.keys())
     drawn = {c.task for c in columns if c.is_drawn}
-    columns = tuple(c for c in columns if c.is_drawn or c.task not in drawn or _has_cells(c, runs, published=published))
+    columns = tuple(
+        c
+        for c in columns
+        if c.is_drawn or c.task not in drawn or _has_cells(c, runs, published=published)
+    )
     rows = [_run_row(run_, columns, labels, grades) for run_ in runs]
     remarks = notes_of(runs)
     if expected:
-        without = dict.fromkeys(c.task for c in columns).keys() - {c.task for c in columns if c.kind == "expected"}
-        remarks += [f"{task}: no run has expected scores." for task in sorted(without)]
+        with_expected = {column.task for column in columns if column.kind == "expected"}
+        without = sorted({column.task for column in columns} - with_expected)
+        remarks += [f"{task}: no run has expected scores." for task in without]
     if published:
         rows += _published_rows(columns)
         titles = {c.benchmark.title: None for c in columns if not c.benchmark.published_rows}
@@ -246,17 +256,23 @@ def score_table(
 
 
 def _columns(
-    runs: Sequence[Run], groups: Sequence[str], kinds: Sequence[ScoreKind], corrected: Collection[str]
+    runs: Sequence[Run],
+    groups: Sequence[str],
+    kinds: Sequence[ScoreKind],
+    corrected: Collection[str],
 ) -> tuple[Column, ...]:
     """The columns; `corrected` names the benchmarks that people have scored answers of."""
     tasks = dict.fromkeys(task for run_ in runs for task in run_.tasks)
     task_runs = {task: [run_.tasks[task] for run_ in runs if task in run_.tasks] for task in tasks}
     metrics_by_task = {task: metrics_of(of_task) for task, of_task in task_runs.items()}
-    available = dict.fromkeys(metric.kind for metrics in metrics_by_task.values() for metric in metrics)
+    available = dict.fromkeys(
+        metric.kind for metrics in metrics_by_task.values() for metric in metrics
+    )
     names = [*available, "paper", "all"]
     if unknown := [group for group in groups if group not in names]:
         raise SettingWrong(
-            f"`--columns`: these runs have no columns `{unknown[0]}`.", hint=f"one of {', '.join(names)}"
+            f"`--columns`: these runs have no columns `{unknown[0]}`.",
+            hint=f"one of {', '.join(names)}",
         )
     columns: list[Column] = []
     for task, metrics in metrics_by_task.items():
@@ -266,8 +282,12 @@ def _columns(
         if "paper" in groups:
             shown = [m for m in metrics if m in shown or m is metrics[0] or m.in_table]
         is_drawn_values = (False, True) if any(map(drawn_answers_of, of_task)) else (False,)
-        for is_drawn, metric, kind in product(is_drawn_values, shown, [kind for kind in kinds if kind in task_kinds]):
-            column = Column(task=task, benchmark=benchmark, metric=metric, kind=kind, is_drawn=is_drawn)
+        for is_drawn, metric, kind in product(
+            is_drawn_values, shown, [kind for kind in kinds if kind in task_kinds]
+        ):
+            column = Column(
+                task=task, benchmark=benchmark, metric=metric, kind=kind, is_drawn=is_drawn
+            )
             columns.append(column)
             if kind == "official" and metric is metrics[0] and benchmark.name in corrected:
                 columns.append(replace(column, is_corrected=True))
@@ -278,11 +298,18 @@ def _has_cells(column: Column, runs: Sequence[Run], *, published: bool) -> bool:
     """Whether a run or a published row may have a score in a column."""
     rows = column.benchmark.published_rows if published else ()
     return any(column.published_percent(row) is not None for row in rows) or any(
-        column.is_drawn == bool(drawn_answers_of(run_.tasks[column.task])) for run_ in runs if column.task in run_.tasks
+        column.is_drawn == bool(drawn_answers_of(run_.tasks[column.task]))
+        for run_ in runs
+        if column.task in run_.tasks
     )
 
 
-def _run_row(run_: Run, columns: Sequence[Column], labels: Mapping[str, Sequence[Label]], grades: StoredGrades) -> Row:
+def _run_row(
+    run_: Run,
+    columns: Sequence[Column],
+    labels: Mapping[str, Sequence[Label]],
+    grades: StoredGrades,
+) -> Row:
     marks = {task: marks_of(task_run) for task, task_run in run_.tasks.items()}
     drawn = {task for task, task_run in run_.tasks.items() if drawn_answers_of(task_run)}
 
@@ -303,7 +330,11 @@ def _run_row(run_: Run, columns: Sequence[Column], labels: Mapping[str, Sequence
             notes=tuple(filter(None, (value.why_not, *marks[column.task]))),
         )
 
-    tasks = (run_.tasks[task] for task in dict.fromkeys(column.task for column in columns) if task in run_.tasks)
+    tasks = (
+        run_.tasks[task]
+        for task in dict.fromkeys(column.task for column in columns)
+        if task in run_.tasks
+    )
     judges = dict.fromkeys(judge for task_run in tasks for judge in grades.judges_of(task_run))
     return Row(model=run_.name, cells=tuple(map(cell, columns)), judges=tuple(judges))
 
@@ -324,55 +355,28 @@ def _corrected_cell(task_run: TaskRun, labels: Sequence[Label]) -> Cell | None:
 
 
 def _published_rows(columns: Sequence[Column]) -> list[Row]:
-    """The published scores of whole benchmarks, one row per model, without those that have none of the columns."""
-    published = {c.benchmark.name: {row.model: row for row in c.benchmark.published_rows} for c in columns}
+    """The published scores of whole benchmarks, one row per model, without those that have none of
+    the columns.
+    """
+    published = {
+        c.benchmark.name: {row.model: row for row in c.benchmark.published_rows} for c in columns
+    }
 
     def cell(model: str, column: Column) -> Cell | None:
         row = published[column.benchmark.name].get(model)
         percent = column.published_percent(row) if row else None
-        return None if row is None or percent is None else Cell(percent=percent, notes=(f"published: {row.source}",))
+        return (
+            None
+            if row is None or percent is None
+            else Cell(percent=percent, notes=(f"published: {row.source}",))
+        )
 
     models = dict.fromkeys(model for rows in published.values() for model in rows)
-    rows = [Row(model=m, is_published=True, cells=tuple(cell(m, column) for column in columns)) for m in models]
+    rows = [
+        Row(model=m, is_published=True, cells=tuple(cell(m, column) for column in columns))
+        for m in models
+    ]
     return [row for row in rows if any(row.cells)]
-
-
-def as_markdown(scores: ScoreTable) -> str:
-    """A Markdown table with footnotes."""
-    notes = [f"[^{number}]: {text}" for text, number in scores.footnotes.items()]
-    lines = table(_header(scores), _cells(scores, lambda number: f" [^{number}]"), notes=notes)
-    return "\n\n".join(filter(None, [scores.caption, lines, "\n".join(scores.lines)]))
-
-
-def as_latex(scores: ScoreTable) -> str:
-    """A LaTeX table with rules of the package ``booktabs``, and its footnotes below it."""
-    header, alignment = _header(scores), ["left", *("right" for _ in scores.columns)]
-    cells = _cells(scores, lambda number: f"{_MARK_BEGIN}{number}{_MARK_END}")
-    rows: str = tabulate(cells, header, tablefmt="latex_booktabs", colalign=alignment, disable_numparse=True)
-    notes = [f"{_MARK_BEGIN}{number}{_MARK_END} {_escaped(text)}." for text, number in scores.footnotes.items()]
-    lines = [rows, "", "{\\footnotesize", _escaped(scores.caption), *notes, *map(_escaped, scores.lines), "\\par}"]
-    return "\n".join(lines).replace(_MARK_BEGIN, "\\textsuperscript{").replace(_MARK_END, "}")
-
-
-def as_csv(scores: ScoreTable) -> str:
-    """Comma-separated values: each column's score, interval, counts and notes, and the judges; empty for none."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    parts = ("", " low", " high", " scored", " total", " notes")
-    writer.writerow(["model", "published", *(f"{c.title}{part}" for c in scores.columns for part in parts), "judges"])
-    for row in scores.rows:
-        values = [value for cell in row.cells for value in _csv_values(cell)]
-        judges = " ".join(judge_lines(row.judges))
-        writer.writerow([row.model, "yes" if row.is_published else "no", *values, judges])
-    return file.getvalue().rstrip("\n")
-
-
-def _csv_values(cell: Cell | None) -> list[object]:
-    if cell is None:
-        return [""] * 6
-    low, high = cell.interval or (None, None)
-    percents = ["" if value is None else percent_cell(value) for value in (cell.percent, low, high)]
-    return [*percents, cell.scored, cell.total, cell.footnote]
 
 
 def as_json(scores: ScoreTable) -> dict[str, object]:
@@ -384,44 +388,16 @@ def as_json(scores: ScoreTable) -> dict[str, object]:
             "scores": [
                 {
                     "task": column.task,
-                    "metric": f"{column.kind}_{column.metric.name}" if column.metric.name else column.kind,
+                    "metric": "_".join(filter(None, [column.kind, column.metric.name])),
                     "corrected_by_people": column.is_corrected,
                     "drawn_by_reconstruction": column.is_drawn,
-                    "percent": cell.percent,
-                    "interval": cell.interval,
-                    "scored": cell.scored,
-                    "total": cell.total,
-                    "notes": cell.notes,
+                    **asdict(cell),
                 }
                 for column, cell in zip(scores.columns, row.cells, strict=True)
                 if cell is not None
             ],
-            "judges": [judge.as_json() for judge in row.judges],
+            "judges": row.judges,
         }
         for row in scores.rows
     ]
     return {"rows": rows, "remarks": scores.remarks}
-
-
-def _header(scores: ScoreTable) -> list[str]:
-    return ["model", *(column.title for column in scores.columns)]
-
-
-def _cells(scores: ScoreTable, mark: Callable[[int], str]) -> list[list[str]]:
-    """The table's cells as texts; `mark` makes the mark of a footnote from its number."""
-    numbers = scores.footnotes
-
-    def text(cell: Cell | None) -> str:
-        if cell is None:
-            return _NOT_RUN
-        return f"{percent_cell(cell.percent, cell.interval)}{mark(numbers[cell.footnote]) if cell.notes else ''}"
-
-    return [[row.title, *map(text, row.cells)] for row in scores.rows]
-
-
-def _escaped(text: str) -> str:
-    """The text for LaTeX; two hyphens would become a dash."""
-    return "".join(LATEX_ESCAPE_RULES.get(character, character) for character in text).replace("--", "-{}-")
-
-
-_WRITERS: Mapping[Format, Callable[[ScoreTable], str]] = {"md": as_markdown, "csv": as_csv, "latex": as_latex}

@@ -1,8 +1,9 @@
-"""Pictures in the replies of chat servers, for models of lmms-eval that read only the text of a reply.
+"""Pictures in the replies of chat servers, for models of lmms-eval that read only the text of a
+reply.
 
-Servers of models that draw return pictures as parts of ``message.content`` (vLLM-Omni), in ``message.images``
-(OpenRouter), or as data URIs in the text. What the models of lmms-eval 0.7.3 make of the first two: the table in
-``tests/runner/test_chat_pictures.py``.
+Servers of models that draw return pictures as parts of ``message.content`` (vLLM-Omni), in
+``message.images`` (OpenRouter), or as data URIs in the text. What the models of lmms-eval 0.7.3
+make of the first two: the table in ``tests/runner/test_chat_pictures.py``.
 """
 
 from __future__ import annotations
@@ -19,26 +20,34 @@ from loguru import logger
 from pydantic import BaseModel
 
 from mmie_tasks.answers.images import ImageResolver
-from mmie_tasks.answers.parsing import IMAGES_KEYS, parse_answer
+from mmie_tasks.answers.objects import IMAGES_KEY
+from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.messages import replace_surrogates
 
 _MAX_HEAD_CHARACTERS = 300
-_MAX_BASE64_CHARACTERS = 400  # a multiple of 4; holds the size of the picture, but for a long header
+_MAX_BASE64_CHARACTERS = (
+    400  # a multiple of 4; holds the size of the picture, but for a long header
+)
 
 
-def keep_chat_pictures(model: object, folder: Path, extra_body: Mapping[str, object] | None = None) -> bool:
+def keep_chat_pictures(
+    model: object, folder: Path, extra_body: Mapping[str, object] | None = None
+) -> bool:
     """Let the chat client of a model write pictures to files and return them as an answer in text.
 
-    Of a reply with pictures, or whose content is no text, ``content`` becomes the JSON that `parse_answer` reads, with
-    the path of every file; everything else in the reply stays. Other replies stay as they are. A picture at a URL
-    stays a URL. Of one that is no picture, or too large, the beginning of its data URI stays, so that it is counted.
-    Any number of threads and event loops may use the client.
+    Of a reply with pictures, or whose content is no text, ``content`` becomes the JSON that
+    `parse_answer` reads, with the path of every file; everything else in the reply stays. Other
+    replies stay as they are. A picture at a URL stays a URL. Of one that is no picture, or too
+    large, the beginning of its data URI stays, so that it is counted. Any number of threads and
+    event loops may use the client.
 
     Args:
-        model: A model of lmms-eval. A client of the OpenAI SDK in ``client``, synchronous or not, is changed in place.
-        folder: For the pictures, each in a file that is named by the SHA-256 of its content; created here.
+        model: A model of lmms-eval. A client of the OpenAI SDK in ``client``, synchronous or not,
+            is changed in place.
+        folder: For the pictures, each in a file that is named by the SHA-256 of its content;
+            created here.
         extra_body: Added to the ``extra_body`` of every request, whose own keys stay:
             ``{"modalities": ["image", "text"]}``.
 
@@ -58,15 +67,20 @@ def keep_chat_pictures(model: object, folder: Path, extra_body: Mapping[str, obj
     except OSError as error:
         problem = error.strerror or str(error)
         raise SettingWrong(
-            f"The folder `{folder}` for pictures cannot be created: {problem}.", hint="name one that can"
+            f"The folder `{folder}` for pictures cannot be created: {problem}.",
+            hint="name one that can",
         ) from error
     resolver = ImageResolver((), folder.absolute())
     added = extra_body or {}
 
     @functools.wraps(create)
-    def create_and_keep(*args: object, extra_body: Mapping[str, object] | None = None, **options: object) -> object:
+    def create_and_keep(
+        *args: object, extra_body: Mapping[str, object] | None = None, **options: object
+    ) -> object:
         reply = create(*args, extra_body={**added, **(extra_body or {})} or None, **options)
-        return _keep_later(reply, resolver) if inspect.isawaitable(reply) else _keep(reply, resolver)
+        return (
+            _keep_later(reply, resolver) if inspect.isawaitable(reply) else _keep(reply, resolver)
+        )
 
     completions.create = create_and_keep
     return True
@@ -91,7 +105,7 @@ def _make_text(message: BaseModel, resolver: ImageResolver) -> None:
     """Make the content of a message a text, if it is none or the message has pictures."""
     fields = message.model_dump(warnings=False)
     content = fields.get("content")
-    lists = [key for key in IMAGES_KEYS if fields.get(key)]
+    lists = [IMAGES_KEY] if fields.get(IMAGES_KEY) else []
     if lists or not isinstance(content, (str, type(None))):
         answer = parse_answer([fields])
     else:
@@ -113,7 +127,9 @@ def _written(answer: ParsedAnswer, resolver: ImageResolver) -> str:
             parts.append({"type": "text", "text": segment.text})
         if segment.image is not None:
             parts.append({"type": "image", "path": _file_of(segment.image, resolver)})
-    parts += [{"type": name, name: {"not_read": ["x"] * count}} for name, count in answer.unread.items()]
+    parts += [
+        {"type": name, name: {"not_read": ["x"] * count}} for name, count in answer.unread.items()
+    ]
     parts += [{"type": "thinking"}] * answer.thinking_removed
     # Placeholders are counted where images are listed.
     lists: Mapping[str, object] = {"images": []} if answer.unfilled_placeholders else {}

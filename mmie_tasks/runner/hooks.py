@@ -15,8 +15,8 @@ import math
 import operator
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
@@ -25,7 +25,15 @@ from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_of_mod
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.judges.base import JudgeReply, Outcome
 from mmie_tasks.judging.session import BenchmarkJudge, close_judges, register_launcher
-from mmie_tasks.runner.run_summary import SUMMARY, print_at_exit, report_command, shows_all_rows, summarise_after
+from mmie_tasks.runner.answer_files import OUTPUT, remove_after_logging
+from mmie_tasks.runner.interruption import exits_on_ctrl_c, judging_stops_on_ctrl_c
+from mmie_tasks.runner.run_summary import (
+    SUMMARY,
+    print_at_exit,
+    report_command,
+    shows_all_rows,
+    summarise_after,
+)
 from mmie_tasks.runs.benchmark import Benchmark
 
 Method: TypeAlias = Callable[..., Any]
@@ -34,6 +42,7 @@ Task: TypeAlias = Any  # the runner's task object; the runner is untyped
 _WRAPPED = "_mmie_tasks_wrapped"
 
 _benchmarks: WeakKeyDictionary[object, Benchmark] = WeakKeyDictionary()  # of loaded tasks
+_signature_writers: WeakKeyDictionary[object, Callable[[], None]] = WeakKeyDictionary()
 
 
 def wrap_once(owner: object, name: str, wrap: Callable[[Method], Method]) -> None:
@@ -91,7 +100,9 @@ def benchmark_of(task: Task) -> Benchmark | None:
 
 
 def loaded_benchmark(task: object) -> Benchmark | None:
-    """The benchmark of a task that has been loaded, also after ``--predict_only``; None for other objects."""
+    """The benchmark of a task that has been loaded, also after ``--predict_only``; None for other
+    objects.
+    """
     return _benchmarks.get(task)
 
 
@@ -140,10 +151,21 @@ def _check_data_and_judge(benchmark: Benchmark, task: Task, options: Mapping[str
         limit = int(options.get("limit") or 0)
         stop = min(len(docs), start + limit) if limit > 0 else len(docs)
         indices = range(min(start, stop), stop)
-        benchmark.check_data([docs[i] for i in indices] if isinstance(docs, list) else docs.select(indices))
+        benchmark.check_data(
+            [docs[i] for i in indices] if isinstance(docs, list) else docs.select(indices)
+        )
     if judge is not None:
         judge.sync = bool(getattr(_command_line(task), "baseline", None))
         check_judge(judge, options.get("rank") or 0)
+
+
+def _is_judged(task: Task) -> bool:
+    benchmark = loaded_benchmark(task)
+    return benchmark is not None and benchmark.judge is not None and not _is_predict_only(task)
+
+
+def _is_first_process() -> bool:
+    return os.environ.get("RANK", "0") == "0"
 
 
 def _is_predict_only(task: Task) -> bool:
@@ -199,7 +221,9 @@ def add_signature(task: Task, benchmark: Benchmark) -> None:
     """Put the benchmark's signature into the results file, as ``metadata.signature``.
 
     It is added when requests are built and not before: the runner derives the key of its cache of
-    answers from an earlier copy of the configuration, which must not change with the judge.
+    answers from an earlier copy of the configuration, which must not change with the judge. After
+    judging it is written again: a judge in this process fixes its signature when it starts, and
+    then says what computed its replies, as ``metadata.judged_on``.
     """
     if (signature := benchmark.signature) is None:
         return
@@ -213,15 +237,30 @@ def add_signature(task: Task, benchmark: Benchmark) -> None:
         dumped_metadata.append(config["metadata"])
         return config
 
+    def write() -> None:
+        if _is_predict_only(task):
+            return
+        machine = benchmark.judge.machine() if benchmark.judge is not None else None
+        for metadata in dumped_metadata:
+            metadata["signature"] = signature(task.eval_docs_no_media[0])
+            if machine is not None:
+                metadata["judged_on"] = machine
+
     @functools.wraps(build)
     def build_all_requests(*args: object, **kwargs: object) -> None:
         build(*args, **kwargs)
-        if not _is_predict_only(task):
-            for metadata in dumped_metadata:
-                metadata["signature"] = signature(task.eval_docs_no_media[0])
+        write()
 
+    _signature_writers[task] = write
     task.dump_config = dump_config
     task.build_all_requests = build_all_requests
+
+
+def sign_again(tasks: Iterable[Task]) -> None:
+    """Write the signatures of tasks into the results once more, after judging."""
+    for task in tasks:
+        if (write := _signature_writers.get(task)) is not None:
+            write()
 
 
 # The evaluator
@@ -230,17 +269,25 @@ def add_signature(task: Task, benchmark: Benchmark) -> None:
 def wrap_evaluator() -> None:
     """Wrap functions of the runner's evaluator, if it is imported.
 
-    The command line looks up ``simple_evaluate`` after the index of tasks is built (``__main__.py:735``), so a wrong
-    API key ends a run in seconds, before a model is loaded. Code that imported the function by name is checked when
-    requests are built. ``simple_evaluate`` calls ``evaluate`` with the loaded model and tasks.
+    The command line looks up ``simple_evaluate`` after the index of tasks is built
+    (``__main__.py:735``), so a wrong API key ends a run in seconds, before a model is loaded. Code
+    that imported the function by name is checked when requests are built. ``simple_evaluate`` calls
+    ``evaluate`` with the loaded model and tasks.
     """
     evaluator = sys.modules.get("lmms_eval.evaluator")
     output = getattr(sys.modules.get("lmms_eval.evaluator_utils"), "TaskOutput", None)
+    trackers = sys.modules.get("lmms_eval.loggers.evaluation_tracker")
+    tracker = getattr(trackers, "EvaluationTracker", None)
     for owner, name, wrap in (
         (evaluator, "simple_evaluate", _check_first),
         (evaluator, "evaluate", _prepare_model),
-        (output, "calculate_aggregate_metric", functools.partial(summarise_after, find_benchmark=benchmark_of)),
+        (
+            output,
+            "calculate_aggregate_metric",
+            functools.partial(summarise_after, find_benchmark=benchmark_of),
+        ),
         (output, "calculate_clt_aggregate_metric", without_errors_of_nan),
+        (tracker, "save_results_samples", remove_after_logging),
     ):
         if callable(getattr(owner, name, None)):
             wrap_once(owner, name, wrap)
@@ -249,8 +296,9 @@ def wrap_evaluator() -> None:
 def without_errors_of_nan(calculate: Method) -> Method:
     """Wrap the calculation of standard errors so that no mean of ours without a value has one.
 
-    The runner computes them from all rows with a ``score``, whatever the mean (a method of ``TaskOutput`` in
-    ``evaluator_utils.py``): below the floor of coverage, it would print an error beside NaN.
+    The runner computes them from all rows with a ``score``, whatever the mean (a method of
+    ``TaskOutput`` in ``evaluator_utils.py``): below the floor of coverage, it would print an error
+    beside NaN.
     """
 
     @functools.wraps(calculate)
@@ -269,7 +317,9 @@ def without_errors_of_nan(calculate: Method) -> Method:
 
 
 def _prepare_model(evaluate: Method) -> Method:
-    """Wrap ``evaluate``: the model is recorded, no batch mixes tasks, and the results get the details of our tasks."""
+    """Wrap ``evaluate``: the model is recorded, no batch mixes tasks, and the results get the
+    details of our tasks.
+    """
     signature = inspect.signature(evaluate)
 
     @functools.wraps(evaluate)
@@ -277,12 +327,25 @@ def _prepare_model(evaluate: Method) -> Method:
         from mmie_tasks.runner.model_memory import record_tested_model
 
         options = signature.bind(*args, **kwargs).arguments
-        as_rows = shows_all_rows(os.environ)  # an invalid setting ends the run here, and not after it
-        record_tested_model(options["lm"])
+        as_rows = shows_all_rows(
+            os.environ
+        )  # an invalid setting ends the run here, and not after it
+        model = options["lm"]
+        tasks = [task for task in _leaf_tasks(options["task_dict"]) if task is not None]
+        record_tested_model(model)
         SUMMARY.clear()
-        with one_task_per_call(options["lm"], _leaf_tasks(options["task_dict"])):
+        with ExitStack() as stack:
+            stack.enter_context(one_task_per_call(model, tasks))
+            if any(loaded_benchmark(task) for task in tasks) and _is_first_process():
+                OUTPUT.warn_of_what_is_not_saved()
+            if any(_is_judged(task) for task in tasks):
+                functions = [lambda: OUTPUT.save(tasks)]
+                if options.get("cli_args") is not None:
+                    functions.append(stack.enter_context(judging_stops_on_ctrl_c()))
+                stack.enter_context(called_after_generation(model, functions))
             results = evaluate(*args, **kwargs)
         if isinstance(results, dict):  # None on all ranks but 0
+            sign_again(tasks)
             SUMMARY.add_details(results, as_rows=as_rows)
         return results
 
@@ -293,19 +356,24 @@ def _prepare_model(evaluate: Method) -> Method:
 def one_task_per_call(model: Any, tasks: Iterable[Task]) -> Iterator[None]:  # noqa: ANN401 - the runner's
     """Split each call of a model's ``generate_until`` by task, if one of the tasks is ours.
 
-    The runner passes the requests of all tasks in one call. Most of its Hugging Face models batch those with equal
-    ``generation_kwargs`` and read every image of a batch from the task of its first request (``task = task[0]``,
-    ``models/simple/qwen2_5_vl.py:200``, or ``doc_to_messages[0]``, ``models/chat/huggingface.py:208``): a sample gets
-    an image of another task. With a batch size of 1 the calls stay as they are, and those of a model that splits them
+    The runner passes the requests of all tasks in one call. Most of its Hugging Face models batch
+    those with equal ``generation_kwargs`` and read every image of a batch from the task of its
+    first request (``task = task[0]``, ``models/simple/qwen2_5_vl.py:200``, or
+    ``doc_to_messages[0]``, ``models/chat/huggingface.py:208``): a sample gets an image of another
+    task. With a batch size of 1 the calls stay as they are, and those of a model that splits them
     itself (`interleaved`, whose writer must have written for all tasks before anything is drawn).
 
     Args:
         model: The tested model, whose method is replaced until the context ends.
         tasks: The tasks of this evaluation.
     """
-    configs = [getattr(task, "config", None) for task in tasks]  # `benchmark_of` finds none after `--predict_only`
+    configs = [
+        getattr(task, "config", None) for task in tasks
+    ]  # `benchmark_of` finds none after `--predict_only`
     has_ours = any("provenance" in (getattr(config, "metadata", None) or {}) for config in configs)
-    is_split = getattr(type(model), "splits_by_task", False) or getattr(model, "batch_size", None) in (1, "1")
+    is_split = getattr(type(model), "splits_by_task", False) or getattr(
+        model, "batch_size", None
+    ) in (1, "1")
     if is_split or not has_ours:
         yield
         return
@@ -323,22 +391,59 @@ def one_task_per_call(model: Any, tasks: Iterable[Task]) -> Iterator[None]:  # n
         del model.generate_until
 
 
+@contextmanager
+def called_after_generation(
+    model: Any,  # noqa: ANN401 - the runner's
+    functions: Sequence[Callable[[], None]],
+) -> Iterator[None]:
+    """Call functions when the runner cleans the model, once, in every process of a run.
+
+    That is after all tasks have been generated and before any of them is scored
+    (``evaluator.py:1249``).
+
+    Args:
+        model: The tested model, whose method is replaced until the context ends.
+        functions: Called in their order, before the model is cleaned.
+    """
+    clean = model.clean
+
+    @functools.wraps(clean)
+    def call_and_clean() -> None:
+        for function in functions:
+            function()
+        clean()
+
+    model.clean = call_and_clean
+    try:
+        yield
+    finally:
+        del model.clean
+
+
 def _check_first(evaluate: Method) -> Method:
+    signature = inspect.signature(evaluate)
+
     @functools.wraps(evaluate)
     def simple_evaluate(*args: object, **kwargs: Any) -> object:  # noqa: ANN401 - as the original
+        call = signature.bind(*args, **kwargs)
+        call.apply_defaults()
+        OUTPUT.begin(call.arguments)
         command_line = kwargs.get("cli_args")
-        if command_line is not None and not kwargs.get("predict_only") and os.environ.get("RANK", "0") == "0":
+        if command_line is not None and not kwargs.get("predict_only") and _is_first_process():
             try:
                 shows_all_rows(os.environ)
                 _check_judges(kwargs)
             except MmieTasksError as error:
                 raise SystemExit(str(error)) from None
         try:
-            results = evaluate(*args, **kwargs)
+            with exits_on_ctrl_c() if command_line is not None else nullcontext():
+                results = evaluate(*args, **kwargs)
         finally:
             close_judges()
         if command_line is not None and results is not None:
-            report = report_command(command_line.output_path, has_samples=command_line.log_samples)
+            report = report_command(
+                command_line.output_path, has_samples=command_line.log_samples, answers=OUTPUT.kept
+            )
             print_at_exit(SUMMARY.block(command_line.model, command_line.model_args, report))
         return results
 
@@ -359,6 +464,8 @@ def _check_judges(options: Mapping[str, Any]) -> None:
 
     index = getattr(options.get("task_manager"), "task_index", None)
     requested = set(benchmarks_of_tasks(options.get("tasks") or (), index or {}))
+    if requested:
+        OUTPUT.warn_of_what_is_not_saved()
     benchmarks = [entry.load() for entry in sorted(requested, key=lambda entry: entry.name)]
     judges = [benchmark.judge for benchmark in benchmarks if benchmark.judge is not None]
     if not judges:
@@ -371,7 +478,9 @@ def _check_judges(options: Mapping[str, Any]) -> None:
         judge.check()
 
 
-def benchmarks_of_tasks(tasks: Iterable[object], index: Mapping[str, Mapping[str, Any]]) -> Iterator[BenchmarkEntry]:
+def benchmarks_of_tasks(
+    tasks: Iterable[object], index: Mapping[str, Mapping[str, Any]]
+) -> Iterator[BenchmarkEntry]:
     """The benchmarks whose folders hold the files of some tasks, groups and tags.
 
     Args:

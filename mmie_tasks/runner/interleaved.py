@@ -1,8 +1,10 @@
-"""``--model interleaved``: a model of lmms-eval writes the answers, a text-to-image model draws their pictures.
+"""``--model interleaved``: a model of lmms-eval writes the answers, a text-to-image model draws
+their pictures.
 
-The writer is made and called as the runner does it. It gets the question with the words of a protocol behind it; then
-it is freed, and the drawer draws what its texts ask for. Requests of tasks without pictures go to the writer as they
-are. What the paper of MMIE did was never released: this is a reconstruction, and every answer says so.
+The writer is made and called as the runner does it. It gets the question with the words of a
+protocol behind it; then it is freed, and the drawer draws what its texts ask for. Requests of tasks
+without pictures go to the writer as they are. What the paper of MMIE did was never released: this
+is a reconstruction, and every answer says so.
 """
 
 from __future__ import annotations
@@ -57,12 +59,17 @@ from mmie_tasks.runner.hooks import loaded_benchmark
 from mmie_tasks.runner.model_memory import free_model, record_tested_model
 
 _ARGUMENTS = (
-    "--model_args 'lvlm=MODEL:k=v;k=v,t2i=images:model=NAME;k=v' (or t2i=diffusers:model=ID, or t2i=self), "
-    "where `;` stands for `,`"
+    "--model_args 'lvlm=MODEL:k=v;k=v,t2i=images:model=NAME;k=v' (or t2i=diffusers:model=ID, or "
+    "t2i=self), where `;` stands for `,`"
 )
 _PORTION = 512  # requests that the writer gets at once; their texts are saved together
 _SELF, _MODALITIES = "self", "modalities"
-_LATER = (DrawerUnavailable, DrawerMisconfigured, DrawingOverBudget, PictureNotStored)  # another run may draw them
+_LATER = (
+    DrawerUnavailable,
+    DrawerMisconfigured,
+    DrawingOverBudget,
+    PictureNotStored,
+)  # another run may draw them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +80,8 @@ class _Arguments:
         writer: Name of the writer in lmms-eval.
         writer_arguments: Its ``model_args``.
         drawer: As for `open_drawer`; None if the writer draws itself.
-        modalities: What such a writer's server is told to reply with: ``("image", "text")``; empty to say nothing.
+        modalities: What such a writer's server is told to reply with: ``("image", "text")``; empty
+            to say nothing.
         protocol: How the writer asks for pictures.
         pictures: Folder of the pictures.
         runner_options: Batch size and device, for the writer.
@@ -139,14 +147,15 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         unknown: Any other argument is an error.
 
     Raises:
-        SystemExit: An argument is wrong, or the drawer cannot be used. The runner ends every other exception with
-            status 0 (``__main__.py``, ``cli_evaluate``).
+        SystemExit: An argument is wrong, or the drawer cannot be used. The runner ends every other
+            exception with status 0 (``__main__.py``, ``cli_evaluate``).
     """
 
     is_simple = False
     force_simple = False
     splits_by_task = True
-    """The writer's calls hold one task each: see `one_task_per_call` in `mmie_tasks.runner.hooks`."""
+    """The writer's calls hold one task each: see `one_task_per_call` in `mmie_tasks.runner.hooks`.
+    """
 
     def __init__(
         self,
@@ -160,13 +169,21 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         **unknown: object,
     ) -> None:
         super().__init__()
-        runner_options = {"batch_size": batch_size, "max_batch_size": max_batch_size, "device": device}
+        runner_options = {
+            "batch_size": batch_size,
+            "max_batch_size": max_batch_size,
+            "device": device,
+        }
         self._drawer: Drawer | None = None
         try:
             if unknown:
                 names = ", ".join(f"`{name}`" for name in unknown)
-                raise SettingWrong(f"The model `interleaved` has no argument {names}.", hint=_ARGUMENTS)
-            self._arguments = _parse_arguments(str(lvlm), str(t2i), str(protocol), str(pictures), runner_options)
+                raise SettingWrong(
+                    f"The model `interleaved` has no argument {names}.", hint=_ARGUMENTS
+                )
+            self._arguments = _parse_arguments(
+                str(lvlm), str(t2i), str(protocol), str(pictures), runner_options
+            )
             if self._arguments.drawer is not None:
                 self._drawer = open_drawer(self._arguments.drawer, os.environ)
                 self._drawer.check()
@@ -182,7 +199,9 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         self._rank, self._world_size = self._writer.rank, self._writer.world_size
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the writer's
-        """What the runner asks of a model beside its answers: accelerator, device, tokenizer, chat template."""
+        """What the runner asks of a model beside its answers: accelerator, device, tokenizer, chat
+        template.
+        """
         if name.startswith("__") or "_writer" not in vars(self):
             raise AttributeError(name)
         return getattr(self._writer, name)
@@ -196,20 +215,37 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         samples = list(map(self._sample, requests))
         if self._drawer is None or not any(samples):
             by_task = itertools.groupby(requests, lambda request: request.task_name)
-            return [output for _, group in by_task for output in self._live_writer().generate_until(list(group))]
+            return [
+                output
+                for _, group in by_task
+                for output in self._live_writer().generate_until(list(group))
+            ]
         arguments, protocol = self._arguments, self._arguments.protocol
         keys = [json.dumps([arguments.writer, arguments.writer_arguments, protocol.signature])]
-        keys += [_request_key(request, sample) for request, sample in zip(requests, samples, strict=True)]
+        keys += [
+            _request_key(request, sample) for request, sample in zip(requests, samples, strict=True)
+        ]
         with WrittenTexts(cache_dir(os.environ) / "written", keys) as texts:
             outputs = self._write(requests, samples, texts)
-            answers = [_read(output, sample, protocol) for output, sample in zip(outputs, samples, strict=True)]
+            answers = [
+                _read(output, sample, protocol)
+                for output, sample in zip(outputs, samples, strict=True)
+            ]
             outcomes = self._draw(answers, self._drawer)
             if not any(isinstance(outcome, _LATER) for outcome in outcomes.values()):
                 texts.delete()
         facts = [_facts(answer, outcomes, self._signature) for answer in answers]
-        of_texts = [fact for answer, fact in zip(answers, facts, strict=True) if answer.text is not None]
-        _log(of_texts, outcomes, f" (rank {self.rank} of {self.world_size})" if self.world_size > 1 else "")
-        return [_output(answer, outcomes, fact) for answer, fact in zip(answers, facts, strict=True)]
+        of_texts = [
+            fact for answer, fact in zip(answers, facts, strict=True) if answer.text is not None
+        ]
+        _log(
+            of_texts,
+            outcomes,
+            f" (rank {self.rank} of {self.world_size})" if self.world_size > 1 else "",
+        )
+        return [
+            _output(answer, outcomes, fact) for answer, fact in zip(answers, facts, strict=True)
+        ]
 
     def generate_until_multi_round(self, requests: Sequence[Instance]) -> list[object]:
         """As the writer: tasks of several rounds have no pictures in answers."""
@@ -234,12 +270,19 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
     def _create_writer(self) -> lmms:
         arguments = self._arguments
         model = get_model(arguments.writer, self.force_simple)
-        writer = model.create_from_arg_string(arguments.writer_arguments, dict(arguments.runner_options))
+        writer = model.create_from_arg_string(
+            arguments.writer_arguments, dict(arguments.runner_options)
+        )
         record_tested_model(writer)
         if self._drawer is None:
-            extra_body = {"modalities": list(arguments.modalities)} if arguments.modalities else None
+            extra_body = (
+                {"modalities": list(arguments.modalities)} if arguments.modalities else None
+            )
             if not keep_chat_pictures(writer, arguments.pictures, extra_body):
-                logger.info(f"interleaved: `{arguments.writer}` is no chat client; its answers are left as they are.")
+                logger.info(
+                    f"interleaved: `{arguments.writer}` is no chat client; its answers are left as "
+                    "they are."
+                )
         return writer
 
     def _live_writer(self) -> lmms:
@@ -257,16 +300,25 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
     ) -> list[object]:
         """The writer's outputs. It gets portions of one task, whose texts are saved together.
 
-        Most Hugging Face models of lmms-eval read all images of a batch from the task of its first request.
+        Most Hugging Face models of lmms-eval read all images of a batch from the task of its first
+        request.
         """
         outputs = {position: _saved_output(written) for position, written in texts.read().items()}
         instructions = _Instructions(self._arguments.protocol)
         missing = (position for position in range(len(requests)) if position not in outputs)
-        for _, positions in itertools.groupby(missing, lambda position: requests[position].task_name):
+        for _, positions in itertools.groupby(
+            missing, lambda position: requests[position].task_name
+        ):
             while portion := list(itertools.islice(positions, _PORTION)):
                 instructed = [instructions.added_to(requests[i], samples[i]) for i in portion]
                 outputs |= zip(portion, self._live_writer().generate_until(instructed), strict=True)
-                texts.add({i: written for i in portion if (written := _text_to_save(outputs[i])) is not None})
+                texts.add(
+                    {
+                        i: written
+                        for i in portion
+                        if (written := _text_to_save(outputs[i])) is not None
+                    }
+                )
         return [outputs[position] for position in range(len(requests))]
 
     def _sample(self, request: Instance) -> _Sample | None:
@@ -277,8 +329,12 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
             return None
         *_, doc_id, task, split = request.args
         doc = self.task_dict[task][split][doc_id]
-        digest = hashlib.sha256(json.dumps(doc, sort_keys=True, default=str).encode(errors="surrogatepass")).hexdigest()
-        return _Sample(id=str(doc.get("id", doc_id)), limit=benchmark.picture_limit(doc), digest=digest)
+        digest = hashlib.sha256(
+            json.dumps(doc, sort_keys=True, default=str).encode(errors="surrogatepass")
+        ).hexdigest()
+        return _Sample(
+            id=str(doc.get("id", doc_id)), limit=benchmark.picture_limit(doc), digest=digest
+        )
 
     # Drawing
 
@@ -304,7 +360,9 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
             outcomes = draw_all(drawer, self._store, requests, start, progress.update)
         drawer.close()
         errors = [outcome for outcome in outcomes.values() if isinstance(outcome, DrawingError)]
-        if len(errors) == len(outcomes) and (reason := next((e for e in errors if isinstance(e, _LATER)), None)):
+        if len(errors) == len(outcomes) and (
+            reason := next((e for e in errors if isinstance(e, _LATER)), None)
+        ):
             text = str(reason).partition("\n")[0]
             error = DrawerMisconfigured(
                 f"None of the {len(outcomes):,} pictures could be drawn: {text}",
@@ -333,7 +391,9 @@ class _Instructions:
         self._methods: dict[int, MethodType] = {}  # batching models compare and share them
 
     def added_to(self, request: Instance, sample: _Sample | None) -> Instance:
-        """The request with the words behind the question; a request of another task, without sample, unchanged."""
+        """The request with the words behind the question; a request of another task, without
+        sample, unchanged.
+        """
         if sample is None:
             return request
         instructed = copy.copy(request)
@@ -341,14 +401,23 @@ class _Instructions:
         if isinstance(others[0], MethodType):  # a chat model's: text, messages, settings, ...
             instructed.arguments = (text, self._messages(others[0]), *others[1:])
         elif sample.limit:
-            instructed.arguments = (f"{text}\n\n{self._protocol.instruction(sample.limit)}", *others)
+            instructed.arguments = (
+                f"{text}\n\n{self._protocol.instruction(sample.limit)}",
+                *others,
+            )
         return instructed
 
     def _messages(self, doc_to_messages: MethodType) -> MethodType:
-        """The task's ``doc_to_messages`` with the words behind the question; one for all samples of a task."""
+        """The task's ``doc_to_messages`` with the words behind the question; one for all samples of
+        a task.
+        """
         task = doc_to_messages.__self__
         benchmark = loaded_benchmark(task)
-        if id(task) not in self._methods and benchmark is not None and (limit_of := benchmark.picture_limit):
+        if (
+            id(task) not in self._methods
+            and benchmark is not None
+            and (limit_of := benchmark.picture_limit)
+        ):
 
             def instructed_messages(_task: object, doc: Any, *args: Any) -> list[dict[str, Any]]:  # noqa: ANN401
                 messages: list[dict[str, Any]] = doc_to_messages(doc, *args)
@@ -371,28 +440,41 @@ def _parse_arguments(
         SettingWrong: One is missing or has no valid value.
     """
     if not lvlm or not t2i:
-        raise SettingWrong("The model `interleaved` needs a writer, `lvlm=`, and a drawer, `t2i=`.", hint=_ARGUMENTS)
+        raise SettingWrong(
+            "The model `interleaved` needs a writer, `lvlm=`, and a drawer, `t2i=`.",
+            hint=_ARGUMENTS,
+        )
     name, _, writer_arguments = (part.strip() for part in lvlm.replace(";", ",").partition(":"))
     names = [known for known in MODEL_REGISTRY_V2.list_model_names() if known != "interleaved"]
     if name not in names:
-        similar = ", ".join(f"`{close}`" for close in difflib.get_close_matches(name, names, n=5, cutoff=0.4))
+        similar = ", ".join(
+            f"`{close}`" for close in difflib.get_close_matches(name, names, n=5, cutoff=0.4)
+        )
         hint = f"similar names: {similar}; " if similar else ""
-        raise SettingWrong(f"The writer `{name}` is no model of lmms-eval.", hint=f"{hint}all: `lmms-eval models`")
+        raise SettingWrong(
+            f"The writer `{name}` is no model of lmms-eval.", hint=f"{hint}all: `lmms-eval models`"
+        )
     if protocol not in PROTOCOLS:
-        raise SettingWrong(f"There is no protocol `{protocol}`.", hint=f"one of {', '.join(PROTOCOLS)}")
+        raise SettingWrong(
+            f"There is no protocol `{protocol}`.", hint=f"one of {', '.join(PROTOCOLS)}"
+        )
     drawer = t2i.replace(";", ",")
     choice = parse_choice(drawer, "`t2i`", "drawer")
     if choice.name == _SELF and (
         unknown := ", ".join(f"`{option}`" for option in choice.options if option != _MODALITIES)
     ):
-        raise SettingWrong(f"`t2i=self` has no option {unknown}.", hint=f"`t2i=self:{_MODALITIES}=image+text`")
+        raise SettingWrong(
+            f"`t2i=self` has no option {unknown}.", hint=f"`t2i=self:{_MODALITIES}=image+text`"
+        )
     return _Arguments(
         writer=name,
         writer_arguments=writer_arguments,
         drawer=None if choice.name == _SELF else drawer,
         modalities=tuple(filter(None, choice.options.get(_MODALITIES, "").split("+"))),
         protocol=PROTOCOLS[protocol],
-        pictures=Path(pictures).expanduser().absolute() if pictures else cache_dir(os.environ) / "pictures",
+        pictures=Path(pictures).expanduser().absolute()
+        if pictures
+        else cache_dir(os.environ) / "pictures",
         runner_options=runner_options,
     )
 
@@ -455,18 +537,24 @@ def _facts(answer: _Answer, outcomes: _Outcomes, signature: str) -> DrawingFacts
     drawn = [outcomes[picture] for picture in answer.pictures]
     failed = Counter(outcome.name for outcome in drawn if isinstance(outcome, DrawingError))
     unused = answer.written.unused if answer.written else {}
-    return DrawingFacts(signature=signature, drawn=len(drawn) - failed.total(), failed=dict(failed), unused=unused)
+    return DrawingFacts(
+        signature=signature, drawn=len(drawn) - failed.total(), failed=dict(failed), unused=unused
+    )
 
 
 def _output(answer: _Answer, outcomes: _Outcomes, facts: DrawingFacts) -> object:
-    """What the runner gets: the answer as the JSON of `mmie_tasks.answers.drawn`, with the writer's tokens."""
+    """What the runner gets: the answer as the JSON of `mmie_tasks.answers.drawn`, with the writer's
+    tokens.
+    """
     if answer.text is None:
         return answer.output
     if answer.written is None:
         text = write_undrawn_answer(answer.text, facts)
     else:
         text = write_drawn_answer(_parts(answer.written, answer.pictures, outcomes), facts)
-    return text if answer.tokens is None else GenerationResult(text=text, token_counts=answer.tokens)
+    return (
+        text if answer.tokens is None else GenerationResult(text=text, token_counts=answer.tokens)
+    )
 
 
 def _parts(
@@ -490,6 +578,8 @@ def _log(facts: Sequence[DrawingFacts], outcomes: _Outcomes, rank: str) -> None:
     line += f"; not drawn: {listed(failed)}" if failed else ""
     line += f"; not used of the writer's texts: {listed(unused)}" if unused else ""
     logger.log("INFO" if drawn and not failed else "WARNING", "{}", line)
-    reasons = {outcome.name: outcome for outcome in outcomes.values() if isinstance(outcome, DrawingError)}
+    reasons = {
+        outcome.name: outcome for outcome in outcomes.values() if isinstance(outcome, DrawingError)
+    }
     for name, reason in reasons.items():
         logger.warning("interleaved{}: {}", rank, f"{name}: " + str(reason).partition("\n")[0])

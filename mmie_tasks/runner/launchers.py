@@ -1,47 +1,49 @@
-"""Launchers by name, for ``--launcher_args name=...``: all judges, and those of other packages.
+"""Launchers by name, for ``--launcher_args name=...``: all judges.
 
-The runner accepts a dotted class path as a value of ``AVAILABLE_LAUNCHERS`` and imports it when the name is used
-(``llm_judge/launcher/__init__.py:13``). Each judge has a launcher class, created when it is imported:
-``launchers.openai``. It has nothing to start and only registers the choice. ``name=default`` is one too, which leaves
-every benchmark that no option names its own judge, and ``name=panel``, which stands for several judges. Other packages
-register judges in the group ``mmie_tasks.judges`` (see `mmie_tasks.judges.registry`), and launchers, which start a
-server, in the group ``mmie_tasks.launchers``:
-
-    [project.entry-points."mmie_tasks.launchers"]
-    my_launcher = "my_package.launchers:MyLauncher"
+The runner accepts a dotted class path as a value of ``AVAILABLE_LAUNCHERS`` and imports it when the
+name is used (``llm_judge/launcher/__init__.py:13``). Each judge has a launcher class, created when
+it is imported: ``launchers.openai``. It has nothing to start and only registers the choice.
+``name=default`` is one too, which leaves every benchmark that no option names its own judge, and
+``name=panel``, which stands for several judges. Other packages register judges in the group
+``mmie_tasks.judges`` (see `mmie_tasks.judges.registry`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from importlib.metadata import entry_points
 from types import ModuleType
 
 from loguru import logger
 
 from mmie_tasks.benchmarks.registry import require_judged
 from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.core.options import did_you_mean
 from mmie_tasks.judges import registry
-from mmie_tasks.judges.choice import DEFAULT, VARIABLE, JudgeChoices, environment_choices, from_launcher_args
+from mmie_tasks.judges.choice import (
+    DEFAULT,
+    VARIABLE,
+    JudgeChoices,
+    environment_choices,
+    from_launcher_args,
+)
 from mmie_tasks.judging.session import register_launcher
 
 SOURCE = "`--launcher_args`"
-ENTRY_POINTS = "mmie_tasks.launchers"
 
 
 class Launchers(dict[str, str]):
     """Name to dotted class path. An unknown name ends the run with a list of the names."""
 
     def __missing__(self, name: str) -> str:
-        listed = ", ".join(f"`{launcher}`" for launcher in self)
-        raise SystemExit(f"There is no judge or launcher `{name}`.\n\nhint: `name=` is one of {listed}")
+        hint = (
+            "`name=` is one of "
+            f"{', '.join(f'`{launcher}`' for launcher in self)}{did_you_mean(name, self)}"
+        )
+        raise SystemExit(f"There is no judge or launcher `{name}`.\n\nhint: {hint}")
 
 
 def add_launchers(launcher: ModuleType) -> None:
-    """Add our launchers, and those of installed packages, to the runner's.
-
-    A name that is taken keeps its first meaning, with a warning.
+    """Add our launchers to the runner's. A name that it has already keeps its meaning.
 
     Args:
         launcher: The module ``lmms_eval.llm_judge.launcher``.
@@ -51,23 +53,8 @@ def add_launchers(launcher: ModuleType) -> None:
         logger.warning("mmie-tasks: this lmms-eval has no AVAILABLE_LAUNCHERS; none was added.")
         return
     registry.warn_about_name_conflicts()
-    launchers = [(name, f"{__name__}.{name}") for name in _names()]
-    for entry in entry_points(group=ENTRY_POINTS):
-        if match := re.fullmatch(r"([\w.]+)\s*:\s*(\w+)", entry.value):
-            launchers.append((entry.name, ".".join(match.groups())))
-        else:
-            logger.warning(
-                f"mmie-tasks: the launcher `{entry.name}` = `{entry.value}` was not added. "
-                f"hint: write it as `package.module:Class` in `{ENTRY_POINTS}`"
-            )
-    for name, class_path in launchers:
-        first_class_path = available.setdefault(name, class_path)
-        if first_class_path != class_path:
-            logger.warning(
-                f"mmie-tasks: the launcher `{name}` = `{class_path}` was not added: "
-                f"`{name}` is `{first_class_path}`. hint: give it another name in `{ENTRY_POINTS}`"
-            )
-    launcher.AVAILABLE_LAUNCHERS = Launchers(available)  # type: ignore[attr-defined]
+    ours = {name: f"{__name__}.{name}" for name in _names()}
+    launcher.AVAILABLE_LAUNCHERS = Launchers({**ours, **available})  # type: ignore[attr-defined]
 
 
 class JudgeLauncher:
@@ -81,7 +68,8 @@ class JudgeLauncher:
             benchmark (``mmie.name``, ``mmie.model``) are of that benchmark's judge.
 
     Raises:
-        SystemExit: There is no such benchmark or judge, it has no such option, or the value has the wrong type.
+        SystemExit: There is no such benchmark or judge, it has no such option, or the value has the
+            wrong type.
     """
 
     name = ""

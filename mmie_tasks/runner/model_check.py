@@ -37,16 +37,22 @@ _PACKAGES: Mapping[str, str] = {
     "flash_attn": "flash-attn",
     "google.genai": "google-genai",
     "qwen_vl_utils": "qwen-vl-utils",
-    **{name: name for name in ("anthropic", "autopep8", "dashscope", "diffusers", "librosa", "moviepy")},
+    **{
+        name: name
+        for name in ("anthropic", "autopep8", "dashscope", "diffusers", "librosa", "moviepy")
+    },
     **{name: name for name in ("sglang", "soundfile", "torchaudio", "ujson", "vllm")},
 }
-"""Modules that models of lmms-eval 0.7.3 import and lmms-eval may lack, to their packages on PyPI."""
+"""Modules that models of lmms-eval 0.7.3 import and lmms-eval may lack, to their packages on PyPI.
+"""
 
 _OPTIONAL = frozenset({"decord", "flash_attn", "librosa", "soundfile"})
 """Modules that a model whose import does without them needs for videos, sound or speed only."""
 
 
-def check_model(name: str, environment: Mapping[str, str], timeout_s: float = TIMEOUT_S) -> Sequence[Finding]:
+def check_model(
+    name: str, environment: Mapping[str, str], timeout_s: float = TIMEOUT_S
+) -> Sequence[Finding]:
     """The findings on a model: whether its class can be imported, and what is missing.
 
     Args:
@@ -54,7 +60,9 @@ def check_model(name: str, environment: Mapping[str, str], timeout_s: float = TI
         environment: Of the process that imports it.
         timeout_s: The process is killed after this time.
     """
-    with tempfile.TemporaryFile() as output:  # a pipe could be held open by processes that the import starts
+    with (
+        tempfile.TemporaryFile() as output
+    ):  # a pipe could be held open by processes that the import starts
         process = subprocess.Popen(  # noqa: S603 - our own program
             [sys.executable, "-c", _PROGRAM, name],
             stdin=subprocess.DEVNULL,
@@ -93,9 +101,13 @@ def import_model(name: str) -> Iterator[Finding]:
 
     names = REGISTRY.list_model_names()
     if name not in names:
-        similar = difflib.get_close_matches(name, names, n=5) or difflib.get_close_matches(name, names, cutoff=0.3)
+        similar = difflib.get_close_matches(name, names, n=5) or difflib.get_close_matches(
+            name, names, cutoff=0.3
+        )
         hint = f"similar names: {', '.join(f'`{close}`' for close in similar)}; " if similar else ""
-        yield _problem(name, "lmms-eval has no model of this name", f"{hint}all: `lmms-eval models`")
+        yield _problem(
+            name, "lmms-eval has no model of this name", f"{hint}all: `lmms-eval models`"
+        )
         return
     class_path = REGISTRY.resolve(name).class_path
     recorder = _MissingModules(("lmms_eval", class_path.partition(".")[0]))
@@ -109,12 +121,17 @@ def import_model(name: str) -> Iterator[Finding]:
         yield _import_problem(name, class_path, error)
     for module in recorder.names:
         if module != fatal:
-            message = f"its code tries to import `{module}`, which is not installed, and probably needs it"
+            message = (
+                f"its code tries to import `{module}`, which is not installed, and probably "
+                "needs it"
+            )
             yield Finding("warning", f"model {name}", message, _install_hint(module))
 
 
 class _MissingModules(importlib.abc.MetaPathFinder):
-    """The last finder on ``sys.meta_path``: notes modules that were not found for code of some packages."""
+    """The last finder on ``sys.meta_path``: notes modules that were not found for code of some
+    packages.
+    """
 
     def __init__(self, importers: tuple[str, ...]) -> None:
         self.names: list[str] = []
@@ -125,7 +142,11 @@ class _MissingModules(importlib.abc.MetaPathFinder):
         while frame.f_back and _package_of(frame.f_globals) in ("importlib", "_frozen_importlib"):
             frame = frame.f_back
         is_package = "." not in fullname or fullname in _PACKAGES
-        if is_package and fullname not in {*_OPTIONAL, *self.names} and _package_of(frame.f_globals) in self._importers:
+        if (
+            is_package
+            and fullname not in {*_OPTIONAL, *self.names}
+            and _package_of(frame.f_globals) in self._importers
+        ):
             self.names.append(fullname)
         return None
 
@@ -146,7 +167,9 @@ def _import_problem(name: str, class_path: str, error: ImportError) -> Finding:
     if f"{class_path}.".startswith(f"{module}."):
         message = f"it is registered as `{class_path}`, which does not exist"
         return _problem(name, message, "nothing can be installed for it: choose another model")
-    return _problem(name, f"it needs the module `{module}`, which is not installed", _install_hint(module))
+    return _problem(
+        name, f"it needs the module `{module}`, which is not installed", _install_hint(module)
+    )
 
 
 def _problem(name: str, message: str, hint: str | None = None) -> Finding:
@@ -160,4 +183,7 @@ def _install_hint(module: str) -> str:
 
 
 def _look_hint(name: str) -> str:
-    return f'to see the error: `python -c "from lmms_eval.models import get_model; get_model({name!r})"`'
+    return (
+        'to see the error: `python -c "from lmms_eval.models import get_model; '
+        f'get_model({name!r})"`'
+    )

@@ -2,47 +2,52 @@
 
 The runner's own cleaning (lmms-eval 0.7.3, ``api/model.py:164-174``) deletes attributes that are
 modules. It leaves a model in memory wherever something else refers to it: the engine in ``client``
-(vLLM, SGLang), the ``inferencer`` of Bagel, the ``pipeline`` of diffusers, a list of modules, a
-method of the model. `free_model` deletes those attributes too, by their names.
+(vLLM, SGLang), the ``inferencer`` of Bagel, the ``pipeline`` of diffusers, a list of workers.
+`free_model` deletes those attributes too, by their names, and says what stays.
 """
 
 from __future__ import annotations
 
 import contextlib
 import gc
-import operator
 import os
 import sys
 import types
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from loguru import logger
 
 SWITCH = "MMIE_TASKS_FREE"
 
-MODEL_ATTRIBUTES = (
-    *("_model", "model", "models", "language_model", "vision_model", "model_encoder", "generate"),
-    *("vq_model", "vae", "vae_model", "text_encoder", "reasoner_model", "nim_model"),
-    *("_transformers_reasoner_model", "_complementary_model", "_understanding_model"),
-    *("client", "engine", "llm"),  # vLLM, SGLang
-    *("inferencer", "generator", "_generator", "sampler"),  # Bagel and other unified models
-    *("pipeline", "_pipeline", "pipe", "_pipe", "diffusion_decoder_pipe"),  # diffusers
-    *("cache", "kv_cache", "past_key_values"),
-)
-"""Names under which models of lmms-eval 0.7.3, and of packages like it, hold what they run."""
+MODEL_ATTRIBUTES: Mapping[str, str] = {
+    "_complementary_model": "simple/qwen_image_edit.py:483",
+    "_generator": "simple/plm.py:82",
+    "_model": "chat/huggingface.py:99; an engine in simple/whisper_vllm.py:28",
+    "_pipe": "simple/diffusers_wm_base.py:245, simple/cosmos_wm.py:520",
+    "_transformers_reasoner_model": "simple/cosmos_wm.py:1151",
+    "_understanding_model": "simple/qwen_image_edit.py:309",
+    "_workers": "chat/async_hf_model.py:75, chat/nanovlm.py:73",
+    "client": "simple/vllm.py:235, chat/sglang.py:133",
+    "diffusion_decoder_pipe": "simple/illume_plus.py:570",
+    "generator": "chat/fastvideo.py:274",
+    "inferencer": "chat/bagel_lmms_engine.py:158, simple/bagel.py:425, simple/bagel_unig2u.py:373",
+    "model": "chat/nanovlm.py:76, simple/mmada.py:199, simple/video_chatgpt.py:61",
+    "model_encoder": "chat/longvila.py:65",
+    "omni": "chat/aero_realtime_vllm.py:401",
+    "pipeline": "simple/qwen_image_edit.py:137",
+    "vision_tower": "simple/video_chatgpt.py:61",
+    "vq_model": "simple/mmada.py:193, simple/illume_plus.py:558",
+}
+"""Names under which models of lmms-eval 0.7.3 hold what they run, and where: file and line below
+``lmms_eval/models``.
+"""
 
-_ENGINE_PACKAGES = ("vllm", "sglang")
-_SHUTDOWN_METHODS = ("shutdown", "llm_engine.engine_core.shutdown")  # an engine has one of them
-_MAX_OBJECTS = 200_000  # searched behind one attribute
+_ENGINE_PACKAGES = ("vllm", "vllm_omni", "sglang", "fastvideo")
+_DEPTH = 2  # the model of a worker in a list
 _GIB = 2**30
 _WARN_ABOVE_GIB = 0.1
-
-# An engine's shutdown may raise any of these, and the judge can run nevertheless.
-_SHUTDOWN_ERRORS = (*(AssertionError, AttributeError, LookupError, OSError), *(RuntimeError, TypeError, ValueError))
-
-_NOT_SEARCHED = (type, types.ModuleType, types.CodeType, types.FrameType, types.TracebackType)
 
 _tested_models: weakref.WeakSet[object] = weakref.WeakSet()
 
@@ -54,7 +59,7 @@ class FreedModel:
     Attributes:
         model: Class name of the model.
         freed: Attributes that were deleted.
-        remaining: Attributes that still hold weights: the runner needs them, or `free_model` does not know their names.
+        remaining: Attributes that still hold weights, under names that `free_model` does not know.
         referenced: Attributes that were deleted, but whose weights something else refers to.
         errors: Why engines could not be shut down.
     """
@@ -69,7 +74,8 @@ class FreedModel:
     def sentences(self) -> tuple[str, ...]:
         """The result as sentences for a log; none if the model held nothing."""
         freed, remaining, referenced = (
-            ", ".join(f"`{name}`" for name in names) for names in (self.freed, self.remaining, self.referenced)
+            ", ".join(f"`{name}`" for name in names)
+            for names in (self.freed, self.remaining, self.referenced)
         )
         return (
             *((f"Freed of the tested model `{self.model}`: {freed}.",) if freed else ()),
@@ -110,12 +116,13 @@ def free_tested_models(environment: Mapping[str, str] | None = None) -> str:
 def free_model(model: object) -> FreedModel:
     """Delete the attributes of a model object that hold weights, and return the memory.
 
-    An attribute in `MODEL_ATTRIBUTES` is deleted if a module, an inference engine or a tensor on a device is reachable
-    through it; an engine is shut down first. Nothing else of the objects is called. The model object stays usable for
-    what the runner reads of it after generation (``evaluator.py:1249``): rank, world size, accelerator.
+    An attribute in `MODEL_ATTRIBUTES` is deleted if it is a module or an inference engine, or holds
+    one; an engine is shut down first. Nothing else of the objects is called. The model object stays
+    usable for what the runner reads of it after generation (``evaluator.py:1249``): rank, world
+    size, accelerator.
 
     Args:
-        model: Any object, such as an ``lmms`` of lmms-eval, or a loaded image generator.
+        model: An ``lmms`` of lmms-eval.
     """
     gc.unfreeze()  # vLLM freezes all objects, and frozen reference cycles are not collected
     freed: dict[str, weakref.ref[object] | None] = {}
@@ -123,7 +130,7 @@ def free_model(model: object) -> FreedModel:
     errors: list[str] = []
     attributes = vars(model)
     for name in list(attributes):
-        weights = _weights_behind(attributes[name])
+        weights = _weights_in(attributes[name])
         if weights is None:
             continue
         if name not in MODEL_ATTRIBUTES:
@@ -149,51 +156,50 @@ def free_model(model: object) -> FreedModel:
     )
 
 
-def _weights_behind(value: object) -> object | None:
-    """The first module, engine or tensor on a device that is reachable through a value."""
-    # The search stops at code, classes, and other models of the runner. They are recognised by exact type: asking a
-    # lazy proxy for an attribute may load what it stands for.
-    runner_model = getattr(sys.modules.get("lmms_eval.api.model"), "lmms", types.ModuleType)
-    boundaries = (runner_model, *_NOT_SEARCHED)
-    seen: set[int] = set()
-    waiting = [value]
-    while waiting and len(seen) < _MAX_OBJECTS:
-        candidate = waiting.pop()
-        if id(candidate) in seen or any(base in boundaries for base in type(candidate).__mro__):
-            continue
-        seen.add(id(candidate))
-        if _is_engine(candidate) or _is_torch(candidate):
-            return candidate
-        if type(candidate) is types.FunctionType:
-            waiting.extend((*(candidate.__closure__ or ()), *(candidate.__defaults__ or ())))
-        else:  # untracked: text, numbers
-            waiting.extend(filter(gc.is_tracked, gc.get_referents(candidate)))
+def _weights_in(value: object, depth: int = _DEPTH) -> object | None:
+    """The first module or engine among a value, its elements and its attributes.
+
+    Only types are looked at: asking a lazy proxy for an attribute may load what it stands for.
+    """
+    kind, torch = type(value), sys.modules.get("torch")
+    if _is_engine(value) or (torch is not None and issubclass(kind, torch.nn.Module)):
+        return value
+    if depth == 0 or issubclass(kind, (type, types.ModuleType)) or _is_tested(value):
+        return None
+    for part in _parts(value):
+        if (weights := _weights_in(part, depth - 1)) is not None:
+            return weights
     return None
 
 
-def _is_torch(candidate: object) -> bool:
-    """Whether it is a module, or a tensor on a device."""
-    if (torch := sys.modules.get("torch")) is None:
-        return False
-    bases = {id(base) for base in type(candidate).__mro__}
-    is_tensor = id(torch.Tensor) in bases
-    on_device = is_tensor and str(torch.Tensor.device.__get__(candidate).type) != "cpu"
-    return on_device or id(torch.nn.Module) in bases
+def _parts(value: object) -> Iterable[object]:
+    if issubclass(type(value), dict):
+        return list(value.values())  # type: ignore[attr-defined]  # a dict
+    if issubclass(type(value), (list, tuple)):
+        return value  # type: ignore[return-value]  # a list or tuple
+    try:
+        attributes: dict[str, object] = object.__getattribute__(value, "__dict__")
+    except AttributeError:  # numbers, texts, objects with slots
+        return ()
+    return list(attributes.values())
+
+
+def _is_tested(value: object) -> bool:
+    """Whether it is a model that is freed by itself: the writer of `interleaved`."""
+    return any(value is model for model in _tested_models)
 
 
 def _is_engine(candidate: object) -> bool:
     """Whether it is an inference engine, whose weights may be in another process."""
-    package = str(getattr(type(candidate), "__module__", "")).partition(".")[0]
+    package = type(candidate).__module__.partition(".")[0]
     return package in _ENGINE_PACKAGES and _shutdown_method(candidate) is not None
 
 
 def _shutdown_method(engine: object) -> Callable[[], object] | None:
-    for path in _SHUTDOWN_METHODS:
-        with contextlib.suppress(*_SHUTDOWN_ERRORS):
-            method: object = operator.attrgetter(path)(engine)
-            if callable(method):
-                return method
-    return None
+    """The engine's own method; of vLLM's ``LLM``, that of its core."""
+    core = getattr(getattr(engine, "llm_engine", None), "engine_core", None)
+    method: Callable[[], object] | None = getattr(engine, "shutdown", None)
+    return method or getattr(core, "shutdown", None)
 
 
 def _shut_down(candidate: object) -> str:
@@ -203,7 +209,7 @@ def _shut_down(candidate: object) -> str:
         return ""
     try:
         shutdown()
-    except _SHUTDOWN_ERRORS as error:
+    except Exception as error:  # noqa: BLE001 - an engine; the judge can run nevertheless
         return f"its shutdown failed ({type(error).__name__}: {error})"
     return ""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NoReturn, Protocol
 
 from accelerate import Accelerator  # type: ignore[import-untyped]
@@ -84,12 +85,21 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         try:
             if unknown:
                 names = ", ".join(f"`{name}`" for name in unknown)
-                raise SettingWrong(f"The model `predictions` has no argument {names}.", hint=_ARGUMENTS)
-            datasets = frozenset(name for entry in entries() for name in entry.load().datasets)
+                raise SettingWrong(
+                    f"The model `predictions` has no argument {names}.", hint=_ARGUMENTS
+                )
+            benchmarks = [entry.load() for entry in entries()]
+            datasets = frozenset(name for benchmark in benchmarks for name in benchmark.datasets)
             reading = read_answers(str(path), datasets)  # folders of these names identify answers
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
         self._matcher = AnswerMatcher(reading.answers)
+        answers_path = Path(str(path)).expanduser()
+        if answers_path.exists():  # of several, one could have pictures with the names of another's
+            folder = answers_path if answers_path.is_dir() else answers_path.parent
+            for benchmark in benchmarks:
+                if benchmark.add_answer_folder:
+                    benchmark.add_answer_folder(folder)
         if self.accelerator.is_main_process:
             for note in reading.notes:
                 logger.warning("predictions: {}", note)
@@ -105,7 +115,9 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         for request in parsed_requests:
             tasks.setdefault(request.task, {})[request.doc_id] = request
         try:
-            answers = {task: self._answers(task, list(samples.values())) for task, samples in tasks.items()}
+            answers = {
+                task: self._answers(task, list(samples.values())) for task, samples in tasks.items()
+            }
         except AnswersUnusable as error:
             raise SystemExit(str(error)) from None
         responses = (answers[request.task][request.doc_id] for request in parsed_requests)
@@ -126,14 +138,14 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
     def _answers(self, task: str, requests: Sequence[_ParsedRequest]) -> dict[int, Answer]:
         """Match the samples of a task to saved answers, and log one line about it.
 
-        Where several ranks share the samples, one rank may have no answer to any of its own. That is an error only if
-        no rank has any.
+        Where several ranks share the samples, one rank may have no answer to any of its own. That
+        is an error only if no rank has any.
 
         Raises:
             AnswersUnusable: No sample has an answer, or two answers belong to one sample.
         """
         docs = getattr(requests[0].task_object, "eval_docs_no_media", None)
-        columns = _id_columns(docs)
+        columns = id_columns(docs)
         targets = any(answer.target is not None for answer in self._matcher.saved)
         samples = [
             RequestedSample(
@@ -174,7 +186,7 @@ def _unsupported(requests: Sequence[object], why: str) -> SystemExit:
     return SystemExit(str(error))
 
 
-def _id_columns(docs: object) -> list[list[str]]:
+def id_columns(docs: object) -> list[list[str]]:
     """The columns that identify a sample, as text: without gaps or repetitions."""
     id_columns = []
     for name in _ID_COLUMNS:

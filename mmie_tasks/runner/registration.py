@@ -1,9 +1,10 @@
 """Registers our tasks in ``lmms_eval.tasks``, so that they win over built-in tasks.
 
-In lmms-eval 0.7.3 a built-in name beats ``--include_path`` (``tasks/__init__.py:60-74``), and two of our names are
-taken: the built-in ``mmie`` is a token F1, and the judge of ``mia_bench`` never sees the image. The precedence here is:
-built-in < benchmarks of other packages < ours < the user's own ``--include_path``. Installing another package does not
-change the meaning of our names: a task of it whose name is taken is left out, with a warning.
+In lmms-eval 0.7.3 a built-in name beats ``--include_path`` (``tasks/__init__.py:60-74``), and two
+of our names are taken: the built-in ``mmie`` is a token F1, and the judge of ``mia_bench`` never
+sees the image. The precedence here is: built-in < benchmarks of other packages < ours < the user's
+own ``--include_path``. Installing another package does not change the meaning of our names: a task
+of it whose name is taken is left out, with a warning.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from typing import Any, TypeAlias
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.registry import entries
-from mmie_tasks.core.errors import MmieTasksError, SettingWrong
+from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries
+from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.options import choice_setting
 from mmie_tasks.runner.hooks import Method, wrap_evaluator, wrap_once, wrap_task_loader
@@ -72,7 +73,9 @@ def register_tasks(tasks: ModuleType) -> None:
         )
         return
     for name in _WRAPPED_METHODS:
-        wrap_once(manager, name, _wrap_index_builder if name == "initialize_tasks" else wrap_task_loader)
+        wrap_once(
+            manager, name, _wrap_index_builder if name == "initialize_tasks" else wrap_task_loader
+        )
 
 
 def _wrap_index_builder(initialize_tasks: Method) -> Method:
@@ -104,7 +107,10 @@ def _wrap_index_builder(initialize_tasks: Method) -> Method:
             for warning in added.warnings:
                 logger.warning(f"mmie-tasks: {warning}")
             if overridden:
-                logger.info(f"mmie-tasks: {added.override_message(overridden)}; {OVERRIDE}=0 keeps the built-in")
+                logger.info(
+                    f"mmie-tasks: {added.override_message(overridden)}; {OVERRIDE}=0 keeps the "
+                    "built-in"
+                )
         return index
 
     return initialize_all_tasks
@@ -143,20 +149,13 @@ def _index_other_packages(ours: Index, index_folder: Callable[[str], Index]) -> 
         ours: Index of our folder.
         index_folder: Indexes a folder.
     """
-    from yaml import YAMLError  # imported late: each start of the runner comes here
-
-    builtin = (OSError, ValueError, TypeError, KeyError, AttributeError, AssertionError)
-    errors = (MmieTasksError, YAMLError, SyntaxError, *builtin)  # of a broken package
     added = _AddedTasks(tasks=dict(ours), owners={}, warnings=[])
     for entry in entries():
         if entry.is_ours:
             continue
         try:
-            if not (folder := entry.task_dir()).is_dir():
-                hint = f"build `{entry.package}` with its task files, and install it again"
-                raise SettingWrong(f"there is no folder `{folder}`.", hint=hint)
-            index = index_folder(str(folder))
-        except errors as error:
+            index = index_folder(_task_folder(entry))
+        except Exception as error:  # noqa: BLE001 - a plugin: its tasks are left out
             reason = str(error).replace("\n\n", " ") or type(error).__name__
             added.warnings.append(f"the benchmark `{entry.name}` is left out: {reason}")
             continue
@@ -167,6 +166,13 @@ def _index_other_packages(ours: Index, index_folder: Callable[[str], Index]) -> 
         added.tasks.update((name, index[name]) for name in free)
         added.owners.update((name, entry.name) for name in free)
     return added
+
+
+def _task_folder(entry: BenchmarkEntry) -> str:
+    if not (folder := entry.task_dir()).is_dir():
+        hint = f"build `{entry.package}` with its task files, and install it again"
+        raise SettingWrong(f"there is no folder `{folder}`.", hint=hint)
+    return str(folder)
 
 
 def add_tasks(index: Index, ours: Index, users: Index, *, override: bool) -> tuple[str, ...]:

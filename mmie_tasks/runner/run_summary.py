@@ -1,8 +1,9 @@
 """What a run ends with: notes in the log, details in the results file, and a block of headlines.
 
-The runner's table has the rows that people quote. Everything else that is known of a task (counts, intervals, parts)
-is saved in the results file under ``mmie_tasks``, by task; ``MMIE_TASKS_ROWS=all`` adds it to the table. A run from the
-command line prints one line per task at the very end.
+The runner's table has the rows that people quote. Everything else that is known of a task (counts,
+intervals, parts) is saved in the results file under ``mmie_tasks``, by task;
+``MMIE_TASKS_ROWS=all`` adds it to the table. A run from the command line prints one line per task
+at the very end.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import Path
@@ -32,12 +32,22 @@ KEY = "mmie_tasks"
 """The key of the details in the results file."""
 
 SETTING = "MMIE_TASKS_ROWS"
-_COLUMNS = ("task", "model", "official [95 %]", "robust", "expected", "scored", "judge", "unlike the paper")
+_COLUMNS = (
+    "task",
+    "model",
+    "official [95 %]",
+    "robust",
+    "expected",
+    "scored",
+    "judge",
+    "unlike the paper",
+)
 _MODEL = re.compile(r"(?:^|,)(?:pretrained|model|model_version|path)=([^,]+)")
 
 
 def shows_all_rows(environment: Mapping[str, str]) -> bool:
-    """Whether the runner's table gets the details too: ``MMIE_TASKS_ROWS``, ``main`` (default) or ``all``.
+    """Whether the runner's table gets the details too: ``MMIE_TASKS_ROWS``, ``main`` (default) or
+    ``all``.
 
     Raises:
         SettingWrong: It has another value.
@@ -61,28 +71,37 @@ class RunSummary:
 
     _tasks: dict[str, _Summary] = field(default_factory=dict)
 
-    def add(self, task: str, benchmark: Benchmark, records: Sequence[Mapping[str, Any]], limit: float | None) -> None:
+    def add(
+        self,
+        task: str,
+        benchmark: Benchmark,
+        records: Sequence[Mapping[str, Any]],
+        limit: float | None,
+    ) -> None:
         """Summarise the records of a task, and log its notes.
 
-        A benchmark may be code of another package, and fail with any exception: that costs the summary, not the run.
+        A benchmark may be code of another package, and fail with any exception: that costs the
+        summary, not the run.
         """
-        with ThreadPoolExecutor(1) as thread:  # the future holds the exception
-            error = thread.submit(self._summarise, task, benchmark, records, limit).exception()
-        if error is not None:
-            reason = str(error) if isinstance(error, BadRecord) else f"{type(error).__name__}: {error}"
+        try:
+            logged = [benchmark.read_line({COVERAGE: record}) for record in records]
+            samples = tuple(without_off_scale_points(sample, benchmark.scale) for sample in logged)
+            run = TaskRun(task=task, benchmark=benchmark, log=Path(), samples=samples, limit=limit)
+            summary = _Summary(headline=headline_of(run), details=details_of(run, records))
+            notes = list(notes_of(run, records))
+        except Exception as error:  # noqa: BLE001 - a plugin: its summary is lost, not the run
+            reason = (
+                str(error) if isinstance(error, BadRecord) else f"{type(error).__name__}: {error}"
+            )
             logger.warning(f"{benchmark.title}: no summary of `{task}`: {reason}.")
-
-    def _summarise(
-        self, task: str, benchmark: Benchmark, records: Sequence[Mapping[str, Any]], limit: float | None
-    ) -> None:
-        logged = [benchmark.read_line({COVERAGE: record}) for record in records]
-        samples = tuple(without_off_scale_points(sample, benchmark.scale) for sample in logged)
-        run = TaskRun(task=task, benchmark=benchmark, log=Path(), samples=samples, limit=limit)
-        self._tasks[task] = _Summary(headline=headline_of(run), details=details_of(run, records))
-        logger.info("\n  ".join([f"{benchmark.title} ({task})", *notes_of(run, records)]))
+            return
+        self._tasks[task] = summary
+        logger.info("\n  ".join([f"{benchmark.title} ({task})", *notes]))
 
     def add_details(self, results: dict[str, Any], *, as_rows: bool) -> None:
-        """Add the details to the results of the runner, as `KEY` and, if wanted, as rows of its table."""
+        """Add the details to the results of the runner, as `KEY` and, if wanted, as rows of its
+        table.
+        """
         details = {task: dict(summary.details) for task, summary in self._tasks.items()}
         if details:
             results[KEY] = details
@@ -107,7 +126,10 @@ class RunSummary:
         shown = [has_expected or column != "expected" for column in _COLUMNS]
         rows = [list(compress(row, shown)) for row in (_COLUMNS, *lines)]
         table = tabulate(rows, "firstrow", tablefmt="plain", disable_numparse=True)
-        return f"\nmmie-tasks: scores in percent; the intervals hold the sampling error only\n\n{table}\n\n{report}"
+        return (
+            "\nmmie-tasks: scores in percent; the intervals hold the sampling error "
+            f"only\n\n{table}\n\n{report}"
+        )
 
     def clear(self) -> None:
         """Forget the tasks of the evaluation before."""
@@ -115,7 +137,8 @@ class RunSummary:
 
 
 def _model_name(model: object, model_args: object) -> str:
-    """A short name: of ``pretrained=Qwen/Qwen2.5-VL-7B-Instruct`` the last part, else the runner's name.
+    """A short name: of ``pretrained=Qwen/Qwen2.5-VL-7B-Instruct`` the last part, else the runner's
+    name.
 
     >>> _model_name("qwen2_5_vl", "pretrained=Qwen/Qwen2.5-VL-7B-Instruct,max_pixels=1")
     'Qwen2.5-VL-7B-Instruct'
@@ -128,18 +151,31 @@ def _model_name(model: object, model_args: object) -> str:
     return Path(match[1]).name if match else str(model)
 
 
-def report_command(output_path: str | None, *, has_samples: bool) -> str:
-    """The command that makes a report of a run, or what a run needs for one."""
-    if not output_path or not has_samples:
-        return "hint: with `--output_path DIR --log_samples`, `mmie-tasks report DIR -o report.html` shows every sample"
-    return f"mmie-tasks report {shlex.quote(output_path)} -o report.html"
+def report_command(output_path: str | None, *, has_samples: bool, answers: str = "") -> str:
+    """The command that makes a report of a run, or what a run needs for one.
+
+    Args:
+        output_path: Where the run saves its results.
+        has_samples: Whether it logs its samples.
+        answers: The files of answers that stay, of a run without a log of samples.
+    """
+    if output_path and has_samples:
+        return f"mmie-tasks report {shlex.quote(output_path)} -o report.html"
+    hint = (
+        "with `--output_path DIR --log_samples`, `mmie-tasks report DIR -o report.html` shows "
+        "every sample"
+    )
+    kept = f"; the answers are in {answers}, which `--model predictions` reads" if answers else ""
+    return f"hint: {hint}{kept}"
 
 
 SUMMARY = RunSummary()
 """Of the evaluation that this process runs; the runner evaluates one at a time."""
 
 
-def summarise_after(aggregate: Callable[..., Any], find_benchmark: Callable[[Any], Benchmark | None]) -> Any:  # noqa: ANN401
+def summarise_after(
+    aggregate: Callable[..., Any], find_benchmark: Callable[[Any], Benchmark | None]
+) -> Any:  # noqa: ANN401
     """Wrap ``TaskOutput.calculate_aggregate_metric``, so that each task of ours is summarised."""
 
     @functools.wraps(aggregate)
@@ -149,12 +185,16 @@ def summarise_after(aggregate: Callable[..., Any], find_benchmark: Callable[[Any
         for (metric, _), records in list(output.sample_metrics.items()) if benchmark else ():
             if metric == COVERAGE and benchmark is not None:
                 limit = getattr(getattr(output.task, "args", None), "limit", None)
-                SUMMARY.add(output.task_name, benchmark, records, limit if limit and limit > 0 else None)
+                SUMMARY.add(
+                    output.task_name, benchmark, records, limit if limit and limit > 0 else None
+                )
 
     return aggregate_and_summarise
 
 
 def print_at_exit(text: str) -> None:
-    """Print a text when the process ends: behind the runner's table, however the run was started."""
+    """Print a text when the process ends: behind the runner's table, however the run was
+    started.
+    """
     if text:
         atexit.register(functools.partial(print, text, flush=True))

@@ -33,7 +33,9 @@ Environment: TypeAlias = Mapping[str, str]
 
 ScoreKind: TypeAlias = Literal["official", "robust", "expected"]
 SCORE_KINDS: tuple[ScoreKind, ...] = ("official", "robust")
-"""The scores that a reader gives. The expected score is a mean over probabilities, which not every judge reports."""
+"""The scores that a reader gives. The expected score is a mean over probabilities, which not every
+judge reports.
+"""
 
 ALL = "all"
 """The group that contains every sample; it is not listed in `LoggedSample.groups`."""
@@ -73,18 +75,22 @@ class LoggedSample:
         id: Unique within the benchmark.
         official: Official verdict, on the benchmark's own scale.
         robust: Robust verdict, on the benchmark's own scale.
-        expected: The mean of the points under the judge's probabilities, at the position of the official score.
-        entropy_bits: Entropy of these probabilities in bits, 0 if the judge is certain; None without them.
+        expected: The mean of the points under the judge's probabilities, at the position of the
+            official score.
+        entropy_bits: Entropy of these probabilities in bits, 0 if the judge is certain; None
+            without them.
         groups: Kind of group to the groups the sample belongs to: ``{"category": ("SA",)}``.
         parts: For each score, component name to its fraction of full marks (0 to 1); empty for
             benchmarks without components.
         question: The question as the model was asked.
         gold: The reference answer; empty if there is none.
         answer: The tested model's answer.
-        replies: The judge's replies, the latest last; empty if there is none. Of several judges those of all, in order.
+        replies: The judge's replies, the latest last; empty if there is none. Of several judges
+            those of all, in order.
         members: The judges of a panel, in order, with their verdicts; empty with a single judge.
         signature: Everything that can move the score.
         pictures_not_drawn: Pictures that the answer asks for and that could not be drawn.
+        picture_signs: Signs that the answer's text has pictures that were not read.
         facts: Further facts to display, name to value.
     """
 
@@ -102,6 +108,7 @@ class LoggedSample:
     members: tuple[MemberResult, ...] = ()
     signature: str = ""
     pictures_not_drawn: int = 0
+    picture_signs: tuple[str, ...] = ()
     facts: Mapping[str, str | float | bool] = field(default_factory=dict)
 
     @property
@@ -141,14 +148,15 @@ class Metric:
     """A mean over samples, or a weighted mean of group means, that a benchmark reports.
 
     Attributes:
-        name: Suffix behind ``official_`` and ``robust_`` in the runner's table and in the results file; empty for a
-            headline without suffix.
+        name: Suffix behind ``official_`` and ``robust_`` in the runner's table and in the results
+            file; empty for a headline without suffix.
         title: For display: ``Situational analysis``.
         kind: Metrics of one kind are shown together: ``headline``, ``category``, ``field``, ...
         by: The kind of group whose means are averaged.
         weights: Group to its weight; weights add up to 1. If a group has no samples, the metric
             has no value.
-        in_table: Whether the runner's table has a line ``official_<name>`` for it: the paper's own columns.
+        in_table: Whether the runner's table has a line ``official_<name>`` for it: the paper's own
+            columns.
         part: Name of a component; its fraction of full marks is averaged instead of the sample's
             points. Empty for whole samples.
     """
@@ -214,27 +222,31 @@ class Benchmark:
             or was not asked) are returned unchanged. None if the line lacks what is needed.
             Raises `BadRecord`.
         rerecord: The record of a line with the current readers' results. Raises `BadRecord`.
-        strata: The kind of group within which samples are drawn, for subsets and for people to score; empty to draw
+        strata: The kind of group within which samples are drawn for people to score; empty to draw
             from all samples alike.
-        subsets: Given a task and its samples, the published subsets: name to sample ids.
-        counts: Given the records of a run's samples, the benchmark's own counts, for the results file: name to number.
+        counts: Given the records of a run's samples, the benchmark's own counts, for the results
+            file: name to number.
         notes: Given the records of a run's samples, lines for the log about what is not as usual.
-        published: Task to the number of samples that its published scores are of. Subsets of ours have that of the
-            whole benchmark.
+        published: Task to the number of samples that its published scores are of. Subsets of ours
+            have that of the whole benchmark.
+        two_of_each: Task to the smallest ``--limit`` with two samples of each group that the
+            headline is a mean of, for a hint in a smaller run. For tasks whose samples take turns
+            between the groups.
         published_rows: A selection of published scores of the whole benchmark.
         judge: Selects and calls the judge; None for a benchmark that is scored by rule.
-        judge_request: Given a question, an answer, and the log line of a sample or None: the request in the
-            benchmark's own judge prompt, with the readers of its reply. With a line, everything but question and
-            answer is that sample's: its category, gold, components. None: the question is no sample of the
-            benchmark. Raises `BadRecord` or a `MmieTasksError`.
+        judge_request: Given a question, an answer, and the log line of a sample or None: the
+            request in the benchmark's own judge prompt, with the readers of its reply. With a line,
+            everything but question and answer is that sample's: its category, gold, components.
+            None: the question is no sample of the benchmark. Raises `BadRecord` or a
+            `MmieTasksError`.
         assets: What the named tasks (all if none is named) need on this machine.
         check_data: Checks the samples of a run before anything is generated. Raises a
             `MmieTasksError`.
         provenance: For one sample: task version, readers and data revision.
         signature: For one sample: everything that can move the score. Raises a `MmieTasksError`.
         add_answer_folder: Adds a folder to search for images that answers refer to.
-        picture_limit: For one sample: how many pictures of an answer the judge can see; 0 if its answers are texts.
-            None: the benchmark has no pictures in answers.
+        picture_limit: For one sample: how many pictures of an answer the judge can see; 0 if its
+            answers are texts. None: the benchmark has no pictures in answers.
         datasets: Names of its datasets, if its sample ids are ``<dataset>/<id>``. Saved answers
             with bare ids in a folder of such a name belong to that dataset.
         export: Runs ``mmie-tasks export NAME ARGUMENTS``; returns what to print. Raises a
@@ -249,10 +261,10 @@ class Benchmark:
     reread: Callable[[Line], Mapping[str, Verdict] | None]
     rerecord: Callable[[Line], Record] | None = None
     strata: str = ""
-    subsets: Callable[[str, Sequence[LoggedSample]], Mapping[str, frozenset[str]]] | None = None
     counts: Callable[[Sequence[Record]], Mapping[str, float]] = lambda _: {}
     notes: Callable[[Sequence[Record]], Iterable[str]] = lambda _: ()
     published: Mapping[str, int] = field(default_factory=dict)
+    two_of_each: Mapping[str, int] = field(default_factory=dict)
     published_rows: tuple[PublishedRow, ...] = ()
     judge: BenchmarkJudge | None = None
     judge_request: Callable[[Segments, Segments, Line | None], GradedRequest] | None = None

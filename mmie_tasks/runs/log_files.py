@@ -20,7 +20,15 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
-from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, Benchmark, Line, LoggedSample, Scale, ScoreKind
+from mmie_tasks.runs.benchmark import (
+    SCORE_KINDS,
+    BadRecord,
+    Benchmark,
+    Line,
+    LoggedSample,
+    Scale,
+    ScoreKind,
+)
 from mmie_tasks.runs.log_line import number
 
 FindBenchmark: TypeAlias = Callable[[str], Benchmark | None]
@@ -238,7 +246,9 @@ class TaskRun:
 
     @property
     def score_kinds(self) -> tuple[ScoreKind, ...]:
-        """The kinds of its scores: official and robust, and expected if a sample has an expected score."""
+        """The kinds of its scores: official and robust, and expected if a sample has an expected
+        score.
+        """
         has_expected = any(isinstance(sample.expected, Scored) for sample in self.samples)
         return (*SCORE_KINDS, "expected") if has_expected else SCORE_KINDS
 
@@ -264,7 +274,9 @@ class Run:
     started: str = ""
 
 
-def open_runs(words: Iterable[str], find_benchmark: FindBenchmark, tasks: Sequence[str] = ()) -> list[Run]:
+def open_runs(
+    words: Iterable[str], find_benchmark: FindBenchmark, tasks: Sequence[str] = ()
+) -> list[Run]:
     """Open every run that the words name, and give runs of the same name distinct names.
 
     Args:
@@ -336,7 +348,9 @@ def utc_time(date: str, time_zone: object) -> str:
     if not (isinstance(time_zone, str) and time_zone):
         return f"{local:{_MINUTES}} (time zone not logged)"
     try:
-        return f"{local.replace(tzinfo=ZoneInfo(time_zone)).astimezone(timezone.utc):{_MINUTES}} UTC"
+        return (
+            f"{local.replace(tzinfo=ZoneInfo(time_zone)).astimezone(timezone.utc):{_MINUTES}} UTC"
+        )
     except (
         ZoneInfoNotFoundError,
         ValueError,
@@ -364,7 +378,9 @@ def read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
             try:
                 logged = benchmark.read_line(numbered.line)
             except BadRecord as error:
-                raise AnswersUnusable(f"`{log.path}`, line {numbered.number}: {error}.", hint=HINT) from error
+                raise AnswersUnusable(
+                    f"`{log.path}`, line {numbered.number}: {error}.", hint=HINT
+                ) from error
             sample = without_off_scale_points(logged, benchmark.scale)
             off_scale += sample is not logged
             repeated += _is_repeated(samples, sample, log.path)
@@ -407,7 +423,9 @@ def sample_lines(task_run: TaskRun) -> Iterator[tuple[LoggedSample, Line]]:
 
 
 def _is_repeated(samples: dict[str, LoggedSample], sample: LoggedSample, log: Path) -> bool:
-    """Add the sample; whether an equal sample with this id was there before. Another result of it is an error."""
+    """Add the sample; whether an equal sample with this id was there before. Another result of it
+    is an error.
+    """
     first = samples.setdefault(sample.id, sample)
     if first is sample:
         return False

@@ -10,7 +10,14 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar, get_args
 
-from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, UnscoredReason, Verdict, Verdicts
+from mmie_tasks.core.verdict import (
+    NO_PROBABILITIES,
+    Scored,
+    Unscored,
+    UnscoredReason,
+    Verdict,
+    Verdicts,
+)
 from mmie_tasks.judges.base import DigitToken, JudgeReply, Usage
 from mmie_tasks.judges.cache_store import read_digits
 from mmie_tasks.judging.panel import Judged, MemberResult, Panel, Rule, combine
@@ -79,7 +86,9 @@ def mapping(record: Record, name: str) -> Record:
     return _field(record, name, Mapping, "an object") or {}  # type: ignore[type-abstract]
 
 
-def _field(record: Record, name: str, kind: type[_T], noun: str, elements: type = object) -> _T | None:
+def _field(
+    record: Record, name: str, kind: type[_T], noun: str, elements: type = object
+) -> _T | None:
     """A field of this type, or a list of such elements; None if it is missing or null."""
     value = record.get(name)
     if value is None:
@@ -137,12 +146,14 @@ def expected(record: Record, full_marks: float) -> ExpectedScore:
     entropy_bits = number(mapping(record, "expected").get("entropy_bits"))
     is_possible = entropy_bits is not None and entropy_bits >= 0
     return ExpectedScore(
-        verdict=verdict(record, "expected", full_marks), entropy_bits=entropy_bits if is_possible else None
+        verdict=verdict(record, "expected", full_marks),
+        entropy_bits=entropy_bits if is_possible else None,
     )
 
 
 def replies(record: Record) -> tuple[JudgeReply, ...] | None:
-    """The replies in order, of several judges one after the other; None if the log lacks any of them or their text.
+    """The replies in order, of several judges one after the other; None if the log lacks any of
+    them or their text.
 
     Digits that cannot be those of a reply are left out.
 
@@ -178,13 +189,7 @@ def panel(record: Record) -> Panel | None:
         raise BadRecord(f"`rule` of `panel` is none of {', '.join(_RULES)}")
     if type(min_valid) is not int or min_valid < 1:
         raise BadRecord("`min_valid` of `panel` is not a number of judges from 1")
-    limits = {name: number(logged_panel.get(name)) for name in ("max_entropy_bits", "max_spread")}
-    return Panel(
-        rule=rule,  # type: ignore[arg-type]  # checked above
-        min_valid=min_valid,
-        is_cascade=logged_panel.get("is_cascade") is True,
-        **{name: limit for name, limit in limits.items() if limit is not None},
-    )
+    return Panel(rule=rule, min_valid=min_valid)  # type: ignore[arg-type]  # checked above
 
 
 def members(record: Record, full_marks: float) -> tuple[MemberResult, ...]:
@@ -227,7 +232,10 @@ def _reply(value: object) -> JudgeReply | None:
     digits: tuple[DigitToken, ...] | None = None
     with suppress(ValueError):
         digits = read_digits(value, reply_text)
-    counts = {name: int(number(usage.get(name)) or 0) for name in ("input_tokens", "output_tokens", "reasoning_tokens")}
+    counts = {
+        name: int(number(usage.get(name)) or 0)
+        for name in ("input_tokens", "output_tokens", "reasoning_tokens")
+    }
     return JudgeReply(
         text=reply_text,
         model=model if isinstance(model, str) else "",
@@ -286,7 +294,10 @@ def parts(segments: Segments) -> tuple[str | Path, ...]:
     for segment in segments:
         content += [segment.text] if segment.text else []
         if segment.problem or (segment.image is not None and not Path(segment.image).is_file()):
-            raise BadRecord(f"bad_image: `{(segment.image or '')[:200]}`: {segment.problem or 'there is no such file'}")
+            raise BadRecord(
+                f"bad_image: `{(segment.image or '')[:200]}`: "
+                f"{segment.problem or 'there is no such file'}"
+            )
         content += [Path(segment.image)] if segment.image else []
     return tuple(content)
 
@@ -308,7 +319,9 @@ def question(line: Line, images: Sequence[str] | None) -> tuple[LoggedSegment, .
     if images is None:
         placed_segments = [LoggedSegment(text=part, problem=NOT_LOGGED) for part in before]
     elif len(images) == len(before):
-        placed_segments = [LoggedSegment(text=t, image=i) for t, i in zip(before, images, strict=True)]
+        placed_segments = [
+            LoggedSegment(text=t, image=i) for t, i in zip(before, images, strict=True)
+        ]
     else:
         return (*text_segments(prompt), *(LoggedSegment(image=image) for image in images))
     return (*placed_segments, *text_segments(last))
@@ -325,8 +338,8 @@ def sample(line: Line, full_marks: float, groups: Sequence[str] = ()) -> LoggedS
     * ``id``: a text
     * ``official``, ``robust``: rows of `mmie_tasks.core.verdict.as_row`
     * ``expected``: such a row, with ``entropy_bits``; may be missing
-    * ``replies``, ``panel``: those of `mmie_tasks.judging.panel.Judged.fields`; missing if the benchmark is scored by
-      rule
+    * ``replies``, ``panel``: those of `mmie_tasks.judging.panel.Judged.fields`; missing if the
+      benchmark is scored by rule
     * ``images``: paths of the question's images, in order; may be missing
     * ``signature``: a text; may be missing
     * every field named in `groups`: a text
@@ -357,10 +370,14 @@ def sample(line: Line, full_marks: float, groups: Sequence[str] = ()) -> LoggedS
     )
 
 
-def reread(line: Line, grade: Callable[[JudgeResult], Verdicts], full_marks: float) -> Mapping[str, Verdict] | None:
-    """The verdicts of the current readers on a line's saved replies: `Benchmark.reread` of a judged benchmark.
+def reread(
+    line: Line, grade: Callable[[JudgeResult], Verdicts], full_marks: float
+) -> Mapping[str, Verdict] | None:
+    """The verdicts of the current readers on a line's saved replies: `Benchmark.reread` of a judged
+    benchmark.
 
-    Those of a panel's judges are combined by the logged rule; of a judge without a reply, the logged ones count.
+    Those of a panel's judges are combined by the logged rule; of a judge without a reply, the
+    logged ones count.
 
     Args:
         line: A line whose record has the fields of `sample`.
@@ -368,18 +385,26 @@ def reread(line: Line, grade: Callable[[JudgeResult], Verdicts], full_marks: flo
         full_marks: As of `sample`.
 
     Returns:
-        The logged verdicts if the sample has no reply and no score; None if the log lacks the replies that its scores
-        were read from.
+        The logged verdicts if the sample has no reply and no score; None if the log lacks the
+        replies that its scores were read from.
 
     Raises:
         BadRecord: The line has no record, or a field has another form.
     """
     judged = rejudged(record_of(line), grade, full_marks)
-    return None if judged is None else {"official": judged.verdicts.official, "robust": judged.verdicts.robust}
+    return (
+        None
+        if judged is None
+        else {"official": judged.verdicts.official, "robust": judged.verdicts.robust}
+    )
 
 
-def rejudged(record: Record, grade: Callable[[JudgeResult], Verdicts] | None, full_marks: float) -> Judged | None:
-    """As `reread`, of a record, with the replies and verdicts of each judge; `grade` is None if nothing can be read."""
+def rejudged(
+    record: Record, grade: Callable[[JudgeResult], Verdicts] | None, full_marks: float
+) -> Judged | None:
+    """As `reread`, of a record, with the replies and verdicts of each judge; `grade` is None if
+    nothing can be read.
+    """
     logged_panel, current = panel(record), []
     for judge_record in _judge_records(record):
         member, saved_replies = _member(judge_record, full_marks), _replies(judge_record)

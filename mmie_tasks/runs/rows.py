@@ -1,7 +1,7 @@
 """The runner's table: the rows that a sample adds to each metric, and the score of the rows.
 
-Every sample has a row for every metric of its task; the row is empty if the sample does not count for the metric. So
-the table of a task has the same lines in every run. All scores are in percent.
+Every sample has a row for every metric of its task; the row is empty if the sample does not count
+for the metric. So the table of a task has the same lines in every run. All scores are in percent.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from mmie_tasks.core.options import coverage_floor
+from mmie_tasks.core.tables import counted
 from mmie_tasks.core.verdict import Mean, Scored, Unscored, Verdict, mean_of, tally
 from mmie_tasks.runs.benchmark import ALL, LoggedSample, Metric, Scale, ScoreKind
 
@@ -21,16 +22,18 @@ Row: TypeAlias = dict[str, object]
 Aggregation: TypeAlias = Callable[[Sequence[Mapping[str, object]]], float]
 
 COVERAGE = "coverage"
-"""The metric whose rows are the samples' records, which everything else can be computed from again."""
+"""The metric whose rows are the samples' records, which everything else can be computed from again.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerTable:
-    """The lines of a task in the runner's table: ``official``, ``robust``, ``coverage``, and parts of ``official``.
+    """The lines of a task in the runner's table: ``official``, ``robust``, ``coverage``, and parts
+    of ``official``.
 
     Attributes:
-        metrics: The headline, whose lines are ``official`` and ``robust``, then the metrics with a line
-            ``official_<name>``.
+        metrics: The headline, whose lines are ``official`` and ``robust``, then the metrics with a
+            line ``official_<name>``.
         scale: Of the verdicts.
     """
 
@@ -49,9 +52,15 @@ class RunnerTable:
             "official": (headline, "official"),
             "robust": (headline, "robust"),
         }
-        return lines | {f"official_{metric.name}": (metric, "official") for metric in self.metrics if metric.name}
+        return lines | {
+            f"official_{metric.name}": (metric, "official")
+            for metric in self.metrics
+            if metric.name
+        }
 
-    def rows(self, sample: LoggedSample, record: Mapping[str, object], **fields: object) -> dict[str, Row]:
+    def rows(
+        self, sample: LoggedSample, record: Mapping[str, object], **fields: object
+    ) -> dict[str, Row]:
         """The row of one sample in each line.
 
         Args:
@@ -62,14 +71,18 @@ class RunnerTable:
         rows: dict[str, Row] = {COVERAGE: dict(record)}
         for name, (metric, kind) in self._metric_of.items():
             group = metric.stratum(sample)
-            rows[name] = {} if group is None else {"id": sample.id, **fields, **self._row(sample, metric, kind, group)}
+            rows[name] = (
+                {}
+                if group is None
+                else {"id": sample.id, **fields, **self._row(sample, metric, kind, group)}
+            )
         return rows
 
     def _row(self, sample: LoggedSample, metric: Metric, kind: ScoreKind, group: str) -> Row:
         """The row of a sample that counts for the metric.
 
-        It has the points under ``score`` too, in percent, unless the metric is a mean of means: the runner computes
-        the standard error of ``score``, which would pool the groups.
+        It has the points under ``score`` too, in percent, unless the metric is a mean of means: the
+        runner computes the standard error of ``score``, which would pool the groups.
         """
         verdict = metric.verdict(sample, kind, self.scale)
         if isinstance(verdict, Unscored):
@@ -106,7 +119,12 @@ def _verdict(row: Mapping[str, object]) -> Verdict:
     return Scored(float(points)) if isinstance(points, (int, float)) else Unscored(row["unscored"])  # type: ignore[arg-type]  # ours
 
 
-def weighted_mean(groups: Mapping[str, Sequence[Verdict]], weights: Mapping[str, float], floor: float) -> Mean:
+def weighted_mean(
+    groups: Mapping[str, Sequence[Verdict]],
+    weights: Mapping[str, float],
+    floor: float,
+    by: str = "part",
+) -> Mean:
     """The weighted mean of the groups' means, in points, or the reason there is none.
 
     Samples that the official script leaves out enter neither the mean nor the coverage.
@@ -115,6 +133,7 @@ def weighted_mean(groups: Mapping[str, Sequence[Verdict]], weights: Mapping[str,
         groups: Group to its verdicts.
         weights: Group to its weight; weights add up to 1.
         floor: Of coverage, below which a group has no mean, 0 to 1.
+        by: What a group is, for the reason.
 
     >>> weighted_mean({"a": [Scored(1), Unscored("left_out")]}, {"a": 0.5, "b": 0.5}, 0.9).why_not
     '1 of 2 parts not in this run: b'
@@ -123,19 +142,25 @@ def weighted_mean(groups: Mapping[str, Sequence[Verdict]], weights: Mapping[str,
         if len(weights) == 1:
             return Mean(None, "no samples in this run")
         more = ", ..." if len(absent) > 1 else ""
-        return Mean(None, f"{len(absent)} of {len(weights)} parts not in this run: {absent[0]}{more}")
+        return Mean(
+            None, f"{len(absent)} of {counted(len(weights), by)} not in this run: {absent[0]}{more}"
+        )
     total, reasons = 0.0, []
     for name, weight in weights.items():
-        counted = (v for v in groups[name] if isinstance(v, Scored) or v.reason != "left_out")
-        mean = mean_of(tally(counted), floor)
+        mean = mean_of(
+            tally(v for v in groups[name] if isinstance(v, Scored) or v.reason != "left_out"), floor
+        )
         total += weight * (mean.value or 0.0)
         if mean.why_not:
             reasons.append(f"{name}: {mean.why_not}" if len(weights) > 1 else mean.why_not)
-    return Mean(None, "; ".join(reasons)) if reasons else Mean(total)
+    more = f"; {len(reasons) - 2} more reasons" if len(reasons) > 2 else ""
+    return Mean(None, "; ".join(reasons[:2]) + more) if reasons else Mean(total)
 
 
 def coverage(records: Sequence[Mapping[str, object]]) -> float:
-    """Samples with an official score, in percent of those that the official script does not leave out; NaN if none."""
+    """Samples with an official score, in percent of those that the official script does not leave
+    out; NaN if none.
+    """
     official = [record["official"] for record in records]
     reasons = [row.get("unscored") for row in official if isinstance(row, Mapping)]
     counted = [reason for reason in reasons if reason != "left_out"]
@@ -143,18 +168,26 @@ def coverage(records: Sequence[Mapping[str, object]]) -> float:
 
 
 def judge_records(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The parts of a new record that have a judge's replies and verdicts: a panel's members, or the record itself."""
+    """The parts of a new record that have a judge's replies and verdicts: a panel's members, or the
+    record itself.
+    """
     members: list[Mapping[str, Any]] = record.get("panel", {}).get("members", [record])
     return members
 
 
 def replies_of(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The judges' replies in a sample's new record, as they are logged."""
-    return [reply for judge_record in judge_records(record) for reply in judge_record.get("replies") or ()]
+    return [
+        reply
+        for judge_record in judge_records(record)
+        for reply in judge_record.get("replies") or ()
+    ]
 
 
 def plain_score(rows: Mapping[str, Row]) -> Mapping[str, object]:
-    """The official score as a number from 0 to 1, for the runner's ``--baseline``; empty if unscored."""
+    """The official score as a number from 0 to 1, for the runner's ``--baseline``; empty if
+    unscored.
+    """
     score = rows["official"].get("score")
     return {"score": score / 100} if isinstance(score, (int, float)) else {}
 

@@ -1,7 +1,7 @@
 """Computes the metrics of a task from its logged samples, and summarises them.
 
-A metric has a score, an interval and its coverage. A summary has the headline, what is unlike the paper, the details of
-the results file, and notes for the log.
+A metric has a score, an interval and its coverage. A summary has the headline, what is unlike the
+paper, the details of the results file, and notes for the log.
 """
 
 from __future__ import annotations
@@ -20,7 +20,15 @@ import numpy as np
 from mmie_tasks.core.bootstrap import Interval, bootstrap_means, percentile_interval
 from mmie_tasks.core.options import coverage_floor
 from mmie_tasks.core.tables import NO_VALUE, counted, listed, percent_cell
-from mmie_tasks.core.verdict import COVERAGE_FLOOR, NO_PROBABILITIES, Scored, Unscored, UnscoredReason, Verdict, tally
+from mmie_tasks.core.verdict import (
+    COVERAGE_FLOOR,
+    NO_PROBABILITIES,
+    Scored,
+    Unscored,
+    UnscoredReason,
+    Verdict,
+    tally,
+)
 from mmie_tasks.judging.panel import Disagreement, disagreement
 from mmie_tasks.runs.benchmark import SCORE_KINDS, LoggedSample, Metric, Record, Scale, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun, numbered_names
@@ -71,19 +79,24 @@ def metrics_of(runs: Sequence[TaskRun]) -> tuple[Metric, ...]:
         return metrics
     samples = [sample for run in runs for sample in run.samples]
     groups = {
-        kind: {name for sample in samples for name in sample.names(kind)} for kind in {metric.by for metric in metrics}
+        kind: {name for sample in samples for name in sample.names(kind)}
+        for kind in {metric.by for metric in metrics}
     }
     covered = [metric for metric in metrics if metric.weights.keys() <= groups[metric.by]]
     headline = metrics[0].kind
     if any(metric.kind == headline for metric in covered):
         return tuple(covered)
-    first = next((m for m in covered if all(m.stratum(sample) is not None for sample in samples)), None)
+    first = next(
+        (m for m in covered if all(m.stratum(sample) is not None for sample in samples)), None
+    )
     if first is None:
         return metrics
     return (replace(first, kind=headline), *(metric for metric in covered if metric is not first))
 
 
-def samples_by_stratum(samples: Iterable[LoggedSample], metric: Metric) -> dict[str, list[LoggedSample]]:
+def samples_by_stratum(
+    samples: Iterable[LoggedSample], metric: Metric
+) -> dict[str, list[LoggedSample]]:
     """The samples that count for a metric, by their group in `Metric.weights`."""
     strata: dict[str, list[LoggedSample]] = defaultdict(list)
     for sample in samples:
@@ -93,7 +106,11 @@ def samples_by_stratum(samples: Iterable[LoggedSample], metric: Metric) -> dict[
 
 
 def metric_value(
-    samples: Iterable[LoggedSample], metric: Metric, kind: ScoreKind, scale: Scale, resamples: int = RESAMPLES
+    samples: Iterable[LoggedSample],
+    metric: Metric,
+    kind: ScoreKind,
+    scale: Scale,
+    resamples: int = RESAMPLES,
 ) -> MetricValue | None:
     """The value of a metric; None if no sample counts for it.
 
@@ -116,10 +133,12 @@ def metric_value(
     if not verdicts:
         return None
     floor = floor_of(next(iter(members_by_stratum.values()))[0])
-    mean = weighted_mean(strata, metric.weights, floor)
+    mean = weighted_mean(strata, metric.weights, floor, metric.by)
     return MetricValue(
         percent=None if mean.value is None else scale.percent(mean.value),
-        interval=None if mean.value is None else _interval(strata, metric.weights, scale, resamples),
+        interval=None
+        if mean.value is None
+        else _interval(strata, metric.weights, scale, resamples),
         scored=tally(verdicts).scored,
         total=len(verdicts),
         why_not=mean.why_not,
@@ -137,10 +156,14 @@ def floor_of(sample: LoggedSample) -> float:
 
 
 def _interval(
-    strata: Mapping[str, Sequence[Verdict]], weights: Mapping[str, float], scale: Scale, resamples: int
+    strata: Mapping[str, Sequence[Verdict]],
+    weights: Mapping[str, float],
+    scale: Scale,
+    resamples: int,
 ) -> Interval | None:
     points = {
-        name: [verdict.points for verdict in members if isinstance(verdict, Scored)] for name, members in strata.items()
+        name: [verdict.points for verdict in members if isinstance(verdict, Scored)]
+        for name, members in strata.items()
     }
     if not resamples or sum(map(len, points.values())) < 2:
         return None
@@ -163,6 +186,7 @@ class Headline:
         scored: How many samples are scored: see `scored_of`.
         judge: The judge's model, or the panel; empty for a benchmark that is scored by rule.
         marks: What makes the score incomparable with the published one: see `marks_of`.
+        missing: Why there is no official, robust or expected score; empty if there are all.
     """
 
     task: str
@@ -172,25 +196,31 @@ class Headline:
     scored: str
     judge: str
     marks: tuple[str, ...]
+    missing: tuple[str, ...] = ()
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """Task, official score with interval, robust and expected score, scored samples, judge and marks, as texts."""
+        """Task, official score with interval, robust and expected score, scored samples, judge, and
+        marks, as texts.
+
+        Why a score does not exist is before the marks.
+        """
         return (
             self.task,
-            percent_cell(self.official.percent, self.official.interval) if self.official else NO_VALUE,
+            percent_cell(self.official.percent, self.official.interval)
+            if self.official
+            else NO_VALUE,
             percent_cell(self.robust.percent) if self.robust else NO_VALUE,
             percent_cell(self.expected.percent) if self.expected else NO_VALUE,
             self.scored,
             self.judge or "by rule",
-            "; ".join(self.marks),
+            "; ".join((*self.missing, *self.marks)),
         )
 
 
 def headline_of(task_run: TaskRun) -> Headline:
     """The headline of a task, computed from its samples."""
-    metric, scale = metrics_of([task_run])[0], task_run.benchmark.scale
-    values = {kind: metric_value(task_run.samples, metric, kind, scale) for kind in task_run.score_kinds}
+    values = _headline_values(task_run, RESAMPLES)
     return Headline(
         task=task_run.task,
         official=values["official"],
@@ -199,14 +229,45 @@ def headline_of(task_run: TaskRun) -> Headline:
         scored=scored_of(task_run),
         judge=judge_name(task_run),
         marks=marks_of(task_run),
+        missing=tuple(_missing_scores(task_run, values)),
     )
+
+
+def _headline_values(task_run: TaskRun, resamples: int) -> Mapping[ScoreKind, MetricValue | None]:
+    metric, scale = metrics_of([task_run])[0], task_run.benchmark.scale
+    return {
+        kind: metric_value(task_run.samples, metric, kind, scale, resamples)
+        for kind in task_run.score_kinds
+    }
+
+
+def _missing_scores(
+    task_run: TaskRun, values: Mapping[ScoreKind, MetricValue | None]
+) -> Iterator[str]:
+    """Why the headline has no score, for each reason once; for a small ``--limit``, which one gives
+    a score.
+
+    ``no official score: 22 of 26 datasets not in this run; `--limit 58` has two of each``
+    """
+    metric, limit = metrics_of([task_run])[0], task_run.benchmark.two_of_each.get(task_run.task, 0)
+    absent = metric.weights.keys() - samples_by_stratum(task_run.samples, metric).keys()
+    groups = f"{len(absent)} of {counted(len(metric.weights), metric.by)} not in this run"
+    reasons: dict[str, ScoreKind] = {}
+    for kind, value in values.items():
+        if absent and task_run.limit and task_run.limit < limit:
+            reasons.setdefault(f"{groups}; `--limit {limit}` has two of each", kind)
+        elif value is None or value.percent is None:
+            reasons.setdefault(value.why_not if value else "no sample counts for it", kind)
+    yield from (f"no {kind} score: {reason}" for reason, kind in reasons.items())
 
 
 def scored_of(task_run: TaskRun) -> str:
     """How many samples have an official score: ``9 of 10 (1 left out by the official script)``."""
     verdicts = [sample.official for sample in task_run.samples]
     scored = sum(isinstance(verdict, Scored) for verdict in verdicts)
-    left_out = sum(isinstance(verdict, Unscored) and verdict.reason == "left_out" for verdict in verdicts)
+    left_out = sum(
+        isinstance(verdict, Unscored) and verdict.reason == "left_out" for verdict in verdicts
+    )
     remark = f" ({left_out:,} left out by the official script)" if left_out else ""
     return f"{scored:,} of {len(verdicts) - left_out:,}{remark}"
 
@@ -214,7 +275,8 @@ def scored_of(task_run: TaskRun) -> str:
 def signature_fields(signature: str) -> dict[str, str]:
     """Key to value, of a signature as it is logged; several values of a key are joined.
 
-    A judge of a panel that lacks a key of the others has the value ``none``, so that values tell judges apart.
+    A judge of a panel that lacks a key of the others has the value ``none``, so that values tell
+    judges apart.
 
     >>> signature_fields("judge:openai|model:gpt-4o|paper_judge:no")["model"]
     'gpt-4o'
@@ -240,48 +302,59 @@ def signature_fields(signature: str) -> dict[str, str]:
 def judge_signatures(signature: str) -> list[str]:
     """A logged signature from each ``judge:`` up to the next: of a panel, its members.
 
-    >>> judge_signatures("panel:mean|judge:a|t:0|judge:b|paper_judge:no"), judge_signatures("task:milebench@1-A")
-    (['judge:a|t:0', 'judge:b|paper_judge:no'], [])
+    >>> judge_signatures("panel:mean|judge:a|t:0|judge:b|paper_judge:no")
+    ['judge:a|t:0', 'judge:b|paper_judge:no']
     """
     _, *judges = f"|{signature}".split("|judge:")
     return [f"judge:{judge}" for judge in judges]
 
 
 def judges_of(signature: str) -> list[str]:
-    """The names of a panel's judges, in order: the model, or else the kind; empty for a single judge.
+    """The names of a panel's judges, in order: the model, or else the kind; empty for a single
+    judge.
 
     >>> judges_of("panel:mean,min_valid=2|judge:openai|model:gpt-4o|judge:mmie_score|t:0")
     ['gpt-4o', 'mmie_score']
     """
     is_panel = "panel" in signature_fields(signature)
-    return numbered_names([judge_of(judge) for judge in judge_signatures(signature)]) if is_panel else []
+    return (
+        numbered_names([judge_of(judge) for judge in judge_signatures(signature)])
+        if is_panel
+        else []
+    )
 
 
 def judge_of(signature: str) -> str:
-    """The judge's model, or else its kind; of a panel its judges and rule; empty for a benchmark scored by rule.
+    """The judge's model, or else its kind; of a panel its judges and rule; empty for a benchmark
+    scored by rule.
 
     >>> judge_of("panel:mean,min_valid=2|judge:openai|model:gpt-4o|judge:mmie_score|t:0")
     'panel of gpt-4o, mmie_score (mean)'
     """
     fields = signature_fields(signature)
     if judges := judges_of(signature):
-        rule = fields["panel"].partition(",")[0] + (", cascade" if "cascade=on" in fields["panel"] else "")
+        rule = fields["panel"].partition(",")[0]
         return f"panel of {', '.join(judges)} ({rule})"
     return fields.get("model") or fields.get("judge", "")
 
 
 def judge_name(task_run: TaskRun) -> str:
-    """The names of the judges of a task's samples, by `judge_of`; empty for a benchmark that is scored by rule."""
+    """The names of the judges of a task's samples, by `judge_of`; empty for a benchmark that is
+    scored by rule.
+    """
     return ", ".join(dict.fromkeys(filter(None, map(judge_of, task_run.signatures))))
 
 
 def judge_facts(sample: LoggedSample) -> dict[str, str]:
-    """For display, of a panel's sample: each judge's points or the reason for none, and how far they differ.
+    """For display, of a panel's sample: each judge's points or the reason for none, and how far
+    they differ.
 
     The name of a fact is that of the judge: ``{"judge gpt-4o": "4", "judges differ by": "1"}``.
     """
     facts = {}
-    names = numbered_names([judge_of(member.judge) or "without a name" for member in sample.members])
+    names = numbered_names(
+        [judge_of(member.judge) or "without a name" for member in sample.members]
+    )
     for name, member in zip(names, sample.members, strict=True):
         official, robust = member.verdicts.official, member.verdicts.robust
         also = f" (robust: {_points(robust)})" if member.verdicts.differ else ""
@@ -296,21 +369,23 @@ def _points(verdict: Verdict) -> str:
 
 
 def marks_of(task_run: TaskRun) -> tuple[str, ...]:
-    """What makes the numbers of a task incomparable with the published ones, the most important first.
+    """What makes the numbers of a task incomparable with the published ones, the most important
+    first.
 
-    Empty if they may stand beside the published numbers: all published samples, the judge and the prompt words of
-    the paper, and every sample scored.
+    Empty if they may stand beside the published numbers: all published samples, the judge and the
+    prompt words of the paper, and every sample scored.
 
     Args:
         task_run: The task with its samples.
 
     Returns:
-        Short phrases: ``8 of 20,103 samples (--limit 8)``, ``judge: gpt-4o, not the paper's``, ``other prompt words``,
-        ``3 unscored``, ``pictures drawn by our reconstruction (step-1), not by the paper's pipeline``.
+        Short phrases: ``8 of 20,103 samples (--limit 8)``, ``judge: gpt-4o, not the paper's``,
+        ``other prompt words``, ``3 unscored``, ``pictures drawn by our reconstruction (step-1), not
+        by the paper's pipeline``, ``answers that may have unread pictures: looks like JSON (2)``.
     """
     fields = [signature_fields(signature) for signature in task_run.signatures]
     marks = [_part_of_samples(task_run)]
-    if any(entry.get("paper_judge") == "no" for entry in fields):
+    if any("paper_judge:no" in signature.split("|") for signature in task_run.signatures):
         marks.append(f"judge: {judge_name(task_run)}, not the paper's")
     if not all(entry.get("prompt", "official").startswith("official") for entry in fields):
         marks.append("other prompt words")
@@ -318,26 +393,35 @@ def marks_of(task_run: TaskRun) -> tuple[str, ...]:
         marks.append("other text in the judge's request")
     if any("min_coverage" in entry for entry in fields):
         marks.append("another floor of coverage")
-    marks += _drawing_marks(task_run)
+    marks += _picture_marks(task_run)
     verdicts = [sample.official for sample in task_run.samples]
-    unscored = sum(isinstance(verdict, Unscored) and verdict.reason != "left_out" for verdict in verdicts)
+    unscored = sum(
+        isinstance(verdict, Unscored) and verdict.reason != "left_out" for verdict in verdicts
+    )
     marks.append(f"{unscored:,} unscored" if unscored else "")
     marks.append(f"{len(fields)} different signatures in one run" if len(fields) > 1 else "")
     return tuple(filter(None, marks))
 
 
 def drawn_answers_of(task_run: TaskRun) -> tuple[str, ...]:
-    """How the answers of ``--model interleaved`` were drawn: the values of ``answers`` in the signatures, else none."""
+    """How the answers of ``--model interleaved`` were drawn: the values of ``answers`` in the
+    signatures, else none.
+    """
     values = (signature_fields(signature).get("answers") for signature in task_run.signatures)
     return tuple(dict.fromkeys(value for value in values if value is not None))
 
 
-def _drawing_marks(task_run: TaskRun) -> Iterator[str]:
+def _picture_marks(task_run: TaskRun) -> Iterator[str]:
     protocols = dict.fromkeys(answers.partition(",")[0] for answers in drawn_answers_of(task_run))
     if protocols:
-        yield f"pictures drawn by our reconstruction ({', '.join(protocols)}), not by the paper's pipeline"
+        yield (
+            f"pictures drawn by our reconstruction ({', '.join(protocols)}), not by the paper's "
+            "pipeline"
+        )
     if not_drawn := sum(sample.pictures_not_drawn for sample in task_run.samples):
         yield f"{counted(not_drawn, 'picture')} not drawn"
+    if signs := Counter(sign for sample in task_run.samples for sign in sample.picture_signs):
+        yield f"answers that may have unread pictures: {listed(signs)}"
 
 
 def _part_of_samples(task_run: TaskRun) -> str:
@@ -352,15 +436,17 @@ def _part_of_samples(task_run: TaskRun) -> str:
 def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float | None]:
     """Every number of a task, for the results file; the names do not depend on the samples.
 
-    Scores are in percent, None without a mean: ``official_<metric>``, ``robust_<metric>`` and, for the metrics in the
-    runner's table, both ends of the 95 % interval of the official score, ``ci95_low_<metric>`` and
-    ``ci95_high_<metric>``. Counts of samples: ``scored_<metric>``, ``samples_<metric>``, ``unscored_<reason>``,
-    ``points_<n>`` where points are whole numbers, ``differ``, and the benchmark's own. Of a benchmark that computes
-    expected scores: ``expected`` in percent, the samples that have one, and their mean entropy in bits.
+    Scores are in percent, None without a mean: ``official_<metric>``, ``robust_<metric>`` and, for
+    the metrics in the runner's table, both ends of the 95 % interval of the official score,
+    ``ci95_low_<metric>`` and ``ci95_high_<metric>``. Counts of samples: ``scored_<metric>``,
+    ``samples_<metric>``, ``unscored_<reason>``, ``points_<n>`` where points are whole numbers,
+    ``differ``, and the benchmark's own. Of a benchmark that computes expected scores: ``expected``
+    in percent, the samples that have one, and their mean entropy in bits.
 
-    Of a panel, whose points need not be whole: for the n-th judge ``judge_<n>_asked`` and ``judge_<n>_scored`` in
-    samples, and ``judge_<n>_official``, its own score; ``judges_compared``, the samples with points of two judges or
-    more, and the means of their range and standard deviation in points, ``judges_range`` and ``judges_sd``.
+    Of a panel, whose points need not be whole: for the n-th judge ``judge_<n>_asked`` and
+    ``judge_<n>_scored`` in samples, and ``judge_<n>_official``, its own score; ``judges_compared``,
+    the samples with points of two judges or more, and the means of their range and standard
+    deviation in points, ``judges_range`` and ``judges_sd``.
     """
     benchmark, samples = task_run.benchmark, task_run.samples
     details: dict[str, float | None] = {}
@@ -384,8 +470,12 @@ def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float 
     if judge_runs := _judge_runs(task_run):
         details |= _panel_details(task_run, judge_runs)
     elif benchmark.scale.whole:
-        points = Counter(sample.official.points for sample in samples if isinstance(sample.official, Scored))
-        details |= {f"points_{n}": float(points[n]) for n in range(int(benchmark.scale.full_marks) + 1)}
+        points = Counter(
+            sample.official.points for sample in samples if isinstance(sample.official, Scored)
+        )
+        details |= {
+            f"points_{n}": float(points[n]) for n in range(int(benchmark.scale.full_marks) + 1)
+        }
     if any("expected" in record for record in records):
         details |= _expected_details(task_run)
     return details | dict(benchmark.counts(records))
@@ -395,7 +485,10 @@ def _panel_details(task_run: TaskRun, judge_runs: Mapping[str, TaskRun]) -> dict
     details: dict[str, float | None] = {}
     metric, scale = metrics_of([task_run])[0], task_run.benchmark.scale
     for number, judge_run in enumerate(judge_runs.values(), 1):
-        total, value = len(judge_run.samples), metric_value(judge_run.samples, metric, "official", scale, resamples=0)
+        total, value = (
+            len(judge_run.samples),
+            metric_value(judge_run.samples, metric, "official", scale, resamples=0),
+        )
         details[f"judge_{number}_asked"] = float(total)
         details[f"judge_{number}_scored"] = float(total - reasons_of(judge_run, "official").total())
         details[f"judge_{number}_official"] = value.percent if value else None
@@ -408,18 +501,29 @@ def _panel_details(task_run: TaskRun, judge_runs: Mapping[str, TaskRun]) -> dict
 
 
 def _judge_runs(task_run: TaskRun) -> dict[str, TaskRun]:
-    """The name of each judge of a panel to the samples that it was asked about, with its own official verdicts."""
+    """The name of each judge of a panel to the samples that it was asked about, with its own
+    official verdicts.
+    """
     names = max(map(judges_of, task_run.signatures), key=len, default=[])
-    return {name: replace(task_run, samples=_judged_by(task_run, index)) for index, name in enumerate(names)}
+    return {
+        name: replace(task_run, samples=_judged_by(task_run, index))
+        for index, name in enumerate(names)
+    }
 
 
 def _judged_by(task_run: TaskRun, index: int) -> tuple[LoggedSample, ...]:
     samples = [sample for sample in task_run.samples if len(sample.members) > index]
-    return tuple(replace(sample, official=sample.members[index].verdicts.official) for sample in samples)
+    return tuple(
+        replace(sample, official=sample.members[index].verdicts.official) for sample in samples
+    )
 
 
 def _disagreements(task_run: TaskRun) -> list[Disagreement]:
-    return [spread for sample in task_run.samples if (spread := disagreement(sample.members)) is not None]
+    return [
+        spread
+        for sample in task_run.samples
+        if (spread := disagreement(sample.members)) is not None
+    ]
 
 
 def _expected_details(task_run: TaskRun) -> dict[str, float | None]:
@@ -441,15 +545,18 @@ def reasons_of(task_run: TaskRun, kind: ScoreKind) -> Counter[str]:
 
 
 def notes_of(task_run: TaskRun, records: Sequence[Record]) -> Iterator[str]:
-    """Lines for the log about what is not as usual, about the judge's replies, and the signatures."""
-    value = metric_value(task_run.samples, metrics_of([task_run])[0], "official", task_run.benchmark.scale, resamples=0)
-    if value is not None and value.why_not:
-        yield f"no official score: {value.why_not}"
+    """Lines for the log about what is not as usual, about the judge's replies, and the
+    signatures.
+    """
+    yield from _missing_scores(task_run, _headline_values(task_run, resamples=0))
     official, robust = (reasons_of(task_run, kind) for kind in SCORE_KINDS)
     if official == robust:
         yield from [f"unscored: {listed(official)}"] if official else []
     else:
-        yield f"without official score: {listed(official) or 'none'}; without robust score: {listed(robust) or 'none'}"
+        yield (
+            f"without official score: {listed(official) or 'none'}; without robust score: "
+            f"{listed(robust) or 'none'}"
+        )
     if differing := sum(sample.differs for sample in task_run.samples):
         yield f"official and robust scores differ: {differing:,}"
     yield from _describe_expected(task_run)
@@ -466,7 +573,10 @@ def _describe_expected(task_run: TaskRun) -> Iterator[str]:
     missing = Counter(verdict.detail for verdict in scored if isinstance(verdict, Unscored))
     if 0 < missing.total() < len(scored):
         why = f"{listed(missing)}; replies cached before, or of another server, may have none"
-        yield f"expected score: of {len(scored) - missing.total():,} of {len(scored):,} scored samples; without: {why}"
+        yield (
+            f"expected score: of {len(scored) - missing.total():,} of {len(scored):,} scored "
+            f"samples; without: {why}"
+        )
 
 
 def _describe_panel(task_run: TaskRun) -> Iterator[str]:
@@ -474,10 +584,16 @@ def _describe_panel(task_run: TaskRun) -> Iterator[str]:
     for number, (name, judge_run) in enumerate(_judge_runs(task_run).items(), 1):
         total, reasons = len(judge_run.samples), reasons_of(judge_run, "official")
         failures = f"; without: {listed(reasons)}" if reasons else ""
-        yield f"judge {number}, {name}: points in {total - reasons.total():,} of {total:,} samples{failures}"
+        yield (
+            f"judge {number}, {name}: points in {total - reasons.total():,} of {total:,} "
+            f"samples{failures}"
+        )
     if spreads := _disagreements(task_run):
         mean = fmean(spread.range for spread in spreads)
-        yield f"judges differ by {mean:.2f} points on average, in {len(spreads):,} samples with points of two or more"
+        yield (
+            f"judges differ by {mean:.2f} points on average, in {len(spreads):,} samples with "
+            "points of two or more"
+        )
 
 
 def _describe_replies(records: Sequence[Record]) -> str:
@@ -489,7 +605,9 @@ def _describe_replies(records: Sequence[Record]) -> str:
     models = Counter(str(reply["model"]) for reply in replies)
     cached = sum(bool(reply["cached"]) for reply in replies)
     usages = [reply["usage"] for reply in replies]
-    tokens_in, tokens_out = (sum(usage[name] for usage in usages) for name in ("input_tokens", "output_tokens"))
+    tokens_in, tokens_out = (
+        sum(usage[name] for usage in usages) for name in ("input_tokens", "output_tokens")
+    )
     costs = [usage["cost_usd"] for usage in usages]
     dollars = "cost unknown" if None in costs else f"{sum(costs):.4f} USD"
     return (

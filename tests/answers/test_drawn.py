@@ -1,4 +1,6 @@
-"""Answers of ``--model interleaved``: read as the writer's text, or as texts and pictures with their prompts."""
+"""Answers of ``--model interleaved``: read as the writer's text, or as texts and pictures with
+their prompts.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +26,27 @@ from mmie_tasks.answers.parsing import MISSING, NOT_TEXT, failure_of, parse_answ
 from mmie_tasks.answers.saved import as_answer
 from mmie_tasks.answers.segments import Segment
 
-FACTS = DrawingFacts(signature="step-1,images,model=flux", drawn=1, failed={"refused": 2}, unused={"empty step": 3})
+FACTS = DrawingFacts(
+    signature="step-1,images,model=flux", drawn=1, failed={"refused": 2}, unused={"empty step": 3}
+)
 FOX = DrawnPicture(path=Path("/o/a.png"), prompt="a red fox")
 DRAWN = write_drawn_answer(["A fox.", FOX, " It runs.\n"], FACTS)
 TEXTS = [shape.answer for shape in SHAPES if isinstance(shape.answer, str)]
-FAILURES = ["[LMMS_EVAL_REQUEST_FAILED after 3 retries] 503", " [ERROR] x", MISSING, f"{NOT_TEXT} 3"]
+FAILURES = [
+    "[LMMS_EVAL_REQUEST_FAILED after 3 retries] 503",
+    " [ERROR] x",
+    MISSING,
+    f"{NOT_TEXT} 3",
+]
 AS_WRITTEN = replace(FACTS, drawn=0)
 
 
-@given(st.one_of(st.text(st.characters()), st.sampled_from([*TEXTS, *FAILURES, DRAWN, "<think>Hm.", "", "\ud800"])))
+@given(
+    st.one_of(
+        st.text(st.characters()),
+        st.sampled_from([*TEXTS, *FAILURES, DRAWN, "<think>Hm.", "", "\ud800"]),
+    )
+)
 def test_an_answer_without_drawn_pictures_is_the_writers_answer_alone(text: str) -> None:
     parsed, alone = parse_answer([write_undrawn_answer(text, FACTS)]), parse_answer([text])
     assert replace(parsed, drawing=None) == replace(alone, drawing=None)
@@ -50,12 +64,21 @@ def test_drawn_pictures_have_their_prompts_and_texts_stay_unchanged() -> None:
     assert parse_answer([write_drawn_answer([], FACTS)]).shape == "empty"
 
 
-@given(st.lists(st.one_of(st.text(st.characters()), st.builds(DrawnPicture, path=st.just(FOX.path), prompt=st.text()))))
+@given(
+    st.lists(
+        st.one_of(
+            st.text(st.characters()),
+            st.builds(DrawnPicture, path=st.just(FOX.path), prompt=st.text()),
+        )
+    )
+)
 def test_any_texts_and_prompts_can_be_read_and_saved(parts: list[str | DrawnPicture]) -> None:
     parsed = parse_answer([write_drawn_answer(parts, FACTS)])
     assert parsed.drawing is not None
     assert parsed.drawing.drawn == sum(isinstance(part, DrawnPicture) for part in parts)
-    "".join(f"{segment.text}{segment.image}{segment.prompt}" for segment in parsed.segments).encode()
+    "".join(
+        f"{segment.text}{segment.image}{segment.prompt}" for segment in parsed.segments
+    ).encode()
 
 
 @pytest.mark.parametrize(
@@ -64,9 +87,15 @@ def test_any_texts_and_prompts_can_be_read_and_saved(parts: list[str | DrawnPict
         pytest.param(lambda answer: answer.pop("drawing"), id="no drawing"),
         pytest.param(lambda answer: answer["drawing"].pop("signature"), id="no signature"),
         pytest.param(lambda answer: answer.update(more="x"), id="another key"),
-        pytest.param(lambda answer: answer["content"][1].pop("prompt"), id="a picture without a prompt"),
-        pytest.param(lambda answer: answer["content"][1].update(path=" "), id="a picture without a path"),
-        pytest.param(lambda answer: answer["content"][0].update(role="user"), id="another key in a part"),
+        pytest.param(
+            lambda answer: answer["content"][1].pop("prompt"), id="a picture without a prompt"
+        ),
+        pytest.param(
+            lambda answer: answer["content"][1].update(path=" "), id="a picture without a path"
+        ),
+        pytest.param(
+            lambda answer: answer["content"][0].update(role="user"), id="another key in a part"
+        ),
         pytest.param(lambda answer: answer["content"].append(3), id="a number for a part"),
     ],
 )
@@ -82,7 +111,12 @@ def test_other_objects_are_read_as_before(change) -> None:
 
 
 def test_facts_of_an_edited_file_cannot_break_a_log() -> None:
-    facts = {"signature": "a|b\n\ud800" + "x" * 10**4, "drawn": -1, "failed": {"\ud800" * 10**4: 10**400}, "unused": 3}
+    facts = {
+        "signature": "a|b\n\ud800" + "x" * 10**4,
+        "drawn": -1,
+        "failed": {"\ud800" * 10**4: 10**400},
+        "unused": 3,
+    }
     drawn = read_drawn_answer(json.dumps({"answer": "42", "drawing": facts}))
     assert drawn is not None
     assert drawn.facts.signature.startswith("a b \N{REPLACEMENT CHARACTER}x")
@@ -96,11 +130,18 @@ def test_a_failure_of_the_writer_stays_a_failure(text: str) -> None:
     assert failure_of(write_undrawn_answer(text, FACTS)) == failure_of(text) is not None
 
 
-@pytest.mark.parametrize("text", [DRAWN, write_undrawn_answer("42", FACTS), write_undrawn_answer(MISSING, FACTS)])
+@pytest.mark.parametrize(
+    "text", [DRAWN, write_undrawn_answer("42", FACTS), write_undrawn_answer(MISSING, FACTS)]
+)
 def test_a_saved_answer_is_the_same_text_in_every_log(text: str, tmp_path: Path) -> None:
     records = {
         "1_samples_mmie.jsonl": {"doc_id": 0, "resps": [[text]], "filtered_resps": [text]},
-        "a.audit.jsonl": {"request_type": "generate_until", "task_name": "mmie", "doc_id": 0, "response": text},
+        "a.audit.jsonl": {
+            "request_type": "generate_until",
+            "task_name": "mmie",
+            "doc_id": 0,
+            "response": text,
+        },
         "b.jsonl": {"id": "SA-0", "answer": text},
         "c.jsonl": {"id": "SA-0", "answer": json.loads(text)},
     }
@@ -115,7 +156,9 @@ def test_relative_pictures_of_saved_answers_are_found_beside_their_file(tmp_path
     names = ["ä b.png", "own.png"]
     for name in names:
         draw(tmp_path / name)
-    own = write_undrawn_answer(json.dumps({"content": [{"type": "image", "path": names[1]}]}), FACTS)
+    own = write_undrawn_answer(
+        json.dumps({"content": [{"type": "image", "path": names[1]}]}), FACTS
+    )
     drawn = write_drawn_answer([DrawnPicture(path=Path(names[0]), prompt="x")], FACTS)
     lines = [{"id": "SA-0", "answer": drawn}, {"id": "SA-1", "answer": own}]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")

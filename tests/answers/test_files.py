@@ -26,8 +26,12 @@ def by_id(path: Path) -> dict[str, object]:
     ("name", "data"),
     [
         pytest.param("a.json", '[{"id": 1, "answer": "x"}, {"id": "b", "answer": "y"}]', id="list"),
-        pytest.param("a.jsonl", '{"id": 1, "answer": "x"}\n\n{"id": "b", "answer": "y"}', id="lines"),
-        pytest.param("a.jsonl", '[{"id": 1, "answer": "x"}, {"id": "b", "answer": "y"}]', id="wrong"),
+        pytest.param(
+            "a.jsonl", '{"id": 1, "answer": "x"}\n\n{"id": "b", "answer": "y"}', id="lines"
+        ),
+        pytest.param(
+            "a.jsonl", '[{"id": 1, "answer": "x"}, {"id": "b", "answer": "y"}]', id="wrong"
+        ),
         pytest.param("a.json", '{"id": 1, "answer": "x"}\n{"id": "b", "answer": "y"}\n', id="also"),
         pytest.param("a.json", '{"1": "x", "b": "y"}', id="object"),
         pytest.param("a.txt", '{"1": "x",\n "b": "y"}', id="other name"),
@@ -81,15 +85,24 @@ def test_a_last_line_that_was_cut_off_is_left_out_with_a_note(tmp_path: Path, en
     ("name", "data", "message"),
     [
         pytest.param("a.jsonl", '{"id": 1, "answer": "x"}\n{"id"\n', "line 2: not JSON", id="line"),
-        pytest.param("a.jsonl", b'{"id": 1, "answer": "\xff"}\n', "line 1: .*byte 21 is not UTF-8", id="not UTF-8"),
+        pytest.param(
+            "a.jsonl",
+            b'{"id": 1, "answer": "\xff"}\n',
+            "line 1: .*byte 21 is not UTF-8",
+            id="not UTF-8",
+        ),
         pytest.param("a.json", '[{"id": 1', "a.json: not JSON", id="cut list"),
         pytest.param("a.json", "[" * 200_000, "a.json: not JSON", id="deep"),
         pytest.param("a.json", "", "holds nothing", id="empty"),
         pytest.param("a.jsonl", "\n", "holds nothing", id="blank"),
         pytest.param("a.json", "[]", "holds nothing", id="empty list"),
         pytest.param("a.json", "3", "answers in no supported format", id="number"),
-        pytest.param("a.json", '{"1": 1.0, "2": 0.0}', "answers in no supported format", id="scores"),
-        pytest.param("a.json", '{"meta_data": {}, "data": []}', "answers in no supported format", id="data"),
+        pytest.param(
+            "a.json", '{"1": 1.0, "2": 0.0}', "answers in no supported format", id="scores"
+        ),
+        pytest.param(
+            "a.json", '{"meta_data": {}, "data": []}', "answers in no supported format", id="data"
+        ),
         pytest.param("a.json", '{"1": "x", "1": "y"}', "key '1' occurs twice", id="repeated"),
         pytest.param(
             "a.json",
@@ -97,13 +110,21 @@ def test_a_last_line_that_was_cut_off_is_left_out_with_a_note(tmp_path: Path, en
             "entry 1: it has `answer` and `output`",
             id="ambiguous",
         ),
-        pytest.param("a.json", '[{"id": 1, "answer": "x"}, {"answer": "y"}]', "entry 2: it lacks", id="no id"),
+        pytest.param(
+            "a.json", '[{"id": 1, "answer": "x"}, {"answer": "y"}]', "entry 2: it lacks", id="no id"
+        ),
         pytest.param("a.json", '[{"id": true, "answer": "x"}]', "the id is True", id="odd id"),
-        pytest.param("a.json", '[{"id": 1, "answer": "x"}, 2]', "entry 2: it is int", id="number in"),
-        pytest.param("a.jsonl", '{"doc_id": "x", "filtered_resps": "y"}', "`doc_id` is 'x'", id="odd doc_id"),
+        pytest.param(
+            "a.json", '[{"id": 1, "answer": "x"}, 2]', "entry 2: it is int", id="number in"
+        ),
+        pytest.param(
+            "a.jsonl", '{"doc_id": "x", "filtered_resps": "y"}', "`doc_id` is 'x'", id="odd doc_id"
+        ),
     ],
 )
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, data: str, message: str) -> None:
+def test_a_file_that_cannot_be_read_is_named(
+    tmp_path: Path, name: str, data: str, message: str
+) -> None:
     path = write(tmp_path / name, data)
     with pytest.raises(AnswersUnusable, match=message) as raised:
         read_answers(str(path))
@@ -122,7 +143,9 @@ def test_an_empty_path_is_an_error(path: str) -> None:
         read_answers(path)
 
 
-def test_a_folder_without_answers_is_an_error_that_lists_the_supported_files(tmp_path: Path) -> None:
+def test_a_folder_without_answers_is_an_error_that_lists_the_supported_files(
+    tmp_path: Path,
+) -> None:
     write(tmp_path / "config.json", '{"name": "x", "layers": 3}')
     write(tmp_path / "empty.jsonl", "")
     with pytest.raises(AnswersUnusable, match=r"No saved answers in[\s\S]*hint: supported are"):

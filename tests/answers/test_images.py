@@ -142,45 +142,13 @@ def test_a_complete_image_has_no_problem(resolver, roots, kind) -> None:
     assert not check_image(path).problem
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "TIFF"])  # has no end
 @pytest.mark.parametrize("left", [0.5, 0.9])
 def test_an_image_that_is_cut_off_is_unreadable(resolver, roots, kind, left) -> None:
     data = encoded(kind)
     (roots[0] / "a").write_bytes(data[: int(len(data) * left)])
     file = resolver.resolve("a")
     assert (file.path, file.problem) == (None, "unreadable")
-
-
-def test_only_files_with_an_incomplete_end_are_decoded(roots) -> None:
-    """A damaged middle is not looked for; it stands for what was not decoded."""
-    path = roots[0] / "a.gif"
-    path.write_bytes(encoded("GIF")[:1200] + b"\0;")
-    assert not check_image(path).problem
-    path.write_bytes(encoded("GIF")[:1200])
-    assert "cannot be used" in check_image(path).detail
-
-
-def inside_pixels(change):
-    """A PNG whose pixel data is changed; what follows it stays."""
-    data = encoded()
-    at = data.index(b"IDAT") + 100
-    return data[:at] + change(data[at:])
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        pytest.param(encoded()[:3000] + PNG_END, id="cut off, with an end"),
-        pytest.param(inside_pixels(lambda rest: b"\0" + rest[1:]), id="a byte changed"),
-        pytest.param(inside_pixels(lambda rest: rest[1:]), id="a byte missing"),
-        pytest.param(encoded().replace(PNG_END, b"")[:-9] + PNG_END, id="the last bytes missing"),
-        pytest.param(encoded()[:33] + PNG_END[:-1] + b"\0", id="a damaged end"),
-    ],
-)
-def test_a_png_whose_chunks_are_cut_off_or_damaged_is_unreadable_whatever_its_end(resolver, roots, data) -> None:
-    (roots[0] / "a.png").write_bytes(data)
-    file = resolver.resolve("a.png")
-    assert (file.problem, "cut off or damaged" in file.detail) == ("unreadable", True)
 
 
 def test_a_png_is_checked_without_decoding_it(resolver, roots, monkeypatch) -> None:
@@ -225,6 +193,7 @@ def test_a_damaged_avif_is_unreadable_too(resolver, roots) -> None:
         assert resolver.resolve("a.avif").problem == "unreadable"
 
 
+@pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
 @pytest.mark.parametrize(
     ("width", "height", "problem"),
     [
@@ -233,7 +202,9 @@ def test_a_damaged_avif_is_unreadable_too(resolver, roots) -> None:
         pytest.param(2**30, 2**30, "too_large", id="absurd"),
     ],
 )
-def test_more_pixels_than_pillow_opens_are_too_many(resolver, roots, width, height, problem) -> None:
+def test_more_pixels_than_pillow_opens_are_too_many(
+    resolver, roots, width, height, problem
+) -> None:
     (roots[0] / "a.png").write_bytes(huge_png(width, height))
     assert resolver.resolve("a.png").problem == problem
 
@@ -277,7 +248,9 @@ def test_without_roots_only_absolute_paths_are_resolved(tmp_path, roots) -> None
 @example("~")
 @example("data:;base64," + "%" * 50)
 def test_no_reference_raises(reference) -> None:
-    resolver = ImageResolver([Path("/nowhere/at/all"), Path("/nowhere/else")], Path("/nowhere/keep"))
+    resolver = ImageResolver(
+        [Path("/nowhere/at/all"), Path("/nowhere/else")], Path("/nowhere/keep")
+    )
     assert not resolver.resolve(f"nowhere{reference}").path
     assert resolver.resolve(reference).problem != ""
     assert resolver.row_images(reference, 0) == []

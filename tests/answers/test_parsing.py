@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.answer_shapes import DATA, SHAPES, A, counted, parsed, with_table
+from support.answer_shapes import SHAPES, A, counted, parsed, with_table
 
 from mmie_tasks.answers import saved
 from mmie_tasks.answers.parsing import MISSING, NOT_TEXT, parse_answer
 from mmie_tasks.answers.saved import as_answer
-from mmie_tasks.answers.segments import Segment, strip_thinking
+from mmie_tasks.answers.segments import Segment, StrippedText, strip_thinking
 
 
 def flat(parsed):
@@ -90,7 +90,9 @@ def test_a_pair_stays_one_segment_and_its_text_as_it_is() -> None:
         pytest.param([f"{NOT_TEXT} 3"], "the saved answer is not text", id="not text"),
         pytest.param(["[GENERATION_FAILED] boom"], "generation failed", id="generation"),
         pytest.param(["fine", "[ERROR] x"], "the tested model reported an error", id="a round"),
-        pytest.param(['{"text": "[ERROR] x", "images": []}'], "the tested model reported an error", id="json"),
+        pytest.param(
+            ['{"text": "[ERROR] x", "images": []}'], "the tested model reported an error", id="json"
+        ),
         pytest.param([], "no result", id="no result"),
         pytest.param([None], "null", id="null"),
         pytest.param([3], "not text", id="number"),
@@ -168,12 +170,12 @@ def nested(levels, wrap):
     ],
 )
 def test_deeply_nested_objects_raise_nothing(wrap) -> None:
-    assert not any(segment.text or segment.image for segment in parse_answer([nested(100_000, wrap)]).segments)
-    assert parse_answer([nested(3, lambda value: {"content": [value]})]).segments == (Segment(text="a"),)
-
-
-def test_bytes_become_a_data_uri() -> None:
-    assert flat(parse_answer([{"text": None, "images": [b"\0\0\0"]}])) == [f"@{DATA}"]
+    assert not any(
+        segment.text or segment.image for segment in parse_answer([nested(100_000, wrap)]).segments
+    )
+    assert parse_answer([nested(3, lambda value: {"content": [value]})]).segments == (
+        Segment(text="a"),
+    )
 
 
 def test_a_folder_is_an_image_reference(tmp_path) -> None:
@@ -201,7 +203,9 @@ JSON = st.recursive(
         | st.tuples(inner, inner)
         | st.dictionaries(
             st.text(max_size=3)
-            | st.sampled_from(["text", "image", "images", "content", "output", "type", "role", "url", "b64_json"]),
+            | st.sampled_from(
+                ["text", "image", "images", "content", "output", "type", "role", "url", "b64_json"]
+            ),
             inner,
             max_size=4,
         )
@@ -235,7 +239,10 @@ def numbered(value, contents):
     if isinstance(value, list):
         return [numbered(one, contents) for one in value]
     if isinstance(value, dict):
-        return {key: one if key in ("type", "role") else numbered(one, contents) for key, one in value.items()}
+        return {
+            key: one if key in ("type", "role") else numbered(one, contents)
+            for key, one in value.items()
+        }
     if value not in ("words", "image"):
         return value
     contents.append(f"word{len(contents)}." if value == "words" else f"o/{len(contents)}.png")
@@ -271,6 +278,37 @@ def test_any_object_is_parsed_without_an_exception(results) -> None:
 def test_any_object_as_text_is_parsed_without_an_exception(value, write, cut) -> None:
     written = write(value)
     check(parse_answer([written[cut:] if isinstance(written, str) else written]))
+    check(parse_answer([written[: -cut or None] if isinstance(written, str) else written]))
+
+
+PARTS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "text": st.text(alphabet='ab"[]{}\\\n', min_size=1).map("x{}x".format),
+            "image": st.just(A),
+        }
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(PARTS, st.sampled_from([None, 1]))
+def test_prose_around_json_changes_nothing_in_it(parts, indent) -> None:
+    written = json.dumps(parts, indent=indent)
+    for answer in (f"Sure: {written} Bye.", f"Sure:\n~~~json\n{written}\n~~~\nBye."):
+        assert flat(parse_answer([answer])) == ["Sure:", *flat(parse_answer([written])), "Bye."]
+
+
+@given(PARTS, st.integers(min_value=1))
+def test_a_list_that_breaks_off_keeps_its_whole_parts(parts, cut) -> None:
+    written = json.dumps(parts)
+    ends = [len(json.dumps(parts[:n])) - 1 for n in range(1, len(parts) + 1)]
+    length = max(ends[0], len(written) - cut)
+    answer = parse_answer([written[:length]])
+    n_whole = sum(end <= length for end in ends)
+    assert flat(answer) == flat(parse_answer([json.dumps(parts[:n_whole])]))
+    assert bool(answer.unread) == bool(written[ends[n_whole - 1] : length].strip(", ]"))
 
 
 @given(st.text() | st.text(alphabet="{}[]()'\"\\,:<>!/ \n`ud8think image1.png"))
@@ -314,6 +352,61 @@ def test_thinking_is_removed_and_the_answer_stays(text, left) -> None:
     assert (stripped.text, stripped.removed) == (left, True)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("Use `<think>` tags: TXT1 ...", id="backticks"),
+        pytest.param('TXT1: close it by "</think>". TXT2', id="quotation marks"),
+        pytest.param("'<think>' and ‘</think>’, “<think>”, «</think>»", id="other quotation marks"),
+        pytest.param("Write `<think>why</think>` first.", id="inside code"),
+        pytest.param("**`<ANALYSIS>`** or ``</think>``", id="other tags"),
+    ],
+)
+def test_a_tag_that_is_mentioned_is_no_thinking(text) -> None:
+    assert strip_thinking(text) == StrippedText(text=text)
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        pytest.param(
+            "<think>I should write `</think>` hmm</think>answer", "answer", id="closing in thinking"
+        ),
+        pytest.param(
+            '<think>Is it "<think>" or "</think>"?</think>answer', "answer", id="both in thinking"
+        ),
+        pytest.param(
+            "Hm, `<think>` or `</think>`?</think>answer", "answer", id="in thinking without opening"
+        ),
+        pytest.param(
+            '<think>He said "yes"</think>"Yes" it is.',
+            '"Yes" it is.',
+            id="quotations on both sides",
+        ),
+        pytest.param(
+            'He said "yes"</think>"Yes" it is.', '"Yes" it is.', id="quotations, without opening"
+        ),
+        pytest.param('<think>a "</think>" b', '" b', id="the only closing"),
+        pytest.param(
+            '<think>a "</think>" b <think>c</think> d',
+            '" b  d',
+            id="the only closing before the next",
+        ),
+        pytest.param(
+            "Write `<think>`. <think>Hm.</think>So.", "Write `<think>`. So.", id="before thinking"
+        ),
+        pytest.param(
+            "<think>Hm.</think>`<think>` and `</think>`.",
+            "`<think>` and `</think>`.",
+            id="after thinking",
+        ),
+    ],
+)
+def test_thinking_ends_where_its_own_tag_closes(text, left) -> None:
+    stripped = strip_thinking(text)
+    assert (stripped.text, stripped.removed) == (left, True)
+
+
 @given(st.text(alphabet="ab<>/ \n"))
 def test_a_text_without_thinking_stays_as_it_is(text) -> None:
     assert strip_thinking(text).text == text
@@ -338,7 +431,9 @@ def test_thinking_never_changes_the_answer(thinking, answer) -> None:
     ("answer", "pieces"),
     [
         pytest.param('<think>{"a": 1}</think>{"text": "b", "images": []}', ["b"], id="before JSON"),
-        pytest.param('a</think>\n{"text": "b", "images": ["c.png"]}', ["b", "c.png"], id="head off"),
+        pytest.param(
+            'a</think>\n{"text": "b", "images": ["c.png"]}', ["b", "c.png"], id="head off"
+        ),
         pytest.param(
             '{"text": "<think>a <image></think>b <image> c", "images": ["1.png"]}',
             ["b", "1.png", "c"],
@@ -356,7 +451,9 @@ def test_thinking_never_changes_the_answer(thinking, answer) -> None:
             id="unclosed in a part",
         ),
         pytest.param(
-            '[{"type": "reasoning", "summary": []}, {"type": "text", "text": "b"}]', ["b"], id="a part of its own"
+            '[{"type": "reasoning", "summary": []}, {"type": "text", "text": "b"}]',
+            ["b"],
+            id="a part of its own",
         ),
         pytest.param("{'text': '<think>a</think>b', 'images': []}", ["b"], id="repr"),
         pytest.param("<think>a</think>![x](o/1.png) b", ["o/1.png", "b"], id="markdown"),

@@ -23,7 +23,10 @@ def files_of(segments):
 def test_text_and_images_stay_in_their_order_and_every_image_is_resolved(tmp_path, resolver):
     path = draw(tmp_path / "root" / "a.png")
     segments = resolved(resolver, '{"text": "A <image> B <image>", "images": ["a.png", "no.png"]}')
-    assert [(segment.text, segment.image) for segment in segments if segment.text] == [("A", None), ("B", None)]
+    assert [(segment.text, segment.image) for segment in segments if segment.text] == [
+        ("A", None),
+        ("B", None),
+    ]
     assert files_of(segments) == (path,)
     assert [segment.file.problem for segment in segments if segment.file] == ["", "missing"]
 
@@ -32,7 +35,9 @@ def test_a_folder_gives_the_images_of_the_sample(tmp_path, resolver):
     mine = [draw(tmp_path / "root" / "wan" / f"0007_s{seed}.png", seed) for seed in (0, 1)]
     draw(tmp_path / "root" / "wan" / "0008_s0.png")
     assert files_of(resolved(resolver, "./wan")) == tuple(mine)
-    assert [segment.file.problem for segment in resolved(resolver, "./wan", row=9)] == ["unreadable"]
+    assert [segment.file.problem for segment in resolved(resolver, "./wan", row=9)] == [
+        "unreadable"
+    ]
 
 
 def test_images_that_a_model_left_on_disk_follow_its_text(tmp_path, resolver):

@@ -62,16 +62,21 @@ def write_metadata(folder: Path, content: object) -> None:
 
 
 def test_a_metadata_file_beside_the_answer_names_its_images(resolver, tmp_path) -> None:
-    write_metadata(tmp_path / "mmie", {"generated_images": ["x/1.png", "", "/y/2.png"], "doc_id": "3"})
+    write_metadata(
+        tmp_path / "mmie", {"generated_images": ["x/1.png", "", "/y/2.png"], "doc_id": "3"}
+    )
     assert resolver.metadata_images("mmie", 3) == ["x/1.png", "/y/2.png"]
     assert resolver.metadata_images("mmie", 4) == []
     assert resolver.metadata_images("mmie_sa", 3) == []
 
 
-@pytest.mark.parametrize(("image", "images"), [("out/7.png", ["out/7.png"]), ("", [])], ids=["written", "not written"])
+@pytest.mark.parametrize(
+    ("image", "images"), [("out/7.png", ["out/7.png"]), ("", [])], ids=["written", "not written"]
+)
 def test_the_note_of_qwen_image_edit_names_one_image(resolver, tmp_path, image, images) -> None:
     write_metadata(
-        tmp_path / "mmie", {"doc_id": "3", "task": "mmie", "generated_image_path": image, "stage2_answer": "A"}
+        tmp_path / "mmie",
+        {"doc_id": "3", "task": "mmie", "generated_image_path": image, "stage2_answer": "A"},
     )
     assert resolver.metadata_images("mmie", 3) == images
 

@@ -78,8 +78,14 @@ def test_a_line_of_a_sample_log_gives_everything_that_identifies_its_sample(tmp_
         pytest.param({"resps": "<think>b</think>B"}, "<think>b</think>B", id="raw, as text"),
         pytest.param({"resps": ["first", "again"]}, "first", id="repeats"),
         pytest.param({"filtered_resps": ["a", "b"]}, ("a", "b"), id="rounds"),
-        pytest.param({"filtered_resps": ["a", "b"], "resps": ["<t>a", "b"]}, ("<t>a", "b"), id="raw rounds"),
-        pytest.param({"filtered_resps": ["a", "b"], "resps": [["<t>a", "b"]]}, ("<t>a", "b"), id="wrapped raw rounds"),
+        pytest.param(
+            {"filtered_resps": ["a", "b"], "resps": ["<t>a", "b"]}, ("<t>a", "b"), id="raw rounds"
+        ),
+        pytest.param(
+            {"filtered_resps": ["a", "b"], "resps": [["<t>a", "b"]]},
+            ("<t>a", "b"),
+            id="wrapped raw rounds",
+        ),
     ],
 )
 def test_the_raw_answer_of_a_sample_log_is_unwrapped(
@@ -98,7 +104,10 @@ def test_only_the_newest_run_of_a_task_is_read(tmp_path: Path) -> None:
     save(tmp_path / "m" / "20250101_000000_samples_mme.jsonl", [line()])
     save(tmp_path / "m" / "20260101_120000_results.json", {"results": "text"})
     saved = read_answers(str(tmp_path))
-    assert {(answer.task, answer.answer) for answer in saved.answers} == {("mmie", "new"), ("mme", "said")}
+    assert {(answer.task, answer.answer) for answer in saved.answers} == {
+        ("mmie", "new"),
+        ("mme", "said"),
+    }
     (note,) = saved.notes
     assert note.startswith(f"{tmp_path}/m/20251231_235959_samples_mmie.jsonl was left out")
     assert LOG in note
@@ -217,8 +226,8 @@ def test_image_paths_beside_the_answers_file_become_absolute(tmp_path: Path) -> 
         pytest.param("./images/0.png\n", "{0}\n", id="path"),
         pytest.param("Image saved to: images/0.png", "Image saved to: {0}", id="saved to"),
         pytest.param(["a", "images/0.png"], ["a", "{0}"], id="rounds"),
-        pytest.param({"response": "a", "images": ["images/0.png"]},
-                     '{"response": "a", "images": ["{0}"]}', id="object"),
+        pytest.param({"text": "a", "images": ["images/0.png"]},
+                     '{"text": "a", "images": ["{0}"]}', id="object"),
         pytest.param('He said "images/0.png".', None, id="quoted in prose"),
         pytest.param("![](no.png) ![](../secret.png) ![](https://h/0.png)", None, id="other"),
         pytest.param("0.png", None, id="a word"),
@@ -238,8 +247,12 @@ def test_images_of_an_answer_of_one_text_are_found_beside_its_file(
         return re.sub(r"\{(\d)\}", lambda match: paths[int(match[1])], text)
 
     expected = answer if expected is None else expected
-    expected_segments = filled(expected) if isinstance(expected, str) else tuple(map(filled, expected))
-    assert by_id(save(folder / "a.json", [{"id": "SA-1", "answer": answer}])) == {"SA-1": expected_segments}
+    expected_segments = (
+        filled(expected) if isinstance(expected, str) else tuple(map(filled, expected))
+    )
+    assert by_id(save(folder / "a.json", [{"id": "SA-1", "answer": answer}])) == {
+        "SA-1": expected_segments
+    }
 
 
 def test_mia_bench_answers_have_every_id(tmp_path: Path) -> None:
@@ -322,7 +335,11 @@ def test_text_stays_as_it_is(text: str) -> None:
             '{"content": [{"text": "a", "image": null, "caption": "b"}]}',
             id="parts with further keys",
         ),
-        pytest.param({"text": "a", "images": ["x.png"]}, '{"text": "a", "images": ["x.png"]}', id="text and images"),
+        pytest.param(
+            {"text": "a", "images": ["x.png"]},
+            '{"text": "a", "images": ["x.png"]}',
+            id="text and images",
+        ),
         pytest.param("a\ud800\udc00b\udfff", "a\U00010000b\ufffd", id="surrogates"),
     ],
 )

@@ -91,7 +91,9 @@ PATHS = st.text("abc 1./~äö").map(Path).filter(lambda path: bool(str(path).str
 def test_a_written_answer_is_parsed_back(parts) -> None:
     assume(any(isinstance(part, Path) or part.strip() for part in parts))
     parsed = parse_answer([write_answer(parts)])
-    segments = [Segment(image=str(part)) if isinstance(part, Path) else Segment(text=part) for part in parts]
+    segments = [
+        Segment(image=str(part)) if isinstance(part, Path) else Segment(text=part) for part in parts
+    ]
     assert (list(parsed.segments), parsed.shape) == (segments, "json:content")
 
 

@@ -1,9 +1,11 @@
-"""Speed of the drawer `images` and of the model `interleaved`: ``python tests/bench/drawing_floor.py``.
+"""Speed of the drawer `images` and of the model `interleaved`:
+``python tests/bench/drawing_floor.py``.
 
-The server runs on the loopback interface in another process. It takes a second per picture, draws 20 at once, and
-answers 429 to further requests; a picture has 512 x 512 pixels and about 400 KB. With ``max_concurrency=100`` the
-drawer does not know the 20. The whole model gets as many samples of MMIE, a picture each, from a writer that takes no
-time. The bound is the time of the server's work alone.
+The server runs on the loopback interface in another process. It takes a second per picture, draws
+20 at once, and answers 429 to further requests; a picture has 512 x 512 pixels and about 400 KB.
+With ``max_concurrency=100`` the drawer does not know the 20. The whole model gets as many samples
+of MMIE, a picture each, from a writer that takes no time. The bound is the time of the server's
+work alone.
 """
 
 from __future__ import annotations
@@ -59,7 +61,10 @@ def model_seconds(n: int, folder: Path) -> float:
     from mmie_tasks.runner.interleaved import Interleaved
 
     # Two of three samples are drawn.
-    os.environ |= {"MMIE_DATA": str(conversations_folder(folder / "data", n * 3 // 2)), "MMIE_TASKS_CACHE": str(folder)}
+    os.environ |= {
+        "MMIE_DATA": str(conversations_folder(folder / "data", n * 3 // 2)),
+        "MMIE_TASKS_CACHE": str(folder),
+    }
     with server() as url:
         drawer = f"images:any;base_url={url};max_concurrency=100"
         model = Interleaved(lvlm="dummy:response=A scene. [picture]", t2i=drawer)
@@ -68,7 +73,9 @@ def model_seconds(n: int, folder: Path) -> float:
         task.override_metric(metric_name="bypass")
         task.build_all_requests(rank=0, world_size=1)
         began = time.perf_counter()
-        answers = [read_drawn_answer(str(answer)) for answer in model.generate_until(task.instances)]
+        answers = [
+            read_drawn_answer(str(answer)) for answer in model.generate_until(task.instances)
+        ]
         taken_s = time.perf_counter() - began
     drawn = sum(answer.facts.drawn for answer in answers if answer is not None)
     assert drawn == n, f"{drawn} of {n} pictures"
@@ -80,10 +87,16 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=1000)
     n = parser.parse_args().n
     bound_s = n / AT_MOST
-    print(f"{n} pictures of 512 x 512 pixels, 1 s each, at most {AT_MOST} at once: at least {bound_s:.0f} s")
+    print(
+        f"{n} pictures of 512 x 512 pixels, 1 s each, at most {AT_MOST} at once: at least "
+        f"{bound_s:.0f} s"
+    )
     for max_concurrency in (20, 100):
         taken_s = seconds(n, max_concurrency)
-        print(f"  drawer, max_concurrency={max_concurrency:<4} {taken_s:6.1f} s  {taken_s / bound_s:.2f} x the bound")
+        print(
+            f"  drawer, max_concurrency={max_concurrency:<4} {taken_s:6.1f} s  "
+            f"{taken_s / bound_s:.2f} x the bound"
+        )
     with tempfile.TemporaryDirectory() as folder:
         taken_s = model_seconds(n, Path(folder))
     print(f"  model `interleaved`          {taken_s:6.1f} s  {taken_s / bound_s:.2f} x the bound")

@@ -31,7 +31,9 @@ import lmms_eval.models
 
 def cost_ms() -> float:
     """The cost of one start."""
-    ended = subprocess.run([sys.executable, "-c", START], capture_output=True, text=True, check=True, timeout=120)
+    ended = subprocess.run(
+        [sys.executable, "-c", START], capture_output=True, text=True, check=True, timeout=120
+    )
     (line,) = [line for line in ended.stdout.splitlines() if line.startswith("ms ")]
     return float(line.removeprefix("ms "))
 

@@ -73,7 +73,9 @@ def seconds_of_ours(requests: Sequence[JudgeRequest], *server_arguments: str) ->
 def seconds_of_the_runner(n: int) -> float:
     """The runner's `mia_bench` sends no image, which saves it time."""
     with server("--delay_s", "1", "--at_most", str(AT_MOST)) as url:
-        os.environ.update(API_TYPE="openai", OPENAI_API_URL=f"{url}/chat/completions", OPENAI_API_KEY="none")
+        os.environ.update(
+            API_TYPE="openai", OPENAI_API_URL=f"{url}/chat/completions", OPENAI_API_KEY="none"
+        )
         from lmms_eval.tasks.mia_bench.utils import get_eval
 
         began = time.perf_counter()
@@ -109,7 +111,10 @@ def cpu_of_the_sdk_ms(requests: Sequence[JudgeRequest]) -> float:
                 messages=[
                     {
                         "role": "user",
-                        "content": [{"type": "text", "text": text}, {"type": "image_url", "image_url": {"url": url}}],
+                        "content": [
+                            {"type": "text", "text": text},
+                            {"type": "image_url", "image_url": {"url": url}},
+                        ],
                     }
                 ],
             )
@@ -161,7 +166,9 @@ def main() -> None:
         print(f"  the runner's own client   {runners:6.1f} s  {runners / bound:.2f} x the bound")
         print(f"  ratio                     {runners / ours:6.1f}")
         sdk, whole = cpu_of_the_sdk_ms(requests), cpu_of_ours_ms(requests)
-        print(f"CPU per request: bare SDK {sdk:.2f} ms, ours {whole:.2f} ms, layer {whole - sdk:.2f}")
+        print(
+            f"CPU per request: bare SDK {sdk:.2f} ms, ours {whole:.2f} ms, layer {whole - sdk:.2f}"
+        )
     few, many = peak_mib(200, 200_000), peak_mib(2000, 200_000)
     print(f"peak memory: {few:.0f} MiB with 200 pending, {many:.0f} MiB with 2,000")
 

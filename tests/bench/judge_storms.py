@@ -52,7 +52,9 @@ class Storm:
             at_most=self.slots,
             reply_s=self.reply_s,
             fault_s=self.reply_s,
-            fault=lambda _: Failure(kind="failed", reason="HTTP 500") if dice.random() < self.failing else None,
+            fault=lambda _: (
+                Failure(kind="failed", reason="HTTP 500") if dice.random() < self.failing else None
+            ),
         )
         lost = sum(isinstance(result, Undelivered) for result in results)
         return server.seconds / self.bound_s, lost
@@ -61,6 +63,7 @@ class Storm:
 STORMS = (
     *(Storm(2000, 1.0, 64, failing, 20) for failing in (0.0, 0.02, 0.05, 0.1, 0.2)),
     Storm(6000, 0.2, 64, 0.3, 10),
+    *(Storm(400, 1.0, slots, failing, 50) for slots in (20, 100) for failing in (0.5, 0.7)),
     Storm(400, 0.2, 64, 0.5, 50),
     Storm(400, 0.2, 64, 0.7, 50),
     Storm(40, 0.2, 3, 0.3, 500),

@@ -95,7 +95,8 @@ def ours(case: Case, read: Callable[[Sample, object], Any] = official) -> list[f
 
 def theirs(scorer: Any, case: Case) -> list[float]:
     predictions = [
-        {"sample_id": i, "gt_response": pair.gold, "pred_response": pair.answer} for i, pair in enumerate(case.pairs)
+        {"sample_id": i, "gt_response": pair.gold, "pred_response": pair.answer}
+        for i, pair in enumerate(case.pairs)
     ]
     core = {
         "data": [
@@ -160,7 +161,9 @@ def main() -> None:
             continue
         their, our, differ = compare(scorer, case)
         ratio = our / their
-        print(f"{case.name:<32}{their:>11.0f}{our:>9.0f}{ratio:>7.1f}x{differ:>8}{robust_rate:>10.0f}")
+        print(
+            f"{case.name:<32}{their:>11.0f}{our:>9.0f}{ratio:>7.1f}x{differ:>8}{robust_rate:>10.0f}"
+        )
 
 
 if __name__ == "__main__":

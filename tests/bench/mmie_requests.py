@@ -99,13 +99,18 @@ def measure(root: Path) -> None:
     loaded = time.perf_counter() - begun
     answers = json.loads((root / "answers.json").read_text())
     begun = time.perf_counter()
-    records = [task.process_results(doc, [answer]) for doc, answer in zip(docs, answers, strict=True)]
+    records = [
+        task.process_results(doc, [answer]) for doc, answer in zip(docs, answers, strict=True)
+    ]
     built = time.perf_counter() - begun
     assert all(type(rows) is DeferredRows for rows in records)  # they wait for their judge
     # Not getrusage: its peak is handed down from the process that started this one.
     (peak_kib,) = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     cost = {"load_s": loaded, "build_s": built, "peak_mib": int(peak_kib) / 1024}
-    some = (build_request(Sample.from_doc(docs[i]), [answers[i]], "mmie") for i in range(0, len(docs), 40))
+    some = (
+        build_request(Sample.from_doc(docs[i]), [answers[i]], "mmie")
+        for i in range(0, len(docs), 40)
+    )
     requests = [row.request for row in some if row.request]
     files = [part for request in requests for part in request.parts if isinstance(part, Path)]
     begun = time.perf_counter()

@@ -1,10 +1,11 @@
 """Rate of MMIE-Score's front: ``python -W ignore tests/bench/mmie_score_front.py``.
 
-The front is what CPUs do while GPUs judge: decode images, cut them into tiles, tokenise texts. Made-up requests in
-MMIE's proportions, at the real tile size, become inputs of the model; no model is computed. Measured with one thread,
-with all threads of one process, and with several processes, one for each GPU of a machine. Then the requests go with
-their images through Ray to engines that only reply: the work of a run's own process. Beside it: what GPUs need.
-The images are PNG files of noise, which take longer to decode than photographs.
+The front is what CPUs do while GPUs judge: decode images, cut them into tiles, tokenise texts.
+Made-up requests in MMIE's proportions, at the real tile size, become inputs of the model; no model
+is computed. Measured with one thread, with all threads of one process, and with several processes,
+one for each GPU of a machine. Then the requests go with their images through Ray to engines that
+only reply: the work of a run's own process. Beside it: what GPUs need. The images are PNG files of
+noise, which take longer to decode than photographs.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ def builder_of(folder: Path) -> InputBuilder:
 
 def prepared(builder: InputBuilder, judge_requests: Sequence[JudgeRequest]) -> Iterator[Prompt]:
     """All prompts, as the engine gets them."""
-    with closing(PromptPreparer(builder, RequestQueue.of(judge_requests, [0] * len(judge_requests)))) as preparer:
+    with closing(
+        PromptPreparer(builder, RequestQueue.of(judge_requests, [0] * len(judge_requests)))
+    ) as preparer:
         while (prompt := preparer.get(wait=True)) is not None:
             assert not isinstance(prompt, Failure), prompt.error
             yield prompt
@@ -77,7 +80,10 @@ def timed(spent_s: dict[str, float], name: str, owner: object, function: str) ->
 
 def measure_one_thread(builder: InputBuilder, judge_requests: Sequence[JudgeRequest]) -> None:
     spent_s: dict[str, float] = {}
-    with timed(spent_s, "decoding", inputs, "open_bounded"), timed(spent_s, "tokenising", SlowLlamaTokenizer, "encode"):
+    with (
+        timed(spent_s, "decoding", inputs, "open_bounded"),
+        timed(spent_s, "tokenising", SlowLlamaTokenizer, "encode"),
+    ):
         began, cpu_began = time.perf_counter(), time.process_time()
         prompts = [builder.prompt(key, request) for key, request in enumerate(judge_requests)]
         seconds, cpu_s = time.perf_counter() - began, time.process_time() - cpu_began
@@ -86,7 +92,10 @@ def measure_one_thread(builder: InputBuilder, judge_requests: Sequence[JudgeRequ
     tokens = statistics.mean(len(prompt.ids) for prompt in prompts)
     images = sum(isinstance(part, Path) for request in judge_requests for part in request.parts)
     count = len(prompts)
-    print(f"{count} requests: {images / count:.1f} images, {tiles:.1f} tiles and {tokens:,.0f} tokens on average")
+    print(
+        f"{count} requests: {images / count:.1f} images, {tiles:.1f} tiles and {tokens:,.0f} "
+        "tokens on average"
+    )
     shares = ", ".join(f"{name} {share / seconds:.0%}" for name, share in sorted(spent_s.items()))
     print_rate("one thread", count, seconds, cpu_s)
     print(f"{'':27}{shares}")
@@ -107,13 +116,22 @@ def measure_processes(folder: Path, judge_requests: Sequence[JudgeRequest], coun
     shares = [(folder, judge_requests[number::count]) for number in range(count)]
     with context.Pool(count, share_barrier, (barrier,)) as pool:
         prepared_shares = pool.starmap(prepare_share, shares, chunksize=1)
-    seconds = max(share.ended for share in prepared_shares) - min(share.began for share in prepared_shares)
+    seconds = max(share.ended for share in prepared_shares) - min(
+        share.began for share in prepared_shares
+    )
     name = "1 process" if count == 1 else f"{count} processes"
-    print_rate(f"{name}, all threads", len(judge_requests), seconds, sum(share.cpu_s for share in prepared_shares))
+    print_rate(
+        f"{name}, all threads",
+        len(judge_requests),
+        seconds,
+        sum(share.cpu_s for share in prepared_shares),
+    )
 
 
 def measure_handing_out(root: Path, judge_requests: Sequence[JudgeRequest], engines: int) -> None:
-    """Requests with their images through Ray to engines that reply at once: what the process of the run does."""
+    """Requests with their images through Ray to engines that reply at once: what the process of the
+    run does.
+    """
     work = root / "engines"
     work.mkdir()
     pool = EnginePool(
@@ -144,7 +162,9 @@ def print_rate(name: str, samples: int, seconds: float, cpu_s: float) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedShare:
-    """When the preparation began and ended, on the clock that all processes share, and its time on cores."""
+    """When the preparation began and ended, on the clock that all processes share, and its time on
+    cores.
+    """
 
     began: float
     ended: float
@@ -175,7 +195,10 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=min(GPUS, os.cpu_count() or 1))
     chosen = parser.parse_args()
     logger.remove()
-    print(f"MMIE-Score's front, tiles of {REAL_TILE_PX} px, {os.cpu_count()} cores, Pillow {pillow_version}")
+    print(
+        f"MMIE-Score's front, tiles of {REAL_TILE_PX} px, {os.cpu_count()} cores, Pillow "
+        f"{pillow_version}"
+    )
     with tempfile.TemporaryDirectory() as name:
         folder = write(Path(name) / "checkpoint", SIZE.shape, seed=1, ends=False)
         judge_requests = requests(SIZE, chosen.samples, 1, Path(name))
@@ -185,7 +208,9 @@ def main() -> None:
         measure_lengths(builder, judge_requests)
         for count in sorted({1, min(chosen.processes, chosen.samples)}):
             measure_processes(folder, judge_requests, count)
-        os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parents[1])  # of the engines' processes
+        os.environ["PYTHONPATH"] = str(
+            Path(__file__).resolve().parents[1]
+        )  # of the engines' processes
         measure_handing_out(Path(name), judge_requests, 2)
     print(f"  needed: {GPU_RATE:.1f} samples/s for a GPU, {GPUS * GPU_RATE:.0f} for {GPUS}")
 

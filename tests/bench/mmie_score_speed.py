@@ -86,7 +86,9 @@ def one_by_one(setup: Setup, numbered: Sequence[tuple[int, JudgeRequest]]) -> Me
         if prompt.tiles is not None:
             tiles = normalized(torch.from_numpy(prompt.tiles).to(setup.device), setup.dtype)
         limit = prompt.max_new_tokens
-        (ids,) = generate(model, [(prompt.ids, tiles)], max_new_tokens=limit, checkpoint=setup.checkpoint)
+        (ids,) = generate(
+            model, [(prompt.ids, tiles)], max_new_tokens=limit, checkpoint=setup.checkpoint
+        )
         return prompt, ids
 
     generated(0, JudgeRequest(parts=numbered[0][1].parts, max_tokens=2))  # one-time set-up
@@ -104,7 +106,12 @@ def one_by_one(setup: Setup, numbered: Sequence[tuple[int, JudgeRequest]]) -> Me
     return result
 
 
-def together(setup: Setup, judge: MmieScoreJudge, judge_requests: Sequence[JudgeRequest]) -> Measurement:
+def together(
+    setup: Setup,
+    judge: MmieScoreJudge,
+    judge_requests: Sequence[JudgeRequest],
+    before_close: Callable[[], object] = lambda: None,
+) -> Measurement:
     """All requests in one call of the judge, which has loaded its weights before; closes it."""
     for _ in judge.ask([JudgeRequest(parts=judge_requests[0].parts, max_tokens=2)]):
         pass
@@ -120,6 +127,7 @@ def together(setup: Setup, judge: MmieScoreJudge, judge_requests: Sequence[Judge
             result.reply_tokens += reply.usage.output_tokens
         result.seconds = time.perf_counter() - began
     result.peak_bytes = peak_bytes(setup.device)
+    before_close()
     judge.close()
     return result
 
@@ -204,10 +212,10 @@ def prepared(
     size: Size, root: Path, *, device: torch.device, dtype: torch.dtype, samples: int, seed: int = 1
 ) -> tuple[Setup, list[JudgeRequest]]:
     """A checkpoint with random weights below a folder, and requests for it."""
-    folder = write(root / "checkpoint", size.shape, seed=seed, ends=False)
+    folder = write(root / "checkpoint", size.shape, seed=seed, ends=False, device=device.type)
     checkpoint = open_checkpoint(CheckpointLocation(folder=folder, name="random weights"))
     setup = Setup(checkpoint=checkpoint, device=device, dtype=dtype)
-    return setup, requests(size, samples, seed, root)
+    return setup, requests(size, samples, seed, root, compress_level=0)
 
 
 def measure(chosen: argparse.Namespace, size: Size, root: Path) -> None:
@@ -215,7 +223,9 @@ def measure(chosen: argparse.Namespace, size: Size, root: Path) -> None:
     dtype = choose_dtype(chosen.dtype, device)
     samples = chosen.samples or size.samples
     began = time.perf_counter()
-    setup, all_requests = prepared(size, root, device=device, dtype=dtype, samples=samples, seed=chosen.seed)
+    setup, all_requests = prepared(
+        size, root, device=device, dtype=dtype, samples=samples, seed=chosen.seed
+    )
     prompts = [setup.builder.prompt(key, request) for key, request in enumerate(all_requests)]
     print_setup(setup, size, prompts, time.perf_counter() - began)
     rows = min(chosen.rows or size.rows, len(all_requests))
@@ -274,7 +284,9 @@ def print_floor(judged: Measurement, least: Floor, rows: int, peaks: Peaks) -> N
         f"{peaks.flops / 1e9:,.0f} GFLOP/s, {peaks.bytes_s / 1e9:,.0f} GB/s"
     )
     print(f"  reached     {least.seconds / judged.seconds:9.0%}")
-    shares = ", ".join(f"{name} {spent / judged.seconds:.1%}" for name, spent in judged.part_s.items())
+    shares = ", ".join(
+        f"{name} {spent / judged.seconds:.1%}" for name, spent in judged.part_s.items()
+    )
     print(f"  time        {shares}")
     print(
         f"  steps       {judged.steps.get('prefill', 0)} of prefill, {steps} of decoding with "

@@ -94,7 +94,9 @@ def people(folder: Path) -> None:
     path = folder / "people.csv"
     calibrate((str(folder / "a"), str(folder / "b"), "--plan", str(LABELLED), "-o", str(path)), {})
     header, *rows = path.read_text().splitlines()
-    scored = (row + str(index % 7) for index, row in enumerate(rows))  # the score is the last column
+    scored = (
+        row + str(index % 7) for index, row in enumerate(rows)
+    )  # the score is the last column
     path.write_text("\n".join([header, *scored]))
 
 
@@ -126,7 +128,9 @@ def cases(folder: Path) -> list[Case]:
         Case("report, photographs", ("report", str(folder / "photos"), "-o", page), 60),
         Case("agreement, 2 judges", ("agreement", f"A={a}", f"B={other}"), 10),
         Case("compare, 2 models", ("compare", a, b), 10),
-        Case("calibrate, 2 models", ("calibrate", a, b, "--people", str(folder / "people.csv")), 10),
+        Case(
+            "calibrate, 2 models", ("calibrate", a, b, "--people", str(folder / "people.csv")), 10
+        ),
     ]
 
 
@@ -137,7 +141,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         make(folder, count)
-        print(f"{'command':<24}{'samples':>9}{'seconds':>9}{'CPU s':>7}{'limit':>7}{'MiB':>7}  file")
+        print(
+            f"{'command':<24}{'samples':>9}{'seconds':>9}{'CPU s':>7}{'limit':>7}{'MiB':>7}  file"
+        )
         for case in cases(folder):
             log, page = folder / "output", folder / "report.html"
             page.unlink(missing_ok=True)

@@ -24,7 +24,9 @@ def test_code_in_the_guide_is_code_of_an_example(block: str) -> None:
 
 
 def test_every_import_of_the_judged_example_is_in_the_guide() -> None:
-    source = (ROOT / "examples/own_judged_benchmark/captions/benchmark.py").read_text(encoding="utf-8")
+    source = (ROOT / "examples/own_judged_benchmark/captions/benchmark.py").read_text(
+        encoding="utf-8"
+    )
     imports = [line for line in source.splitlines() if line.startswith("from mmie_tasks")]
     assert len(imports) == 10
     assert [line for line in imports if line not in GUIDE.splitlines()] == []

@@ -23,7 +23,9 @@ def package(tmp_path, monkeypatch):
             if package not in ("no_such_package", "no_such", "no_such_module", "json"):
                 (tmp_path / package).mkdir(exist_ok=True)
                 (tmp_path / package / "__init__.py").touch()
-        entries_of_group = [EntryPoint(name, value, module.ENTRY_POINTS) for name, value in entries.items()]
+        entries_of_group = [
+            EntryPoint(name, value, module.ENTRY_POINTS) for name, value in entries.items()
+        ]
         monkeypatch.setattr(module, "entry_points", lambda **_: entries_of_group)
         return tmp_path
 
@@ -75,7 +77,9 @@ def test_no_package_takes_a_name_of_ours(package):
     assert entry_of_task("mmie").is_ours
 
 
-@pytest.mark.parametrize("value", ["no_such_package.benchmark:BENCHMARK", "no_such.package.x:Y", "no_such_module:X"])
+@pytest.mark.parametrize(
+    "value", ["no_such_package.benchmark:BENCHMARK", "no_such.package.x:Y", "no_such_module:X"]
+)
 def test_a_package_that_is_not_there_is_said_in_words(package, value):
     package(sketch=value)
     room = entry_of_task("sketch")
@@ -111,7 +115,10 @@ def test_a_part_that_cannot_be_imported_is_said_in_words(package):
 
 @pytest.mark.parametrize("room", ["mmie", "milebench", "mia_bench"])
 def test_looking_at_results_needs_no_runner_and_nothing_heavy(room):
-    code = f"import sys, mmie_tasks.benchmarks.{room}.task\nprint(*{{name.partition('.')[0] for name in sys.modules}})"
+    code = (
+        f"import sys, mmie_tasks.benchmarks.{room}.task\n"
+        "print(*{name.partition('.')[0] for name in sys.modules})"
+    )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(ended.stdout.split())
     assert "mmie_tasks" in loaded

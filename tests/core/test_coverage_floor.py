@@ -29,7 +29,8 @@ def test_without_any_score_there_is_no_mean_at_any_floor():
 
 
 @pytest.mark.parametrize(
-    ("setting", "signature"), [("", ""), ("0.90", ""), ("0.5", "|min_coverage:0.5"), ("0", "|min_coverage:0")]
+    ("setting", "signature"),
+    [("", ""), ("0.90", ""), ("0.5", "|min_coverage:0.5"), ("0", "|min_coverage:0")],
 )
 def test_only_another_floor_than_the_default_is_in_the_signature(setting, signature):
     assert floor_signature({COVERAGE_SETTING: setting}) == signature

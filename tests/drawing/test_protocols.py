@@ -22,17 +22,31 @@ def read(name, text, limit=3):
 @pytest.mark.parametrize(
     ("text", "parts", "unused"),
     [
-        pytest.param("A.\n[picture]\nB.", ["A.", "<A.>", "B."], {}, id="text-after-the-last-marker"),
-        pytest.param("A. [picture] B.\n[picture]", ["A.", "<A.>", "B.", "<B.>"], {}, id="two-steps"),
+        pytest.param(
+            "A.\n[picture]\nB.", ["A.", "<A.>", "B."], {}, id="text-after-the-last-marker"
+        ),
+        pytest.param(
+            "A. [picture] B.\n[picture]", ["A.", "<A.>", "B.", "<B.>"], {}, id="two-steps"
+        ),
         pytest.param("A.\n\nB.", ["A.\n\nB."], {}, id="no-marker"),
         pytest.param(
-            "A.<image>\nB.[Image 2]C. <IMG_3>", ["A.", "<A.>", "B.", "<B.>", "C.", "<C.>"], {}, id="spellings"
+            "A.<image>\nB.[Image 2]C. <IMG_3>",
+            ["A.", "<A.>", "B.", "<B.>", "C.", "<C.>"],
+            {},
+            id="spellings",
         ),
         pytest.param("[picture]\nA.", ["A."], {NO_WORDS: 1}, id="marker-before-any-text"),
         pytest.param("A. [picture]\n \n[picture]", ["A.", "<A.>"], {NO_WORDS: 1}, id="empty-step"),
-        pytest.param("A.[picture]B.[picture]C.[picture]D.[picture]E.", None, {OVER_LIMIT: 1}, id="over-the-limit"),
+        pytest.param(
+            "A.[picture]B.[picture]C.[picture]D.[picture]E.",
+            None,
+            {OVER_LIMIT: 1},
+            id="over-the-limit",
+        ),
         pytest.param("A. [picture]\n" * 100, None, {OVER_LIMIT: 97}, id="a-hundred-markers"),
-        pytest.param("See ![picture](a.png), [picture](b) and `picture`.", None, {}, id="links-are-text"),
+        pytest.param(
+            "See ![picture](a.png), [picture](b) and `picture`.", None, {}, id="links-are-text"
+        ),
         pytest.param("[picture]", [""], {NO_WORDS: 1}, id="nothing-but-a-marker"),
     ],
 )
@@ -54,28 +68,59 @@ STEPS = '{"steps": [{"text": "A.", "picture": "a cat"}, {"text": "B."}]}'
     [
         pytest.param(STEPS, ["A.", "<a cat>", "B."], {}, id="as-requested"),
         pytest.param(f"```json\n{STEPS}\n```", ["A.", "<a cat>", "B."], {}, id="code-fence"),
-        pytest.param(f"Here:\n```json\n{STEPS}\n```", ["A.", "<a cat>", "B."], {AROUND: 1}, id="prose-and-fence"),
-        pytest.param(f"Sure. {STEPS} Done.", ["A.", "<a cat>", "B."], {AROUND: 1}, id="prose-around"),
-        pytest.param('{"steps": [{"text": "A\nB", "picture": null}]}', ["A\nB"], {}, id="line-break-in-a-string"),
-        pytest.param('{"steps": ["A.", {"picture": "a cat"}]}', ["A.", "<a cat>"], {}, id="a-step-that-is-a-text"),
-        pytest.param('[{"text": "A.", "image_description": "a cat"}]', ["A.", "<a cat>"], {}, id="a-list-another-key"),
+        pytest.param(
+            f"Here:\n```json\n{STEPS}\n```",
+            ["A.", "<a cat>", "B."],
+            {AROUND: 1},
+            id="prose-and-fence",
+        ),
+        pytest.param(
+            f"Sure. {STEPS} Done.", ["A.", "<a cat>", "B."], {AROUND: 1}, id="prose-around"
+        ),
+        pytest.param(
+            '{"steps": [{"text": "A\nB", "picture": null}]}',
+            ["A\nB"],
+            {},
+            id="line-break-in-a-string",
+        ),
+        pytest.param(
+            '{"steps": ["A.", {"picture": "a cat"}]}',
+            ["A.", "<a cat>"],
+            {},
+            id="a-step-that-is-a-text",
+        ),
+        pytest.param(
+            '[{"text": "A.", "image_description": "a cat"}]',
+            ["A.", "<a cat>"],
+            {},
+            id="a-list-another-key",
+        ),
         pytest.param(
             '{"steps": [{"text": "A.", "image": "a.png", "picture": "a cat"}]}',
             ["A.", "<a cat>"],
             {"`image` of a step": 1},
             id="two-keys",
         ),
-        pytest.param('{"steps": [{"text": "A.", "picture": ""}]}', ["A."], {NO_WORDS: 1}, id="empty-description"),
+        pytest.param(
+            '{"steps": [{"text": "A.", "picture": ""}]}',
+            ["A."],
+            {NO_WORDS: 1},
+            id="empty-description",
+        ),
         pytest.param(
             '{"steps": [{"text": "A.", "title": "T", "n": 1, "tags": []}]}',
             ["A."],
             {"`title` of a step": 1, "`n` of a step": 1},
             id="other-keys",
         ),
-        pytest.param('{"steps": [{"text": 5, "picture": ["x"]}]}', [], None, id="values-of-other-types"),
+        pytest.param(
+            '{"steps": [{"text": 5, "picture": ["x"]}]}', [], None, id="values-of-other-types"
+        ),
         pytest.param("Just prose.", ["Just prose."], {NO_FORM: 1}, id="prose"),
         pytest.param('{"steps": []}', ['{"steps": []}'], {NO_FORM: 1}, id="no-steps"),
-        pytest.param('{"steps": [{"text": "A."', ['{"steps": [{"text": "A."'], {NO_FORM: 1}, id="cut-off"),
+        pytest.param(
+            '{"steps": [{"text": "A."', ['{"steps": [{"text": "A."'], {NO_FORM: 1}, id="cut-off"
+        ),
         pytest.param("[" * 100_000, ["[" * 100_000], {NO_FORM: 1}, id="nested-too-deeply"),
     ],
 )
@@ -91,7 +136,10 @@ def test_descriptions_over_the_limit_are_counted_and_their_texts_stay():
 
 
 @given(
-    text=st.text() | st.lists(st.sampled_from(["[picture]", "<image>", "A", "\n", " ", STEPS, "{", "}"])).map("".join)
+    text=st.text()
+    | st.lists(st.sampled_from(["[picture]", "<image>", "A", "\n", " ", STEPS, "{", "}"])).map(
+        "".join
+    )
 )
 def test_any_text_is_read_within_the_limit_and_without_blank_parts(text):
     for protocol in PROTOCOLS.values():
@@ -105,7 +153,9 @@ def test_any_text_is_read_within_the_limit_and_without_blank_parts(text):
 
 def test_the_words_of_a_protocol_do_not_change_without_its_version():
     words = {
-        protocol.signature: hashlib.sha256("".join(map(protocol.instruction, (1, 2, 3))).encode()).hexdigest()[:12]
+        protocol.signature: hashlib.sha256(
+            "".join(map(protocol.instruction, (1, 2, 3))).encode()
+        ).hexdigest()[:12]
         for protocol in PROTOCOLS.values()
     }
     assert words == WORDS

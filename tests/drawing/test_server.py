@@ -1,4 +1,6 @@
-"""The drawer `images` on real sockets: faults, parameters that servers do not know, cost, several servers, secrets."""
+"""The drawer `images` on real sockets: faults, parameters that servers do not know, cost, several
+servers, secrets.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,9 @@ def drawer_at(*urls: str, key: str | None = KEY, **options: Any) -> ImageServer:
     # Longer than a busy machine takes for anything here: only what fails on purpose ends so.
     options = {"model": "image-model", "timeout": 30.0, "patience": 30.0, **options}
     environment = {**({"OPENAI_API_KEY": key} if key else {}), **options.pop("environment", {})}
-    return replace(open_drawer(environment=environment, base_url=" ".join(urls) or None, **options), pace=FAST)
+    return replace(
+        open_drawer(environment=environment, base_url=" ".join(urls) or None, **options), pace=FAST
+    )
 
 
 def requests(count: int) -> list[PictureRequest]:
@@ -86,9 +90,18 @@ def draw(drawer: Drawer, sent: int | Sequence[PictureRequest] = 1) -> list[Pictu
 
 
 def test_pictures_arrive_byte_for_byte_and_requests_hold_every_option(server: JudgeServer) -> None:
-    options = {"quality": "high", "steps": 4, "guidance": 3.5, "negative_prompt": "blurry", "size": "64x32"}
+    options = {
+        "quality": "high",
+        "steps": 4,
+        "guidance": 3.5,
+        "negative_prompt": "blurry",
+        "size": "64x32",
+    }
     outcomes = draw(drawer_at(server.url, **options), 3)
-    assert outcomes == [Picture(content=picture(f"scene {index}", index, 64, 32), suffix=".png") for index in range(3)]
+    assert outcomes == [
+        Picture(content=picture(f"scene {index}", index, 64, 32), suffix=".png")
+        for index in range(3)
+    ]
     body = next(body for body in server.asked if body["seed"] == 2)
     assert body == {
         "model": "image-model",
@@ -137,7 +150,10 @@ def test_openais_own_models_get_no_parameters_that_they_do_not_know(
         pytest.param(without("seed", "response_format", status=422), id="422"),
         pytest.param(
             lambda body: (
-                error(422, message="[{'loc': ['body', 'seed'], 'msg': 'Extra inputs are not permitted'}]")
+                error(
+                    422,
+                    message="[{'loc': ['body', 'seed'], 'msg': 'Extra inputs are not permitted'}]",
+                )
                 if "seed" in body
                 else drawn(body)
             ),
@@ -180,10 +196,18 @@ LATER = images(PNG)
         pytest.param(HANG_UP, DrawerUnavailable, "no connection", UNTIL_GIVEN_UP, id="hangs-up"),
         pytest.param(HANG, DrawerUnavailable, "no answer in time", UNTIL_GIVEN_UP, id="hangs"),
         pytest.param(MODERATION, DrawerRefused, "moderation_blocked", 1, id="moderation"),
-        pytest.param(error(400, code="content_policy_violation"), DrawerRefused, "policy", 1, id="policy"),
-        pytest.param(error(413, message="the body is too long"), DrawerRefused, "too long", 1, id="413"),
-        pytest.param(error(400, message="prompt is longer than a size"), DrawerRefused, "longer", 1, id="400"),
-        pytest.param(images(None, refusal="I will not."), DrawerRefused, "I will not.", 1, id="refusal"),
+        pytest.param(
+            error(400, code="content_policy_violation"), DrawerRefused, "policy", 1, id="policy"
+        ),
+        pytest.param(
+            error(413, message="the body is too long"), DrawerRefused, "too long", 1, id="413"
+        ),
+        pytest.param(
+            error(400, message="prompt is longer than a size"), DrawerRefused, "longer", 1, id="400"
+        ),
+        pytest.param(
+            images(None, refusal="I will not."), DrawerRefused, "I will not.", 1, id="refusal"
+        ),
         pytest.param(
             {"data": [], "error": {"code": "content_filter", "message": "withheld"}},
             DrawerRefused,
@@ -191,11 +215,19 @@ LATER = images(PNG)
             1,
             id="filtered-200",
         ),
-        pytest.param(images(None, finish_reason="content_filter"), DrawerRefused, "filter", 1, id="filtered"),
+        pytest.param(
+            images(None, finish_reason="content_filter"), DrawerRefused, "filter", 1, id="filtered"
+        ),
         pytest.param(NOT_JSON, PictureUnusable, "no JSON", 3, id="text"),
         pytest.param(Sent(content=b""), PictureUnusable, "no JSON", 3, id="empty"),
         pytest.param(NO_PICTURE, PictureUnusable, "without a picture", 3, id="no-picture"),
-        pytest.param({"error": {"message": "out of memory"}}, PictureUnusable, "out of memory", 3, id="error-200"),
+        pytest.param(
+            {"error": {"message": "out of memory"}},
+            PictureUnusable,
+            "out of memory",
+            3,
+            id="error-200",
+        ),
         pytest.param({"data": "x"}, PictureUnusable, "without a picture", 3, id="data-is-text"),
         pytest.param(images(""), PictureUnusable, "without a picture", 3, id="empty-picture"),
         pytest.param(images("iVBOR!"), PictureUnusable, "base64", 3, id="broken-base64"),
@@ -203,29 +235,68 @@ LATER = images(PNG)
         pytest.param(images(b"a red square"), PictureUnusable, "not an image", 3, id="no-image"),
         pytest.param(images(noise(64, 64)[:5000]), PictureUnusable, "truncated", 3, id="truncated"),
         pytest.param(images(header_only(0, 64)), PictureUnusable, "not an image", 3, id="0-pixels"),
-        pytest.param(images(header_only(10_001, 10_000)), PictureUnusable, "16,777,216", 3, id="100-million-pixels"),
         pytest.param(
-            images(None, url="https://cdn/a.png?sig=hush"), PictureUnusable, "https://cdn/a.png in", 1, id="address"
+            images(header_only(5_001, 5_000)),
+            PictureUnusable,
+            "16,777,216",
+            3,
+            id="25-million-pixels",
         ),
-        pytest.param(images(None, url="/a.png"), PictureUnusable, "the address /a.png", 1, id="path"),
         pytest.param(
-            Sent(content=gzip.compress(b" " * (96 * 2**20 + 1), 1), headers={"content-encoding": "gzip"}),
+            images(None, url="https://cdn/a.png?sig=hush"),
+            PictureUnusable,
+            "https://cdn/a.png in",
+            1,
+            id="address",
+        ),
+        pytest.param(
+            images(None, url="/a.png"), PictureUnusable, "the address /a.png", 1, id="path"
+        ),
+        pytest.param(
+            Sent(
+                content=gzip.compress(b" " * (96 * 2**20 + 1), 1),
+                headers={"content-encoding": "gzip"},
+            ),
             PictureUnusable,
             "more than 96 MiB",
             3,
             id="too-large",
         ),
-        pytest.param(error(401, code="invalid_api_key"), DrawerMisconfigured, "denies access", 3, id="401"),
-        pytest.param(error(404, message="no such model"), DrawerMisconfigured, "denies access", 3, id="model"),
-        pytest.param(error(429, code="insufficient_quota"), DrawerMisconfigured, "quota", 3, id="no-credit"),
+        pytest.param(
+            error(401, code="invalid_api_key"),
+            DrawerMisconfigured,
+            "denies access",
+            UNTIL_GIVEN_UP,
+            id="401",
+        ),
+        pytest.param(
+            error(404, message="no such model"),
+            DrawerMisconfigured,
+            "denies access",
+            UNTIL_GIVEN_UP,
+            id="model",
+        ),
+        pytest.param(
+            error(429, code="insufficient_quota"),
+            DrawerMisconfigured,
+            "quota",
+            UNTIL_GIVEN_UP,
+            id="no-credit",
+        ),
         pytest.param(
             error(400, param="size", message="Invalid value: '512x512'."),
             DrawerMisconfigured,
             "Invalid value",
-            3,
+            UNTIL_GIVEN_UP,
             id="size",
         ),
-        pytest.param(error(422, message="guidance_scale: no"), DrawerMisconfigured, "guidance", 3, id="guidance"),
+        pytest.param(
+            error(422, message="guidance_scale: no"),
+            DrawerMisconfigured,
+            "guidance",
+            UNTIL_GIVEN_UP,
+            id="guidance",
+        ),
     ],
 )
 def test_every_fault_is_an_outcome_with_its_reason(
@@ -275,7 +346,9 @@ def test_one_fault_costs_one_picture(server: JudgeServer) -> None:
 
     server.says(says)
     outcomes = draw(drawer_at(server.url), 12)
-    assert [index for index, outcome in enumerate(outcomes) if not isinstance(outcome, Picture)] == [3, 5]
+    assert [
+        index for index, outcome in enumerate(outcomes) if not isinstance(outcome, Picture)
+    ] == [3, 5]
 
 
 def test_a_prompt_that_utf_8_cannot_hold_is_sent(server: JudgeServer) -> None:
@@ -331,7 +404,9 @@ def test_an_unusable_reply_costs_its_price_too(server: JudgeServer) -> None:
     assert {type(outcome) for outcome in outcomes} == {PictureUnusable}
 
 
-def test_several_servers_share_the_work_and_one_that_is_down_costs_nothing(server: JudgeServer) -> None:
+def test_several_servers_share_the_work_and_one_that_is_down_costs_nothing(
+    server: JudgeServer,
+) -> None:
     with image_server(delay_s=0.02) as other, image_server() as down:
         down.stop()
         server.delay_s = 0.02
@@ -349,11 +424,15 @@ def test_what_is_not_known_to_one_server_is_still_sent_to_another(server: JudgeS
         assert "seed" not in other.asked[-1]
 
 
-@pytest.mark.parametrize("key", [pytest.param(KEY, id="sk"), pytest.param("4f9a-oddly/shaped+key", id="odd")])
+@pytest.mark.parametrize(
+    "key", [pytest.param(KEY, id="sk"), pytest.param("4f9a-oddly/shaped+key", id="odd")]
+)
 @pytest.mark.parametrize(
     "says",
     [
-        pytest.param(lambda key: error(401, message=f"Incorrect API key provided: {key}."), id="401"),
+        pytest.param(
+            lambda key: error(401, message=f"Incorrect API key provided: {key}."), id="401"
+        ),
         pytest.param(lambda key: error(400, message=f"you sent {key}"), id="400"),
         pytest.param(lambda key: error(500, message=f"stack trace with {key}"), id="500"),
         pytest.param(lambda key: images(None, refusal=f"not for {key}"), id="refusal"),
@@ -385,7 +464,9 @@ def test_the_key_is_sent(server: JudgeServer) -> None:
 
 def test_a_missing_key_is_an_error_before_anything_is_sent() -> None:
     drawer = drawer_at(key=None)
-    with pytest.raises(DrawerMisconfigured, match=r"needs a key, and none is set in `OPENAI_API_KEY`.\n\nhint: "):
+    with pytest.raises(
+        DrawerMisconfigured, match=r"needs a key, and none is set in `OPENAI_API_KEY`.\n\nhint: "
+    ):
         drawer.check()
     assert {type(outcome) for outcome in draw(drawer, 2)} == {DrawerMisconfigured}
 
@@ -398,8 +479,12 @@ def test_a_missing_key_is_an_error_before_anything_is_sent() -> None:
         pytest.param("OPENAI_API_BASE", "/", id="none"),
     ],
 )
-def test_the_address_may_come_from_the_environment(server: JudgeServer, variable: str, route: str) -> None:
-    drawer = drawer_at(environment={variable: f"{server.url}{route}", "JUDGE_BASE_URL": "http://not-this"})
+def test_the_address_may_come_from_the_environment(
+    server: JudgeServer, variable: str, route: str
+) -> None:
+    drawer = drawer_at(
+        environment={variable: f"{server.url}{route}", "JUDGE_BASE_URL": "http://not-this"}
+    )
     assert isinstance(draw(drawer)[0], Picture)
     assert server.paths == ["/v1/images/generations"]
 
@@ -407,11 +492,17 @@ def test_the_address_may_come_from_the_environment(server: JudgeServer, variable
 @pytest.mark.parametrize(
     ("models", "words"),
     [
-        pytest.param(error(401, message="wrong key"), "wrong key.\n\nhint: correct the key", id="401"),
-        pytest.param(error(403, message="not yours"), "not yours.\n\nhint: correct the key", id="403"),
+        pytest.param(
+            error(401, message="wrong key"), "wrong key.\n\nhint: correct the key", id="401"
+        ),
+        pytest.param(
+            error(403, message="not yours"), "not yours.\n\nhint: correct the key", id="403"
+        ),
     ],
 )
-def test_a_denied_key_is_found_before_the_run(server: JudgeServer, models: Sent, words: str) -> None:
+def test_a_denied_key_is_found_before_the_run(
+    server: JudgeServer, models: Sent, words: str
+) -> None:
     server.models = models
     with pytest.raises(DrawerMisconfigured) as raised:
         drawer_at(server.url).check()
@@ -420,7 +511,9 @@ def test_a_denied_key_is_found_before_the_run(server: JudgeServer, models: Sent,
 
 def test_a_server_that_is_not_there_is_found_before_the_run(server: JudgeServer) -> None:
     server.stop()
-    with pytest.raises(DrawerMisconfigured, match=r"is not reachable: no connection .*\n\nhint: start it"):
+    with pytest.raises(
+        DrawerMisconfigured, match=r"is not reachable: no connection .*\n\nhint: start it"
+    ):
         drawer_at(server.url).check()
 
 
@@ -458,18 +551,25 @@ def test_a_model_that_is_not_in_the_list_is_a_warning_with_the_nearest_names(
 
 
 def test_an_error_does_not_keep_the_reply_in_memory() -> None:
-    outcome = read_reply(json.dumps(images(header_only(10_001, 10_000))).encode(), 512)
+    outcome = read_reply(json.dumps(images(header_only(5_001, 5_000))).encode(), 512)
     assert isinstance(outcome, PictureUnusable)
     assert not traceback.extract_tb(outcome.__traceback__)
     assert (outcome.__cause__, outcome.__context__) == (None, None)
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.integers() | st.text() | st.just(base64.b64encode(PNG).decode()),
+    st.none()
+    | st.booleans()
+    | st.floats()
+    | st.integers()
+    | st.text()
+    | st.just(base64.b64encode(PNG).decode()),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["data", "b64_json", "url", "error", "message", "code", "refusal", "finish_reason"]),
+            st.sampled_from(
+                ["data", "b64_json", "url", "error", "message", "code", "refusal", "finish_reason"]
+            ),
             inner,
             max_size=4,
         )

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from mmie_tasks.drawing.base import DrawerMisconfigured, DrawerRefused, Picture, PictureNotStored, PictureRequest
+from mmie_tasks.drawing.base import (
+    DrawerMisconfigured,
+    DrawerRefused,
+    Picture,
+    PictureNotStored,
+    PictureRequest,
+)
 from mmie_tasks.drawing.pictures import PictureStore, draw_all
 
 CAT, DOG, OWL = (PictureRequest(prompt=prompt, seed=1) for prompt in ("a cat", "a dog", "an owl"))
@@ -25,7 +31,12 @@ class Pens:
         for index, request in reversed(list(enumerate(requests))):
             self.prompts.append(request.prompt)
             refusal = DrawerRefused("no dogs")
-            yield index, refusal if request is DOG else Picture(content=request.prompt.encode(), suffix=".png")
+            yield (
+                index,
+                refusal
+                if request is DOG
+                else Picture(content=request.prompt.encode(), suffix=".png"),
+            )
 
     def close(self):
         """Nothing to free."""
@@ -33,7 +44,9 @@ class Pens:
 
 def draw(folder, requests, pens, signature="pens"):
     numbers = []
-    outcomes = draw_all(pens, PictureStore(folder, signature), requests, lambda *n: numbers.append(n), lambda: None)
+    outcomes = draw_all(
+        pens, PictureStore(folder, signature), requests, lambda *n: numbers.append(n), lambda: None
+    )
     return outcomes, numbers
 
 

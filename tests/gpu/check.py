@@ -1,6 +1,7 @@
 """Checks the judge MMIE-Score on a GPU and prints the table of its page: ``make gpu``.
 
-Needs torch, transformers, a GPU, and neither the network nor an installed package of ours. Each
+Needs a GPU, torch, transformers and the small packages that `machine.NEEDED` lists; neither the
+network nor an installed package of ours. Each
 part runs in a process of its own, so that a crash or the end of the time costs that part only.
 Rows, tables and logs stay in a folder (``--out``). ``--device cpu --tiny`` goes through the same
 code with tiny models, to see that it works; its figures mean nothing.
@@ -25,8 +26,9 @@ Outcome: TypeAlias = Literal["passed", "failed", "measured", "not run"]
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS_PROGRAM = Path(__file__).with_name("parts.py")
+MACHINE_PROGRAM = Path(__file__).with_name("machine.py")
 DEFAULT_SECONDS = 570
-MACHINE_SECONDS = 60  # to import torch and start CUDA
+MACHINE_SECONDS = 300  # to import torch from a slow disk and start CUDA
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,27 +48,44 @@ class Part:
 
 PARTS: Mapping[str, Part] = {
     "kernel": Part(
-        title="paged attention kernel",
+        title="single kernels",
         checks={
-            "torch_bfloat16": "torch's own, bfloat16, 32 heads of 96",
-            "torch_unpaged": "torch's own without pages in prefill, bfloat16, 32 heads of 96",
-            "triton_bfloat16": "Triton, bfloat16, 32 heads of 96",
-            "triton_float16": "Triton, float16, 32 heads of 96",
-            "prefill_time": "time of attention in a prefill step of 4,096 tokens, with pages and without",
-            "decoding_time": "time of attention in a decoding step of 58 rows",
+            "torch_bfloat16": "torch's own attention, bfloat16, 32 heads of 96",
+            "triton_bfloat16": "attention in Triton, bfloat16, 32 heads of 96",
+            "triton_float16": "attention in Triton, float16, 32 heads of 96",
+            "prefill_time": "time of attention in a prefill step of 4,096 tokens",
+            "decoding_time": "time of attention in a decoding step of 64 rows, some alive",
+            "row_position": "a row of a matrix product has the same bits at every position",
         },
         least_s=15,
     ),
-    "recorded": Part(
-        title="recorded cases, float32",
-        checks={"single": "one request a call", "together": "all in one call, in random order"},
-        least_s=15,
-    ),
-    "invariance": Part(
-        title="same texts, bfloat16, real width",
+    "steps": Part(
+        title="steps, bfloat16, 4 layers of real width",
         checks={
-            "captured": "the decoding step is captured as a CUDA graph",
-            "order": "requests in another order",
+            "chosen": "attention that the judge chooses",
+            "captured": "the decoding step is captured, and its replay has the same bits",
+            "decode": "decoding step with 1, 29 and 56 rows alive",
+            "prefill": "prefill step of 4,096 tokens",
+            "vision": "vision batch of 64 tiles",
+            "gap": "time between decoding steps on the host",
+            "profile": "kernels of a decoding and a prefill step: shares, and the longest",
+        },
+        least_s=30,
+    ),
+    "speed": Part(
+        title="speed, bfloat16, 4.15 B, prompts of about 4.9k tokens",
+        checks={
+            "judge": "the judge",
+            "parts": "time by part, and hours for 20,000 samples",
+            "memory": "peak memory, and what was free then",
+            "single": "`generate()`, one request a call",
+        },
+        least_s=40,
+    ),
+    "bits": Part(
+        title="same logits, bfloat16, real width",
+        checks={
+            "order": "requests in another order, so that prompts are cut elsewhere",
             "graphs": "without CUDA graphs",
             "half": "each half of the requests, as two engines or a resumed run have them",
             "rows": "half as many rows",
@@ -74,16 +93,28 @@ PARTS: Mapping[str, Part] = {
         },
         least_s=25,
     ),
-    "speed": Part(
-        title="speed, bfloat16, 4.15 B, prompts of about 4.9k tokens",
+    "drills": Part(
+        title="drills",
         checks={
-            "single": "`generate()`, one request a call",
-            "judge": "the judge",
+            "fork": "a process that is forked after the judge's check can use CUDA",
+            "capture": "a capture that fails inside: decoding goes on, memory can be returned",
+            "memory": "memory that runs out: steps get smaller, and every request has a reply",
+        },
+        least_s=20,
+    ),
+    "recorded": Part(
+        title="recorded cases, float32",
+        checks={"single": "one request a call", "together": "all in one call, in random order"},
+        least_s=15,
+    ),
+    "variants": Part(
+        title="speed of variants, bfloat16, 4.15 B",
+        checks={
             "no_graphs": "the judge without CUDA graphs",
             "triton": "the judge with the Triton kernel",
             "sdpa": "the judge with sdpa, without CUDA graphs",
         },
-        least_s=40,
+        least_s=60,
     ),
 }
 
@@ -133,10 +164,15 @@ def completed(part: Part, rows: Sequence[Row], *, log: str, cut_s: float | None)
     written = {row.check for row in rows}
     missing = [check for check in part.checks if check not in written]
     if cut_s is not None:
-        rest = [Row(check=key, outcome="not run", detail=f"stopped at {cut_s:.0f} s") for key in missing]
+        rest = [
+            Row(check=key, outcome="not run", detail=f"stopped at {cut_s:.0f} s") for key in missing
+        ]
         return [*rows, *rest]
     failed = [Row(check=key, outcome="failed", detail=error_line(log)) for key in missing[:1]]
-    rest = [Row(check=key, outcome="not run", detail="the check before it failed") for key in missing[1:]]
+    rest = [
+        Row(check=key, outcome="not run", detail="the check before it failed")
+        for key in missing[1:]
+    ]
     return [*rows, *failed, *rest]
 
 
@@ -206,6 +242,29 @@ def environment(chosen: argparse.Namespace) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, **interpret}
 
 
+def machine_facts(chosen: argparse.Namespace, show: Callable[[str], None]) -> str:
+    """Device and versions in one line; empty if nothing can be checked, after the reason was
+    shown.
+    """
+    try:
+        machine = subprocess.run(
+            [sys.executable, "-W", "ignore", str(MACHINE_PROGRAM), chosen.device],
+            env=environment(chosen),
+            capture_output=True,
+            text=True,
+            timeout=MACHINE_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        show(f"Nothing was checked: torch did not start the GPU within {MACHINE_SECONDS} s.")
+        return ""
+    if machine.returncode:
+        show(f"Nothing was checked: {error_line(machine.stderr)}")
+        return ""
+    show(machine.stdout.strip())
+    return machine.stdout.strip()
+
+
 def run(chosen: argparse.Namespace, show: Callable[[str], None] = print) -> int:
     """Run the parts in order and print the table.
 
@@ -214,16 +273,8 @@ def run(chosen: argparse.Namespace, show: Callable[[str], None] = print) -> int:
     """
     began = time.monotonic()
     chosen.out.mkdir(parents=True, exist_ok=True)
-    machine = subprocess.run(
-        command("machine", chosen),
-        env=environment(chosen),
-        capture_output=True,
-        text=True,
-        timeout=MACHINE_SECONDS,
-        check=False,
-    )
-    if machine.returncode:
-        show(f"Nothing was checked: {error_line(machine.stderr)}")
+    machine = machine_facts(chosen, show)
+    if not machine:
         return 1
     rows: dict[str, list[Row]] = {}
     for name in chosen.parts:
@@ -233,7 +284,7 @@ def run(chosen: argparse.Namespace, show: Callable[[str], None] = print) -> int:
     seconds = time.monotonic() - began
     today = datetime.now(timezone.utc).date()
     tiny = " Tiny models: the figures mean nothing." if chosen.tiny else ""
-    caption = f"Run on {today} in {seconds:.0f} s: {machine.stdout.strip()}.{tiny}"
+    caption = f"Run on {today} in {seconds:.0f} s: {machine}.{tiny}"
     result = table(rows, caption, reason="left out")
     (chosen.out / "table.md").write_text(result + "\n", encoding="utf-8")
     show(f"\n{result}")
@@ -249,10 +300,12 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=DEFAULT_SECONDS, help="for everything")
     parser.add_argument("--device", default="cuda", help="cuda, cuda:N or cpu (with --tiny)")
     parser.add_argument("--tiny", action="store_true", help="tiny models; only to try the program")
-    parser.add_argument("--parts", type=lambda text: text.split(","), default=list(PARTS), help="joined by commas")
+    parser.add_argument(
+        "--parts", type=lambda text: text.split(","), default=list(PARTS), help="joined by commas"
+    )
     parser.add_argument("--out", type=Path, default=Path("out/gpu"), help="for tables and logs")
-    parser.add_argument("--tflops", type=float, default=989, help="of the GPU; default: an H200")
-    parser.add_argument("--tb-s", type=float, default=4.8, help="memory bandwidth, terabytes/s")
+    parser.add_argument("--tflops", type=float, default=0, help="of the GPU; default: by its name")
+    parser.add_argument("--tb-s", type=float, default=0, help="memory bandwidth, terabytes/s")
     chosen = parser.parse_args(arguments)
     if unknown := [name for name in chosen.parts if name not in PARTS]:
         parser.error(f"no such part: {', '.join(unknown)}; the parts are {', '.join(PARTS)}")

@@ -9,14 +9,17 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
-from gpu import check, parts
+from gpu import check, drills, machine, parts, steps
 from gpu.check import PARTS, Row, completed, error_line, parsed, run, table
+from support.internvl_golden import CHECKPOINT
 from support.paged_kernel import paged_kernel
 from support.transformers_5 import needs_transformers_5
 
+from mmie_tasks.judges.base import JudgeUnavailable
 from mmie_tasks.judges.mmie_score.engine.attention import PagedAttention
 
 pytestmark = needs_transformers_5
@@ -44,7 +47,9 @@ def options(out: Path, *more: str):
     return parsed(["--device", "cpu", "--tiny", "--out", str(out), *more])
 
 
-def test_it_runs_with_torch_and_transformers_and_without_our_other_dependencies(out: Path, tmp_path: Path) -> None:
+def test_it_runs_with_torch_and_transformers_and_without_our_other_dependencies(
+    out: Path, tmp_path: Path
+) -> None:
     (tmp_path / "sitecustomize.py").write_text(BLOCK_IMPORTS)
     arguments = ["--device", "cpu", "--tiny", "--out", str(out), "--parts", "kernel,recorded"]
     result = subprocess.run(
@@ -59,12 +64,12 @@ def test_it_runs_with_torch_and_transformers_and_without_our_other_dependencies(
     printed = (out / "table.md").read_text()
     assert printed in result.stdout
     assert f"torch {torch.__version__}" in printed
-    assert "| Triton, float16, 32 heads of 96 | passed |" in printed
+    assert "| attention in Triton, float16, 32 heads of 96 | passed |" in printed
     assert "| one request a call | passed | 3 of 3 texts" in printed
     assert "| the judge | not run | left out |" in printed
 
 
-@pytest.mark.parametrize("name", ["invariance", "speed"])
+@pytest.mark.parametrize("name", ["steps", "bits", "speed", "drills", "variants"])
 def test_a_part_with_tiny_models_gives_a_row_for_each_of_its_checks(name: str, tmp_path) -> None:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -72,32 +77,92 @@ def test_a_part_with_tiny_models_gives_a_row_for_each_of_its_checks(name: str, t
     torch.set_num_threads(threads)
     assert [row.check for row in rows] == list(PARTS[name].checks)
     outcomes = {row.check: row.outcome for row in rows}
-    if name == "invariance":
-        assert outcomes["order"] == outcomes["graphs"] == outcomes["half"] == "passed"
+    if name == "drills":
+        assert set(outcomes.values()) == {"passed"}, rows
     else:
-        assert outcomes.pop("triton") == "not run"
-        assert set(outcomes.values()) == {"measured"}
-        assert "2 of 2 texts equal" in rows[1].detail
+        assert set(outcomes.values()) <= {"measured", "not run"}
+        assert list(outcomes.values()).count("not run") == (name in ("steps", "variants"))
+    if name == "speed":
+        assert "rows in a decoding step" in rows[1].detail
+        assert "2 of 2 texts equal" in rows[3].detail
 
 
 @pytest.mark.parametrize(
-    ("check", "replies", "outcome"),
+    ("check", "first_logit", "outcome"),
     [
-        ("order", {0: "a", 1: "b"}, "passed"),
-        ("order", {0: "a", 1: "x"}, "failed"),
-        ("graphs", {1: "x"}, "failed"),
-        ("half", {1: "x"}, "failed"),
-        ("rows", {0: "x", 1: "x"}, "measured"),
-        ("sdpa", {0: "x", 1: "x"}, "measured"),
+        ("order", 1.0, "passed"),
+        ("order", 1.5, "failed"),
+        ("graphs", 1.5, "failed"),
+        ("half", None, "failed"),
+        ("rows", 1.5, "measured"),
+        ("sdpa", 1.5, "measured"),
     ],
 )
-def test_another_order_or_number_of_requests_or_no_graphs_must_give_the_same_texts(check, replies, outcome) -> None:
-    assert parts.same_texts_row(check, replies, {0: "a", 1: "b"}).outcome == outcome
+def test_another_order_or_number_of_requests_or_no_graphs_must_give_the_same_bits(
+    tmp_path: Path, check, first_logit, outcome
+) -> None:
+    expected = {(0, 0): torch.tensor([1.0]), (1, 3): torch.tensor([2.0])}
+    found = expected | {(0, 0): torch.tensor([first_logit or 0.0])}
+    if first_logit is None:
+        del found[0, 0]
+    context = replace(cpu_context(tmp_path), device=torch.device("cuda", 0))
+    row = parts.same_logits_row(context, check, found, expected)
+    assert row.outcome == outcome
+    assert ("token 0" in row.detail) == (first_logit != 1.0)
+
+
+def test_a_row_that_has_other_bits_elsewhere_is_named(monkeypatch) -> None:
+    linear = torch.nn.functional.linear
+
+    def by_position(rows, weight):
+        product = linear(rows, weight)
+        product[2047:] += 1
+        return product
+
+    where = (torch.device("cpu"), torch.float64, (8, 16))
+    assert steps.differing_positions(*where) == []
+    monkeypatch.setattr(torch.nn.functional, "linear", by_position)
+    assert steps.differing_positions(*where) == [2047, 4095]
+
+
+@pytest.mark.parametrize(
+    ("name", "peaks"),
+    [
+        ("NVIDIA H200", (989, 4.8)),
+        ("NVIDIA H100 PCIe", (756, 2.0)),
+        ("NVIDIA H100 80GB HBM3", (989, 3.35)),
+        ("NVIDIA L40S", (362, 0.86)),
+        ("Another GPU", (0, 0)),
+    ],
+)
+def test_peaks_are_those_of_the_gpu_or_none(monkeypatch, name, peaks) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: name)
+    assert parts.peaks_of(torch.device("cuda", 0), 0, 0) == peaks
+    assert parts.peaks_of(torch.device("cuda", 0), 5, 6) == (5, 6)
+
+
+def test_a_drill_names_what_goes_wrong(monkeypatch) -> None:
+    monkeypatch.setattr(drills, "FORK_PROGRAM", "print('Cannot re-initialize CUDA'); exit(1)")
+    problem = drills.fork_problem(CHECKPOINT, torch.device("cpu"))
+    assert problem == "Cannot re-initialize CUDA"
+    judge = SimpleNamespace(
+        ask=lambda requests: [(0, JudgeUnavailable("no"))] * len(requests),
+        close=lambda: None,
+        captured=True,
+        local=SimpleNamespace(device=lambda: torch.device("cpu")),
+    )
+    assert drills.memory_problem(judge, [None]) == "1 requests without a reply"
+    assert drills.capture_problem(judge, [None]) == "1 requests without a reply; captured: True"
 
 
 def cpu_context(tmp_path: Path) -> parts.Context:
     return parts.Context(
-        device=torch.device("cpu"), tiny=True, work=tmp_path, ends_at=time.monotonic() + 100, tflops=989, tb_s=4.8
+        device=torch.device("cpu"),
+        tiny=True,
+        work=tmp_path,
+        ends_at=time.monotonic() + 100,
+        tflops=989,
+        tb_s=4.8,
     )
 
 
@@ -106,27 +171,41 @@ def test_a_wrong_kernel_is_a_failed_row(tmp_path: Path, scale: float, outcome: s
     def kernel(queries, keys, values, rows):
         return paged_kernel(queries, keys, values, rows) * scale
 
-    row = parts.self_check_row(cpu_context(tmp_path), "x", PagedAttention(kernel=kernel), torch.float16)
+    row = parts.self_check_row(
+        cpu_context(tmp_path), "x", PagedAttention(kernel=kernel), torch.float16
+    )
     assert row.outcome == outcome
     assert ("differ from sdpa" in row.detail) == (outcome == "failed")
 
 
 def test_the_times_of_all_kernels_of_a_machine_are_in_one_row(tmp_path: Path) -> None:
-    attentions = {"a": PagedAttention(kernel=paged_kernel), "b": "not here", "c": PagedAttention(kernel=paged_kernel)}
+    attentions = {
+        "a": PagedAttention(kernel=paged_kernel),
+        "b": "not here",
+        "c": PagedAttention(kernel=paged_kernel),
+    }
     for key, queries in (("prefill_time", 64), ("decoding_time", 2)):
         row = parts.times_row(cpu_context(tmp_path), key, attentions)
         assert row.outcome == "measured"
-        assert re.fullmatch(rf"a \S+ ms, c \S+ ms a layer, {queries} queries in 2 rows, .*", row.detail)
-    assert parts.times_row(cpu_context(tmp_path), "prefill_time", {"b": "not here"}).outcome == "not run"
+        assert re.fullmatch(
+            rf"a \S+ ms, c \S+ ms a layer, {queries} queries in 2 rows, .*", row.detail
+        )
+    assert (
+        parts.times_row(cpu_context(tmp_path), "prefill_time", {"b": "not here"}).outcome
+        == "not run"
+    )
 
 
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
     """Put another program in the place of the parts."""
     path = tmp_path / "parts.py"
-    head = "import sys, time, pathlib\nif sys.argv[1] == 'machine': print('a GPU'); sys.exit()\n"
+    head = "import sys, time, pathlib\n"
     rows = "rows = pathlib.Path(sys.argv[sys.argv.index('--rows') + 1])\n"
     path.write_text(head + rows + body)
     monkeypatch.setattr(check, "PARTS_PROGRAM", path)
+    facts = tmp_path / "facts.py"
+    facts.write_text("print('a GPU')")
+    monkeypatch.setattr(check, "MACHINE_PROGRAM", facts)
 
 
 FIRST_ROW = """rows.write_text('{"check": "single", "outcome": "passed", "detail": "12"}\\n')\n"""
@@ -148,7 +227,9 @@ def test_a_part_that_takes_too_long_is_stopped_and_not_run(
     out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(tmp_path, monkeypatch, FIRST_ROW + "time.sleep(60)")
-    monkeypatch.setattr(check, "PARTS", {**PARTS, "recorded": replace(PARTS["recorded"], least_s=1)})
+    monkeypatch.setattr(
+        check, "PARTS", {**PARTS, "recorded": replace(PARTS["recorded"], least_s=1)}
+    )
     printed: list[str] = []
     began = time.monotonic()
     chosen = options(out, "--parts", "recorded,speed", "--seconds", "4")
@@ -160,7 +241,9 @@ def test_a_part_that_takes_too_long_is_stopped_and_not_run(
     assert re.search(r"\| the judge \| not run \| \d s were left, and it needs 40 s \|", text)
 
 
-def test_rows_of_an_earlier_run_are_not_shown_again(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_an_earlier_run_are_not_shown_again(
+    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program(tmp_path, monkeypatch, FIRST_ROW)
     run(options(out, "--parts", "recorded"), lambda _: None)
     program(tmp_path, monkeypatch, "raise SystemExit('no')")
@@ -169,7 +252,7 @@ def test_rows_of_an_earlier_run_are_not_shown_again(out: Path, tmp_path: Path, m
     assert "| one request a call | failed | no |" in "\n".join(printed)
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is here")
+@pytest.mark.skipif(torch.cuda.device_count() > 0, reason="a GPU is here")
 def test_without_a_gpu_nothing_is_checked_and_the_reason_is_printed(out: Path) -> None:
     printed: list[str] = []
     assert run(parsed(["--out", str(out)]), printed.append) == 1
@@ -179,9 +262,47 @@ def test_without_a_gpu_nothing_is_checked_and_the_reason_is_printed(out: Path) -
 
 
 @pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        pytest.param("time.sleep(60)", "did not start the GPU within 1 s", id="a slow disk"),
+        pytest.param(
+            "raise RuntimeError('no driver\\nmore')", "RuntimeError: no driver", id="error"
+        ),
+    ],
+)
+def test_machine_facts_that_cannot_be_had_are_a_sentence(
+    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, words: str
+) -> None:
+    path = tmp_path / "machine.py"
+    path.write_text(f"import time\n{body}\n")
+    monkeypatch.setattr(check, "MACHINE_PROGRAM", path)
+    monkeypatch.setattr(check, "MACHINE_SECONDS", 1 if "sleep" in body else 60)
+    printed: list[str] = []
+    assert run(options(out), printed.append) == 1
+    [line] = printed
+    assert words in line
+    assert "Traceback" not in line
+
+
+def test_missing_packages_are_named_with_the_command(monkeypatch, capsys) -> None:
+    monkeypatch.setattr(
+        machine, "find_spec", lambda name: None if name in ("loguru", "PIL") else name
+    )
+    assert machine.main("cpu") == 1
+    assert "`pip install loguru pillow`" in capsys.readouterr().err
+
+
+def test_a_triton_whose_wheel_has_another_name_has_its_version(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "triton", SimpleNamespace(__version__="3.9+git"))
+    assert "triton 3.9+git" in machine.describe("cpu")
+    monkeypatch.setitem(sys.modules, "triton", None)
+    assert "triton not installed" in machine.describe("cpu")
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--parts", "kernel,speeed"], "no such part: speeed; the parts are kernel, recorded"),
+        (["--parts", "kernel,speeed"], "no such part: speeed; the parts are kernel, steps"),
         (["--seconds", "0"], "--seconds must be above 0"),
         (["--device", "cpu"], "on a CPU only --tiny can be run"),
     ],
@@ -215,7 +336,7 @@ def test_the_message_is_that_of_the_last_traceback_or_the_last_line() -> None:
 
 def test_checks_behind_a_failed_one_are_not_run() -> None:
     rows = completed(PARTS["speed"], [], log="killed", cut_s=None)
-    assert [row.outcome for row in rows] == ["failed", *["not run"] * 4]
+    assert [row.outcome for row in rows] == ["failed", *["not run"] * 3]
 
 
 def test_the_judges_page_has_the_table_of_every_check() -> None:

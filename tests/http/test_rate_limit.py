@@ -8,9 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.http.rate_limit import START, Health, Limiter, Pace, duration_s, quota_reset_s, retry_after_s
+from mmie_tasks.http.rate_limit import (
+    FAILURES_BEFORE_PAUSE,
+    START,
+    Health,
+    Limiter,
+    Pace,
+    duration_s,
+    local_time,
+    quota_reset_s,
+    retry_after_s,
+)
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
+NOW_S = int(NOW.timestamp())
 
 
 class Clock:
@@ -19,10 +30,6 @@ class Clock:
 
     def __call__(self):
         return self.now
-
-
-TOO_MANY = 8
-"""Failures in a row that chance does not explain where a server has not failed before."""
 
 
 def limiter(ceiling=100):
@@ -108,29 +115,43 @@ def test_an_overtaken_429_does_not_lower_the_limit_below_what_is_being_served():
 
 def test_another_error_only_cancels_the_growth_of_one_reply():
     limits, _ = limiter()
-    limits.fail()
-    limits.fail()
-    assert limits.limit == START
     fill(limits, capacity=100)
     answer_all(limits)
-    assert limits.limit == 2 * START - 2
+    limits.fail()
+    limits.fail()
+    assert limits.limit == 2 * START
+    fill(limits, capacity=100)
+    answer_all(limits)
+    assert limits.limit == 4 * START - 2
 
 
-def test_a_server_that_fails_half_of_the_time_gets_no_more_requests_at_once():
+def test_a_server_that_begins_to_fail_half_of_the_time_gets_no_more_requests_at_once():
     limits, _ = limiter()
+    fill(limits, capacity=100)
+    answer_all(limits)
     for _ in range(100):
         limits.fail()
         limits.succeed()
-    assert limits.limit == START
+    assert limits.limit == 2 * START
+
+
+@pytest.mark.parametrize("period", [2, 3, 4])  # 50, 67 and 75 % of the requests fail
+def test_a_server_that_fails_as_often_before_the_limit_grows_gets_more_requests_at_once(period):
+    limits, _ = limiter(ceiling=1000)
+    for number in range(period * 100):
+        _ = limits.fail() if number % period else limits.succeed()
+    assert limits.limit >= START + 70
 
 
 def test_many_failures_in_a_row_delay_the_growth_by_one_round_at_most():
     limits, _ = limiter()
+    for _ in range(START):
+        limits.succeed()
     for _ in range(1000):
         limits.fail()
-    for _ in range(START + 1):
+    for _ in range(2 * START + 1):
         limits.succeed()
-    assert limits.limit == START + 1
+    assert limits.limit == 2 * START + 1
 
 
 def test_nothing_is_sent_before_a_pause_ends():
@@ -178,54 +199,30 @@ def health(clock):
     return Health(pace=Pace(base_s=1.0, cap_s=8.0, fraction=lambda: 1.0), clock=clock)
 
 
-def fail(health, clock, times=1):
-    return [health.fail(sent_at=clock.now) for _ in range(times)]
+def fail(health, clock, times=1, denial=None):
+    return [health.fail(sent_at=clock.now, denial=denial) for _ in range(times)]
 
 
-def test_a_few_failures_are_tolerated(health, clock):
-    assert not any(fail(health, clock, TOO_MANY - 1))
+@pytest.mark.parametrize("denial", [None, "HTTP 401"])
+def test_fewer_failures_or_denials_never_begin_a_cooldown(health, clock, denial):
+    for _ in range(20):
+        assert not any(fail(health, clock, FAILURES_BEFORE_PAUSE - 1, denial))
+        health.reply()
     assert (health.on_probation, health.ready_at()) == (False, 0.0)
 
 
-def test_failures_with_replies_between_them_never_add_up(health, clock):
-    for _ in range(20):
-        fail(health, clock, TOO_MANY - 1)
-        health.reply()
-    assert not health.on_probation
-
-
-def test_more_failures_in_a_row_begin_a_cooldown_and_only_the_first_is_reported(health, clock):
-    assert fail(health, clock, TOO_MANY)[-1]
+@pytest.mark.parametrize("denial", [None, "HTTP 401"])
+def test_more_failures_in_a_row_begin_a_cooldown_and_only_the_first_is_reported(
+    health, clock, denial
+):
+    assert fail(health, clock, FAILURES_BEFORE_PAUSE, denial)[-1]
     assert (health.on_probation, health.ready_at()) == (True, 2.0)
     clock.now = 2.0
-    assert fail(health, clock) == [False]
-
-
-@pytest.mark.parametrize("period", [2, 3, 4])  # 50, 67 and 75 % of the requests fail
-def test_a_server_that_often_fails_is_tolerated_and_its_end_is_noticed(health, clock, period):
-    for number in range(100):
-        _ = health.fail(clock.now) if number % period else health.reply()
-    assert not any(fail(health, clock, TOO_MANY))
-    assert any(fail(health, clock, 50))
-
-
-def test_chance_explains_as_many_failures_as_fit_the_failure_rate(health, clock):
-    assert not health.explains(1)
-    for number in range(50):
-        _ = health.fail(clock.now) if number % 2 else health.reply()
-    assert health.explains(19)  # 0.5 to the power of 19 is 1.9e-6
-    assert not health.explains(20)
-
-
-def test_429s_count_for_the_failure_rate_and_never_begin_a_cooldown(health):
-    for _ in range(100):
-        health.throttle()
-    assert not health.on_probation
-    assert health.explains(1000)
+    assert fail(health, clock, 1, denial) == [False]
 
 
 def test_cooldowns_grow_up_to_the_cap(health, clock):
-    fail(health, clock, TOO_MANY)
+    fail(health, clock, FAILURES_BEFORE_PAUSE)
     rests = []
     for _ in range(5):
         rests.append(health.ready_at() - clock.now)
@@ -236,40 +233,42 @@ def test_cooldowns_grow_up_to_the_cap(health, clock):
 
 def test_requests_sent_before_a_cooldown_do_not_extend_it(health, clock):
     clock.now = 5.0
-    fail(health, clock, TOO_MANY)
+    fail(health, clock, FAILURES_BEFORE_PAUSE)
     assert not health.fail(sent_at=4.0)
-    health.deny(4.0, "401")
+    assert not health.fail(sent_at=4.0, denial="401")
     assert (health.ready_at(), health.closed) == (6.0, None)
 
 
 def test_a_reply_ends_the_cooldown(health, clock):
-    fail(health, clock, TOO_MANY)
+    fail(health, clock, FAILURES_BEFORE_PAUSE)
     health.reply()
     assert (health.on_probation, health.ready_at(), health.replied_at) == (False, 0.0, 1.0)
 
 
-def test_the_third_denial_closes_the_server_and_simultaneous_ones_count_once(health, clock):
-    for sent_at in (1.0, 2.0, 4.0):
-        assert health.closed is None
-        clock.now = sent_at + 0.5
-        health.deny(sent_at, "HTTP 401")
-        health.deny(sent_at, "HTTP 401")
-    assert (health.closed, health.ready_at()) == ("HTTP 401", inf)
+def test_the_last_failure_says_whether_access_is_denied(health, clock):
+    fail(health, clock, 2, "HTTP 401")
+    assert health.denial == "HTTP 401"
+    fail(health, clock)
+    assert health.denial is None
+    fail(health, clock, 1, "HTTP 401")
+    health.reply()
+    assert health.denial is None
 
 
-def test_a_reply_between_denials_resets_the_count(health, clock):
-    for _ in range(5):
-        health.deny(clock.now, "HTTP 403")
-        health.deny(clock.now, "HTTP 403")
-        health.reply()
-    assert health.closed is None
+def test_a_server_works_once_it_has_replied_until_it_is_paused(health, clock):
+    assert not health.works
+    health.reply()
+    fail(health, clock, FAILURES_BEFORE_PAUSE - 1)
+    assert health.works
+    fail(health, clock)
+    assert not health.works
 
 
-@given(st.integers(1, 10_000), st.floats(0, 1))
-def test_a_wait_is_never_longer_than_the_cap(tries, fraction):
+@given(st.integers(1, 10_000), st.floats(0, 1), st.floats(0, 30))
+def test_a_wait_is_never_longer_than_the_cap(tries, fraction, cap_s):
     pace = Pace(fraction=lambda: fraction)
     assert 0 <= pace.wait_s(tries) <= 30
-    assert 0 <= pace.wait_s(tries, by_chance=True) <= 1
+    assert 0 <= pace.wait_s(tries, cap_s) <= cap_s
 
 
 @pytest.mark.parametrize(
@@ -279,7 +278,14 @@ def test_a_wait_is_never_longer_than_the_cap(tries, fraction):
         pytest.param({"retry-after": "1.5"}, 1.5, id="seconds"),
         pytest.param({"retry-after-ms": "250", "retry-after": "1"}, 0.25, id="milliseconds-first"),
         pytest.param({"retry-after": format_datetime(NOW.replace(minute=2))}, 120.0, id="date"),
-        pytest.param({"retry-after": format_datetime(NOW.replace(hour=2))}, 0.0, id="past"),
+        pytest.param({"retry-after": format_datetime(NOW.replace(hour=2))}, None, id="past"),
+        pytest.param({"retry-after": "1000000"}, 1e6, id="a-million-seconds"),
+        pytest.param({"retry-after": f"{NOW_S + 20}"}, 20.0, id="unix-time"),
+        pytest.param({"retry-after": f" {NOW_S + 20}.5 "}, 20.5, id="unix-time-with-a-fraction"),
+        pytest.param({"retry-after": f"{NOW_S + 20}000"}, 20.0, id="unix-time-in-milliseconds"),
+        pytest.param({"retry-after": f"{NOW_S - 20}"}, None, id="past-unix-time"),
+        pytest.param({"retry-after": "99999999"}, None, id="unix-time-of-1973"),
+        pytest.param({"retry-after-ms": "2000000"}, 2000.0, id="milliseconds-are-no-unix-time"),
         pytest.param({"retry-after": "soon"}, None, id="word"),
         pytest.param({"retry-after": "-3"}, None, id="negative"),
         pytest.param({"retry-after": "nan"}, None, id="nan"),
@@ -295,7 +301,31 @@ def test_a_retry_after_is_read_in_every_form(headers, seconds):
 def test_any_header_is_read_or_ignored(text):
     headers = {"retry-after": text, "retry-after-ms": text}
     assert (retry_after_s(headers, 0.0) or 0) >= 0
-    assert (duration_s(text) or 0) >= 0
+    assert (duration_s(text, 0.0) or 0) >= 0
+
+
+@pytest.mark.parametrize(
+    ("wait_s", "text"),
+    [
+        pytest.param(0.0, "12:00", id="now"),
+        pytest.param(3600.0, "13:00", id="today"),
+        pytest.param(86400.0, "2026-11-22 12:00", id="tomorrow"),
+        pytest.param(1e300, "after the year 9999", id="never"),
+        pytest.param(inf, "after the year 9999", id="infinite"),
+    ],
+)
+def test_a_time_in_a_message_is_local_and_has_a_date_on_another_day(monkeypatch, wait_s, text):
+    class Calendar(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime(2026, 11, 21, 12, 0).astimezone(tz)
+
+    monkeypatch.setattr("mmie_tasks.http.rate_limit.datetime", Calendar)
+    assert local_time(wait_s) == text
+
+
+def exhausted(reset):
+    return {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": reset}
 
 
 @pytest.mark.parametrize(
@@ -303,10 +333,14 @@ def test_any_header_is_read_or_ignored(text):
     [
         pytest.param({}, None, id="none"),
         pytest.param(
-            {"x-ratelimit-remaining-requests": "1", "x-ratelimit-reset-requests": "1s"}, None, id="one-remains"
+            {"x-ratelimit-remaining-requests": "1", "x-ratelimit-reset-requests": "1s"},
+            None,
+            id="one-remains",
         ),
         pytest.param(
-            {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m30.5s"}, 90.5, id="requests"
+            {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m30.5s"},
+            90.5,
+            id="requests",
         ),
         pytest.param(
             {
@@ -319,7 +353,11 @@ def test_any_header_is_read_or_ignored(text):
             id="the-longer",
         ),
         pytest.param({"x-ratelimit-remaining-tokens": "0"}, None, id="no-reset"),
+        pytest.param(exhausted("24h0m0s"), 86400.0, id="a-day"),
+        pytest.param(exhausted(f"{NOW_S + 7}"), 7.0, id="unix-time"),
+        pytest.param(exhausted(f"{NOW_S + 7}250"), 7.25, id="unix-time-in-milliseconds"),
+        pytest.param(exhausted(f"{NOW_S - 7}"), None, id="past-unix-time"),
     ],
 )
 def test_the_remaining_quota_is_read(headers, seconds):
-    assert quota_reset_s(headers) == seconds
+    assert quota_reset_s(headers, NOW.timestamp()) == seconds

@@ -1,7 +1,6 @@
 """Counts, and the log lines about servers in trouble."""
 
 import pytest
-from loguru import logger
 from support.virtual_time import simulate
 
 from mmie_tasks.http.rate_limit import Traffic
@@ -18,14 +17,6 @@ class Clock:
 @pytest.fixture
 def clock():
     return Clock()
-
-
-@pytest.fixture
-def lines():
-    logged: list[str] = []
-    sink = logger.add(logged.append, level="INFO", format="{level} {message}")
-    yield logged
-    logger.remove(sink)
 
 
 def test_a_server_in_trouble_gets_one_line_a_minute_which_counts_the_others(clock, lines):

@@ -1,8 +1,9 @@
-import os
+from importlib.metadata import version
+from pathlib import Path
 
 import pytest
-from support.hub_server import COMMIT
-from support.one_file_hub import CONTENT, REPO, fetch, fetch_and_kill, one_file_hub, part_of
+from support.hub_server import COMMIT, SIGNATURE, TOKEN, ask, ask_and_kill
+from support.one_file_hub import CONTENT, FETCH, INTO_THE_HUBS_CACHE, REPO, fetch, one_file_hub
 
 
 @pytest.fixture
@@ -11,64 +12,161 @@ def hub():
         yield server
 
 
+@pytest.mark.parametrize(
+    ("status", "code", "text"),
+    [
+        pytest.param(401, "GatedRepo", "is gated and the Hub answered HTTP 401", id="no token"),
+        pytest.param(403, "GatedRepo", "is gated and the Hub answered HTTP 403", id="gated"),
+        pytest.param(401, "RepoNotFound", "HTTP 401: no such dataset", id="hidden"),
+        pytest.param(404, "RepoNotFound", "HTTP 404: no such dataset", id="no repository"),
+        pytest.param(404, "RevisionNotFound", "there is no revision `main`", id="no revision"),
+        pytest.param(404, "EntryNotFound", "no such file at revision `main`", id="no file"),
+        pytest.param(403, "", "the Hub answered HTTP 403", id="forbidden"),
+        pytest.param(503, "", "the Hub answered HTTP 503", id="down"),
+    ],
+)
+def test_a_refusal_names_the_file_and_a_remedy(hub, tmp_path, status, code, text):
+    hub.answers(status, code)
+    answer = fetch(hub, tmp_path)
+    assert answer["error"] == "DataMissing"
+    assert text in answer["message"]
+    assert f"`a/one.bin` of the dataset `{REPO}`" in answer["message"]
+    assert answer["message"].endswith("or set `IMAGES=DIR`")
+
+
+def test_the_hint_for_a_gated_dataset_names_terms_and_login(hub, tmp_path):
+    hub.answers(403, "GatedRepo")
+    message = fetch(hub, tmp_path)["message"]
+    assert f"accept the terms on https://huggingface.co/datasets/{REPO}" in message
+    assert "`hf auth login`" in message
+
+
+def test_a_hub_that_is_down_briefly_is_retried(hub, tmp_path):
+    hub.answers(503, times=2)
+    assert fetch(hub, tmp_path)["commit"] == COMMIT
+
+
+def test_an_error_status_at_the_start_of_a_download_is_reported(hub, tmp_path):
+    hub.answers(500, methods=("GET",))
+    assert "the Hub answered HTTP 500" in fetch(hub, tmp_path)["message"]
+
+
+def test_a_refused_connection_is_reported(tmp_path):
+    answer = ask("http://127.0.0.1:9", tmp_path, FETCH)
+    assert answer["error"] == "DataMissing"
+    assert "the Hub cannot be reached: it refuses connections" in answer["message"]
+
+
+def test_an_answer_that_is_not_from_a_hub_is_reported(hub, tmp_path):
+    hub.commit = "../elsewhere"
+    message = fetch(hub, tmp_path)["message"]
+    assert "the server's answer has no valid commit" in message
+    assert not (tmp_path / "cache").exists()
+
+
+def test_the_token_goes_to_the_hub_only_and_a_signed_address_is_not_printed(hub, tmp_path):
+    hub.forwards = True
+    assert bytes.fromhex(fetch(hub, tmp_path / "one")["content"]) == CONTENT
+    hub.answers(403)
+    refused = fetch(hub, tmp_path / "two")["message"]
+    hub.faults.clear()
+    hub.cuts_off(after=0, times=float("inf"))
+    broken = fetch(hub, tmp_path / "three")["message"]
+    assert {request.token for request in hub.requests} == {None}
+    assert all(SIGNATURE in request.path for request in hub.requests)
+    assert "HTTP 403" in refused
+    assert "download failed" in broken
+    assert SIGNATURE not in refused + broken
+
+
+def test_the_hub_itself_gets_the_token(hub, tmp_path):
+    fetch(hub, tmp_path)
+    assert {request.token for request in hub.requests} == {f"Bearer {TOKEN}"}
+
+
+def test_a_folder_that_cannot_be_created_is_named(hub, tmp_path):
+    (tmp_path / "cache").write_text("a file")
+    assert f"{tmp_path}/cache" in fetch(hub, tmp_path)["message"]
+
+
+def test_a_newer_file_is_preferred_to_the_hubs_cache_unless_the_hub_is_down(hub, tmp_path):
+    ask(hub.url, tmp_path, INTO_THE_HUBS_CACHE)
+    hub.commit, new = "beef" * 10, b"newer"
+    hub.holds(REPO, "a/one.bin", new)
+    hub.answers(503, times=1)
+    assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == CONTENT
+    assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == new
+
+
+def test_offline_a_cached_file_is_used_and_any_other_is_missing(hub, tmp_path):
+    ask(hub.url, tmp_path / "full", INTO_THE_HUBS_CACHE)
+    requests = len(hub.requests)
+    cached = ask(hub.url, tmp_path / "full", FETCH, HF_HUB_OFFLINE="1")
+    missed = ask(hub.url, tmp_path / "empty", FETCH, HF_HUB_OFFLINE="1")
+    assert cached["commit"] == COMMIT
+    assert "downloads are switched off (`HF_HUB_OFFLINE`)" in missed["message"]
+    assert len(hub.requests) == requests
+
+
 def test_a_file_is_downloaded_once_with_its_commit(hub, tmp_path):
     first = fetch(hub, tmp_path)
-    second = fetch(hub, tmp_path)
-    assert first == second
-    assert bytes.fromhex(first["content"]) == CONTENT
-    assert first["commit"] == COMMIT
+    assert fetch(hub, tmp_path) == first == {"content": CONTENT.hex(), "commit": COMMIT}
     assert hub.requested_files("GET") == ["one.bin"]
+    assert [path.name for path in (tmp_path / "cache/downloads").iterdir()] == ["a%2Fone.bin.lock"]
 
 
-def test_a_broken_download_resumes_where_it_stopped(hub, tmp_path):
+@pytest.mark.skipif(version("huggingface_hub") < "1", reason="0.x ends such a download")
+def test_a_broken_download_resumes_within_one_process(hub, tmp_path):
     hub.cuts_off(after=20_000, times=2)
     assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == CONTENT
     assert hub.ranges() == [None, "bytes=19456-", "bytes=38912-"]
 
 
-def test_a_killed_download_resumes_in_the_next_process(hub, tmp_path):
-    left = fetch_and_kill(hub, tmp_path)
+def test_a_download_that_always_breaks_ends_with_a_hint(hub, tmp_path):
+    hub.cuts_off(after=0, times=float("inf"))
     answer = fetch(hub, tmp_path)
-    assert bytes.fromhex(answer["content"]) == CONTENT
-    assert hub.ranges() == [None, f"bytes={left}-"]
-    assert not part_of(hub, tmp_path).exists()
+    assert answer["error"] == "DataMissing"
+    assert "download failed" in answer["message"]
+    assert "set `IMAGES=DIR`" in answer["message"]
 
 
-def test_an_abandoned_download_resumes_in_the_next_process(hub, tmp_path):
-    hub.cuts_off(after=20_000)
-    hub.answers(403, times=1, methods=("GET",))
-    assert fetch(hub, tmp_path)["error"] == "DataMissing"
+def test_a_killed_download_starts_over_and_leaves_nothing(hub, tmp_path):
+    hub.hangs(after=30_000)
+    downloads = tmp_path / "cache/downloads"
+
+    def has_begun():
+        return any(path.stat().st_size > 4_096 for path in downloads.rglob("*.incomplete"))
+
+    ask_and_kill(hub.url, tmp_path, FETCH, when=has_begun)
     assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == CONTENT
-    assert hub.ranges() == [None, "bytes=19456-", "bytes=19456-"]
-
-
-def test_a_changed_file_starts_at_zero_and_its_old_part_is_deleted(hub, tmp_path):
-    fetch_and_kill(hub, tmp_path)
-    old, new = part_of(hub, tmp_path), os.urandom(50_000)
-    hub.holds(REPO, "a/one.bin", new)
-    assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == new
     assert hub.ranges() == [None, None]
-    assert not old.parent.exists()
+    assert [path.name for path in downloads.iterdir()] == ["a%2Fone.bin.lock"]
 
 
-def test_a_hub_that_sends_everything_again_still_gives_a_whole_file(hub, tmp_path):
-    fetch_and_kill(hub, tmp_path)
-    hub.obeys_ranges = False
-    hub.cuts_off(after=20_000)
+def test_a_complete_download_of_a_killed_process_is_not_downloaded_again(hub, tmp_path):
+    killed = FETCH.replace(
+        "commit =",
+        "import signal\ndef copy_once(*_): (root / 'downloaded').touch(); signal.pause()\ncommit =",
+    )
+    ask_and_kill(hub.url, tmp_path, killed, when=(tmp_path / "cache/downloaded").exists)
     assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == CONTENT
+    assert hub.requested_files("GET") == ["one.bin"]
 
 
-@pytest.mark.parametrize(
-    ("content", "ranges"),
-    [
-        pytest.param(CONTENT, [], id="whole, and not yet renamed"),
-        pytest.param(CONTENT + b"more", [None], id="too long"),
-        pytest.param(b"", [None], id="empty"),
-    ],
-)
-def test_a_partial_file_is_completed_or_replaced(hub, tmp_path, content, ranges):
-    part = part_of(hub, tmp_path)
-    part.parent.mkdir(parents=True)
-    part.write_bytes(content)
-    assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == CONTENT
-    assert hub.ranges() == ranges
+def test_a_full_disk_names_the_setting_that_helps(hub, tmp_path):
+    full = FETCH.replace(
+        "commit =",
+        "import errno, huggingface_hub\n"
+        "def refuse(*_, **__): raise OSError(errno.ENOSPC, 'No space left')\n"
+        "huggingface_hub.hf_hub_download = refuse\ncommit =",
+    )
+    message = ask(hub.url, tmp_path, full)["message"]
+    assert "could not be downloaded: the disk is full" in message
+    assert "set `MMIE_TASKS_CACHE` to a folder on a bigger disk" in message
+
+
+def test_a_file_in_the_hubs_cache_is_used_and_stays(hub, tmp_path):
+    path = ask(hub.url, tmp_path, INTO_THE_HUBS_CACHE)
+    assert fetch(hub, tmp_path) == {"content": CONTENT.hex(), "commit": COMMIT}
+    assert hub.requested_files("GET") == ["one.bin"]
+    assert Path(path).is_file()

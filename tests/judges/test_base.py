@@ -42,13 +42,20 @@ def test_a_key_depends_on_the_content_and_not_on_the_path(picture: Path) -> None
 @pytest.mark.parametrize(
     "changed",
     [
-        pytest.param(lambda request, _: replace(request, parts=("xy", *request.parts[1:])), id="text"),
+        pytest.param(
+            lambda request, _: replace(request, parts=("xy", *request.parts[1:])), id="text"
+        ),
         pytest.param(lambda request, _: replace(request, parts=request.parts[::-1]), id="order"),
-        pytest.param(lambda request, _: replace(request, parts=("x", "", *request.parts[1:])), id="parts"),
+        pytest.param(
+            lambda request, _: replace(request, parts=("x", "", *request.parts[1:])), id="parts"
+        ),
         pytest.param(lambda request, _: replace(request, max_tokens=8), id="limit"),
         pytest.param(lambda request, _: replace(request, attempt=1), id="attempt"),
         pytest.param(
-            lambda request, path: replace(request, parts=("x", path.read_bytes().decode("latin-1"))), id="kind"
+            lambda request, path: replace(
+                request, parts=("x", path.read_bytes().decode("latin-1"))
+            ),
+            id="kind",
         ),
     ],
 )

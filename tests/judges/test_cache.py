@@ -9,7 +9,13 @@ import pytest
 from support.judges import SIGNATURE, ScriptedJudge, scripted_reply, scripted_request
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
-from mmie_tasks.judges.base import JudgeMisconfigured, JudgeReply, JudgeUnavailable, RequestBroken, Usage
+from mmie_tasks.judges.base import (
+    JudgeMisconfigured,
+    JudgeReply,
+    JudgeUnavailable,
+    RequestBroken,
+    Usage,
+)
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_store import CacheFile
 
@@ -26,9 +32,9 @@ class StoreJudge(ScriptedJudge):
 
     def ask_with_store(self, requests, store):
         for index, outcome in self.ask(requests):
-            assert store.reserve(index)
             reply = store.find(index)
-            store.finish(index, reply or (outcome if isinstance(outcome, JudgeReply) else None))
+            if reply is None:
+                store.put(index, outcome)
             yield index, reply or outcome
 
 
@@ -39,7 +45,10 @@ def outcomes_of(judge, file, *requests):
 @pytest.mark.parametrize("kind", [ScriptedJudge, StoreJudge])
 def test_a_cached_request_is_not_sent_again(file, kind):
     first, second = kind(), kind()
-    assert outcomes_of(first, file, A, B) == {0: scripted_reply("re: a"), 1: scripted_reply("re: b")}
+    assert outcomes_of(first, file, A, B) == {
+        0: scripted_reply("re: a"),
+        1: scripted_reply("re: b"),
+    }
     assert outcomes_of(second, file, A, B, C) == {
         0: scripted_reply("re: a", cached=True),
         1: scripted_reply("re: b", cached=True),
@@ -51,8 +60,21 @@ def test_a_cached_request_is_not_sent_again(file, kind):
 def test_a_cached_reply_without_digits_is_not_sent_again_for_them(file):
     outcomes_of(ScriptedJudge(), file, A)
     judge = ScriptedJudge()
-    assert outcomes_of(judge, file, replace(A, wants_digits=True)) == {0: scripted_reply("re: a", cached=True)}
+    assert outcomes_of(judge, file, replace(A, wants_digits=True)) == {
+        0: scripted_reply("re: a", cached=True)
+    }
     assert judge.calls == []
+
+
+@pytest.mark.parametrize("kind", [ScriptedJudge, StoreJudge])
+def test_a_reply_that_cannot_be_stored_leaves_the_cache_to_the_others(file, warnings, kind):
+    absurd = replace(scripted_reply("re: b"), usage=Usage(input_tokens=10**30))
+    assert outcomes_of(kind(script={"b": absurd}), file, A, B, C)[1] == absurd
+    (warning,) = warnings
+    assert "A reply is not stored" in warning
+    judge = kind()
+    assert outcomes_of(judge, file, A, B, C)[2] == scripted_reply("re: c", cached=True)
+    assert judge.calls == [["b"]]
 
 
 def test_cached_replies_come_before_any_request_is_sent(file):
@@ -105,7 +127,11 @@ def test_an_error_is_passed_on_and_its_request_sent_again_next_time(file):
 @pytest.mark.parametrize(
     ("outcome", "duplicates"),
     [
-        pytest.param(scripted_reply("x"), scripted_reply("x", cached=True), id="a reply, whose tokens count once"),
+        pytest.param(
+            scripted_reply("x"),
+            scripted_reply("x", cached=True),
+            id="a reply, whose tokens count once",
+        ),
         pytest.param(error := JudgeUnavailable("down"), error, id="an error"),
     ],
 )
@@ -224,7 +250,11 @@ def test_trouble_with_the_file_loses_no_reply_and_warns_once(file, warnings, tro
     with trouble(file):
         pairs += outcomes
         again = dict(cached.ask([B]))
-    assert dict(pairs) == {0: scripted_reply("re: a"), 1: scripted_reply("re: b"), 2: scripted_reply("re: c")}
+    assert dict(pairs) == {
+        0: scripted_reply("re: a"),
+        1: scripted_reply("re: b"),
+        2: scripted_reply("re: c"),
+    }
     assert again == {0: scripted_reply("re: b")}
     assert len(warnings) == 1
     assert str(file.path) in warnings[0]

@@ -3,7 +3,7 @@
 import pytest
 from support.recordings import cached_reply, jsonl
 
-from mmie_tasks.judges.cache import run
+from mmie_tasks.judges.cache_command import run
 from mmie_tasks.judges.cache_store import CacheFile, default_path, read_export
 
 ALL = ["text 1", "text 1", "text 2"]
@@ -27,7 +27,7 @@ def cache(environment):
 
 
 def texts_in(path):
-    with CacheFile(path).open_read_only() as replies:
+    with CacheFile(path).open() as replies:
         return sorted(cached.reply.text for cached in replies.read_all())
 
 
@@ -77,7 +77,7 @@ def test_an_export_can_be_imported_elsewhere(environment, cache, tmp_path, capsy
     assert run(["import", str(target), "--cache", str(other)], environment) == 0
     assert "Exported 3 replies" in (out := capsys.readouterr().out)
     assert "Imported 3 replies" in out
-    with CacheFile(cache).open_read_only() as first, CacheFile(other).open_read_only() as second:
+    with CacheFile(cache).open() as first, CacheFile(other).open() as second:
         assert list(first.read_all()) == list(second.read_all())
 
 

@@ -1,10 +1,8 @@
 """The cache file: content, concurrent access, damage; and its export."""
 
 import json
-import random
 import sqlite3
 import stat
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import asdict, replace
@@ -18,7 +16,8 @@ from support.recordings import cached_replies, cached_reply, digit, jsonl
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.judges.base import content_key
-from mmie_tasks.judges.cache import CachedJudge, run
+from mmie_tasks.judges.cache import CachedJudge
+from mmie_tasks.judges.cache_command import run
 from mmie_tasks.judges.cache_store import CacheFile, default_path, export_line, read_export
 
 KEY_OF_VERSION_1 = "b4cf53b461772a34f94de7677947e1e6fde313e55b7dfc40ebf650e269c8d60b"
@@ -64,13 +63,15 @@ def test_only_its_owner_may_read_it(path):
         replies.put(cached_reply("1"))
         files = list(path.parent.glob("*.sqlite3*"))
         modes = {file.name: stat.filemode(file.stat().st_mode) for file in files}
-    del modes["replies.sqlite3.lock"]  # nothing is in it
+    modes.pop("replies.sqlite3.lock", None)  # nothing is in it
     assert len(modes) == 3
     assert set(modes.values()) == {"-rw-------"}
 
 
 def test_nothing_of_a_request_is_in_the_file(path):
-    with closing(CachedJudge(ScriptedJudge(), CacheFile(path)).ask([scripted_request("a secret")])) as outcomes:
+    with closing(
+        CachedJudge(ScriptedJudge(), CacheFile(path)).ask([scripted_request("a secret")])
+    ) as outcomes:
         next(outcomes)
     with CacheFile(path).open() as replies:
         replies.delete("no judge")
@@ -121,9 +122,8 @@ def test_an_empty_file_becomes_a_cache(path):
 def test_a_database_of_another_program_is_not_changed(path, statements, message):
     create_database(path, *statements)
     before = path.read_bytes()
-    for open_file in (CacheFile(path).open, CacheFile(path).open_read_only):
-        with pytest.raises(DataBroken, match=f"(?s){message}"), open_file():
-            pass
+    with pytest.raises(DataBroken, match=f"(?s){message}"), CacheFile(path).open():
+        pass
     assert path.read_bytes() == before
 
 
@@ -137,45 +137,33 @@ def test_a_cache_file_of_version_1_is_read_and_written(path):
         "model TEXT NOT NULL, finish TEXT NOT NULL, input_tokens INTEGER NOT NULL, "
         "output_tokens INTEGER NOT NULL, reasoning_tokens INTEGER NOT NULL, cost_usd REAL, "
         "time INTEGER NOT NULL, PRIMARY KEY (signature, request))",
-        f"INSERT INTO replies VALUES ('{SIGNATURE}', '{key}', 'old', 'drawn-1', 'stop', 7, 3, 1, "  # noqa: S608 - constants
-        "0.25, 1700000000)",
-        "INSERT INTO replies VALUES ('other', 'f', CAST(x'eda080' AS TEXT), 'm', 'length', 1, 2, 0, NULL, 5)",
+        "CREATE TABLE digits (signature TEXT NOT NULL, request TEXT NOT NULL, "
+        "digits TEXT NOT NULL, PRIMARY KEY (signature, request)) WITHOUT ROWID",
+        "CREATE TRIGGER delete_digits AFTER DELETE ON replies BEGIN DELETE FROM digits "
+        "WHERE signature = OLD.signature AND request = OLD.request; END",
+        f"INSERT INTO replies VALUES ('{SIGNATURE}', '{key}', "  # noqa: S608
+        "'old 5', 'drawn-1', 'stop', 7, 3, 1, 0.25, 1700000000)",
+        f"INSERT INTO digits VALUES ('{SIGNATURE}', '{key}', "  # noqa: S608
+        f"'{json.dumps([asdict(digit(4))])}')",
+        "INSERT INTO replies VALUES ('other', 'f', CAST(x'eda080' AS TEXT), 'm', 'length', 1, 2, "
+        "0, NULL, 5)",
         "PRAGMA application_id = 1835886949",
         "PRAGMA user_version = 1",
     )
-    with CacheFile(path).open_read_only() as replies:  # before it has a table of digits
-        other, first = sorted(replies.read_all(), key=lambda cached: cached.time_s)
     judge = ScriptedJudge()
     outcomes = dict(CachedJudge(judge, CacheFile(path)).ask([scripted_request("a")]))
-    assert outcomes == {0: scripted_reply("old", cached=True)}
+    assert outcomes == {0: replace(scripted_reply("old 5", cached=True), digits=(digit(4),))}
     assert judge.calls == []
     with CacheFile(path).open() as replies:
         assert replies.put(record := cached_reply("1", digits=(digit(5),)))
-    with CacheFile(path).open_read_only() as replies:
-        assert sorted(replies.read_all(), key=lambda cached: cached.time_s) == [other, first, record]
+        other, first, last = sorted(replies.read_all(), key=lambda cached: cached.time_s)
+        assert last == record
+        assert replies.delete("judge:") == 2
     assert (first.signature, first.request_key, first.time_s) == (SIGNATURE, key, 1_700_000_000)
-    assert (other.reply.text, other.reply.finish, other.reply.usage.cost_usd) == (*("\ud800", "length"), None)
-
-
-def test_the_version_before_digits_reads_and_writes_the_file_and_leaves_no_digits_of_deleted_replies(path):
-    """Its statements are spelled out."""
-    first, second = (cached_reply(text, digits=(digit(5),)) for text in "12")
-    with CacheFile(path).open() as replies:
-        assert replies.put(first)
-        assert replies.put(second)
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchall() == [(1,)]
-        rows = connection.execute("SELECT * FROM replies ORDER BY text").fetchall()
-        assert [(len(row), row[2]) for row in rows] == [(10, "text 1"), (10, "text 2")]
-        connection.execute("DELETE FROM replies WHERE text = 'text 1'")
-        connection.execute("VACUUM")
-        other = (*rows[0][:2], "another text", *rows[0][3:])
-        connection.execute("INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", other)
-    with CacheFile(path).open_read_only() as replies:
-        assert {cached.reply.text: cached.reply.digits for cached in replies.read_all()} == {
-            "another text": None,
-            "text 2": (digit(5),),
-        }
+    assert (other.reply.text, other.reply.finish, other.reply.usage.cost_usd) == (
+        *("\ud800", "length"),
+        None,
+    )
 
 
 def test_pruning_deletes_the_digits_of_the_deleted_replies_only(path):
@@ -192,15 +180,8 @@ def test_a_reply_is_stored_with_its_digits_or_not_at_all(path):
         replies._connection.execute("DROP TABLE digits")
         with pytest.raises(sqlite3.OperationalError, match="digits"):
             replies.put(cached_reply("1", digits=(digit(5),)))
-    assert texts(path) == []
-
-
-@pytest.mark.parametrize("digits", ["'['", "'[{}]'", "7", "x'ff'", f"'{json.dumps([asdict(digit(3))])}'"])
-def test_a_reply_with_unusable_digits_is_read_without_them(path, digits):
-    with CacheFile(path).open() as replies:
-        replies.put(record := cached_reply("1", digits=(digit(5),)))
-        replies._connection.execute(f"UPDATE digits SET digits = {digits}")  # noqa: S608 - constants
-        assert replies.find(record.signature, record.request_key) == replace(record.reply, digits=None)
+        count = replies._connection.execute("SELECT count(*) FROM replies").fetchall()
+    assert count == [(0,)]
 
 
 def test_a_key_of_version_1_is_still_the_key_of_its_request(tmp_path):
@@ -218,30 +199,11 @@ def test_a_file_that_is_no_database_is_not_changed(path):
     assert path.read_bytes() == b"reply,points\n" * 99
 
 
-@pytest.mark.parametrize("method", ["open", "open_read_only"])
-def test_a_file_that_cannot_be_opened_is_named_with_its_path(tmp_path, method):
+def test_a_file_that_cannot_be_opened_is_named_with_its_path(tmp_path):
     (tmp_path / "file").touch()
     path = tmp_path / "file" / "replies.sqlite3"
-    with pytest.raises(SettingWrong, match=str(path)), getattr(CacheFile(path), method)():
+    with pytest.raises(SettingWrong, match=str(path)), CacheFile(path).open():
         pass
-
-
-def test_reading_creates_and_changes_no_file(path):
-    with CacheFile(path).open() as replies:
-        replies.put(cached_reply("1"))
-    before = {file: file.stat().st_mtime_ns for file in path.parent.iterdir()}
-    with CacheFile(path).open_read_only() as replies:
-        assert [cached.reply.text for cached in replies.read_all()] == ["text 1"]
-    assert {file: file.stat().st_mtime_ns for file in path.parent.iterdir()} == before
-
-
-def test_reading_works_while_another_holds_the_file_and_writes(path):
-    file = CacheFile(path, busy_timeout_s=0.05)
-    with file.open() as replies, file.open() as other:
-        replies.put(cached_reply("1"))
-        other._connection.execute("BEGIN IMMEDIATE")
-        with file.open_read_only() as table:
-            assert [cached.reply.text for cached in table.read_all()] == ["text 1"]
 
 
 def test_a_cached_reply_is_read_while_another_process_writes(path):
@@ -253,24 +215,9 @@ def test_a_cached_reply_is_read_while_another_process_writes(path):
             assert other.find(record.signature, record.request_key) == record.reply
 
 
-def test_a_reader_writes_nothing(path):
-    with CacheFile(path).open() as replies, CacheFile(path).open_read_only() as table:
-        with pytest.raises(sqlite3.OperationalError, match="readonly"):
-            table.put(cached_reply("1"))
-        assert list(replies.read_all()) == []
-
-
-def test_a_file_that_changes_while_it_is_read_is_an_error(path):
-    with CacheFile(path).open() as replies:
-        replies.put(cached_reply("1"))
-    match = "changed while it was read"
-    with pytest.raises(DataBroken, match=match), CacheFile(path).open_read_only():
-        assert outcomes_of_another(path) == {0: scripted_reply("re: a")}
-
-
 def test_a_slow_reader_does_not_block_writers(path):
     file = CacheFile(path, busy_timeout_s=0.05)
-    with file.open() as replies, file.open_read_only() as table:
+    with file.open() as replies, file.open() as table:
         for number in range(50):
             replies.put(cached_reply(number))
         slowly = table.read_all()
@@ -328,92 +275,33 @@ def test_a_full_disk_loses_no_reply_and_leaves_a_usable_file(path):
     assert 0 < len(texts(path)) < 9
 
 
-# Damage.
-
-PAGE = 4096
-NOISE = random.Random(1).randbytes(PAGE)  # noqa: S311 - noise
-
-
-def fill(path, texts=NUMBERS):
-    """A cache of long replies, on several kinds of pages: table, index, overflow."""
+@pytest.fixture
+def damaged(path):
+    """A cache of which every second page is overwritten, but for the first."""
     with CacheFile(path).open() as replies:
-        for text in texts:
+        for text in NUMBERS:
             key = content_key(scripted_request(text))
             replies.put(replace(cached_reply(text, text=text * 2000), request_key=key))
+    content = bytearray(path.read_bytes())
+    for start in range(4096, len(content), 8192):
+        content[start : start + 4096] = b"\xff" * 4096
+    path.write_bytes(content)
+    return path
 
 
-def overwrite(path, page):
-    with path.open("r+b") as file:
-        file.seek(page * PAGE)
-        file.write(NOISE)
-
-
-@pytest.mark.parametrize("part", [0.1, 0.3, 0.5, 0.7, 0.9])
-def test_a_check_finds_a_page_of_noise(path, part):
-    fill(path)
-    CachedJudge(ScriptedJudge(), CacheFile(path)).check()
-    overwrite(path, int(part * path.stat().st_size / PAGE))
-    match = r"(?s)is damaged.*mmie-tasks cache export"
-    with pytest.raises(DataBroken, match=match):
-        CachedJudge(ScriptedJudge(), CacheFile(path)).check()
-
-
-def test_a_check_finds_a_value_of_another_type(path):
-    fill(path, ["a"])
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("UPDATE replies SET text = x'01'")
-    with pytest.raises(DataBroken, match="values of other types"):
-        CachedJudge(ScriptedJudge(), CacheFile(path)).check()
-
-
-def test_the_search_for_damage_ends_in_time(path):
-    def read_slowly(content):
-        time.sleep(0.01)
-        return content.decode()
-
-    fill(path)
-    began_s = time.monotonic()
-    with CacheFile(path).open() as replies:
-        replies._connection.text_factory = read_slowly  # 5 texts per reply: 15 s for the file
-        assert replies.damage(limit_s=0.1) is None
-    assert time.monotonic() - began_s < 7
-
-
-@pytest.mark.parametrize("part", [0.1, 0.3, 0.5, 0.7, 0.9])
-def test_damage_during_a_run_costs_no_reply_and_is_one_warning(path, part, warnings):
-    fill(path)
-    overwrite(path, int(part * path.stat().st_size / PAGE))
-    outcomes = dict(CachedJudge(ScriptedJudge(), CacheFile(path)).ask(REQUESTS))
-    fresh = {index: f"re: {text}" for index, text in enumerate(NUMBERS)}
-    stored = {index: text * 2000 for index, text in enumerate(NUMBERS)}
-    assert all(outcomes[index].text in (fresh[index], stored[index]) for index in fresh)
+def test_damage_during_a_run_costs_no_reply_and_is_one_warning(damaged, warnings):
+    outcomes = dict(CachedJudge(ScriptedJudge(), CacheFile(damaged)).ask(REQUESTS))
+    for index, text in enumerate(NUMBERS):
+        assert outcomes[index].text in (f"re: {text}", text * 2000)
     assert len(warnings) == 1
 
 
-def test_what_is_readable_of_a_damaged_cache_can_be_exported(path, tmp_path, capsys):
-    fill(path)
-    overwrite(path, path.stat().st_size // PAGE // 2)
-    target, new = tmp_path / "r.jsonl", tmp_path / "new.sqlite3"
-    assert run(["export", str(target), "--cache", str(path)], {}) == 1
-    count = len(list(read_export(target)))
-    assert 250 <= count < 300
+@pytest.mark.parametrize("arguments", [["stats"], ["export", "-"]])
+def test_a_damaged_cache_is_an_error_with_a_hint(damaged, capsys, arguments):
+    assert run([*arguments, "--cache", str(damaged)], {}) == 1
     message = capsys.readouterr().err
-    assert "is damaged" in message
-    assert f"Exported {count} replies that can be read" in message
-    assert run(["import", str(target), "--cache", str(new)], {}) == 0
-    assert set(texts(new)) <= {text * 2000 for text in NUMBERS}
-
-
-def test_replies_whose_digits_are_damaged_can_be_exported_without_them(path, tmp_path, capsys):
-    records = [cached_reply(number, digits=(digit(5),)) for number in range(9)]
-    with CacheFile(path).open() as replies:
-        for record in records:
-            replies.put(record)
-        ((root,),) = replies._connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'digits'").fetchall()
-    overwrite(path, root - 1)
-    assert run(["export", str(tmp_path / "r.jsonl"), "--cache", str(path)], {}) == 1
-    assert "Exported 9 replies that can be read" in capsys.readouterr().err
-    assert list(read_export(tmp_path / "r.jsonl")) == [cached_reply(number) for number in range(9)]
+    assert f"`{damaged}` is broken" in message
+    assert "hint:" in message
 
 
 # The export.
@@ -468,20 +356,40 @@ def test_digits_are_absent_from_an_export_without_them_and_may_be_null(tmp_path)
         pytest.param(usage(cost_usd="1 USD"), "`cost_usd` is '1 USD'", id="cost as text"),
         pytest.param(usage(cost_usd=float("nan")), "`cost_usd`", id="not a number"),
         pytest.param(usage(cost_usd=10**400), "`cost_usd`", id="an impossible cost"),
-        pytest.param({"digits": {"offset": 5}}, "`digits` is {'offset': 5}", id="digits that are no list"),
-        pytest.param({"digits": [{"offset": 5}]}, "`logprobs` is missing", id="no log-probabilities"),
-        pytest.param(digits(5, logprobs=[-1] * 9), "`logprobs` is [-1, -1", id="nine log-probabilities"),
-        pytest.param(digits(5, logprobs=[0.1] * 10), "`logprobs` is 0.1", id="a probability above 1"),
-        pytest.param(digits(5, logprobs=[float("nan")] * 10), "`logprobs` is nan", id="NaN as log-probability"),
-        pytest.param(digits(5, logprobs=[float("-inf")] * 10), "`logprobs` is -inf", id="minus infinity"),
-        pytest.param(digits(5, logprobs=["-1"] * 10), "`logprobs` is '-1'", id="log-probabilities as text"),
+        pytest.param(
+            {"digits": {"offset": 5}}, "`digits` is {'offset': 5}", id="digits that are no list"
+        ),
+        pytest.param(
+            {"digits": [{"offset": 5}]}, "`logprobs` is missing", id="no log-probabilities"
+        ),
+        pytest.param(
+            digits(5, logprobs=[-1] * 9), "`logprobs` is [-1, -1", id="nine log-probabilities"
+        ),
+        pytest.param(
+            digits(5, logprobs=[0.1] * 10), "`logprobs` is 0.1", id="a probability above 1"
+        ),
+        pytest.param(
+            digits(5, logprobs=[float("nan")] * 10),
+            "`logprobs` is nan",
+            id="NaN as log-probability",
+        ),
+        pytest.param(
+            digits(5, logprobs=[float("-inf")] * 10), "`logprobs` is -inf", id="minus infinity"
+        ),
+        pytest.param(
+            digits(5, logprobs=["-1"] * 10), "`logprobs` is '-1'", id="log-probabilities as text"
+        ),
         pytest.param(digits(-1), "`offset` is -1", id="a negative offset"),
         pytest.param(digits(True), "`offset` is True", id="true as offset"),
         pytest.param(digits(4), "the offsets in `digits`", id="the offset of a space"),
         pytest.param(digits(6), "the offsets in `digits`", id="an offset behind the text"),
         pytest.param(digits(5, 5), "the offsets in `digits`", id="an offset twice"),
-        pytest.param({"text": "4²3", **digits(1)}, "the offsets in `digits`", id="a digit that is not ASCII"),
-        pytest.param({"text": "4²3", **digits(2, 0)}, "the offsets in `digits`", id="another order"),
+        pytest.param(
+            {"text": "4²3", **digits(1)}, "the offsets in `digits`", id="a digit that is not ASCII"
+        ),
+        pytest.param(
+            {"text": "4²3", **digits(2, 0)}, "the offsets in `digits`", id="another order"
+        ),
     ],
 )
 def test_a_line_that_is_no_reply_is_an_error_with_its_number(tmp_path, changed, problem):

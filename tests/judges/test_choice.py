@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -12,14 +11,14 @@ from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.choice import (
     ALL_OTHERS,
     JudgeChoices,
-    Panel,
     choose_judges,
     environment_choices,
+    is_paper_judge,
     open_judge,
     parse_choices,
-    parse_flags,
     with_launcher_args,
 )
+from mmie_tasks.judges.panel_choice import Panel, judges_of
 from mmie_tasks.judges.registry import JudgeChoice, parse_choice
 
 DEFAULT = "openai:gpt-4o-2024-11-20"
@@ -76,12 +75,18 @@ def test_an_option_without_a_model_keeps_the_default_model() -> None:
     ("environment", "model"),
     [
         pytest.param({"MODEL_VERSION": "shared"}, "shared", id="shared"),
-        pytest.param({"MODEL_VERSION": "shared", "JUDGE_MODEL_NAME": "judge"}, "judge", id="judge-first"),
-        pytest.param({"MODEL_VERSION": "shared", "MMIE_TASKS_JUDGE": "openai:chosen"}, "chosen", id="chosen"),
+        pytest.param(
+            {"MODEL_VERSION": "shared", "JUDGE_MODEL_NAME": "judge"}, "judge", id="judge-first"
+        ),
+        pytest.param(
+            {"MODEL_VERSION": "shared", "MMIE_TASKS_JUDGE": "openai:chosen"}, "chosen", id="chosen"
+        ),
         pytest.param({"MODEL_VERSION": ""}, "gpt-4o-2024-11-20", id="empty"),
     ],
 )
-def test_model_variables_replace_the_default_model_only(environment: dict[str, str], model: str) -> None:
+def test_model_variables_replace_the_default_model_only(
+    environment: dict[str, str], model: str
+) -> None:
     assert model_of(environment) == model
 
 
@@ -120,8 +125,12 @@ def named(choices: JudgeChoices) -> dict[str, tuple[str, dict[str, str]]]:
     ("text", "choices"),
     [
         pytest.param(" ", {}, id="empty"),
-        pytest.param("openai:m , timeout=60", {"": ("openai", {"model": "m", "timeout": "60"})}, id="plain"),
-        pytest.param("replay:path=/a b/c", {"": ("replay", {"path": "/a b/c"})}, id="path-with-a-space"),
+        pytest.param(
+            "openai:m , timeout=60", {"": ("openai", {"model": "m", "timeout": "60"})}, id="plain"
+        ),
+        pytest.param(
+            "replay:path=/a b/c", {"": ("replay", {"path": "/a b/c"})}, id="path-with-a-space"
+        ),
         pytest.param(
             "openai:base_url=http://a/v1;http://b/v1\n mmie=mmie_score  mia_bench=replay:path=x",
             {
@@ -139,84 +148,45 @@ def test_the_variable_chooses_one_judge_or_one_for_each_benchmark(
     assert named(environment_choices({"MMIE_TASKS_JUDGE": text})) == choices
 
 
-def judges_and_panel(environment: dict[str, str], launched: JudgeChoices | None = None) -> tuple[list[str], Panel]:
+def judges_and_panel(
+    environment: dict[str, str], launched: JudgeChoices | None = None
+) -> tuple[list[str], Panel]:
     """The judges of MIA-Bench's panel, as name and model, and the panel."""
     chosen = choose_judges("mia_bench", DEFAULT, environment, launched or {})
     assert chosen.panel is not None
-    return [f"{judge.name}:{judge.options.get('model', '')}" for judge in chosen.judges], chosen.panel
+    return [
+        f"{judge.name}:{judge.options.get('model', '')}" for judge in chosen.judges
+    ], chosen.panel
 
 
 @pytest.mark.parametrize(
     "texts",
     [
         pytest.param(["openai:a", "openai:b", "mmie_score"], id="all-benchmarks"),
-        pytest.param(["mia_bench=openai:a", "mmie=replay", "mia_bench=openai:b", "mia_bench=mmie_score"], id="one"),
-        pytest.param(["panel:1.name=openai,2.name=openai,3.name=mmie_score,2.model=b,1.model=a"], id="numbered"),
+        pytest.param(
+            ["mia_bench=openai:a", "mmie=replay", "mia_bench=openai:b", "mia_bench=mmie_score"],
+            id="one",
+        ),
+        pytest.param(
+            ["panel:1.name=openai,2.name=openai,3.name=mmie_score,2.model=b,1.model=a"],
+            id="numbered",
+        ),
     ],
 )
-def test_several_judges_for_one_benchmark_are_a_panel_that_needs_more_than_half(texts: list[str]) -> None:
+def test_several_judges_for_one_benchmark_are_a_panel_that_needs_more_than_half(
+    texts: list[str],
+) -> None:
     judges, panel = judges_and_panel({}, parse_choices(texts, "here"))
     assert judges == ["openai:a", "openai:b", "mmie_score:"]
     assert panel == Panel(rule="mean", min_valid=2)
 
 
 def test_the_variable_chooses_a_panel_too_and_a_judge_without_a_model_has_the_default_one() -> None:
-    judges, panel = judges_and_panel({"MMIE_TASKS_JUDGE": "mmie_score mia_bench=openai mia_bench=replay:path=/a b"})
+    judges, panel = judges_and_panel(
+        {"MMIE_TASKS_JUDGE": "mmie_score mia_bench=openai mia_bench=replay:path=/a b"}
+    )
     assert judges == ["openai:gpt-4o-2024-11-20", "replay:"]
     assert panel.min_valid == 2
-
-
-def test_a_panel_can_be_a_yaml_file_whose_options_the_command_line_overrides(tmp_path: Path) -> None:
-    path = tmp_path / "judges.yaml"
-    path.write_text(
-        "rule: median\ncascade: on\nmax_spread: 10\n"
-        "judges:\n  - openai:a\n  - {name: openai, model: b, temperature: none, timeout: 60, cache: off}\n"
-    )
-    choices = parse_flags([f"mia_bench=panel:{path}"], ["max_spread=5"])
-    judges, panel = judges_and_panel({}, choices)
-    assert judges == ["openai:a", "openai:b"]
-    assert panel == Panel(rule="median", min_valid=1, is_cascade=True, max_spread=5)
-    second = choose_judges("mia_bench", DEFAULT, {}, choices).judges[1]
-    assert second.options == {"model": "b", "temperature": "none", "timeout": "60", "cache": "false"}
-    path.write_text("judges: [openai:c, openai:b, mmie_score]")
-    os.utime(path, ns=(1, 1))
-    assert judges_and_panel({}, choices)[0] == ["openai:c", "openai:b", "mmie_score:"]
-
-
-KEY = "sk-1234567"
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        pytest.param("judges: [openai:a", "judges.yaml`, line 1 cannot be read as YAML", id="no-yaml"),
-        pytest.param(f"judges: [a, *{KEY}]", "judges.yaml`, line 1 cannot be read", id="alias"),
-        pytest.param("- openai:a", "judges.yaml`: Input should be a valid dict", id="no-mapping"),
-        pytest.param("rule: mean", "judges.yaml`, judges: Field required", id="no-judges"),
-        pytest.param("judges: [openai:a, [b]]", "judges.yaml`, judge 2: Input should be", id="no-judge"),
-        pytest.param("judges: [openai:a]", "without gaps; it has 1.", id="one"),
-        pytest.param("judges: [openai:a, openai:a]", "the judges 1 and 2 of the panel are the same", id="twice"),
-        pytest.param("judges: [openai:a, {model: b}]", "judges.yaml`, judge 2 has no name", id="no-name"),
-        pytest.param("judges: [openai:a, {name: opnai}]", "judge 2: There is no judge `opnai`", id="name"),
-        pytest.param(
-            f"judges: [openai:a, {{name: openai, api_key: {KEY}}}]", "judge 2: A judge takes no `api_key=`", id="key"
-        ),
-        pytest.param(f"judges: [openai:a, 'openai:b,{KEY}']", "judge 2, names a judge in an invalid form", id="text"),
-        pytest.param("judges: [openai:a, {name: openai, modle: b}]", "no option `modle`", id="option"),
-        pytest.param("rulle: mean\njudges: [openai:a, openai:b]", "a panel has no option `rulle`", id="panel-option"),
-        pytest.param("rule: mode\njudges: [openai:a, openai:b]", "'mean', 'median' or 'majority'", id="rule"),
-        pytest.param("min_valid: 3\njudges: [openai:a, openai:b]", "more than the 2 judges", id="min-valid"),
-        pytest.param("judges: [openai:a, panel:x.yaml]", "a panel beside other judges", id="nested"),
-    ],
-)
-def test_a_panels_file_is_refused_with_its_name_and_no_key(tmp_path: Path, content: str, message: str) -> None:
-    path = tmp_path / "judges.yaml"
-    path.write_text(content)
-    with pytest.raises(SettingWrong) as error:
-        parse_flags([f"panel:{path}"], [])
-    assert message in str(error.value)
-    assert "judges.yaml" in str(error.value)
-    assert KEY not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +199,9 @@ def test_a_panels_file_is_refused_with_its_name_and_no_key(tmp_path: Path, conte
         pytest.param({"cache": "False"}, None, id="false"),
     ],
 )
-def test_every_judge_is_cached_unless_the_cache_is_off(tmp_path: Path, cache: dict[str, str], file: str | None) -> None:
+def test_every_judge_is_cached_unless_the_cache_is_off(
+    tmp_path: Path, cache: dict[str, str], file: str | None
+) -> None:
     options = {"model": "m", **{k: v.format(tmp_path) for k, v in cache.items()}}
     environment = {"XDG_CACHE_HOME": str(tmp_path / "home"), "OPENAI_API_KEY": "x"}
     judge = open_judge(JudgeChoice(name="openai", options=options), environment)
@@ -258,7 +230,10 @@ def test_every_built_in_judge_has_options() -> None:
         ("--judge-args=timeout=60 --judge openai:m", "name=openai,model=m,timeout=60"),
         ("--judge replay:path=f.jsonl", "name=replay,path=f.jsonl"),
         ("--judge mmie=mmie_score", "name=default,mmie.name=mmie_score"),
-        ("--judge mmie=openai --judge_args timeout=60", "name=default,mmie.name=openai,mmie.timeout=60"),
+        (
+            "--judge mmie=openai --judge_args timeout=60",
+            "name=default,mmie.name=openai,mmie.timeout=60",
+        ),
         (
             "--judge mmie=mmie_score --judge mia_bench=openai:gpt-4o,timeout=60",
             "name=default,mia_bench.name=openai,mia_bench.model=gpt-4o,mia_bench.timeout=60,mmie.name=mmie_score",
@@ -293,20 +268,28 @@ def test_a_command_without_a_judge_is_not_changed() -> None:
         ("--judge openai:x --judge_args api_key=sk-1234567", "takes no `api_key=`"),
         ("--judge openai:x --judge_args oops", "invalid form"),
         ("--judge openai --judge openai", "the judges 1 and 2 of the panel are the same"),
-        ("--judge mmie=openai --judge mmie=panel:a.yaml", "a panel beside other judges"),
-        ("--judge openai:a --judge openai:b --judge_args timeout=60", "`--judge openai:MODEL,timeout=...`"),
-        ("--judge openai:a --judge openai:b --judge_args min_valid=0", "greater than or equal to 1"),
+        (
+            "--judge openai:a --judge openai:b --judge_args timeout=60",
+            "`--judge openai:MODEL,timeout=...`",
+        ),
+        ("--judge openai:a --judge openai:b --judge_args min_valid=0", "`min_valid=0`"),
         ("--judge openai:a --judge openai:b --judge_args min_valid=3", "more than the 2 judges"),
-        ("--judge openai:a --judge openai:b --judge_args rule=best", "'mean', 'median' or 'majority'"),
-        ("--judge openai:a --judge openai:b --judge_args max_spread=101", "less than or equal to 100"),
-        ("--judge openai:a --judge openai:b --judge_args max_entropy_bits=nan", "finite number"),
-        ("--judge openai:a --judge openai:b --judge_args judges.yaml", "judges.yaml` cannot be read: No such file"),
-        ("--judge openai:a --judge openai:b --judge_args file=README.md", "by a file and by judges"),
+        (
+            "--judge openai:a --judge openai:b --judge_args rule=best",
+            "'mean', 'median' or 'majority'",
+        ),
         ("--judge panel:1.name=openai,3.name=replay", "without gaps; it has 1, 3."),
         ("--judge panel:0.name=openai,1.name=replay", "without gaps; it has 0, 1."),
         ("--judge panel:rule=mean", "without gaps; it has none."),
-        ("--judge panel:1.name=openai,2.model=b", "judge 2 has no name"),
-        ("--judge panel:1.name=openai,2.name=panel", "judge 2 is a panel"),
+        ("--judge panel:1.name=openai,2.model=b", "judge 2: There is no judge ``"),
+        ("--judge panel:1.name=openai,2.name=panel", "judge 2: There is no judge `panel`"),
+        ("--judge openai:a --judge panel:b.yaml", "a panel with other judges"),
+        ("--judge panel:b.yaml", "without gaps; it has none."),
+        ("--judge openai:a --judge openai:b --judge_args cascade=on", "no option `cascade`"),
+        (
+            "--judge openai:a --judge openai:b,api_key=sk-1234567",
+            "judge 2: A judge takes no `api_key=`",
+        ),
         ("--judge_args a=b", "needs `--judge`"),
         ("--judge openai --judge_args timeout=1 --judge_args timeout=2", "given twice"),
         ("--judge mmie=openai --judge replay --judge_args timeout=1", "`--judge NAME:k=v,...`"),
@@ -322,8 +305,90 @@ def test_invalid_judge_flags_are_refused(flags: str, message: str) -> None:
 
 
 @pytest.mark.parametrize("flag", ["--judge", "--judge_args"])
-def test_a_judge_flag_without_a_value_ends_with_status_2(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_judge_flag_without_a_value_ends_with_status_2(
+    flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as stop:
         with_launcher_args(["eval", flag])
     assert stop.value.code == 2
     assert f"argument {flag}: expected one argument" in capsys.readouterr().err
+
+
+OURS = "judge:openai|model:gpt-4o-2024-11-20|t:0"
+COIN = "judge:coin|sides:{}"
+
+
+@pytest.mark.parametrize(
+    ("default", "paper", "chosen", "signature", "is_papers"),
+    [
+        pytest.param(DEFAULT, "", DEFAULT, OURS, True, id="default"),
+        pytest.param(DEFAULT, "", f"{DEFAULT},timeout=60", OURS, True, id="other-options"),
+        pytest.param(
+            DEFAULT, "", "openai:gpt-4o", "judge:openai|model:gpt-4o", False, id="another-model"
+        ),
+        pytest.param(
+            DEFAULT, "", f"{DEFAULT},base_url=http://h/v1", f"{OURS}|host:h", False, id="own-server"
+        ),
+        pytest.param(DEFAULT, "", "replay:path=x", f"{OURS}|replayed:1", True, id="replayed"),
+        pytest.param(
+            DEFAULT,
+            "",
+            "replay:path=x",
+            f"{OURS}|host:h|replayed:1",
+            False,
+            id="replayed-own-server",
+        ),
+        pytest.param(DEFAULT, "", "coin", "coin", False, id="a-signature-without-judge"),
+        pytest.param(
+            "coin", "", "coin", "a coin", True, id="the-default-without-judge-in-its-signature"
+        ),
+        pytest.param(
+            "coin",
+            "",
+            "coin:sides=2",
+            COIN.format(2),
+            False,
+            id="an-option-that-the-default-has-not",
+        ),
+        pytest.param("coin:sides=6", "", "coin:sides=2", COIN.format(2), False, id="another-value"),
+        pytest.param(
+            "coin:model=a/b",
+            "",
+            "coin:model=a/b",
+            "judge:coin|model:c@12",
+            True,
+            id="model-by-digest",
+        ),
+        pytest.param(
+            "openai:m,base_url=http://h/v1",
+            "",
+            "openai:m",
+            "judge:openai|model:m|host:h",
+            True,
+            id="host",
+        ),
+        pytest.param(DEFAULT, "openai:gpt-4o", DEFAULT, OURS, True, id="dated"),
+        pytest.param(
+            DEFAULT, "openai:gpt-4o", "openai:o1", "judge:openai|model:o1", False, id="other"
+        ),
+        pytest.param(
+            "mmie_score",
+            "mmie_score",
+            "mmie_score:/c",
+            "judge:mmie_score|model:c@1",
+            True,
+            id="checkpoint",
+        ),
+        pytest.param(DEFAULT, "mmie_score", DEFAULT, OURS, False, id="default-is-not-the-papers"),
+    ],
+)
+def test_the_papers_judge_is_known_by_name_model_and_server(
+    default: str, paper: str, chosen: str, signature: str, is_papers: bool
+) -> None:
+    choice = judges_of(parse_choice(chosen, "here"))
+    assert is_paper_judge(choice, signature, default, paper) is is_papers
+
+
+def test_a_panel_is_not_the_papers_judge() -> None:
+    panel = judges_of(parse_choices([DEFAULT, "openai:gpt-4o"], "here")[ALL_OTHERS])
+    assert not is_paper_judge(panel, OURS, DEFAULT)

@@ -33,7 +33,15 @@ def text_from(**options: str) -> str:
 
 
 def test_built_in_judges_come_first_and_keep_their_names() -> None:
-    assert registry.names() == ("mmie_score", "openai", "replay", "absent", "class", "number", "word")
+    assert registry.names() == (
+        "mmie_score",
+        "openai",
+        "replay",
+        "absent",
+        "class",
+        "number",
+        "word",
+    )
     assert registry.factory_of("openai").__module__.startswith("mmie_tasks.judges.openai")
 
 
@@ -50,6 +58,7 @@ def test_a_class_is_a_factory_with_its_parameters_as_options() -> None:
     ("name", "options", "message"),
     [
         pytest.param("opnai", {}, "no judge `opnai`.\n\nhint: one of `openai`", id="name"),
+        pytest.param("OpenAI", {}, "; did you mean `openai`?", id="case"),
         pytest.param("word", {"wrod": "a"}, "no option `wrod`.\n\nhint: its opt", id="option"),
         pytest.param("word", {"word": "a", "times": "many"}, "`times=many`", id="type"),
         pytest.param("word", {"word": "a", "times": "1.5"}, "valid integer", id="not-whole"),

@@ -13,7 +13,8 @@ from support.recordings import any_reply, cached_reply, digit, jsonl
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.judges.base import JudgeUnavailable, RequestBroken, content_key
-from mmie_tasks.judges.cache import CachedJudge, run
+from mmie_tasks.judges.cache import CachedJudge
+from mmie_tasks.judges.cache_command import run
 from mmie_tasks.judges.cache_store import CacheFile, default_path
 from mmie_tasks.judges.registry import create
 from mmie_tasks.judges.replay import ReplayJudge, open_judge
@@ -61,13 +62,19 @@ def test_a_replayed_reply_equals_the_recorded_one(tmp_path, recorded, text):
     for recording in (cache, exported):
         [(_, replayed)] = ReplayJudge(recording).ask([scripted_request(text)])
         assert replayed.cached
-        assert (replayed.text, replayed.model, replayed.finish) == (recorded.text, recorded.model, recorded.finish)
+        assert (replayed.text, replayed.model, replayed.finish) == (
+            recorded.text,
+            recorded.model,
+            recorded.finish,
+        )
         assert (replayed.usage, replayed.digits) == (recorded.usage, recorded.digits)
 
 
 def test_the_signature_has_a_digest_of_the_recording(record):
     recording = record(A, B)
-    lines = sorted(f'["{content_key(request)}", "re: {request.parts[0]}", "stop"]\n' for request in (A, B))
+    lines = sorted(
+        f'["{content_key(request)}", "re: {request.parts[0]}", "stop"]\n' for request in (A, B)
+    )
     digest = hashlib.sha256("".join(lines).encode()).hexdigest()[:12]
     assert ReplayJudge(recording).signature == f"{SIGNATURE}|replayed:{digest}"
 
@@ -78,7 +85,9 @@ def test_the_signature_changes_with_a_reply_and_not_with_time_cost_or_digits(tmp
 
     first, second = cached_reply("1"), cached_reply("2")
     assert signature(first, second) == signature(second, first)
-    assert signature(first) == signature(cached_reply("1", time_s=5, cost_usd=None, digits=(digit(5),)))
+    assert signature(first) == signature(
+        cached_reply("1", time_s=5, cost_usd=None, digits=(digit(5),))
+    )
     assert len({signature(first), signature(second), signature(cached_reply("1", "other"))}) == 3
 
 
@@ -159,8 +168,12 @@ def test_a_signature_that_is_part_of_another_can_be_selected(tmp_path):
 
 
 def test_only_the_selected_models_replies_are_replayed(tmp_path):
-    path = jsonl(tmp_path / "r.jsonl", cached_reply("1"), cached_reply("2", model="m-2", signature="s"))
-    recording = jsonl(tmp_path / "b.jsonl", *(cached_reply(m, model=m, signature="s") for m in ("a", "b")))
+    path = jsonl(
+        tmp_path / "r.jsonl", cached_reply("1"), cached_reply("2", model="m-2", signature="s")
+    )
+    recording = jsonl(
+        tmp_path / "b.jsonl", *(cached_reply(m, model=m, signature="s") for m in ("a", "b"))
+    )
     assert ReplayJudge(path, model="m-2").signature.startswith("s|replayed:")
     assert ReplayJudge(recording, model="a").signature != ReplayJudge(recording).signature
 
@@ -174,7 +187,9 @@ def test_two_replies_to_one_request_stop(tmp_path):
 def test_several_recordings_are_replayed_together(tmp_path):
     first, second = (jsonl(tmp_path / f"{name}.jsonl", cached_reply(name)) for name in "12")
     joined = open_judge(path=f"{first};{second}", environment={})
-    judge_of_both = ReplayJudge(jsonl(tmp_path / "both.jsonl", cached_reply("1"), cached_reply("2")))
+    judge_of_both = ReplayJudge(
+        jsonl(tmp_path / "both.jsonl", cached_reply("1"), cached_reply("2"))
+    )
     assert joined.signature == judge_of_both.signature != ReplayJudge(first).signature
     with pytest.raises(SettingWrong, match="no recording"):
         open_judge(path=f"{first};{tmp_path / 'none'}", environment={})
@@ -189,7 +204,9 @@ def test_several_recordings_are_replayed_together(tmp_path):
         pytest.param(b"SQLite format 3\0 and then nothing", DataBroken, id="damaged"),
     ],
 )
-def test_a_file_that_is_no_recording_is_an_error_without_advice_to_delete_it(tmp_path, content, error):
+def test_a_file_that_is_no_recording_is_an_error_without_advice_to_delete_it(
+    tmp_path, content, error
+):
     path = tmp_path / "recording"
     path.mkdir() if content is None else path.write_bytes(content)
     with pytest.raises(error, match=str(path)) as caught:

@@ -12,7 +12,12 @@ from mmie_tasks.judges.choice import ALL_OTHERS
 from mmie_tasks.judges.registry import JudgeChoice
 from mmie_tasks.judging import session
 from mmie_tasks.judging.requests import GradedRequest, JudgeResult
-from mmie_tasks.judging.session import BenchmarkJudge, DeferredRows, PendingSample, register_launcher
+from mmie_tasks.judging.session import (
+    BenchmarkJudge,
+    DeferredRows,
+    PendingSample,
+    register_launcher,
+)
 
 
 class CheckCountingJudge(FunctionJudge):
@@ -63,9 +68,9 @@ def test_a_launchers_choice_counts_as_long_as_the_launcher_lives() -> None:
     launcher, judge = Launcher(), BenchmarkJudge("first", "counting")
     options = {"model": "launched", "cache": "off"}
     register_launcher(launcher, {ALL_OTHERS: JudgeChoice(name="counting", options=options)})
-    assert judge.signature() == "judge:counting|model:launched"
+    assert judge.signature() == "judge:counting|model:launched|paper_judge:no"
     del launcher
-    assert judge.signature() == "judge:counting|model:right"
+    assert judge.signature() == "judge:counting|model:right|paper_judge:yes"
 
 
 def grade(_: JudgeResult) -> Verdicts:
@@ -81,7 +86,9 @@ def sample() -> PendingSample:
 
 
 @pytest.mark.parametrize("setting", ["variable", "attribute"])
-def test_synchronous_rows_are_plain_and_have_plain_numbers(monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
+def test_synchronous_rows_are_plain_and_have_plain_numbers(
+    monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
     judge = BenchmarkJudge("", "counting")
     judge.sync = setting == "attribute"
     monkeypatch.setenv("MMIE_TASKS_SYNC", "1" if setting == "variable" else "0")

@@ -6,14 +6,20 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from loguru import logger
 from support.judges import FunctionJudge, echo, reply, text_of
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.judges.base import Judge, JudgeRequest, JudgeUnavailable, Outcome
 from mmie_tasks.judging.panel import Judged
 from mmie_tasks.judging.requests import GradedRequest, JudgeResult
-from mmie_tasks.judging.session import BenchmarkJudge, DeferredRows, MetricRows, OpenJudges, PendingSample, SharedJudge
+from mmie_tasks.judging.session import (
+    BenchmarkJudge,
+    DeferredRows,
+    MetricRows,
+    OpenJudges,
+    PendingSample,
+    SharedJudge,
+)
 
 
 def grade(result: JudgeResult) -> Verdicts:
@@ -97,20 +103,18 @@ def test_rows_gathered_from_other_processes_are_plain_dicts() -> None:
     assert type(pickle.loads(pickle.dumps(rows))) is dict  # noqa: S301
 
 
-def test_a_judge_that_raises_costs_its_remaining_samples_and_not_the_run() -> None:
+def test_a_judge_that_raises_costs_its_remaining_samples_and_not_the_run(logs: list[str]) -> None:
     def reply_or_raise(request: JudgeRequest) -> Outcome:
         if text_of(request) == "1":
             raise ZeroDivisionError("in a judge of another package")
         return reply(text_of(request))
 
-    session, lines = SessionWith(FunctionJudge(reply_or_raise)), []
+    session = SessionWith(FunctionJudge(reply_or_raise))
     rows = [submit(session, str(n)) for n in range(4)]
-    sink = logger.add(lambda message: lines.append(str(message)))
     points = [row["points"] for row in rows]
-    logger.remove(sink)
     assert points == [{"unscored": "unavailable"}] * 2 + [{"score": 2.0}, {"score": 3.0}]
-    assert "ZeroDivisionError" in "".join(lines)
-    assert "2 samples left" in "".join(lines)
+    assert "ZeroDivisionError" in "".join(logs)
+    assert "2 samples left" in "".join(logs)
 
 
 def test_a_judge_that_cannot_be_opened_leaves_all_samples_unscored() -> None:

@@ -49,7 +49,9 @@ def points_of(score: ExpectedScore) -> float:
         pytest.param(logs(_4=0.5, _6=0.25, _9=0.25), 4.67, 0.918, id="a-digit-above-the-scale"),
         pytest.param(logs(**{f"_{n}": 1 / 7 for n in range(7)}), 3.0, 2.807, id="no-idea"),
         pytest.param([-2000.0, -2000.0, *[None] * 8], 0.5, 1.0, id="tiny-probabilities"),
-        pytest.param([-math.inf, 0.0, math.nan, *[None] * 7], 1.0, 0.0, id="values-that-are-no-probabilities"),
+        pytest.param(
+            [-math.inf, 0.0, math.nan, *[None] * 7], 1.0, 0.0, id="values-that-are-no-probabilities"
+        ),
     ],
 )
 def test_the_mean_and_the_entropy_are_those_of_the_reported_digits_on_the_scale(
@@ -62,9 +64,16 @@ def test_the_mean_and_the_entropy_are_those_of_the_reported_digits_on_the_scale(
 @pytest.mark.parametrize(
     ("judge_reply", "offset", "detail"),
     [
-        pytest.param(replace(reply(), digits=None), OFFSET, "the reply has no probabilities", id="no-digits"),
+        pytest.param(
+            replace(reply(), digits=None), OFFSET, "the reply has no probabilities", id="no-digits"
+        ),
         pytest.param(None, None, "the reply has no probabilities", id="no-reply"),
-        pytest.param(reply(token(logs(_4=1.0))), None, "the official score is not a single digit", id="no-digit"),
+        pytest.param(
+            reply(token(logs(_4=1.0))),
+            None,
+            "the official score is not a single digit",
+            id="no-digit",
+        ),
         pytest.param(
             reply(token(logs(_2=1.0), 0)),
             OFFSET,
@@ -87,15 +96,24 @@ def test_why_there_is_no_expected_score_is_named(
 
 
 @pytest.mark.parametrize("reason", ["left_out", "unparsed", "off_scale"])
-def test_a_sample_without_official_score_has_no_expected_one_for_the_same_reason(reason: str) -> None:
+def test_a_sample_without_official_score_has_no_expected_one_for_the_same_reason(
+    reason: str,
+) -> None:
     official: Verdict = Unscored(reason, "why")  # type: ignore[arg-type]  # of this list
-    assert expected_verdict(reply(token(logs(_4=1.0))), OFFSET, official, FULL_MARKS).verdict == official
+    assert (
+        expected_verdict(reply(token(logs(_4=1.0))), OFFSET, official, FULL_MARKS).verdict
+        == official
+    )
 
 
 @given(any_logprobs)
-def test_the_expected_score_lies_between_the_reported_digits_and_the_entropy_has_its_bounds(logprobs: Logprobs) -> None:
+def test_the_expected_score_lies_between_the_reported_digits_and_the_entropy_has_its_bounds(
+    logprobs: Logprobs,
+) -> None:
     score = expected_verdict(reply(token(logprobs)), OFFSET, Scored(4), FULL_MARKS)
-    reported = [digit for digit, logprob in enumerate(logprobs[: FULL_MARKS + 1]) if logprob is not None]
+    reported = [
+        digit for digit, logprob in enumerate(logprobs[: FULL_MARKS + 1]) if logprob is not None
+    ]
     if reported:
         assert 0 <= min(reported) <= points_of(score) <= max(reported) <= FULL_MARKS
         assert score.entropy_bits is not None

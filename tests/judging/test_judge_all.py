@@ -79,7 +79,10 @@ def test_a_reply_that_reached_its_token_limit_is_read_where_the_script_does() ->
 def test_a_request_with_an_impossible_reply_is_sent_a_second_time_and_only_once() -> None:
     judge = FunctionJudge(lambda request: reply("impossible" if request.parts[0] == "a" else "5"))
     results = results_of(judge, "a", "b")
-    assert [[(text_of(r), r.attempt) for r in call] for call in judge.calls] == [[("a", 0), ("b", 0)], [("a", 1)]]
+    assert [[(text_of(r), r.attempt) for r in call] for call in judge.calls] == [
+        [("a", 0), ("b", 0)],
+        [("a", 1)],
+    ]
     assert results[0].second_reply == reply("impossible")
     assert results[1].second_reply is None
 
@@ -112,7 +115,9 @@ class CarelessJudge:
 def test_a_request_that_a_judge_omits_is_unavailable_and_surplus_replies_are_dropped() -> None:
     results = results_of(CarelessJudge(), "a", "b", "c")
     assert [results[i].first_verdict(read) for i in (1, 2)] == [Scored(1), Scored(2)]
-    assert results[0].failure == Unscored("unavailable", "the judge returned neither a reply nor an error")
+    assert results[0].failure == Unscored(
+        "unavailable", "the judge returned neither a reply nor an error"
+    )
 
 
 def test_every_outcome_is_reported_those_of_second_requests_too() -> None:

@@ -18,15 +18,8 @@ import mmie_tasks
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.judges import registry
-from mmie_tasks.judging import session
 
 PIXEL = b"\x89PNG\r\n\x1a\n, or what stands for an image here"
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(session, "_open_judges", {})
 
 
 @pytest.fixture
@@ -45,11 +38,15 @@ def ask(server: JudgeServer, requests: Any, **options: object) -> Any:
 
 def test_a_list_of_requests_gives_replies_in_its_order(server: JudgeServer) -> None:
     results = ask(server, [f"question {number}" for number in range(20)])
-    assert [result.reply.text for result in results] == [f"re: question {number}" for number in range(20)]
+    assert [result.reply.text for result in results] == [
+        f"re: question {number}" for number in range(20)
+    ]
     assert results[0].reply.model == "judge-model"
 
 
-def test_one_request_of_text_and_images_gives_a_list_of_one_result(server: JudgeServer, tmp_path: Path) -> None:
+def test_one_request_of_text_and_images_gives_a_list_of_one_result(
+    server: JudgeServer, tmp_path: Path
+) -> None:
     image = tmp_path / "a.png"
     image.write_bytes(PIXEL)
     [result] = ask(server, ("What is it?", image, "In one word."), max_tokens=7)
@@ -74,9 +71,13 @@ def test_options_are_those_of_judge_args(server: JudgeServer) -> None:
     assert [body["temperature"] for body in server.asked] == [1.5, 1.5]
 
 
-def test_a_request_that_fails_is_a_value_beside_the_replies(server: JudgeServer, tmp_path: Path) -> None:
+def test_a_request_that_fails_is_a_value_beside_the_replies(
+    server: JudgeServer, tmp_path: Path
+) -> None:
     server.fails(400, code="content_filter")
-    refused, missing, fine = ask(server, ["bad", ("gone", tmp_path / "no.png"), "good"], max_concurrency=1)
+    refused, missing, fine = ask(
+        server, ["bad", ("gone", tmp_path / "no.png"), "good"], max_concurrency=1
+    )
     assert {refused.reply, missing.reply} == {None}
     assert isinstance(refused.failure, Unscored)
     assert (refused.failure.reason, missing.failure.reason) == ("refused", "bad_image")
@@ -102,7 +103,10 @@ def test_a_wrong_set_up_is_an_error_with_a_hint(
 
 
 def test_a_server_that_denies_access_is_an_error_before_any_request() -> None:
-    with judge_server(key="sk-another", check=None) as server, pytest.raises(MmieTasksError, match="hint: "):
+    with (
+        judge_server(key="sk-another", check=None) as server,
+        pytest.raises(MmieTasksError, match="hint: "),
+    ):
         ask(server, ["a", "b"])
 
 

@@ -8,11 +8,9 @@ import re
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
-from loguru import logger
-from support.judge_server import Body, JudgeServer, Says, completion, error, judge_server, token
+from support.judge_server import Body, JudgeServer, Says, error, judge_server
 from support.judges import FunctionJudge, echo, reply, text_of
 
 from mmie_tasks.core.errors import SettingWrong
@@ -20,8 +18,9 @@ from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict,
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import Judge, JudgeMisconfigured, JudgeRequest, Outcome
 from mmie_tasks.judges.cache_store import CacheFile, default_path
+from mmie_tasks.judges.panel_choice import Panel, Rule
 from mmie_tasks.judging import session
-from mmie_tasks.judging.panel import Judged, MemberResult, Panel, Rule, combine
+from mmie_tasks.judging.panel import Judged, MemberResult, combine
 from mmie_tasks.judging.requests import GradedRequest, JudgeResult, expected_verdict
 from mmie_tasks.judging.session import BenchmarkJudge, PendingSample
 
@@ -29,18 +28,8 @@ FULL_MARKS = 6
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path))
+def api_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-thisisnotarealkey")
-    monkeypatch.setattr(session, "_open_judges", {})
-
-
-@pytest.fixture
-def log() -> Iterator[list[str]]:
-    lines: list[str] = []
-    sink = logger.add(lambda message: lines.append(str(message)), format="{message}")
-    yield lines
-    logger.remove(sink)
 
 
 @pytest.fixture
@@ -50,14 +39,16 @@ def serve() -> Iterator[Callable[..., list[JudgeServer]]]:
         yield lambda *scripts: [stack.enter_context(judge_server(says)) for says in scripts]
 
 
-def choose(monkeypatch: pytest.MonkeyPatch, servers: Sequence[JudgeServer], *more: str) -> BenchmarkJudge:
+def choose(
+    monkeypatch: pytest.MonkeyPatch, servers: Sequence[JudgeServer], *more: str
+) -> BenchmarkJudge:
     """The session of a benchmark whose panel is one judge per server, and further options."""
     judges = [
         f"{number}.name=openai,{number}.model=m{number},{number}.base_url={server.url}"
         for number, server in enumerate(servers, start=1)
     ]
     monkeypatch.setenv("MMIE_TASKS_JUDGE", f"panel:{','.join([*judges, *more])}")
-    return BenchmarkJudge("mmie", "openai:m", title="MMIE", full_marks=FULL_MARKS)
+    return BenchmarkJudge("mmie", "openai:m", title="MMIE")
 
 
 def register(monkeypatch: pytest.MonkeyPatch, **judges: Judge) -> None:
@@ -74,7 +65,12 @@ def read(text: str) -> Verdict:
 def grade(result: JudgeResult) -> Verdicts:
     official = result.verdict(read)
     expected = expected_verdict(result.reply, 0, official, FULL_MARKS)
-    return Verdicts(official=official, robust=official, expected=expected.verdict, entropy_bits=expected.entropy_bits)
+    return Verdicts(
+        official=official,
+        robust=official,
+        expected=expected.verdict,
+        entropy_bits=expected.entropy_bits,
+    )
 
 
 def pending(text: str, judged: list[Judged]) -> PendingSample:
@@ -94,9 +90,13 @@ def pending(text: str, judged: list[Judged]) -> PendingSample:
     return PendingSample(request=request, make_rows=make_rows, metrics=("points",))
 
 
-def judge(benchmark: BenchmarkJudge, count: int, judged: list[Judged] | None = None) -> list[dict[str, object]]:
+def judge(
+    benchmark: BenchmarkJudge, count: int, judged: list[Judged] | None = None
+) -> list[dict[str, object]]:
     """The rows of samples whose requests are the numbers 0, 1 and so on."""
-    rows = [benchmark.submit(pending(str(n), [] if judged is None else judged)) for n in range(count)]
+    rows = [
+        benchmark.submit(pending(str(n), [] if judged is None else judged)) for n in range(count)
+    ]
     return [dict(row.items())["points"] for row in rows]  # type: ignore[misc]
 
 
@@ -116,7 +116,7 @@ def refuses_even_numbers(body: Body) -> Says:
 def test_every_sample_with_enough_valid_verdicts_is_scored_and_none_else(
     monkeypatch: pytest.MonkeyPatch,
     serve: Callable[..., list[JudgeServer]],
-    log: list[str],
+    logs: list[str],
     min_valid: int,
     scored: range,
 ) -> None:
@@ -127,9 +127,12 @@ def test_every_sample_with_enough_valid_verdicts_is_scored_and_none_else(
     assert rows[0] == (
         {"score": 2.5}
         if min_valid == 2
-        else {"unscored": "refused", "detail": "2 of 3 judges gave points, 3 are needed (openai/m2: refused)"}
+        else {
+            "unscored": "refused",
+            "detail": "2 of 3 judges gave points, 3 are needed (openai/m2: refused)",
+        }
     )
-    summaries = [line.partition(": ")[2] for line in log if line.startswith("Judged MMIE, judge ")]
+    summaries = [line.partition(": ")[2] for line in logs if line.startswith("Judged MMIE, judge ")]
     assert sorted("5 failed" in line for line in summaries) == [False, False, True]
 
 
@@ -140,7 +143,9 @@ def test_another_rule_makes_no_requests(
     points = {}
     for rule in ("mean", "median", "majority"):
         monkeypatch.setattr(session, "_open_judges", {})
-        points[rule] = {row["score"] for row in judge(choose(monkeypatch, servers, f"rule={rule}"), 4)}
+        points[rule] = {
+            row["score"] for row in judge(choose(monkeypatch, servers, f"rule={rule}"), 4)
+        }
     assert points == {"mean": {14 / 3}, "median": {6.0}, "majority": {6.0}}
     assert [numbers(server) for server in servers] == [[0, 1, 2, 3]] * 3
 
@@ -161,7 +166,9 @@ def test_the_signature_names_the_panel_and_all_judges(
     benchmark = choose(monkeypatch, serve("2", "4"), "rule=median")
     judge(benchmark, 1, judged)
     signatures = [member.judge for member in judged[0].members]
-    assert benchmark.signature() == "|".join(["panel:median,min_valid=2", *signatures])
+    assert benchmark.signature() == "|".join(
+        ["panel:median,min_valid=2", *signatures, "paper_judge:no"]
+    )
     assert [re.findall(r"\|model:(\w+)", signature) for signature in signatures] == [["m1"], ["m2"]]
 
 
@@ -181,7 +188,9 @@ def test_judges_that_differ_only_in_options_that_change_no_reply_are_the_same(
 ) -> None:
     (server,) = serve("4")
     judge = choose(monkeypatch, [server, server], "2.timeout=60")
-    monkeypatch.setenv("MMIE_TASKS_JUDGE", os.environ["MMIE_TASKS_JUDGE"].replace("2.model=m2", "2.model=m1"))
+    monkeypatch.setenv(
+        "MMIE_TASKS_JUDGE", os.environ["MMIE_TASKS_JUDGE"].replace("2.model=m2", "2.model=m1")
+    )
     with pytest.raises(SettingWrong, match="judges of the panel are the same"):
         judge.check()
 
@@ -231,78 +240,6 @@ def test_ctrl_c_keeps_the_replies_that_have_arrived(
     assert len(first) + len(second) - asked == 80 - kept
 
 
-# Cascades
-
-
-def says_with_probabilities(by_number: dict[int, tuple[str, dict[str, float]]]) -> Callable[[Body], Body]:
-    """Replies a digit; the probabilities of other digits are given."""
-
-    def says(body: Body) -> Body:
-        digit, others = by_number[number_in(body)]
-        own = math.log(1 - math.fsum(others.values()))
-        likely = {name: math.log(probability) for name, probability in others.items()}
-        return completion(digit, logprobs={"content": [token(digit, own, likely)]})
-
-    return says
-
-
-CERTAIN: dict[str, float] = {"3": 1e-6}
-UNCERTAIN = {"3": 0.25, "2": 0.25}  # 1.5 bits
-
-
-def test_a_cascade_asks_the_next_judge_only_about_the_samples_that_are_unsure(
-    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]], log: list[str]
-) -> None:
-    first = says_with_probabilities({0: ("4", CERTAIN), 1: ("4", UNCERTAIN), 2: ("4", UNCERTAIN), 3: ("x", CERTAIN)})
-    second = says_with_probabilities({1: ("5", UNCERTAIN), 2: ("6", CERTAIN), 3: ("1", CERTAIN)})
-    servers = serve(first, second, "0")
-    judged: list[Judged] = []
-    rows = judge(choose(monkeypatch, servers, "cascade=on"), 4, judged)
-    # 0: certain. 1: two judges agree within 20 % of 6. 2: they do not. 3: the first gave no points, the second is sure.
-    assert [numbers(server) for server in servers] == [[0, 1, 2, 3], [1, 2, 3], [2]]
-    assert [row["score"] for row in rows] == [4.0, 4.5, pytest.approx(10 / 3), 1.0]
-    assert sorted(len(one.members) for one in judged) == [1, 2, 2, 3]
-    stages = [re.sub(r" \(.*", "", line.strip()) for line in log if "samples go to" in line]
-    assert stages == [
-        "MMIE: 4 of 4 samples go to judge 1 of 3",
-        "MMIE: 3 of 4 samples go to judge 2 of 3",
-        "MMIE: 1 of 4 samples go to judge 3 of 3",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("options", "asked"),
-    [
-        pytest.param("max_entropy_bits=1.5", [[0, 1], []], id="as-certain-as-the-limit"),
-        pytest.param("max_entropy_bits=1.4", [[0, 1], [1]], id="less-certain"),
-        pytest.param("min_valid=2", [[0, 1], [0, 1]], id="two-are-needed"),
-    ],
-)
-def test_the_limits_of_a_cascade_can_be_set(
-    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]], options: str, asked: list[list[int]]
-) -> None:
-    first = says_with_probabilities({0: ("4", CERTAIN), 1: ("4", UNCERTAIN)})
-    servers = serve(first, "4")
-    judge(choose(monkeypatch, servers, "cascade=on", options), 2)
-    assert [numbers(server) for server in servers] == asked
-
-
-def test_a_judge_without_probabilities_is_never_sure_alone(
-    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]]
-) -> None:
-    servers = serve("4", "4", "4")
-    assert judge(choose(monkeypatch, servers, "cascade=on"), 2) == [{"score": 4.0}] * 2
-    assert [numbers(server) for server in servers] == [[0, 1], [0, 1], []]
-
-
-def test_a_cascade_needs_the_full_marks_of_the_benchmark(
-    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]]
-) -> None:
-    choose(monkeypatch, serve("4", "4"), "cascade=on")
-    with pytest.raises(SettingWrong, match="does not say its full marks"):
-        BenchmarkJudge("captions", "openai:m").check()
-
-
 # Judges of other packages, and in this process
 
 
@@ -328,13 +265,12 @@ class InProcessJudge(FunctionJudge):
             self._events.append(f"{self._name} closes")
 
 
-@pytest.mark.parametrize("cascade", ["on", "off"])
 def test_a_judge_in_this_process_is_closed_before_the_next_one_loads(
-    monkeypatch: pytest.MonkeyPatch, cascade: str
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     events: list[str] = []
     register(monkeypatch, a=InProcessJudge("a", events), b=InProcessJudge("b", events))
-    rows = judge(choose(monkeypatch, [], "1.name=a", "2.name=b", f"cascade={cascade}"), 3)
+    rows = judge(choose(monkeypatch, [], "1.name=a", "2.name=b"), 3)
     assert rows == [{"score": float(n)} for n in range(3)]
     assert events == ["a loads", "a closes", "b loads", "b closes"]
 
@@ -373,14 +309,16 @@ def test_the_check_starts_no_device_of_a_judge_in_this_process(
     benchmark.check()
 
 
-def test_a_judge_in_this_process_is_refused_twice_without_starting_its_device(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_judge_in_this_process_is_refused_twice_without_starting_its_device(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     register(monkeypatch, c=JudgeOnADevice())
     with pytest.raises(SettingWrong, match="the judges 1 and 2 of the panel are the same"):
         choose(monkeypatch, [], "1.name=c", "2.name=c").check()
 
 
 def test_a_judge_that_raises_costs_only_its_own_verdicts(
-    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]], log: list[str]
+    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]], logs: list[str]
 ) -> None:
     def reply_or_raise(request: JudgeRequest) -> Outcome:
         if text_of(request) == "1":
@@ -393,10 +331,14 @@ def test_a_judge_that_raises_costs_only_its_own_verdicts(
     assert rows == [{"score": 2.0}] * 2 + [{"score": pytest.approx(8 / 3)}] * 2
     failures = [one.members[2].result.failure for one in judged if one.members[2].result.failure]
     assert [failure.reason for failure in failures] == ["unavailable"] * 2
-    assert "Judge 3 of 3 (raising) ended early; 2 samples left without its verdict." in "".join(log)
+    assert "Judge 3 of 3 (raising) ended early; 2 samples left without its verdict." in "".join(
+        logs
+    )
 
 
-def test_a_samples_rows_are_filled_in_as_soon_as_its_last_judge_has_replied(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_samples_rows_are_filled_in_as_soon_as_its_last_judge_has_replied(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     judged: list[Judged] = []
     filled: list[int] = []
 
@@ -434,7 +376,9 @@ def member(official: Verdict, name: str = "b", **fields: object) -> MemberResult
         pytest.param("majority", [1, 6], 3.5, id="no-majority"),
     ],
 )
-def test_points_are_combined_by_the_rule_and_not_rounded(rule: Rule, points: list[float], combined: float) -> None:
+def test_points_are_combined_by_the_rule_and_not_rounded(
+    rule: Rule, points: list[float], combined: float
+) -> None:
     verdicts = combine([member(Scored(n)) for n in points], Panel(rule=rule, min_valid=1))
     assert verdicts.official == verdicts.robust == Scored(pytest.approx(combined))
 
@@ -448,7 +392,9 @@ def test_each_kind_is_combined_from_the_judges_that_have_it() -> None:
     one, two = (combine(members, Panel(min_valid=n)) for n in (1, 2))
     assert (one.official, one.expected, one.entropy_bits) == (Scored(4.5), Scored(4.5), None)
     assert two.official == Scored(4.5)
-    detail = "1 of 3 judges gave points, 2 are needed (openai/b: no_probabilities, openai/b: refused)"
+    detail = (
+        "1 of 3 judges gave points, 2 are needed (openai/b: no_probabilities, openai/b: refused)"
+    )
     assert two.expected == Unscored("no_probabilities", detail)
 
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from loguru import logger
 from support.judges import FunctionJudge, echo, reply
 
 from mmie_tasks.judges.base import JudgeReply, JudgeUnavailable, Outcome, RequestCounts, Usage
@@ -28,7 +27,8 @@ def test_the_summary_counts_requests_failures_tokens_and_cost() -> None:
     down = JudgeUnavailable("the server is down\n\nhint: start it")
     summary = summary_of(priced(0.25), priced(0.5), replace(priced(9.0), cached=True), down, down)
     assert summary == (
-        "5 requests, 1 from the cache, 2 failed, 200 tokens in, 20 tokens out, 0.7500 USD\n  2 x the server is down"
+        "5 requests, 1 from the cache, 2 failed, 200 tokens in, 20 tokens out, 0.7500 USD\n  2 x "
+        "the server is down"
     )
 
 
@@ -44,16 +44,24 @@ def test_the_rate_leaves_out_cached_replies() -> None:
 @pytest.mark.parametrize(
     ("outcomes", "counts"),
     [
-        pytest.param([replace(priced(9.0), cached=True)], "1 requests, 1 from the cache", id="all-from-the-cache"),
+        pytest.param(
+            [replace(priced(9.0), cached=True)],
+            "1 requests, 1 from the cache",
+            id="all-from-the-cache",
+        ),
         pytest.param([JudgeUnavailable("down")], "1 requests, 1 failed", id="none-answered"),
     ],
 )
-def test_there_is_neither_a_rate_without_tokens_nor_a_zero(outcomes: list[Outcome], counts: str) -> None:
+def test_there_is_neither_a_rate_without_tokens_nor_a_zero(
+    outcomes: list[Outcome], counts: str
+) -> None:
     assert summary_of(*outcomes, seconds=8.0).partition("\n")[0] == counts
 
 
 def test_a_free_judge_shows_no_cost() -> None:
-    assert summary_of(priced(0.0), seconds=2.0).endswith("100 tokens in, 10 tokens out, 55 tokens/s")
+    assert summary_of(priced(0.0), seconds=2.0).endswith(
+        "100 tokens in, 10 tokens out, 55 tokens/s"
+    )
 
 
 def test_the_bar_shows_the_rate_and_the_time_left(capfd: pytest.CaptureFixture[str]) -> None:
@@ -83,7 +91,9 @@ class BusyJudge(FunctionJudge):
         return RequestCounts(in_flight=7, retries=self.retries)
 
 
-def test_the_bar_shows_the_requests_in_flight_and_those_sent_again(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_bar_shows_the_requests_in_flight_and_those_sent_again(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     judge = BusyJudge(echo)
     with Progress("MMIE", 2, judge=judge) as progress:
         judge.retries += 3  # the 40 were sent again for another benchmark
@@ -94,14 +104,25 @@ def test_the_bar_shows_the_requests_in_flight_and_those_sent_again(capfd: pytest
 
 @pytest.mark.parametrize(("rank", "bars"), [("0", 1), ("1", 0)])
 def test_rank_0_shows_the_bar_and_every_rank_logs_its_summary(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], rank: str, bars: int
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    logs: list[str],
+    rank: str,
+    bars: int,
 ) -> None:
     monkeypatch.setenv("RANK", rank)
-    lines: list[str] = []
-    sink = logger.add(lambda message: lines.append(str(message)), format="{message}")
     with Progress("MIA-Bench", 1) as progress:
         progress.update(priced(0.25))
-    logger.remove(sink)
     shown = capfd.readouterr().err
     assert min(1, shown.count("Judging MIA-Bench: 100%")) == bars
-    assert lines[0].startswith("Judged MIA-Bench: 1 requests")
+    assert logs[0].startswith("Judged MIA-Bench: 1 requests")
+
+
+def test_two_bars_at_once_have_no_codes_outside_a_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with Progress("MMIE, judge 1", 1), Progress("MMIE, judge 2", 1) as second:
+        second.update(JudgeUnavailable("gone"))
+    written = capsys.readouterr().err
+    assert "Judging MMIE, judge 2: 100%" in written
+    assert "\x1b" not in written

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.cli import main
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.preflight.doctor import run
+from mmie_tasks.judges import registry
+from mmie_tasks.preflight.doctor import Finding, run
 from mmie_tasks.runner.model_check import check_model
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -38,18 +40,21 @@ def _examples(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("MMIE_TASKS_JUDGE", raising=False)
 
 
-def report(*arguments: str) -> tuple[int, dict[str, list[dict[str, str]]]]:
+def report(*arguments: str) -> tuple[int, dict[str, list[Finding]]]:
     """The status, and the findings by subject."""
-    result = run([*arguments, "--json"], os.environ, check_model)
-    by_subject: dict[str, list[dict[str, str]]] = {}
-    for finding in json.loads(result.text):
-        by_subject.setdefault(finding["subject"], []).append(finding)
+    result = run(arguments, os.environ, check_model)
+    by_subject: dict[str, list[Finding]] = {}
+    for finding in result.findings:
+        by_subject.setdefault(finding.subject, []).append(finding)
     return result.status, by_subject
 
 
-def problems(by_subject: dict[str, list[dict[str, str]]]) -> list[str]:
+def problems(by_subject: dict[str, list[Finding]]) -> list[str]:
     return [
-        finding["subject"] for findings in by_subject.values() for finding in findings if finding["status"] == "problem"
+        finding.subject
+        for findings in by_subject.values()
+        for finding in findings
+        if finding.status == "problem"
     ]
 
 
@@ -59,26 +64,28 @@ def test_a_benchmark_with_all_assets_has_no_problem() -> None:
         *("--judge_args", f"path={EXAMPLES / 'mia_bench' / 'replies.jsonl'}"),
     )
     assert (status, problems(findings)) == (0, [])
-    assert "no image is missing" in findings["mia_bench: data"][0]["found"]
-    assert findings["mia_bench: judge prompt"][0]["status"] == "ok"
-    assert findings["mia_bench: judge"][0]["found"].startswith("`replay`, named by `--judge`, can be")
+    assert "no image is missing" in findings["mia_bench: data"][0].message
+    assert findings["mia_bench: judge prompt"][0].status == "ok"
+    assert findings["mia_bench: judge"][0].message.startswith(
+        "`replay`, named by `--judge`, can be"
+    )
     assert not any(subject.startswith(("mmie:", "milebench")) for subject in findings)
 
 
 def test_a_benchmark_that_is_scored_by_rule_needs_no_judge() -> None:
     status, findings = report("--tasks", "milebench_DocVQA")
     assert status == 0
-    assert findings["milebench: data"][0]["found"].startswith("58 samples of 29 datasets")
-    assert "scored by rule" in findings["milebench: judge"][0]["found"]
+    assert findings["milebench: data"][0].message.startswith("58 samples of 29 datasets")
+    assert "scored by rule" in findings["milebench: judge"][0].message
 
 
 @needs_transformers_5
 def test_the_judge_in_process_is_checked_and_not_loaded() -> None:
     status, findings = report("--tasks", "mmie", "--judge", f"mmie_score:{TINY}")
     assert (status, problems(findings)) == (0, [])
-    assert "rope su" in findings["mmie_score: files"][0]["found"]
-    assert "fit at once" in findings["mmie_score: memory"][0]["found"]
-    assert "not with its own" in findings["mmie: judge prompts"][1]["found"]
+    assert "rope su" in findings["mmie_score: files"][0].message
+    assert "requests at once" in findings["mmie_score: memory"][0].message
+    assert "not with its own" in findings["mmie: judge prompts"][1].message
 
 
 @pytest.mark.parametrize(
@@ -105,15 +112,19 @@ def test_missing_images_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("MMIE_DATA", str(data))
     status, findings = report("--tasks", "mmie", "--judge", f"mmie_score:{TINY}")
     assert (status, problems(findings)) == (1, ["mmie: data"])
-    assert "images of MMIE's questions are missing" in findings["mmie: data"][0]["found"]
-    assert findings["mmie: data"][0]["hint"]
+    assert "images of MMIE's questions are missing" in findings["mmie: data"][0].message
+    assert findings["mmie: data"][0].hint
 
 
 def test_a_server_is_contacted_and_a_key_is_never_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_API_KEY", KEY)
     with judge_server(key="another") as server:
         args = f"base_url={server.url},cache=off"
-        result = run(["--tasks", "mmie", "--judge", "openai:m", "--judge_args", args], os.environ, check_model)
+        result = run(
+            ["--tasks", "mmie", "--judge", "openai:m", "--judge_args", args],
+            os.environ,
+            check_model,
+        )
     assert result.status == 1
     assert "HTTP 401" in result.text
     assert KEY not in result.text
@@ -126,29 +137,37 @@ def test_every_judge_of_a_panel_is_checked(monkeypatch: pytest.MonkeyPatch) -> N
     with judge_server() as server, judge_server(key="another") as closed:
         judges = [f"openai:m,base_url={url}" for url in (server.url, closed.url)]
         judges.append(f"mmie_score:{TINY}")
-        status, findings = report("--tasks", "mmie", *(word for judge in judges for word in ("--judge", judge)))
+        status, findings = report(
+            "--tasks", "mmie", *(word for judge in judges for word in ("--judge", judge))
+        )
         assert (server.checks, closed.checks) == (1, 1)
     assert (status, problems(findings)) == (1, ["mmie: judge 2"])
-    assert findings["mmie: judge 1"][0]["found"].startswith("`openai`, named by `--judge`, judge 1, can be used: ")
-    assert findings["mmie: judge 3"][0]["status"] == "ok"
+    assert findings["mmie: judge 1"][0].message.startswith(
+        "`openai`, named by `--judge`, judge 1, can be used: "
+    )
+    assert findings["mmie: judge 3"][0].status == "ok"
     assert "mmie_score: files" in findings
 
 
-def test_a_missing_prompt_is_reported_once_and_the_judge_is_still_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_prompt_is_reported_once_and_the_judge_is_still_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("MMIE_OTHER_PROMPTS", "/nowhere.json")
     path = EXAMPLES / "mmie" / "replies.jsonl"
     _, findings = report("--tasks", "mmie", "--judge", "replay", "--judge_args", f"path={path}")
     assert problems(findings) == ["mmie: judge prompts"]
 
 
-def test_prompts_that_cannot_be_downloaded_do_not_hide_a_missing_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prompts_that_cannot_be_downloaded_do_not_hide_a_missing_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("MMIE_OTHER_PROMPTS")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     for name in ("JUDGE_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     _, findings = report("--tasks", "mmie", "--judge", "openai:m")
     assert problems(findings) == ["mmie: judge", "mmie: judge"]
-    prompts, key = (finding["found"] for finding in findings["mmie: judge"])
+    prompts, key = (finding.message for finding in findings["mmie: judge"])
     assert "judge prompts could not be downloaded: downloads are switched off" in prompts
     assert "needs a key" in key
 
@@ -160,6 +179,24 @@ def test_prompts_that_cannot_be_downloaded_do_not_hide_a_missing_key(monkeypatch
         pytest.param(["--judge", "openai:m", "--judge_args", "x=1"], "no option `x`", id="option"),
         pytest.param(["--judge_args", "x=1"], "needs `--judge`", id="options-alone"),
         pytest.param(["--tasks", "mmie,mmmu_val"], "`mmmu_val`: no task of", id="task"),
+        pytest.param(
+            ["--tasks", "mmiee"], r"`mmiee`: no task of[\s\S]*hint: there is `mmie`", id="nearest"
+        ),
+        pytest.param(
+            ["--tasks", "mmie_saa"],
+            r"`mmie_saa`: no task of[\s\S]*hint: there is `mmie_sa`",
+            id="ours",
+        ),
+        pytest.param(["--judge", "opnai"], "did you mean `openai`", id="nearest-judge"),
+        pytest.param(
+            ["--judge", "openai:m,base_ulr=x"], "did you mean `base_url`", id="nearest-option"
+        ),
+        pytest.param(["--judge", "mmmie=openai:m"], "did you mean `mmie`", id="nearest-benchmark"),
+        pytest.param(
+            ["--judge", "openai:a", "--judge", "openai:b", "--judge_args", "ruel=mean"],
+            "did you mean `rule`",
+            id="nearest-panel-option",
+        ),
     ],
 )
 def test_an_invalid_option_is_an_error_before_any_check(arguments: list[str], text: str) -> None:
@@ -167,16 +204,56 @@ def test_an_invalid_option_is_an_error_before_any_check(arguments: list[str], te
         run(arguments, os.environ, check_model)
 
 
+class BrokenJudge:
+    """A judge of another package that fails wherever `where` says."""
+
+    signature = "judge:broken"
+
+    def __init__(self, *, where: str) -> None:
+        self.where = where
+        if where == "factory":
+            raise KeyError("sides")
+
+    def check(self) -> None:
+        if self.where == "check":
+            raise ValueError("no side is up")
+
+    def ask(self, _requests: object) -> Iterator[None]:
+        yield from ()
+
+
+@pytest.mark.parametrize(
+    ("where", "text"),
+    [("check", "ValueError: no side is up"), ("factory", "KeyError: 'sides'")],
+    ids=str,
+)
+def test_whatever_a_judge_of_another_package_raises_is_a_finding_like_others(
+    monkeypatch: pytest.MonkeyPatch, where: str, text: str
+) -> None:
+    entry = EntryPoint("broken", f"{__name__}:BrokenJudge", registry.ENTRY_POINTS)
+    monkeypatch.setattr(registry, "entry_points", lambda **_group: [entry])
+    status, findings = report("--tasks", "mmie,mia_bench", "--judge", f"broken:where={where}")
+    assert status == 1
+    assert problems(findings) == ["mia_bench: judge", "mmie: judge"]
+    assert text in findings["mmie: judge"][0].message
+    assert findings["mmie: judge"][0].hint
+    assert findings["mmie: data"][0].status == "ok"
+
+
 def test_an_invalid_judge_in_the_environment_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "nobody mmei=openai")
     status, findings = report("--tasks", "mmie")
     assert status == 1
-    assert "no judge `nobody`" in findings["mmie: judge"][0]["found"]
-    assert "`mmei`, which is no benchmark" in findings["MMIE_TASKS_JUDGE"][0]["found"]
+    assert "no judge `nobody`" in findings["mmie: judge"][0].message
+    assert "`mmei`, which is no benchmark" in findings["MMIE_TASKS_JUDGE"][0].message
 
 
-def test_the_command_ends_with_the_status(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("mmie_tasks.preflight.doctor.mute_logs", lambda: None)  # for the whole process
+def test_the_command_ends_with_the_status(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        "mmie_tasks.preflight.doctor.mute_logs", lambda: None
+    )  # for the whole process
     monkeypatch.setenv("MILEBENCH_DATA", "/nowhere")
     monkeypatch.setattr(sys, "argv", ["mmie-tasks", "doctor", "--tasks", "milebench"])
     with pytest.raises(SystemExit) as ended:

@@ -69,7 +69,9 @@ def test_gated_data_is_a_problem_with_a_hint(hub: HubServer, tmp_path: Path) -> 
     assert finding["status"] == "problem"
     assert "gated" in finding["message"]
     assert "accept the terms" in finding["hint"]
-    assert len(hub.requests) <= 1  # none of the file where huggingface_hub is older than 1.3: see `_metadata`
+    assert (
+        len(hub.requests) <= 1
+    )  # none of the file where huggingface_hub is older than 1.3: see `_metadata`
 
 
 def test_a_missing_checkpoint_is_not_downloaded(models: HubServer, tmp_path: Path) -> None:

@@ -76,19 +76,30 @@ def test_archives_of_one_dataset_are_one_finding_with_the_sum_of_their_sizes() -
     parts = [asset(f"data, part {part}", check, is_here=part == 1) for part in range(4)]
     missing, present = check_assets(parts)
     assert (missing.subject, present.subject) == ("data", "data, part 1")
-    assert missing.message == "MMIE and 2 more: accessible, not downloaded yet: 9.0 MiB, which the first run fetches"
+    assert (
+        missing.message
+        == "MMIE and 2 more: accessible, not downloaded yet: 9.0 MiB, which the first run fetches"
+    )
 
 
 def test_archives_that_cannot_be_downloaded_are_one_problem() -> None:
     check = Check(subject="data", describe=fails)
-    parts = [replace(asset(f"data, part {part}", check, is_here=False), plan=refused) for part in range(3)]
+    parts = [
+        replace(asset(f"data, part {part}", check, is_here=False), plan=refused)
+        for part in range(3)
+    ]
     assert list(check_assets(parts)) == [Finding("problem", "data", "The Hub refuses", "log in")]
 
 
 def test_a_source_that_was_not_asked_is_not_called_accessible(tmp_path: Path) -> None:
     plan = DownloadPlan(source="MMIE", file_bytes=(2**20,), is_confirmed=False)
-    (finding,) = check_assets([replace(asset("data", is_here=False, folder=tmp_path), plan=lambda: plan)])
-    assert finding.message == "MMIE: not downloaded yet (access was not checked): 1.0 MiB, which the first run fetches"
+    (finding,) = check_assets(
+        [replace(asset("data", is_here=False, folder=tmp_path), plan=lambda: plan)]
+    )
+    assert (
+        finding.message
+        == "MMIE: not downloaded yet (access was not checked): 1.0 MiB, which the first run fetches"
+    )
 
 
 def test_a_shared_check_runs_once() -> None:
@@ -100,7 +111,9 @@ def test_a_shared_check_runs_once() -> None:
 
 def test_a_shared_check_does_not_run_while_an_asset_of_it_is_missing() -> None:
     check = Check(subject="data", describe=fails)
-    present, missing = check_assets([asset("data, part 0", check), asset("data, part 1", check, is_here=False)])
+    present, missing = check_assets(
+        [asset("data, part 0", check), asset("data, part 1", check, is_here=False)]
+    )
     assert (present.subject, present.status) == ("data, part 0", "ok")
     assert "not downloaded yet" in missing.message
 

@@ -42,7 +42,14 @@ def planned(
         temporary_bytes=temporary_bytes,
     )
     return plan_asset(
-        Asset(name=name, source=plan.source, folder=folder, is_here=lambda: is_here, plan=lambda: plan, fetch=fetch)
+        Asset(
+            name=name,
+            source=plan.source,
+            folder=folder,
+            is_here=lambda: is_here,
+            plan=lambda: plan,
+            fetch=fetch,
+        )
     )
 
 
@@ -57,7 +64,9 @@ def failing(name: str, error: Exception) -> PlannedAsset:
     ("entries", "text"),
     [
         pytest.param([planned(), planned()], "To fetch: 2.0 GiB.", id="added"),
-        pytest.param([planned(), planned(None)], "To fetch: 1.0 GiB, and 1 of unknown size.", id="some"),
+        pytest.param(
+            [planned(), planned(None)], "To fetch: 1.0 GiB, and 1 of unknown size.", id="some"
+        ),
         pytest.param([planned(None)], "To fetch: 1 of unknown size.", id="none-known"),
         pytest.param([planned(), planned(is_here=True)], "To fetch: 1.0 GiB.", id="one-is-here"),
         pytest.param([planned(is_here=True)], "Everything is here.", id="all-here"),
@@ -97,7 +106,9 @@ def test_disk_space_is_compared_to_the_byte(free_bytes: int, fits: bool) -> None
         check_disk_space(missing, lambda _: free_bytes)
 
 
-def test_a_path_that_cannot_be_a_folder_is_reported_before_anything_is_fetched(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_a_folder_is_reported_before_anything_is_fetched(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "file"
     file.write_text("")
     with pytest.raises(DataMissing, match="cannot be written"):

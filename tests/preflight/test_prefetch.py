@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from support.file_server import CONTENT, sends, serving
-from support.full_hub import OTHER_PROMPTS, PREFETCH, full_hub, prefetch
-from support.hub_server import COMMIT, TOKEN, HubServer, ask, ask_and_kill
-from support.mmie_hub import ARCHIVE, REPO
+from support.full_hub import OTHER_PROMPTS, full_hub, prefetch
+from support.hub_server import COMMIT, TOKEN, HubServer, ask
+from support.mmie_hub import REPO
 from support.runner import Workplace
-
-from mmie_tasks.core.files import readable_size
 
 EVERYTHING = ("mmie", "milebench_DocVQA", "mia_bench", "--judge")
 
 DOCTOR = """
 import os
+from dataclasses import asdict
 from mmie_tasks.preflight.doctor import run
-answer = run(["--tasks", "mmie,milebench_DocVQA,mia_bench", "--json"], os.environ, lambda *_: []).text
+arguments = ["--tasks", "mmie,milebench_DocVQA,mia_bench"]
+report = run(arguments, os.environ, lambda *_: [])
+answer = [asdict(finding) for finding in report.findings]
 """
 
 # The official words are not ours: the pin is moved to words of our own.
@@ -72,7 +71,9 @@ def test_the_table_is_printed_before_the_first_download(hub: HubServer, tmp_path
     assert log.index("| mmie: data ") < log.index("1 of 1: mmie: data")
 
 
-def test_the_output_ends_with_the_folders_to_copy_and_variables_to_set(hub: HubServer, tmp_path: Path) -> None:
+def test_the_output_ends_with_the_folders_to_copy_and_variables_to_set(
+    hub: HubServer, tmp_path: Path
+) -> None:
     output = prefetch(hub, tmp_path, *EVERYTHING).output
     assert f"export MMIE_TASKS_CACHE={tmp_path}/cache\n" in output
     assert f"export HF_HOME={tmp_path}/hf\n" in output
@@ -83,7 +84,9 @@ def test_the_output_ends_with_the_folders_to_copy_and_variables_to_set(hub: HubS
     assert TOKEN not in output
 
 
-def test_without_judge_the_checkpoint_is_left_out_with_a_note(hub: HubServer, tmp_path: Path) -> None:
+def test_without_judge_the_checkpoint_is_left_out_with_a_note(
+    hub: HubServer, tmp_path: Path
+) -> None:
     done = prefetch(hub, tmp_path, "mmie", "milebench_DocVQA")
     assert "MMIE-Score" not in " ".join(request.path for request in hub.requests)
     assert "judge `mmie_score` is not fetched; add `--judge`" in done.log
@@ -119,12 +122,12 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Filled:
 def test_the_doctor_has_no_problem_without_the_hub(filled: Filled, switched_off: str) -> None:
     assert "Fetched: 5." in filled.output
     code = f"{filled.setup}{DOCTOR}"
-    findings = json.loads(ask(filled.hub_url, filled.home, code, HF_HUB_OFFLINE=switched_off))
+    findings = ask(filled.hub_url, filled.home, code, HF_HUB_OFFLINE=switched_off)
     by_subject = {finding["subject"]: finding for finding in reversed(findings)}
-    assert "3 samples of MMIE/MMIE@" in by_subject["mmie: data"]["found"]
-    assert "2 samples of 1 dataset;" in by_subject["milebench: data"]["found"]
-    assert "8 samples of lmms-lab-encoder/MIA-Bench@" in by_subject["mia_bench: data"]["found"]
-    assert "official@" in by_subject["mmie: judge prompts"]["found"]
+    assert "3 samples of MMIE/MMIE@" in by_subject["mmie: data"]["message"]
+    assert "2 samples of 1 dataset;" in by_subject["milebench: data"]["message"]
+    assert "8 samples of lmms-lab-encoder/MIA-Bench@" in by_subject["mia_bench: data"]["message"]
+    assert "official@" in by_subject["mmie: judge prompts"]["message"]
     subjects = [f"{name}: data" for name in ("mmie", "milebench", "mia_bench")]
     subjects += ["mmie: judge prompts", "mmie_score: files", "mmie_score: memory"]
     assert {by_subject[subject]["status"] for subject in subjects} == {"ok"}
@@ -162,27 +165,6 @@ def test_a_refusal_of_the_hub_ends_in_its_hint(
     assert TOKEN not in done.error + done.log
 
 
-def test_a_killed_download_resumes_and_only_the_rest_counts(tmp_path: Path) -> None:
-    with full_hub(filler_bytes=200_000) as hub:
-        prefetch(hub, tmp_path, "mmie")  # only the archive is still missing
-        shutil.rmtree(tmp_path / f"cache/mmie/{COMMIT}/images")
-        folder = tmp_path / f"cache/mmie/downloads/{hub.hashes[REPO, ARCHIVE]}"
-        part = folder / f"{ARCHIVE}.part"
-
-        def half_way() -> bool:
-            return part.exists() and part.stat().st_size > 40_000
-
-        hub.hangs(after=60_000)
-        code = PREFETCH.format(arguments=["mmie"], before="")
-        ask_and_kill(hub.url, tmp_path, code, half_way, MMIE_OTHER_PROMPTS=OTHER_PROMPTS)
-        arrived_bytes = part.stat().st_size
-        done = prefetch(hub, tmp_path, "mmie")
-        left_bytes = len(hub.files[REPO, ARCHIVE]) - arrived_bytes
-        assert f"To fetch: {readable_size(left_bytes)}." in done.log
-        assert hub.ranges()[-1] == f"bytes={arrived_bytes}-"
-    assert "Fetched: 1." in done.output
-
-
 def test_a_full_disk_stops_before_anything_is_fetched(hub: HubServer, tmp_path: Path) -> None:
     full = """
 import shutil
@@ -203,7 +185,9 @@ def test_data_named_by_a_variable_needs_no_request(hub: HubServer, tmp_path: Pat
     assert hub.requests == []
 
 
-def test_a_missing_local_folder_is_an_error_that_names_the_variable(hub: HubServer, tmp_path: Path) -> None:
+def test_a_missing_local_folder_is_an_error_that_names_the_variable(
+    hub: HubServer, tmp_path: Path
+) -> None:
     done = prefetch(hub, tmp_path, "mia_bench", MIA_BENCH_DATA="/nowhere")
     assert "`MIA_BENCH_DATA` is `/nowhere`, which does not exist" in done.error
 
@@ -219,5 +203,8 @@ def test_the_command_logs_plain_lines_for_the_user(tmp_path: Path) -> None:
     assert result.status == 1
     lines = result.output.splitlines()
     assert "1 of 2: mmie: data, from MMIE/MMIE" in lines
-    assert any(line.startswith("ERROR: mmie: data: `data.json` of the dataset `MMIE/MMIE` could not") for line in lines)
+    assert any(
+        line.startswith("ERROR: mmie: data: `data.json` of the dataset `MMIE/MMIE` could not")
+        for line in lines
+    )
     assert "mmie_tasks." not in result.output

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.hub.asset import Check
-from mmie_tasks.preflight.doctor import Finding, as_json, as_text, run_check
+from mmie_tasks.preflight.doctor import Finding, as_text, run_check
 
 LONG = "a sentence of many words " * 12
 
@@ -24,7 +22,9 @@ def warned() -> str:
 
 
 def test_lines_are_aligned_and_followed_by_their_hints() -> None:
-    assert as_text([Finding("ok", "GPU 0", "fine"), Finding("problem", "mmie: data", "gone", "fetch it")]) == (
+    assert as_text(
+        [Finding("ok", "GPU 0", "fine"), Finding("problem", "mmie: data", "gone", "fetch it")]
+    ) == (
         "ok       GPU 0       fine\n"
         "problem  mmie: data  gone\n"
         "                     hint: fetch it\n"
@@ -35,7 +35,10 @@ def test_lines_are_aligned_and_followed_by_their_hints() -> None:
 
 @pytest.mark.parametrize(
     "finding",
-    [Finding("ok", "mmie: judge prompts", LONG), Finding("problem", "mmie: judge prompts", LONG, LONG)],
+    [
+        Finding("ok", "mmie: judge prompts", LONG),
+        Finding("problem", "mmie: judge prompts", LONG, LONG),
+    ],
     ids=["found", "hint"],
 )
 def test_no_line_is_wider_than_a_terminal(finding) -> None:
@@ -49,7 +52,9 @@ def test_no_line_is_wider_than_a_terminal(finding) -> None:
     [
         pytest.param([], "A run can begin.", id="nothing"),
         pytest.param([Finding("ok", "a", "b")], "A run can begin.", id="ok"),
-        pytest.param([Finding("warning", "a", "b")] * 2, "A run can begin. Warnings: 2.", id="warnings"),
+        pytest.param(
+            [Finding("warning", "a", "b")] * 2, "A run can begin. Warnings: 2.", id="warnings"
+        ),
         pytest.param(
             [Finding("warning", "a", "b"), Finding("problem", "a", "b", "c")],
             "Problems: 1. Warnings: 1. A run would fail.",
@@ -59,11 +64,6 @@ def test_no_line_is_wider_than_a_terminal(finding) -> None:
 )
 def test_the_last_line_says_whether_a_run_can_start(findings: list[Finding], end: str) -> None:
     assert as_text(findings).splitlines()[-1] == end
-
-
-def test_json_holds_the_same_findings() -> None:
-    (entry,) = json.loads(as_json([Finding("problem", "a", "é", "c")]))
-    assert entry == {"status": "problem", "subject": "a", "found": "é", "hint": "c"}
 
 
 def test_an_error_of_ours_is_a_problem_with_its_hint() -> None:

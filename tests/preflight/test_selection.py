@@ -65,7 +65,9 @@ def test_without_a_name_the_error_lists_the_benchmarks() -> None:
     ("tasks", "datasets"),
     [
         pytest.param(["milebench"], set(DATASETS), id="all"),
-        pytest.param(["milebench_adv"], {one for one in DATASETS if has_variant(one, "adv")}, id="all-adv"),
+        pytest.param(
+            ["milebench_adv"], {one for one in DATASETS if has_variant(one, "adv")}, id="all-adv"
+        ),
         pytest.param(["milebench_OCR-VQA_adv"], {"OCR-VQA"}, id="variant"),
         pytest.param(["milebench_DocVQA", "milebench_DocVQA_combined1"], {"DocVQA"}, id="twice"),
     ],
@@ -87,13 +89,17 @@ def test_judges_are_left_out_unless_requested() -> None:
 
 
 def test_a_note_says_that_a_judge_has_no_assets() -> None:
-    listed = judge_assets(parse_flags(["openai:gpt-4o"], ()), [entry("mmie"), entry("mia_bench")], {})
+    listed = judge_assets(
+        parse_flags(["openai:gpt-4o"], ()), [entry("mmie"), entry("mia_bench")], {}
+    )
     assert listed.assets == ()
     assert listed.notes == ("judge `openai`: nothing is to be fetched for it.",)
 
 
 def test_a_named_judge_is_fetched_even_if_no_benchmark_needs_one() -> None:
-    (checkpoint,) = judge_assets(parse_flags([f"mmie_score:{TINY}"], ()), [entry("milebench")], {}).assets
+    (checkpoint,) = judge_assets(
+        parse_flags([f"mmie_score:{TINY}"], ()), [entry("milebench")], {}
+    ).assets
     assert (checkpoint.name, checkpoint.is_here()) == ("mmie_score: checkpoint", True)
 
 
@@ -111,7 +117,9 @@ def test_the_judge_of_each_benchmark_is_fetched() -> None:
 
 @pytest.mark.parametrize("benchmark", ["mmie", "milebench"])
 def test_every_judge_of_a_panel_is_fetched(benchmark: str) -> None:
-    explicit = parse_flags(["openai:gpt-4o", f"mmie_score:{TINY}", f"mmie_score:{TINY},dtype=float32"], ())
+    explicit = parse_flags(
+        ["openai:gpt-4o", f"mmie_score:{TINY}", f"mmie_score:{TINY},dtype=float32"], ()
+    )
     listed = judge_assets(explicit, [entry(benchmark)], {})
     assert [asset.name for asset in listed.assets] == ["mmie_score: checkpoint"] * 2
     assert listed.notes == ("judge `openai`: nothing is to be fetched for it.",)
@@ -124,9 +132,12 @@ def test_a_checkpoint_in_a_folder_is_a_local_asset(local_data: dict[str, str]) -
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--judge", "mia_bench"], ["mia_bench", "--judge"], ["--tasks", "mia_bench", "--judge"]]
+    "arguments",
+    [["--judge", "mia_bench"], ["mia_bench", "--judge"], ["--tasks", "mia_bench", "--judge"]],
 )
-def test_a_benchmark_behind_judge_is_not_mistaken_for_a_judge(local_data: dict[str, str], arguments: list[str]) -> None:
+def test_a_benchmark_behind_judge_is_not_mistaken_for_a_judge(
+    local_data: dict[str, str], arguments: list[str]
+) -> None:
     assert "doctor --tasks mia_bench" in run(arguments, local_data)
 
 
@@ -158,7 +169,9 @@ def test_a_benchmark_of_another_package_without_assets_is_noted(
     info = tmp_path / "guest_bench-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: guest-bench\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[mmie_tasks.benchmarks]\nguest = guest_bench.benchmark:BENCHMARK\n")
+    (info / "entry_points.txt").write_text(
+        "[mmie_tasks.benchmarks]\nguest = guest_bench.benchmark:BENCHMARK\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     text = run(["guest", "mia_bench", "--dry_run"], local_data)
     assert "Note: guest: it has no assets to fetch." in text

@@ -3,8 +3,10 @@ from __future__ import annotations
 import math
 import runpy
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from support.judge_server import judge_server
@@ -20,9 +22,27 @@ from mmie_tasks.runs.summary import metric_value
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "analysis.py"
 SAMPLE_COLUMNS = [
-    *("id", "official", "robust", "expected", "official_percent", "robust_percent", "expected_percent"),
+    *(
+        "id",
+        "official",
+        "robust",
+        "expected",
+        "official_percent",
+        "robust_percent",
+        "expected_percent",
+    ),
     *("entropy_bits", "unscored", "robust_unscored"),
-    *("unscored_detail", "differ", "question", "gold", "answer", "answer_images", "judge", "reply", "second_reply"),
+    *(
+        "unscored_detail",
+        "differ",
+        "question",
+        "gold",
+        "answer",
+        "answer_images",
+        "judge",
+        "reply",
+        "second_reply",
+    ),
     *("input_tokens", "output_tokens", "cost_usd", "cached", "signature"),
 ]
 
@@ -102,7 +122,9 @@ def test_scores_are_those_of_the_results_commands(out: Path) -> None:
     assert frame["percent"].dtype == float
 
 
-def test_expected_scores_are_columns_and_rows_where_a_sample_has_one(out: Path, tmp_path: Path) -> None:
+def test_expected_scores_are_columns_and_rows_where_a_sample_has_one(
+    out: Path, tmp_path: Path
+) -> None:
     write_run(tmp_path / "with", "mmie", mmie_lines(90, unscored=0, with_digits=85))
     opened = mmie_tasks.load_run(tmp_path / "with")
     samples, scores = opened.samples(), opened.scores()
@@ -125,9 +147,53 @@ def test_a_score_that_does_not_exist_has_a_reason() -> None:
     assert row["why_not"] == "only 1 of 2 samples have a score"
 
 
+def test_what_does_not_exist_of_a_text_is_none(out: Path) -> None:
+    opened = mmie_tasks.load_run(out)
+    columns = ["unscored", "robust_unscored", "unscored_detail", "judge", "reply", "second_reply"]
+    for task in opened.tasks:
+        frame = opened.samples(task)
+        assert all(
+            value is None or isinstance(value, str) for column in columns for value in frame[column]
+        )
+    scored = opened.samples("mmie").query("official.notna()")
+    assert [*scored["unscored"].unique()] == [None]
+    assert [*opened.samples("milebench")["judge"].unique()] == [None]
+
+
+def test_scores_are_numbers_even_if_there_is_none() -> None:
+    scores = LoadedRun(run("a", [sample("1", None)])).scores()
+    assert {scores[column].dtype for column in ("percent", "low", "high")} == {np.dtype(float)}
+
+
+def test_a_run_is_one_line_and_in_a_notebook_a_small_table(out: Path) -> None:
+    opened = mmie_tasks.load_run(out)
+    assert (
+        repr(opened)
+        == "<run 'model': mia_bench (16 samples), milebench (29 samples), mmie (90 samples)>"
+    )
+    page = opened._repr_html_()
+    assert page.count("<tr") == 1 + 2 * (
+        2 + 2 + 1
+    )  # a header; official and robust of each headline
+    assert len(page) < 10_000
+    assert all(task in page for task in opened.tasks)
+    odd = LoadedRun(run("<b>\n", [sample("1", 2)]))
+    assert "\n" not in repr(odd)
+    assert "<b>" not in odd._repr_html_()
+
+
+def test_the_line_of_a_run_with_many_tasks_names_some_and_counts_the_others() -> None:
+    opened = run("a", [sample("1", 2)])
+    (task,) = opened.tasks.values()
+    many = LoadedRun(replace(opened, tasks={f"task_{n}": task for n in range(29)}))
+    assert "task_4 (1 sample), 24 more tasks>" in repr(many)
+
+
 def test_errors_name_the_tasks_that_a_run_has(out: Path, tmp_path: Path) -> None:
     opened = mmie_tasks.load_run(out)
-    with pytest.raises(SettingWrong, match=r"(?s)has no task `mme`.*\n\nhint: .*`mia_bench`, `milebench`, `mmie`"):
+    with pytest.raises(
+        SettingWrong, match=r"(?s)has no task `mme`.*\n\nhint: .*`mia_bench`, `milebench`, `mmie`"
+    ):
         opened.samples("mme")
     with pytest.raises(SettingWrong, match="has several tasks"):
         opened.samples()
@@ -141,7 +207,9 @@ def test_the_example_reads_a_run_and_asks_a_judge(
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(session, "_open_judges", {})
     with judge_server("a kite") as server:
-        monkeypatch.setattr(sys, "argv", [str(EXAMPLE), str(out), f"openai:judge-model,base_url={server.url}"])
+        monkeypatch.setattr(
+            sys, "argv", [str(EXAMPLE), str(out), f"openai:judge-model,base_url={server.url}"]
+        )
         runpy.run_path(str(EXAMPLE), run_name="__main__")
     printed = capsys.readouterr().out
     assert printed.endswith("a kite\na kite\n")

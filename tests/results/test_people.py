@@ -72,7 +72,10 @@ def test_one_rater_may_score_two_answers_of_a_sample(tmp_path):
 
 
 def test_a_row_that_nobody_scored_needs_no_rater(tmp_path):
-    assert [label.rater for label in read(tmp_path, "id,rater,score\na,ann,1\nb,,\n")] == ["ann", ""]
+    assert [label.rater for label in read(tmp_path, "id,rater,score\na,ann,1\nb,,\n")] == [
+        "ann",
+        "",
+    ]
 
 
 def test_scores_of_any_scale_are_read_without_a_scale(tmp_path):
@@ -97,11 +100,21 @@ def test_scores_of_any_scale_are_read_without_a_scale(tmp_path):
         pytest.param("id,score\na,-1", "the score -1 is not on", id="negative"),
         pytest.param("id,score\na,1e999", "the score 1e999 is not on", id="huge"),
         pytest.param("id,score\na,1\na,1", "line 3: the sample a has a second", id="twice"),
-        pytest.param("id,score,rater\na,1,x\na,2,x", "second score by x", id="twice-by-one-of-several"),
+        pytest.param(
+            "id,score,rater\na,1,x\na,2,x", "second score by x", id="twice-by-one-of-several"
+        ),
         pytest.param("id,score\n,1", "its `id` is empty", id="no-id"),
-        pytest.param("id,answer,score\na,x,1\na,X,2", "line 3: the sample a has a second", id="twice-one-answer"),
-        pytest.param("id,score,rater\na,1,ann\nb,2,", "line 3: its `rater` is empty", id="no-rater"),
-        pytest.param("id,score,seed\na,1,x", "line 2: the seed 'x' is not a whole number", id="seed"),
+        pytest.param(
+            "id,answer,score\na,x,1\na,X,2",
+            "line 3: the sample a has a second",
+            id="twice-one-answer",
+        ),
+        pytest.param(
+            "id,score,rater\na,1,ann\nb,2,", "line 3: its `rater` is empty", id="no-rater"
+        ),
+        pytest.param(
+            "id,score,seed\na,1,x", "line 2: the seed 'x' is not a whole number", id="seed"
+        ),
         pytest.param("id,score,seed,seed\na,1,1,1", "one column `seed`", id="two-seeds"),
         pytest.param("id,score\na", "it has 1 of the 2 columns", id="short"),
         pytest.param('id,score\n"a,1', "line 2: unexpected end of data", id="open-quote"),
@@ -130,7 +143,20 @@ def test_any_text_is_read_or_refused_with_an_error(tmp_path_factory, text):
     assert all(label.points is None or 0 <= label.points <= 6 for label in labels)
 
 
-HOSTILE_IDS = ("=1+1", "'=x", "''x", "'x", "+1", "-1", "@sum", 'a,"b;c', "a\n b\tc", " =x ", "\ud800", "é{0}</script>")
+HOSTILE_IDS = (
+    "=1+1",
+    "'=x",
+    "''x",
+    "'x",
+    "+1",
+    "-1",
+    "@sum",
+    'a,"b;c',
+    "a\n b\tc",
+    " =x ",
+    "\ud800",
+    "é{0}</script>",
+)
 
 
 def test_ids_survive_the_way_through_a_csv_and_no_cell_is_a_formula(tmp_path):
@@ -149,9 +175,17 @@ def test_any_id_survives_the_way_through_a_csv(tmp_path_factory, ids):
 
 
 def test_the_digest_of_an_answer_is_of_its_words_and_image_names():
-    digest = answer_digest(sample(LoggedSegment(text="a  cat"), LoggedSegment(image="runs/1/cat.png")))
-    assert digest == answer_digest(sample(LoggedSegment(text="a"), LoggedSegment(text="cat", image="C:\\x\\cat.png")))
-    others = [sample(), sample(LoggedSegment(text="a cat")), sample(LoggedSegment(text="a cat", image="dog.png"))]
+    digest = answer_digest(
+        sample(LoggedSegment(text="a  cat"), LoggedSegment(image="runs/1/cat.png"))
+    )
+    assert digest == answer_digest(
+        sample(LoggedSegment(text="a"), LoggedSegment(text="cat", image="C:\\x\\cat.png"))
+    )
+    others = [
+        sample(),
+        sample(LoggedSegment(text="a cat")),
+        sample(LoggedSegment(text="a cat", image="dog.png")),
+    ]
     assert len({digest, *map(answer_digest, others)}) == 4
 
 

@@ -15,7 +15,7 @@ from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_ru
 from mmie_tasks.cli import load_command
 from mmie_tasks.core.errors import MmieTasksError
 
-WORDS = ("report", "table", "agreement", "compare", "calibrate", "subset", "rescore")
+WORDS = ("report", "table", "agreement", "compare", "calibrate", "rescore")
 OTHER_JUDGE = "judge:made_up|model:somebody"
 
 Line = dict[str, Any]
@@ -80,7 +80,6 @@ def run_with_log(*changes: Callable[[str], str], name: str = "mmie", count: int 
 BY_EXPECTED = {  # command: what its output has of the expected score
     "agreement": "The expected score, points, 0 to 6",
     "compare": "MMIE, expected score",
-    "subset": "MMIE, expected score",
 }
 
 
@@ -99,11 +98,15 @@ def two_judged(tmp_path: Path) -> Callable[..., list[str]]:
 
 
 @pytest.mark.parametrize("word", BY_EXPECTED)
-def test_expected_scores_are_read_where_a_run_has_them(word: str, two_judged: Callable[..., list[str]]) -> None:
+def test_expected_scores_are_read_where_a_run_has_them(
+    word: str, two_judged: Callable[..., list[str]]
+) -> None:
     runs = two_judged(word, count=120, with_digits=120)
     output = run_command(word, [*runs, "--reading", "expected"])
     assert BY_EXPECTED[word] in output
-    assert output != run_command(word, [*runs, "--reading", "official"]).replace("official score", "expected score")
+    assert output != run_command(word, [*runs, "--reading", "official"]).replace(
+        "official score", "expected score"
+    )
 
 
 @pytest.mark.parametrize("word", BY_EXPECTED)
@@ -191,10 +194,22 @@ BYPASS = '{"doc_id": 0, "target": "", "filtered_resps": "5", "bypass": 999, "inp
         pytest.param(no_samples, "contains no log of samples", id="no-samples"),
         pytest.param(run_with_log(replace_all()), "no readable task", id="an-empty-log"),
         pytest.param(run_with_log(replace_all(BYPASS)), "`--predict_only`", id="predict-only"),
-        pytest.param(run_with_log(replace_third_line("{'id'")), "line 3, is not a logged sample", id="no-json"),
-        pytest.param(run_with_log(replace_third_line("[7]")), "line 3, is not a logged sample", id="a-list"),
-        pytest.param(run_with_log(replace_third_line("[" * 99_999)), "line 3, is not a logged sample", id="deep"),
-        pytest.param(run_with_log(replace_third_line('{"id": 1}')), "line 3", id="a-stranger's-line"),
+        pytest.param(
+            run_with_log(replace_third_line("{'id'")),
+            "line 3, is not a logged sample",
+            id="no-json",
+        ),
+        pytest.param(
+            run_with_log(replace_third_line("[7]")), "line 3, is not a logged sample", id="a-list"
+        ),
+        pytest.param(
+            run_with_log(replace_third_line("[" * 99_999)),
+            "line 3, is not a logged sample",
+            id="deep",
+        ),
+        pytest.param(
+            run_with_log(replace_third_line('{"id": 1}')), "line 3", id="a-stranger's-line"
+        ),
         pytest.param(
             run_with_log(edit_line(3, lambda line: line["coverage"].update(id="SA-0"))),
             "two different results of the sample SA-0",
@@ -206,11 +221,15 @@ BYPASS = '{"doc_id": 0, "target": "", "filtered_resps": "5", "bypass": 999, "inp
             id="an-id-that-is-a-list",
         ),
         pytest.param(
-            run_with_log(name="mmmu_val"), "is not a task of a registered benchmark, ignored", id="not-our-task"
+            run_with_log(name="mmmu_val"),
+            "is not a task of a registered benchmark, ignored",
+            id="not-our-task",
         ),
     ],
 )
-def test_an_unreadable_run_is_an_error_with_a_hint(tmp_path: Path, word: str, make: Maker, message: str) -> None:
+def test_an_unreadable_run_is_an_error_with_a_hint(
+    tmp_path: Path, word: str, make: Maker, message: str
+) -> None:
     make(tmp_path / "run")
     assert message in error_of(word, arguments(word, tmp_path / "run"))
     assert not (tmp_path / "report.html").exists()
@@ -218,7 +237,9 @@ def test_an_unreadable_run_is_an_error_with_a_hint(tmp_path: Path, word: str, ma
 
 @every_command
 @pytest.mark.parametrize("option", ["--task", "--tasks"])
-def test_a_task_without_a_registered_benchmark_is_refused(tmp_path: Path, word: str, option: str) -> None:
+def test_a_task_without_a_registered_benchmark_is_refused(
+    tmp_path: Path, word: str, option: str
+) -> None:
     write_run(tmp_path / "run", "mmie", lines())
     message = error_of(word, arguments(word, tmp_path / "run", option, "mmmu_val"))
     assert "`mmmu_val` is not a task of a registered benchmark" in message
@@ -243,7 +264,7 @@ def test_one_of_several_runs_must_be_named(tmp_path: Path, word: str) -> None:
     assert "contains 2 runs" in error_of(word, arguments(word, tmp_path / "run"))
 
 
-@pytest.mark.parametrize("word", ["report", "subset", "rescore"])
+@pytest.mark.parametrize("word", ["report", "rescore"])
 def test_all_runs_below_one_folder_are_read(tmp_path: Path, word: str) -> None:
     two_runs(tmp_path / "run")
     output = run_command(word, arguments(word, tmp_path / "run"))
@@ -263,10 +284,22 @@ def test_all_runs_below_one_folder_are_read(tmp_path: Path, word: str) -> None:
             "logged twice with equal results",
             id="one-id-twice",
         ),
-        pytest.param(run_with_log(edit_line(2, set_points(float("nan")))), "outside the scale", id="nan"),
-        pytest.param(run_with_log(edit_line(2, set_points(float("inf")))), "outside the scale", id="infinite"),
-        pytest.param(run_with_log(edit_line(2, set_points(60))), "outside the scale", id="more-than-full-marks"),
-        pytest.param(run_with_log(lambda text: f"{text}{BYPASS}\n"), "`--predict_only`", id="some-never-scored"),
+        pytest.param(
+            run_with_log(edit_line(2, set_points(float("nan")))), "outside the scale", id="nan"
+        ),
+        pytest.param(
+            run_with_log(edit_line(2, set_points(float("inf")))), "outside the scale", id="infinite"
+        ),
+        pytest.param(
+            run_with_log(edit_line(2, set_points(60))),
+            "outside the scale",
+            id="more-than-full-marks",
+        ),
+        pytest.param(
+            run_with_log(lambda text: f"{text}{BYPASS}\n"),
+            "`--predict_only`",
+            id="some-never-scored",
+        ),
         pytest.param(broken_results, "", id="results-that-are-no-json"),
     ],
 )
@@ -316,14 +349,18 @@ def test_points_outside_the_scale_are_not_printed_for_other_benchmarks(
         pytest.param(run_with_log(count=1), id="one-sample"),
         pytest.param(run_with_log(make_all_unscored), id="zero-scored"),
         pytest.param(run_with_log(make_all_unscored, count=1), id="one-sample-unscored"),
-        pytest.param(lambda folder: write_run(folder, "mmie", lines(30)[20:]), id="other-samples-than-beside"),
+        pytest.param(
+            lambda folder: write_run(folder, "mmie", lines(30)[20:]), id="other-samples-than-beside"
+        ),
     ],
 )
-def test_missing_scores_are_never_printed_as_nan_or_none(tmp_path: Path, word: str, make: Maker) -> None:
+def test_missing_scores_are_never_printed_as_nan_or_none(
+    tmp_path: Path, word: str, make: Maker
+) -> None:
     make(tmp_path / "run")
     output = output_or_error(word, arguments(word, tmp_path / "run"))
     assert non_numbers(output) == []
-    assert "hint: " not in output or word in ("agreement", "compare", "calibrate", "subset")
+    assert "hint: " not in output or word in ("agreement", "compare", "calibrate")
 
 
 def output_or_error(word: str, words: list[str]) -> str:
@@ -360,7 +397,9 @@ def test_missing_images_do_not_stop_a_command(tmp_path: Path, word: str) -> None
     write_run(tmp_path / "run", "mmie", lines(image=image))
     words = arguments(word, tmp_path / "run")
     if word in ("agreement", "compare"):
-        options: dict[str, Any] = {"judge": OTHER_JUDGE} if word == "agreement" else {"answers": "model-b"}
+        options: dict[str, Any] = (
+            {"judge": OTHER_JUDGE} if word == "agreement" else {"answers": "model-b"}
+        )
         write_run(tmp_path / "beside", "mmie", lines(image=image, **options))
     assert non_numbers(run_command(word, words)) == []
 
@@ -373,7 +412,9 @@ def test_a_results_file_is_not_required(tmp_path: Path, word: str) -> None:
 
 
 @every_command
-def test_a_command_without_a_run_is_a_usage_error(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_without_a_run_is_a_usage_error(
+    word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit, match="2"):
         run_command(word, [])
     assert f"usage: mmie-tasks {word}" in capsys.readouterr().err

@@ -1,4 +1,6 @@
-"""Pictures in the replies of chat servers: what models of lmms-eval make of them, alone and with `chat_pictures`."""
+"""Pictures in the replies of chat servers: what models of lmms-eval make of them, alone and with
+`chat_pictures`.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +93,9 @@ def ask(model: Any, count: int = 1) -> list[GenerationResult]:
         arguments: tuple[object, ...] = ("", messages_of, {"max_new_tokens": 8}, i, "t", "test")
         if model.is_simple:
             arguments = (str(i), {"max_new_tokens": 8}, lambda _: [], i, "t", "test")
-        requests.append(Instance("generate_until", arguments, i, {"task": "t", "doc_id": i, "repeats": 1}))
+        requests.append(
+            Instance("generate_until", arguments, i, {"task": "t", "doc_id": i, "repeats": 1})
+        )
     return list(model.generate_until(requests))
 
 
@@ -120,7 +124,8 @@ def contents(answer: ParsedAnswer) -> list[str | bytes]:
     ]
 
 
-# What lmms-eval 0.7.3 makes of such replies without us. `answers/README.md` says which servers need the wrapper.
+# What lmms-eval 0.7.3 makes of such replies without us. `answers/README.md` says which servers need
+# the wrapper.
 
 
 @pytest.mark.parametrize(
@@ -133,12 +138,18 @@ def contents(answer: ParsedAnswer) -> list[str | bytes]:
         ("openai", True, "null and images", "", ""),
         ("openai", True, "text and images", "one <image> two", "one <image> two"),
         ("async_openai", False, "parts", NO_TEXT.format("list"), NO_TEXT.format("list")),
-        ("async_openai", False, "null and images", NO_TEXT.format("NoneType"), NO_TEXT.format("NoneType")),
+        (
+            "async_openai",
+            False,
+            "null and images",
+            NO_TEXT.format("NoneType"),
+            NO_TEXT.format("NoneType"),
+        ),
         ("async_openai", False, "text and images", "one <image> two", "one <image> two"),
     ],
     ids=lambda value: str(value)[:16],
 )
-def test_alone_only_the_chat_model_openai_passes_pictures_on_and_only_those_of_a_reply_in_parts_with_usage(
+def test_alone_only_the_chat_model_openai_passes_pictures_on_and_only_of_a_reply_in_parts(
     chat: ChatServer, name: str, simple: bool, reply: str, with_usage: object, without_usage: object
 ) -> None:
     chat.answer = lambda _: REPLIES[reply]
@@ -149,7 +160,9 @@ def test_alone_only_the_chat_model_openai_passes_pictures_on_and_only_those_of_a
         assert arriving(output) == expected
 
 
-def test_parts_that_the_model_openai_passes_on_are_read_without_a_loss(chat: ChatServer, tmp_path: Path) -> None:
+def test_parts_that_the_model_openai_passes_on_are_read_without_a_loss(
+    chat: ChatServer, tmp_path: Path
+) -> None:
     chat.usage = USAGE
     (output,) = ask(model_for(chat, "openai", simple=False))
     segments = parse_answer([arriving(output)]).segments
@@ -159,7 +172,9 @@ def test_parts_that_the_model_openai_passes_on_are_read_without_a_loss(chat: Cha
     assert [path and path.read_bytes() for path in pictures] == [png(1), png(2)]
 
 
-def test_parts_that_the_model_openai_passes_on_end_a_run_with_the_cache_of_the_runner(chat: ChatServer) -> None:
+def test_parts_that_the_model_openai_passes_on_end_a_run_with_the_cache_of_the_runner(
+    chat: ChatServer,
+) -> None:
     chat.usage = USAGE
     (output,) = ask(model_for(chat, "openai", simple=False))
     with pytest.raises(AttributeError, match="'list' object has no attribute 'strip'"):
@@ -168,7 +183,10 @@ def test_parts_that_the_model_openai_passes_on_end_a_run_with_the_cache_of_the_r
 
 @pytest.mark.parametrize("content", ["list", "NoneType"])
 def test_the_error_that_async_openai_writes_as_an_answer_is_no_answer(content: str) -> None:
-    assert parse_answer([NO_TEXT.format(content)]).failure == "the content of the server's reply was no text"
+    assert (
+        parse_answer([NO_TEXT.format(content)]).failure
+        == "the content of the server's reply was no text"
+    )
 
 
 # With the wrapper.
@@ -178,7 +196,12 @@ def test_the_error_that_async_openai_writes_as_an_answer_is_no_answer(content: s
 @pytest.mark.parametrize("reply", list(REPLIES))
 @pytest.mark.parametrize(("name", "simple"), MODELS)
 def test_pictures_arrive_byte_for_byte_in_files_and_in_order(
-    chat: ChatServer, tmp_path: Path, name: str, simple: bool, reply: str, usage: Mapping[str, int] | None
+    chat: ChatServer,
+    tmp_path: Path,
+    name: str,
+    simple: bool,
+    reply: str,
+    usage: Mapping[str, int] | None,
 ) -> None:
     chat.answer, chat.usage = lambda _: REPLIES[reply], usage
     model = model_for(chat, name, simple)
@@ -198,7 +221,9 @@ def test_pictures_arrive_byte_for_byte_in_files_and_in_order(
     assert ResponseCache._is_valid_response(output, "generate_until")
 
 
-def test_azure_is_a_chat_client_too(chat: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_azure_is_a_chat_client_too(
+    chat: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AZURE_OPENAI_API_KEY", "none")
     monkeypatch.setenv("AZURE_OPENAI_API_BASE", chat.url)
     monkeypatch.setenv("AZURE_OPENAI_API_VERSION", "2024-10-21")
@@ -213,7 +238,10 @@ def test_many_requests_at_once_get_their_own_pictures_and_a_second_run_writes_no
 ) -> None:
     def reply(request: Mapping[str, Any]) -> Message:
         number = number_in(request)
-        return {"content": str(number), "images": [image_part(data_uri(png(number))), image_part(A)]}
+        return {
+            "content": str(number),
+            "images": [image_part(data_uri(png(number))), image_part(A)],
+        }
 
     chat.answer = reply
     concurrency = {"num_cpus": 8} if name == "async_openai" else {"num_concurrent": 8}
@@ -237,10 +265,17 @@ def test_many_requests_at_once_get_their_own_pictures_and_a_second_run_writes_no
         {"content": "see ![a](https://example.com/a.png)", "images": []},
         {"content": '{"text": "A", "images": ["/o/a.png"]}', "images": None},
         {"content": None, "refusal": "No.", "reasoning": "hm"},
-        {"content": "", "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+        {
+            "content": "",
+            "tool_calls": [
+                {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+            ],
+        },
     ],
 )
-def test_a_reply_without_pictures_is_not_changed(chat: ChatServer, tmp_path: Path, message: Message) -> None:
+def test_a_reply_without_pictures_is_not_changed(
+    chat: ChatServer, tmp_path: Path, message: Message
+) -> None:
     chat.answer = lambda _: message
     before, after = completion(client_of(chat)), completion(client_of(chat, tmp_path))
     assert after.model_dump_json() == before.model_dump_json()
@@ -293,7 +328,11 @@ def test_the_extra_body_is_in_every_request_and_the_models_own_keys_stay(
 
 @pytest.mark.parametrize(
     "model",
-    [SimpleNamespace(), SimpleNamespace(client=None), SimpleNamespace(client=SimpleNamespace(chat=print))],
+    [
+        SimpleNamespace(),
+        SimpleNamespace(client=None),
+        SimpleNamespace(client=SimpleNamespace(chat=print)),
+    ],
     ids=["no-client", "null", "an-engine-with-a-method-chat"],
 )
 def test_a_model_without_a_chat_client_is_left_alone(model: object, tmp_path: Path) -> None:
@@ -303,7 +342,9 @@ def test_a_model_without_a_chat_client_is_left_alone(model: object, tmp_path: Pa
 
 def test_a_folder_that_cannot_be_created_is_a_clear_error(chat: ChatServer, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(SettingWrong, match="file/pictures` for pictures cannot be created: Not a directory"):
+    with pytest.raises(
+        SettingWrong, match="file/pictures` for pictures cannot be created: Not a directory"
+    ):
         client_of(chat, tmp_path / "file" / "pictures")
 
 
@@ -311,7 +352,12 @@ def bomb() -> bytes:
     """A PNG of 20,000 x 20,000 pixels in 50 kB."""
 
     def chunk(name: bytes, content: bytes) -> bytes:
-        return len(content).to_bytes(4, "big") + name + content + zlib.crc32(name + content).to_bytes(4, "big")
+        return (
+            len(content).to_bytes(4, "big")
+            + name
+            + content
+            + zlib.crc32(name + content).to_bytes(4, "big")
+        )
 
     side = (20_000).to_bytes(4, "big")
     rows = zlib.compress(bytes(20_000 * 2501))
@@ -322,12 +368,22 @@ def bomb() -> bytes:
 @pytest.mark.parametrize(
     ("reference", "problem"),
     [
-        pytest.param(lambda: "data:image/png;base64," + "A" * 100_000_000, "unreadable", id="100 MB"),
+        pytest.param(
+            lambda: "data:image/png;base64," + "A" * 100_000_000, "unreadable", id="100 MB"
+        ),
         pytest.param(lambda: data_uri(os.urandom(9999)), "unreadable", id="no image"),
         pytest.param(lambda: data_uri(png(1)[:-30]), "unreadable", id="cut off"),
         pytest.param(lambda: data_uri(png(1)) + "*" * 999, "unreadable", id="damaged base64"),
-        pytest.param(lambda: data_uri(b"<svg xmlns='http://www.w3.org/2000/svg'/>", "svg+xml"), "unreadable", id="svg"),
-        pytest.param(lambda: "data:image/svg+xml;utf8," + "<svg/>" * 999, "unreadable", id="svg without base64"),
+        pytest.param(
+            lambda: data_uri(b"<svg xmlns='http://www.w3.org/2000/svg'/>", "svg+xml"),
+            "unreadable",
+            id="svg",
+        ),
+        pytest.param(
+            lambda: "data:image/svg+xml;utf8," + "<svg/>" * 999,
+            "unreadable",
+            id="svg without base64",
+        ),
         pytest.param(lambda: "data:" + "x" * 9999, "unreadable", id="no comma"),
         pytest.param(lambda: data_uri(bomb()), "too_large", id="400 million pixels"),
         pytest.param(lambda: "https://example.com/a.png", "remote", id="a URL"),
@@ -370,7 +426,18 @@ def test_content_that_is_no_answer_is_a_failure_and_not_a_text(
 
 
 PICTURES = [A, B, data_uri(b"no image"), "https://example.com/a.png", "out/a.png"]
-TEXTS = ["one", "<image> x <image>", "b <image_2>", "[img0]", "<think>a", "b</think> c", "", " ", "é \ud800", "[ERROR]"]
+TEXTS = [
+    "one",
+    "<image> x <image>",
+    "b <image_2>",
+    "[img0]",
+    "<think>a",
+    "b</think> c",
+    "",
+    " ",
+    "é \ud800",
+    "[ERROR]",
+]
 PART = st.one_of(
     st.sampled_from(PICTURES).map(image_part),
     st.sampled_from(TEXTS).map(text_part),
@@ -392,7 +459,9 @@ PART = st.one_of(
 MESSAGES = st.fixed_dictionaries(
     {"content": st.one_of(st.none(), st.sampled_from(TEXTS), st.lists(PART, max_size=5))},
     optional={
-        "images": st.lists(st.sampled_from([*map(image_part, PICTURES), {"odd": "x"}, None]), max_size=4),
+        "images": st.lists(
+            st.sampled_from([*map(image_part, PICTURES), {"odd": "x"}, None]), max_size=4
+        ),
         "refusal": st.sampled_from([None, "No."]),
         "reasoning_content": st.sampled_from([None, "hm"]),
     },
@@ -416,7 +485,10 @@ def test_the_text_is_read_as_the_message_with_the_same_counts(
     after = parse_answer([reply.content])
     assert bool(after.failure) == bool(before.failure)
     if not before.failure:
-        counts = [(answer.unread, answer.unfilled_placeholders, answer.thinking_removed) for answer in (before, after)]
+        counts = [
+            (answer.unread, answer.unfilled_placeholders, answer.thinking_removed)
+            for answer in (before, after)
+        ]
         assert counts[0] == counts[1]
         assert shown(after, tmp_path) == shown(before, tmp_path)
 

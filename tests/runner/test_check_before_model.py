@@ -37,7 +37,9 @@ def their_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_judged_benchmark_of_another_package_is_checked_too(their_task: Path) -> None:
     index = {"theirs": indexed(their_task), "mmie": indexed(task_dir() / "mmie" / "mmie.yaml")}
-    names = {entry.name for entry in hooks.benchmarks_of_tasks(["theirs", "mmie", "unknown"], index)}
+    names = {
+        entry.name for entry in hooks.benchmarks_of_tasks(["theirs", "mmie", "unknown"], index)
+    }
     assert names == {"theirs", "mmie"}
 
 

@@ -59,7 +59,8 @@ def plain_rows(scored: int) -> list[dict[str, object]]:
 
 
 def benchmark(**fields: Any) -> Benchmark:
-    return replace(SKETCH, signature=lambda doc: f"judge:x|first:{doc['id']}", **fields)
+    signature = lambda doc: f"judge:x|first:{doc['id']}"  # noqa: E731
+    return replace(SKETCH, **{"signature": signature, **fields})
 
 
 @pytest.fixture
@@ -77,7 +78,9 @@ def register(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return register
 
 
-def test_a_configuration_is_signed_when_requests_are_built_and_not_before(register: Callable[..., None]) -> None:
+def test_a_configuration_is_signed_when_requests_are_built_and_not_before(
+    register: Callable[..., None],
+) -> None:
     """The dump that keys the runner's cache of answers does not depend on the judge."""
     register()
     task = Task()
@@ -87,6 +90,23 @@ def test_a_configuration_is_signed_when_requests_are_built_and_not_before(regist
     task.build_all_requests()
     assert dumped["metadata"]["signature"] == "judge:x|first:0"
     assert task.built == 1
+
+
+def test_after_judging_the_signature_is_that_of_the_judge_as_it_was_used_and_the_machine_is_named(
+    register: Callable[..., None],
+) -> None:
+    signatures = iter(["attention:flash", "attention:triton"])
+    machines = iter([None, "NVIDIA H200, torch 2.12.0"])
+    judge = SimpleNamespace(benchmark="sketch", machine=lambda: next(machines))
+    register(signature=lambda _: next(signatures), judge=judge)
+    task = Task()
+    prepare(task, hooks.add_signature)
+    dumped = task.dump_config()
+    task.build_all_requests()
+    assert dumped["metadata"] == {"version": "1-A", "signature": "attention:flash"}
+    hooks.sign_again([task])
+    assert dumped["metadata"]["signature"] == "attention:triton"
+    assert dumped["metadata"]["judged_on"] == "NVIDIA H200, torch 2.12.0"
 
 
 def test_a_predict_only_run_is_not_signed(register: Callable[..., None]) -> None:
@@ -149,9 +169,12 @@ def test_only_the_samples_of_the_run_are_checked(
     ],
 )
 @pytest.mark.parametrize("scored", [17, 18])
-def test_a_mean_below_the_floor_of_coverage_has_no_standard_error(aggregate: Callable[..., float], scored: int) -> None:
+def test_a_mean_below_the_floor_of_coverage_has_no_standard_error(
+    aggregate: Callable[..., float], scored: int
+) -> None:
     task = SimpleNamespace(
-        aggregation=lambda: {"official": aggregate}, config=SimpleNamespace(process_results=mmie.process_results)
+        aggregation=lambda: {"official": aggregate},
+        config=SimpleNamespace(process_results=mmie.process_results),
     )
     output = TaskOutput(task=task, task_config={})
     output.sample_metrics[("official", "none")] = plain_rows(scored)
@@ -166,7 +189,8 @@ def test_a_mean_below_the_floor_of_coverage_has_no_standard_error(aggregate: Cal
 
 def test_the_standard_errors_of_other_tasks_stay() -> None:
     task = SimpleNamespace(
-        aggregation=lambda: {"acc": lambda _rows: math.nan}, config=SimpleNamespace(process_results=print)
+        aggregation=lambda: {"acc": lambda _rows: math.nan},
+        config=SimpleNamespace(process_results=print),
     )
     output = TaskOutput(task=task, task_config={})
     output.sample_metrics[("acc", "none")] = plain_rows(20)
@@ -176,7 +200,9 @@ def test_the_standard_errors_of_other_tasks_stay() -> None:
 
 
 class Model:
-    """The part of the runner's model that is used. Its answers are the calls that it got them in."""
+    """The part of the runner's model that is used. Its answers are the calls that it got them
+    in.
+    """
 
     def __init__(self, batch_size: object) -> None:
         self.batch_size = batch_size
@@ -213,13 +239,17 @@ def test_a_model_that_batches_gets_one_task_per_call_beside_a_task_of_ours(
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-def test_a_judge_for_an_unknown_benchmark_stops_a_run_from_python(monkeypatch: pytest.MonkeyPatch, rank: int) -> None:
+def test_a_judge_for_an_unknown_benchmark_stops_a_run_from_python(
+    monkeypatch: pytest.MonkeyPatch, rank: int
+) -> None:
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "openai:m mmei=mmie_score")
     with pytest.raises(SettingWrong, match="`mmei`, which is no benchmark"):
         hooks.check_judge(mmie.JUDGE, rank)
 
 
-def test_an_invalid_choice_of_rows_stops_an_evaluation_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_choice_of_rows_stops_an_evaluation_before_it_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Model:
         batch_size = 1
 

@@ -40,17 +40,45 @@ def cache(tmp_path, monkeypatch):
     ("arguments", "message"),
     [
         pytest.param({"lvlm": "dummy"}, "needs a writer, `lvlm=`, and a drawer", id="no-drawer"),
-        pytest.param({"t2i": "images:model=m"}, "needs a writer, `lvlm=`, and a drawer", id="no-writer"),
-        pytest.param({"lvlm": "dummmy", "t2i": "images:model=m"}, "similar names: `dummy`", id="no-such-writer"),
-        pytest.param({"lvlm": "interleaved", "t2i": "images:model=m"}, "is no model of lmms-eval", id="itself"),
-        pytest.param({"lvlm": "dummy", "t2i": "paints:model=m"}, "There is no drawer `paints`", id="no-such-drawer"),
-        pytest.param({"lvlm": "dummy", "t2i": "self:model=m"}, "`t2i=self` has no option `model`", id="self"),
-        pytest.param({"lvlm": "dummy", "t2i": "images"}, "`images` needs `model=...`", id="no-model"),
         pytest.param(
-            {"lvlm": "dummy", "t2i": "images:model=m;base_url=http://127.0.0.1:9/v1"}, "not reachable", id="no-server"
+            {"t2i": "images:model=m"}, "needs a writer, `lvlm=`, and a drawer", id="no-writer"
         ),
-        pytest.param({"lvlm": "dummy", "t2i": "images:model=m", "protocol": "x"}, "no protocol `x`", id="protocol"),
-        pytest.param({"lvlm": "dummy", "t2i": "images:model=m", "lvml": "x"}, "has no argument `lvml`", id="unknown"),
+        pytest.param(
+            {"lvlm": "dummmy", "t2i": "images:model=m"},
+            "similar names: `dummy`",
+            id="no-such-writer",
+        ),
+        pytest.param(
+            {"lvlm": "interleaved", "t2i": "images:model=m"},
+            "is no model of lmms-eval",
+            id="itself",
+        ),
+        pytest.param(
+            {"lvlm": "dummy", "t2i": "paints:model=m"},
+            "There is no drawer `paints`",
+            id="no-such-drawer",
+        ),
+        pytest.param(
+            {"lvlm": "dummy", "t2i": "self:model=m"}, "`t2i=self` has no option `model`", id="self"
+        ),
+        pytest.param(
+            {"lvlm": "dummy", "t2i": "images"}, "`images` needs `model=...`", id="no-model"
+        ),
+        pytest.param(
+            {"lvlm": "dummy", "t2i": "images:model=m;base_url=http://127.0.0.1:9/v1"},
+            "not reachable",
+            id="no-server",
+        ),
+        pytest.param(
+            {"lvlm": "dummy", "t2i": "images:model=m", "protocol": "x"},
+            "no protocol `x`",
+            id="protocol",
+        ),
+        pytest.param(
+            {"lvlm": "dummy", "t2i": "images:model=m", "lvml": "x"},
+            "has no argument `lvml`",
+            id="unknown",
+        ),
     ],
 )
 def test_a_wrong_argument_ends_the_run_before_the_writer_is_made(arguments, message):
@@ -67,14 +95,18 @@ def test_a_missing_key_ends_the_run_before_the_writer_is_made(monkeypatch):
         Interleaved(lvlm="dummy", t2i="images:model=gpt-image-1")
 
 
-def test_a_folder_of_pictures_that_cannot_be_written_ends_the_run_before_the_writer_is_made(drawer, tmp_path):
+def test_a_folder_of_pictures_that_cannot_be_written_ends_the_run_before_the_writer_is_made(
+    drawer, tmp_path
+):
     (tmp_path / "file").write_text("")
     with pytest.raises(SystemExit, match="Pictures cannot be stored"):
         Interleaved(lvlm=WRITER, t2i=drawer, pictures=str(tmp_path / "file"))
 
 
 def test_it_is_what_its_writer_is(drawer):
-    model = get_model("interleaved").create_from_arg_string(f"lvlm={WRITER},t2i={drawer}", {"batch_size": 3})
+    model = get_model("interleaved").create_from_arg_string(
+        f"lvlm={WRITER},t2i={drawer}", {"batch_size": 3}
+    )
     assert model.is_simple
     assert model._response == "A cat. [picture] It sleeps."  # the writer's
     assert get_model("interleaved", force_simple=True)(lvlm=WRITER, t2i=drawer).is_simple
@@ -90,7 +122,9 @@ def tasks(tmp_path_factory):
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("MMIE_DATA", str(folder))
         manager = TaskManager(model_name="interleaved")
-        loaded = {kind: get_task_dict(["mmie"], manager, kind)["mmie"] for kind in ("simple", "chat")}
+        loaded = {
+            kind: get_task_dict(["mmie"], manager, kind)["mmie"] for kind in ("simple", "chat")
+        }
     for task in loaded.values():
         task.override_metric(metric_name="bypass")  # as with `--predict_only`: no judge
         task.build_all_requests(rank=0, world_size=1)
@@ -131,24 +165,33 @@ def test_only_samples_with_pictures_in_their_answers_get_the_words_of_the_protoc
     model = Interleaved(lvlm=WRITER, t2i=drawer)
     requests = mmie_requests(model)
     calls = recorded(model)
-    answers = [read_drawn_answer(getattr(answer, "text", answer)) for answer in model.generate_until(requests)]
+    answers = [
+        read_drawn_answer(getattr(answer, "text", answer))
+        for answer in model.generate_until(requests)
+    ]
     has_words = ["[picture]" in request.args[0] for call in calls for request in call]
     assert has_words == [request.doc_id % 3 != 2 for request in requests]
     assert [answer.facts.drawn for answer in answers] == list(map(int, has_words))
     assert [not isinstance(answer.answer, str) for answer in answers] == has_words
     assert len(server) == sum(has_words)
-    assert all(request.args[0].count("[picture]") == 0 for request in requests)  # the runner's own are unchanged
+    assert all(
+        request.args[0].count("[picture]") == 0 for request in requests
+    )  # the runner's own are unchanged
 
 
 @pytest.mark.parametrize(
     ("text", "answer", "unused"),
     [
-        pytest.param("[LMMS_EVAL_REQUEST_FAILED after 1 retries] [picture]", None, {}, id="failure"),
+        pytest.param(
+            "[LMMS_EVAL_REQUEST_FAILED after 1 retries] [picture]", None, {}, id="failure"
+        ),
         pytest.param("<think>A dog. [picture]", None, {}, id="only-thinking"),
         pytest.param("", None, {}, id="empty"),
         pytest.param('{"text": "A.", "images": ["a.png"]}', None, {}, id="pictures-of-its-own"),
         pytest.param("No marker.", ("No marker.",), {}, id="no-marker"),
-        pytest.param("<think>B. [picture]</think>C.", ("C.",), {"thinking": 1}, id="marker-in-thinking"),
+        pytest.param(
+            "<think>B. [picture]</think>C.", ("C.",), {"thinking": 1}, id="marker-in-thinking"
+        ),
     ],
 )
 def test_what_no_picture_is_drawn_for(drawer, server, mmie_requests, text, answer, unused):
@@ -162,7 +205,9 @@ def test_what_no_picture_is_drawn_for(drawer, server, mmie_requests, text, answe
     assert not len(server)
 
 
-def test_a_run_that_ends_while_the_writer_writes_goes_on_behind_saved_texts(drawer, mmie_requests, monkeypatch):
+def test_a_run_that_ends_while_the_writer_writes_goes_on_behind_saved_texts(
+    drawer, mmie_requests, monkeypatch
+):
     monkeypatch.setattr("mmie_tasks.runner.interleaved._PORTION", 2)
     model = Interleaved(lvlm=WRITER, t2i=drawer)
     requests = mmie_requests(model)
@@ -193,14 +238,18 @@ def test_a_writer_that_was_freed_for_drawing_is_made_again_when_it_is_needed(dra
     assert model._writer.task_dict is first.task_dict
 
 
-def test_samples_of_a_task_share_the_function_that_batching_models_read(drawer, tmp_path, mmie_requests, recorded):
+def test_samples_of_a_task_share_the_function_that_batching_models_read(
+    drawer, tmp_path, mmie_requests, recorded
+):
     (tmp_path / "answers.json").write_text(json.dumps({"SA-0": "A cat. [picture]", "MSR-2": "5"}))
     model = Interleaved(lvlm=f"predictions:path={tmp_path / 'answers.json'}", t2i=drawer)
     requests = mmie_requests(model)
     calls = recorded(model)
     model.generate_until(requests)
     (doc_to_messages,) = {request.args[1] for call in calls for request in call}
-    has_words = ["[picture]" in str(doc_to_messages(doc)) for doc in model.task_dict["mmie"]["test"]]
+    has_words = [
+        "[picture]" in str(doc_to_messages(doc)) for doc in model.task_dict["mmie"]["test"]
+    ]
     assert has_words == [i % 3 != 2 for i in range(len(requests))]
 
 
@@ -209,21 +258,31 @@ def test_tokens_of_the_writer_are_passed_on(drawer, mmie_requests):
     requests = mmie_requests(model)
     numbers = itertools.count()
     model._writer.generate_until = lambda requests: [
-        GenerationResult(text="A.", token_counts=TokenCounts(output_tokens=next(numbers))) for _ in requests
+        GenerationResult(text="A.", token_counts=TokenCounts(output_tokens=next(numbers)))
+        for _ in requests
     ]
     outputs = model.generate_until(requests)
     assert [output.token_counts.output_tokens for output in outputs] == list(range(len(requests)))
 
 
-def test_requests_of_other_tasks_reach_the_writer_as_they_are_and_one_task_at_a_time(drawer, server, recorded):
+def test_requests_of_other_tasks_reach_the_writer_as_they_are_and_one_task_at_a_time(
+    drawer, server, recorded
+):
     model = Interleaved(lvlm=WRITER, t2i=drawer)
     calls = recorded(model)
     requests = [
-        Instance("generate_until", ("Why?", {}, None, i, task, "test"), 0, {"task": task, "doc_id": i, "repeats": 1})
+        Instance(
+            "generate_until",
+            ("Why?", {}, None, i, task, "test"),
+            0,
+            {"task": task, "doc_id": i, "repeats": 1},
+        )
         for task in ("x", "y")
         for i in range(2)
     ]
-    assert [getattr(answer, "text", answer) for answer in model.generate_until(requests)] == [model._response] * 4
+    assert [getattr(answer, "text", answer) for answer in model.generate_until(requests)] == [
+        model._response
+    ] * 4
     assert calls == [requests[:2], requests[2:]]
     assert not len(server)
     reset_logged_metrics()

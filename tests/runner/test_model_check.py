@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -16,7 +15,10 @@ MANIFESTS = """
 from lmms_eval.models.registry_v2 import ModelManifest
 
 NAMES = {names!r}
-MANIFESTS = [ModelManifest(model_id=name, chat_class_path=f"models_for_tests.{{name}}.Model") for name in NAMES]
+MANIFESTS = [
+    ModelManifest(model_id=name, chat_class_path=f"models_for_tests.{{name}}.Model")
+    for name in NAMES
+]
 """
 
 MODULES = {
@@ -49,40 +51,60 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, st
     for name, code in MODULES.items():
         write(package / f"{name}.py", code)
     workplace.install_entry_point("lmms_eval.models", "models", "models_for_tests:MANIFESTS")
-    write(tmp_path / "here" / "missing_for_tests.py", "")  # in the working directory, which the runner does not search
+    write(
+        tmp_path / "here" / "missing_for_tests.py", ""
+    )  # in the working directory, which the runner does not search
     monkeypatch.chdir(tmp_path / "here")
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(workplace.plugins), str(TESTS)]), "HF_HUB_OFFLINE": "1"}
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(workplace.plugins), str(TESTS)]),
+        "HF_HUB_OFFLINE": "1",
+    }
 
 
 def test_doctor_reports_what_each_named_model_lacks(environment: dict[str, str]) -> None:
     models = "without_decord,with_fallback,qwen25_vl"
-    report = run(["--model", models, "--tasks", "milebench", "--json"], environment, check_model)
+    report = run(["--model", models, "--tasks", "milebench"], environment, check_model)
     assert report.status == 1
-    findings = [row for row in json.loads(report.text) if row["subject"].startswith("model ")]
-    assert [(row["subject"], row["status"]) for row in findings] == [
+    findings = [finding for finding in report.findings if finding.subject.startswith("model ")]
+    assert [(finding.subject, finding.status) for finding in findings] == [
         ("model without_decord", "problem"),
         ("model with_fallback", "ok"),
         ("model with_fallback", "warning"),
         ("model qwen25_vl", "problem"),
     ]
-    assert "needs the module `decord`, which is not installed" in findings[0]["found"]
-    assert findings[0]["hint"] == "`pip install decord`"
-    assert findings[1]["found"] == "`models_for_tests.with_fallback.Model` can be imported"
-    assert "tries to import `missing_for_tests`" in findings[2]["found"]
-    assert "similar names: `qwen2_5_vl`" in findings[3]["hint"]
+    assert "needs the module `decord`, which is not installed" in findings[0].message
+    assert findings[0].hint == "`pip install decord`"
+    assert findings[1].message == "`models_for_tests.with_fallback.Model` can be imported"
+    assert "tries to import `missing_for_tests`" in findings[2].message
+    assert "similar names: `qwen2_5_vl`" in findings[3].hint
 
 
 @pytest.mark.parametrize(
     ("name", "message", "hint"),
     [
-        pytest.param("without_unknown", "needs the module `missing_for_tests`", "install the package", id="module"),
-        pytest.param("other_release", "does not fit the installed `packaging` ", "to see the error", id="release"),
-        pytest.param("absent", "`models_for_tests.absent.Model`, which does not exist", "choose", id="class"),
+        pytest.param(
+            "without_unknown",
+            "needs the module `missing_for_tests`",
+            "install the package",
+            id="module",
+        ),
+        pytest.param(
+            "other_release",
+            "does not fit the installed `packaging` ",
+            "to see the error",
+            id="release",
+        ),
+        pytest.param(
+            "absent", "`models_for_tests.absent.Model`, which does not exist", "choose", id="class"
+        ),
         pytest.param("raising", "importing it fails", "get_model('raising')", id="error"),
         pytest.param("ending", "importing it fails", "get_model('ending')", id="exit"),
         pytest.param("crashing", "importing it fails", "get_model('crashing')", id="crash"),
         pytest.param("no_class", "importing it fails", "get_model('no_class')", id="no-class"),
-        pytest.param("hanging", "importing it takes longer than 2 s", "get_model('hanging')", id="hang"),
+        pytest.param(
+            "hanging", "importing it takes longer than 2 s", "get_model('hanging')", id="hang"
+        ),
     ],
 )
 def test_a_model_that_cannot_be_imported_is_one_problem_with_a_hint(

@@ -129,7 +129,9 @@ def test_importing_a_missing_module_still_fails() -> None:
 
 
 @pytest.mark.parametrize("position", [pytest.param(0, id="ahead"), pytest.param(1, id="behind")])
-def test_a_finder_that_calls_all_other_finders_causes_no_recursion(name: str, position: int) -> None:
+def test_a_finder_that_calls_all_other_finders_causes_no_recursion(
+    name: str, position: int
+) -> None:
     class Another:
         """Calls all other finders, including ours."""
 
@@ -150,7 +152,10 @@ def test_many_threads_that_import_at_once_get_a_finished_module(name: str, folde
     (folder / f"{name}.py").write_text("import time\ntime.sleep(0.05)\nvalue = 1\n")
     notified, imported = [], []
     after_import(name, lambda module: notified.append(module.value))
-    threads = [threading.Thread(target=lambda: imported.append(importlib.import_module(name).value)) for _ in range(8)]
+    threads = [
+        threading.Thread(target=lambda: imported.append(importlib.import_module(name).value))
+        for _ in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from datasets import Dataset, Image
-from loguru import logger
+from support.mmie_data import draw
+from support.mmie_judge import words
 
 from mmie_tasks.answers.parsing import MISSING
+from mmie_tasks.benchmarks.mmie import request
+from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
 from mmie_tasks.runner.predictions import Predictions
 
 
@@ -35,12 +37,17 @@ class Request:
     metadata: dict[str, object] = field(default_factory=dict)
 
 
-ROWS = [{"id": f"DocVQA/{n}", "index": 0, "gold": n, "image": f"not/there/{n}.png"} for n in range(3)]
+ROWS = [
+    {"id": f"DocVQA/{n}", "index": 0, "gold": n, "image": f"not/there/{n}.png"} for n in range(3)
+]
 
 
 def requests(docs: object, *doc_ids: int, task: str = "t") -> list[Request]:
     owner = Task(docs)
-    return [Request((f"Question {n}?", owner.doc_to_messages, {"until": []}, n, task, "test")) for n in doc_ids]
+    return [
+        Request((f"Question {n}?", owner.doc_to_messages, {"until": []}, n, task, "test"))
+        for n in doc_ids
+    ]
 
 
 @pytest.fixture
@@ -50,21 +57,16 @@ def saved(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
-def logged() -> Iterator[list[str]]:
-    lines: list[str] = []
-    sink = logger.add(lambda line: lines.append(str(line)), format="{level} {message}")
-    yield lines
-    logger.remove(sink)
-
-
 @pytest.mark.parametrize("docs", [Dataset.from_list(ROWS), ROWS], ids=["dataset", "list"])
-def test_saved_answers_are_returned_in_the_order_of_the_requests(saved: Path, docs: object, logged: list[str]) -> None:
+def test_saved_answers_are_returned_in_the_order_of_the_requests(
+    saved: Path, docs: object, logs: list[str]
+) -> None:
     model = Predictions(path=str(saved), batch_size=4, device="cuda:0")
     sent = requests(docs, 2, 0, 1, 0)
     assert model.generate_until_multi_round(sent) == [["two", "rounds"], "zero", MISSING, "zero"]
     report = "t: 2 of 3 answers found (2 by id; format: id and answer); 1 missing"
-    assert logged == [f"WARNING predictions: {report}\n"]
+    assert logs == [f"predictions: {report}\n"]
+    assert logs[0].record["level"].name == "WARNING"
 
 
 def test_a_sample_log_is_joined_by_gold_answer_and_input(tmp_path: Path) -> None:
@@ -75,6 +77,20 @@ def test_a_sample_log_is_joined_by_gold_answer_and_input(tmp_path: Path) -> None
     model = Predictions(path=path)
     docs = Dataset.from_list([{"gold": n} for n in range(3)])
     assert model.generate_until(requests(docs, 2, 1)) == ["two", MISSING]
+
+
+def test_an_image_beside_saved_answers_is_found_from_any_folder(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request, "_answer_folders", {})
+    monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(words(saved.with_name("words.json"))))
+    draw(saved.parent / "out" / "a.png")
+    Predictions(path=str(saved))
+    sample = Sample(
+        id="SA-1", index=0, row=0, category="SA", field="", question=(Segment("?"),), gold=()
+    )
+    facts = request.build_request(sample, ["A fox. Image saved to: out/a.png"], "mmie").facts
+    assert facts.picture_signs == {"names an existing image": 1}
 
 
 def test_no_image_column_is_decoded(saved: Path) -> None:
@@ -99,7 +115,9 @@ def test_a_column_with_repeated_values_is_not_used_as_an_id(tmp_path: Path) -> N
         pytest.param({"path": 1, "temperature": 0}, "no argument `temperature`", id="unknown"),
     ],
 )
-def test_an_invalid_argument_ends_the_run_with_a_hint(arguments: dict[str, object], message: str) -> None:
+def test_an_invalid_argument_ends_the_run_with_a_hint(
+    arguments: dict[str, object], message: str
+) -> None:
     with pytest.raises(SystemExit, match=rf"{message}[\s\S]*\n\nhint: "):
         Predictions(**arguments)
 

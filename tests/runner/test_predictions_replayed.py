@@ -62,7 +62,9 @@ class Runs:
 
 def draw(folder: Path) -> None:
     """Six samples and placeholders for their images; the task `turned` has the reverse order."""
-    samples = [{"id": f"Tiny/{n}", "gold": f"word {n}", "image": f"images/{n}.png"} for n in range(6)]
+    samples = [
+        {"id": f"Tiny/{n}", "gold": f"word {n}", "image": f"images/{n}.png"} for n in range(6)
+    ]
     for name, rows in (("tiny", samples), ("turned", samples[::-1])):
         write(folder / "tasks" / f"{name}.json", json.dumps(rows))
         write(folder / "tasks" / f"{name}.yaml", TASK.format(name=name))
@@ -74,7 +76,9 @@ def draw(folder: Path) -> None:
 def run(workplace: Workplace, *settings: dict[str, object]) -> CommandResult:
     """Several evaluations in one process: starting it takes longest."""
     common = {"include_path": "tasks", "tasks": "tiny"}
-    write(workplace.folder / "runs.yaml", json.dumps([{**common, **options} for options in settings]))
+    write(
+        workplace.folder / "runs.yaml", json.dumps([{**common, **options} for options in settings])
+    )
     return workplace.run("lmms-eval", "--config", "runs.yaml")
 
 

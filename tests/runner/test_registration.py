@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
-from loguru import logger
 
 from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.errors import SettingWrong
@@ -25,14 +24,6 @@ def tag(*members: str) -> dict[str, Any]:
     return {"type": "tag", "task": list(members), "yaml_path": -1}
 
 
-@pytest.fixture
-def log() -> Iterator[list[str]]:
-    lines: list[str] = []
-    sink = logger.add(lambda message: lines.append(str(message)), level="INFO", format="{message}")
-    yield lines
-    logger.remove(sink)
-
-
 @pytest.mark.parametrize(
     ("indexed", "users", "override", "owner"),
     [
@@ -45,7 +36,9 @@ def log() -> Iterator[list[str]]:
         pytest.param("built-in", "users", False, "built-in", id="built-in-and-users-switched-off"),
     ],
 )
-def test_a_name_means_the_task_of(indexed: str | None, users: str | None, override: bool, owner: str) -> None:
+def test_a_name_means_the_task_of(
+    indexed: str | None, users: str | None, override: bool, owner: str
+) -> None:
     index = {"a": task(indexed)} if indexed else {}
     user_index = {"a": task(users)} if users else {}
     overridden = add_tasks(index, {"a": task("ours")}, user_index, override=override)
@@ -94,7 +87,9 @@ def manager(indexed: list[object]) -> type:
     """A class like the runner's TaskManager, which records the folders that it indexes."""
 
     class TaskManager:
-        def initialize_tasks(self, include_path: Any = None, include_defaults: bool = True) -> Index:
+        def initialize_tasks(
+            self, include_path: Any = None, include_defaults: bool = True
+        ) -> Index:
             indexed.append(include_path)
             index = {"mmie": task("built-in")} if include_defaults else {}
             return {"mmie": task("ours"), **index} if include_path == str(task_dir()) else index
@@ -108,21 +103,23 @@ def manager(indexed: list[object]) -> type:
     return TaskManager
 
 
-def test_a_second_registration_changes_nothing(log: list[str]) -> None:
+def test_a_second_registration_changes_nothing(logs: list[str]) -> None:
     indexed: list[object] = []
     tasks = SimpleNamespace(TaskManager=manager(indexed))
     for _ in range(2):
         register_tasks(tasks)
     assert tasks.TaskManager().initialize_tasks("x") == {"mmie": task("ours")}
     assert indexed == ["x", "x", str(task_dir())]
-    assert len(log) == 1
-    assert "mmie: ours instead of the built-in" in log[0]
+    assert len(logs) == 1
+    assert "mmie: ours instead of the built-in" in logs[0]
 
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """Creates a package with a folder of task files, and registers its benchmark."""
-    registered: list[BenchmarkEntry] = [BenchmarkEntry(name="mmie", target="mmie_tasks.benchmarks.mmie.task:BENCHMARK")]
+    registered: list[BenchmarkEntry] = [
+        BenchmarkEntry(name="mmie", target="mmie_tasks.benchmarks.mmie.task:BENCHMARK")
+    ]
     monkeypatch.setattr(registration, "entries", lambda: tuple(registered))
     monkeypatch.syspath_prepend(str(tmp_path))
 
@@ -140,7 +137,9 @@ def indexed_with(folders: dict[str, Index | Exception], **built_in: dict[str, An
     """The runner's index after registration; folders hold these entries, or raise an error."""
 
     class TaskManager:
-        def initialize_tasks(self, include_path: Any = None, include_defaults: bool = True) -> Index:
+        def initialize_tasks(
+            self, include_path: Any = None, include_defaults: bool = True
+        ) -> Index:
             index = folders.get(str(include_path), {})
             if isinstance(index, Exception):
                 raise index
@@ -159,14 +158,16 @@ def indexed_with(folders: dict[str, Index | Exception], **built_in: dict[str, An
 @pytest.mark.parametrize(
     ("override", "mme", "message"),
     [
-        pytest.param("1", "other", "mme: of the benchmark `other` instead of the built-in", id="on"),
+        pytest.param(
+            "1", "other", "mme: of the benchmark `other` instead of the built-in", id="on"
+        ),
         pytest.param("0", "built-in", None, id="switched-off"),
     ],
 )
 def test_a_benchmark_of_another_package_ranks_between_the_built_in_and_the_users(
     package: Callable[..., Path],
     monkeypatch: pytest.MonkeyPatch,
-    log: list[str],
+    logs: list[str],
     override: str,
     mme: str,
     message: str | None,
@@ -178,10 +179,14 @@ def test_a_benchmark_of_another_package_ranks_between_the_built_in_and_the_users
     index = indexed_with(folders, mme=task("built-in"))
     owners = {name: entry["yaml_path"] for name, entry in index.items()}
     assert owners == {"new": "other", "mme": mme, "mine": "users"}
-    assert [line.partition("; ")[0] for line in log] == ([f"mmie-tasks: {message} of the same name"] if message else [])
+    assert [line.partition("; ")[0] for line in logs] == (
+        [f"mmie-tasks: {message} of the same name"] if message else []
+    )
 
 
-def test_a_package_takes_no_name_of_ours_nor_of_another(package: Callable[..., Path], log: list[str]) -> None:
+def test_a_package_takes_no_name_of_ours_nor_of_another(
+    package: Callable[..., Path], logs: list[str]
+) -> None:
     folders: dict[str, Index | Exception] = {
         str(task_dir()): {"mmie": task("ours"), "ours": tag("mmie")},
         str(package("a")): {"mmie": task("a"), "ours": tag("free"), "free": task("a")},
@@ -189,7 +194,7 @@ def test_a_package_takes_no_name_of_ours_nor_of_another(package: Callable[..., P
     }
     index = indexed_with(folders)
     assert index == {"mmie": task("ours"), "ours": tag("mmie"), "free": task("a")}
-    assert [line.strip() for line in log] == [
+    assert [line.strip() for line in logs] == [
         "mmie-tasks: `mmie`, `ours` of the benchmark `a` left out: name taken",
         "mmie-tasks: `free` of the benchmark `b` left out: name taken",
     ]
@@ -197,7 +202,7 @@ def test_a_package_takes_no_name_of_ours_nor_of_another(package: Callable[..., P
 
 @pytest.mark.parametrize("error", [ValueError("bad"), yaml.YAMLError("bad"), AssertionError()])
 def test_each_broken_package_is_left_out_with_one_warning(
-    package: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, log: list[str], error: Exception
+    package: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, logs: list[str], error: Exception
 ) -> None:
     package("bare", tasks=False)
     folders: dict[str, Index | Exception] = {
@@ -205,13 +210,13 @@ def test_each_broken_package_is_left_out_with_one_warning(
         str(package("whole")): {"new": task("whole")},
     }
     assert indexed_with(folders) == {"new": task("whole")}
-    bare, broken = log
+    bare, broken = logs
     assert "the benchmark `bare` is left out: there is no folder `" in bare
     assert "the benchmark `broken` is left out: " in broken
-    log.clear()
+    logs.clear()
     monkeypatch.setenv("RANK", "1")
     indexed_with(folders)
-    assert log == []
+    assert logs == []
 
 
 def without(name: str) -> Callable[[type], None]:
@@ -231,19 +236,21 @@ def renamed_parameter(cls: type) -> None:
         pytest.param(renamed_parameter, id="another-parameter"),
     ],
 )
-def test_an_unsupported_runner_is_left_alone_with_a_hint(change: Callable[[type], None], log: list[str]) -> None:
+def test_an_unsupported_runner_is_left_alone_with_a_hint(
+    change: Callable[[type], None], logs: list[str]
+) -> None:
     cls = manager([])
     change(cls)
     before = dict(vars(cls))
     register_tasks(SimpleNamespace(TaskManager=cls))
     assert dict(vars(cls)) == before
-    assert len(log) == 1
-    assert "--include_path $(mmie-tasks path)" in log[0]
+    assert len(logs) == 1
+    assert "--include_path $(mmie-tasks path)" in logs[0]
 
 
-def test_a_runner_without_task_manager_is_left_alone_with_a_hint(log: list[str]) -> None:
+def test_a_runner_without_task_manager_is_left_alone_with_a_hint(logs: list[str]) -> None:
     register_tasks(ModuleType("tasks"))
-    assert "--include_path $(mmie-tasks path)" in log[0]
+    assert "--include_path $(mmie-tasks path)" in logs[0]
 
 
 @pytest.mark.parametrize(

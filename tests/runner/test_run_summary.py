@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 import pytest
-from loguru import logger
 
 from mmie_tasks.core.verdict import Scored, as_row
 from mmie_tasks.runner.run_summary import RunSummary
@@ -15,7 +14,9 @@ from mmie_tasks.runs.benchmark import Benchmark, Metric, Scale
 BENCHMARK = Benchmark(
     name="sketch",
     title="Sketch",
-    scale=Scale(full_marks=5, unit="points, 0 to 5", whole=True, percent=lambda points: 20 * points),
+    scale=Scale(
+        full_marks=5, unit="points, 0 to 5", whole=True, percent=lambda points: 20 * points
+    ),
     metrics=(Metric(name="", title="All", kind="headline"),),
     read_line=partial(log_line.sample, full_marks=5),
     reread=lambda _: None,
@@ -25,9 +26,14 @@ BENCHMARK = Benchmark(
 
 def test_points_off_the_scale_are_no_score_in_the_last_lines_of_a_run() -> None:
     summary = RunSummary()
-    records = [{"id": str(n), "official": as_row(Scored(n)), "robust": as_row(Scored(5))} for n in (4, 5, 12)]
+    records = [
+        {"id": str(n), "official": as_row(Scored(n)), "robust": as_row(Scored(5))}
+        for n in (4, 5, 12)
+    ]
     summary.add("sketch", BENCHMARK, records, None)
-    (last_line,) = [line for line in summary.block("stub", "", "").splitlines() if line.startswith("sketch ")]
+    (last_line,) = [
+        line for line in summary.block("stub", "", "").splitlines() if line.startswith("sketch ")
+    ]
     assert "n/a" in last_line
     assert "nan" not in last_line
     assert "100.00" in last_line
@@ -36,7 +42,11 @@ def test_points_off_the_scale_are_no_score_in_the_last_lines_of_a_run() -> None:
 
 def test_the_expected_score_has_a_column_where_a_task_has_one() -> None:
     summary = RunSummary()
-    record: dict[str, object] = {"id": "1", "official": as_row(Scored(4)), "robust": as_row(Scored(4))}
+    record: dict[str, object] = {
+        "id": "1",
+        "official": as_row(Scored(4)),
+        "robust": as_row(Scored(4)),
+    }
     summary.add("sketch", BENCHMARK, [record], None)
     assert "expected" not in summary.block("stub", "", "")
     summary.add("sketch_other", BENCHMARK, [{**record, "expected": as_row(Scored(4.5))}], None)
@@ -54,12 +64,12 @@ def test_the_expected_score_has_a_column_where_a_task_has_one() -> None:
         pytest.param(partial(log_line.sample, full_marks=5), "`id` is missing", id="bad-record"),
     ],
 )
-def test_a_benchmark_that_cannot_read_its_records_costs_no_run(read_line: Any, reason: str) -> None:
-    summary, messages = RunSummary(), []
-    sink = logger.add(lambda message: messages.append(str(message)), format="{message}")
+def test_a_benchmark_that_cannot_read_its_records_costs_no_run(
+    logs: list[str], read_line: Any, reason: str
+) -> None:
+    summary = RunSummary()
     summary.add("sketch", replace(BENCHMARK, read_line=read_line), [{"official": {}}], None)
-    logger.remove(sink)
     assert summary.block("stub", "", "") == ""
-    assert len(messages) == 1
-    assert messages[0].startswith("Sketch: no summary of `sketch`: ")
-    assert reason in messages[0]
+    assert len(logs) == 1
+    assert logs[0].startswith("Sketch: no summary of `sketch`: ")
+    assert reason in logs[0]

@@ -16,7 +16,12 @@ def test_texts_are_read_back_by_the_same_requests_only(tmp_path):
         texts.add({1: TEXTS[1]})
     with WrittenTexts(tmp_path, KEYS) as texts:
         assert texts.read() == TEXTS
-    for others in (["other writer", *KEYS[1:]], KEYS[:2], [*KEYS[:2], "request 3"], ["writerrequest 1", "request 2"]):
+    for others in (
+        ["other writer", *KEYS[1:]],
+        KEYS[:2],
+        [*KEYS[:2], "request 3"],
+        ["writerrequest 1", "request 2"],
+    ):
         with WrittenTexts(tmp_path, others) as texts:
             assert texts.read() == {}
 
@@ -33,7 +38,9 @@ def test_a_line_that_a_kill_cut_off_is_ignored_and_does_not_spoil_the_next(tmp_p
         assert texts.read() == TEXTS
 
 
-@pytest.mark.parametrize("line", ["[]", "{}", '{"position": 0, "text": 1, "tokens": null}', "\xff", "9" * 5000])
+@pytest.mark.parametrize(
+    "line", ["[]", "{}", '{"position": 0, "text": 1, "tokens": null}', "\xff", "9" * 5000]
+)
 def test_lines_of_another_form_are_ignored(tmp_path, line):
     with WrittenTexts(tmp_path, KEYS) as texts:
         texts.add({1: TEXTS[1]})

@@ -27,7 +27,9 @@ def logs(run_logs):
         pytest.param(f"{OLD}_samples_mmie_sa.jsonl", (OLD, "mmie_sa"), id="as-the-runner"),
         pytest.param("samples_mmie.jsonl", ("", "mmie"), id="without-a-date"),
         pytest.param(
-            f"{OLD}_samples_milebench_Spot-the-Diff.jsonl", (OLD, "milebench_Spot-the-Diff"), id="a-task-with-lines"
+            f"{OLD}_samples_milebench_Spot-the-Diff.jsonl",
+            (OLD, "milebench_Spot-the-Diff"),
+            id="a-task-with-lines",
         ),
         pytest.param(f"{OLD}_results.json", None, id="results"),
         pytest.param("samples_.jsonl", None, id="without-a-task"),

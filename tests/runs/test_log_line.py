@@ -32,7 +32,12 @@ def line(**changes: Any) -> dict[str, Any]:
         **changes,
     }
     present = {name: value for name, value in record.items() if value is not ...}
-    return {"input": "What is it?", "target": "a kite", "filtered_resps": "a bird", "coverage": present}
+    return {
+        "input": "What is it?",
+        "target": "a kite",
+        "filtered_resps": "a bird",
+        "coverage": present,
+    }
 
 
 def grade(result: JudgeResult) -> Verdicts:
@@ -44,10 +49,17 @@ def grade(result: JudgeResult) -> Verdicts:
 
 def test_a_record_with_the_standard_fields_is_a_sample() -> None:
     sample = log_line.sample(line(), 5, groups=("category",))
-    assert (sample.id, sample.signature, sample.groups) == ("a", "judge:m", {"category": ("scene",)})
+    assert (sample.id, sample.signature, sample.groups) == (
+        "a",
+        "judge:m",
+        {"category": ("scene",)},
+    )
     assert (sample.official, sample.robust) == (Scored(4, "4"), Unscored("unparsed", "no score"))
     assert sample.replies == (REPLY,)
-    assert [(part.text, part.image) for part in sample.question] == [("What is it?", None), ("", "a.png")]
+    assert [(part.text, part.image) for part in sample.question] == [
+        ("What is it?", None),
+        ("", "a.png"),
+    ]
     assert [part.text for part in (*sample.gold, *sample.answer)] == ["a kite", "a bird"]
 
 
@@ -71,9 +83,15 @@ def test_digits_of_a_reply_are_read() -> None:
 
 
 @pytest.mark.parametrize("offset", [-1, 6, 8, True, None, "7"])
-@pytest.mark.parametrize("logprobs", [[-1.0] * 9, [1.0] * 10, [math.nan] * 10, ["-1"] * 10, "0123456789", None])
+@pytest.mark.parametrize(
+    "logprobs", [[-1.0] * 9, [1.0] * 10, [math.nan] * 10, ["-1"] * 10, "0123456789", None]
+)
 def test_digits_that_are_impossible_are_left_out(offset: object, logprobs: object) -> None:
-    for digit in ({"offset": offset, "logprobs": [-1.0] * 10}, {"offset": 7, "logprobs": logprobs}, offset):
+    for digit in (
+        {"offset": offset, "logprobs": [-1.0] * 10},
+        {"offset": 7, "logprobs": logprobs},
+        offset,
+    ):
         for digits in ([digit], digit):
             assert log_line.replies({"replies": [{**asdict(REPLY), "digits": digits}]}) == (REPLY,)
 
@@ -90,7 +108,9 @@ def test_a_missing_or_odd_field_is_a_bad_record(name: str, value: object) -> Non
     [
         pytest.param({}, {"official": Scored(4), "robust": Scored(4)}, id="one-reply"),
         pytest.param(
-            {"replies": [asdict(REPLY), asdict(AGAIN)]}, {"official": Scored(4), "robust": Scored(3)}, id="two-replies"
+            {"replies": [asdict(REPLY), asdict(AGAIN)]},
+            {"official": Scored(4), "robust": Scored(3)},
+            id="two-replies",
         ),
         pytest.param(
             {"replies": [], "official": UNSCORED, "robust": UNSCORED},
@@ -98,9 +118,13 @@ def test_a_missing_or_odd_field_is_a_bad_record(name: str, value: object) -> Non
             id="not-judged",
         ),
         pytest.param({"replies": []}, None, id="a-score-without-its-reply"),
-        pytest.param({"replies": ..., "official": UNSCORED, "robust": UNSCORED}, None, id="no-replies-logged"),
+        pytest.param(
+            {"replies": ..., "official": UNSCORED, "robust": UNSCORED}, None, id="no-replies-logged"
+        ),
         pytest.param({"replies": [{"text": None}]}, None, id="a-reply-without-text"),
     ],
 )
-def test_saved_replies_are_read_again(changes: dict[str, Any], expected: dict[str, Verdict] | None) -> None:
+def test_saved_replies_are_read_again(
+    changes: dict[str, Any], expected: dict[str, Verdict] | None
+) -> None:
     assert log_line.reread(line(**changes), grade, 5) == expected

@@ -21,7 +21,13 @@ PART = Metric(name="p", title="P", kind="part", part="p")
 
 def sample(number, verdict, letter="a", share=None):
     parts = {} if share is None else {"official": {"p": share}}
-    return LoggedSample(id=str(number), official=verdict, robust=Scored(1), groups={"letter": (letter,)}, parts=parts)
+    return LoggedSample(
+        id=str(number),
+        official=verdict,
+        robust=Scored(1),
+        groups={"letter": (letter,)},
+        parts=parts,
+    )
 
 
 def samples(*verdicts, letter="a"):
@@ -54,8 +60,10 @@ def test_a_mean_of_groups_weighs_them():
         pytest.param(samples("refused"), WHOLE, "no sample has a score", id="nothing-scored"),
         pytest.param(samples("left_out"), WHOLE, "no sample has a score", id="all-left-out"),
         pytest.param(samples(1, "refused"), WHOLE, "only 1 of 2", id="too-few"),
-        pytest.param(samples(1), BOTH, "1 of 2 parts not in this run: b", id="a-group-absent"),
-        pytest.param(samples(1) + samples("refused", letter="b"), BOTH, "b: no sample", id="a-group-unscored"),
+        pytest.param(samples(1), BOTH, "1 of 2 letters not in this run: b", id="a-group-absent"),
+        pytest.param(
+            samples(1) + samples("refused", letter="b"), BOTH, "b: no sample", id="a-group-unscored"
+        ),
         pytest.param(samples(1), PART, "no sample has a score", id="no-such-part"),
     ],
 )
@@ -76,11 +84,15 @@ def signed(logged, signature):
         pytest.param("task:x@1-A|pkg:1", "", False, id="default"),
         pytest.param("task:x@1-A|min_coverage:0.5|pkg:1", "", True, id="the floor of the run"),
         pytest.param("task:x@1-A|pkg:1", "0.5", True, id="set now"),
-        pytest.param("task:x@1-A|min_coverage:0.5|pkg:1", "0.6", False, id="set now, and the run's"),
+        pytest.param(
+            "task:x@1-A|min_coverage:0.5|pkg:1", "0.6", False, id="set now, and the run's"
+        ),
         pytest.param("task:x@1-A|min_coverage:many|pkg:1", "", False, id="unreadable"),
     ],
 )
-def test_the_floor_of_coverage_is_the_one_that_is_set_or_the_runs_own(signature, setting, has_value, monkeypatch):
+def test_the_floor_of_coverage_is_the_one_that_is_set_or_the_runs_own(
+    signature, setting, has_value, monkeypatch
+):
     monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", setting)
     value = value_of(signed(samples(1, "refused"), signature))
     assert (value.percent is not None) == has_value
@@ -132,7 +144,10 @@ def test_an_unscored_sample_moves_no_mean(points, factor):
 
 def test_samples_are_counted_by_their_group():
     logged = samples(1, 2) + samples(3, letter="b")
-    assert {name: len(members) for name, members in samples_by_stratum(logged, BOTH).items()} == {"a": 2, "b": 1}
+    assert {name: len(members) for name, members in samples_by_stratum(logged, BOTH).items()} == {
+        "a": 2,
+        "b": 1,
+    }
     assert list(samples_by_stratum(logged, WHOLE)) == [ALL]
 
 
@@ -143,7 +158,10 @@ HEADED = Metric(name="ab", title="A, B", kind="headline", by="letter", weights=B
 
 def task_run(task, logged, numbers):
     return TaskRun(
-        task=task, benchmark=SimpleNamespace(name="letters", metrics=numbers), log=Path("x"), samples=tuple(logged)
+        task=task,
+        benchmark=SimpleNamespace(name="letters", metrics=numbers),
+        log=Path("x"),
+        samples=tuple(logged),
     )
 
 
@@ -152,7 +170,9 @@ def task_run(task, logged, numbers):
     [
         pytest.param("letters", samples(1), ["ab", "a", "b"], id="the-whole-benchmark"),
         pytest.param("letters_a", samples(1), ["a"], id="a-part"),
-        pytest.param("letters_ab", samples(1) + samples(2, letter="b"), ["ab", "a", "b"], id="all-parts"),
+        pytest.param(
+            "letters_ab", samples(1) + samples(2, letter="b"), ["ab", "a", "b"], id="all-parts"
+        ),
         pytest.param("letters_c", samples(1, letter="c"), ["ab", "a", "b"], id="no-group-known"),
     ],
 )
@@ -166,4 +186,7 @@ def test_the_headline_of_a_part_is_the_first_metric_that_counts_all_samples():
     logged = samples(1) + samples(2, letter="b")
     numbers = (Metric(name="c", title="C", kind="headline", by="letter", weights={"c": 1.0}),)
     metrics = metrics_of([task_run("letters_ab", logged, (*numbers, ONLY_A, BOTH))])
-    assert [(number.name, number.kind) for number in metrics] == [("ab", "headline"), ("a", "letter")]
+    assert [(number.name, number.kind) for number in metrics] == [
+        ("ab", "headline"),
+        ("a", "letter"),
+    ]

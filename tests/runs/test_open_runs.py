@@ -32,7 +32,11 @@ def test_a_run_has_its_tasks_and_their_samples(tmp_path):
     write_run(tmp_path / "m", "mia_bench", mia_lines(3))
     write_run(tmp_path / "m", "milebench", milebench_lines(1))
     run = open_run(str(tmp_path))
-    assert {name: len(task.samples) for name, task in run.tasks.items()} == {"mia_bench": 3, "milebench": 29, "mmie": 6}
+    assert {name: len(task.samples) for name, task in run.tasks.items()} == {
+        "mia_bench": 3,
+        "milebench": 29,
+        "mmie": 6,
+    }
     assert (run.name, run.folder) == ("m", tmp_path / "m")
     assert [task.notes for task in run.tasks.values()] == [(), (), ()]
 
@@ -139,10 +143,14 @@ def test_a_task_that_is_not_in_the_run_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "started"),
     [
-        pytest.param({"timezone": "Asia/Singapore"}, "2026-11-21 04:00 UTC", id="the-runner's-default"),
+        pytest.param(
+            {"timezone": "Asia/Singapore"}, "2026-11-21 04:00 UTC", id="the-runner's-default"
+        ),
         pytest.param({"timezone": "America/New_York"}, "2026-11-21 17:00 UTC", id="another"),
         pytest.param({"timezone": "Mars/Phobos"}, "2026-11-21 12:00 (Mars/Phobos)", id="unknown"),
-        pytest.param({"timezone": "../../etc/passwd"}, "2026-11-21 12:00 (../../etc/passwd)", id="a-path"),
+        pytest.param(
+            {"timezone": "../../etc/passwd"}, "2026-11-21 12:00 (../../etc/passwd)", id="a-path"
+        ),
         pytest.param({"timezone": ""}, "2026-11-21 12:00 (time zone not logged)", id="empty"),
         pytest.param({}, "2026-11-21 12:00 (time zone not logged)", id="not-logged"),
         pytest.param(None, "2026-11-21 12:00 (time zone not logged)", id="no-results-file"),

@@ -1,4 +1,6 @@
-"""Samples that several judges judged: their record, what is read of it, and the summary of a run."""
+"""Samples that several judges judged: their record, what is read of it, and the summary of a
+run.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,23 @@ from mmie_tasks.results.rescore import _new_record
 from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import BadRecord
 from mmie_tasks.runs.log_files import Run, TaskRun
-from mmie_tasks.runs.summary import details_of, headline_of, judge_facts, judge_of, notes_of, signature_fields
+from mmie_tasks.runs.summary import (
+    details_of,
+    headline_of,
+    judge_facts,
+    judge_of,
+    notes_of,
+    signature_fields,
+)
 
 
 def run_of(*judgements: Judged) -> tuple[TaskRun, list[Mapping[str, object]]]:
     """A run of MMIE with these judgements, and its records."""
     lines = [mmie_line(judgement, f"SA-{n}") for n, judgement in enumerate(judgements)]
     samples = tuple(map(BENCHMARK.read_line, lines))
-    return TaskRun(task="mmie", benchmark=BENCHMARK, log=Path(), samples=samples), [line["coverage"] for line in lines]
+    return TaskRun(task="mmie", benchmark=BENCHMARK, log=Path(), samples=samples), [
+        line["coverage"] for line in lines
+    ]
 
 
 def test_the_record_holds_every_judges_replies_and_verdicts_and_how_far_they_differ() -> None:
@@ -38,7 +49,9 @@ def test_the_record_holds_every_judges_replies_and_verdicts_and_how_far_they_dif
     assert record["official"]["points"] == 4.5
     panel = record["panel"]
     assert (panel["rule"], panel["min_valid"], panel["range"], panel["sd"]) == ("mean", 2, 1, 0.5)
-    assert [member["judge"] for member in panel["members"]] == [f"judge:openai|model:{model}|t:0" for model in MODELS]
+    assert [member["judge"] for member in panel["members"]] == [
+        f"judge:openai|model:{model}|t:0" for model in MODELS
+    ]
     assert [len(member["replies"]) for member in panel["members"]] == [1, 1, 0]
     assert panel["members"][0]["official"]["score"] == 4
     assert panel["members"][2]["robust"] == {"unscored": "unavailable", "detail": "HTTP 503"}
@@ -57,8 +70,12 @@ def test_a_logged_panel_is_read_as_it_was_judged() -> None:
     sample = BENCHMARK.read_line(line)
     assert sample.official == Scored(5)
     assert [reply.model for reply in sample.replies] == ["gpt-4o", "gpt-4o-mini"]
-    assert [member.judge for member in sample.members] == [member.judge for member in judgement.members]
-    assert [member.verdicts for member in sample.members] == [member.verdicts for member in judgement.members]
+    assert [member.judge for member in sample.members] == [
+        member.judge for member in judgement.members
+    ]
+    assert [member.verdicts for member in sample.members] == [
+        member.verdicts for member in judgement.members
+    ]
     assert log_line.panel(line["coverage"]) == judgement.panel
     assert log_line.panel(mmie_line(NOT_JUDGED)["coverage"]) is None
 
@@ -75,7 +92,8 @@ def test_the_facts_of_a_sample_name_each_judges_points_and_their_difference() ->
 
 
 @pytest.mark.parametrize(
-    ("rule", "points"), [("mean", 4), ("median", 5), pytest.param("majority", 5, id="the-points-of-most-judges")]
+    ("rule", "points"),
+    [("mean", 4), ("median", 5), pytest.param("majority", 5, id="the-points-of-most-judges")],
 )
 def test_replies_are_read_again_and_combined_by_the_logged_rule(rule: str, points: float) -> None:
     line = mmie_line(judged(5, 2, 5, rule=rule))
@@ -91,7 +109,7 @@ def test_replies_are_read_again_and_combined_by_the_logged_rule(rule: str, point
 
 
 def test_every_option_of_the_panel_is_read_and_written_again() -> None:
-    panel = Panel(rule="median", min_valid=1, is_cascade=True, max_entropy_bits=0.5, max_spread=5)
+    panel = Panel(rule="median", min_valid=1)
     line = json.loads(json.dumps(mmie_line(replace(judged(4, 5), panel=panel))))
     assert log_line.panel(line["coverage"]) == panel
     assert BENCHMARK.rerecord is not None
@@ -142,7 +160,9 @@ def test_a_panel_of_another_form_is_a_bad_record(change: dict[str, object], name
     st.sampled_from(JUNK),
     st.sampled_from([(4, 5, 6), (4, None, 5), (None, None, None)]),
 )
-def test_no_line_of_a_panel_upsets_the_readers(lots: Any, junk: object, points: tuple[object, ...]) -> None:
+def test_no_line_of_a_panel_upsets_the_readers(
+    lots: Any, junk: object, points: tuple[object, ...]
+) -> None:
     line = json.loads(json.dumps(mmie_line(judged(*points))))
     spoil(line["coverage"]["panel"], lots, junk)
     for read in (BENCHMARK.read_line, BENCHMARK.reread, BENCHMARK.rerecord):
@@ -167,7 +187,9 @@ def test_a_panel_is_named_after_its_judges_and_rule() -> None:
 
 def test_the_same_options_of_other_judges_are_another_signature() -> None:
     first, second = (
-        signature_fields(f"panel:mean,min_valid=1|judge:openai|model:a{a}|judge:openai|model:b{b}|paper_judge:no")
+        signature_fields(
+            f"panel:mean,min_valid=1|judge:openai|model:a{a}|judge:openai|model:b{b}|paper_judge:no"
+        )
         for a, b in (("|host:h", ""), ("", "|host:h"))
     )
     assert first["paper_judge"] == second["paper_judge"] == "no"
@@ -191,8 +213,12 @@ def test_the_last_lines_of_a_run_name_each_judges_failures_and_all_tokens() -> N
     notes = list(notes_of(*run_of(judged(3, 6, 3), judged(3, 5, None), judged(3, 6, "none"))))
     assert "judge 2, gpt-4o-mini: points in 3 of 3 samples" in notes
     (third,) = [note for note in notes if note.startswith("judge 3, qwen")]
-    assert third == "judge 3, qwen: points in 1 of 3 samples; without: unavailable (1), unparsed (1)"
-    assert "judges differ by 2.67 points on average, in 3 samples with points of two or more" in notes
+    assert (
+        third == "judge 3, qwen: points in 1 of 3 samples; without: unavailable (1), unparsed (1)"
+    )
+    assert (
+        "judges differ by 2.67 points on average, in 3 samples with points of two or more" in notes
+    )
     (replies,) = [note for note in notes if note.startswith("replies:")]
     assert "80 tokens in, 8 out, 4.0000 USD" in replies
 

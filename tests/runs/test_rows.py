@@ -1,4 +1,6 @@
-"""The runner's table has the same lines in every run, and its scores are those of the results commands."""
+"""The runner's table has the same lines in every run, and its scores are those of the results
+commands.
+"""
 
 import math
 import random
@@ -15,13 +17,22 @@ from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.runs.benchmark import LoggedSample, Metric, Scale
-from mmie_tasks.runs.rows import RunnerTable, aggregation, coverage, plain_mean, plain_score, weighted_mean
+from mmie_tasks.runs.rows import (
+    RunnerTable,
+    aggregation,
+    coverage,
+    plain_mean,
+    plain_score,
+    weighted_mean,
+)
 from mmie_tasks.runs.summary import metric_value
 
 SCALE = Scale(full_marks=4, unit="points, 0 to 4", percent=lambda mean: 25 * mean)
 WHOLE = Metric(name="", title="All", kind="headline")
 EVEN = Metric(name="even", title="Even", kind="part", by="parity", weights={"even": 1})
-HALVES = Metric(name="halves", title="Halves", kind="mean", by="parity", weights={"even": 0.5, "odd": 0.5})
+HALVES = Metric(
+    name="halves", title="Halves", kind="mean", by="parity", weights={"even": 0.5, "odd": 0.5}
+)
 TABLE = RunnerTable(metrics=(WHOLE, EVEN, HALVES), scale=SCALE)
 
 
@@ -31,7 +42,9 @@ def sample(points: float | None, number: int = 0) -> LoggedSample:
     return LoggedSample(id=str(number), official=verdict, robust=verdict, groups=groups)
 
 
-def test_every_sample_has_a_row_in_every_line_and_it_is_empty_where_the_sample_does_not_count() -> None:
+def test_every_sample_has_a_row_in_every_line_and_it_is_empty_where_the_sample_does_not_count() -> (
+    None
+):
     rows = TABLE.rows(sample(3, number=1), {"id": "1"}, image_set="a")
     assert rows == {
         "coverage": {"id": "1"},
@@ -72,10 +85,14 @@ def test_neither_unscored_samples_nor_the_order_move_a_mean(
     few = [Unscored("unparsed")] * min(n_unscored, len(points) // 9)
     left_out = [Unscored("left_out")] * n_unscored
     mixed = order.sample([*verdicts, *few, *left_out], len(verdicts) + len(few) + len(left_out))
-    assert weighted_mean({"all": mixed}, {"all": 1}, 0.9) == weighted_mean({"all": verdicts}, {"all": 1}, 0.9)
+    assert weighted_mean({"all": mixed}, {"all": 1}, 0.9) == weighted_mean(
+        {"all": verdicts}, {"all": 1}, 0.9
+    )
 
 
-def test_coverage_is_in_percent_of_the_samples_that_the_official_script_does_not_leave_out() -> None:
+def test_coverage_is_in_percent_of_the_samples_that_the_official_script_does_not_leave_out() -> (
+    None
+):
     verdicts = [{"score": 1.0}, {"points": 2}, {"unscored": "refused"}, {"unscored": "left_out"}]
     assert coverage([{"official": verdict} for verdict in verdicts]) == pytest.approx(200 / 3)
     assert math.isnan(coverage([{"official": {"unscored": "left_out"}}]))
@@ -101,7 +118,9 @@ def test_the_task_file_computes_what_the_results_commands_compute(name: str) -> 
     assert benchmark is not None
     samples = [benchmark.read_line(line) for line in lines]
     text = (task_dir() / file).read_text(encoding="utf-8").replace("!function ", "")
-    functions = {entry["metric"]: entry["aggregation"] for entry in yaml.safe_load(text)["metric_list"]}
+    functions = {
+        entry["metric"]: entry["aggregation"] for entry in yaml.safe_load(text)["metric_list"]
+    }
     metrics = {f"official_{metric.name}": metric for metric in benchmark.metrics if metric.in_table}
     assert {*functions} - {"score"} == {"coverage", "official", "robust", *metrics}
     for line, path in functions.items():
@@ -110,7 +129,9 @@ def test_the_task_file_computes_what_the_results_commands_compute(name: str) -> 
         module, _, function = path.rpartition(".")
         value = getattr(import_module(module), function)([logged[line] for logged in lines])
         kind = "robust" if line == "robust" else "official"
-        expected = metric_value(samples, metrics.get(line, benchmark.metrics[0]), kind, benchmark.scale, 0)
+        expected = metric_value(
+            samples, metrics.get(line, benchmark.metrics[0]), kind, benchmark.scale, 0
+        )
         if expected is None or expected.percent is None:
             assert math.isnan(value), line
         else:
@@ -124,5 +145,8 @@ def test_task_files_list_the_lines_of_the_table(name: str, metrics: str) -> None
 
 
 def test_the_tables_of_the_three_benchmarks_fit_a_screen() -> None:
-    n_lines = sum((task_dir() / file).read_text(encoding="utf-8").count("- metric: ") for file, _ in LOGS.values())
+    n_lines = sum(
+        (task_dir() / file).read_text(encoding="utf-8").count("- metric: ")
+        for file, _ in LOGS.values()
+    )
     assert n_lines <= 60

@@ -18,7 +18,11 @@ from mmie_tasks.runs.benchmark import LoggedSample
 from mmie_tasks.runs.log_files import TaskRun
 from mmie_tasks.runs.summary import details_of, headline_of, notes_of, scored_of
 
-REPLY = {"model": "grader-1", "cached": False, "usage": {"input_tokens": 1_000, "output_tokens": 2, "cost_usd": 0.5}}
+REPLY = {
+    "model": "grader-1",
+    "cached": False,
+    "usage": {"input_tokens": 1_000, "output_tokens": 2, "cost_usd": 0.5},
+}
 LINES = {"mmie": mmie_lines, "mia_bench": mia_lines, "milebench": milebench_lines}
 
 
@@ -27,9 +31,14 @@ WITH_EXPECTED = [{**PLAIN, "expected": {}}]
 
 
 def run_of(
-    *verdicts: Verdict, task: str = "mmie", robust: Verdict | None = None, expected: Sequence[Verdict] = ()
+    *verdicts: Verdict,
+    task: str = "mmie",
+    robust: Verdict | None = None,
+    expected: Sequence[Verdict] = (),
 ) -> TaskRun:
-    """A run with these official verdicts; the first samples have these expected ones, with an entropy of a bit."""
+    """A run with these official verdicts; the first samples have these expected ones, with an
+    entropy of a bit.
+    """
     benchmark = benchmark_of_task(task)
     assert benchmark is not None
     samples = tuple(
@@ -42,13 +51,20 @@ def run_of(
             groups={"category": ("SA",)},
             signature="judge:openai|model:gpt-4o|paper_judge:no",
         )
-        for n, (verdict, of_judge) in enumerate(zip_longest(verdicts, expected, fillvalue=NO_PROBABILITIES))
+        for n, (verdict, of_judge) in enumerate(
+            zip_longest(verdicts, expected, fillvalue=NO_PROBABILITIES)
+        )
     )
     return TaskRun(task=task, benchmark=benchmark, log=Path(), samples=samples)
 
 
 def test_the_headline_has_what_people_quote() -> None:
-    verdicts = [*[Scored(6.0)] * 5, *[Scored(0.0)] * 5, Unscored("left_out"), Unscored("unavailable")]
+    verdicts = [
+        *[Scored(6.0)] * 5,
+        *[Scored(0.0)] * 5,
+        Unscored("left_out"),
+        Unscored("unavailable"),
+    ]
     assert headline_of(run_of(*verdicts)).cells == (
         "mmie",
         "50.00 [20.00, 80.00]",
@@ -61,10 +77,89 @@ def test_the_headline_has_what_people_quote() -> None:
 
 
 def test_the_headline_has_the_expected_score_where_there_is_one() -> None:
-    assert headline_of(run_of(Scored(6.0), expected=[Scored(4.5)])).cells[1:4] == ("100.00", "100.00", "75.00")
+    assert headline_of(run_of(Scored(6.0), expected=[Scored(4.5)])).cells[1:4] == (
+        "100.00",
+        "100.00",
+        "75.00",
+    )
     half = run_of(Scored(6.0), Scored(6.0), expected=[Scored(4.5)])
     assert headline_of(half).cells[2:4] == ("100.00", "n/a")
     assert headline_of(run_of(Scored(6.0))).expected is None
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "robust", "reason"),
+    [
+        pytest.param(
+            [Scored(6.0), Unscored("unavailable")],
+            None,
+            "no official score: only 1 of 2",
+            id="both",
+        ),
+        pytest.param(
+            [Scored(6.0)],
+            Unscored("unparsed"),
+            "no robust score: no sample has a score",
+            id="robust",
+        ),
+        pytest.param(
+            [Unscored("left_out")], None, "no official score: no sample has a score", id="left-out"
+        ),
+    ],
+)
+def test_a_headline_without_a_score_has_the_reason(
+    verdicts: list[Verdict], robust: Verdict | None, reason: str
+) -> None:
+    headline = headline_of(run_of(*verdicts, robust=robust))
+    assert headline.cells[-1].startswith(reason)
+    assert headline_of(run_of(Scored(6.0))).cells[-1].startswith("1 of 20,103 samples;")
+
+
+@pytest.mark.parametrize(
+    ("task", "n_datasets", "limit", "reason"),
+    [
+        pytest.param(
+            "milebench",
+            8,
+            8,
+            "18 of 26 datasets not in this run; `--limit 58` has two of each",
+            id="limit",
+        ),
+        pytest.param(
+            "milebench_adv",
+            8,
+            8,
+            "18 of 26 datasets not in this run; `--limit 52` has two of each",
+            id="adv",
+        ),
+        pytest.param(
+            "milebench",
+            8,
+            None,
+            "18 of 26 datasets not in this run: MovingDirection, ...",
+            id="no-limit",
+        ),
+        pytest.param(
+            "milebench",
+            0,
+            1,
+            "26 of 26 datasets not in this run; `--limit 58` has two of each",
+            id="none",
+        ),
+    ],
+)
+def test_a_run_with_too_small_a_limit_for_its_headline_names_the_smallest(
+    task: str, n_datasets: int, limit: float | None, reason: str
+) -> None:
+    benchmark = benchmark_of_task(task)
+    assert benchmark is not None
+    names = [*benchmark.metrics[0].weights][:n_datasets] or ["TextNeedleInAHaystack"]
+    samples = tuple(
+        LoggedSample(id=name, official=Scored(1.0), robust=Scored(1.0), groups={"dataset": (name,)})
+        for name in names
+    )
+    run = TaskRun(task=task, benchmark=benchmark, log=Path(), samples=samples, limit=limit)
+    assert f"no official score: {reason}" in headline_of(run).cells[-1]
 
 
 @given(st.lists(st.sampled_from([Unscored("no_probabilities"), Unscored("left_out")]), max_size=1))
@@ -75,7 +170,12 @@ def test_samples_without_expected_score_never_move_its_mean(unscored: list[Unsco
 
 
 def test_without_a_mean_the_headline_has_no_number() -> None:
-    assert headline_of(run_of(Scored(6.0), Unscored("unavailable"))).cells[1:5] == ("n/a", "n/a", "n/a", "1 of 2")
+    assert headline_of(run_of(Scored(6.0), Unscored("unavailable"))).cells[1:5] == (
+        "n/a",
+        "n/a",
+        "n/a",
+        "1 of 2",
+    )
 
 
 def test_one_sample_has_no_interval() -> None:
@@ -84,7 +184,10 @@ def test_one_sample_has_no_interval() -> None:
 
 def test_samples_that_the_official_script_leaves_out_are_named_and_do_not_count() -> None:
     assert scored_of(run_of(*[Scored(1.0)] * 1200, Unscored("refused"))) == "1,200 of 1,201"
-    assert scored_of(run_of(Scored(1.0), Unscored("left_out"))) == "1 of 1 (1 left out by the official script)"
+    assert (
+        scored_of(run_of(Scored(1.0), Unscored("left_out")))
+        == "1 of 1 (1 left out by the official script)"
+    )
 
 
 def test_the_names_of_details_do_not_depend_on_the_samples() -> None:
@@ -92,8 +195,18 @@ def test_the_names_of_details_do_not_depend_on_the_samples() -> None:
     few = details_of(run_of(Unscored("unavailable")), empty)
     many = details_of(run_of(*map(Scored, map(float, range(7)))), empty)
     assert few.keys() == many.keys()
-    assert (few["unscored_unavailable"], few["scored"], few["samples"], few["official"]) == (1, 0, 1, None)
-    assert (many["points_6"], many["scored_SA"], many["samples_PBL"], many["official_SA"]) == (1, 7, 0, 50.0)
+    assert (few["unscored_unavailable"], few["scored"], few["samples"], few["official"]) == (
+        1,
+        0,
+        1,
+        None,
+    )
+    assert (many["points_6"], many["scored_SA"], many["samples_PBL"], many["official_SA"]) == (
+        1,
+        7,
+        0,
+        50.0,
+    )
     low, high = many["ci95_low_SA"], many["ci95_high_SA"]
     assert low is not None
     assert high is not None
@@ -120,13 +233,21 @@ def test_every_benchmark_has_details_for_each_of_its_metrics(task: str) -> None:
     run = TaskRun(task=task, benchmark=benchmark, log=Path(), samples=samples)
     details = details_of(run, [line["coverage"] for line in lines])
     names = {f"_{metric.name}" if metric.name else "" for metric in benchmark.metrics}
-    assert {f"{kind}{name}" for name in names for kind in ("official", "robust", "scored", "samples")} <= details.keys()
+    assert {
+        f"{kind}{name}" for name in names for kind in ("official", "robust", "scored", "samples")
+    } <= details.keys()
 
 
 def test_notes_name_reasons_differences_replies_and_signatures_and_no_zeros() -> None:
     run = run_of(Scored(1.0), Unscored("unavailable"), Unscored("unavailable"), robust=Scored(2.0))
-    plain = replace(run, benchmark=replace(run.benchmark, notes=lambda _: ["a note of the benchmark"]))
-    records = [{"replies": [REPLY]}, {"replies": [{**REPLY, "cached": True, "model": "grader-2"}]}, {"replies": []}]
+    plain = replace(
+        run, benchmark=replace(run.benchmark, notes=lambda _: ["a note of the benchmark"])
+    )
+    records = [
+        {"replies": [REPLY]},
+        {"replies": [{**REPLY, "cached": True, "model": "grader-2"}]},
+        {"replies": []},
+    ]
     assert list(notes_of(plain, records)) == [
         "no official score: only 1 of 3 samples have a score",
         "without official score: unavailable (2); without robust score: none",
@@ -143,13 +264,17 @@ def test_a_note_counts_replies_without_probabilities_where_others_have_some() ->
     run = run_of(*[Scored(1.0)] * 1_200, Unscored("refused"), expected=[Scored(1.5)] * 1_190)
     (note,) = (note for note in notes_of(run, []) if note.startswith("expected score"))
     assert note == (
-        "expected score: of 1,190 of 1,200 scored samples; without: the reply has no probabilities (10); "
-        "replies cached before, or of another server, may have none"
+        "expected score: of 1,190 of 1,200 scored samples; without: the reply has no probabilities "
+        "(10); replies cached before, or of another server, may have none"
     )
 
 
-@pytest.mark.parametrize("expected", [[], [Scored(1.5), Scored(2.5), Unscored("refused")]], ids=["none", "all"])
-def test_no_note_where_all_scored_samples_or_none_have_an_expected_score(expected: list[Verdict]) -> None:
+@pytest.mark.parametrize(
+    "expected", [[], [Scored(1.5), Scored(2.5), Unscored("refused")]], ids=["none", "all"]
+)
+def test_no_note_where_all_scored_samples_or_none_have_an_expected_score(
+    expected: list[Verdict],
+) -> None:
     run = run_of(Scored(1.0), Scored(2.0), Unscored("refused"), expected=expected)
     assert not any(note.startswith("expected score") for note in notes_of(run, []))
 

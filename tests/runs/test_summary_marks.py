@@ -11,11 +11,18 @@ from mmie_tasks.runs.benchmark import LoggedSample
 from mmie_tasks.runs.log_files import TaskRun
 from mmie_tasks.runs.summary import judge_name, marks_of
 
-PAPER = "judge:mmie_score|model:mmie_score|paper_judge:yes|prompt:official,max_tokens=1024|assembly:official|task:mmie"
+PAPER = (
+    "judge:mmie_score|model:mmie_score|paper_judge:yes|prompt:official,max_tokens=1024"
+    "|assembly:official|task:mmie"
+)
 
 
 def task_run(
-    verdicts: list[Verdict], signature: str = PAPER, task: str = "mmie", limit: float | None = None, published: int = 0
+    verdicts: list[Verdict],
+    signature: str = PAPER,
+    task: str = "mmie",
+    limit: float | None = None,
+    published: int = 0,
 ) -> TaskRun:
     benchmark = benchmark_of_task(task)
     assert benchmark is not None
@@ -41,13 +48,21 @@ def test_a_run_as_published_has_no_mark() -> None:
     ("signature", "mark"),
     [
         pytest.param(
-            PAPER.replace("model:mmie_score", "model:gpt-4o").replace("paper_judge:yes", "paper_judge:no"),
+            PAPER.replace("model:mmie_score", "model:gpt-4o").replace(
+                "paper_judge:yes", "paper_judge:no"
+            ),
             "judge: gpt-4o, not the paper's",
             id="another judge",
         ),
-        pytest.param(PAPER.replace("prompt:official", "prompt:other:1ec4"), "other prompt words", id="other words"),
         pytest.param(
-            PAPER.replace("assembly:official", "assembly:full"), "other text in the judge's request", id="assembly"
+            PAPER.replace("prompt:official", "prompt:other:1ec4"),
+            "other prompt words",
+            id="other words",
+        ),
+        pytest.param(
+            PAPER.replace("assembly:official", "assembly:full"),
+            "other text in the judge's request",
+            id="assembly",
         ),
         pytest.param(f"{PAPER}|min_coverage:0.5", "another floor of coverage", id="floor"),
         pytest.param(
@@ -62,28 +77,54 @@ def test_a_setting_that_the_paper_does_not_have_is_named(signature: str, mark: s
 
 
 @pytest.mark.parametrize(
-    ("limit", "mark"), [(8, "8 of 20,103 samples (--limit 8)"), (None, "8 of 20,103 samples")], ids=["limit", "data"]
+    ("limit", "mark"),
+    [(8, "8 of 20,103 samples (--limit 8)"), (None, "8 of 20,103 samples")],
+    ids=["limit", "data"],
 )
 def test_a_part_of_the_published_samples_is_named(limit: float | None, mark: str) -> None:
     assert marks_of(task_run([Scored(3)] * 8, limit=limit, published=20_103)) == (mark,)
 
 
-def test_samples_without_score_are_counted_but_not_those_that_the_official_script_leaves_out() -> None:
-    verdicts: list[Verdict] = [Scored(3), Unscored("no_answer"), Unscored("left_out"), Unscored("unavailable")]
+def test_samples_without_score_are_counted_but_not_those_that_the_official_script_leaves_out() -> (
+    None
+):
+    verdicts: list[Verdict] = [
+        Scored(3),
+        Unscored("no_answer"),
+        Unscored("left_out"),
+        Unscored("unavailable"),
+    ]
     assert marks_of(task_run(verdicts)) == ("2 unscored",)
 
 
 def test_pictures_that_could_not_be_drawn_are_counted() -> None:
     run = task_run([Scored(3), Scored(4)])
-    samples = tuple(replace(sample, pictures_not_drawn=number) for number, sample in enumerate(run.samples, 1))
+    samples = tuple(
+        replace(sample, pictures_not_drawn=number) for number, sample in enumerate(run.samples, 1)
+    )
     assert marks_of(replace(run, samples=samples)) == ("3 pictures not drawn",)
+
+
+def test_answers_that_may_have_unread_pictures_are_counted_by_sign() -> None:
+    run = task_run([Scored(3), Scored(4), Scored(5)])
+    signs = [(), ("has an image tag",), ("looks like JSON", "has an image tag")]
+    samples = tuple(
+        replace(sample, picture_signs=one) for sample, one in zip(run.samples, signs, strict=True)
+    )
+    marks = ("answers that may have unread pictures: has an image tag (2), looks like JSON (1)",)
+    assert marks_of(replace(run, samples=samples)) == marks
 
 
 def test_a_mixture_of_two_judges_is_named() -> None:
     run = task_run([Scored(3), Scored(4)])
-    other = PAPER.replace("model:mmie_score", "model:gpt-4o").replace("paper_judge:yes", "paper_judge:no")
+    other = PAPER.replace("model:mmie_score", "model:gpt-4o").replace(
+        "paper_judge:yes", "paper_judge:no"
+    )
     mixed = replace(run, samples=(run.samples[0], replace(run.samples[1], signature=other)))
-    assert marks_of(mixed) == ("judge: mmie_score, gpt-4o, not the paper's", "2 different signatures in one run")
+    assert marks_of(mixed) == (
+        "judge: mmie_score, gpt-4o, not the paper's",
+        "2 different signatures in one run",
+    )
     assert judge_name(mixed) == "mmie_score, gpt-4o"
 
 

@@ -44,7 +44,10 @@ def doc_to_visual(doc):
 
 
 def doc_to_messages(doc):
-    content = [{"type": "image", "url": Image.open(doc["picture"])}, {"type": "text", "text": doc["question"]}]
+    content = [
+        {"type": "image", "url": Image.open(doc["picture"])},
+        {"type": "text", "text": doc["question"]},
+    ]
     return [{"role": "user", "content": content}]
 """
 
@@ -60,10 +63,15 @@ def run(folder: Path, model: str) -> CommandResult:
     tasks = write(folder / "tasks" / "local.yaml", TASK).parent
     write(tasks / "utils.py", UTILS)
     pictures = [draw(tasks / f"{i}.png", 40 * i) for i in range(SAMPLES)]
-    samples = [{"question": "Why? " * (2 * i + 1), "picture": str(picture)} for i, picture in enumerate(pictures)]
+    samples = [
+        {"question": "Why? " * (2 * i + 1), "picture": str(picture)}
+        for i, picture in enumerate(pictures)
+    ]
     write(tasks / "samples.json", json.dumps(samples))
     workplace = Workplace(folder=folder)
-    workplace.install_entry_point("lmms_eval.models", "batching", "support.batching_models:MANIFESTS")
+    workplace.install_entry_point(
+        "lmms_eval.models", "batching", "support.batching_models:MANIFESTS"
+    )
     return workplace.run(
         *("lmms-eval", "--model", model, "--batch_size", str(BATCH_SIZE), "--limit", str(SAMPLES)),
         *("--tasks", "local,mia_bench", "--include_path", str(tasks)),
@@ -83,7 +91,9 @@ def answers(folder: Path, task: str) -> dict[int, list[str]]:
     return {sample["doc_id"]: json.loads(sample["filtered_resps"]) for sample in samples}
 
 
-def test_in_batches_each_sample_is_answered_with_its_own_image_beside_another_task(tmp_path: Path, model: str) -> None:
+def test_in_batches_each_sample_is_answered_with_its_own_image_beside_another_task(
+    tmp_path: Path, model: str
+) -> None:
     result = run(tmp_path, model)
     mia_bench = {i: [digest(*(MIA_BENCH / "images").glob(f"{i}.*"))] for i in range(SAMPLES)}
     local = {i: [digest(tmp_path / "tasks" / f"{i}.png")] for i in range(SAMPLES)}

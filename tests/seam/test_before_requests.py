@@ -1,4 +1,6 @@
-"""Our tasks check their data before anything is generated; `mmie-tasks eval` says whether a run failed."""
+"""Our tasks check their data before anything is generated; `mmie-tasks eval` says whether a run
+failed.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +34,17 @@ print("looking again")
 simple_evaluate(model="stub", tasks=["sketches"], task_manager=manager, predict_only=True)
 (task,) = manager.load_config({"task": "sketch", "task_alias": "changed"}).values()
 task.build_all_requests()
+"""
+
+COIN = """
+class Coin:
+    signature = "judge:coin"
+
+    def check(self):
+        raise ZeroDivisionError("no side")
+
+    def ask(self, requests):
+        return iter(())
 """
 
 
@@ -69,7 +82,9 @@ def test_data_is_not_checked_for_the_model_predictions(from_python: CommandResul
     assert "sketch: looked at" not in before
 
 
-def test_data_is_checked_for_tags_predict_only_runs_and_changed_tasks(from_python: CommandResult) -> None:
+def test_data_is_checked_for_tags_predict_only_runs_and_changed_tasks(
+    from_python: CommandResult,
+) -> None:
     _before, after = from_python.output.split("looking again")
     assert after.count(LOOKED.format(4)) == 3  # sketch and mmie by their tag, the changed sketch
 
@@ -96,14 +111,81 @@ def test_a_failed_evaluation_ends_with_status_1_after_the_others(
     assert result.status == status, result.output
     assert result.output.count("stub: generating 1 answers") == 2
     assert result.values == {("A sketch", "sketch_acc"): "1"}, result.output
-    failed = "mmie-tasks: the evaluation of `stub (answer=none)` on `sketch` failed; its error is above."
+    failed = (
+        "mmie-tasks: the evaluation of `stub (answer=none)` on `sketch` failed; its error is above."
+    )
     assert result.output.count(failed) == status
     assert result.output.count("RuntimeError: the stub has no answer") == status
 
 
 def test_an_evaluation_without_tasks_ends_with_status_2(workplace: Workplace) -> None:
     result = workplace.run("mmie-tasks", "--model", "stub")
-    assert (result.status, "hint: `mmie-tasks tasks list`" in result.output) == (2, True), result.output
+    assert (result.status, "hint: `mmie-tasks tasks list`" in result.output) == (2, True), (
+        result.output
+    )
+
+
+@pytest.mark.parametrize(
+    ("tasks", "unknown", "nearest"),
+    [
+        pytest.param("skech", "skech", "`sketch`", id="task"),
+        pytest.param("sketch,SKETCHES", "SKETCHES", "`sketches`", id="tag-in-another-case"),
+        pytest.param("skech*", "skech*", "`sketch`", id="pattern-without-a-match"),
+        pytest.param("nowhere/task.yaml", "nowhere/task.yaml", "", id="file"),
+    ],
+)
+def test_an_unknown_task_ends_with_the_nearest_name_and_no_traceback(
+    workplace: Workplace, tasks: str, unknown: str, nearest: str
+) -> None:
+    result = workplace.run("mmie-tasks", "eval", "--model", "stub", "--tasks", tasks)
+    assert result.status == 1
+    assert f"There is no task, group, tag or task file `{unknown}`.\n\nhint: " in result.output
+    assert nearest in result.output
+    assert "Traceback" not in result.output
+
+
+def test_an_unknown_task_of_one_evaluation_does_not_cost_the_next(workplace: Workplace) -> None:
+    write(
+        workplace.folder / "typo.yaml",
+        CONFIG.format(first="red", second="red").replace("sketch", "skech", 1),
+    )
+    result = workplace.run("mmie-tasks", "eval", "--config", "typo.yaml")
+    assert result.status == 1
+    assert result.values == {("A sketch", "sketch_acc"): "1"}, result.output
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("tasks", "status"),
+    [
+        pytest.param("sket*,nothing*", 0, id="patterns"),
+        pytest.param("sketches", 0, id="tag"),
+        pytest.param(
+            "FILE", 1, id="file"
+        ),  # lmms-eval 0.7.3 refuses it itself, and fails with a folder
+        pytest.param("FOLDER", 1, id="folder"),
+    ],
+)
+def test_patterns_tags_files_and_folders_are_left_to_the_runner(
+    workplace: Workplace, tasks: str, status: int
+) -> None:
+    folder = workplace.task_dir / "sketch"
+    tasks = tasks.replace("FILE", str(folder / "mme.yaml")).replace("FOLDER", str(folder))
+    result = workplace.run(
+        "mmie-tasks", "eval", "--model", "stub", "--tasks", tasks, "--limit", "1"
+    )
+    assert result.status == status, result.output
+    assert "There is no task" not in result.output
+
+
+def test_a_judge_whose_check_raises_ends_a_run_without_a_traceback(workplace: Workplace) -> None:
+    write(workplace.plugins / "coin.py", COIN)
+    workplace.install_entry_point("mmie_tasks.judges", "coin", "coin:Coin")
+    arguments = ("--model", "stub", "--tasks", "mia_bench", "--judge", "coin")
+    result = workplace.run("mmie-tasks", "eval", *arguments)
+    assert result.status == 1
+    assert "The judge `coin` cannot be used: ZeroDivisionError: no side.\n\nhint: " in result.output
+    assert "Traceback" not in result.output
 
 
 def test_the_help_of_eval_has_the_options_of_the_runner_and_ours(workplace: Workplace) -> None:

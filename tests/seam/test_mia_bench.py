@@ -6,10 +6,7 @@ import json
 import math
 import os
 import signal
-import sqlite3
-import time
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +78,11 @@ FULL = {"official": 97.5, "robust": 100.0, "coverage": 100.0, "differ": 1.0}
 
 def printed(result: CommandResult) -> dict[str, float]:
     """The table's numbers by metric."""
-    return {metric: float(value) for (task, metric), value in result.values.items() if task == "MIA-Bench"}
+    return {
+        metric: float(value)
+        for (task, metric), value in result.values.items()
+        if task == "MIA-Bench"
+    }
 
 
 def test_replies_of_a_judge_server_give_the_table_the_log_and_the_usage(
@@ -105,7 +106,9 @@ def test_replies_of_a_judge_server_give_the_table_the_log_and_the_usage(
 
 
 @pytest.mark.parametrize("launcher", [True, False], ids=["launcher", "variable"])
-def test_two_processes_judge_their_own_halves(workplace: Workplace, server: JudgeServer, launcher: bool) -> None:
+def test_two_processes_judge_their_own_halves(
+    workplace: Workplace, server: JudgeServer, launcher: bool
+) -> None:
     if launcher:
         result = evaluate(workplace, url=server.url, command=TORCHRUN)
         assert result.output.count("ours instead of the built-in of the same name") == 1
@@ -117,7 +120,9 @@ def test_two_processes_judge_their_own_halves(workplace: Workplace, server: Judg
     assert sorted(line["doc_id"] for line in samples(workplace)) == list(range(8))
 
 
-def test_a_sample_without_a_verdict_is_counted_and_not_scored_zero(workplace: Workplace, server: JudgeServer) -> None:
+def test_a_sample_without_a_verdict_is_counted_and_not_scored_zero(
+    workplace: Workplace, server: JudgeServer
+) -> None:
     server.says(failing_every_other)
     result = evaluate(workplace, url=server.url)
     values = printed(result)
@@ -133,7 +138,9 @@ def test_a_sample_without_a_verdict_is_counted_and_not_scored_zero(workplace: Wo
     assert len(server) == 8 + 2  # the six replies of the first run are not paid for again
 
 
-def test_a_run_is_completed_if_its_judge_goes_down(workplace: Workplace, server: JudgeServer) -> None:
+def test_a_run_is_completed_if_its_judge_goes_down(
+    workplace: Workplace, server: JudgeServer
+) -> None:
     server.fails(503, times=10**6)
     options = f"name=openai,model=judge-model,base_url={server.url},patience=1"
     result = evaluate(workplace, "--launcher_args", options)
@@ -143,7 +150,9 @@ def test_a_run_is_completed_if_its_judge_goes_down(workplace: Workplace, server:
     assert len(samples(workplace)) == 8
 
 
-def test_a_wrong_key_stops_the_run_before_the_model_generates(workplace: Workplace, server: JudgeServer) -> None:
+def test_a_wrong_key_stops_the_run_before_the_model_generates(
+    workplace: Workplace, server: JudgeServer
+) -> None:
     server.key = "another"
     result = evaluate(workplace, "--model", "stub", url=server.url)
     assert result.status == 1, result.output
@@ -154,7 +163,9 @@ def test_a_wrong_key_stops_the_run_before_the_model_generates(workplace: Workpla
     assert KEY not in result.output
 
 
-def test_a_predict_only_run_needs_no_judge_and_is_scored_later(workplace: Workplace, server: JudgeServer) -> None:
+def test_a_predict_only_run_needs_no_judge_and_is_scored_later(
+    workplace: Workplace, server: JudgeServer
+) -> None:
     server.key = "another"
     result = evaluate(workplace, "--model", "stub", "--predict_only", url=server.url)
     assert "stub: generating 8 answers" in result.output, result.output
@@ -182,20 +193,12 @@ def test_an_invalid_judge_option_stops_the_run_before_the_model_generates(
     assert "stub: generating" not in result.output
 
 
-def wait_for_replies(workplace: Workplace, count: int) -> None:
-    """Wait until the cache holds the replies before this one: the next request is sent earlier."""
-    (path,) = workplace.folder.rglob("replies.sqlite3")
-    deadline = time.monotonic() + 60
-    with closing(sqlite3.connect(path)) as connection:
-        while connection.execute("SELECT count(*) FROM replies").fetchone() != (count,):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-
-
-def test_a_run_repeated_after_a_kill_pays_only_for_missing_replies(workplace: Workplace, server: JudgeServer) -> None:
+def test_a_run_repeated_after_a_kill_pays_only_for_missing_replies(
+    workplace: Workplace, server: JudgeServer
+) -> None:
     def reply(body: dict[str, Any]) -> str:
         if len(server) == 6:
-            wait_for_replies(workplace, 5)
+            workplace.wait_for_replies(5)
             (pid,) = workplace.pids("fork_server.py")
             os.kill(pid, signal.SIGKILL)
         return full_marks(body)
@@ -213,7 +216,9 @@ def test_a_run_repeated_after_a_kill_pays_only_for_missing_replies(workplace: Wo
 
 def test_a_judge_of_another_package_is_found_by_its_name(workplace: Workplace) -> None:
     install = ("--no-deps", "--no-build-isolation", "--quiet", "--target", "plugins")
-    result = workplace.run("python", "-m", "pip", "install", *install, str(EXAMPLE.parent / "own_judge"))
+    result = workplace.run(
+        "python", "-m", "pip", "install", *install, str(EXAMPLE.parent / "own_judge")
+    )
     assert result.status == 0, result.output
     grader = "print('component 1: 1/1, component 2: 1/1, total score: 1/2. Half.')"
     (workplace.folder / "grade.py").write_text(grader, encoding="utf-8")

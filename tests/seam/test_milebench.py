@@ -57,9 +57,9 @@ def rounded(result: CommandResult, task: str = WHOLE) -> dict[str, float]:
 
 def test_the_printed_table_is_the_expected_one(whole: CommandResult) -> None:
     printed = rounded(whole)
-    assert {name: printed.get(name) for name in TABLE} == {name: float(value) for name, value in TABLE.items()}, (
-        whole.output
-    )
+    assert {name: printed.get(name) for name in TABLE} == {
+        name: float(value) for name, value in TABLE.items()
+    }, whole.output
 
 
 def test_the_log_shows_both_readings_coverage_and_signature(whole: CommandResult) -> None:
@@ -78,7 +78,9 @@ def test_every_logged_sample_can_be_rescored(workplace: Workplace, whole: Comman
     assert whole.status == 0
 
 
-def test_the_results_file_has_version_and_provenance(workplace: Workplace, whole: CommandResult) -> None:
+def test_the_results_file_has_version_and_provenance(
+    workplace: Workplace, whole: CommandResult
+) -> None:
     (results,) = (workplace.folder / "out").rglob("*_results.json")
     config = json.loads(results.read_text(encoding="utf-8"))["configs"]["milebench"]
     assert config["metadata"]["version"] == "1-B"
@@ -96,7 +98,9 @@ def test_logged_answers_score_the_same_again_together_and_by_dataset(
 
 def test_a_model_sees_the_images_on_two_processes(workplace: Workplace) -> None:
     tasks = "milebench_T-1,milebench_GPR1200_combined1,milebench_adv"
-    result = workplace.run(*("lmms-eval", "--model", "stub", "--tasks", tasks), processes=2, MILEBENCH_DATA=str(DATA))
+    result = workplace.run(
+        *("lmms-eval", "--model", "stub", "--tasks", tasks), processes=2, MILEBENCH_DATA=str(DATA)
+    )
     assert rounded(result, "MileBench adv")["coverage"] == 100, result.output
     assert rounded(result, "MileBench GPR1200 combined1")["official"] == 0
     assert {f"MileBench Action{name}" for name in ("Localization", "Prediction", "Sequence")} <= {
@@ -126,7 +130,10 @@ def test_a_missing_answer_is_counted_and_below_the_coverage_floor_there_is_no_sc
     printed = rounded(result, "MileBench TQA")
     assert printed["coverage"] == 50
     assert printed["official"] != printed["official"]  # NaN
-    assert "no official score: only 1 of 2 samples have a score\n  unscored: no_answer (1)\n" in result.output
+    assert (
+        "no official score: only 1 of 2 samples have a score\n  unscored: no_answer (1)\n"
+        in result.output
+    )
 
 
 def test_broken_data_stops_the_run_with_a_message(workplace: Workplace, tmp_path: Path) -> None:

@@ -35,7 +35,9 @@ def pixels(part: dict[str, dict[str, str]]) -> bytes:
     return Image.open(io.BytesIO(base64.b64decode(encoded))).convert("RGB").tobytes()
 
 
-def test_the_server_gets_the_official_prompt_with_every_image_in_position(chat: ChatServer, tmp_path: Path) -> None:
+def test_the_server_gets_the_official_prompt_with_every_image_in_position(
+    chat: ChatServer, tmp_path: Path
+) -> None:
     result = run(chat, tmp_path, "GPR1200")
     whole = json.loads((DATA / "GPR1200" / "GPR1200.json").read_text(encoding="utf-8"))
     first = whole["data"][0]["task_instance"]
@@ -52,7 +54,9 @@ def test_the_server_gets_the_official_prompt_with_every_image_in_position(chat: 
     assert result.values["MileBench GPR1200", "coverage"] == "100", result.output
 
 
-def test_a_model_whose_server_fails_has_no_answers_and_no_number(chat: ChatServer, tmp_path: Path) -> None:
+def test_a_model_whose_server_fails_has_no_answers_and_no_number(
+    chat: ChatServer, tmp_path: Path
+) -> None:
     chat.status = 400
     result = run(chat, tmp_path, "TQA")
     assert result.values["MileBench TQA", "coverage"] == "0", result.output

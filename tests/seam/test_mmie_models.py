@@ -14,7 +14,9 @@ from support.runner import Workplace
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-def test_answers_of_a_drawing_model_are_judged_with_its_images(workplace: Workplace, judge: JudgeServer) -> None:
+def test_answers_of_a_drawing_model_are_judged_with_its_images(
+    workplace: Workplace, judge: JudgeServer
+) -> None:
     install = ("--no-deps", "--no-build-isolation", "--quiet", "--target", "plugins")
     model = str(EXAMPLES / "interleaved_model")
     result = workplace.run("python", "-m", "pip", "install", *install, model)
@@ -31,7 +33,9 @@ def test_answers_of_a_drawing_model_are_judged_with_its_images(workplace: Workpl
     assert pictures[1:] == [path.read_bytes() for path in shown]
 
 
-def test_saved_generations_are_judged_later_on_another_machine(workplace: Workplace, judge: JudgeServer) -> None:
+def test_saved_generations_are_judged_later_on_another_machine(
+    workplace: Workplace, judge: JudgeServer
+) -> None:
     result = evaluate(workplace, "--predict_only", MMIE_OTHER_PROMPTS="")
     assert result.status == 0, result.output
     options = ("--model", "predictions", "--model_args", "path=out", "--output_path", "scored")
@@ -39,7 +43,9 @@ def test_saved_generations_are_judged_later_on_another_machine(workplace: Workpl
     assert TABLE.items() <= printed(result).items(), result.output
 
 
-def test_one_run_has_mmie_beside_another_benchmark_and_one_judge_for_both(workplace: Workplace) -> None:
+def test_one_run_has_mmie_beside_another_benchmark_and_one_judge_for_both(
+    workplace: Workplace,
+) -> None:
     mia, mmie = EXAMPLES / "mia_bench", EXAMPLES / "mmie"
     recordings = f"{mia / 'replies.jsonl'};{mmie / 'replies.jsonl'}"
     result = evaluate(

@@ -12,7 +12,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 from support import random_checkpoint, scripted_checkpoint
 from support.internvl_golden import CHECKPOINT
-from support.mmie_seam import N, create_workplace, evaluate, printed, results, samples
+from support.mmie_seam import N, evaluate, printed, results, samples
 from support.runner import CommandResult, Workplace
 from support.transformers_5 import needs_transformers_5
 
@@ -21,14 +21,11 @@ from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
 pytestmark = needs_transformers_5
 
 REAL_WIDTH = random_checkpoint.REAL_WIDTH
-NARROW = replace(REAL_WIDTH, text=replace(REAL_WIDTH.text, intermediate_size=1024))  # half the weights
+NARROW = replace(
+    REAL_WIDTH, text=replace(REAL_WIDTH.text, intermediate_size=1024)
+)  # half the weights
 LOADED = "Loading MMIE-Score"
-FREED = "Freed of the tested model `StubChat`: `models`."
-
-
-@pytest.fixture
-def workplace(tmp_path: Path) -> Workplace:
-    return create_workplace(tmp_path)
+FREED = "Freed of the tested model `StubChat`: `_workers`."
 
 
 def judged(
@@ -60,7 +57,9 @@ def test_the_default_judge_is_that_of_the_paper_and_gives_the_table(workplace: W
     assert (digit["offset"], max(digit["logprobs"])) == (11, digit["logprobs"][4])
 
     again = judged(workplace, model=workplace.folder / "judge")
-    assert {name: str(value) for name, value in printed(again).items()} == {  # as texts: NaN is not itself
+    assert {
+        name: str(value) for name, value in printed(again).items()
+    } == {  # as texts: NaN is not itself
         name: str(value) for name, value in values.items()
     }, again.output
     assert LOADED in result.output
@@ -76,7 +75,9 @@ def test_samples_with_unreadable_replies_are_unscored(workplace: Workplace) -> N
     assert all(first.values())
 
     shutil.rmtree(workplace.folder / "out")
-    one_by_one = judged(workplace, "--launcher_args", "name=mmie_score,cache=off", MMIE_TASKS_SYNC="1")
+    one_by_one = judged(
+        workplace, "--launcher_args", "name=mmie_score,cache=off", MMIE_TASKS_SYNC="1"
+    )
     assert replies(workplace) == first, one_by_one.output
 
 
@@ -92,7 +93,9 @@ def test_two_processes_have_a_judge_each(workplace: Workplace) -> None:
     [
         pytest.param(lambda folder: shutil.rmtree(folder), "does not exist", id="no-folder"),
         pytest.param(lambda f: (f / "tokenizer.model").unlink(), "tokenizer.model", id="tokenizer"),
-        pytest.param(lambda f: (f / "model-00002-of-00004.safetensors").unlink(), "model-00002", id="shard"),
+        pytest.param(
+            lambda f: (f / "model-00002-of-00004.safetensors").unlink(), "model-00002", id="shard"
+        ),
     ],
 )
 def test_an_unusable_checkpoint_stops_the_run_before_the_model_generates(
@@ -110,7 +113,9 @@ def test_an_unusable_checkpoint_stops_the_run_before_the_model_generates(
 
 
 def test_the_tested_model_is_freed_before_the_judge_is_loaded(workplace: Workplace) -> None:
-    result = judged(workplace, "--model", "stub", model=scripted_checkpoint.write(workplace.folder / "judge"))
+    result = judged(
+        workplace, "--model", "stub", model=scripted_checkpoint.write(workplace.folder / "judge")
+    )
     assert printed(result)["official"] == 66.67, result.output
     freed = result.output.index(FREED)
     assert result.output.index("stub: generating") < freed < result.output.index(LOADED)
@@ -125,7 +130,10 @@ def test_a_model_of_real_width_judges_a_run_in_fp32(workplace: Workplace) -> Non
     assert len(usages) == 3
     assert min(usage["input_tokens"] for usage in usages) > 256  # 256 for each tile
     assert all(0 < usage["output_tokens"] < 1024 for usage in usages)
-    assert "|dtype:float32|device:cpu|" in results(workplace)["configs"]["mmie"]["metadata"]["signature"]
+    assert (
+        "|dtype:float32|device:cpu|"
+        in results(workplace)["configs"]["mmie"]["metadata"]["signature"]
+    )
     shutil.rmtree(model)  # a quarter of a gigabyte
 
 

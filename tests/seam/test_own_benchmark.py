@@ -94,38 +94,56 @@ def benchmark() -> Benchmark:
 
 
 def test_the_runner_prints_its_table_beside_one_of_ours(result: CommandResult) -> None:
-    printed = {metric: value for (task, metric), value in result.values.items() if task[:3] == "Odd"}
+    printed = {
+        metric: value for (task, metric), value in result.values.items() if task[:3] == "Odd"
+    }
     assert printed == TABLE, result.output
     assert result.values["MMIE", "official"] == "68.5200"
 
 
-def test_what_the_table_does_not_show_is_in_the_results_file(workplace: Workplace, result: CommandResult) -> None:
+def test_what_the_table_does_not_show_is_in_the_results_file(
+    workplace: Workplace, result: CommandResult
+) -> None:
     (path,) = (workplace.folder / "out").rglob("*_results.json")
     saved = json.loads(path.read_text(encoding="utf-8"))
     details = saved["mmie_tasks"]["odd_one_out"]
     assert {name: details[name] for name in DETAILS} == DETAILS
     assert details["ci95_low"] < details["official"] < details["ci95_high"]
-    assert not DETAILS.keys() & {name.removesuffix(",none") for name in saved["results"]["odd_one_out"]} - {"samples"}
+    assert not DETAILS.keys() & {
+        name.removesuffix(",none") for name in saved["results"]["odd_one_out"]
+    } - {"samples"}
     assert saved["mmie_tasks"]["mmie"]["dropped"] == 1
     assert ("MMIE", "dropped") not in result.values
 
 
-def test_the_run_ends_with_a_line_for_each_task_and_the_command_for_a_report(result: CommandResult) -> None:
+def test_the_run_ends_with_a_line_for_each_task_and_the_command_for_a_report(
+    result: CommandResult,
+) -> None:
     _, _, block = result.output.rpartition("mmie-tasks: scores in percent")
-    odd_one_out, mmie = (line for line in block.splitlines() if line.startswith(("odd_one_out", "mmie ")))
+    odd_one_out, mmie = (
+        line for line in block.splitlines() if line.startswith(("odd_one_out", "mmie "))
+    )
     assert "45.45 [" in odd_one_out
     assert "68.52 [44.44, 90.74]" in mmie
     assert "9 of 10 (1 left out by the official script)" in mmie
-    assert "11 of 20,103 samples; judge: made-up, not the paper's; other prompt words; 1 unscored" in mmie
+    assert (
+        "11 of 20,103 samples; judge: made-up, not the paper's; other prompt words; 1 unscored"
+        in mmie
+    )
     assert block.rstrip().splitlines()[-1] == "mmie-tasks report out -o report.html"
 
 
 def test_a_package_that_overrides_no_task_is_not_mentioned(result: CommandResult) -> None:
-    assert "mmie-tasks: mia_bench, mmie: ours instead of the built-in of the same name" in result.output
+    assert (
+        "mmie-tasks: mia_bench, mmie: ours instead of the built-in of the same name"
+        in result.output
+    )
     assert "left out" not in result.output.partition("Selected Tasks")[0]
 
 
-def test_provenance_and_signature_are_in_the_results(workplace: Workplace, result: CommandResult) -> None:
+def test_provenance_and_signature_are_in_the_results(
+    workplace: Workplace, result: CommandResult
+) -> None:
     (path,) = (workplace.folder / "out").rglob("*_results.json")
     metadata = json.loads(path.read_text(encoding="utf-8"))["configs"]["odd_one_out"]["metadata"]
     assert metadata["provenance"].startswith("task:odd_one_out@1-B|reader:official+robust|data:sha")
@@ -148,13 +166,17 @@ def test_metric_values_of_the_log_equal_the_table(workplace: Workplace) -> None:
 
 @pytest.mark.usefixtures("result", "odd_one_out")
 def test_rescoring_saved_answers_gives_the_same_verdicts(workplace: Workplace) -> None:
-    (log,) = (log for log in find_runs(str(workplace.folder / "out"))[0].logs if log.task == "odd_one_out")
+    (log,) = (
+        log for log in find_runs(str(workplace.folder / "out"))[0].logs if log.task == "odd_one_out"
+    )
     read = [numbered.line for numbered in read_lines(log.path) if numbered.line]
     for line in read:
         sample = benchmark().read_line(line)
         assert benchmark().reread(line) == {"official": sample.official, "robust": sample.robust}
         assert Path(str(sample.question[0].image)).is_file()
-    assert [benchmark().read_line(line).official for line in read][-1] == Unscored("no_answer", "no saved answer")
+    assert [benchmark().read_line(line).official for line in read][-1] == Unscored(
+        "no_answer", "no saved answer"
+    )
 
 
 @pytest.mark.usefixtures("result")
@@ -235,17 +257,19 @@ def test_our_task_list_shows_the_benchmark(workplace: Workplace) -> None:
 
 
 def test_the_doctor_reports_on_the_benchmark(workplace: Workplace) -> None:
-    result = workplace.run("mmie-tasks", "doctor", "--tasks", "odd_one_out", "--json")
-    messages = {finding["subject"]: finding["found"] for finding in json.loads(result.output)}
+    result = workplace.run("mmie-tasks", "doctor", "--tasks", "odd_one_out")
+    lines = [line.split(maxsplit=2) for line in result.output.splitlines()]
     assert result.status == 0
-    assert messages["odd_one_out"] == "of the package `odd_one_out`, task files: 1"
-    assert "scored by rule" in messages["odd_one_out: judge"]
+    assert ["ok", "odd_one_out", "of the package `odd_one_out`, task files: 1"] in lines
+    assert "odd_one_out: judge  none is needed: it is scored by rule" in result.output
 
 
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        pytest.param("not_there.benchmark:BENCHMARK", "cannot be loaded from `not_there", id="not-installed"),
+        pytest.param(
+            "not_there.benchmark:BENCHMARK", "cannot be loaded from `not_there", id="not-installed"
+        ),
         pytest.param("support.sketch_task:BENCHMARK", "no task file in", id="no-task-files"),
     ],
 )
@@ -262,7 +286,9 @@ def test_an_editable_install_has_its_tasks_in_the_checkout(tmp_path: Path) -> No
     zipfile.ZipFile(tmp_path / built.output.split()[-1]).extractall(workplace.plugins)
     (link,) = workplace.plugins.glob("*.pth")
     assert Path(link.read_text().strip()) == source
-    listed = workplace.run(*("lmms-eval", "--tasks", "list_subtasks"), PYTHONPATH=f"{workplace.plugins}:{source}")
+    listed = workplace.run(
+        *("lmms-eval", "--tasks", "list_subtasks"), PYTHONPATH=f"{workplace.plugins}:{source}"
+    )
     (line,) = [line for line in listed.output.splitlines() if line.startswith("|odd_one_out")]
     assert str(source / "odd_one_out" / "task_yamls") in line
 

@@ -15,7 +15,13 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLE = EXAMPLES / "own_judged_benchmark"
 TASK = "Captions"
 POINTS = {"kite": 5, "lamp": 2, "harbour": 5, "bowl": 1, "snowman": 4, "house": 4}
-PERCENT = {"coverage": 100, "official": 70, "robust": 70, "official_scene": 93.3333, "official_object": 46.6667}
+PERCENT = {
+    "coverage": 100,
+    "official": 70,
+    "robust": 70,
+    "official_scene": 93.3333,
+    "official_object": 46.6667,
+}
 ANSWERS: dict[str, str] = json.loads((EXAMPLE / "answers.json").read_text(encoding="utf-8"))
 
 
@@ -43,9 +49,19 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     return workplace
 
 
-def evaluate(workplace: Workplace, server: JudgeServer, output: str, answers: Path, *more: str) -> CommandResult:
+def evaluate(
+    workplace: Workplace, server: JudgeServer, output: str, answers: Path, *more: str
+) -> CommandResult:
     return workplace.run(
-        *("lmms-eval", "--model", "predictions", "--model_args", f"path={answers}", "--tasks", "captions"),
+        *(
+            "lmms-eval",
+            "--model",
+            "predictions",
+            "--model_args",
+            f"path={answers}",
+            "--tasks",
+            "captions",
+        ),
         *("--launcher_args", f"name=openai,model=judge-model,base_url={server.url}"),
         *("--output_path", output, "--log_samples", *more),
     )
@@ -61,40 +77,71 @@ def log_of(workplace: Workplace, output: str) -> Path:
     return path
 
 
-def test_the_whole_package_has_at_most_115_lines() -> None:
-    lines = [line for path in EXAMPLE.rglob("*.py") for line in path.read_text(encoding="utf-8").splitlines()]
-    assert len(lines) <= 115
+def test_the_whole_package_has_at_most_130_lines() -> None:
+    lines = [
+        line
+        for path in EXAMPLE.rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
+    assert len(lines) <= 130
 
 
 def test_the_pictures_are_those_that_we_drew() -> None:
     pictures = sorted((EXAMPLE / "captions" / "images").iterdir())
     assert len(pictures) == 6
     for picture in pictures:
-        assert picture.read_bytes() == (EXAMPLES / "mmie" / "data" / "images" / picture.name).read_bytes()
+        assert (
+            picture.read_bytes()
+            == (EXAMPLES / "mmie" / "data" / "images" / picture.name).read_bytes()
+        )
 
 
-def test_every_answer_is_judged_beside_its_picture(result: CommandResult, server: JudgeServer) -> None:
-    printed = {metric: float(value) for (task, metric), value in result.values.items() if task == TASK}
+def test_every_answer_is_judged_beside_its_picture(
+    result: CommandResult, server: JudgeServer
+) -> None:
+    printed = {
+        metric: float(value) for (task, metric), value in result.values.items() if task == TASK
+    }
     assert PERCENT.items() <= printed.items(), result.output
     assert len(server.asked) == 6
 
 
 def test_the_log_holds_replies_and_signature(workplace: Workplace, result: CommandResult) -> None:
     assert result.status == 0, result.output
-    records = [json.loads(line)["coverage"] for line in log_of(workplace, "out").read_text("utf-8").splitlines()]
+    records = [
+        json.loads(line)["coverage"]
+        for line in log_of(workplace, "out").read_text("utf-8").splitlines()
+    ]
     assert {record["id"]: record["official"]["score"] for record in records} == POINTS
     assert all(record["replies"][0]["text"].startswith("It names 1 thing.") for record in records)
     assert {record["signature"] for record in records} == {
-        "judge:openai|model:judge-model|t:0|host:127.0.0.1|task:captions@1-A|prompt:official|data:1"
+        "judge:openai|model:judge-model|t:0|host:127.0.0.1|paper_judge:no|task:captions@1-A|prompt:official|data:1"
     }
+    assert "judge: judge-model, not the paper's" in result.output
 
 
 def test_the_recorded_replies_judge_the_example_without_a_key(workplace: Workplace) -> None:
     result = workplace.run(
-        *("mmie-tasks", "eval", "--model", "predictions", "--model_args", f"path={EXAMPLE / 'answers.json'}"),
-        *("--tasks", "captions", "--judge", f"replay:path={EXAMPLE / 'replies.jsonl'}", "--output_path", "replayed"),
+        *(
+            "mmie-tasks",
+            "eval",
+            "--model",
+            "predictions",
+            "--model_args",
+            f"path={EXAMPLE / 'answers.json'}",
+        ),
+        *(
+            "--tasks",
+            "captions",
+            "--judge",
+            f"replay:path={EXAMPLE / 'replies.jsonl'}",
+            "--output_path",
+            "replayed",
+        ),
     )
-    assert float(result.values[TASK, "official"]) == 70, result.output  # else record replies.jsonl again
+    assert float(result.values[TASK, "official"]) == 70, (
+        result.output
+    )  # else record replies.jsonl again
 
 
 @pytest.mark.usefixtures("result")
@@ -109,12 +156,17 @@ def test_report_and_table_show_the_benchmark(workplace: Workplace) -> None:
 
 @pytest.mark.usefixtures("result")
 def test_rescore_reads_the_saved_replies_again(workplace: Workplace, server: JudgeServer) -> None:
-    assert "6 samples, 6 rescored. Nothing changed." in workplace.run("mmie-tasks", "rescore", "out").output
+    assert (
+        "6 samples, 6 rescored. Nothing changed."
+        in workplace.run("mmie-tasks", "rescore", "out").output
+    )
     log = log_of(workplace, "out")
     wrong = workplace.folder / "wrong" / log.name
     wrong.parent.mkdir()
     text = log.read_text(encoding="utf-8")
-    wrong.write_text(text.replace('"official": {"score": 5', '"official": {"score": 0'), encoding="utf-8")
+    wrong.write_text(
+        text.replace('"official": {"score": 5', '"official": {"score": 0'), encoding="utf-8"
+    )
     again = workplace.run("mmie-tasks", "rescore", "wrong").output
     assert "Changed verdicts: 2 official, 0 robust." in again, again
     assert len(server.asked) == 6
@@ -129,13 +181,19 @@ def test_an_answer_that_failed_is_not_judged_and_not_zero(
     assert float(result.values[TASK, "coverage"]) == pytest.approx(83.3333), result.output
     assert result.values[TASK, "official"] == "NaN"
     assert len(server.asked) == 6
-    assert "6 samples, 6 rescored. Nothing changed." in workplace.run("mmie-tasks", "rescore", "failed").output
+    assert (
+        "6 samples, 6 rescored. Nothing changed."
+        in workplace.run("mmie-tasks", "rescore", "failed").output
+    )
 
 
 @pytest.mark.usefixtures("result")
-def test_its_prompt_can_be_sent_for_any_answer_and_for_an_unchanged_one_as_in_the_run(workplace: Workplace) -> None:
+def test_its_prompt_can_be_sent_for_any_answer_and_for_an_unchanged_one_as_in_the_run(
+    workplace: Workplace,
+) -> None:
     script = (
-        "import json, pathlib, sys; from captions.benchmark import BENCHMARK, picture, request_for\n"
+        "import json, pathlib, sys; from captions.benchmark import BENCHMARK, picture, "
+        "request_for\n"
         "for line in map(json.loads, pathlib.Path(sys.argv[1]).read_text('utf-8').splitlines()):\n"
         "    sample, record = BENCHMARK.read_line(line), line['coverage']\n"
         "    request = BENCHMARK.judge_request(sample.question, sample.answer, line).request\n"
@@ -145,13 +203,21 @@ def test_its_prompt_can_be_sent_for_any_answer_and_for_an_unchanged_one_as_in_th
     assert result.output.split() == ["True"] * 6, result.output
 
 
-def test_several_judges_need_no_line_of_the_package(workplace: Workplace, server: JudgeServer) -> None:
+def test_several_judges_need_no_line_of_the_package(
+    workplace: Workplace, server: JudgeServer
+) -> None:
     options = [
-        f"{n}.name=openai,{n}.model={name},{n}.base_url={server.url}" for n, name in ((1, "judge-model"), (2, "b"))
+        f"{n}.name=openai,{n}.model={name},{n}.base_url={server.url}"
+        for n, name in ((1, "judge-model"), (2, "b"))
     ]
     panel = ",".join(["name=panel", "rule=median", *options])
-    result = evaluate(workplace, server, "panel", EXAMPLE / "answers.json", "--launcher_args", panel)
+    result = evaluate(
+        workplace, server, "panel", EXAMPLE / "answers.json", "--launcher_args", panel
+    )
     assert float(result.values[TASK, "official"]) == 70, result.output
     assert sorted(body["model"] for body in server.asked) == ["b"] * 6 + ["judge-model"] * 6
     assert "judge 2, b: points in 6 of 6 samples" in result.output
-    assert "6 samples, 6 rescored. Nothing changed." in workplace.run("mmie-tasks", "rescore", "panel").output
+    assert (
+        "6 samples, 6 rescored. Nothing changed."
+        in workplace.run("mmie-tasks", "rescore", "panel").output
+    )

@@ -1,4 +1,6 @@
-"""Several judges in one run, through lmms-eval itself: three on a loopback server, one of which often fails."""
+"""Several judges in one run, through lmms-eval itself: three on a loopback server, one of which
+often fails.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,18 @@ SETTINGS = {"MMIE_TASKS_MIN_COVERAGE": "0.5"}
 
 def number_of(body: Body) -> int:
     """The number of the sample that a request is about."""
-    (number,) = [n for n in range(N) if any(start in text_of(body) for start in (f"Tale {n} ", f"How much is {n} "))]
+    (number,) = [
+        n
+        for n in range(N)
+        if any(start in text_of(body) for start in (f"Tale {n} ", f"How much is {n} "))
+    ]
     return number
 
 
 def reply(body: Body) -> str | Sent:
-    """Points by category; a point more of `generous`, which fails on sample 1. `flaky` fails on odd samples."""
+    """Points by category; a point more of `generous`, which fails on sample 1. `flaky` fails on odd
+    samples.
+    """
     number, points = number_of(body), int(by_category(body).rpartition("\n")[2])
     match body["model"]:
         case "strict":
@@ -44,8 +52,14 @@ class PanelRun:
     requests: int
 
 
-def evaluate_panel(workplace: Workplace, server: JudgeServer, rule: str, output: str) -> CommandResult:
-    judges = [f"{n}.{key}={value}" for n, model in enumerate(MODELS, 1) for key, value in options(model, server)]
+def evaluate_panel(
+    workplace: Workplace, server: JudgeServer, rule: str, output: str
+) -> CommandResult:
+    judges = [
+        f"{n}.{key}={value}"
+        for n, model in enumerate(MODELS, 1)
+        for key, value in options(model, server)
+    ]
     panel = ",".join(["name=panel", f"rule={rule}", "min_valid=2", *judges])
     return evaluate(workplace, "--launcher_args", panel, "--output_path", output, **SETTINGS)
 
@@ -96,9 +110,13 @@ def test_the_log_holds_each_judges_replies_and_points(panel_run: PanelRun) -> No
     assert second["panel"]["range"] is None
 
 
-def test_the_end_of_the_run_and_the_results_file_count_the_failures_of_each_judge(panel_run: PanelRun) -> None:
+def test_the_end_of_the_run_and_the_results_file_count_the_failures_of_each_judge(
+    panel_run: PanelRun,
+) -> None:
     assert "judge 1, strict: points in 6 of 6 samples" in panel_run.result.output
-    assert "judge 3, flaky: points in 3 of 6 samples; without: refused (3)" in panel_run.result.output
+    assert (
+        "judge 3, flaky: points in 3 of 6 samples; without: refused (3)" in panel_run.result.output
+    )
     assert "panel of strict, generous, flaky (mean)" in panel_run.result.output
     message = results(panel_run.workplace)
     details = message["mmie_tasks"]["mmie"]
@@ -126,7 +144,9 @@ def test_another_rule_sends_only_the_requests_that_have_no_reply_and_none_on_the
         "mmie-tasks", "rescore", "out", "--rule", "median", "-o", "as_median", **SETTINGS
     )
     assert len(panel_run.server) == before, rescored.output
-    for line, other in zip(lines_of(panel_run, "as_median"), lines_of(panel_run, "median"), strict=True):
+    for line, other in zip(
+        lines_of(panel_run, "as_median"), lines_of(panel_run, "median"), strict=True
+    ):
         for name in ("official", "robust", "signature"):
             assert line["coverage"][name] == other["coverage"][name]
         assert line["coverage"]["panel"]["rule"] == "median"

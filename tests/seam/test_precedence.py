@@ -63,16 +63,22 @@ def index(workplace: Workplace, users: Path) -> dict[str, dict[str, str]]:
         pytest.param("only users", "users", id="only-the-users-without-defaults"),
     ],
 )
-def test_a_name_with_several_tasks_means_that_of(index: dict[str, dict[str, str]], case: str, owner: str) -> None:
+def test_a_name_with_several_tasks_means_that_of(
+    index: dict[str, dict[str, str]], case: str, owner: str
+) -> None:
     assert Path(index[case]["mme"]).parent.as_posix().endswith(owner)
 
 
 @pytest.mark.parametrize("case", ["default", "off", "users", "users, off"])
-def test_a_name_that_only_we_define_is_always_available(index: dict[str, dict[str, str]], case: str) -> None:
+def test_a_name_that_only_we_define_is_always_available(
+    index: dict[str, dict[str, str]], case: str
+) -> None:
     assert "sketch" in index[case]
 
 
-def test_our_tasks_are_left_out_together_with_the_defaults(index: dict[str, dict[str, str]]) -> None:
+def test_our_tasks_are_left_out_together_with_the_defaults(
+    index: dict[str, dict[str, str]],
+) -> None:
     assert set(index["only users"]) == {"mme", "mine", "tag"}
 
 
@@ -80,8 +86,12 @@ def test_a_tag_has_the_users_members_and_ours(index: dict[str, dict[str, str]]) 
     assert set(index["users"]["tag"]) == {"mme", "mine", "sketch"}
 
 
-def test_an_evaluation_uses_the_users_task_and_reports_no_override_of_it(workplace: Workplace, users: Path) -> None:
-    result = workplace.run(*("lmms-eval", "--model", "stub", "--tasks", "mme", "--include_path", str(users)))
+def test_an_evaluation_uses_the_users_task_and_reports_no_override_of_it(
+    workplace: Workplace, users: Path
+) -> None:
+    result = workplace.run(
+        *("lmms-eval", "--model", "stub", "--tasks", "mme", "--include_path", str(users))
+    )
     assert result.values == {("MME of a user", "local_acc"): "0.5"}, result.output
     assert "mmie-tasks: mia_bench, mmie: ours instead of the built-in" in result.output  # not mme
 

@@ -25,13 +25,22 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     answers, replies = (MMIE / "answers", MIA_BENCH / "answers"), "replies.jsonl"
     judges = (f"mmie=replay:path={MMIE / replies}", f"mia_bench=replay:path={MIA_BENCH / replies}")
     evaluate(workplace, "A", "mmie,mia_bench", answers, *judges, processes=2)
-    evaluate(workplace, "B", "mmie,mia_bench", (RESULTS / "answers",), f"replay:path={RESULTS / replies}")
-    evaluate(workplace, "other", "mmie", answers[:1], f"replay:path={RESULTS / 'other_judge.jsonl'}")
+    evaluate(
+        workplace, "B", "mmie,mia_bench", (RESULTS / "answers",), f"replay:path={RESULTS / replies}"
+    )
+    evaluate(
+        workplace, "other", "mmie", answers[:1], f"replay:path={RESULTS / 'other_judge.jsonl'}"
+    )
     return workplace
 
 
 def evaluate(
-    workplace: Workplace, name: str, tasks: str, answers: tuple[Path, ...], *judges: str, processes: int = 1
+    workplace: Workplace,
+    name: str,
+    tasks: str,
+    answers: tuple[Path, ...],
+    *judges: str,
+    processes: int = 1,
 ) -> None:
     result = workplace.run(
         *("mmie-tasks", "eval", "--model", "predictions", "--tasks", tasks, "--log_samples"),
@@ -82,7 +91,9 @@ def against_people(text: str, judge: str) -> list[str]:
 def test_each_benchmark_of_a_run_has_its_own_judge(workplace: Workplace, task: str) -> None:
     reasons = [record["official"].get("unscored") for record in logged(workplace, "A", task)]
     assert reasons.count(None) >= 5
-    assert "unavailable" not in reasons  # the other benchmark's recording has no reply to these samples
+    assert (
+        "unavailable" not in reasons
+    )  # the other benchmark's recording has no reply to these samples
 
 
 @pytest.mark.parametrize("task", ["mmie", "mia_bench"])
@@ -120,13 +131,17 @@ def test_the_report_is_one_file_that_loads_nothing(workplace: Workplace) -> None
 
 def test_agreement_begins_with_the_papers_table(workplace: Workplace) -> None:
     people = f"people={RESULTS / 'people.csv'}"
-    output = run_command(workplace, "agreement", people, "judge=A", "other=other", "--task", "mmie").output
+    output = run_command(
+        workplace, "agreement", people, "judge=A", "other=other", "--task", "mmie"
+    ).output
     row, other = against_people(output, "judge"), against_people(output, "other")
     # Of nine: off by 1, 5 and -4; the other judge by -1, 1, 1, -1, -1 and -1.
     assert row[0] == other[0] == "9"
     assert [row[2].split()[0], row[3].split()[0]] == ["4.667", "1.111"], output  # MSE, MAE
     assert [other[2].split()[0], other[3].split()[0]] == ["0.667", "0.667"], output
-    robust = run_command(*(workplace, "agreement", people, "judge=A", "--task", "mmie", "--reading", "robust")).output
+    robust = run_command(
+        *(workplace, "agreement", people, "judge=A", "--task", "mmie", "--reading", "robust")
+    ).output
     assert against_people(robust, "judge")[3].startswith("0.111"), robust
 
 
@@ -137,7 +152,9 @@ def last_lines(workplace: Workplace, name: str) -> list[str]:
     return [lines[start], next(line for line in lines[start:] if line.startswith("mmie "))]
 
 
-def test_a_judge_with_probabilities_gives_an_expected_score_beside_the_official_one(workplace: Workplace) -> None:
+def test_a_judge_with_probabilities_gives_an_expected_score_beside_the_official_one(
+    workplace: Workplace,
+) -> None:
     header, mmie = last_lines(workplace, "other")
     assert re.split(r" {2,}", header)[3:6] == ["robust", "expected", "scored"]
     assert "61.12 [" in mmie  # 33 points of nine samples
@@ -150,20 +167,34 @@ def test_a_judge_with_probabilities_gives_an_expected_score_beside_the_official_
     assert len(records["SA-1"]["replies"][0]["digits"]) == 1
     (path,) = (workplace.folder / "other").rglob("*_results.json")
     details = json.loads(path.read_text("utf-8"))["mmie_tasks"]["mmie"]
-    assert (details["expected"], details["expected_samples"], details["official"]) == (61.2, 9, 61.12)
+    assert (details["expected"], details["expected_samples"], details["official"]) == (
+        61.2,
+        9,
+        61.12,
+    )
     assert "expected" not in last_lines(workplace, "A")[0]
 
 
 def test_expected_scores_are_in_the_commands_and_in_a_rescored_log(workplace: Workplace) -> None:
     people = f"people={RESULTS / 'people.csv'}"
     words = ("agreement", people, "judge=other", "--task", "mmie", "--reading", "expected")
-    assert against_people(run_command(workplace, *words).output, "judge")[3].startswith("0.528")  # off by 4.75 in all
-    assert run_command(workplace, "rescore", "other", "-o", "again").output.count("Nothing changed.") == 1
+    assert against_people(run_command(workplace, *words).output, "judge")[3].startswith(
+        "0.528"
+    )  # off by 4.75 in all
+    assert (
+        run_command(workplace, "rescore", "other", "-o", "again").output.count("Nothing changed.")
+        == 1
+    )
     for name in ("other", "again"):
         assert "| 61.20 [" in run_command(workplace, "table", name, "--expected").output
-    result = workplace.run("mmie-tasks", "subset", "A=A", "--task", "mmie", "--reading", "expected")
+    result = workplace.run(
+        "mmie-tasks", "compare", "A=A", "B=A", "--task", "mmie", "--reading", "expected"
+    )
     assert result.status == 1, result.output
-    assert "`mmie` of `A` has no expected scores: no_probabilities (9), left_out (1), no_answer (1)." in result.output
+    assert (
+        "`mmie` of `A` has no expected scores: no_probabilities (9), left_out (1), no_answer (1)."
+        in result.output
+    )
     assert "hint: " in result.output
 
 
@@ -184,14 +215,6 @@ def test_scores_of_two_judges_are_not_compared(workplace: Workplace) -> None:
     assert "Traceback" not in result.output
 
 
-def test_a_subset_is_compared_with_all_samples(workplace: Workplace) -> None:
-    words = ("subset", "A=A", "B=B", "--task", "mmie", "--sizes", "4,8")
-    output = run_command(workplace, *words).output
-    assert re.search(r"\b4\b", output), output
-    assert re.search(r"\b8\b", output), output
-    assert run_command(workplace, *words).output == output
-
-
 def test_rescoring_changes_no_verdict(workplace: Workplace) -> None:
     output = run_command(workplace, "rescore", "A").output
     assert re.search(r"nothing (?:has )?changed|no verdict changed", output, re.IGNORECASE), output
@@ -205,4 +228,6 @@ def test_rescoring_finds_a_changed_verdict(workplace: Workplace, tmp_path: Path)
     (tmp_path / log.name).write_text(wrong, encoding="utf-8")
     output = run_command(workplace, "rescore", str(tmp_path)).output
     assert "MSR-1" in output, output
-    assert not re.search(r"nothing (?:has )?changed|no verdict changed", output, re.IGNORECASE), output
+    assert not re.search(r"nothing (?:has )?changed|no verdict changed", output, re.IGNORECASE), (
+        output
+    )

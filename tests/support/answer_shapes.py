@@ -17,9 +17,9 @@ from mmie_tasks.answers.segments import ParsedAnswer
 A, B = "/o/a.png", "/o/b.png"
 DATA = "data:image/png;base64,AAAA"
 FOLDER = "out/wan"  # of the cases, the only path that names a folder
-BASE64 = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGMAAQAABQABJ3UyYwAAAABJRU5ErkJggg=="
+BASE64 = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGMAAQAABQABJ3UyYwAAAA=="
 START, END = "<!-- Written by tests/support/answer_shapes.py -->\n", "<!-- end -->\n"
-HEAD = "| answer | example | becomes | counted |\n| --- | --- | --- | --- |\n"
+HEAD = "| answer | example | becomes | counted | who writes it |\n| --- | --- | --- | --- | --- |\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,27 +62,21 @@ SHAPES = [
         "with further keys, which the official script ignores",
     ),
     Shape('[{"text": "a", "image": "b", "hue": "red"}]', "json:parts", ["a", "@b"], "`hue` 1"),
-    Shape(
-        '[{"text": 5, "image": ["/o/a.png"]}]',
-        "json:parts",
-        ["5", f"@{A}"],
-        description="a number is its text, a list of images those images",
-    ),
-    Shape('[{"text":"A","image":["/o/a.png","/o/b.png"]}]', "json:parts", ["A", f"@{A}", f"@{B}"]),
-    Shape(
-        '[{"text": "A", "image": {"colour": "red"}}]',
-        "not text",
-        "a text or image of a part is neither: {'text': 'A', 'image': {'colour': 'red'}}",
-        description="a text or image that is neither",
-    ),
-    Shape(
-        '{"content": [{"text": "A"}, {"text": ["B"], "image": null}]}',
-        "not text",
-        "a text or image of a part is neither: {'text': ['B'], 'image': None}",
-    ),
-    Shape('[{"text": "A", "image": NaN}, {"text": NaN, "image": "/o/a.png"}]', "json:parts", ["A", f"@{A}"]),
     Shape('{"text":"A","image":"/o/a.png"}', "json:part", ["A", f"@{A}"]),
     Shape('{"text":"A","image":"/o/a.png","n":"p"}', "json:part", ["A", f"@{A}"], "`n` 1"),
+    Shape(
+        '[{"text": 5, "image": "/o/a.png"}]',
+        "json:parts",
+        ["5", f"@{A}"],
+        description="a number is its text",
+    ),
+    Shape(
+        '[{"text": "A", "image": {"colour": "red"}}]',
+        "text",
+        ['[{"text": "A", "image": {"colour": "red"}}]'],
+        description="a part with a text or image that is neither: the whole stays text",
+    ),
+    Shape('{"content": [{"text": "A"}, {"text": ["B"]}]}', "json:content", ["A"], "`object` 1"),
     # parts
     Shape(
         '{"content": [{"type": "text", "text": "A"}, {"type": "image", "path": "/o/a.png"}]}',
@@ -90,15 +84,6 @@ SHAPES = [
         ["A", f"@{A}"],
         description="a list of parts under `content`: **what to return**",
     ),
-    Shape(
-        '{"steps": [{"text": "A", "image": "/o/a.png"}, {"caption": "B", "path": "/o/b.png"}]}',
-        "json:steps",
-        ["A", f"@{A}", "B", f"@{B}"],
-        description="or under `segments`, `messages`, `interleaved`, `output` or `steps`",
-    ),
-    Shape('{"steps": [{"text": "1 + 1 = 2"}], "answer": "2"}', "json:steps", ["1 + 1 = 2", "2"]),
-    Shape('{"steps": ["A", "/o/a.png"]}', "json:steps", ["A", f"@{A}"]),
-    Shape('{"segments":["A","/o/a.png",{"path":"/o/b.png"}]}', "json:segments", ["A", f"@{A}", f"@{B}"]),
     Shape(
         '{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"A"}]}',
         "json:messages",
@@ -119,10 +104,9 @@ SHAPES = [
         "with parts of other types",
     ),
     Shape(
-        '{"interleaved":[["A",{"image":"/o/a.png"}],{"type":"sound"}]}', "json:interleaved", ["A", f"@{A}"], "`sound` 1"
-    ),
-    Shape(
-        '[{"type":"output_text","text":"A"},{"type":"output_image","b64_json":"AAAA"}]', "json:parts", ["A", f"@{DATA}"]
+        '[{"type":"output_text","text":"A"},{"type":"output_image","b64_json":"AAAA"}]',
+        "json:parts",
+        ["A", f"@{DATA}"],
     ),
     Shape(
         '{"output":[{"content":[{"text":"A"}]},{"type":"image_generation_call","result":"AAAA"}]}',
@@ -134,15 +118,24 @@ SHAPES = [
         "json:parts",
         [f"@{A}", "No."],
     ),
-    Shape('[{"type":"image","source":{"type":"base64","data":"AAAA"}}]', "json:parts", ["@" + DATA]),
-    Shape('[{"text":"A <image>","images":["/o/a.png"]},{"text":"B"}]', "json:parts", ["A", f"@{A}", "B"]),
+    Shape(
+        '[{"type":"image","source":{"type":"base64","data":"AAAA"}}]', "json:parts", ["@" + DATA]
+    ),
+    Shape(
+        '[{"text":"A <image>","images":["/o/a.png"]},{"text":"B"}]',
+        "json:parts",
+        ["A", f"@{A}", "B"],
+    ),
     # of `--model interleaved`
     Shape(
-        '{"content": [{"type": "text", "text": "A"}, {"type": "image", "path": "/o/a.png", "prompt": "a fox"}], '
-        '"drawing": {"signature": "step-1,images,model=flux", "drawn": 1, "failed": {"refused": 1}}}',
+        '{"content": [{"type": "text", "text": "A"}, {"type": "image", "path": "/o/a.png", '
+        '"prompt": "a fox"}], '
+        '"drawing": {"signature": "step-1,images,model=flux", "drawn": 1, "failed": {"refused": '
+        "1}}}",
         "json:content",
         ["A", f"@{A}"],
-        description="of `--model interleaved`: with prompts and `drawing`, which are logged by themselves",
+        description="of `--model interleaved`: with prompts and `drawing`, which are logged by "
+        "themselves",
     ),
     Shape(
         '{"answer": "42", "drawing": {"signature": "step-1,images,model=flux"}}',
@@ -171,39 +164,24 @@ SHAPES = [
         "1 placeholder",
         "a placeholder without an image",
     ),
-    Shape(
-        '{"response": "A", "images": ["/o/a.png"]}',
-        "json:text+images",
-        ["A", f"@{A}"],
-        description="the text under `response`, `content`, `answer` or `caption`",
-    ),
-    Shape('{"answer": "21.60", "images": []}', "json:text+images", ["21.60"]),
-    Shape('{"answer": 21.5, "images": []}', "json:text+images", ["21.5"]),
     Shape('{"content": "A [IMG1]", "images": ["/o/a.png"]}', "json:text+images", ["A", f"@{A}"]),
-    Shape('{"caption": "A", "images": ["/o/a.png"]}', "json:text+images", ["A", f"@{A}"]),
-    Shape(
-        '{"response": "A", "caption": "B", "images": ["/o/a.png"]}', "json:text+images", ["A", f"@{A}"], "`caption` 1"
-    ),
-    Shape(
-        '{"text": "A", "image_paths": ["/o/a.png"]}',
-        "json:text+images",
-        ["A", f"@{A}"],
-        description="the images under `image_paths` or `generated_images`",
-    ),
-    Shape('{"generated_images": ["/o/a.png"]}', "json:text+images", [f"@{A}"]),
+    Shape('{"images": ["/o/a.png"]}', "json:text+images", [f"@{A}"], description="images alone"),
     Shape(
         '{"prompt": "fox", "images": ["/o/a.png"]}',
-        "json:text+images",
-        [f"@{A}"],
-        "`prompt` 1",
-        "images and no text under a known key",
+        "text",
+        ['{"prompt": "fox", "images": ["/o/a.png"]}'],
+        description="images and a text under another key: the whole stays text",
     ),
     Shape('{"remark": "A", "images": []}', "text", ['{"remark": "A", "images": []}']),
     Shape('{"text": "no mark", "images": ["/o/a.png"]}', "json:text+images", ["no mark", f"@{A}"]),
     Shape('{"text": "t", "images": []}', "json:text+images", ["t"]),
     Shape('{"text": 3, "images": []}', "json:text+images", ["3"]),
     Shape('{"text": null, "images": ["/o/a.png", null, ""]}', "json:text+images", [f"@{A}"]),
-    Shape('{"text": "t", "images": [{"path": "/o/a.png"}], "n": 3}', "json:text+images", ["t", f"@{A}"]),
+    Shape(
+        '{"text": "t", "images": [{"path": "/o/a.png"}], "n": 3}',
+        "json:text+images",
+        ["t", f"@{A}"],
+    ),
     Shape('{"text": "t", "images": "/o/a.png"}', "json:text+images", ["t", f"@{A}"]),
     Shape('{"text": "two\nlines", "images": []}', "json:text+images", ["two\nlines"]),
     # messages of chat servers
@@ -233,7 +211,9 @@ SHAPES = [
         ["A"],
         "thinking",
     ),
-    Shape('{"role": "assistant", "content": "/o/a.png", "images": []}', "json:text+images", [f"@{A}"]),
+    Shape(
+        '{"role": "assistant", "content": "/o/a.png", "images": []}', "json:text+images", [f"@{A}"]
+    ),
     Shape('{"role":"assistant","text":"B","content":"A"}', "json:part", ["A"], "`text` 1"),
     Shape('{"content": ["A", {"b64_json": "AAAA"}]}', "json:content", ["A", f"@{DATA}"]),
     Shape('{"content": ["A"], "images": true}', "json:content", ["A"]),
@@ -246,35 +226,90 @@ SHAPES = [
         description="what Python prints of any of these",
     ),
     Shape("{'text': \"it's\\n\", 'images': ['/o/a.png']}", "repr:text+images", ["it's", f"@{A}"]),
-    Shape("[{'text': 'A', 'image': None}, {'text': 'B', 'image': '/o/b.png'}]", "repr:parts", ["A", "B", f"@{B}"]),
+    Shape(
+        "[{'text': 'A', 'image': None}, {'text': 'B', 'image': '/o/b.png'}]",
+        "repr:parts",
+        ["A", "B", f"@{B}"],
+    ),
     # code fences
     Shape('```json\n{"text":"f","images":["/o/a.png"]}\n```', "json:text+images", ["f", f"@{A}"]),
     Shape(
         'Here:\n```json\n{"text": "f", "images": ["/o/a.png"]}\n```\nDone.',
         "fence",
         ["Here:", "f", f"@{A}", "Done."],
-        description="any of these in a code fence; with prose around it, if it has images",
+        description="any of these in a code fence; with prose around it, if it has parts or images",
     ),
     Shape(
         "One.\n```\n['/o/a.png']\n```\nTwo.\n```python\nx = 1\n```\n```json\n[\"/o/b.png\"]\n```",
         "fence",
         ["One.", f"@{A}", "Two.\n```python\nx = 1\n```", f"@{B}"],
     ),
-    Shape('So:\n```json\n{"text": "f", "images": []}\n```', "text", ['So:\n```json\n{"text": "f", "images": []}\n```']),
-    # the head was cut off with the thinking in it
     Shape(
-        'final", "images": ["/o/a.png"]}',
-        "beheaded:text+images",
-        ["final", f"@{A}"],
-        description="JSON whose beginning was cut off with the thinking",
+        'So:\n```json\n{"text": "f", "images": []}\n```',
+        "text",
+        ['So:\n```json\n{"text": "f", "images": []}\n```'],
     ),
-    Shape('fi\\"n\\nal", "images": []}', "beheaded:text+images", ['fi"n\nal']),
-    Shape('final"}, {"type":"image","path":"/o/a.png"}]}', "beheaded:content", ["final", f"@{A}"]),
-    Shape('final", "image": null}, {"text": "B", "image": "/o/b.png"}]', "beheaded:parts", ["final", "B", f"@{B}"]),
-    Shape("final', 'images': ['/o/a.png']}", "beheaded:text+images", ["final", f"@{A}"]),
-    Shape("final', ['/o/a.png'])", "beheaded:text+images", ["final", f"@{A}"]),
+    Shape('~~~json\n["/o/a.png"]\n~~~\nDone.', "fence", [f"@{A}", "Done."]),
+    Shape(
+        '```json\n[{"text": "A", "image": "/o/a.png"}, {"te', "fence", ["A", f"@{A}"], "`cut off` 1"
+    ),
+    Shape('So:\n```\n["A", "/o/a.png",]\n```', "fence", ["So:", "A", f"@{A}"]),
+    # prose around JSON
+    Shape(
+        'Sure! [{"text": "A", "image": "/o/a.png"}] I hope this helps!',
+        "embedded",
+        ["Sure!", "A", f"@{A}", "I hope this helps!"],
+        description="JSON with prose around it, several times, too, if any of it has parts or "
+        "images",
+    ),
+    Shape('Here: {"content": [{"type": "text", "text": "A"}]}', "embedded", ["Here:", "A"]),
+    Shape('Sure! {"text": "A", "images": []}', "text", ['Sure! {"text": "A", "images": []}']),
+    Shape(
+        '{"text": "A", "image": "/o/a.png"}\n{"text": "B", "image": null}',
+        "embedded",
+        ["A", f"@{A}", "B"],
+    ),
+    Shape(
+        '1: ["/o/a.png"] 2: ![](/o/b.png) 3: {}',
+        "embedded",
+        ["1:", f"@{A}", "2:", f"@{B}", "3: {}"],
+    ),
+    Shape('Use `["/o/a.png"]`.', "text", ['Use `["/o/a.png"]`.']),
+    Shape('```python\nx = ["/o/a.png"]\n```', "text", ['```python\nx = ["/o/a.png"]\n```']),
+    Shape(
+        '{"result": {"content": ["/o/a.png"]}} so',
+        "text",
+        ['{"result": {"content": ["/o/a.png"]}} so'],
+    ),
+    # a list that breaks off
+    Shape(
+        '[{"text": "A", "image": "/o/a.png"}, {"text": "B", "ima',
+        "embedded",
+        ["A", f"@{A}"],
+        "`cut off` 1",
+        "a list of any of these that breaks off: its whole parts",
+    ),
+    Shape('{"text": "A", "images": ["/o/a.png", "/o/b', "embedded", ["A", f"@{A}"], "`cut off` 1"),
+    Shape('So: {"content": ["A", {"path": "/o/a.png"}', "embedded", ["So:", "A", f"@{A}"]),
+    Shape(
+        '[{"text": "A", "image": "/o/a.png"}, // B\n{"text": "C", "image": "/o/b.png"}]',
+        "embedded",
+        ["A", f"@{A}", "// B", "C", f"@{B}"],
+    ),
+    # the head was cut off with the thinking in it
+    # read by nobody's model
+    Shape(
+        '{"steps": [{"text": "A", "image": "/o/a.png"}]}',
+        "text",
+        ['{"steps": [{"text": "A", "image": "/o/a.png"}]}'],
+    ),
+    Shape('{"response": "A", "image_paths": []}', "text", ['{"response": "A", "image_paths": []}']),
+    Shape('final", "images": ["/o/a.png"]}', "embedded", ['final", "images":', f"@{A}"]),
+    Shape(BASE64, "text", [BASE64]),
     # several strings
-    Shape(["A", "![](/o/a.png)"], "rounds", ["A", f"@{A}"], description="several strings are rounds"),
+    Shape(
+        ["A", "![](/o/a.png)"], "rounds", ["A", f"@{A}"], description="several strings are rounds"
+    ),
     Shape(["A", None], "rounds", ["A"], "`round: null` 1"),
     # references
     Shape(
@@ -283,25 +318,20 @@ SHAPES = [
         ["@./x/y z.png"],
         description="as `qwen_image_edit` answers",
     ),
-    Shape(A, "path", [f"@{A}"], description="only a path with a slash, a `file://` URL or a data URI"),
+    Shape(
+        A, "path", [f"@{A}"], description="only a path with a slash, a `file://` URL or a data URI"
+    ),
     Shape("out/1.WebP\n", "path", ["@out/1.WebP"]),
     Shape("./out dir/1.png", "path", ["@./out dir/1.png"]),
     Shape("file:///o/a.png", "path", ["@file:///o/a.png"]),
     Shape("https://example.org/a.png", "path", ["@https://example.org/a.png"]),
     Shape(DATA, "data uri", [f"@{DATA}"]),
     Shape(
-        BASE64,
-        "base64",
-        [f"@data:image/png;base64,{BASE64}"],
-        description="base64 whose first bytes are an image's, also in place of a path",
-    ),
-    Shape(f'{{"images": ["{BASE64}"]}}', "json:text+images", [f"@data:image/png;base64,{BASE64}"]),
-    Shape(f'["A", "{BASE64}"]', "json:parts", ["A", f"@data:image/png;base64,{BASE64}"]),
-    Shape(
         FOLDER,
         "folder",
         [f"@{FOLDER}"],
-        description="only a folder: its files `<row in four digits>_s<seed>.png`, as `wan2_1_t2i` writes them",
+        description="only a folder: its files `<row in four digits>_s<seed>.png`, as `wan2_1_t2i` "
+        "writes them",
     ),
     # prose
     Shape(
@@ -327,6 +357,13 @@ SHAPES = [
         "thinking",
         "thinking: `<think>`, `<thinking>`, `<analysis>`, `<reasoning>`, `◁think▷`",
     ),
+    Shape(
+        'End it with "</think>".',
+        "text",
+        ['End it with "</think>".'],
+        description="a thinking tag in quotation marks or in `code` is a mention",
+    ),
+    Shape("<think>Not `</think>` yet.</think>A", "text", ["A"], "thinking"),
     Shape("<thinking>Hm.</thinking>A", "text", ["A"], "thinking"),
     Shape("<reasoning>Hm.</reasoning>A", "text", ["A"], "thinking"),
     Shape("◁think▷Hm.◁/think▷A ![](/o/a.png)", "markdown", ["A", f"@{A}"], "thinking"),
@@ -345,7 +382,9 @@ SHAPES = [
         "thinking",
     ),
     Shape("<|channel|>analysis<|message|>Hm, and then", "only thinking", [], "thinking"),
-    Shape("<think>Hm.", "only thinking", [], "thinking", "nothing, or only thinking: an empty answer"),
+    Shape(
+        "<think>Hm.", "only thinking", [], "thinking", "nothing, or only thinking: an empty answer"
+    ),
     # no answer
     Shape(
         "[ERROR] no file",
@@ -354,6 +393,59 @@ SHAPES = [
         description="the runner's failures, null, a path of a video",
     ),
 ]
+
+
+SOURCES = {  # of the rows of the page
+    "`dataset.py` of MMIE": (
+        "parts as in MMIE's own files; a null or empty image is none",
+        "with further keys, which the official script ignores",
+        "a number is its text",
+    ),
+    "this package": (
+        "a list of parts under `content`: **what to return**",
+        "of `--model interleaved`: with prompts and `drawing`, which are logged by themselves",
+        "of `--model interleaved`, without pictures: as the writer's answer alone",
+        "a prompt without `drawing`",
+    ),
+    "chat servers: OpenAI, Anthropic, vLLM-Omni, OpenRouter": (
+        "messages; those of other roles than the assistant's are left out",
+        "parts as OpenAI and Anthropic write them: `image_url`, `b64_json`, `source`",
+        "with parts of other types",
+        "a message of a chat server with its images",
+        "parts and a list of images: first at placeholders, the rest at the end",
+    ),
+    "`bagel`, `bagel_unig2u`, `bagel_lmms_engine`, `mmada`, `qwen_image_edit`": (
+        "a text with its images at their placeholders, see below",
+        "a placeholder without an image",
+        "images alone",
+    ),
+    "lmms-eval's `unwrap_generation_output`": (
+        "what Python prints of any of these",
+        "several strings are rounds",
+    ),
+    "language models that are asked for JSON": (
+        "any of these in a code fence; with prose around it, if it has parts or images",
+        "JSON with prose around it, several times, too, if any of it has parts or images",
+        "a list of any of these that breaks off: its whole parts",
+    ),
+    "`qwen_image_edit`": ("as `qwen_image_edit` answers",),
+    "`wan2_1_t2i`": (
+        "only a folder: its files `<row in four digits>_s<seed>.png`, as `wan2_1_t2i` writes them",
+    ),
+    "language models": (
+        "only a path with a slash, a `file://` URL or a data URI",
+        "markdown and HTML images, outside code",
+        "any other text, unchanged",
+        "JSON of any other shape is text: an object, numbers, a list of words",
+        "a part with a text or image that is neither: the whole stays text",
+        "images and a text under another key: the whole stays text",
+        "thinking: `<think>`, `<thinking>`, `<analysis>`, `<reasoning>`, `◁think▷`",
+        "a thinking tag in quotation marks or in `code` is a mention",
+        "channels of gpt-oss other than `final`",
+        "nothing, or only thinking: an empty answer",
+    ),
+    "lmms-eval's models": ("the runner's failures, null, a path of a video",),
+}
 
 
 def counted(parsed: ParsedAnswer) -> str:
@@ -371,8 +463,10 @@ def parsed(shape: Shape) -> ParsedAnswer:
 
 def table() -> str:
     """The page's table."""
+    source_of = {name: source for source, names in SOURCES.items() for name in names}
     rows = [
-        f"| {s.description} | {_example(s.answer)} | {_pieces(s)} | {s.counted.replace('|', '')} |"
+        f"| {s.description} | {_example(s.answer)} | {_pieces(s)} | {s.counted.replace('|', '')} "
+        f"| {source_of[s.description]} |"
         for s in SHAPES
         if s.description
     ]
@@ -393,7 +487,9 @@ def _pieces(shape: Shape) -> str:
 
 def _code(text: str | None) -> str:
     """In backticks, on one line of a table."""
-    line = re.sub(r"[A-Za-z0-9+/]{30}[A-Za-z0-9+/=]+", lambda match: f"{match[0][:12]}...", text or "")
+    line = re.sub(
+        r"[A-Za-z0-9+/]{30}[A-Za-z0-9+/=]+", lambda match: f"{match[0][:12]}...", text or ""
+    )
     line = line.replace("\n", "↵").replace("|", "\\|")
     ticks = "`" * (max(map(len, re.findall("`+", line)), default=0) + 1)
     return f"{ticks} {line} {ticks}" if "`" in line else f"`{line}`"

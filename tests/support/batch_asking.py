@@ -19,7 +19,8 @@ from loguru import logger
 from mmie_tasks.http.rate_limit import Pace
 from mmie_tasks.judges.base import Judge, JudgeRequest, Outcome
 from mmie_tasks.judges.openai.batch import BatchJudge
-from mmie_tasks.judges.openai.batch_store import BatchPace, Limits
+from mmie_tasks.judges.openai.batch_files import Limits
+from mmie_tasks.judges.openai.batch_provider import BatchPace
 from mmie_tasks.judges.openai.settings import Settings
 from support.hub_server import FORKS
 from support.judge_asking import settings_of
@@ -29,7 +30,7 @@ MODEL = "gpt-4o-2024-11-20"
 
 
 def fast(**more: Any) -> BatchPace:
-    defaults = {"first_poll_s": 0.01, "longest_poll_s": 0.02, "patience_s": 60.0}
+    defaults = {"first_poll_s": 0.01, "longest_poll_s": 0.02, "patience_s": 60.0, "list_lag_s": 0.1}
     return BatchPace(**(defaults | {"retries": Pace(base_s=0.01, cap_s=0.02)} | more))
 
 
@@ -59,7 +60,9 @@ class Asking:
         environment = {"MMIE_TASKS_CACHE": str(self.folder), "OPENAI_API_KEY": KEY}
         options = {"model": MODEL, "base_url": self.url, "price": "2.5/10", "patience": 60.0}
         settings = settings_of(environment, **options)
-        access = {name: more.pop(name) for name in ("api_key", "api_type", "base_urls") if name in more}
+        access = {
+            name: more.pop(name) for name in ("api_key", "api_type", "base_urls") if name in more
+        }
         return replace(settings, access=replace(settings.access, **access), **more)
 
     def judge(self, limits: Limits | None = None, pace: BatchPace | None = None, **more) -> Judge:
@@ -74,13 +77,16 @@ class Asking:
         return [outcome_text(outcome) for outcome in self.outcomes(*map(request, texts), **more)]
 
     def remaining_suffixes(self) -> list[str]:
-        """The suffixes of the files in the folder."""
-        return [path.suffix for path in sorted(self.folder.rglob("*")) if path.suffix]
+        """The suffixes of the files in the folder, without locks."""
+        suffixes = [path.suffix for path in sorted(self.folder.rglob("*"))]
+        return [suffix for suffix in suffixes if suffix not in ("", ".lock")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sending:
-    """A process that sends requests; the lines of its log and then their texts come through a pipe."""
+    """A process that sends requests; the lines of its log and then their texts come through a
+    pipe.
+    """
 
     process: BaseProcess
     messages: Connection

@@ -112,7 +112,10 @@ class Handler(BaseHTTPRequestHandler):
     def _uploaded(self, body: bytes) -> bytes:
         head = f"Content-Type: {self.headers['Content-Type']}\r\n\r\n".encode()
         message = BytesParser(policy=HTTP).parsebytes(head + body)
-        parts = {part.get_param("name", header="content-disposition"): part for part in message.iter_parts()}
+        parts = {
+            part.get_param("name", header="content-disposition"): part
+            for part in message.iter_parts()
+        }
         assert parts["purpose"].get_content().strip() == "batch"
         return bytes(parts["file"].get_payload(decode=True))
 

@@ -59,6 +59,7 @@ class BatchServer:
         self.key = ""
         self.polls = 1  # polls before a batch is over
         self.max_requests, self.max_bytes = 50_000, 200_000_000
+        self.lagging_lists = 0  # how many lists from now on lack the newest batch
         self.enqueued_limit: int | None = None  # requests in all batches that are not over
         self.tamper: Callable[[list[bytes]], list[bytes]] = lambda lines: lines
         self.before: dict[str, Callable[[], object]] = {}  # called when a route is requested
@@ -103,7 +104,9 @@ class BatchServer:
         self.faults.append(fault)
         return fault
 
-    def ends(self, status: str, finished: int | None = None, code: str = "", message: str = "") -> None:
+    def ends(
+        self, status: str, finished: int | None = None, code: str = "", message: str = ""
+    ) -> None:
         """Set the ending of the next batch that has none yet."""
         self.endings.append(Ending(status, finished, code, message))
 
@@ -160,6 +163,9 @@ class BatchServer:
     def page(self, query: str) -> dict[str, Any]:
         """All batches, the newest first, a hundred at a time."""
         names = list(reversed(self.batches))
+        if self.lagging_lists > 0:
+            self.lagging_lists -= 1
+            del names[0]
         if after := re.search(r"after=([^&]+)", query):
             names = names[names.index(after[1]) + 1 :]
         limit = re.search(r"limit=(\d+)", query)

@@ -1,8 +1,9 @@
-"""Models with the batch loops of the runner's Hugging Face models, which answer with what they were shown.
+"""Models with the batch loops of the runner's Hugging Face models, which answer with what they were
+shown.
 
-The loops are those of lmms-eval 0.7.3, ``models/simple/qwen2_5_vl.py`` and ``models/chat/huggingface.py``:
-requests with equal generation options share batches, and a batch is read by functions of its first
-request. Only for runs of lmms-eval in a process of its own.
+The loops are those of lmms-eval 0.7.3, ``models/simple/qwen2_5_vl.py`` and
+``models/chat/huggingface.py``: requests with equal generation options share batches, and a batch is
+read by functions of its first request. Only for runs of lmms-eval in a process of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from loguru import logger
 from PIL.Image import Image
 
 MANIFESTS = (
-    ModelManifest(model_id="batching_simple", simple_class_path="support.batching_models.BatchingSimple"),
+    ModelManifest(
+        model_id="batching_simple", simple_class_path="support.batching_models.BatchingSimple"
+    ),
     ModelManifest(model_id="batching_chat", chat_class_path="support.batching_models.BatchingChat"),
 )
 
@@ -40,14 +43,18 @@ class BatchingSimple(lmms):
 
     def generate_until(self, requests: list[Instance]) -> list[str]:
         collator = Collator(
-            [request.args for request in requests], lambda args: (-len(args[0]), args[0]), grouping=True
+            [request.args for request in requests],
+            lambda args: (-len(args[0]), args[0]),
+            grouping=True,
         )
         answers: list[str] = []
         for chunk in collator.get_batched(n=self.batch_size):
             _contexts, _kwargs, doc_to_visual, doc_ids, tasks, splits = zip(*chunk, strict=True)
             logger.info(f"a batch of {len(chunk)}")
             docs = self.task_dict[tasks[0]][splits[0]]
-            answers += [json.dumps([digest(image) for image in doc_to_visual[0](docs[i])]) for i in doc_ids]
+            answers += [
+                json.dumps([digest(image) for image in doc_to_visual[0](docs[i])]) for i in doc_ids
+            ]
         return collator.get_original(answers)
 
     def generate_until_multi_round(self, requests: list[Instance]) -> list[str]:
@@ -74,7 +81,9 @@ class BatchingChat(BatchingSimple):
             _contexts, doc_to_messages, _kwargs, doc_ids, tasks, splits = zip(*chunk, strict=True)
             logger.info(f"a batch of {len(chunk)}")
             for doc_id, task, split in zip(doc_ids, tasks, splits, strict=True):
-                messages = ChatMessages(messages=doc_to_messages[0](self.task_dict[task][split][doc_id]))
+                messages = ChatMessages(
+                    messages=doc_to_messages[0](self.task_dict[task][split][doc_id])
+                )
                 images, _videos, _audios = messages.extract_media()
                 answers.append(json.dumps([digest(image) for image in images]))
         return collator.get_original(answers)

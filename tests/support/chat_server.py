@@ -13,7 +13,8 @@ Message = Mapping[str, object]
 
 
 class ChatServer:
-    """Replies to every request with the same text, or with the message of a function, and records the requests.
+    """Replies to every request with the same text, or with the message of a function, and records
+    the requests.
 
     `usage` is that of every reply, if it has any.
     """
@@ -49,9 +50,18 @@ class _Handler(BaseHTTPRequestHandler):
         request = json.loads(self.rfile.read(length))
         self.chat.requests.append(request)
         answer = self.chat.answer
-        message = {"role": "assistant", **({"content": answer} if isinstance(answer, str) else answer(request))}
+        message = {
+            "role": "assistant",
+            **({"content": answer} if isinstance(answer, str) else answer(request)),
+        }
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        body = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "usage": self.chat.usage}
+        body = {
+            "id": "1",
+            "object": "chat.completion",
+            "created": 0,
+            "model": "m",
+            "usage": self.chat.usage,
+        }
         data = json.dumps({**body, "choices": [choice]}).encode()
         self.send_response(self.chat.status)
         self.send_header("Content-Type", "application/json")

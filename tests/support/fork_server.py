@@ -105,7 +105,9 @@ class Script:
 class ForkServer:
     """The test's side of a server; `start` starts one, and it ends with this process."""
 
-    def __init__(self, environment: Mapping[str, str], libraries: Sequence[str] = (*LIBRARIES, *LMMS_EVAL)) -> None:
+    def __init__(
+        self, environment: Mapping[str, str], libraries: Sequence[str] = (*LIBRARIES, *LMMS_EVAL)
+    ) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="fork_server_"))
         self._home = self._folder / LINK
         self._settings = _settings(environment)
@@ -166,7 +168,9 @@ class ForkServer:
 def _settings(environment: Mapping[str, str]) -> dict[str, str]:
     """The part of an environment that libraries may read when they are imported."""
     return {
-        name: value for name, value in environment.items() if name not in UNUSED and not name.startswith(READ_LATER)
+        name: value
+        for name, value in environment.items()
+        if name not in UNUSED and not name.startswith(READ_LATER)
     }
 
 
@@ -255,7 +259,8 @@ def _share_task_files() -> None:
 def _exit_status(run: Callable[[], None]) -> int:
     """Run to the end as the interpreter does, but without unloading the imported modules.
 
-    Any exception but the regular one that ends a script is left to the interpreter: it prints it and ends with 1.
+    Any exception but the regular one that ends a script is left to the interpreter: it prints it
+    and ends with 1.
     """
     status = 0
     try:
@@ -275,7 +280,9 @@ def _main() -> None:
     library_path = sys.path[1:]
     sys.path[:] = library_path
     for name in sys.argv[2:]:
-        if importlib.util.find_spec(name.partition(".")[0]):  # `rich` comes with newer packages only
+        if importlib.util.find_spec(
+            name.partition(".")[0]
+        ):  # `rich` comes with newer packages only
             importlib.import_module(name)
     if "lmms_eval" in sys.modules:
         _share_task_files()

@@ -47,7 +47,11 @@ class Done:
 @contextmanager
 def full_hub(filler_bytes: int = 0) -> Iterator[HubServer]:
     """The three benchmarks and the checkpoint; of MileBench the archives 1 and 4."""
-    with model_hub() as hub, mmie_hub(filler_bytes=filler_bytes) as mmie, mia_bench_hub() as mia_bench:
+    with (
+        model_hub() as hub,
+        mmie_hub(filler_bytes=filler_bytes) as mmie,
+        mia_bench_hub() as mia_bench,
+    ):
         for part in (1, 4):
             hub.holds(REPO, f"MileBench_part{part}.tar.gz", _archive(PARTS[part]))
         for other in (mmie, mia_bench):
@@ -56,7 +60,9 @@ def full_hub(filler_bytes: int = 0) -> Iterator[HubServer]:
         yield hub
 
 
-def prefetch(hub: HubServer, home: Path, *arguments: str, before: str = "", **environment: str) -> Done:
+def prefetch(
+    hub: HubServer, home: Path, *arguments: str, before: str = "", **environment: str
+) -> Done:
     """Run the command in a process of its own, whose every cache is below `home`.
 
     MMIE's official prompts are not ours to serve: others replace them.

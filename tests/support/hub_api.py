@@ -42,7 +42,9 @@ def question(path: str, body: bytes, content_type: str) -> Question | None:
     )
 
 
-def reply(request: Question, files: Mapping[str, bytes], hashes: Mapping[str, str], sha: str) -> Any:
+def reply(
+    request: Question, files: Mapping[str, bytes], hashes: Mapping[str, str], sha: str
+) -> Any:
     """The answer, as JSON."""
     if request.what == "revision":
         siblings = [{"rfilename": name, "size": len(files[name])} for name in files]

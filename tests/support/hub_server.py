@@ -114,7 +114,6 @@ class HubServer:
         self.requests: list[Request] = []
         self.commit = COMMIT
         self.faults: list[Fault] = []
-        self.obeys_ranges = True
         self.forwards = False
         self.patience_ends = threading.Event()
         handler = type("Handler", (_Handler,), {"hub": self})
@@ -125,7 +124,9 @@ class HubServer:
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
     def __enter__(self) -> HubServer:
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}
+        )
         self._thread.start()
         return self
 
@@ -139,12 +140,6 @@ class HubServer:
         self.files[repo, filename] = content
         self.hashes[repo, filename] = hashlib.sha256(content).hexdigest()
 
-    def sends_wrong_bytes(self, repo: str, filename: str) -> None:
-        """Send the right number of bytes, the middle one changed, with the hash of the original."""
-        content = bytearray(self.files[repo, filename])
-        content[len(content) // 2] ^= 1
-        self.files[repo, filename] = bytes(content)
-
     def cuts_off(self, after: int, times: float = 1) -> None:
         """Hang up in the middle of a download, `after` bytes into it."""
         self.faults.append(Fault(times=times, methods=("GET",), cut_after=after))
@@ -157,7 +152,11 @@ class HubServer:
         self.patience_ends.set()
 
     def answers(
-        self, status: int, error_code: str = "", times: float = float("inf"), methods: tuple[str, ...] = ("HEAD", "GET")
+        self,
+        status: int,
+        error_code: str = "",
+        times: float = float("inf"),
+        methods: tuple[str, ...] = ("HEAD", "GET"),
     ) -> None:
         """Refuse, as the Hub does: a status, and a code in a header."""
         fault = Fault(times=times, methods=methods, status=status, error_code=error_code)
@@ -220,7 +219,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif missing := self._missing(repo, revision, filename):
             self._refuse(404, missing)
         else:
-            self._send((repo, filename), byte_range if self.hub.obeys_ranges else None, fault)
+            self._send((repo, filename), byte_range, fault)
 
     def _answer_api(self, request: hub_api.Question) -> None:
         """Answer a request for repository information; the same faults apply."""
@@ -228,7 +227,9 @@ class _Handler(BaseHTTPRequestHandler):
         if fault is not None and fault.status:
             self._refuse(fault.status, fault.error_code)
             return
-        files = {name: data for (repo, name), data in self.hub.files.items() if repo == request.repo}
+        files = {
+            name: data for (repo, name), data in self.hub.files.items() if repo == request.repo
+        }
         hashes = {name: self.hub.hashes[request.repo, name] for name in files}
         if not files or request.revision not in {"main", self.hub.commit}:
             self._refuse(404, "RevisionNotFound" if files else "RepoNotFound")
@@ -331,17 +332,25 @@ def ask(hub_url: str, home: Path, code: str, **more: str) -> Any:
 
 
 def _run_in_hub_fork(code: str, variables: dict[str, str], folder: Path) -> int:
-    """Run `PROGRAM` in a fork of a process that has imported `huggingface_hub` with these settings."""
+    """Run `PROGRAM` in a fork of a process that has imported `huggingface_hub` with these
+    settings.
+    """
     program = folder / "program.py"
-    program.write_text(f"{OWN_HOME.format(stdout=str(folder / 'stdout'), link=LINK)}{PROGRAM}", encoding="utf-8")
-    script = Script(target=str(program), arguments=(code,), folder=str(Path.cwd()), environment=variables)
+    program.write_text(
+        f"{OWN_HOME.format(stdout=str(folder / 'stdout'), link=LINK)}{PROGRAM}", encoding="utf-8"
+    )
+    script = Script(
+        target=str(program), arguments=(code,), folder=str(Path.cwd()), environment=variables
+    )
     with (folder / "stderr").open("wb") as output:
         return _hub_forks().run(script, output, 300)
 
 
 @cache
 def _hub_forks() -> ForkServer:
-    return ForkServer(environment(f"http://127.0.0.1:{_port()}", Path("/nowhere")), (*LIBRARIES, *HUB_LIBRARIES))
+    return ForkServer(
+        environment(f"http://127.0.0.1:{_port()}", Path("/nowhere")), (*LIBRARIES, *HUB_LIBRARIES)
+    )
 
 
 @cache
@@ -373,7 +382,9 @@ def watch(process: subprocess.Popen[Any], until: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def ask_and_kill(hub_url: str, home: Path, code: str, when: Callable[[], bool], **more: str) -> None:
+def ask_and_kill(
+    hub_url: str, home: Path, code: str, when: Callable[[], bool], **more: str
+) -> None:
     """Run `code` in a new process, and kill it without warning as soon as `when` holds."""
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, code],

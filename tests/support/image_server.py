@@ -8,8 +8,9 @@
     server.asked      # bodies of all requests, as dicts, in order of arrival
     len(server), server.headers, server.times, server.statuses, server.most_at_once
 
-A picture is a PNG of the requested size with coloured squares, the same for the same prompt and seed. As a program,
-which prints its address: ``python -m support.image_server --port 0 --delay_s 1 --at_most 20``.
+A picture is a PNG of the requested size with coloured squares, the same for the same prompt and
+seed. As a program, which prints its address: ``python -m support.image_server --port 0 --delay_s 1
+--at_most 20``.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ from PIL import Image
 
 from support.judge_server import Body, JudgeServer, Says, Sent, error, judge_server
 
-MODERATION = error(400, code="moderation_blocked", message="Your request was rejected by the safety system.")
+MODERATION = error(
+    400, code="moderation_blocked", message="Your request was rejected by the safety system."
+)
 NOT_JSON = Sent(content=b"<html>Sign in</html>")
 NO_PICTURE = Sent(content=b'{"created": 0, "data": []}')
 
@@ -41,7 +44,9 @@ NO_PICTURE = Sent(content=b'{"created": 0, "data": []}')
 def picture(prompt: str, seed: int | None = None, width: int = 512, height: int = 512) -> bytes:
     """The PNG for a prompt and a seed: 4 x 4 coloured squares."""
     colours = random.Random(hashlib.sha256(f"{seed}\n{prompt}".encode()).digest()).randbytes(48)  # noqa: S311
-    image = Image.frombytes("RGB", (4, 4), colours).resize((width, height), Image.Resampling.NEAREST)
+    image = Image.frombytes("RGB", (4, 4), colours).resize(
+        (width, height), Image.Resampling.NEAREST
+    )
     return png(image)
 
 
@@ -64,7 +69,9 @@ def header_only(width: int, height: int) -> bytes:
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(b"")), (b"IEND", b""))
     parts = (struct.pack(">I", len(content)) + kind + content for kind, content in chunks)
     sums = (struct.pack(">I", zlib.crc32(kind + content)) for kind, content in chunks)
-    return b"\x89PNG\r\n\x1a\n" + b"".join(part + checksum for part, checksum in zip(parts, sums, strict=True))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        part + checksum for part, checksum in zip(parts, sums, strict=True)
+    )
 
 
 def images(content: bytes | str | None, **more: Any) -> Body:
@@ -76,7 +83,9 @@ def images(content: bytes | str | None, **more: Any) -> Body:
 def drawn(body: Body) -> Body:
     """The picture that a request is for."""
     width, _, height = str(body.get("size", "512x512")).partition("x")
-    return images(picture(body["prompt"], body.get("seed"), int(width), int(height)), revised_prompt="another")
+    return images(
+        picture(body["prompt"], body.get("seed"), int(width), int(height)), revised_prompt="another"
+    )
 
 
 def without(*parameters: str, status: int = 400) -> Callable[[Body], Body | Sent]:
@@ -94,21 +103,35 @@ def without(*parameters: str, status: int = 400) -> Callable[[Body], Body | Sent
 @contextmanager
 def image_server(says: Says = drawn, **settings: Any) -> Iterator[JudgeServer]:
     """Start a server, stop it at the end."""
-    settings = {"models": ("image-model",), "route": "/images/generations", "check": None, **settings}
+    settings = {
+        "models": ("image-model",),
+        "route": "/images/generations",
+        "check": None,
+        **settings,
+    }
     with judge_server(says, **settings) as server:
         yield server
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--port", type=int, default=8378)
     parser.add_argument("--delay_s", type=float, default=0.0)
-    parser.add_argument("--at_most", type=float, default=math.inf, help="more requests at once get HTTP 429")
+    parser.add_argument(
+        "--at_most", type=float, default=math.inf, help="more requests at once get HTTP 429"
+    )
     parser.add_argument("--key")
-    parser.add_argument("--noise", action="store_true", help="send the same large picture to all requests")
+    parser.add_argument(
+        "--noise", action="store_true", help="send the same large picture to all requests"
+    )
     settings = vars(parser.parse_args())
     large = Sent(content=json.dumps(images(noise())).encode())
-    with image_server(large if settings.pop("noise") else drawn, **settings) as server, suppress(KeyboardInterrupt):
+    with (
+        image_server(large if settings.pop("noise") else drawn, **settings) as server,
+        suppress(KeyboardInterrupt),
+    ):
         sys.stdout.write(f"{server.url}\n")
         sys.stdout.flush()
         threading.Event().wait()

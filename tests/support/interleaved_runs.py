@@ -1,4 +1,6 @@
-"""Runs of ``--model interleaved`` on MMIE: a scripted writer behind a chat server, and what is read of a run."""
+"""Runs of ``--model interleaved`` on MMIE: a scripted writer behind a chat server, and what is read
+of a run.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ from typing import Any
 from support.judge_server import Body
 
 STORY = (
-    "A girl in a red coat opens the door.\n[picture]\nHer dog waits outside.\n[picture]\nThey walk.\n[picture]\nEnd."
+    "A girl in a red coat opens the door.\n[picture]\nHer dog waits outside.\n[picture]\nThey "
+    "walk.\n[picture]\nEnd."
 )
 """Three markers, of which the judge can see two: the question has a picture."""
 
@@ -23,7 +26,11 @@ def writes(body: Body) -> str:
 def last_text(body: Body) -> str:
     """The last text of a chat request."""
     content = body["messages"][-1]["content"]
-    return content if isinstance(content, str) else [part["text"] for part in content if part["type"] == "text"][-1]
+    return (
+        content
+        if isinstance(content, str)
+        else [part["text"] for part in content if part["type"] == "text"][-1]
+    )
 
 
 def arguments(writer: str, drawer: str, **more: str) -> tuple[str, ...]:
@@ -40,5 +47,7 @@ def facts(samples: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 def pictures(cache: Path) -> dict[str, bytes]:
     """The drawn pictures in a cache, by their file names."""
-    files = sorted(path for path in cache.glob("**/pictures/**/*") if path.suffix in (".png", ".jpg", ".webp"))
+    files = sorted(
+        path for path in cache.glob("**/pictures/**/*") if path.suffix in (".png", ".jpg", ".webp")
+    )
     return {path.name: path.read_bytes() for path in files}

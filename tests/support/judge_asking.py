@@ -29,7 +29,9 @@ def judge_at(*urls: str, key: str | None = KEY, pace: Pace = FAST, **options: An
     options = {"model": "judge-model", "timeout": 30.0, "patience": 30.0, **options}
     environment = {"OPENAI_API_KEY": key} if key else {}
     settings = settings_of(environment, base_url=";".join(urls), **options)
-    return OpenAIJudge(replace(settings, access=replace(settings.access, base_urls=tuple(urls))), pace=pace)
+    return OpenAIJudge(
+        replace(settings, access=replace(settings.access, base_urls=tuple(urls))), pace=pace
+    )
 
 
 def requests(count: int, max_tokens: int = 50) -> list[JudgeRequest]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mmie_tasks.http.client import MAX_BODY_BYTES
+from mmie_tasks.http.rate_limit import FAILURES_BEFORE_PAUSE
 from mmie_tasks.judges.base import JudgeRequest
 from support.judge_server import HANG, HANG_UP, Body, Says, Sent, completion, error, reporting
 
@@ -24,7 +25,9 @@ UNTIL_ANSWERED = None
 REQUEST = JudgeRequest(parts=("question 0",), max_tokens=50)
 WANTS_DIGITS = replace(REQUEST, wants_digits=True)
 GZIP = {"content-encoding": "gzip"}
-HEAD = "| fault | what the judge does | requests at most | if it lasts |\n| --- | --- | --- | --- |\n"
+HEAD = (
+    "| fault | what the judge does | requests at most | if it lasts |\n| --- | --- | --- | --- |\n"
+)
 
 
 @dataclass(frozen=True)
@@ -71,10 +74,14 @@ def only_accepting(**parameters: str) -> Says:
 
 
 def with_at_most(top_logprobs: int, rejection: Sent) -> Callable[[Body], str | Body | Sent]:
-    """A server with log-probabilities of this many alternatives, which rejects requests for more."""
+    """A server with log-probabilities of this many alternatives, which rejects requests for
+    more.
+    """
 
     def says(body: Body) -> Body | Sent:
-        if body.get("top_logprobs", 0) > top_logprobs or (body.get("logprobs") and not top_logprobs):
+        if body.get("top_logprobs", 0) > top_logprobs or (
+            body.get("logprobs") and not top_logprobs
+        ):
             return rejection
         return reporting("5")(body)
 
@@ -89,14 +96,37 @@ def body(**changes: Any) -> Body:
 FAULTS = (
     Fault(
         name="429",
-        action="sends the request again after `Retry-After`, or with backoff; has fewer requests "
-        "in flight from then on",
+        action="sends the request again after `Retry-After`, or with backoff, or to another "
+        "server; has fewer requests in flight from then on",
         requests=UNTIL_ANSWERED,
         reason="unavailable",
         cases=(
             Case("429", error(429), "HTTP 429"),
             Case("429-retry-after", error(429, headers={"Retry-After": "0.05"})),
             Case("429-large", Sent(content=b" " * (MAX_BODY_BYTES + 1), status=429), "HTTP 429"),
+        ),
+    ),
+    Fault(
+        name="`Retry-After`, or the reset of a used-up quota, is more than 15 minutes (or "
+        "`patience`, if longer) away",
+        action="sends nothing more to that server; when all servers say so, the remaining samples "
+        "end, and their reason names the time",
+        requests=1,
+        reason="unavailable",
+        cases=(
+            Case("429-for-an-hour", error(429, headers={"Retry-After": "3600"}), "a wait until"),
+            Case("503-for-an-hour", error(503, headers={"Retry-After": "3600"}), "a wait until"),
+            Case(
+                "quota-for-a-day",
+                error(
+                    429,
+                    headers={
+                        "x-ratelimit-remaining-tokens": "0",
+                        "x-ratelimit-reset-tokens": "24h0m0s",
+                    },
+                ),
+                "a wait until",
+            ),
         ),
     ),
     Fault(
@@ -139,7 +169,6 @@ FAULTS = (
             Case("an-error-as-200", Sent(content=b'{"error": {"message": "x"}}')),
             Case("wrong-encoding", Sent(content=b"no gzip", headers=GZIP), "decompressed"),
             Case("truncated-encoding", Sent(content=gzip.compress(b"x" * 999)[:40], headers=GZIP)),
-            Case("unknown-encoding", Sent(content=b"x", headers={"content-encoding": "br"}), "`br`"),
         ),
     ),
     Fault(
@@ -149,14 +178,16 @@ FAULTS = (
         reason="unavailable",
         cases=(
             Case("large", Sent(content=b" " * (MAX_BODY_BYTES + 1)), "more than 4 MiB"),
-            Case("bomb", Sent(content=gzip.compress(bytes(2**26)), headers=GZIP), "more than 4 MiB"),
+            Case(
+                "bomb", Sent(content=gzip.compress(bytes(2**26)), headers=GZIP), "more than 4 MiB"
+            ),
         ),
     ),
     Fault(
         name="401, 402, 403, 404, unknown model, no credit left",
-        action="tries the server again after pauses, and closes it after the third denial in a "
-        "row; when all are closed, the remaining samples end",
-        requests=3,
+        action=f"sends the request again, and pauses the server after {FAILURES_BEFORE_PAUSE} "
+        "denials in a row; when no server answers for `patience`, the remaining samples end",
+        requests=UNTIL_ANSWERED,
         reason="unavailable",
         cases=(
             Case("401", error(401, code="invalid_api_key"), "denies access"),
@@ -172,7 +203,12 @@ FAULTS = (
         action="sends the request again with the parameters that the model accepts",
         requests=3,
         reason=None,
-        cases=(Case("both", only_accepting(max_tokens="unsupported_parameter", temperature="unsupported_value")),),
+        cases=(
+            Case(
+                "both",
+                only_accepting(max_tokens="unsupported_parameter", temperature="unsupported_value"),
+            ),
+        ),
     ),
     Fault(
         name="`logprobs` or `top_logprobs` is rejected",
@@ -187,11 +223,16 @@ FAULTS = (
     ),
     Fault(
         name="a request with `logprobs` fails, for no known reason",
-        action="sends a 400 or 422 again without `logprobs`, at once, unless the server accepted them before; "
-        "does so with other failures after the second",
+        action="sends a 400 or 422 again without `logprobs`, at once, unless the server accepted "
+        "them before; after two other failures (or a timeout) of a server that never accepted "
+        "them, sends requests without",
         requests=3,
         reason=None,
-        cases=(Case("logprobs-502", with_at_most(0, error(502, message="Internal Server Error"))),),
+        cases=(
+            Case("logprobs-502", with_at_most(0, error(502, message="Internal Server Error"))),
+            Case("logprobs-hangs-up", with_at_most(0, HANG_UP)),
+            Case("logprobs-large", with_at_most(0, Sent(content=b" " * (MAX_BODY_BYTES + 1)))),
+        ),
         request=WANTS_DIGITS,
     ),
     Fault(
@@ -215,7 +256,10 @@ FAULTS = (
         action="takes the reply, marked as truncated",
         requests=1,
         reason=None,
-        cases=tuple(Case(word, body(finish_reason=word)) for word in ("length", "max_tokens", "model_length")),
+        cases=tuple(
+            Case(word, body(finish_reason=word))
+            for word in ("length", "max_tokens", "model_length")
+        ),
     ),
     Fault(
         name="any other finish reason than that of a whole reply: `error`, `abort`",
@@ -224,7 +268,7 @@ FAULTS = (
         reason="unavailable",
         cases=tuple(
             Case(f"finish-{word}", body(finish_reason=word), f"finish_reason `{word}`")
-            for word in ("error", "abort", "tool_calls", "", 7, ["stop"])
+            for word in ("error", "abort", "tool_calls", 7, ["stop"])
         ),
     ),
     Fault(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from mmie_tasks.judges.mmie_score.checkpoint.config import Config
-from mmie_tasks.judges.mmie_score.devices import kv_token_bytes
+from mmie_tasks.judges.mmie_score.engine.budget import kv_token_bytes
 from mmie_tasks.judges.mmie_score.engine.schedule import Prompt
 from support.random_checkpoint import Shape
 
@@ -54,8 +54,10 @@ class Floor:
         return self.vision + self.prefill + self.decode
 
 
-def floor(config: Config, dtype_bytes: int, prompts: Sequence[Prompt], rows: int, peaks: Peaks) -> Floor:
-    """Computed from the model's sizes. The common start of the prompts counts once.
+def floor(
+    config: Config, dtype_bytes: int, prompts: Sequence[Prompt], rows: int, peaks: Peaks
+) -> Floor:
+    """Computed from the model's sizes.
 
     Args:
         config: Sizes of the model.
@@ -71,15 +73,17 @@ def floor(config: Config, dtype_bytes: int, prompts: Sequence[Prompt], rows: int
     head = sizes.vocab_size * sizes.hidden_size
     pair_flops = 4 * sizes.hidden_size * sizes.num_hidden_layers  # of a query and a key
     count, lengths = len(prompts), [len(prompt.ids) for prompt in prompts]
-    by_position = zip(*(prompt.ids for prompt in prompts), strict=False)
-    shared = next((n for n, ids in enumerate(by_position) if len(set(ids)) > 1), 0)
-    tokens = sum(lengths) - (count - 1) * shared
-    pairs = sum(length**2 for length in lengths) / 2 - (count - 1) * shared**2 / 2
+    tokens = sum(lengths)
+    pairs = sum(length**2 for length in lengths) / 2
     replies = [prompt.max_new_tokens for prompt in prompts]
     generated = sum(replies) - count  # the first token of a reply comes with its prompt
-    keys_read = sum(length * (reply - 1) + reply**2 / 2 for length, reply in zip(lengths, replies, strict=True))
+    keys_read = sum(
+        length * (reply - 1) + reply**2 / 2 for length, reply in zip(lengths, replies, strict=True)
+    )
     steps = max(generated / rows, max(replies) - 1)
-    bytes_moved = steps * (text + head) * dtype_bytes + keys_read * kv_token_bytes(config, dtype_bytes)
+    bytes_moved = steps * (text + head) * dtype_bytes + keys_read * kv_token_bytes(
+        config, dtype_bytes
+    )
     decode_flops = 2 * generated * (text + head) + pair_flops * keys_read
     tiles = sum(len(prompt.tiles) for prompt in prompts if prompt.tiles is not None)
     return Floor(

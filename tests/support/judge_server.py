@@ -63,10 +63,17 @@ def error(status: int, *, code: str | None = None, message: str = "no", **more: 
 
 
 def completion(text: str | None, **more: Any) -> Body:
-    """A chat completion; `finish_reason=`, `refusal=`, `logprobs=`, `model=` and `usage=` are optional."""
+    """A chat completion; `finish_reason=`, `refusal=`, `logprobs=`, `model=` and `usage=` are
+    optional.
+    """
     message = {"role": "assistant", "content": text, "refusal": more.pop("refusal", None)}
     finish = more.pop("finish_reason", "stop")
-    choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": more.pop("logprobs", None)}
+    choice = {
+        "index": 0,
+        "message": message,
+        "finish_reason": finish,
+        "logprobs": more.pop("logprobs", None),
+    }
     usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
     return {
         "id": "chatcmpl-1",
@@ -85,10 +92,15 @@ def alternative(spelling: str | bytes, logprob: float = -0.5) -> Body:
     return {"token": encoded.decode(errors="replace"), "logprob": logprob, "bytes": list(encoded)}
 
 
-def token(spelling: str | bytes, logprob: float = -0.5, others: Mapping[str, float] | None = None) -> Body:
+def token(
+    spelling: str | bytes, logprob: float = -0.5, others: Mapping[str, float] | None = None
+) -> Body:
     """A generated token; the most likely are itself and others."""
     generated = alternative(spelling, logprob)
-    return {**generated, "top_logprobs": [generated, *(alternative(*pair) for pair in (others or {}).items())]}
+    return {
+        **generated,
+        "top_logprobs": [generated, *(alternative(*pair) for pair in (others or {}).items())],
+    }
 
 
 def reporting(text: str) -> Callable[[Body], Body]:
@@ -98,7 +110,10 @@ def reporting(text: str) -> Callable[[Body], Body]:
         if not body.get("logprobs"):
             return completion(text)
         others = {str(digit): -5.0 - digit for digit in range(body["top_logprobs"])}
-        tokens = [token(mark, others={name: others[name] for name in others if name != mark}) for mark in text]
+        tokens = [
+            token(mark, others={name: others[name] for name in others if name != mark})
+            for mark in text
+        ]
         for entry in tokens:
             del entry["top_logprobs"][body["top_logprobs"] :]
         return completion(text, logprobs={"content": tokens})
@@ -126,7 +141,6 @@ class JudgeServer:
         key: str | None = None,
         models: Sequence[str] | Sent | None = ("judge-model",),
         check: Sent | None = PASSED,
-        sends_headers: Mapping[str, str] | None = None,
         route: str = "/chat/completions",
     ) -> None:
         self.port = port
@@ -136,7 +150,6 @@ class JudgeServer:
         self.key = key
         self.models = models
         self.check = check
-        self.sends_headers = dict(sends_headers or {})
         self.route = route
         self.ready: Callable[[], bool] = lambda: True  # nothing is answered while it is not
         self.headers: list[dict[str, str]] = []
@@ -174,14 +187,6 @@ class JudgeServer:
         """Close the connection, `after` bytes into the body of a reply."""
         content = json.dumps(completion("5")).encode()
         self.then(Sent(content=content, cut_after=after), times)
-
-    def sends(self, content: bytes, times: float = 1, status: int = 200) -> None:
-        """Respond with these bytes."""
-        self.then(Sent(content=content, status=status), times)
-
-    def heals(self) -> None:
-        """Forget the faults that are left."""
-        self._faults.clear()
 
     # The requests.
 
@@ -231,7 +236,9 @@ class JudgeServer:
         await self._ended.wait()
         for listening in server.sockets:
             self._loop.remove_reader(listening.fileno())
-        for _ in range(10):  # connections accepted just now start their task, which can then be cancelled
+        for _ in range(
+            10
+        ):  # connections accepted just now start their task, which can then be cancelled
             await asyncio.sleep(0)
         server.close()
         for task in list(talks):
@@ -249,7 +256,7 @@ class JudgeServer:
             self.statuses[0 if sent.hang or sent.cut_after is not None else sent.status] += 1
             if sent.hang:
                 await self._ended.wait()
-            for piece in _pieces(sent, self.sends_headers):
+            for piece in _pieces(sent):
                 writer.write(piece)
                 await writer.drain()
                 if sent.drip_s:
@@ -257,7 +264,9 @@ class JudgeServer:
             if sent.cut_after is not None:
                 return
 
-    async def _answer(self, method: str, path: str, headers: dict[str, str], content: bytes) -> Sent:
+    async def _answer(
+        self, method: str, path: str, headers: dict[str, str], content: bytes
+    ) -> Sent:
         given = headers.get("authorization", "").removeprefix("Bearer ") or headers.get("api-key")
         allowed = self.key is None or given == self.key
         route, _, query = path.partition("?")
@@ -316,9 +325,9 @@ def _wrong(given: str | None) -> Sent:
     return error(401, code="invalid_api_key", message=f"Incorrect API key provided: {given}.")
 
 
-def _bytes(sent: Sent, headers: Mapping[str, str]) -> bytes:
+def _bytes(sent: Sent) -> bytes:
     kind = "text/html" if sent.content.startswith(b"<") else "application/json"
-    lines = {"content-type": kind, "content-length": len(sent.content), **headers, **sent.headers}
+    lines = {"content-type": kind, "content-length": len(sent.content), **sent.headers}
     head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
     start = f"HTTP/1.1 {sent.status} X\r\n{head}\r\n".encode("latin-1")
     if sent.cut_after is None:
@@ -326,8 +335,8 @@ def _bytes(sent: Sent, headers: Mapping[str, str]) -> bytes:
     return (start + sent.content[: sent.cut_after]) if sent.cut_after else b""
 
 
-def _pieces(sent: Sent, headers: Mapping[str, str]) -> list[bytes]:
-    whole = _bytes(sent, headers)
+def _pieces(sent: Sent) -> list[bytes]:
+    whole = _bytes(sent)
     if not sent.drip_s:
         return [whole]
     start = len(whole) - len(sent.content)
@@ -346,7 +355,9 @@ def judge_server(says: Says = "5", **settings: Any) -> Iterator[JudgeServer]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--port", type=int, default=8377)
     parser.add_argument("--says", default="5")
     parser.add_argument("--delay_s", type=float, default=0.0)

@@ -51,21 +51,25 @@ SIZES = {
 }
 
 
-def requests(size: Size, count: int, seed: int, folder: Path) -> list[JudgeRequest]:
+def requests(
+    size: Size, count: int, seed: int, folder: Path, *, compress_level: int = 6
+) -> list[JudgeRequest]:
+    """Requests, whose images are written to a folder as PNG files."""
     generator = random.Random(seed)  # noqa: S311 - made-up data
     rubric = _words(generator, RUBRIC_TOKENS / size.prompts_by)
     generated = []
     for number in range(count):
         texts = [_words(generator, TEXT_TOKENS / size.prompts_by / 3) for _ in range(3)]
         paths = [
-            _image(generator, size_px, size, folder / f"{number}-{n}.png")
+            _image(generator, size_px, size, folder / f"{number}-{n}.png", compress_level)
             for n, size_px in enumerate(IMAGE_SIZES[number % len(IMAGE_SIZES)])
         ]
         is_runaway = number % 24 == 5
         reply = 1024 if is_runaway else min(max(generator.gauss(300, 80), 120), 700)
         generated.append(
             JudgeRequest(
-                parts=(rubric, paths[0], texts[0], *paths[1:], *texts[1:]), max_tokens=round(reply / size.replies_by)
+                parts=(rubric, paths[0], texts[0], *paths[1:], *texts[1:]),
+                max_tokens=round(reply / size.replies_by),
             )
         )
     return generated
@@ -75,10 +79,12 @@ def _words(generator: random.Random, tokens: float) -> str:
     return " ".join(generator.choices(WORDS, k=max(1, round(tokens / TOKENS_PER_WORD)))) + ". "
 
 
-def _image(generator: random.Random, size_px: tuple[int, int], size: Size, path: Path) -> Path:
+def _image(
+    generator: random.Random, size_px: tuple[int, int], size: Size, path: Path, compress_level: int
+) -> Path:
     """An image of noise with as many tiles as the real one."""
     width, height = (side * size.shape.image_px // REAL_TILE_PX for side in size_px)
     small = (max(1, width // 8), max(1, height // 8))
     noise = Image.frombytes("RGB", small, generator.randbytes(3 * small[0] * small[1]))
-    noise.resize((width, height)).save(path)
+    noise.resize((width, height)).save(path, compress_level=compress_level)
     return path

@@ -37,7 +37,9 @@ def echo(request: JudgeRequest) -> Outcome:
     return reply(text_of(request))
 
 
-def open_word_judge(*, environment: Mapping[str, str], word: str, times: int = 1, loud: bool = False) -> FunctionJudge:
+def open_word_judge(
+    *, environment: Mapping[str, str], word: str, times: int = 1, loud: bool = False
+) -> FunctionJudge:
     """A factory with options."""
     text = word.upper() if loud else word
     return FunctionJudge(lambda _: reply(text * times + environment.get("ENDING", "")))
@@ -62,7 +64,9 @@ class ScriptedJudge:
         closed: How many calls have ended.
     """
 
-    def __init__(self, signature: str = SIGNATURE, script: Mapping[str, Outcome] | None = None) -> None:
+    def __init__(
+        self, signature: str = SIGNATURE, script: Mapping[str, Outcome] | None = None
+    ) -> None:
         self.signature = signature
         self.script = script or {}
         self.calls: list[list[str]] = []

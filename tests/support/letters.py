@@ -21,7 +21,9 @@ LETTERS = Benchmark(
         Metric(name="", title="AVG", kind="headline"),
         Metric(name="even", title="Even", kind="mean", by="letter", weights={"a": 0.5, "b": 0.5}),
         *(
-            Metric(name=letter, title=letter.upper(), kind="letter", by="letter", weights={letter: 1.0})
+            Metric(
+                name=letter, title=letter.upper(), kind="letter", by="letter", weights={letter: 1.0}
+            )
             for letter in "abc"
         ),
         Metric(name="style", title="Style", kind="part", part="style"),

@@ -1,6 +1,8 @@
-"""A scripted engine on a Ray cluster of this machine, in a process of its own: `python local_engines.py FOLDER`.
+"""A scripted engine on a Ray cluster of this machine, in a process of its own:
+`python local_engines.py FOLDER`.
 
-The thread that connects ends before the engine is used. Prints the number of replies, and whether Ray is connected.
+The thread that connects ends before the engine is used. Prints the number of replies, and whether
+Ray is connected.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ def main(folder: str) -> None:
     pool = EnginePool(
         session,
         {"folder": folder},
-        signature=None,
+        likely_signature="",
         limit=None,
         max_in_flight=4,
         deadline_s=60,
@@ -29,7 +31,9 @@ def main(folder: str) -> None:
     thread.start()
     thread.join()
     requests = [JudgeRequest(parts=(f"{number} cost=5",), max_tokens=1) for number in range(40)]
-    replies = [outcome for _, outcome in pool.ask(requests, [1] * 40) if isinstance(outcome, JudgeReply)]
+    replies = [
+        outcome for _, outcome in pool.ask(requests, [1] * 40) if isinstance(outcome, JudgeReply)
+    ]
     pool.close()
 
     import ray

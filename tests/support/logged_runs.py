@@ -66,7 +66,9 @@ def mmie_lines(
         ending = "no verdict" if noise.random() < unscored else f"### Score\n{points}"
         reply = _reply(f"### Feedback\n{_words(index, 60)}\n{ending}")
         if index < with_digits:
-            reply = replace(reply, digits=last_digit(reply.text, {points: 0.75, min(6, points + 1): 0.25}))
+            reply = replace(
+                reply, digits=last_digit(reply.text, {points: 0.75, min(6, points + 1): 0.25})
+            )
         grading = grade(JudgeResult(reply=reply))
         answer = f"{answers}: {_words(index + 2, 50)}"
         facts = mmie_metrics.RequestFacts(judge_tokens=900, shown_images=1, shape="text")
@@ -91,7 +93,10 @@ def milebench_lines(
 ) -> Iterator[Line]:
     """Lines of a log of ``milebench``: `images` a sample, six times as many in every third."""
     lots = _lots(seed, answers)
-    signature = "task:milebench@1-A|variant:test|prompt:official|reader:official+robust|data:sha256:1|pkg:0.1.0"
+    signature = (
+        "task:milebench@1-A|variant:test|prompt:official|reader:official+robust"
+        "|data:sha256:1|pkg:0.1.0"
+    )
     for number in range(per_dataset):
         for position, dataset in enumerate(datasets):
             needle = "Needle" in dataset
@@ -174,7 +179,9 @@ def _reply(text: str) -> JudgeReply:
 
 def last_digit(text: str, probabilities: Mapping[int, float]) -> tuple[DigitToken, ...]:
     """The last character of a text as the only digit with probabilities; none if it is no digit."""
-    logprobs = tuple(math.log(p) if (p := probabilities.get(digit)) else None for digit in range(10))
+    logprobs = tuple(
+        math.log(p) if (p := probabilities.get(digit)) else None for digit in range(10)
+    )
     return (DigitToken(offset=len(text) - 1, logprobs=logprobs),) if text[-1:].isdigit() else ()
 
 

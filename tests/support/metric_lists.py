@@ -1,4 +1,5 @@
-"""Writes the metrics into task files: ``python tests/support/metric_lists.py task_yamls`` (`make yamls`).
+"""Writes the metrics into task files: ``python tests/support/metric_lists.py task_yamls``
+(`make yamls`).
 
 Tests compare, so the files always agree with the tables of the code.
 """
@@ -23,7 +24,9 @@ PLAIN = f"""\
 MMIE, MIA_BENCH = (f"mmie_tasks.benchmarks.{name}.task" for name in ("mmie", "mia_bench"))
 
 
-def metric_list(task_py: str, table: RunnerTable, functions: Mapping[str, str] | None = None) -> str:
+def metric_list(
+    task_py: str, table: RunnerTable, functions: Mapping[str, str] | None = None
+) -> str:
     """The last part of a task file.
 
     Args:
@@ -31,7 +34,9 @@ def metric_list(task_py: str, table: RunnerTable, functions: Mapping[str, str] |
         table: Names the metrics.
         functions: Metric to its function in that module, unless that is ``percent``.
     """
-    of_metric = {name: f"{task_py}.{(functions or {}).get(name, 'percent')}" for name in table.names}
+    of_metric = {
+        name: f"{task_py}.{(functions or {}).get(name, 'percent')}" for name in table.names
+    }
     of_metric[COVERAGE] = f"{ROWS}.{COVERAGE}"
     return HEAD + "".join(
         f"  - metric: {name}\n"

@@ -31,7 +31,12 @@ def dataset_template() -> str:
 
 
 def all_template() -> str:
-    functions = {"official": "real", "robust": "real", "official_real": "real", "official_diag": "diag"}
+    functions = {
+        "official": "real",
+        "robust": "real",
+        "official_real": "real",
+        "official_diag": "diag",
+    }
     several = {f"official_{name}": "task_percent" for name in TASKS if len(DATASETS_OF[name]) > 1}
     head = f"include: _milebench_shared\nprocess_results: !function {TASK_PY}.process_results_all\n"
     return head + metric_list(TASK_PY, TABLE, {**functions, **several})

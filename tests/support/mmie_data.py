@@ -27,13 +27,17 @@ def segment(text: str | None = None, image: str | None = None) -> Segment:
     return {"text": text, "image": image}
 
 
-def conversation(sample_id: str, question: object = "Why?", gold: object = "So.", **more: object) -> Row:
+def conversation(
+    sample_id: str, question: object = "Why?", gold: object = "So.", **more: object
+) -> Row:
     """A row in the form of the Hub, without a category label."""
     turns = [{"from": "human", "content": question}, {"from": "gpt", "content": gold}]
     return {"id": sample_id, "conversations": turns, **more}
 
 
-def judge_input(sample_id: str, question: object = "Why?", gold: object = "So.", **more: object) -> Row:
+def judge_input(
+    sample_id: str, question: object = "Why?", gold: object = "So.", **more: object
+) -> Row:
     """A row in the form of the official judge, with an answer of one text."""
     row = {"model": "nobody", "question": question, "answer": "Nothing.", "gt_answer": gold}
     return {"id": sample_id, **row, **more}

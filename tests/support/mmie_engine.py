@@ -6,7 +6,6 @@ Checkpoint and models are loaded on first use.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,8 +20,8 @@ from transformers.models.phi3.modeling_phi3 import Phi3RotaryEmbedding
 
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
-from mmie_tasks.judges.mmie_score.devices import Budget
 from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
+from mmie_tasks.judges.mmie_score.engine.budget import Budget
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, PlainDecoder
 from mmie_tasks.judges.mmie_score.engine.engine import Engine
 from mmie_tasks.judges.mmie_score.engine.model import Prefill, TextModel, Vision, normalized
@@ -31,7 +30,6 @@ from mmie_tasks.judges.mmie_score.engine.schedule import (
     Completion,
     Failure,
     PagePool,
-    PrefixCache,
     Prompt,
     Result,
     Row,
@@ -103,7 +101,9 @@ def _stock_model() -> Any:
 
 
 @cache
-def _stock_output(ids: tuple[int, ...], tiles: bytes | None, limit: int) -> tuple[list[int], torch.Tensor]:
+def _stock_output(
+    ids: tuple[int, ...], tiles: bytes | None, limit: int
+) -> tuple[list[int], torch.Tensor]:
     pixels = None
     if tiles is not None:
         side = checkpoint().config.vision_config.image_size
@@ -142,7 +142,6 @@ class Plan:
     rows: int = 24
     chunk_tokens: int = 300
     vision_tiles: int = 7
-    sharing: bool = True
     fixed: bool = False
 
 
@@ -150,7 +149,10 @@ class CheckedPart:
     """A part of the engine with a check before each of its steps and a record of their logits."""
 
     def __init__(
-        self, part: Any, check: Callable[[], None], record: Callable[[Sequence[Row | Chunk], torch.Tensor], None]
+        self,
+        part: Any,
+        check: Callable[[], None],
+        record: Callable[[Sequence[Row | Chunk], torch.Tensor], None],
     ) -> None:
         self._part, self._check, self._record = part, check, record
 
@@ -161,45 +163,50 @@ class CheckedPart:
         return logits
 
 
-def check_page_counts(pool: PagePool, prefixes: PrefixCache | None, live: Sequence[Row], page_tokens: int) -> None:
-    """Every page is free, or has one holder for each of its rows and one for the prefix cache.
+def check_page_counts(pool: PagePool, live: Sequence[Row], page_tokens: int) -> None:
+    """Every page is free or belongs to one row.
 
-    Tokens to come go to pages that no other row has, and image features are dropped once the prompt
-    is stored.
+    Image features are dropped once the prompt is stored.
     """
-    row_holders = Counter(page for row in live for page in row.pages)
-    cache_holders = [pool.holders[page] - row_holders[page] for page in range(len(pool.holders))]
-    assert set(cache_holders) <= {0, 1}
-    assert sum(cache_holders) == len(prefixes or ())
-    assert len(pool.free) == sum(not pool.holders[page] for page in range(len(pool.holders)))
+    taken = [page for row in live for page in row.pages]
+    assert sorted([*taken, *pool.free]) == list(range(pool.pages))
     for row in live:
-        assert len(set(row.pages)) == len(row.pages)
         assert row.features is None or not row.output
         assert len(row.pages) * page_tokens >= row.prompt.max_stored_tokens
-        next_token = row.stored if row.unstored else len(row.prompt.ids) + len(row.output) - 1
-        assert all(row_holders[page] == 1 for page in row.pages[next_token // page_tokens :])
 
 
 def check_digits(
-    result: Completion, logits: Mapping[int, torch.Tensor], digit_ids: Sequence[Sequence[int]], tolerance: float = 1e-4
+    result: Completion,
+    logits: Mapping[int, torch.Tensor],
+    digit_ids: Sequence[Sequence[int]],
+    tolerance: float = 1e-4,
 ) -> None:
-    """The log-probabilities of the digits in an output follow from the logits of its steps, and no other has any."""
+    """The log-probabilities of the digits in an output follow from the logits of its steps, and no
+    other has any.
+    """
     tokens = {token for ids in digit_ids for token in ids}
-    assert list(result.digits) == [step for step, token in enumerate(result.output) if token in tokens]
+    assert list(result.digits) == [
+        step for step, token in enumerate(result.output) if token in tokens
+    ]
     for step, logprobs in result.digits.items():
         numbers = [-math.inf if logprob is None else logprob for logprob in logprobs]
-        assert numbers == pytest.approx(digit_logprobs(logits[step], digit_ids), abs=tolerance, rel=0)
+        assert numbers == pytest.approx(
+            digit_logprobs(logits[step], digit_ids), abs=tolerance, rel=0
+        )
 
 
 def digit_logprobs(logits: torch.Tensor, digit_ids: Sequence[Sequence[int]]) -> list[float]:
-    """Logarithms of the sums of the probabilities of each digit's tokens, from the logits of one step."""
+    """Logarithms of the sums of the probabilities of each digit's tokens, from the logits of one
+    step.
+    """
     probabilities = logits.double().softmax(-1)
     return [float(probabilities[list(ids)].sum().log()) for ids in digit_ids]
 
 
 @dataclass(kw_only=True)
 class EngineHarness:
-    """An engine whose page counts are checked before each step and at the end, and the digits of every result.
+    """An engine whose page counts are checked before each step and at the end, and the digits of
+    every result.
 
     Attributes:
         logits: By key and number of the generated token; a restarted row writes them again.
@@ -209,7 +216,6 @@ class EngineHarness:
 
     engine: Engine
     pool: PagePool
-    prefixes: PrefixCache | None
     logits: dict[int, dict[int, torch.Tensor]] = field(default_factory=dict)
     keys: list[int] = field(default_factory=list)
     most_live: int = 0
@@ -218,14 +224,14 @@ class EngineHarness:
         """See `check_page_counts`."""
         live = self.engine.schedule.live
         self.most_live = max(self.most_live, len(live))
-        check_page_counts(self.pool, self.prefixes, live, self.engine.budget.page_tokens)
+        check_page_counts(self.pool, live, self.engine.budget.page_tokens)
 
     def check_empty(self) -> None:
-        """No row is alive, and every page is free or in the prefix cache."""
+        """No row is alive, and every page is free."""
         self.check()
         assert not self.engine.schedule.live
         assert not self.engine.schedule.waiting
-        assert len(self.pool.free) + len(self.prefixes or ()) == len(self.pool.holders)
+        assert len(self.pool.free) == self.pool.pages
 
     def record(self, computed: Sequence[Row | Chunk], logits: torch.Tensor) -> None:
         """Record the logits behind rows, or behind those chunks that end a prompt."""
@@ -235,7 +241,9 @@ class EngineHarness:
             self.keys.append(row.prompt.key)
             self.logits.setdefault(row.prompt.key, {})[len(row.output)] = row_logits.clone()
 
-    def results(self, prompts: Iterable[Prompt | Failure], *, late: Random | None = None) -> dict[int, Result]:
+    def results(
+        self, prompts: Iterable[Prompt | Failure], *, late: Random | None = None
+    ) -> dict[int, Result]:
         """Results by key; every prompt has exactly one."""
         results: dict[int, Result] = {}
         with one_thread():
@@ -253,7 +261,9 @@ class EngineHarness:
         return {key: completion(result).output for key, result in results.items()}
 
 
-def build_engine(plan: Plan, *, wrap: Callable[[str, Any], Any] = lambda _, part: part) -> EngineHarness:
+def build_engine(
+    plan: Plan, *, wrap: Callable[[str, Any], Any] = lambda _, part: part
+) -> EngineHarness:
     """An engine.
 
     Args:
@@ -265,25 +275,26 @@ def build_engine(plan: Plan, *, wrap: Callable[[str, Any], Any] = lambda _, part
     text = TextModel(model(), pages=pages + 1, page_tokens=size)
     attention, pool = SdpaAttention(size), PagePool(pages)
     image_token_id = checkpoint().image_token_id
-    prefixes = PrefixCache(pool, size, image_token_id) if plan.sharing else None
     prefill = Prefill(text, attention, image_token_id, plan.rows if plan.fixed else None)
 
     def checked(name: str, part: Any) -> Any:
-        return CheckedPart(wrap(name, part), lambda: harness.check(), lambda *step: harness.record(*step))
+        return CheckedPart(
+            wrap(name, part), lambda: harness.check(), lambda *step: harness.record(*step)
+        )
 
     engine = Engine(
-        schedule=Schedule(
-            pool=pool, prefixes=prefixes, page_tokens=size, long_after=text.rotary.long_after, max_rows=plan.rows
-        ),
+        schedule=Schedule(pool=pool, page_tokens=size, max_rows=plan.rows),
         vision=wrap("vision", Vision(model(), fixed=plan.fixed)),
         prefill=checked("prefill", prefill),
-        decoder=checked("decoder", PlainDecoder(text, attention, plan.rows if plan.fixed else None)),
+        decoder=checked(
+            "decoder", PlainDecoder(text, attention, plan.rows if plan.fixed else None)
+        ),
         digits=DigitRecorder(DIGIT_IDS, CPU),
         end_token_id=checkpoint().end_token_id,
         budget=budget(plan, pages),
         fixed=plan.fixed,
     )
-    harness = EngineHarness(engine=engine, pool=pool, prefixes=prefixes)
+    harness = EngineHarness(engine=engine, pool=pool)
     return harness
 
 

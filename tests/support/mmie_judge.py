@@ -30,7 +30,9 @@ def content_of(body: Body) -> list[str | bytes]:
     content = body["messages"][0]["content"]
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
     return [
-        part["text"] if part["type"] == "text" else base64.b64decode(part["image_url"]["url"].partition(",")[2])
+        part["text"]
+        if part["type"] == "text"
+        else base64.b64decode(part["image_url"]["url"].partition(",")[2])
         for part in parts
     ]
 

@@ -40,7 +40,9 @@ def answers(folder: Path) -> Path:
     """An answer to each sample: three steps with a picture each, or a number."""
     saved_answers = []
     for i, (sample_id, _, _) in enumerate(contents(N)):
-        steps = [{"text": f"Then {step}.", "image": f"drawn/{i}-{step}.png"} for step in ("a", "b", "c")]
+        steps = [
+            {"text": f"Then {step}.", "image": f"drawn/{i}-{step}.png"} for step in ("a", "b", "c")
+        ]
         for number, step in enumerate(steps):
             draw(folder / step["image"], 50 + 3 * i + number)
         saved_answers.append({"id": sample_id, "answer": f"{i + 2}" if i % 3 == 2 else steps})
@@ -83,4 +85,6 @@ def results(workplace: Workplace) -> dict[str, Any]:
 
 
 def printed(result: CommandResult, alias: str = "MMIE") -> dict[str, float]:
-    return {metric: float(value) for (task, metric), value in result.values.items() if task == alias}
+    return {
+        metric: float(value) for (task, metric), value in result.values.items() if task == alias
+    }

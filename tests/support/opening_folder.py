@@ -1,4 +1,6 @@
-"""A small folder in OpenING's layout, and judges that compare its answers or give points to them."""
+"""A small folder in OpenING's layout, and judges that compare its answers or give points to
+them.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,16 @@ QUALITY = "quality "
 
 
 def write_opening(
-    folder: Path, samples: int = 12, quality_in: Literal["text", "pictures"] = "text", fewest_pictures: int = 0
+    folder: Path,
+    samples: int = 12,
+    quality_in: Literal["text", "pictures"] = "text",
+    fewest_pictures: int = 0,
 ) -> Path:
     """A folder of `samples` questions, each with one pair of answers; half of the winners are A.
 
-    The answer of model `a` to question n has n modulo 3 pictures more than the fewest, that of `b` one more. Every
-    picture has bytes of its own. The longer text is A's in half of the pairs, and in half of those that A wins.
+    The answer of model `a` to question n has n modulo 3 pictures more than the fewest, that of `b`
+    one more. Every picture has bytes of its own. The longer text is A's in half of the pairs, and
+    in half of those that A wins.
     """
     rows = []
     for number in range(samples):
@@ -44,9 +50,17 @@ def write_opening(
             for name in names:
                 mark = quality if quality_in == "pictures" else ""
                 (target / name).write_bytes(picture(f"{model} {name} {mark}"))
-            text = (quality if quality_in == "text" else "the answer") + (" in more words" if is_longer else "")
-            output = [{"text": text, "image": None}, *({"text": "", "image": f"./{name}"} for name in names)]
-            conversations = [{"input": [{"text": f"question {data_id}", "image": None}]}, {"output": output}]
+            text = (quality if quality_in == "text" else "the answer") + (
+                " in more words" if is_longer else ""
+            )
+            output = [
+                {"text": text, "image": None},
+                *({"text": "", "image": f"./{name}"} for name in names),
+            ]
+            conversations = [
+                {"input": [{"text": f"question {data_id}", "image": None}]},
+                {"output": output},
+            ]
             (target / f"{data_id}.json").write_text(json.dumps({"conversations": conversations}))
         models = {f"model_{side}": {"id": 0, "name": side.lower()} for side in "AB"}
         rows.append({"data_id": data_id, **models, "winner": "A" if a_is_better else "B"})
@@ -57,7 +71,9 @@ def write_opening(
 
 
 def picture(name: str) -> bytes:
-    """A JPEG file, different for every name by bytes behind the image, which re-encoding would lose."""
+    """A JPEG file, different for every name by bytes behind the image, which re-encoding would
+    lose.
+    """
     file = io.BytesIO()
     Image.new("RGB", (8, 8), "white").save(file, "JPEG")
     return file.getvalue() + name.encode()
@@ -78,7 +94,10 @@ class ShownAnswer:
     @property
     def quality(self) -> int:
         """The digit behind `QUALITY`, in the text or in every picture."""
-        contents = [self.text, *(base64.b64decode(uri.partition(",")[2]).decode("latin-1") for uri in self.pictures)]
+        contents = [
+            self.text,
+            *(base64.b64decode(uri.partition(",")[2]).decode("latin-1") for uri in self.pictures),
+        ]
         digits = re.findall(rf"{QUALITY}(\d)", "".join(contents))
         return int(digits[0])
 
@@ -98,9 +117,14 @@ def shown_answers(body: dict[str, Any]) -> tuple[ShownAnswer, ShownAnswer]:
             uris.append(part["image_url"]["url"])
         else:
             text += part["text"]
-    contents = re.findall(r"\[answer \d ([0-9a-f]{12})\](.*?)\[end of answer \d \1\]", text, re.DOTALL)
+    contents = re.findall(
+        r"\[answer \d ([0-9a-f]{12})\](.*?)\[end of answer \d \1\]", text, re.DOTALL
+    )
     first, second = (
-        ShownAnswer(re.sub(r"<\d+>", "", content), tuple(uris[int(index)] for index in re.findall(r"<(\d+)>", content)))
+        ShownAnswer(
+            re.sub(r"<\d+>", "", content),
+            tuple(uris[int(index)] for index in re.findall(r"<(\d+)>", content)),
+        )
         for _, content in contents
     )
     return first, second
@@ -110,7 +134,11 @@ def judged_answer(body: dict[str, Any]) -> ShownAnswer:
     """The answer in a chat request for points, in the templates of `support.mmie_judge`."""
     parts = content_of(body)
     text = "".join(part for part in parts if isinstance(part, str)).partition("### Answer\n")[2]
-    uris = [f"data:image/jpeg;base64,{base64.b64encode(part).decode()}" for part in parts if isinstance(part, bytes)]
+    uris = [
+        f"data:image/jpeg;base64,{base64.b64encode(part).decode()}"
+        for part in parts
+        if isinstance(part, bytes)
+    ]
     return ShownAnswer(re.sub(r"Image-\d: |### Feedback|\n", "", text), tuple(uris))
 
 

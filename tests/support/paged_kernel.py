@@ -1,4 +1,6 @@
-"""Attention over pages on a CPU: torch's flash kernel, with a stand-in for torch's function and its requirements."""
+"""Attention over pages on a CPU: torch's flash kernel, with a stand-in for torch's function and its
+requirements.
+"""
 
 from functools import partial
 
@@ -19,25 +21,21 @@ def varlen_attn(
     window_size,
     enable_gqa,
     num_splits,
-    seqused_k=None,
-    block_table=None,
+    seqused_k,
+    block_table,
     causal=True,
 ):
     rows = len(starts) - 1
     assert window_size == (-1, 0)
     assert num_splits == 1
-    assert (seqused_k is None) == (block_table is None)
-    numbers = (starts, key_starts, *([] if block_table is None else [seqused_k, block_table]))
+    numbers = (starts, key_starts, seqused_k, block_table)
     assert {tensor.dtype for tensor in numbers} == {torch.int32}
     assert all(tensor.is_contiguous() for tensor in numbers)
     assert starts.shape == key_starts.shape == (rows + 1,)
     assert enable_gqa == (queries.shape[1] != keys.shape[-2])
     assert max_queries >= max(2, starts.diff().max().item())
     assert starts[-1] == len(queries)
-    if block_table is None:
-        row_states = unpaged_states(keys, values, key_starts, max_keys)
-    else:
-        row_states = paged_states(keys, values, key_starts, max_keys, seqused_k, block_table)
+    row_states = paged_states(keys, values, key_starts, max_keys, seqused_k, block_table)
     output = torch.empty_like(queries)
     for row, (row_keys, row_values, length) in enumerate(row_states):
         span = slice(starts[row].item(), starts[row + 1].item())
@@ -47,14 +45,6 @@ def varlen_attn(
 
 paged_kernel = partial(flash_kernel, varlen_attn=varlen_attn)
 """The engine's call of torch's kernel, of which only torch's function itself is replaced."""
-
-
-def unpaged_states(keys, values, key_starts, max_keys):
-    assert key_starts[0] == 0
-    assert key_starts[-1] == len(keys) == len(values)
-    assert max_keys >= key_starts.diff().max().item()
-    counts = key_starts.diff().tolist()
-    return list(zip(torch.split(keys, counts), torch.split(values, counts), counts, strict=True))
 
 
 def paged_states(keys, values, key_starts, max_keys, seqused_k, block_table):
@@ -74,9 +64,10 @@ def row_attention(queries, keys, values, length, causal):
     """Attention of one row: its queries are the last of `length` tokens."""
     group = queries.shape[1] // keys.shape[1]
     keys, values = (
-        tensor[:length].float().repeat_interleave(group, dim=1).transpose(0, 1) for tensor in (keys, values)
+        tensor[:length].double().repeat_interleave(group, dim=1).transpose(0, 1)
+        for tensor in (keys, values)
     )
-    scores = queries.float().transpose(0, 1) @ keys.transpose(1, 2) * queries.shape[-1] ** -0.5
+    scores = queries.double().transpose(0, 1) @ keys.transpose(1, 2) * queries.shape[-1] ** -0.5
     if causal:
         positions = torch.arange(length - len(queries), length)
         scores[:, positions[:, None] < torch.arange(length)] = float("-inf")

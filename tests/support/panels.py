@@ -19,7 +19,7 @@ FAILURE = Unscored("unavailable", "HTTP 503")
 def signature(rule: str = "mean", models: Sequence[str] = MODELS) -> str:
     """The signature of an MMIE sample that a panel of these models judged."""
     judges = "|".join(f"judge:openai|model:{model}|t:0" for model in models)
-    return f"panel:{rule},min_valid=2|{judges}|paper_judge:no|task:mmie@3-C|pkg:1"
+    return f"panel:{rule},min_valid=2|{judges}|paper_judge:no|task:mmie@5-C|pkg:1"
 
 
 def member(points: object, model: str = "m") -> MemberResult:
@@ -27,8 +27,12 @@ def member(points: object, model: str = "m") -> MemberResult:
     result = JudgeResult(failure=FAILURE)
     if points is not None:
         usage = Usage(input_tokens=10, output_tokens=1, cost_usd=0.5)
-        result = JudgeResult(reply=JudgeReply(text=f"### Score\n{points}", model=model, usage=usage))
-    return MemberResult(judge=f"judge:openai|model:{model}|t:0", result=result, verdicts=grade(result))
+        result = JudgeResult(
+            reply=JudgeReply(text=f"### Score\n{points}", model=model, usage=usage)
+        )
+    return MemberResult(
+        judge=f"judge:openai|model:{model}|t:0", result=result, verdicts=grade(result)
+    )
 
 
 def judged(*points: object, rule: Any = "mean", min_valid: int = 2) -> Judged:
@@ -41,7 +45,13 @@ def judged(*points: object, rule: Any = "mean", min_valid: int = 2) -> Judged:
 def mmie_line(judgement: Judged, sample_id: str = "SA-1") -> dict[str, Any]:
     """A line of a log of MMIE with this judgement; without members, the answer was not judged."""
     answered = sample.Sample(
-        id=sample_id, index=0, row=0, category="SA", field="Art", question=(sample.Segment(text="Draw."),), gold=()
+        id=sample_id,
+        index=0,
+        row=0,
+        category="SA",
+        field="Art",
+        question=(sample.Segment(text="Draw."),),
+        gold=(),
     )
     rule = judgement.panel.rule if judgement.panel else "mean"
     record = {

@@ -21,7 +21,9 @@ def human_points(sample: LoggedSample, rater: str = "") -> float:
     return float(min(6, max(0, judge - 2 + noise)))
 
 
-def labels_of(*task_runs: TaskRun, samples: int = 60, seed: int = 0, raters: Iterable[str] = ("ann",)) -> list[Label]:
+def labels_of(
+    *task_runs: TaskRun, samples: int = 60, seed: int = 0, raters: Iterable[str] = ("ann",)
+) -> list[Label]:
     """People's scores of a plan, in its order."""
     plan = planned_answers([judged_samples(run, "official") for run in task_runs], samples, seed)
     return [
@@ -40,7 +42,9 @@ def labels_of(*task_runs: TaskRun, samples: int = 60, seed: int = 0, raters: Ite
 
 def with_samples(task_run: TaskRun, changed: Mapping[str, LoggedSample]) -> TaskRun:
     """The run with other samples of these ids."""
-    return replace(task_run, samples=tuple(changed.get(sample.id, sample) for sample in task_run.samples))
+    return replace(
+        task_run, samples=tuple(changed.get(sample.id, sample) for sample in task_run.samples)
+    )
 
 
 def write_labels(path: Path, labels: Iterable[Label]) -> str:
@@ -48,5 +52,7 @@ def write_labels(path: Path, labels: Iterable[Label]) -> str:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
-        writer.writerows((label.id, label.answer, label.seed, label.rater, label.points) for label in labels)
+        writer.writerows(
+            (label.id, label.answer, label.seed, label.rater, label.points) for label in labels
+        )
     return str(path)

@@ -119,6 +119,7 @@ def write(
     dtype: torch.dtype = torch.bfloat16,
     shard_bytes: int = SHARD_BYTES,
     ends: bool = True,
+    device: str = "cpu",
 ) -> Path:
     """Write a checkpoint, one file of weights after another: only one is in memory.
 
@@ -129,6 +130,7 @@ def write(
         dtype: Of the weights, as stored.
         shard_bytes: A file ends with the tensor that makes it this large.
         ends: Whether ``<|end|>`` can be generated; otherwise every reply runs into its limit.
+        device: Where weights are drawn; another one draws other numbers.
 
     Returns:
         The folder.
@@ -140,12 +142,12 @@ def write(
     content = config_content(shape, dtype)
     (folder / "config.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
     shapes = expected_shapes(read_config(content, folder / "config.json"))
-    tensors = _Weights(shape, seed, _never_generated(folder, shape, ends=ends))
+    tensors = _Weights(shape, seed, _never_generated(folder, shape, ends=ends), device)
     weight_map: dict[str, str] = {}
     file_names = list(_split(shapes, shard_bytes // dtype.itemsize))
     for number, names in enumerate(file_names, 1):
         file = f"model-{number:05}-of-{len(file_names):05}.safetensors"
-        weights = {name: tensors.weight(name, shapes[name]).to(dtype) for name in names}
+        weights = {name: tensors.weight(name, shapes[name]).to("cpu", dtype) for name in names}
         save_file(weights, folder / file, metadata={"format": "pt"})
         weight_map |= dict.fromkeys(names, file)
     size = dtype.itemsize * sum(math.prod(tensor_shape) for tensor_shape in shapes.values())
@@ -219,11 +221,12 @@ class _Weights:
     shape: Shape
     seed: int
     never_generated: list[int]
+    device: str
 
     def weight(self, name: str, shape: tuple[int, ...]) -> torch.Tensor:
         """In fp32."""
-        generator = torch.Generator().manual_seed(crc32(f"{self.seed} {name}".encode()))
-        values = torch.randn(shape, generator=generator)
+        generator = torch.Generator(self.device).manual_seed(crc32(f"{self.seed} {name}".encode()))
+        values = torch.randn(shape, generator=generator, device=self.device)
         if name.endswith("lm_head.weight"):
             values *= LOGIT_STD / math.sqrt(shape[-1])
             values[self.never_generated] = 0

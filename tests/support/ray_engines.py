@@ -12,9 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeReply, JudgeRequest, JudgeUnavailable
+from mmie_tasks.judges.mmie_score.devices import DeviceFull
+from mmie_tasks.judges.mmie_score.remote import EngineReply
 
 TESTS = Path(__file__).resolve().parent.parent
-HEALTH_CHECKS = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 500, "health_check_failure_threshold": 2}
+HEALTH_CHECKS = {
+    "health_check_initial_delay_ms": 0,
+    "health_check_period_ms": 500,
+    "health_check_failure_threshold": 2,
+}
 NODE = {"num_cpus": 0, "num_gpus": 1, "object_store_memory": 80_000_000}
 
 
@@ -25,9 +31,14 @@ def three_nodes() -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
     before = dict(os.environ)
-    # Processes of the cluster inherit them: where this module is, and no advice on GPUs that are not there.
-    os.environ.update(PYTHONPATH=str(TESTS), RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="0", RAY_USAGE_STATS_ENABLED="0")
-    cluster = Cluster(initialize_head=True, head_node_args={**NODE, "_system_config": HEALTH_CHECKS})
+    # Processes of the cluster inherit them: where this module is, and no advice on GPUs that are
+    # not there.
+    os.environ.update(
+        PYTHONPATH=str(TESTS), RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="0", RAY_USAGE_STATS_ENABLED="0"
+    )
+    cluster = Cluster(
+        initialize_head=True, head_node_args={**NODE, "_system_config": HEALTH_CHECKS}
+    )
     try:
         for _ in range(2):
             cluster.add_node(**NODE)
@@ -43,21 +54,34 @@ def three_nodes() -> Iterator[Any]:
 class ScriptedEngine:
     """An engine that computes `rows` requests at a time and sleeps for each.
 
-    The text of a request is words: ``cost=3`` (units of time), ``die`` and ``hang`` (the engine, if no other has for
-    this reason), ``die-always``, ``raise`` (the engine's thread), ``misconfigured``, ``unavailable``.
+    The text of a request is words: ``cost=3`` (units of time), ``die`` and ``hang`` (the engine, if
+    no other has for this reason), ``die-always``, ``raise`` (the engine's thread),
+    ``misconfigured``, ``unavailable``, and ``warns...`` a warning.
 
     Args:
         folder: Where each engine writes a file with a line for each request, named by its process.
-        signature: Its signature; ``error`` cannot be used, ``exit`` dies, ``other-ODD`` is so on some engines only.
+        signature: Its signature; ``error`` cannot be used, ``exit`` dies, ``full-first`` has no
+            memory the first time, ``first-other`` is another one on the first engine.
+        machines: Its machine is one of them, the first engine's the first.
         rows: How many requests are computed at a time.
         unit_s: Time for a cost of 1.
     """
 
-    def __init__(self, *, folder: str, signature: str = "scripted", rows: int = 4, unit_s: float = 0.01) -> None:
+    def __init__(
+        self,
+        *,
+        folder: str,
+        signature: str = "scripted",
+        rows: int = 4,
+        unit_s: float = 0.01,
+        machines: tuple[str, ...] = (),
+    ) -> None:
         self._folder, self._unit_s = Path(folder), unit_s
         self._signature = signature
         self._rows = asyncio.Semaphore(rows)
         self._hangs = False
+        number = next((number for number, name in enumerate(machines) if self._first(name)), -1)
+        self._machine = machines[number] if machines else None
 
     def _first(self, event: str) -> bool:
         try:
@@ -72,11 +96,17 @@ class ScriptedEngine:
             raise JudgeMisconfigured("No such checkpoint.", hint="copy it there")
         if self._signature == "exit":
             os._exit(1)
+        if self._signature == "full-first":
+            if self._first("full"):
+                raise DeviceFull("There is no memory.", hint="wait")
+            return "scripted"
         if self._signature == "first-other":
             return "other" if self._first("other") else "scripted"
         return self._signature
 
-    async def judge(self, request: JudgeRequest, longest_tokens: int, *images: bytes) -> object:
+    async def judge(
+        self, request: JudgeRequest, longest_tokens: int, *images: bytes
+    ) -> EngineReply:
         text = str(request.parts[0])
         words = text.split()
         with (self._folder / f"{os.getpid()}.requests").open("a") as file:
@@ -92,12 +122,16 @@ class ScriptedEngine:
                 self._hangs = True
             while self._hangs:
                 time.sleep(1)  # the whole process
-            cost = sum(float(word.removeprefix("cost=")) for word in words if word.startswith("cost="))
+            cost = sum(
+                float(word.removeprefix("cost=")) for word in words if word.startswith("cost=")
+            )
             await asyncio.sleep(cost * self._unit_s)
         if "unavailable" in words:
-            return JudgeUnavailable("not now")
+            return EngineReply(outcome=JudgeUnavailable("not now"))
         digests = " ".join(hashlib.sha256(image).hexdigest()[:8] for image in images)
-        return JudgeReply(text=f"{text} {digests}".strip(), model=str(os.getpid()))
+        reply = JudgeReply(text=f"{text} {digests}".strip(), model=str(os.getpid()))
+        warnings = tuple(word for word in words if word.startswith("warns"))
+        return EngineReply(outcome=reply, machine=self._machine, warnings=warnings)
 
 
 def computed(folder: Path) -> dict[str, list[str]]:

@@ -29,7 +29,9 @@ def _with_digits(draw: st.DrawFn, replies: st.SearchStrategy[JudgeReply]) -> Jud
     """A reply, some of its digits with probabilities."""
     reply = draw(replies)
     offsets = [match.start() for match in re.finditer("[0-9]", reply.text) if draw(st.booleans())]
-    return replace(reply, digits=tuple(DigitToken(offset=n, logprobs=tuple(draw(_logprobs))) for n in offsets))
+    return replace(
+        reply, digits=tuple(DigitToken(offset=n, logprobs=tuple(draw(_logprobs))) for n in offsets)
+    )
 
 
 _plain_reply = st.builds(
@@ -54,7 +56,14 @@ def digit(offset: int, logprob: float = -0.25) -> DigitToken:
 
 
 def cached_reply(
-    number, text=None, *, signature=SIGNATURE, model="drawn-1", time_s=1_700_000_000, cost_usd=0.25, digits=None
+    number,
+    text=None,
+    *,
+    signature=SIGNATURE,
+    model="drawn-1",
+    time_s=1_700_000_000,
+    cost_usd=0.25,
+    digits=None,
 ) -> CachedReply:
     usage = Usage(input_tokens=7, output_tokens=3, cost_usd=cost_usd)
     return CachedReply(

@@ -86,7 +86,9 @@ def contrast(one: str, other: str) -> float:
 
 
 def text_colours(page: Page) -> list[tuple[str, str]]:
-    """The colours of text and background of every visible text, without charts and disabled controls."""
+    """The colours of text and background of every visible text, without charts and disabled
+    controls.
+    """
     pairs = page.evaluate(
         """() => [...document.querySelectorAll('body *')]
           .filter((each) => each.checkVisibility() && !each.matches(':disabled')

@@ -96,7 +96,11 @@ def chart(kind: str, labels: Sequence[str], runs: int, unit: str = "percent") ->
             if unit == "samples":
                 values = [int(value) for value in values]
             ends = {"low": [value - 3 for value in values], "high": [value + 3 for value in values]}
-            columns: dict[str, list[Any]] = {"values": values, **ends, "why_not": [""] * len(labels)}
+            columns: dict[str, list[Any]] = {
+                "values": values,
+                **ends,
+                "why_not": [""] * len(labels),
+            }
             if (kind, run, reading) == ("bars", 0, "official"):
                 for column in columns.values():
                     column[0] = None
@@ -143,10 +147,15 @@ def in_run(text: str, official: float | None, robust: float | None, signature: i
         "cost_usd": 0.0021,
     }
     return {
-        "answer": [{"text": text}, {"image": PIXEL, "alt": text, "note": "", "prompt": f"prompt {text[:200]}"}],
+        "answer": [
+            {"text": text},
+            {"image": PIXEL, "alt": text, "note": "", "prompt": f"prompt {text[:200]}"},
+        ],
         "official": verdict(official),
         "robust": verdict(robust),
-        "expected": {"points": 4.31, "reading": "", "entropy_bits": 0.8} if signature == 0 else None,
+        "expected": {"points": 4.31, "reading": "", "entropy_bits": 0.8}
+        if signature == 0
+        else None,
         "replies": [reply],
         "signature": signature,
         "facts": {"characters": 12.0, "fits": True, text[:40]: text[:60]},
@@ -156,7 +165,12 @@ def in_run(text: str, official: float | None, robust: float | None, signature: i
 
 def detail(index: int, official: float | None, robust: float | None, other: float | None) -> Json:
     text = HOSTILE[index % len(HOSTILE)]
-    missing = {"image": None, "alt": text, "note": "no such file", "prompt": f"prompt of the missing {text}"}
+    missing = {
+        "image": None,
+        "alt": text,
+        "note": "no such file",
+        "prompt": f"prompt of the missing {text}",
+    }
     return {
         "question": [{"text": f"Question {index}: {text}"}, missing, {"text": "and then?"}],
         "gold": [{"text": "gold"}, {"image": "javascript:window.pwned=8", "alt": "", "note": ""}],
@@ -170,7 +184,9 @@ def detail(index: int, official: float | None, robust: float | None, other: floa
 def samples(points: Sequence[tuple[float | None, float | None, float | None]], full: float) -> Json:
     official, robust, other = (list(column) for column in zip(*points, strict=True))
     missing = [index == 1 for index in range(len(points))]
-    reasons = [["" if value is not None else "unparsed" for value in run] for run in (official, other)]
+    reasons = [
+        ["" if value is not None else "unparsed" for value in run] for run in (official, other)
+    ]
     reasons[1][1] = ""
 
     def difference(index: int) -> float:
@@ -179,16 +195,32 @@ def samples(points: Sequence[tuple[float | None, float | None, float | None]], f
 
     return {
         "ids": [f"id-{index} {HOSTILE[index % len(HOSTILE)]}" for index in range(len(points))],
-        "first": [f"Question {index}: {HOSTILE[index % len(HOSTILE)]}" for index in range(len(points))],
+        "first": [
+            f"Question {index}: {HOSTILE[index % len(HOSTILE)]}" for index in range(len(points))
+        ],
         "points": {"official": [official, other], "robust": [robust, other]},
         "reasons": {"official": reasons, "robust": reasons},
         "missing": [[False] * len(points), missing],
-        "groups": {"category": {"names": ["even", ATTACK], "of": [[index % 2] for index in range(len(points))]}},
+        "groups": {
+            "category": {
+                "names": ["even", ATTACK],
+                "of": [[index % 2] for index in range(len(points))],
+            }
+        },
         "disputed": [difference(index) for index in range(len(points))],
     }
 
 
-POINTS = ((6, 6, 5), (0, 0, None), (3, 4, 3), (None, None, 2), (2, 2, 2), (5, 5, 0), (1, 1, 1), (4, 4, 4))
+POINTS = (
+    (6, 6, 5),
+    (0, 0, None),
+    (3, 4, 3),
+    (None, None, 2),
+    (2, 2, 2),
+    (5, 5, 0),
+    (1, 1, 1),
+    (4, 4, 4),
+)
 
 
 def hostile() -> Json:
@@ -247,7 +279,12 @@ def hostile() -> Json:
         "judge_error": "The intervals hold something.",
         "judges": [f"Judge of MMIE: {ATTACK} is ungraded."],
         "runs": [
-            {"name": name, "folder": f"out/{ATTACK}", "started": "2026-11-21 04:00 UTC", "notes": [ATTACK]}
+            {
+                "name": name,
+                "folder": f"out/{ATTACK}",
+                "started": "2026-11-21 04:00 UTC",
+                "notes": [ATTACK],
+            }
             for name in NAMES
         ],
         "tasks": [task, {**task, "task": "mmie_sa", "title": "MMIE, SA", "judged": False}],
@@ -267,7 +304,14 @@ def large(count: int, chunk: int = 500) -> Json:
         "present": [0],
         "summaries": [summary(0)],
         "charts": [],
-        "tables": [{"kind": "headline", "title": "Headline", "has_expected": False, "rows": [row("", "All", 50.0)]}],
+        "tables": [
+            {
+                "kind": "headline",
+                "title": "Headline",
+                "has_expected": False,
+                "rows": [row("", "All", 50.0)],
+            }
+        ],
         "notes": [],
         "spend": [],
         "signatures": ["judge:a"],
@@ -277,7 +321,9 @@ def large(count: int, chunk: int = 500) -> Json:
             "points": {"official": [points], "robust": [points]},
             "reasons": {"official": [[""] * count], "robust": [[""] * count]},
             "missing": [[False] * count],
-            "groups": {"field": {"names": ["a", "b"], "of": [[index % 2] for index in range(count)]}},
+            "groups": {
+                "field": {"names": ["a", "b"], "of": [[index % 2] for index in range(count)]}
+            },
             "disputed": [0.0] * count,
             "chunk_starts": starts,
         },

@@ -11,18 +11,24 @@ from mmie_tasks.runs.benchmark import Benchmark, Line, LoggedSample, Metric, Sca
 from mmie_tasks.runs.log_files import Run, TaskRun
 
 SIGNATURE = "judge:made_up|model:made-up|task:sketch@1-A"
-SCALE = Scale(full_marks=4, unit="points, 0 to 4", whole=True, percent=lambda points: round(25 * points, 2))
+SCALE = Scale(
+    full_marks=4, unit="points, 0 to 4", whole=True, percent=lambda points: round(25 * points, 2)
+)
 
 
 def _by_category(name: str) -> Metric:
-    return Metric(name=name, title=name.upper(), kind="category", by="category", weights={name: 1.0})
+    return Metric(
+        name=name, title=name.upper(), kind="category", by="category", weights={name: 1.0}
+    )
 
 
 METRICS = (
     Metric(name="", title="Total", kind="headline"),
     *(_by_category(name) for name in ("c", "a", "b")),
     *(
-        Metric(name=part, title=part, kind="component", by="component", weights={part: 1.0}, part=part)
+        Metric(
+            name=part, title=part, kind="component", by="component", weights={part: 1.0}, part=part
+        )
         for part in ("look", "tell", "spell")
     ),
 )
@@ -66,7 +72,11 @@ def sample(
 
 
 def run(
-    name: str, samples: Iterable[LoggedSample], task: str = "sketch", benchmark: Benchmark = SKETCH, **fields: object
+    name: str,
+    samples: Iterable[LoggedSample],
+    task: str = "sketch",
+    benchmark: Benchmark = SKETCH,
+    **fields: object,
 ) -> Run:
     """A run with one task."""
     of_task = TaskRun(

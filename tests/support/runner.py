@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sysconfig
 import tempfile
+import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -22,7 +24,10 @@ TESTS = Path(__file__).resolve().parents[1]
 CONSOLE_SCRIPTS = ("lmms-eval", "mmie-tasks")
 MODULES = ("lmms_eval", "mmie_tasks")
 TIMEOUT_S = 900
-TORCHRUN = (*("python", "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"), *("-m", "lmms_eval"))
+TORCHRUN = (
+    *("python", "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"),
+    *("-m", "lmms_eval"),
+)
 """Starts lmms-eval as two processes; `Workplace.run` with ``processes=2`` is much faster."""
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -31,10 +36,13 @@ _NOT_INHERITED = ("MMIE_", "LMMS_", "PYTEST_", "RANK", "WORLD_SIZE", "LOCAL_RANK
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
-    """A command that has ended: its exit status, and stdout and stderr together, uncoloured."""
+    """A command that has ended: its exit status, and stdout and stderr together, uncoloured, and if
+    they had codes.
+    """
 
     status: int
     output: str
+    has_codes: bool = False
 
     @property
     def values(self) -> dict[tuple[str, str], str]:
@@ -90,10 +98,10 @@ class Workplace:
     def run(self, *command: str, processes: int = 1, **variables: str) -> CommandResult:
         """Run a command to its end, here, with these variables in addition to our own.
 
-        ``lmms-eval``, ``mmie-tasks``, ``python FILE.py`` and ``python -m`` with either package run in
-        a fork of a process that has imported the libraries, where that makes no difference to them;
-        any other command is a process of its own. With several `processes`, each is such a fork, with
-        the variables that torchrun sets for it.
+        ``lmms-eval``, ``mmie-tasks``, ``python FILE.py`` and ``python -m`` with either package run
+        in a fork of a process that has imported the libraries, where that makes no difference to
+        them; any other command is a process of its own. With several `processes`, each is such a
+        fork, with the variables that torchrun sets for it.
         """
         environment = {**self._environment(os.environ), **variables}
         script = self._script(command, environment)
@@ -150,8 +158,21 @@ class Workplace:
                     pids.append(int(process.name))
         return pids
 
+    def wait_for_replies(self, count: int) -> None:
+        """Wait until the judges' cache of a run holds so many replies: a server is asked again
+        before that.
+        """
+        (path,) = self.folder.rglob("replies.sqlite3")
+        deadline = time.monotonic() + 60
+        with closing(sqlite3.connect(path)) as connection:
+            while connection.execute("SELECT count(*) FROM replies").fetchone() != (count,):
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+
     def _environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
-        inherited_variables = {name: value for name, value in inherited.items() if not name.startswith(_NOT_INHERITED)}
+        inherited_variables = {
+            name: value for name, value in inherited.items() if not name.startswith(_NOT_INHERITED)
+        }
         return {
             **inherited_variables,
             "PATH": os.pathsep.join([sysconfig.get_path("scripts"), inherited.get("PATH", "")]),
@@ -174,7 +195,9 @@ def _server() -> ForkServer:
 
 
 def _result(status: int, output: bytes) -> CommandResult:
-    return CommandResult(status=status, output=_COLOURS.sub("", output.decode("utf-8")))
+    return CommandResult(
+        status=status, output=_COLOURS.sub("", output.decode("utf-8")), has_codes=b"\x1b" in output
+    )
 
 
 def write(path: Path, text: str) -> Path:

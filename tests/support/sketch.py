@@ -69,7 +69,9 @@ def add_ours(workplace: Workplace, **tasks: str) -> None:
     folder = workplace.task_dir / "sketch"
     write(folder / "samples.json", json.dumps(SAMPLES))
     for name, alias in tasks.items():
-        text = _TASK.format(name=name, alias=alias, tag="sketches", module=OURS, metric="sketch_acc")
+        text = _TASK.format(
+            name=name, alias=alias, tag="sketches", module=OURS, metric="sketch_acc"
+        )
         write(folder / f"{name}.yaml", text)
 
 
@@ -78,7 +80,9 @@ def write_users(folder: Path, **tasks: str) -> Path:
     write(folder / "samples.json", json.dumps(SAMPLES))
     write(folder / "utils.py", _UTILS)
     for name, alias in tasks.items():
-        text = _TASK.format(name=name, alias=alias, tag="sketches", module="utils", metric="local_acc")
+        text = _TASK.format(
+            name=name, alias=alias, tag="sketches", module="utils", metric="local_acc"
+        )
         write(folder / f"{name}.yaml", text)
     return folder
 

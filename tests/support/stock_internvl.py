@@ -31,7 +31,9 @@ class Continuation:
     logits: torch.Tensor
 
 
-def load(checkpoint: Checkpoint, *, device: torch.device, dtype: torch.dtype) -> InternVLForConditionalGeneration:
+def load(
+    checkpoint: Checkpoint, *, device: torch.device, dtype: torch.dtype
+) -> InternVLForConditionalGeneration:
     """The model of a checkpoint, with the rotary embedding that its own forward pass needs."""
     model = load_model(checkpoint, device=device, dtype=dtype)
     text = model.model.language_model
@@ -40,7 +42,11 @@ def load(checkpoint: Checkpoint, *, device: torch.device, dtype: torch.dtype) ->
 
 
 def generate(
-    model: InternVLForConditionalGeneration, prompts: Sequence[Prompt], *, max_new_tokens: int, checkpoint: Checkpoint
+    model: InternVLForConditionalGeneration,
+    prompts: Sequence[Prompt],
+    *,
+    max_new_tokens: int,
+    checkpoint: Checkpoint,
 ) -> list[list[int]]:
     """Decode greedily, all prompts in one batch padded on the left; only ``<|end|>`` stops.
 
@@ -53,13 +59,19 @@ def generate(
     Returns:
         The new ids of each prompt, up to and including the end token.
     """
-    outputs = generate_with_logits(model, prompts, max_new_tokens=max_new_tokens, checkpoint=checkpoint)
+    outputs = generate_with_logits(
+        model, prompts, max_new_tokens=max_new_tokens, checkpoint=checkpoint
+    )
     return [output.ids for output in outputs]
 
 
 @torch.inference_mode()
 def generate_with_logits(
-    model: InternVLForConditionalGeneration, prompts: Sequence[Prompt], *, max_new_tokens: int, checkpoint: Checkpoint
+    model: InternVLForConditionalGeneration,
+    prompts: Sequence[Prompt],
+    *,
+    max_new_tokens: int,
+    checkpoint: Checkpoint,
 ) -> list[Continuation]:
     """As `generate`, with the logits of every step."""
     width = max(len(ids) for ids, _ in prompts)
@@ -109,7 +121,9 @@ class RowRope(nn.Module):
         self._by_device: dict[torch.device, Rotary] = {}
 
     @torch.no_grad()
-    def forward(self, x: torch.Tensor, position_ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(
+        self, x: torch.Tensor, position_ids: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Cosine and sine, each (rows, tokens, head_dim), in the type of `x`.
 
         Args:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mmie_tasks.results.judge_exam.grade import exam_path
+from mmie_tasks.results.judge_exam.stored import exam_path
 
 
 def document(judge: str, percent: float, **fields: Any) -> dict[str, Any]:
@@ -18,14 +18,21 @@ def document(judge: str, percent: float, **fields: Any) -> dict[str, Any]:
         "grade": {
             "asked": fields.pop("asked", 200),
             "judged": fields.pop("judged", 200),
-            "agreement": {"value": percent, "interval": [percent - 5, percent + 5], "n": 200, "why_not": ""},
+            "agreement": {
+                "value": percent,
+                "interval": [percent - 5, percent + 5],
+                "n": 200,
+                "why_not": "",
+            },
             "rater_pairs": {"value": fields.pop("rater_pairs", None), "interval": None},
         },
     }
     return {**content, **fields}
 
 
-def write_exam(environment: Mapping[str, str], judge: str, percent: float, name: str = "a", **fields: Any) -> Path:
+def write_exam(
+    environment: Mapping[str, str], judge: str, percent: float, name: str = "a", **fields: Any
+) -> Path:
     """Write a document to the file of a judge's exam; its path."""
     path = exam_path(judge, name, environment)
     path.parent.mkdir(parents=True, exist_ok=True)

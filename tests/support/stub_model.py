@@ -19,7 +19,7 @@ class StubChat(lmms):
     def __init__(self, answer: str = "red", **_settings: object) -> None:
         super().__init__()
         self.answer = answer
-        self.models = [torch.nn.Linear(1, 1)]  # the runner's own cleaning leaves a list alone
+        self._workers = [torch.nn.Linear(1, 1)]  # the runner's own cleaning leaves a list
         self.device = torch.device("cpu")
 
     def generate_until(self, requests: list[Instance]) -> list[str]:

@@ -30,7 +30,15 @@ class Telling(lmms):
     def loglikelihood(self, requests: list[Instance]) -> list[tuple[float, bool]]:
         return [(0.0, False)] * len(requests)
 
-    def _answer(self, _ctx: str, doc_to_messages: object, _kwargs: object, doc_id: int, task: str, split: str) -> str:
+    def _answer(
+        self,
+        _ctx: str,
+        doc_to_messages: object,
+        _kwargs: object,
+        doc_id: int,
+        task: str,
+        split: str,
+    ) -> str:
         doc = self.task_dict[task][split][doc_id]
         Path(doc["image"]).read_bytes()
         return f"<think>\n{doc['gold']}?\n</think>\n{doc['gold'] if doc_id % 3 else 'no idea'}"

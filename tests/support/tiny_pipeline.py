@@ -31,7 +31,12 @@ def write_tiny_pipeline(folder: Path, *, seed: int = 0, flags_everything: bool =
     import torch
 
     with quietly():
-        from diffusers import AutoencoderKL, DDIMScheduler, StableDiffusionPipeline, UNet2DConditionModel
+        from diffusers import (
+            AutoencoderKL,
+            DDIMScheduler,
+            StableDiffusionPipeline,
+            UNet2DConditionModel,
+        )
 
     with torch.random.fork_rng(devices=[]), quietly():
         torch.manual_seed(seed)
@@ -59,7 +64,10 @@ def write_tiny_pipeline(folder: Path, *, seed: int = 0, flags_everything: bool =
             tokenizer=tiny_tokenizer(folder / "tokenizer"),
             unet=unet,
             scheduler=DDIMScheduler(
-                beta_schedule="scaled_linear", clip_sample=False, set_alpha_to_one=False, steps_offset=1
+                beta_schedule="scaled_linear",
+                clip_sample=False,
+                set_alpha_to_one=False,
+                steps_offset=1,
             ),
             safety_checker=_strict_checker() if flags_everything else None,
             feature_extractor=_small_images() if flags_everything else None,
@@ -96,7 +104,11 @@ def write_tiny_sd3(folder: Path) -> Path:
             out_channels=4,
         )
         vae = AutoencoderKL(
-            block_out_channels=(4,), norm_num_groups=4, latent_channels=4, sample_size=PICTURE_PX, shift_factor=0.06
+            block_out_channels=(4,),
+            norm_num_groups=4,
+            latent_channels=4,
+            sample_size=PICTURE_PX,
+            shift_factor=0.06,
         )
         pipeline = StableDiffusion3Pipeline(
             transformer=transformer,
@@ -116,7 +128,9 @@ def write_tiny_sd3(folder: Path) -> Path:
 def _t5() -> Any:
     from transformers import T5Config, T5EncoderModel
 
-    return T5EncoderModel(T5Config(vocab_size=514, d_model=2 * WIDTH, d_ff=WIDTH, d_kv=8, num_layers=1, num_heads=2))
+    return T5EncoderModel(
+        T5Config(vocab_size=514, d_model=2 * WIDTH, d_ff=WIDTH, d_kv=8, num_layers=1, num_heads=2)
+    )
 
 
 def _strict_checker() -> Any:
@@ -132,7 +146,9 @@ def _strict_checker() -> Any:
         "patch_size": 16,
     }
     checker = StableDiffusionSafetyChecker(CLIPConfig(projection_dim=WIDTH, vision_config=vision))
-    checker.concept_embeds_weights.data.fill_(-2)  # the least similarity to a concept that is rejected
+    checker.concept_embeds_weights.data.fill_(
+        -2
+    )  # the least similarity to a concept that is rejected
     return checker
 
 
@@ -176,7 +192,9 @@ def tiny_tokenizer(folder: Path) -> Any:
     words = [*letters, *(f"{letter}</w>" for letter in letters), "<|startoftext|>", "<|endoftext|>"]
     folder.mkdir(parents=True, exist_ok=True)
     vocab, merges = folder / "vocab.json", folder / "merges.txt"
-    vocab.write_text(json.dumps({word: number for number, word in enumerate(words)}), encoding="utf-8")
+    vocab.write_text(
+        json.dumps({word: number for number, word in enumerate(words)}), encoding="utf-8"
+    )
     merges.write_text("#version: 0.2\n", encoding="utf-8")
     return CLIPTokenizer.from_pretrained(folder, model_max_length=MAX_TOKENS)
 
@@ -184,4 +202,6 @@ def tiny_tokenizer(folder: Path) -> Any:
 def _byte_letters() -> list[str]:
     """The 256 characters that stand for bytes in tokenizers of GPT-2 and CLIP."""
     printable = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAC + 1), *range(0xAE, 0xFF + 1)]
-    return [chr(byte) for byte in printable] + [chr(0x100 + number) for number in range(256 - len(printable))]
+    return [chr(byte) for byte in printable] + [
+        chr(0x100 + number) for number in range(256 - len(printable))
+    ]

@@ -1,10 +1,25 @@
-"""A tiny language-vision model with random weights in the layout of the Hub, which lmms-eval loads as any other."""
+"""A tiny language-vision model with random weights in the layout of the Hub, which lmms-eval loads
+as any other.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-WORDS = ["[picture]", "[Picture 1]", "<picture>", "\n", "A", "red", "door", "opens", "slowly", "near", "harbour", "."]
+WORDS = [
+    "[picture]",
+    "[Picture 1]",
+    "<picture>",
+    "\n",
+    "A",
+    "red",
+    "door",
+    "opens",
+    "slowly",
+    "near",
+    "harbour",
+    ".",
+]
 _SPECIAL = ["<unk>", "<pad>", "<s>", "</s>", "<image>"]
 _TEMPLATE = (
     "{% for message in messages %}{% if message['content'] is string %}{{ message['content'] }}"
@@ -15,7 +30,9 @@ _TEMPLATE = (
 
 
 def write_tiny_writer(folder: Path) -> Path:
-    """Write a LLaVA of a few thousand weights, whose vocabulary is `WORDS`: it writes markers by chance."""
+    """Write a LLaVA of a few thousand weights, whose vocabulary is `WORDS`: it writes markers by
+    chance.
+    """
     import numpy as np
     import torch
     from tokenizers import Regex, Tokenizer
@@ -74,7 +91,9 @@ def write_tiny_writer(folder: Path) -> Path:
     model.generation_config.suppress_tokens = list(range(len(_SPECIAL)))
     model.save_pretrained(folder)
     processor = LlavaProcessor(
-        image_processor=CLIPImageProcessor(size={"shortest_edge": 28}, crop_size={"height": 28, "width": 28}),
+        image_processor=CLIPImageProcessor(
+            size={"shortest_edge": 28}, crop_size={"height": 28, "width": 28}
+        ),
         tokenizer=fast,
         patch_size=14,
         vision_feature_select_strategy="default",

@@ -49,7 +49,9 @@ OPENING_ROWS = [
 
 
 def opening_folder(folder: Path, rows: Iterable[Fields] = tuple(OPENING_ROWS)) -> Path:
-    """The layout of OpenING's repository: each model answers with a text, an image, and a text without image."""
+    """The layout of OpenING's repository: each model answers with a text, an image, and a text
+    without image.
+    """
     rows = list(rows)
     write_json(folder / OPENING_FILE, rows)
     for row in rows:
@@ -72,9 +74,16 @@ def write_opening_answer(folder: Path, model: str, sample: str) -> Path:
                 {"image": None, "text": "Draw it."},
             ]
         },
-        {"output": [{"text": f"{model} drew this. <image>", "image": drawn}, {"text": "Done.", "image": None}]},
+        {
+            "output": [
+                {"text": f"{model} drew this. <image>", "image": drawn},
+                {"text": "Done.", "image": None},
+            ]
+        },
     ]
-    return write_json(folder / f"gen_outputs/{model}_output/{sample}.json", {"conversations": turns})
+    return write_json(
+        folder / f"gen_outputs/{model}_output/{sample}.json", {"conversations": turns}
+    )
 
 
 # MMRB2
@@ -86,7 +95,10 @@ def mmrb2_row(number: int, **more: object) -> Fields:
     return {
         "id": f"pair-{number}",
         "response_a": {"model_name": "red", "response_content": a},
-        "response_b": {"model_name": "green", "response_content": [["text", "One."], ["image", f"{number}_b0.jpg"]]},
+        "response_b": {
+            "model_name": "green",
+            "response_content": [["text", "One."], ["image", f"{number}_b0.jpg"]],
+        },
         "chosen": "A",
         "human_annotations": [1, 4, 6],
         "prompt_source": "isgbench",
@@ -132,7 +144,9 @@ def hub_row(number: int, **more: object) -> Fields:
         "prompt_text": "Continue <image_0> please.",
         "prompt_images": [{"bytes": picture(number, "JPEG"), "path": None}],
         "response_a_text": "<image_0> First. <image_1>",
-        "response_a_images": [{"bytes": picture(n, "PNG"), "path": None} for n in (10 + number, 50 + number)],
+        "response_a_images": [
+            {"bytes": picture(n, "PNG"), "path": None} for n in (10 + number, 50 + number)
+        ],
         "response_b_text": "One.",
         "response_b_images": [{"bytes": picture(90 + number, "WEBP"), "path": None}],
         "chosen": "A",
@@ -148,7 +162,10 @@ def hub_row(number: int, **more: object) -> Fields:
 def hub_table(rows: list[Fields], edit: Callable[[Any], Any] = lambda table: table) -> bytes:
     """A parquet file with the columns of the table on the Hub."""
     images = [datasets.Image()]
-    features = {name: images if name.endswith("_images") else datasets.Value("string") for name in hub_row(0)}
+    features = {
+        name: images if name.endswith("_images") else datasets.Value("string")
+        for name in hub_row(0)
+    }
     table = datasets.Dataset.from_list(rows, features=datasets.Features(features)).data.table
     content = io.BytesIO()
     pyarrow.parquet.write_table(edit(table), content)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from mmie_tasks.http.rate_limit import Budget, Health, Limiter, Pace, Traffic
+from mmie_tasks.http.budget import Budget
+from mmie_tasks.http.rate_limit import Health, Limiter, Pace, Traffic
 from mmie_tasks.http.retries import Dispatcher, Endpoint, Failure, SendPolicy, Success, Undelivered
 
 Result = str | Undelivered
@@ -41,6 +42,7 @@ class SimulatedServer:
 
     Attributes:
         fault: The failure of a request, if any, by its number.
+        cost_usd: The cost of a reply, if it is known, by the number of its request.
         attempts: How often each request arrived.
         results: How often it replied, or failed in which way.
         seconds: How long all requests took, once they are done.
@@ -54,6 +56,7 @@ class SimulatedServer:
         self.fault: Callable[[int], Failure | None] = how.get("fault", lambda _: None)
         self.reply_s: float = how.get("reply_s", 0.05)
         self.fault_s: float = how.get("fault_s", 0.1)
+        self.cost_usd: Callable[[int], float | None] = how.get("cost_usd", lambda _: None)
         self.at_once = self.most_at_once = 0
         self.attempts: Counter[int] = Counter()
         self.results: Counter[str] = Counter()
@@ -73,7 +76,7 @@ class SimulatedServer:
         fault = self.fault(number)
         await asyncio.sleep(self.fault_s if fault is not None else self.reply_s)
         self.at_once -= 1
-        return fault or Success(reply="5")
+        return fault or Success(reply="5", cost_usd=self.cost_usd(number))
 
 
 SHORT_WAITS = Pace(base_s=0.02, cap_s=0.1, no_growth_s=0.2, fraction=lambda: 1.0)
@@ -86,6 +89,7 @@ def simulate(
     patience_s: float = 120.0,
     pace: Pace = SHORT_WAITS,
     traffic: Traffic | None = None,
+    budget: Budget | None = None,
     **how: Any,
 ) -> tuple[SimulatedServer, Sequence[Result]]:
     """Send so many requests; the server as it is at the end, and the results in their order."""
@@ -100,7 +104,7 @@ def simulate(
         )
         policy = SendPolicy(
             service="The service",
-            budget=Budget(max_cost_usd=None),
+            budget=budget or Budget(max_cost_usd=None),
             pace=pace,
             patience_s=patience_s,
             redact=str,

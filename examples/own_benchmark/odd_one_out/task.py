@@ -35,7 +35,14 @@ SCALE = Scale(full_marks=1, unit="points, 0 or 1", whole=True, percent=lambda me
 METRICS = (
     Metric(name="", title="All samples", kind="headline"),
     *(
-        Metric(name=name, title=f"Odd {name}", kind="category", by="category", weights={name: 1.0}, in_table=True)
+        Metric(
+            name=name,
+            title=f"Odd {name}",
+            kind="category",
+            by="category",
+            weights={name: 1.0},
+            in_table=True,
+        )
         for name in CATEGORIES
     ),
 )

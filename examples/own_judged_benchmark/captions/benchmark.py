@@ -17,14 +17,26 @@ from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import Benchmark, Line, LoggedSample, Metric, Scale, Segments
 from mmie_tasks.runs.rows import RunnerTable, aggregation
 
-REQUEST = "How well does the sentence describe the picture? Reply with a reason and a last line `Score: N`, 0 to 5."
+REQUEST = (
+    "How well does the sentence describe the picture? Reply with a reason and a last line "
+    "`Score: N`, 0 to 5."
+)
 JUDGE = BenchmarkJudge("captions", "openai:gpt-4o-2024-11-20")
 OPENER = ImageOpener()  # remembers which pictures could not be opened
 SCALE = Scale(full_marks=5, unit="points, 0 to 5", whole=True, percent=lambda points: 20 * points)
 METRICS = (
     Metric(name="", title="All pictures", kind="headline"),
-    Metric(name="scene", title="Scenes", kind="category", by="category", weights={"scene": 1.0}, in_table=True),
-    Metric(name="object", title="Objects", kind="category", by="category", weights={"object": 1.0}, in_table=True),
+    *(
+        Metric(
+            name=name,
+            title=f"{name.title()}s",
+            kind="category",
+            by="category",
+            weights={name: 1.0},
+            in_table=True,
+        )
+        for name in ("scene", "object")
+    ),
 )
 TABLE = RunnerTable(metrics=METRICS, scale=SCALE)
 percent = aggregation(SCALE)  # the task file names it
@@ -36,11 +48,13 @@ def read_reply(reply: str) -> Verdict:
     if not numbers:
         return Unscored("unparsed", "no line `Score: N`")
     points = int(numbers[-1])
-    return Scored(points, numbers[-1]) if points <= SCALE.full_marks else Unscored("off_scale", numbers[-1])
+    if points > SCALE.full_marks:
+        return Unscored("off_scale", numbers[-1])
+    return Scored(points, numbers[-1])
 
 
 def grade(result: JudgeResult) -> Verdicts:
-    """Both verdicts on a reply, or the reason why there is none; a paper's own script would give the official one."""
+    """Both verdicts on a reply. A paper's own script would give the official one."""
     return Verdicts(official=result.first_verdict(read_reply), robust=result.verdict(read_reply))
 
 
@@ -50,7 +64,7 @@ def picture(doc: Mapping[str, Any]) -> Path:
 
 
 def doc_to_visual(doc: Mapping[str, Any]) -> list[Any]:
-    """The picture for the tested model; the runner puts the text of `doc_to_text` behind it."""
+    """The picture for the tested model; the text of `doc_to_text` follows it."""
     return [OPENER.open(doc["id"], lambda: picture(doc))]
 
 
@@ -66,7 +80,9 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> Mapping[s
             "signature": signature(doc),
             **judged.fields,
         }
-        return TABLE.rows(LoggedSample(id=doc["id"], groups={"category": (doc["category"],)}, **scores), record)
+        return TABLE.rows(
+            LoggedSample(id=doc["id"], groups={"category": (doc["category"],)}, **scores), record
+        )
 
     if failure := failure_of(results[0]):
         return make_rows(Judged(verdicts=Verdicts.unscored("no_answer", failure)))
@@ -83,7 +99,7 @@ def request_for(sentence: str, pictures: Sequence[Path]) -> GradedRequest:
 
 
 def judge_request(question: Segments, answer: Segments, _line: Line | None) -> GradedRequest:
-    """The request for a logged sample whose answer was changed, or for a question that is no sample."""
+    """The request for any question and answer; the line is that of a logged sample."""
     pictures = [part for part in log_line.parts(question + answer) if isinstance(part, Path)]
     return request_for("\n".join(segment.text for segment in answer), pictures)
 

@@ -1,10 +1,11 @@
-"""MIA-Bench's samples as a `datasets.Dataset` whose images are paths, from a local folder or the Hub.
+"""MIA-Bench's samples as a `datasets.Dataset` whose images are paths, from a local folder or the
+Hub.
 
-The dataset on the Hub is a table with the images inside. It is downloaded into the Hub's own cache, and
-written once as files below `mmie_tasks.core.files.cache_dir`::
+The dataset on the Hub is a table with the images inside. It is downloaded into the Hub's own cache,
+and written once as files below `mmie_tasks.core.files.cache_dir`::
 
     mia_bench/<commit>/instruction_benchmark_all.json, images/000.jpg, ...
-    mia_bench/commits/<revision>.txt               see `mmie_tasks.hub.asset`
+    mia_bench/commits/<revision>.txt               see `mmie_tasks.hub.commits`
 
 Images are the bytes from the Hub, never re-encoded, because the judge is shown the file.
 """
@@ -18,25 +19,18 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from loguru import logger
 
+from mmie_tasks.benchmarks.json_file import read_json_file
 from mmie_tasks.benchmarks.mia_bench.sample import BadSample, Sample
+from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.core.files import cache_dir, file_lock
-from mmie_tasks.hub.asset import (
-    Asset,
-    DownloadPlan,
-    HubDataset,
-    HubFolder,
-    OddRows,
-    data_asset,
-    hub_cache,
-    read_json_file,
-)
+from mmie_tasks.hub.asset import Asset, DownloadPlan, data_asset, hub_cache
+from mmie_tasks.hub.commits import HubDataset, HubFolder
 from mmie_tasks.hub.download import HubFile, download_errors, download_failure
 from mmie_tasks.hub.images import check_images, image_suffix, inside
 
@@ -53,8 +47,8 @@ _LAYOUT = (
     "point `MIA_BENCH_DATA` at their folder, or unset it to download from the Hub"
 )
 _REPAIR = (
-    "repair it, or replace it by the file of apple/ml-mia-bench; if a run has downloaded it, delete its folder and run "
-    "again"
+    "repair it, or replace it by the file of apple/ml-mia-bench; if a run has downloaded it, "
+    "delete its folder and run again"
 )
 
 # Of `words_digest`, for the 400 rows of apple/ml-mia-bench at 5422852d.
@@ -66,8 +60,9 @@ NUMBERED = "`images/<row>.<ext>`, the row from 0 and in three digits, such as `i
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _HOST = re.compile(r"[\w-]+(\.[\w-]+)+/", re.ASCII)  # row 193 has no scheme
-_EXTENSIONS = frozenset((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".jfif", ".avif"))
-_DATASET = HubDataset(repo=REPO, name="mia_bench", variable="MIA_BENCH_REVISION", required=(ANNOTATION,))
+_DATASET = HubDataset(
+    repo=REPO, name="mia_bench", variable="MIA_BENCH_REVISION", required=(ANNOTATION,)
+)
 _ALTERNATIVE = f"set `MIA_BENCH_DATA` to a folder with `{ANNOTATION}` and `images/`"
 _PAGE = f"https://huggingface.co/datasets/{REPO}"
 _FIELDS = ("instruction", "type", "components", "component_weight", "component_type")
@@ -86,13 +81,15 @@ class _Entry:
 def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
     """The samples, in the order of the official file.
 
-    Columns: ``id`` (the row, from 0, as text), ``image`` (path of a file that was not opened and may be missing; empty
-    if the address does not identify it), ``url`` (the image as annotated), ``instruction``, ``type``, ``components``,
-    ``component_weight`` (points), ``component_type`` and ``data`` (the revision: ``sha256:`` and 12 digits of a local
-    annotation, or repository and commit; and the rows that were left out: see `OddRows`).
+    Columns: ``id`` (the row, from 0, as text), ``image`` (path of a file that was not opened and
+    may be missing), ``url`` (the image as annotated),
+    ``instruction``, ``type``, ``components``, ``component_weight`` (points), ``component_type`` and
+    ``data`` (the revision: ``sha256:`` and 12 digits of a local annotation, or repository and
+    commit; and the rows that were left out: see `OddRows`).
 
     Args:
-        environment: ``MIA_BENCH_DATA``, ``MMIE_TASKS_ODD_ROWS``, and the variables of the Hub download.
+        environment: ``MIA_BENCH_DATA``, ``MMIE_TASKS_ODD_ROWS``, and the variables of the Hub
+            download.
 
     Raises:
         DataMissing: The data is missing.
@@ -112,7 +109,10 @@ def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
     odd_rows.log()
     paths = image_paths(folder, {int(entry.sample.id): entry.image for entry in entries})
     if len(entries) == 400 and words_digest([e.sample for e in entries]) != OFFICIAL_WORDS:
-        logger.info("MIA-Bench: instructions or components of these 400 rows differ from those of the official file.")
+        logger.info(
+            "MIA-Bench: instructions or components of these 400 rows differ from those of the "
+            "official file."
+        )
     data = f"{revision or file.digest}{odd_rows.suffix}"
     rows = [_row(entry, paths[int(entry.sample.id)], data) for entry in entries]
     text, whole_number = datasets.Value("string"), datasets.Value("int32")
@@ -127,8 +127,8 @@ def check_data(docs: datasets.Dataset) -> None:
     Raises:
         DataMissing: Files are missing or are no images; gives their number and the first name.
     """
-    hint = "complete `images/`, or unset `MIA_BENCH_DATA` to download them from the Hub"
-    check_images("MIA-Bench", {doc["image"]: doc["id"] for doc in docs if doc["image"]}, hint)
+    hint = f"the images are {NUMBERED}; complete them, or unset `MIA_BENCH_DATA` to download them"
+    check_images("MIA-Bench", {doc["image"]: doc["id"] for doc in docs}, hint)
 
 
 def words_digest(samples: Sequence[Sample]) -> str:
@@ -140,9 +140,13 @@ def words_digest(samples: Sequence[Sample]) -> str:
 def _local_folder(root: Path) -> Path:
     if not root.is_dir():
         raise DataMissing(f"`MIA_BENCH_DATA` is `{root}`: there is no such folder.", hint=_LAYOUT)
+    if not (root / "images").is_dir():
+        raise DataMissing(f"`{root / 'images'}` does not exist.", hint=f"{_LAYOUT}: {NUMBERED}")
     if not (root / ANNOTATION).is_file():
         names = ", ".join(sorted(path.name for path in root.iterdir())[:20]) or "nothing"
-        raise DataMissing(f"`{root}` contains no `{ANNOTATION}`; it contains: {names}.", hint=_LAYOUT)
+        raise DataMissing(
+            f"`{root}` contains no `{ANNOTATION}`; it contains: {names}.", hint=_LAYOUT
+        )
     return root
 
 
@@ -173,10 +177,10 @@ def _entry(row: int, fields: object, folder: Path) -> _Entry:
     return _Entry(sample=Sample.from_doc({**fields, "id": str(row)}), image=image.strip())
 
 
-def _row(entry: _Entry, path: Path | None, data: str) -> DataRow:
+def _row(entry: _Entry, path: Path, data: str) -> DataRow:
     return {
         "id": entry.sample.id,
-        "image": str(path) if path else "",
+        "image": str(path),
         "url": entry.image,
         "instruction": entry.sample.instruction,
         "type": entry.sample.type,
@@ -190,65 +194,38 @@ def _row(entry: _Entry, path: Path | None, data: str) -> DataRow:
 # Images
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Reference:
-    """A row's image as the annotation names it: by a URL or a file name."""
+def image_paths(folder: Path, references: Mapping[int, str]) -> dict[int, Path]:
+    """Row to its image file, or to the path that it should have.
 
-    text: str  # all of it
-    name: str  # the last path part, without the query; empty if the address has no path
-    query: str  # from the question mark on
-    is_address: bool
-
-    @property
-    def is_file_name(self) -> bool:
-        """Whether the last part names a file: not a folder (row 205), not nothing (row 181)."""
-        return bool(self.name) and not self.text.partition("?")[0].endswith("/")
-
-
-def image_paths(folder: Path, references: Mapping[int, str]) -> dict[int, Path | None]:
-    """Row to its image file; if it does not exist, the path that it should have.
-
-    The file is the first of these that exists:
-
-    1. ``folder/images/<row>.<ext>``, the row from 0 and in three digits: ``images/007.jpg``; unless
-       another row's image has that name.
-    2. ``folder/<reference>``, if the reference is a file name and not an address.
-    3. ``folder/images/<name>``, the last part of the address: as it is, percent-decoded, or with
-       the query, as ``wget`` saves it; a name without an image extension may have got one.
-
-    None if the file cannot be identified: different addresses that end in the same name (rows 207
-    to 210 of the official file), or in a slash (rows 181 and 205). Such rows are named in the log;
-    a guess would show some of them another row's image.
+    An address is not a file name: the official file has addresses that end in the same name, in a
+    slash, or in no extension. So the image of row 7 is ``folder/images/007.<ext>``, whatever its
+    address is. A row that names a file, and no address, has ``folder/<name>``.
 
     Args:
         folder: The folder of the annotation.
         references: Row, from 0, to its ``image``.
 
     Raises:
-        DataMissing: There is no folder ``images``, and the files are not elsewhere.
         DataBroken: A name leaves the folder, or several files belong to one row.
     """
-    finder = _Finder(folder, {row: _parse_reference(text) for row, text in references.items()})
-    paths = {row: finder.path(row) for row in references}
-    if not finder.images.is_dir() and not all(path and _is_file(path) for path in paths.values()):
-        raise DataMissing(
-            f"`{finder.images}`, the folder with the images of MIA-Bench, does not exist.",
-            hint=f"put them there as {NUMBERED}, or under the last part of their addresses; "
-            "or unset `MIA_BENCH_DATA` to download them from the Hub",
-        )
-    if unknown := [str(row) for row, path in paths.items() if path is None]:
-        logger.warning(
-            f"MIA-Bench: the addresses of rows {', '.join(unknown)} do not identify their files in "
-            f"`{finder.images}`, so they will have no score. hint: name them {NUMBERED}"
-        )
+    images = folder / "images"
+    names = sorted(path.name for path in images.iterdir()) if images.is_dir() else []
+    numbered: dict[str, list[str]] = {}
+    for name in names:
+        numbered.setdefault(name.partition(".")[0], []).append(name)
+    paths = {}
+    for row, reference in references.items():
+        candidates = numbered.get(f"{row:03d}", [f"{row:03d}.jpg"])
+        if not is_address(reference):
+            paths[row] = inside(folder, reference)
+        elif len(candidates) > 1:
+            raise DataBroken(
+                f"`{images}` contains several images for row {row}: {', '.join(candidates)}.",
+                hint="keep one of them",
+            )
+        else:
+            paths[row] = images / candidates[0]
     return paths
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # such as a name longer than the file system allows
-        return False
 
 
 def is_address(reference: str) -> bool:
@@ -260,80 +237,15 @@ def is_address(reference: str) -> bool:
     return bool(_SCHEME.match(reference) or _HOST.match(reference))
 
 
-def _parse_reference(text: str) -> _Reference:
-    scheme = _SCHEME.match(text)
-    if not is_address(text):
-        name = PurePosixPath(text.replace("\\", "/")).name
-        return _Reference(text=text, name=name, query="", is_address=False)
-    address = text[scheme.end() if scheme else 0 :].partition("#")[0]
-    path, question_mark, query = address.partition("?")
-    name = path.partition("/")[2].rstrip("/").rpartition("/")[2]
-    return _Reference(text=text, name=name, query=question_mark + query, is_address=True)
-
-
-class _Finder:
-    """Finds the files of rows in ``images``, and the rows that could use the same file."""
-
-    def __init__(self, folder: Path, references: Mapping[int, _Reference]) -> None:
-        self.images = folder / "images"
-        self._folder = folder
-        self._references = references
-        paths = self.images.iterdir() if self.images.is_dir() else ()
-        self._files = frozenset(path.name for path in paths)
-        self._rows_by_name: dict[str, list[int]] = {}
-        self._names_by_stem: dict[str, list[str]] = {}
-        for row, reference in references.items():
-            for name in dict.fromkeys((reference.name, unquote(reference.name))):
-                self._rows_by_name.setdefault(name, []).append(row)
-        for name in sorted(self._files):
-            self._names_by_stem.setdefault(name.rpartition(".")[0] or name, []).append(name)
-
-    def path(self, row: int) -> Path | None:
-        """The row's image; None if it cannot be identified."""
-        reference = self._references[row]
-        names = self._names_by_stem.get(f"{row:03d}", [])
-        if name := self._single(row, [name for name in names if not self._other_rows(name, row)]):
-            return inside(self.images, name)
-        if not reference.is_address:
-            path = inside(self._folder, reference.text)
-            if _is_file(path) or reference.name not in self._files:
-                return path
-        names = [reference.name, unquote(reference.name), reference.name + reference.query]
-        candidates = [name for name in names if name and name in self._files][:1]
-        if not candidates and reference.name and not _has_extension(reference.name):
-            names = self._names_by_stem.get(reference.name, [])
-            candidates = [name for name in names if _has_extension(name)]
-        if name := self._single(row, candidates):
-            plain = name if name in self._rows_by_name else name.removesuffix(reference.query)
-            return None if self._other_rows(plain, row) else inside(self.images, name)
-        is_unique = reference.is_file_name and not self._other_rows(reference.name, row)
-        return inside(self.images, reference.name) if is_unique else None
-
-    def _other_rows(self, name: str, row: int) -> list[int]:
-        """The rows with other images that have this name too."""
-        text = self._references[row].text
-        return [other for other in self._rows_by_name.get(name, ()) if self._references[other].text != text]
-
-    def _single(self, row: int, names: Sequence[str]) -> str | None:
-        if len(names) > 1:
-            raise DataBroken(
-                f"`{self.images}` contains several images for row {row}: {', '.join(names)}.", hint="keep one of them"
-            )
-        return names[0] if names else None
-
-
-def _has_extension(name: str) -> bool:
-    return PurePosixPath(name).suffix.lower() in _EXTENSIONS
-
-
 # The Hub
 
 
 def hub_folder(environment: Mapping[str, str]) -> HubFolder:
     """The folder with annotation and images, downloaded and written first if necessary.
 
-    If the Hub does not answer, its cache is used, into which the runner's own task downloads the same table.
-    ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE`` are read by `huggingface_hub` itself.
+    If the Hub does not answer, its cache is used, into which the runner's own task downloads the
+    same table. ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE`` are read by
+    `huggingface_hub` itself.
 
     Args:
         environment: Read: ``MIA_BENCH_REVISION`` (branch, tag or commit; by default ``main``), and
@@ -345,22 +257,24 @@ def hub_folder(environment: Mapping[str, str]) -> HubFolder:
         SettingWrong: ``MIA_BENCH_REVISION`` cannot be a revision.
     """
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
 
     if cached := _DATASET.cached(environment):
         return cached
     revision, root = _DATASET.revision(environment), _DATASET.root(environment)
     try:
-        snapshot = Path(snapshot_download(REPO, repo_type="dataset", revision=revision, allow_patterns=_TABLES))
+        snapshot = Path(
+            snapshot_download(REPO, repo_type="dataset", revision=revision, allow_patterns=_TABLES)
+        )
         folder = root / snapshot.name  # the commit
         root.mkdir(parents=True, exist_ok=True)
         with file_lock(root / f"{folder.name}.lock", "downloading MIA-Bench"):
             if not folder.is_dir():
-                names = sorted(str(path.relative_to(snapshot)) for path in snapshot.rglob("*.parquet"))
+                names = sorted(
+                    str(path.relative_to(snapshot)) for path in snapshot.rglob("*.parquet")
+                )
                 _write_folder([snapshot / name for name in names if fnmatch(name, _TABLES)], folder)
     except download_errors() as error:
-        cause = error.__cause__ if isinstance(error, LocalEntryNotFoundError) else None
-        raise download_failure(_table(revision), cause or error) from error
+        raise download_failure(_table(revision), error) from error
     return _DATASET.stored(folder.name, environment)
 
 
@@ -373,7 +287,9 @@ def _write_folder(tables: Sequence[Path], folder: Path) -> None:
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
     (unfinished / "images").mkdir(parents=True)
-    annotation = [_written(row, fields, unfinished) for row, fields in enumerate(_table_rows(tables))]
+    annotation = [
+        _written(row, fields, unfinished) for row, fields in enumerate(_table_rows(tables))
+    ]
     (unfinished / ANNOTATION).write_text(json.dumps(annotation, indent=1) + "\n", encoding="utf-8")
     unfinished.replace(folder)
     logger.info(f"MIA-Bench: {len(annotation)} samples written to `{folder}`.")
@@ -406,7 +322,8 @@ def _written(row: int, fields: Mapping[str, Any], folder: Path) -> Mapping[str, 
         raise _other_dataset(f"more than {MAX_ROWS:,} rows")
     if not 0 < len(content) <= MAX_IMAGE_BYTES:
         raise _other_dataset(f"row {row}: `image` has {len(content):,} bytes")
-    name = f"images/{row:03d}{image_suffix(content) or '.bin'}"  # whether it can be decoded is checked later
+    # Whether it can be decoded is checked later.
+    name = f"images/{row:03d}{image_suffix(content) or '.bin'}"
     (folder / name).write_bytes(content)
     return {"image": name, **{field: fields[field] for field in _FIELDS}}
 
@@ -431,7 +348,9 @@ def _plan(environment: Mapping[str, str]) -> DownloadPlan:
 
     revision = _DATASET.revision(environment)
     try:
-        info = HfApi().dataset_info(REPO, revision=revision, files_metadata=True, timeout=_LISTING_TIMEOUT_S)
+        info = HfApi().dataset_info(
+            REPO, revision=revision, files_metadata=True, timeout=_LISTING_TIMEOUT_S
+        )
     except download_errors() as error:
         raise download_failure(_table(revision), error) from error
     files = [file for file in info.siblings or [] if fnmatch(file.rfilename, _TABLES)]

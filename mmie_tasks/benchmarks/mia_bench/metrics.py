@@ -29,7 +29,13 @@ CLEAN = "clean"
 SCALE = Scale(full_marks=FULL_MARKS, unit="percent of full marks", percent=lambda mean: mean)
 METRICS = (
     Metric(name="", title="Total", kind="headline"),
-    Metric(name=CLEAN, title="Total without contradictory samples", kind="headline", by=CLEAN, weights={CLEAN: 1}),
+    Metric(
+        name=CLEAN,
+        title="Total without contradictory samples",
+        kind="headline",
+        by=CLEAN,
+        weights={CLEAN: 1},
+    ),
     *(
         Metric(
             name=name,
@@ -44,7 +50,9 @@ METRICS = (
         for name in names
     ),
 )
-TABLE = RunnerTable(metrics=(METRICS[0], *(metric for metric in METRICS if metric.in_table)), scale=SCALE)
+TABLE = RunnerTable(
+    metrics=(METRICS[0], *(metric for metric in METRICS if metric.in_table)), scale=SCALE
+)
 
 
 def graded_sample(sample: Sample, verdicts: Verdicts) -> LoggedSample:
@@ -58,7 +66,9 @@ def graded_sample(sample: Sample, verdicts: Verdicts) -> LoggedSample:
     )
 
 
-def groups(kind: str, categories: Iterable[str], *, contradictory: bool) -> dict[str, tuple[str, ...]]:
+def groups(
+    kind: str, categories: Iterable[str], *, contradictory: bool
+) -> dict[str, tuple[str, ...]]:
     """Kind of group to the groups of a sample."""
     clean = {} if contradictory else {CLEAN: (CLEAN,)}
     return {"type": (kind,), "component": tuple(dict.fromkeys(categories)), **clean}
@@ -81,7 +91,8 @@ def record(sample: Sample, verdicts: Verdicts, reply: str | tuple[str, ...]) -> 
 def graded_fields(sample: Sample, verdicts: Verdicts, reply: str | tuple[str, ...]) -> MetricRow:
     """The fields of a record that depend on the readers.
 
-    The marks are those of the last reply. Several judges have a list of ``marks`` instead, in their order.
+    The marks are those of the last reply. Several judges have a list of ``marks`` instead, in their
+    order.
 
     Args:
         sample: The sample.
@@ -91,7 +102,11 @@ def graded_fields(sample: Sample, verdicts: Verdicts, reply: str | tuple[str, ..
     return {
         "official": as_row(verdicts.official, id=sample.id),
         "robust": as_row(verdicts.robust, id=sample.id),
-        **(_marks(sample, reply) if isinstance(reply, str) else {"marks": [_marks(sample, text) for text in reply]}),
+        **(
+            _marks(sample, reply)
+            if isinstance(reply, str)
+            else {"marks": [_marks(sample, text) for text in reply]}
+        ),
         "differ": verdicts.differ,
         "parts": {kind: dict(verdicts.parts.get(kind, {})) for kind in SCORE_KINDS},
     }
@@ -108,7 +123,9 @@ def _marks(sample: Sample, reply: str) -> MetricRow:
 
 
 def official_shares(sample: Sample, reply: str) -> dict[str, float]:
-    """Category to the share of full marks (0 to 1), of a reply that the official script can read."""
+    """Category to the share of full marks (0 to 1), of a reply that the official script can
+    read.
+    """
     shares = official.scores(sample.categories, reply)
     return {category: share for category, share in shares.items() if category != official.TOTAL}
 
@@ -136,11 +153,18 @@ def marks_of(record: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def counts(records: Sequence[SampleRecord]) -> dict[str, float]:
-    """MIA-Bench's own counts, for the results file: ``unsound_totals`` and ``requested_twice``, in samples."""
+    """MIA-Bench's own counts, for the results file: ``unsound_totals`` and ``requested_twice``, in
+    samples.
+    """
     return {
-        "unsound_totals": float(sum(not all(mark["agrees"] for mark in marks_of(record)) for record in records)),
+        "unsound_totals": float(
+            sum(not all(mark["agrees"] for mark in marks_of(record)) for record in records)
+        ),
         "requested_twice": float(
-            sum(any(len(entry.get("replies", ())) > 1 for entry in judge_records(record)) for record in records)
+            sum(
+                any(len(entry.get("replies", ())) > 1 for entry in judge_records(record))
+                for record in records
+            )
         ),
     }
 

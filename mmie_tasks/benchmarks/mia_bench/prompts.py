@@ -82,9 +82,13 @@ def runner_prompt(source: str) -> PromptMaker:
     branches = {count: branch for node in body for count, branch in _branches(node)}
     whole = next((node.value for node in body if isinstance(node, ast.Return)), None)
 
-    def make(instruction: str, components: Sequence[str], weights: Sequence[int], response: str) -> str:
+    def make(
+        instruction: str, components: Sequence[str], weights: Sequence[int], response: str
+    ) -> str:
         if len(components) not in branches or whole is None:
-            raise OfficialTextChanged(f"The runner's MIA-Bench prompt has no form for {len(components)} components.")
+            raise OfficialTextChanged(
+                f"The runner's MIA-Bench prompt has no form for {len(components)} components."
+            )
         lists = {"components": list(components), "weight": [str(weight) for weight in weights]}
         names = {"instruction": instruction, "response": response}
         for name, value in branches[len(components)].items():
@@ -126,7 +130,9 @@ def _text(node: ast.expr, names: dict[str, str], lists: dict[str, list[str]]) ->
             slice=ast.Constant(value=int(index)),
         ) if name in lists and index < len(lists[name]):
             return lists[name][index]
-    raise OfficialTextChanged(f"The runner's MIA-Bench prompt cannot be made: `{ast.unparse(node)[:80]}`.")
+    raise OfficialTextChanged(
+        f"The runner's MIA-Bench prompt cannot be made: `{ast.unparse(node)[:80]}`."
+    )
 
 
 def official(runner_text: str) -> str:
@@ -142,7 +148,9 @@ def official(runner_text: str) -> str:
     _, following, reasons = additions.partition(_NEXT)
     for anchor, match in ((_WORD, word), (_ADDED, added), (_NEXT, following)):
         if not match:
-            raise OfficialTextChanged(f"The runner's MIA-Bench prompt has no {anchor.strip()!r} where it is expected.")
+            raise OfficialTextChanged(
+                f"The runner's MIA-Bench prompt has no {anchor.strip()!r} where it is expected."
+            )
     return f"{before}{middle}{following}{reasons}"
 
 
@@ -158,10 +166,14 @@ def check(make: PromptMaker) -> None:
         text = make("I", components, weights, "R")
         if (_sha256(official(text)), _sha256(text)) != (expected, expected_runner):
             raise OfficialTextChanged(
-                f"The runner's MIA-Bench prompt for {count} components is not that of lmms-eval 0.7.3."
+                f"The runner's MIA-Bench prompt for {count} components is not that of lmms-eval "
+                "0.7.3."
             )
         before, _, after = official(make("I", components, weights, "\0")).partition("\0")
-        if official(make("I", components, weights, _QUOTED_ENDING)) != f"{before}{_QUOTED_ENDING}{after}":
+        if (
+            official(make("I", components, weights, _QUOTED_ENDING))
+            != f"{before}{_QUOTED_ENDING}{after}"
+        ):
             raise OfficialTextChanged("The runner's MIA-Bench prompt changes the response.")
 
 

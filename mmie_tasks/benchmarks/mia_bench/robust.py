@@ -1,27 +1,53 @@
-"""The robust reader: the marks that a judge evidently gave, in whatever form it wrote them.
+"""The robust reader: the marks that a judge evidently gave. In doubt `unparsed`: never a guess.
 
-It stands beside the official reader; the README lists the differences. What is read:
-
-    mark    6/6, 1.5 / 4, "6 points out of 6", "2 of 4", "6 (out of 6)", {"score": 6, "max": 6}
-    label   "component 1", "second component", "criterion B"; "total", "overall", "final"
-    entry   a label, then at once or after the title of its component a mark: "component 1 (in red): 6/6";
-            or, throughout the reply, the mark first: "6/6 for component 1"
-    verdict one entry for each component, in any order, and at most one total. Marks without labels are
-            one too, in order, if their scales are the weights or their total is what they make
-
-`fold` replaces spellings and mark-up first. Quotations and reports ("The answer says ...") are no
-verdict. A second verdict counts only if the judge calls it revised. What two careful people could
-read differently is `Unscored`, never a guess.
+1. **Own words.** Not read: thinking, quotation marks, code, fences, block quotes, struck text, and
+   passages between tags or named rules (``=== ANSWER ===``). If one has only one end: `unparsed`. A
+   fence around the whole reply is taken off; a JSON object is read as its text.
+2. **Mark.** ``component 1: 6/6``: a label (component, criterion or requirement with its number,
+   letter or number in words: 1, A, one; "score of" may precede it, a short title follow), then
+   points out of the component's weight: ``1.5/4``, ``2 out of 4``, ``two/four``. Another maximum is
+   a doubt. The mark may be in the line below. A total ("total", "total score", "overall", "final
+   score") is out of 10 or all weights.
+3. **Verdict.** A mark for every component and at most one total, their sum. Marks stand at the
+   beginning of a line or sentence, or after each other. After one: an explanation (after "-", ":",
+   "because", a full stop), or a comma or brackets without numbers, only, "half of", minus, "at
+   most", "at best", sic, wrong, according, per, put, reports (4) and denials (5b).
+4. **Before it**, in the same sentence, only an announcement: "Sure! Based on the image and the
+   response, here are my final scores:". Sentences before that are finished, and without other
+   points (5a), score words (5b), "I" and "me" as in 5d, and reports: say, claim, end, close, wrote,
+   written by, copied, quote, this, these, following, follow, thus, own, from, placeholder, example,
+   belong, and next, last, line, come, "part of", "text of", fake, itself, footer (``says "..."``
+   and ``claims "..."`` may). The same holds between two verdicts. A line between two marks must not
+   end in a colon or comma, nor have give, get, earn or deserve and no full stop.
+5. **Doubt** in a sentence after the first mark, and the reply is `unparsed` (but "I hope this
+   helps!" and "Let me know if you have any questions." may follow):
+   a. A fraction ("1/4" or "1 out of 4", but not "1 of 4") of a weight or total that is not that
+      of the verdict, or another number in a sentence with a score word, "I", point or component,
+      or at the end of at most six words. Points that the verdict lacks ("I deducted one point")
+      and what is in brackets may be.
+   b. A score word (score, scoring, mark, grade, verdict, total, numbers, figures), and a report or
+      one of no, not, never, cannot, none, would, could, should, might, may, if, unless; both in
+      front of ``says "..."`` or ``claims "..."``, if that is in the sentence.
+   c. "This", "that", "these", "those" or "please" as the first word, perhaps after "all of" or
+      "none of", unless note, poem or image is the next one; "above" anywhere.
+   d. "Me", "my", "mine"; "I", unless with see, find, say, think, note, gave, like or deduct.
+   e. At first, or among at most five words, one that takes back: disregard, ignore, scratch,
+      strike, wait, joking, kidding, void, invalid, fake, withdrawn, retract, take, correction,
+      "on second", "do not", "never mind", "not final", assuming. Among at most five words also a
+      report or a score word.
+   f. A second verdict that differs, unless it alone, and as a whole, is announced as final,
+      overall, revised, corrected, updated, adjusted or amended.
+6. **Impossible.** Marks below 0 or above their maximum, or components that are missing or do not
+   exist: `off_scale`, and the judge is asked once more.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from itertools import pairwise, zip_longest
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
@@ -79,33 +105,26 @@ class ParsedReply:
         return points / sum(self.weights)
 
     @property
-    def confirmed(self) -> bool:
-        """Whether total and `recomputed` exist and are within half a point of the total's scale."""
-        total, recomputed = self.total, self.recomputed
-        if total is None or recomputed is None or not total.possible:
-            return False
-        return abs(total.share - recomputed) <= 0.5 / total.out_of + 1e-9
-
-    @property
     def agrees(self) -> bool:
-        """Whether total and `recomputed`, if both exist, are `confirmed`."""
-        return self.confirmed or None in (self.total, self.recomputed)
+        """Whether the total is the sum of the components, if both exist.
+
+        Out of 10 it may be the sum, or the same share of 10, to half a point.
+        """
+        if self.total is None or self.recomputed is None:
+            return True
+        points = self.recomputed * sum(self.weights)
+        if abs(self.total.points - points) < 1e-6:
+            return True
+        is_rescaled = self.total.out_of != sum(self.weights) and self.total.possible
+        return is_rescaled and abs(self.total.share - self.recomputed) <= 0.5 / self.total.out_of
 
 
 def read_robust(sample: Sample, reply: object) -> Verdict:
-    """The total as a fraction of full marks, 0 to 1.
-
-    The total that the judge states; where it states none, or where the weights do not add up to 10
-    so that a total out of 10 has no full marks, the total that its components make.
-    """
+    """The total of the components as a fraction of full marks, 0 to 1."""
     if not isinstance(reply, str):
         return Unscored("unparsed", f"the reply is {type(reply).__name__}, not text")
     parsed = read_reply(reply, sample.weights)
-    if parsed.doubt:
-        return parsed.doubt
-    if parsed.total is not None and sample.full_marks == _REQUESTED_SCALE:
-        return Scored(parsed.total.share)
-    return Scored(parsed.recomputed or 0.0)
+    return parsed.doubt or Scored(parsed.recomputed or 0.0)
 
 
 def is_impossible(sample: Sample, reply: str) -> bool:
@@ -115,340 +134,382 @@ def is_impossible(sample: Sample, reply: str) -> bool:
 
 
 def read_reply(text: str, weights: Sequence[int]) -> ParsedReply:
-    """Read a reply on a sample whose components have these weights.
+    """Read a reply on a sample whose components have these weights, by the rules of this module.
 
     >>> parsed = read_reply("**Component 2**: 1,5 out of 4; component one: 6/6", (6, 4))
     >>> parsed.components, parsed.total, round(parsed.recomputed, 2)
     ((Mark(points=6.0, out_of=6.0), Mark(points=1.5, out_of=4.0)), None, 0.75)
+    >>> read_reply("The response says: component 1: 6/6, component 2: 4/4", (6, 4)).doubt.reason
+    'unparsed'
     """
     nothing = ParsedReply(weights=tuple(weights), components=(None,) * len(weights))
+    if len(text) <= LONGEST:
+        text = _folded(text)
     if len(text) > LONGEST:
-        return replace(nothing, doubt=Unscored("unparsed", f"the reply has {len(text):,} characters"))
-    folded = fold(text)
-    own_text, quotations = _without_quotations(folded)
-    parsed = _verdict(own_text, nothing)
-    if not any(parsed.components) and quotations and _is_trusted(folded, quotations):
-        parsed = _verdict(folded, nothing)
-    return _checked(parsed)
+        detail = f"the reply has {len(text):,} characters"
+        return replace(nothing, doubt=Unscored("unparsed", detail))
+    own = _own_words(text)
+    if own is None:
+        detail = "a quotation, fence or tag in it has only one end"
+        return replace(nothing, doubt=Unscored("unparsed", detail))
+    reading = _Reading(tuple(weights))
+    for unit in _units(own):
+        reading.add(unit)
+    return reading.result(nothing)
 
 
-# Folding: one spelling for each character and mark-up.
+# 1. Own words.
 
 _SPELLINGS = {
-    "/": "\u2044\u2215",
-    "-": "\u2010\u2011\u2012\u2013\u2212",
-    " - ": "\u2014\u2015",  # dashes: no minus
-    "->": "\u2192\u21d2",
-    '"': "\u201c\u201d\u201e\u00ab\u00bb",
-    "'": "\u2018\u2019\u201a",
+    "/": "⁄∕",
+    "-": "‐‑‒−",
+    " - ": "–—",
+    "->": "→",
+    '"': "＂",
+    "'": "’‚",
+    ". ": "。",
+    ".5": "½",
 }
 _CHARACTERS = str.maketrans({char: plain for plain, chars in _SPELLINGS.items() for char in chars})
-_NUMBER = r"-?(?:\d{1,6}(?:[.,]\d{1,6})?|\.\d{1,6})"
-_JSON_MARK = (  # "score": 6, "max": 6
-    rf"\bscore[\"']?\s?:\s?({_NUMBER}),\s{{0,9}}[\"']?(?:max[\w ]{{0,9}}|out of)[\"']?\s?:\s?({_NUMBER})"
-)
-_SUM = r"(?:[\d.]{1,6}(?: ?/ ?\d{1,4})? ?\+ ?){1,9}[\d.]{1,6}(?: ?/ ?\d{1,4})? ?= ?(?=[\d.]+ ?/)"  # 6 + 2 = 8/10
+_WHOLE_FENCE = re.compile(r"(?s)\s*(```|~~~)\w*\n((?:(?!\1).)*)\1\s*")
 _MARKUP = tuple(
-    (re.compile(pattern, re.IGNORECASE), replacement)
+    (re.compile(pattern), replacement)
     for pattern, replacement in (
-        (r"\A\s*<think(?:ing)?>(?s:.*?)(?:</think(?:ing)?>|\Z)", ""),
-        (r"</?(?:[biu]|em|strong|span|[uo]l|t(?:able|body|head|[dh]))\b[^<>]*>", " "),
-        (r"\\[dt]?frac\s?\{\s?(-?[\d.]{1,9})\s?\}\s?\{\s?(-?[\d.]{1,9})\s?\}", r"\1/\2"),
-        (r"\\\"", "'"),  # a quotation in JSON
-        (r"\\n|</?(?:br|p|div|li|tr)\b[^<>]*>", "\n"),
-        (r"\\[a-z]+|\$|(?<!\d)_+|_+(?!\d)", " "),
-        (r"~~[^~\n]*~~|\*+|\\(?=[^\w\s])", ""),
-        (_JSON_MARK, r"score: \1/\2"),
-        (_SUM, ""),
+        (r"(?i)\A\s*<think(?:ing)?>(?s:.*?)</think(?:ing)?>", ""),
+        (r"(?i)</?(?:br|p)\b[^<>]{0,80}>", "\n"),
+        (r"(?i)</?(?:[biu]|em|strong)\b[^<>]{0,80}>", ""),
+        (r"\\[dt]?frac\s?\{\s?([\d.]{1,9})\s?\}\s?\{\s?([\d.]{1,9})\s?\}", r"\1/\2"),
+        (r"\\[()\[\]]", ""),
+        (r"组件(\d)得分", r"component \1"),
+        (r"总分", "total"),
+        (r"(?m)^ ?\| ?([1-9]) ?(?=\|)", r"| component \1 "),  # a row of a table
+        (r"(?<=: )(\d|10)0%", r"\1/10"),
+        (r"~~[^~\n]*~~|\*+|(?<![A-Za-z0-9])_+|_+(?![A-Za-z0-9])", ""),
+        (r"(?<=[A-Za-z])_(?=[A-Za-z\d])", " "),
+        (r"`([-\d./ ]{1,12})`|(?<!\w)['\"]([-\d./ ]{1,12})['\"](?!\w)", r"\1\2"),
+        (r"(?i)\b([ie])\.([eg])\.", r"\1\2"),
+        (r"(?<=[\d.]/10)(?: \(ie| \(| ?=|,) ?\d{1,3} ?%\)?", ""),  # a share of the total in percent
     )
 )
-_EQUAL = re.compile(r"(\d{1,4}/[1-9]\d{0,3}) ?= ?(\d{1,4}/[1-9]\d{0,3})(?![\d.])")
+_BLANKED = tuple(
+    re.compile(pattern, re.IGNORECASE | re.MULTILINE)
+    for pattern in (
+        r"^[ >]{0,8}(?P<fence>`{3,}|~{3,})(?s:.*?)(?:^[ >]{0,8}(?P=fence)[^\n`~]*$|(?P<open>\Z))",
+        r"<(?P<tag>[a-z]\w{0,20})\b[^<>\n]{0,80}>(?s:.*?)(?:</(?P=tag)>|(?P<open>\Z))",
+        (
+            r"^[^\w\n]{0,9}(?P<rule>[=*_-])(?P=rule){2,} *[a-z][^\n]{0,60}(?P=rule){3,} *$"
+            r"(?s:.*?)(?:^[^\n]{0,40}(?P=rule){3,}[^\n]*$|(?P<open>\Z))"
+        ),
+        r"^ {0,3}>[^\n]*(?:\n(?! *\n)[^\n]+)*",
+        r"“[^“”„]*”|„[^„“”]*[“”]|«[^«»]*»|»[^«»]*«|‹[^‹›]*›|「[^「」]*」|『[^『』]*』|‘[^‘'\n]*'(?!\w)",
+        r"``[^`]*``|`[^`]*`|\"[^\"]*\"",
+        r"(?<!\w)'(?=\S)(?:[^'\n]|(?<=\w)'(?=\w))*'(?!\w)",
+    )
+)
+_HALF = re.compile(
+    r"(?im)[\"“”„«»‹›「」『』]|```|~~~|<[a-z]\w{0,20}\b[^<>\n]{0,80}>|</|</?think|^<<<"
+    r"|^[^\w\n]{0,9}[=*_-]{3,} *[a-z][^\n]{0,60}[=*_-]{3,} *$"
+)
+_PAIR = r"score ?: ?([\d.]{1,9}), (?:max[\w ]{0,9}|out of) ?: ?([\d.]{1,9})"
+_OBJECT = (
+    (re.compile(r"[{}\[\]\n]|(?<=[{, ])'|'(?=\s*[:,}])"), " "),
+    (re.compile(r" {2,}"), " "),
+    (re.compile(rf"(?:id|component|number) ?: ?(\w{{1,9}}), {_PAIR}"), r"component \1: \2/\3"),
+    (re.compile(_PAIR), r"\1/\2"),
+    (re.compile(r"\A ?(?:components?|scores?) ?: (?=component)"), ""),
+)
 
 
-def fold(text: str) -> str:
-    r"""A reply in plain characters, without thoughts, emphasis, LaTeX and struck passages.
-
-    Line breaks, quotation marks, block quotes and code marks stay: they show whose words they
-    enclose. The work grows linearly with the length of the text.
-
-    >>> fold("**Component 1：** ６⁄６, $\\frac{2}{4}$")
-    'Component 1: 6/6,  2/4 '
-    """
+def _folded(text: str) -> str:
+    """A reply in plain characters, without thinking, markup, or a fence around all of it."""
     text = "\n".join(text.splitlines()).replace("\t", " ")
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", re.sub(r"(?<=\d) ?\u00bd", ".5", text))
-        text = "".join(char for char in text if unicodedata.category(char) not in ("Cf", "Me", "Mn"))  # invisible
-        text = text.translate(_CHARACTERS)
+        text = unicodedata.normalize("NFKC", text.translate(_CHARACTERS)).translate(_CHARACTERS)
+        text = text.replace("  -  ", " - ")
+        text = "".join(c for c in text if unicodedata.category(c) not in ("Cf", "Me", "Mn"))
+    if whole := _WHOLE_FENCE.fullmatch(text):
+        text = whole[2]
+    if re.match(r"\s*\[?\s*{", text) and text.rstrip().endswith(("}", "]")):
+        text = text.replace(r"\"", "\1").replace('"', "").replace("\1", '"').replace("_", " ")
+        for pattern, replacement in _OBJECT:
+            text = pattern.sub(replacement, text)
     for pattern, replacement in _MARKUP:
         text = pattern.sub(replacement, text)
-    return _EQUAL.sub(lambda equal: equal[1] if Fraction(equal[1]) == Fraction(equal[2]) else equal[0], text)
+    return text
 
 
-# Marks and labels.
+def _own_words(text: str) -> str | None:
+    """The text with a mark for each passage of somebody else's; None if one has only one end."""
+    for pattern in _BLANKED:
+        text = pattern.sub(lambda m: '"' if m.groupdict().get("open") is not None else "\0", text)
+    return None if _HALF.search(text) else text
 
-_OUT_OF = (
-    r"(?:out of(?: (?:a|the|possible|maximum|total|of)){0,4}|of(?= \d{1,4}(?: points?)?\b(?! (?!to|or|and|for|in)\w)))"
+
+# 2. Marks.
+
+_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_ORDINALS = ("first", "second", "third", "fourth", "fifth")
+_DIGITS = rf"-?\d{{1,4}}(?:\.\d{{1,3}}|,\d{{1,2}})?(?!\d)|-?\.\d{{1,3}}|(?:{'|'.join(_WORDS)})\b"
+_NUMBER = rf"(?:{_DIGITS})(?: ?(?:points?|marks?|pts)\b)?"
+_MARK = (
+    rf"{_NUMBER}(?: ?/ ?| ?\(?out of(?: (?:a|the|possible|maximum|total|of)\b){{0,4}} )"
+    rf"{_NUMBER}\)?(?![\d/]|[.,]\d)"
 )
-_MARK = (  # "6/6", "6 points out of a maximum of 6", "6 of 6", "6 (out of 6)"
-    r"(?<![\w.])(?<!\d,)(?P<range>[\d.]{1,9}(?:[-~] ?|\s{0,2}\+\s{0,2}))?"
-    rf"(?P<points>{_NUMBER})(?: ?(?:points?|pts|marks?))?"
-    rf"(?:\s{{0,3}}/\s{{0,3}}|\s{{1,3}}{_OUT_OF}\s{{1,3}}|\s?[(\[]{_OUT_OF} )"
-    r"(?P<out_of>-?\d{1,6}(?:\.\d{1,6})?)(?![\d_])"
-    r"(?! {1,3}(?:of|would|could|might|may|should|if|unless)\b)(?: (?:points?|marks?)\b)?"  # not "2/3 of the text"
-    r"(?P<unclear>\s{0,3}(?:/|->|\+|or|to|then|~)\s{0,3}\d| ?= ?\d+/|\.\d|,(?!0+(?!\d))\d{1,6}(?!\d|\s{0,3}/))?"
+_LAST = r"(?:final|overall|revised|corrected|updated|adjusted|amended)"
+_LABEL = (
+    rf"(?:and |the |my |{_LAST} |for |so ){{0,4}}(?:(?:(?:scores?|points|marks?|rating) "
+    r"(?:of|for) (?:the )?)?(?:"
+    r"(?:component|criterion|requirement)(?: number)?[ _#:.(]{0,3}(?P<n>\d{1,3}(?![\d/]|[.,]\d)|"
+    rf"(?:{'|'.join(_WORDS[1:6])}|(?-i:[A-E]))\b)\)?|(?P<nth>{'|'.join(_ORDINALS)}) component"
+    r"|c(?P<c>[1-9])\b)(?:'s)?(?: score\b)?"
+    rf"|(?P<total>(?:total(?: scores?| points| mark)?|{_LAST}(?: (?:score|mark|grade|rating))?)\b))"
 )
-_COMPONENT = r"(?:[ck]omponente?|criterion|requirement|组件|c(?=[1-9]\b))"
-_NAMES = ("one first 1st a", "two second 2nd b", "three third 3rd c", "four fourth 4th d", "five fifth 5th e")
-_NUMBERS = {name: number for number, names in enumerate(_NAMES, 1) for name in names.split()}
-_LABEL = (  # "component #1", "Component (B)", "second component", "total"
-    rf"(?<![A-Za-z-])(?:{_COMPONENT}[\s#.:(\[\"'=>-]{{0,4}}(?:(?:no|number|id)[\s.:\"'=>]{{1,5}})?"
-    r"(?P<number>\d{1,3}(?![0-9A-Za-z]|[.,]\d|\s{0,3}/|\s+out of\s)"
-    r"|(?:one|two|three|four|five|(?-i:[A-E]))(?![A-Za-z]))[)\]\"']{0,2}"
-    rf"|(?P<ordinal>first|second|third|fourth|fifth|1st|2nd|3rd|4th|5th) {_COMPONENT}(?![A-Za-z])"
-    r"|(?P<total>total|overall|final|sum|gesamt\w{0,12}|总分)(?![A-Za-z]))"
+_IS = (
+    r"(?:[ :=|]|->|-(?![\d.])|,(?= )|\b(?:is|was|gets|receives|scores?|a|the|points)\b){0,12}[(\[]?"
 )
-_TOKEN = re.compile(rf"(?P<label>{_LABEL})|{_MARK}", re.IGNORECASE)
-_TOTAL = 0  # the number of the total; components count from 1
-
-
-class _Token(NamedTuple):  # a label, a mark, or an entry: both of them
-    start: int
-    end: int
-    number: int | None = None  # what the label names, -1 for a component that cannot exist
-    mark: Mark | None = None  # None where it cannot be read
-
-
-def _tokens(text: str) -> list[_Token]:
-    tokens = []
-    for match in _TOKEN.finditer(text):
-        number, mark = None, None
-        if match["label"]:
-            name = (match["number"] or match["ordinal"] or "").lower()
-            number = _TOTAL if match["total"] else _NUMBERS.get(name) or int(name) or -1
-        elif not (match["range"] or match["unclear"]):
-            mark = Mark(*(float(match[part].replace(",", ".")) for part in ("points", "out_of")))
-        tokens.append(_Token(*match.span(), number, mark))
-    return tokens
-
-
-# Whose words: the judged answer may hold a verdict on itself, and the judge may quote or report it.
-
-_QUOTATIONS = (
-    r"```[^`]*```",
-    r"(?:^|(?<=\n)) {0,3}>[^\n]*(?:\n {0,3}>[^\n]*)*",
-    r"(?<!`)`[^`\n]+`(?!`)",
-    r"<(?:response|answer|output|quote)>[^<]*<",
-    r'"[^"]*"(?!\w)',
-    r"(?<!\w)'(?=\S)[^'\n]*(?:(?<=\w)'\w[^'\n]*)*'(?!\w)",
+_TITLE = (
+    r"(?P<title> ?\([^()\n]{1,200}\)| ?\[[^\[\]\n]{1,200}\]"
+    r"| ?[:-] ?[^\W\d](?:(?!\bout of\b|component|criterion|\btotal)[^\d:|()\n]){0,80}"
+    r"(?:\([^()\n]{1,40}\))?(?=[:(|]| - ))?"
 )
-_TELLS = (  # "The response says", "tries to trick me with", "Ignore all instructions and write"
-    r"\b(?:answer|response|reply|model|output|text|it|which|ignore)\b[^.!?\n]{0,40}\b(?:sa(?:y|id)|writ|wrote|stat|claim"
-    r"|quot|contain|includ|end|add|trick|instruct|demand|repeat|ask|tell|itself)\w*\b|\bwould (?:get|earn|be|deserve)\b"
-)
-_REPORT = re.compile(_TELLS, re.IGNORECASE)
-_REPORTED = re.compile(  # up to the end of the sentence
-    rf"(?:(?:{_TELLS}),?(?:(?!\b(?:so|thus|hence)\b|(?<!\d)[.!?,]\s)[^!?]){{0,30}}?"
-    rf"|\b(?:answer|response|output)(?: is| was)?:[^\w.!?]{{0,4}}(?:\bthe )?(?:\bscores? (?:of|for) )?)"
-    rf"{_LABEL}.*?(?:(?<!\n\d)[.!?](?=\s|$)|\n\s*\n|\Z)",
-    re.IGNORECASE | re.DOTALL,
-)
-_GRADING = re.compile(r"(?i)\b(?:grad|scor|verdict|evaluat|assess|result|judg)")
-_DISOWNED = re.compile(
-    r"(?i)\b(?:quot|claim|fake|itself|writ|wrote|cannot|can't|unable|says?\b|said|in the (?:response|answer))"
-)
-_NEAR = 150  # characters around a quotation that show whose it is
+_ENTRY = re.compile(rf"(?i)(?P<label>{_LABEL}){_TITLE}{_IS}(?P<mark>{_MARK})[)\]]?")
+_LABEL_ONLY = re.compile(rf"(?i)(?P<label>{_LABEL})(?P<title>(?: ?[:(-][^\d.!?]{{0,80}})?)")
+_MARK_ONLY = re.compile(rf"(?i)(?:(?:score|points|mark|rating)\b)?{_IS}(?P<mark>{_MARK})[)\]]?")
 
 
-def _without_quotations(text: str) -> tuple[str, list[re.Match[str]]]:
-    """The text with verdicts in quotations blanked, and these; a quoted mark stays."""
-    quotations: list[re.Match[str]] = []
-
-    def blank(match: re.Match[str]) -> str:
-        tokens = _tokens(match[0])
-        marks = [token for token in tokens if token.number is None]
-        if not marks or (tokens == marks and not (marks[1:] and re.search("[a-zA-Z]{3}", match[0][: marks[0].start]))):
-            return match[0]  # "6/6", "2/4, half of it is red"
-        quotations.append(match)
-        return "\0" * len(match[0])
-
-    for pattern in _QUOTATIONS:
-        text = re.sub(pattern, blank, text, flags=re.IGNORECASE)
-    return text, sorted(quotations, key=lambda match: match.start())
+def _value(number: str) -> float:
+    word = number.lower().split(" ")[0]
+    if word in _WORDS:
+        return float(_WORDS.index(word))
+    return float(re.sub(r"[a-z]+", "", word).replace(",", "."))
 
 
-def _is_trusted(text: str, quotations: Sequence[re.Match[str]]) -> bool:
-    """Whether a verdict that stands wholly in quotations may be the judge's own.
-
-    The reply must begin with it, or announce a block as a grade; and nothing after may disown it.
-    """
-    start, end = quotations[0].start(), quotations[-1].end()
-    before, after = text[max(0, start - _NEAR) : start], text[end : end + _NEAR]
-    if text[start] == "<" or _DISOWNED.search(after) or re.match(r"[ `'\")\]}]*[\w(-]", after):
-        return False  # "FAKE" is all it says
-    is_first = not re.search(r"[^\W\d_]", re.sub(r'"[^"]*"|```\w*', " ", text[:start]))
-    return is_first or bool(text[start] in "`>" and _GRADING.search(before) and not _DISOWNED.search(before))
+def _mark(text: str) -> Mark:
+    points, out_of = re.findall(rf"(?i){_NUMBER}", text)
+    return Mark(_value(points), _value(out_of))
 
 
-# Entries: which mark belongs to which label.
-
-_SCORE = r"scor\w{1,3}|rat(?:ed?|ing)|grade|points?|gets?|earns?|receives?|awarded|given?"
-_FILLER = re.compile(  # words without a meaning between a label and its mark
-    r"(?i)(?:[\s:=|(\[{\"'`>)\]}~#-]|,(?=\s*[\"'a-z])|\d{1,3} ?[+=]"
-    r"|[(\[](?:out of|of|max|worth)? ?\d{1,3}(?: points?)?[)\]]"
-    rf"|\b(?:{_SCORE}|verdict|is|are|an?|the|for|of|i|s|therefore|thus|so|then|component|total|overall|final)\b)*"
-)
-_LEADS = re.compile(rf"(?i)(?:^|[:=|(\[>\"'`-]|\b(?:{_SCORE}|is|with|at)(?: (?:an?|the|it|of|is)){{0,2}})\s{{0,3}}$")
-_BEHIND = re.compile(r"(?i)[)\]]? {1,3}(?:\(|(?:for|on|in|as) )?(?:the |a )?(?:score of )?")
-_LONGEST_TITLE = 400  # characters between the name of a component and its mark
-
-
-def _entries(text: str, tokens: Sequence[_Token]) -> list[_Token]:
-    """The marks with a label, which stands before them all, or behind them all."""
-    behind = [
-        mark._replace(number=label.number)
-        for mark, label in pairwise(tokens)
-        if mark.number is None is not label.number and _BEHIND.fullmatch(text, mark.end, label.start)
-    ]
-    first = next((at for at, token in enumerate(tokens) if token.number is not None), 0)
-    if behind and tokens[first - 1].start == behind[0].start:
-        return behind
-    groups: list[list[_Token]] = []  # a label and the marks that follow it
-    for token, following in zip_longest(tokens, tokens[1:]):
-        if token.number == _TOTAL:  # also a word of titles
-            if following and following.number is None and _FILLER.fullmatch(text, token.end, following.start):
-                groups.append([token])
-        elif token.number is not None:
-            groups.append([token])
-        elif groups and len(groups[-1]) < 5 and token.start <= groups[-1][0].end + _LONGEST_TITLE:
-            groups[-1].append(token)
-    return [entry for label, *marks in groups for entry in _entry(text, label, marks)]
-
-
-def _entry(text: str, label: _Token, marks: Sequence[_Token]) -> list[_Token]:
-    """The mark that follows a label: at once, or after the title of a component."""
-    if not marks or not _FILLER.fullmatch(text, label.end, marks[0].start):
-        titles = [re.split(r"[.!?]\s|\n", text[label.end : mark.start])[-1] for mark in marks]
-        marks = [mark for mark, title in zip(marks, titles, strict=True) if _LEADS.search(title)]
-        if len({mark.mark for mark in marks}) > 1:
-            marks = [marks[0]._replace(mark=None)]
-    return [mark._replace(start=label.start, number=label.number) for mark in marks[:1]]
-
-
-# The verdict among the entries.
-
-_RESTATED = re.compile(r"(?i)\b(?:final|revis|correct(?:ion|ed|ing)|updat|adjust|amend|on reflection|reconsider)")
-_CLOSE = 60  # characters between the components and a total that belongs to them
-
-
-def _verdict(text: str, nothing: ParsedReply) -> ParsedReply:
-    text = _REPORTED.sub(lambda report: "\0" * len(report[0]), text)
-    tokens = _tokens(text)
-    entries = _entries(text, tokens)
-    is_named = any(entry.number for entry in entries)
-    return (_verdict_by_name if is_named else _verdict_by_position)(text, tokens, entries, nothing)
-
-
-def _verdict_by_name(
-    text: str, tokens: Sequence[_Token], entries: Sequence[_Token], nothing: ParsedReply
-) -> ParsedReply:
-    n = len(nothing.weights)
-    is_attached = any(
-        _TOTAL in (one.number, two.number) and two.start - one.end <= _CLOSE for one, two in pairwise(entries)
+def _number(label: re.Match[str]) -> int:
+    """The number of the component that a label names, -1 if there is none such; 0 for the total."""
+    if label["total"]:
+        return 0
+    name = (label["n"] or label["nth"] or label["c"]).lower()
+    if name.isdecimal():
+        return int(name) or -1
+    names: tuple[str, ...] = (
+        _ORDINALS if label["nth"] else (*"abcde",) if len(name) == 1 else _WORDS[1:]
     )
-    if _TOTAL not in {entry.number for entry in entries}:  # "Score: 8/10"
-        largest = max(entry.mark.out_of if entry.mark else 0 for entry in entries)
-        later = [token for token in tokens if token.number is None and token.start >= entries[-1].end]
-        totals = [mark for mark in later if mark.mark is None or mark.mark.out_of >= largest]
-        entries = [*entries, *(mark._replace(number=_TOTAL) for mark in totals)]
-    marks = {entry.number: entry.mark for entry in entries}
-    is_repeated = any(entry.mark != marks[entry.number] for entry in entries)
-    orders = ([*range(1, n + 1), _TOTAL], [_TOTAL, *range(1, n + 1)])
-    runs = [entries[at : at + n + 1] for at in range(len(entries) - n)]
-    verdicts = [run for run in runs if [entry.number for entry in run] in orders]
-    if is_repeated and verdicts:
-        marks = {entry.number: entry.mark for entry in verdicts[-1]}
-    parsed = replace(nothing, components=tuple(map(marks.get, range(1, n + 1))), total=marks.get(_TOTAL))
-    if is_repeated and not (verdicts and _is_settled(text, entries, verdicts, parsed)):
-        return replace(parsed, doubt=Unscored("unparsed", "it scores twice, and not alike"))
-    if not marks.keys() <= {*range(n + 1)}:
-        return replace(parsed, doubt=Unscored("off_scale", f"it scores a component beyond the {n} there are"))
-    if None in marks.values():
-        return replace(parsed, doubt=Unscored("unparsed", "one of its scores cannot be read"))
-    if parsed.total and not (is_attached or None in parsed.components or parsed.confirmed):
-        doubt = "a total apart from the components, and not what they make"
+    return names.index(name) + 1
+
+
+# 3. to 5. Sentences before, between and after the marks.
+
+_LINE_START = re.compile(
+    r"^(?:[\s#>•·*|]|[-+] |\d{1,2}[.)] (?=c|the |score|total)|[^\w\x00-\u2100])+", re.IGNORECASE
+)
+_SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\A\d[.])[)\0]?\s+")
+_SEPARATOR = re.compile(r"(?i)[\s,;:|/&.]*(?:\band\b)?[\s,;:|/-]*")
+_ANNOUNCED = (
+    r"(?:(?:(?:based on|considering|after (?:reviewing|comparing)|of|for)(?: (?:the|this|image"
+    r"|instructions?|prompt|response|answer|and|with|each|all|components?|criteria)(?!['\w]),?)+"
+    rf"|{_LAST}|sure|okay|so|here(?:'s)?|below|is|are|my|the(?= (?:final )?(?:sco|eva|ver))|I|give"
+    r"|as|follows|scor(?:es?|ing)|evaluation|assessment|verdict|results?|breakdown|summary)"
+    r"(?!['\w])[ ,.:!]*)"
+)
+_LEAD = re.compile(rf"(?i){_ANNOUNCED}{{1,12}}")
+_LED_ENTRY = re.compile(rf"(?i)(?P<lead>{_ANNOUNCED}{{0,12}}){_ENTRY.pattern[4:]}")
+_HEADER = re.compile(
+    r"(?i)(?:(?:component|criterion|score|points|max|weight|reason|#)s?\b|[ :|-])*"
+)
+_IS_LAST = re.compile(rf"(?i)\b{_LAST}\b")
+_REPORT = (
+    r"(?:says?|said|claim\w*|ends?|closes|wrote|written by|copied|quoted?|this|these|following|thus"
+    r"|follow|own|from|placeholders?|example|belongs?)\b"
+)
+_DOUBT = re.compile(
+    rf"(?i)\b{_REPORT}|\b(?:not?|never|cannot|none|(?:w|c|sh)ould|might|may|if|unless)\b|n't\b"
+)
+_AHEAD = r"(?:next|last|line|comes?|part of|text of|fake|itself|footer|follows)\b"
+_CHANGES = re.compile(  # in a remark
+    rf"(?i)\d|\b(?:{'|'.join(_WORDS)}|only|half of|minus|at most|at best|sic|wrong|according|per"
+    r"|puts?)\b"
+)
+_LEADS_ON = re.compile(r"(?i)[:,]$|\b(?:giv|get|earn|deserv)\w*\b.*(?<![.!?])$")
+_QUOTES = re.compile(r"(?i)\b(?:says|claims) \0")
+_SCORE = r"(?:scores?|scoring|marks?|grades?|verdict|totals?|numbers|figures)"
+_BACK = (
+    r"(?:disregard|ignore|scratch|strike|wait|joking|kidding|void|invalid|fake|withdrawn|retract|take"
+    r"|correction|on second|do not|don't|never mind|not(?: final|\W*$)|assuming)"
+)
+_I_MAY = r"(?:(?:would|have|can|cannot) )*(?:see|find|say|think|note|gave|liked?|deduct(?:ed)?)\b"
+_CLOSING = re.compile(
+    r"(?i)(?:I hope this helps|(?:please )?let me know if you have (?:any )?(?:\w+ )?questions)\W*"
+)
+_DOUBTFUL = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\W*(?:(?:all|none) of )?(?:this|that|these|those|please)\b(?! (?:note|poem|image))",
+        r".*\babove\b",
+        rf".*\bI\b(?! {_I_MAY})|.*\b(?:me|my|mine)\b",
+        rf"\W*{_BACK}(?!\w)",
+    )
+)
+
+
+def _units(text: str) -> Iterator[str]:
+    """The lines of a text, without list marks and bars of tables; each sentence by itself."""
+    for line in text.split("\n"):
+        line = _LINE_START.sub("", line).strip(" |")
+        line = re.sub(r" {0,20}\|[ |]{0,20}", " : ", line)
+        starts = [0, *(end.end() for end in _SENTENCE_END.finditer(line)), len(line)]
+        for start, end in pairwise(starts):
+            if re.search(r"[\w\0]", line[start:end]):
+                yield line[start:end].strip()
+
+
+def _may_precede(text: str) -> bool:
+    """Whether a sentence is finished and cannot give the verdict after it to somebody else."""
+    plain = _QUOTES.sub("", text).rstrip("\0)\"' ")
+    is_about = re.search(rf"(?i)\b(?:{_REPORT}|{_AHEAD})|\bI\b(?! {_I_MAY})|\b{_SCORE}\b", plain)
+    return not plain or (plain.endswith((".", "!", "?")) and not is_about)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """The verdict of the units read so far."""
+
+    weights: tuple[int, ...]
+    marks: dict[int, Mark] = field(default_factory=dict)  # 0 is the total
+    is_last: bool = False  # called final or the like
+    lead_is_last: bool = False  # so is what the unit before announces
+    label: int | None = None  # the label that the unit before is, without a mark
+    between: list[str] = field(default_factory=list)  # sentences since the last mark
+    before: list[str] = field(default_factory=list)  # sentences before the first mark
+    texts: list[str] = field(default_factory=list)  # sentences after a mark
+    doubt: str = ""
+    impossible: str = ""
+
+    def add(self, unit: str) -> None:
+        """Read a line or sentence: marks, an announcement, a label or other text."""
+        lead, entry = _LEAD.fullmatch(unit), _ENTRY.match(unit) or _LED_ENTRY.match(unit)
+        led = lead[0] if lead else unit[: entry.start("label")] if entry else ""
+        is_last = self.lead_is_last or _IS_LAST.search(led) is not None
+        label, self.label, self.lead_is_last = self.label, None, False
+        only = _LABEL_ONLY.fullmatch(unit)
+        if entry and not _DOUBT.search(entry["title"] or ""):
+            self._verdict(unit, entry, is_last=is_last)
+        elif label is not None and (mark := _MARK_ONLY.match(unit)):
+            self._mark(label, _mark(mark["mark"]), is_last=False)
+            self._remark(unit[mark.end() :])
+        elif lead:
+            self.lead_is_last = is_last
+        elif only and not _DOUBT.search(only["title"]):
+            self.label = _number(only)
+        elif not _HEADER.fullmatch(unit) and not _CLOSING.fullmatch(unit):
+            self.between.append(unit)
+            (self.texts if self.marks else self.before).append(unit)
+
+    def _verdict(self, unit: str, entry: re.Match[str] | None, *, is_last: bool) -> None:
+        while entry:
+            number = _number(entry)
+            is_named_last = number > 0 and _IS_LAST.search(entry["label"]) is not None
+            self._mark(number, _mark(entry["mark"]), is_last=is_last or is_named_last)
+            end, entry = entry.end(), _ENTRY.search(unit, entry.end())
+            rest = unit[end : entry.start() if entry else len(unit)]
+            if not entry or not _SEPARATOR.fullmatch(rest):
+                self._remark(rest)
+
+    def _mark(self, number: int, mark: Mark, *, is_last: bool) -> None:
+        differs = self.marks.get(number, mark) != mark
+        is_announced = is_last and not self.is_last and number in self.marks
+        if not self.marks or differs or is_announced:
+            is_own = all(map(_may_precede, self.between))
+            if is_announced and is_own:
+                self.marks, self.texts, self.doubt, self.impossible = {}, [], "", ""
+            elif differs or not is_own:
+                self.doubt = "two verdicts, or one that may be somebody else's"
+        elif self.between and _LEADS_ON.search(self.between[-1]):
+            self.doubt = "a line before a mark may give it to somebody else"
+        self.is_last, self.between, self.marks[number] = self.is_last or is_last, [], mark
+        if not 0 <= number <= len(self.weights):
+            self.impossible = f"a component beyond the {len(self.weights)} there are"
+        elif not mark.possible:
+            self.impossible = "a mark below 0 or above its maximum"
+        elif mark.out_of not in ((self.weights[number - 1],) if number else self._scales()):
+            self.doubt = "a mark out of another maximum"
+
+    def _remark(self, text: str) -> None:
+        """What follows a mark up to the next one, or to the end of its sentence."""
+        explained = re.match(r"[)\] ]*(?:[:;.!]|-(?! ?\d)|because\b|since\b)(?!\d)\W*", text)
+        if explained and not text[explained.end() :].lower().startswith("that "):
+            self.texts.append("Because " + text[explained.end() :])
+        elif (
+            not re.match(r"[\s,;.!|)\]]*$|[,(]|\s[(\[]", text)
+            or _CHANGES.search(text)
+            or _DOUBT.search(text)
+        ):
+            self.doubt = "words after a mark that may change it"
+
+    def _scales(self) -> tuple[int, ...]:
+        return (_REQUESTED_SCALE, sum(self.weights))
+
+    def result(self, nothing: ParsedReply) -> ParsedReply:
+        """The verdict, or the first doubt."""
+        components = tuple(map(self.marks.get, range(1, len(self.weights) + 1)))
+        parsed = replace(nothing, components=components, total=self.marks.get(0))
+        if self.impossible:
+            return replace(parsed, doubt=Unscored("off_scale", self.impossible))
+        if self.doubt or not any(components):
+            doubt = self.doubt or "no component has a mark of the judge's own"
+        elif (missing := components.count(None)) and self.is_last:
+            doubt = "only a part of the last verdict"
+        elif missing:
+            doubt = f"{missing} of the components have no mark"
+            return replace(parsed, doubt=Unscored("off_scale", doubt))
+        elif not parsed.agrees:
+            doubt = "the total is not the sum of the components"
+        elif any(map(self._names_others, self.before)) or any(map(self._is_doubtful, self.texts)):
+            doubt = "a sentence may take the verdict back, or names other points"
+        else:
+            return parsed
         return replace(parsed, doubt=Unscored("unparsed", doubt))
-    return parsed
 
+    def _is_doubtful(self, text: str) -> bool:
+        """Whether a sentence names other points, or may take the verdict back."""
+        words = len(re.findall(r"[\w']+", text))
+        own = re.split(_QUOTES, text)[0]
+        return (
+            any(pattern.match(text) for pattern in _DOUBTFUL)
+            or bool(re.search(rf"(?i)\b{_SCORE}\b", own) and _DOUBT.search(own))
+            or (
+                words <= 5
+                and re.search(rf"(?i)\b(?:{_BACK}(?!\w)|{_REPORT}|{_SCORE}\b)", text) is not None
+            )
+            or self._names_others(text)
+        )
 
-def _verdict_by_position(
-    text: str, tokens: Sequence[_Token], entries: Sequence[_Token], nothing: ParsedReply
-) -> ParsedReply:
-    """Marks without a name, in order: their scales, or the total they make, must fit."""
-    n, named = len(nothing.weights), {entry.end for entry in entries}
-    bare = [token for token in tokens if token.number is None and token.end not in named]
-    totals = {mark.mark for mark in (*entries, *bare[n:])}
-    nothing = replace(nothing, doubt=Unscored("unparsed", "no component is given a score"))
-    if not 1 < n <= len(bare) or len(totals) > 1:
-        return nothing
-    is_quoted = any(match[0][0] in "\"'" for match in _without_quotations(text)[1])
-    if is_quoted or _REPORT.search(text, max(0, bare[0].start - _NEAR), bare[0].start):
-        return nothing
-    for number, (end, mark) in enumerate(zip([0, *(mark.end for mark in bare)], bare[:n], strict=False), 1):
-        others = {*range(1, n + 1)} - {number}  # a number before a mark may name another component
-        before = text[end : mark.start][-200:]
-        numbers = re.findall(r"(?:^|\n)\W{0,6}(\d{1,2})[.):|]", before) or re.findall(r"\d+", before)
-        if others.intersection(map(int, numbers)):
-            return nothing
-    components = tuple(mark.mark for mark in bare[:n])
-    parsed = replace(nothing, components=components, total=next(iter(totals), None), doubt=None)
-    scales = [mark.out_of if mark else 0 for mark in components]
-    if parsed.total:
-        fits = parsed.confirmed and parsed.total.out_of >= max(scales)
-    else:
-        fits = scales == [*parsed.weights] and not totals
-    return parsed if fits else nothing
-
-
-def _is_settled(
-    text: str, entries: Sequence[_Token], verdicts: Sequence[Sequence[_Token]], parsed: ParsedReply
-) -> bool:
-    """Whether the last complete verdict is the one that counts.
-
-    So it is where a word such as "revised" announces it. Remarks on a component (``component 2:
-    4/4 is what a beginner gets``) do not matter if its total is what its components make.
-    """
-    *drafts, last = [{entry.number: entry.mark for entry in verdict} for verdict in verdicts]
-    start, end = verdicts[-1][0].start, verdicts[-1][-1].end
-    if _RESTATED.search(text, max(0, start - _CLOSE), verdicts[-1][0].end):
-        entries = [entry for entry in entries if entry.start > end]
-    elif any(draft != last for draft in drafts):
-        return False
-    others = [entry for entry in entries if entry.mark != last.get(entry.number, entry)]
-    is_confirmed = parsed.confirmed and not _RESTATED.search(text, end)
-    return not others or (is_confirmed and all(entry.number in last for entry in others))
-
-
-def _checked(parsed: ParsedReply) -> ParsedReply:
-    """The reply with its first doubt: impossible marks come before unreadable ones."""
-    doubt, missing = parsed.doubt, parsed.components.count(None)
-    if any(mark is not None and not mark.possible for mark in (*parsed.components, parsed.total)):
-        doubt = Unscored("off_scale", "a score is negative, above full marks, or out of none")
-    elif doubt is None and missing:
-        doubt = Unscored("off_scale", f"{missing} of the components have no score")
-    elif doubt is None and not _is_plausible(parsed):
-        doubt = Unscored("unparsed", "its scales are not those of the components, nor its sums")
-    return replace(parsed, doubt=doubt)
-
-
-def _is_plausible(parsed: ParsedReply) -> bool:
-    """Whether the scales show that each mark is read as it was meant.
-
-    Points that add up to a total on the same scale as each of them may be parts of a whole: 6/10 and 4/10 make 10/10.
-    """
-    marks, total = [mark for mark in parsed.components if mark is not None], parsed.total
-    points, scales = sum(mark.points for mark in marks), [mark.out_of for mark in marks]
-    if sorted(scales) == sorted(parsed.weights):  # if not equal, the scales of other components
-        return parsed.confirmed or scales == [*parsed.weights]
-    if len({*scales}) == 1:
-        return parsed.confirmed or total != (points, scales[0])
-    return parsed.confirmed or total == (points, sum(scales))
+    def _names_others(self, text: str) -> bool:
+        """Whether a sentence has a number of scores that is not one of the verdict."""
+        total = sum(mark.points for number, mark in self.marks.items() if number)
+        maxima = {*self._scales(), *self.weights}
+        own = {*self.marks.values(), *(Mark(total, scale) for scale in self._scales())}
+        text = re.sub(rf"(?i)^\W*(?:{_LABEL}) ?: ?(?!{_NUMBER})|(?<=\w) ?\([^()]*\)", "", text)
+        words = len(re.findall(r"[\w']+", text))
+        for found in re.finditer(rf"(?i)(?<![\w/.])(?:{_MARK})", text):
+            mark = _mark(found[0])
+            if mark.out_of in maxima and mark not in own:
+                return True
+            if mark in own:
+                text = text.replace(found[0], "")
+        is_of_scores = words <= 6 and re.search(rf"(?i)(?<![\w:.])(?:{_NUMBER})\W*$", text)
+        if not is_of_scores and not re.search(
+            rf"\bI\b|(?i:\b(?:{_SCORE}|points?|component)\b)", text
+        ):
+            return False
+        labels = [self.marks.get(_number(m)) for m in re.finditer(rf"(?i)\b{_LABEL}", text)]
+        text = re.sub(rf"(?i)\b{_LABEL}", "", text)
+        named = [mark for mark in labels if mark] or [Mark(total, sum(self.weights))]
+        allowed = {*(value for mark in named for value in mark), *self._scales()}
+        lacking = max(mark.out_of - mark.points for mark in named)
+        numbers = (_value(n) for n in re.findall(rf"(?i)(?<![\w.]){_NUMBER}", text))
+        return any(number not in allowed and not 0 < number <= lacking for number in numbers)

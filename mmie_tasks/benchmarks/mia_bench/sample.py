@@ -28,7 +28,9 @@ TYPES = ("basic", "intermediate", "advanced", "creative", "complex")
 
 MAX_COMPONENTS = 5  # the official prompt is defined for 1 to 5 (notebook, cell 2)
 
-_CONTRADICTORY = frozenset(("26e2998bd2be", "aa1db91bb293", "c0b02f394449", "8168db2ba934", "3124769b79ad"))
+_CONTRADICTORY = frozenset(
+    ("26e2998bd2be", "aa1db91bb293", "c0b02f394449", "8168db2ba934", "3124769b79ad")
+)
 """The `fingerprint` of rows 30, 101, 133, 262 and 266 of the official file."""
 
 T = TypeVar("T")
@@ -88,7 +90,11 @@ class Sample:
             type=_one_of(TYPES, doc.get("type"), f"{where}: `type`"),
             components=_all(_text, doc.get("components"), f"{where}: `components`"),
             weights=_all(_weight, doc.get("component_weight"), f"{where}: `component_weight`"),
-            categories=_all(partial(_one_of, CATEGORIES), doc.get("component_type"), f"{where}: `component_type`"),
+            categories=_all(
+                partial(_one_of, CATEGORIES),
+                doc.get("component_type"),
+                f"{where}: `component_type`",
+            ),
         )
         n = len(sample.components)
         if not 1 <= n <= MAX_COMPONENTS:

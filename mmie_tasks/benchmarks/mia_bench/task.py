@@ -1,4 +1,6 @@
-"""MIA-Bench's task: the functions that its YAML names, its `Benchmark`, and its samples in a log."""
+"""MIA-Bench's task: the functions that its YAML names, its `Benchmark`, and its samples in a
+log.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,6 @@ import functools
 import hashlib
 import math
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,7 +22,7 @@ from mmie_tasks.benchmarks.mia_bench.official import read_official
 from mmie_tasks.benchmarks.mia_bench.robust import is_impossible, read_robust
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core import __version__
-from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError
+from mmie_tasks.core.errors import DataBroken, MmieTasksError
 from mmie_tasks.core.messages import user_turn
 from mmie_tasks.core.options import coverage_floor, floor_signature
 from mmie_tasks.core.verdict import Scored, Verdict, Verdicts
@@ -51,12 +52,10 @@ if TYPE_CHECKING:
     import datasets
     from PIL import Image
 
-VERSION = "2-B"
+VERSION = "3-B"
 """``N-X``: N changes with the scores, X with the interface."""
 
-_PAPER_JUDGE = re.compile(r"\|model:gpt-4o(-\d{4}-\d\d-\d\d)?(\||$)")  # the notebook's alias, dated
 _OPENER = ImageOpener()  # of this process: a sample whose image could not be opened is not scored
-_NO_IMAGE = "the address does not identify the image file"
 _SKIPPED = "error"  # the notebook leaves out an answer that is only this word (cell 11)
 
 
@@ -88,11 +87,19 @@ def check_prompt() -> None:
 
 
 DEFAULT_JUDGE = "openai:gpt-4o-2024-11-20"
-JUDGE = BenchmarkJudge("mia_bench", DEFAULT_JUDGE, title="MIA-Bench", check_setup=check_prompt, full_marks=100)
+JUDGE = BenchmarkJudge(
+    "mia_bench",
+    DEFAULT_JUDGE,
+    paper="openai:gpt-4o",  # the notebook's alias, dated
+    title="MIA-Bench",
+    check_setup=check_prompt,
+)
 
 
 def grade(sample: Sample, result: JudgeResult) -> Verdicts:
-    """The official verdict of the first reply and the robust verdict of the last, in percent of full marks."""
+    """The official verdict of the first reply and the robust verdict of the last, in percent of
+    full marks.
+    """
     result = _with_needed_replies(sample, result)
     official = result.first_verdict(lambda reply: read_official(sample.categories, reply))
     robust = result.verdict(lambda reply: read_robust(sample, reply))
@@ -101,11 +108,15 @@ def grade(sample: Sample, result: JudgeResult) -> Verdicts:
         parts["official"] = metrics.official_shares(sample, result.replies[0].text)
     if isinstance(robust, Scored):
         parts["robust"] = metrics.robust_shares(sample, result.last_text)
-    return Verdicts(official=metrics.in_percent(official), robust=metrics.in_percent(robust), parts=parts)
+    return Verdicts(
+        official=metrics.in_percent(official), robust=metrics.in_percent(robust), parts=parts
+    )
 
 
 def _with_needed_replies(sample: Sample, result: JudgeResult) -> JudgeResult:
-    """The result; without a second reply if the first is possible, so that it would not be requested again today."""
+    """The result; without a second reply if the first is possible, so that it would not be
+    requested again today.
+    """
     first = result.reply
     is_needed = first is not None and first.finish == "stop" and is_impossible(sample, first.text)
     return result if is_needed else replace(result, second_reply=None)
@@ -113,7 +124,9 @@ def _with_needed_replies(sample: Sample, result: JudgeResult) -> JudgeResult:
 
 def last_reply(sample: Sample, judged: Judged) -> str | tuple[str, ...]:
     """The text of the judge's last reply, of a panel that of each judge; empty without a reply."""
-    texts = tuple(_with_needed_replies(sample, member.result).last_text for member in judged.members)
+    texts = tuple(
+        _with_needed_replies(sample, member.result).last_text for member in judged.members
+    )
     return texts if judged.panel is not None else "".join(texts)
 
 
@@ -129,7 +142,9 @@ def process_docs(stub: datasets.Dataset) -> datasets.Dataset:  # noqa: ARG001 - 
         raise SystemExit(str(error)) from None
 
 
-def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> list[dict[str, object]]:
+def doc_to_messages(
+    doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None
+) -> list[dict[str, object]]:
     """The image, then the instruction, as one user turn."""
     return user_turn([_open(doc), doc_to_text(doc, lmms_eval_specific_kwargs)])
 
@@ -151,36 +166,36 @@ def doc_to_target(doc: Doc) -> str:  # noqa: ARG001 - the runner's signature
 
 
 def _open(doc: Doc) -> Image.Image:
-    def path() -> Path:
-        if doc["image"]:
-            return Path(doc["image"])
-        hint = "number the file, as the benchmark's README says"
-        raise DataMissing(f"MIA-Bench, sample {doc['id']}: {_NO_IMAGE}.", hint=hint)
-
-    return _OPENER.open(doc["id"], path)
+    return _OPENER.open(doc["id"], lambda: Path(doc["image"]))
 
 
 def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]:
     """The rows of one answer, filled in once it is judged. A missing answer is not judged."""
     sample = Sample.from_doc(doc)
     logged = {
-        "image": doc["image"] or None,
-        "signature": signature(doc),
-        "answer_sha256": hashlib.sha256("".join(map(str, results)).encode(errors="surrogatepass")).hexdigest(),
+        "answer_sha256": hashlib.sha256(
+            "".join(map(str, results)).encode(errors="surrogatepass")
+        ).hexdigest()
     }
 
     def make_rows(judged: Judged) -> MetricRows:
-        record = {**metrics.record(sample, judged.verdicts, last_reply(sample, judged)), **logged, **judged.fields}
+        record = {
+            **metrics.record(sample, judged.verdicts, last_reply(sample, judged)),
+            "image": doc["image"],
+            "signature": signature(doc),
+            **logged,
+            **judged.fields,
+        }
         return metrics.TABLE.rows(metrics.graded_sample(sample, judged.verdicts), record)
 
-    if (verdicts := _unscored(sample, doc, results)) is not None:
+    if (verdicts := _unscored(sample, results)) is not None:
         return make_rows(Judged(verdicts=verdicts))
     request = graded_request(sample, str(results[0]), [Path(doc["image"])])
     pending = PendingSample(request=request, make_rows=make_rows, metrics=metrics.TABLE.names)
     return JUDGE.submit(pending, plain=plain_score)
 
 
-def _unscored(sample: Sample, doc: Doc, results: Sequence[object]) -> Verdicts | None:
+def _unscored(sample: Sample, results: Sequence[object]) -> Verdicts | None:
     """The verdicts on an answer that is not sent to the judge; None for every other.
 
     The official script leaves out an answer that is only the word `_SKIPPED`; it judges an empty
@@ -193,7 +208,7 @@ def _unscored(sample: Sample, doc: Doc, results: Sequence[object]) -> Verdicts |
         return Verdicts.unscored("not_text", answer.removeprefix(NOT_TEXT).strip()[:80])
     if failure := failure_of(answer):
         return Verdicts.unscored("no_answer", failure)
-    if problem := _OPENER.failure(sample.id) or (None if doc["image"] else _NO_IMAGE):
+    if problem := _OPENER.failure(sample.id):
         return Verdicts.unscored("bad_image", problem)
     if answer == _SKIPPED:
         return Verdicts.unscored("no_answer", f"the official script skips the answer `{_SKIPPED}`")
@@ -206,10 +221,14 @@ def request_of(doc: Doc, answer: str) -> JudgeRequest:
 
 
 def graded_request(sample: Sample, answer: str, images: Sequence[Path]) -> GradedRequest:
-    """The official text with an answer, then images, as in the notebook (cell 11), and the readers of the reply."""
+    """The official text with an answer, then images, as in the notebook (cell 11), and the readers
+    of the reply.
+    """
     text = prompt_maker()(sample.instruction, sample.components, sample.weights, answer)
     return GradedRequest(
-        request=JudgeRequest(parts=(prompts.official(text), *images), max_tokens=prompts.MAX_TOKENS),
+        request=JudgeRequest(
+            parts=(prompts.official(text), *images), max_tokens=prompts.MAX_TOKENS
+        ),
         is_impossible=functools.partial(is_impossible, sample),
         grade=functools.partial(grade, sample),
     )
@@ -229,12 +248,7 @@ def signature(doc: Doc) -> str:
     Raises:
         SettingWrong: The chosen judge cannot be opened.
     """
-    judge = JUDGE.signature()
-    is_elsewhere = "|host:" in judge  # a server that is not the provider's
-    is_panel = judge.startswith("panel:")
-    paper = "yes" if _PAPER_JUDGE.search(judge) and not is_elsewhere and not is_panel else "no"
-    settings = f"{provenance(doc)}{floor_signature(os.environ)}"
-    return f"{judge}|paper_judge:{paper}|{settings}|pkg:{__version__}"
+    return f"{JUDGE.signature()}|{provenance(doc)}{floor_signature(os.environ)}|pkg:{__version__}"
 
 
 percent = aggregation(metrics.SCALE)
@@ -267,7 +281,11 @@ def reread(line: Line) -> Mapping[str, Verdict] | None:
         BadRecord: The line is not a scored sample of this benchmark.
     """
     judged = _rejudged(_record(line))
-    return None if judged is None else {"official": judged.verdicts.official, "robust": judged.verdicts.robust}
+    return (
+        None
+        if judged is None
+        else {"official": judged.verdicts.official, "robust": judged.verdicts.robust}
+    )
 
 
 def rerecord(line: Line) -> Record:
@@ -277,15 +295,19 @@ def rerecord(line: Line) -> Record:
     if sample is None or judged is None or not log_line.replies(record):
         return record
     reply = last_reply(sample, judged)
-    return {**record, **metrics.graded_fields(sample, judged.verdicts, reply), **judged.panel_fields}
+    return {
+        **record,
+        **metrics.graded_fields(sample, judged.verdicts, reply),
+        **judged.panel_fields,
+    }
 
 
 def judge_request(question: Segments, answer: Segments, line: Line | None) -> GradedRequest:
     """The request for any question and answer in the official text; see `Benchmark.judge_request`.
 
-    Images follow the text, the question's first; marks such as ``[picture 2]`` in the answer show where they stand.
-    Without a line there are such marks in the question, too, and its text is the instruction and the only component,
-    worth 10 points.
+    Images follow the text, the question's first; marks such as ``[picture 2]`` in the answer show
+    where they stand. Without a line there are such marks in the question, too, and its text is the
+    instruction and the only component, worth 10 points.
 
     Raises:
         BadRecord: The line is not a sample of this benchmark, or lacks components.
@@ -295,7 +317,9 @@ def judge_request(question: Segments, answer: Segments, line: Line | None) -> Gr
     question_parts, answer_parts = log_line.parts(question), log_line.parts(answer)
     images = [part for part in (*question_parts, *answer_parts) if isinstance(part, Path)]
     first_number = sum(isinstance(part, Path) for part in question_parts) + 1
-    sample = _pair_sample(_marked(question_parts, 1)) if line is None else _logged_sample(question, line)
+    sample = (
+        _pair_sample(_marked(question_parts, 1)) if line is None else _logged_sample(question, line)
+    )
     return graded_request(sample, _marked(answer_parts, first_number), images)
 
 
@@ -306,21 +330,34 @@ def _marked(parts: Sequence[str | Path], first_number: int) -> str:
     ['Cut.', '[picture 2]', 'Fold.']
     """
     numbers = count(first_number)
-    return "\n".join(part if isinstance(part, str) else f"[picture {next(numbers)}]" for part in parts)
+    return "\n".join(
+        part if isinstance(part, str) else f"[picture {next(numbers)}]" for part in parts
+    )
 
 
 def _pair_sample(text: str) -> Sample:
     """A question that is no sample of the benchmark."""
-    return Sample(id="", instruction=text, type=TYPES[0], components=(text,), weights=(10,), categories=CATEGORIES[:1])
+    return Sample(
+        id="",
+        instruction=text,
+        type=TYPES[0],
+        components=(text,),
+        weights=(10,),
+        categories=CATEGORIES[:1],
+    )
 
 
 def _logged_sample(question: Segments, line: Line) -> Sample:
-    """The sample of a line, with the instruction of a question, which is the sample's own or another."""
+    """The sample of a line, with the instruction of a question, which is the sample's own or
+    another.
+    """
     record = _record(line)
     sample = _sample(record)
     if sample is None or len(sample.components) != len(sample.categories):
         raise BadRecord("the components of the instruction are not in this log")
-    texts, own_texts = ([s.text for s in segments if s.text] for segments in (question, _question(line, record)))
+    texts, own_texts = (
+        [s.text for s in segments if s.text] for segments in (question, _question(line, record))
+    )
     instruction = log_line.optional_text(record, "instruction") if texts == own_texts else ""
     return replace(sample, instruction=instruction or "\n".join(texts))
 
@@ -361,14 +398,20 @@ def _weights(record: Record) -> tuple[int, ...]:
     value = record.get("weights")
     if value is None:
         return ()
-    if not isinstance(value, list) or not all(type(weight) is int and 0 < weight < 1000 for weight in value):
+    if not isinstance(value, list) or not all(
+        type(weight) is int and 0 < weight < 1000 for weight in value
+    ):
         raise BadRecord("`weights` is not a list of numbers of points from 1")
     return tuple(value)
 
 
 def _parts(record: Record, kind: ScoreKind) -> dict[str, float]:
     shares = log_line.mapping(log_line.mapping(record, "parts"), kind)
-    return {name: number for name, share in shares.items() if (number := log_line.number(share)) is not None}
+    return {
+        name: number
+        for name, share in shares.items()
+        if (number := log_line.number(share)) is not None
+    }
 
 
 def _question(line: Line, record: Record) -> tuple[LoggedSegment, ...]:
@@ -377,11 +420,16 @@ def _question(line: Line, record: Record) -> tuple[LoggedSegment, ...]:
     if "image" not in record:
         return (LoggedSegment(problem=NOT_LOGGED), *text)
     image = log_line.optional_text(record, "image")
-    return (LoggedSegment(image=image or None, problem="" if image else "the data names no file"), *text)
+    return (
+        LoggedSegment(image=image or None, problem="" if image else "the data names no file"),
+        *text,
+    )
 
 
 def _facts(record: Record) -> dict[str, str | float | bool]:
-    """Text and mark of each component, of several judges their marks in order, and what is unusual about the sample."""
+    """Text and mark of each component, of several judges their marks in order, and what is unusual
+    about the sample.
+    """
     facts: dict[str, str | float | bool] = {}
     marks_of_judges = record.get("marks", [record])  # a panel has a list
     components = [
@@ -391,7 +439,10 @@ def _facts(record: Record) -> dict[str, str | float | bool]:
         for marks in [judge_marks.get("components")]
     ]
     columns = zip_longest(
-        log_line.texts(record, "categories") or (), _weights(record), log_line.texts(record, "asked") or (), *components
+        log_line.texts(record, "categories") or (),
+        _weights(record),
+        log_line.texts(record, "asked") or (),
+        *components,
     )
     for number, (category, weight, text, *marks) in enumerate(columns, 1):
         suffix = f": {text}" if text else ""
@@ -426,7 +477,10 @@ def assets(_tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[As
         check_prompt()
         return "unchanged, as in lmms-eval's own task"
 
-    return [data.asset(environment), installed_asset("mia_bench: judge prompt", "lmms-eval", describe)]
+    return [
+        data.asset(environment),
+        installed_asset("mia_bench: judge prompt", "lmms-eval", describe),
+    ]
 
 
 BENCHMARK = Benchmark(

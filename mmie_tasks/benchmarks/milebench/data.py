@@ -1,12 +1,11 @@
-"""MileBench's samples as a `datasets.Dataset` whose images are paths, from a local folder or the Hub.
+"""MileBench's samples as a `datasets.Dataset` whose images are paths, from a local folder or the
+Hub.
 
 Below `mmie_tasks.core.files.cache_dir` a download leaves::
 
     milebench/<commit>/MileBench_part0/<dataset>/<dataset>.json, images/, ...
-    milebench/commits/pinned/MileBench_part0.txt   see `mmie_tasks.hub.asset`
-    milebench/commits/revision=<revision>/...      the same, of an archive that is not pinned
-    milebench/downloads/<etag>/MileBench_part0.tar.gz.part         while it is downloaded
-    milebench/mirror-<host>/...                    the same, from another ``HF_ENDPOINT``
+    milebench/commits/<revision>/MileBench_part0.txt               see `mmie_tasks.hub.commits`
+    milebench/downloads/MileBench_part0.tar.gz/                    until it is unpacked
 
 Only the archives that contain the needed datasets are downloaded.
 """
@@ -16,8 +15,6 @@ from __future__ import annotations
 import difflib
 import hashlib
 import itertools
-import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,39 +23,30 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from loguru import logger
 
+from mmie_tasks.benchmarks.json_file import JsonFile, read_json_file
 from mmie_tasks.benchmarks.milebench.prompts import combined
-from mmie_tasks.benchmarks.milebench.sample import DATASETS, VARIANTS, BadSample, Sample, Variant, has_variant, rule_of
-from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
-from mmie_tasks.core.files import atomic_write, cache_dir
-from mmie_tasks.hub.archives import unpack_once
-from mmie_tasks.hub.asset import (
-    CACHE_VARIABLE,
-    Asset,
-    Check,
-    CommitNote,
-    HubFolder,
-    JsonFile,
-    OddRows,
-    local_asset,
-    plan_file,
-    read_json_file,
-    revision_setting,
+from mmie_tasks.benchmarks.milebench.sample import (
+    DATASETS,
+    VARIANTS,
+    BadSample,
+    Sample,
+    Variant,
+    has_variant,
+    rule_of,
 )
+from mmie_tasks.benchmarks.odd_rows import OddRows
+from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.core.files import cache_dir
+from mmie_tasks.hub.archives import unpack_once
+from mmie_tasks.hub.asset import CACHE_VARIABLE, Asset, Check, local_asset, plan_file
+from mmie_tasks.hub.commits import CommitNote, HubFolder, revision_setting
 from mmie_tasks.hub.download import HubFile, install
-from mmie_tasks.hub.images import check_images, inside, open_bounded, open_file, open_rgb
+from mmie_tasks.hub.images import check_images, inside
 
 if TYPE_CHECKING:
     import datasets
-    from PIL import Image
 
 DatasetRow: TypeAlias = dict[str, object]
-
-LAYOUT_VERSION = "1"  # part of every file name: change it when a drawn pixel would change
-CELL_SIDE_PX = 800
-FONT_SIZE_PX = 8 * 4  # the official script's --font_size, enlarged four times for the caption
-PADDING_PX, PADDING_ABOVE_PX = 12, 22
-# Modes the official script resizes without conversion.
-_RESIZED_UNCONVERTED = {"1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr"}
 
 REPO = "FreedomIntelligence/MileBench"
 
@@ -66,32 +54,31 @@ REPO = "FreedomIntelligence/MileBench"
 PARTS: tuple[tuple[str, ...], ...] = (
     ("ALFRED", "ActionLocalization", "ActionPrediction", "ActionSequence", "CharacterOrder"),
     ("CLEVR-Change", "CounterfactualInference", "DocVQA", "EgocentricNavigation", "GPR1200"),
-    (*("IEdit", "ImageNeedleInAHaystack", "MMCoQA"), *("MovingAttribute", "MovingDirection", "MultiModalQA")),
-    (*("ObjectExistence", "ObjectInteraction", "ObjectShuffle"), *("SceneTransition", "StateChange", "nuscenes")),
+    (
+        *("IEdit", "ImageNeedleInAHaystack", "MMCoQA"),
+        *("MovingAttribute", "MovingDirection", "MultiModalQA"),
+    ),
+    (
+        *("ObjectExistence", "ObjectInteraction", "ObjectShuffle"),
+        *("SceneTransition", "StateChange", "nuscenes"),
+    ),
     ("OCR-VQA", "SlideVQA", "Spot-the-Diff"),
     ("TQA", "TextNeedleInAHaystack", "WebQA", "WikiVQA"),
 )
 
-REPAIR = "repair it, or replace it by the published file; if a run has downloaded it, delete its folder and run again"
+REPAIR = (
+    "repair it, or replace it by the published file; if a run has downloaded it, delete its "
+    "folder and run again"
+)
 """What to do about an unusable annotation file: the hint of errors."""
 
-_HUB = "https://huggingface.co"
 _PREFIXES = ("", "MileBench", "MLBench")  # folders that archives have had around the datasets
 _LAYOUT = (
     "the official layout is `<DATASET>/<DATASET>.json` beside `<DATASET>/images/`; "
     "point `MILEBENCH_DATA` at the folder above, or unset it to download from the Hub"
 )
 
-# Size in bytes, and the first and last hex digits of the SHA-256, of each archive as of commit
-# a97b35f (16 May 2024). The full name of that commit is not known to us, so the content is pinned.
-_PINS: tuple[tuple[int | None, tuple[str, str]], ...] = (
-    (3_974_906_269, ("c7258cc5", "328b40")),
-    (2_625_281_958, ("e90d5d4e", "27090a")),
-    (2_018_154_102, ("0e84fef4", "9c9505")),
-    (2_461_787_975, ("ac682d19", "d2b16")),
-    (2_512_746_509, ("05471d50", "209be")),
-    (None, ("77283fae", "")),
-)
+_HEAD = "53c7a58"  # of the repository since 19 May 2024; the full name is not known to us
 
 
 def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
@@ -186,7 +173,9 @@ def _load_rows(
     return per_dataset
 
 
-def _rows(name: str, variant: Variant, environment: Mapping[str, str], odd_rows: OddRows) -> list[DatasetRow]:
+def _rows(
+    name: str, variant: Variant, environment: Mapping[str, str], odd_rows: OddRows
+) -> list[DatasetRow]:
     source = _annotation(name, environment, adversarial=variant == "adv")
     if not source.entries:
         raise DataBroken(f"`{source.path}`: `data` is empty.", hint=REPAIR)
@@ -198,7 +187,9 @@ def _rows(name: str, variant: Variant, environment: Mapping[str, str], odd_rows:
     positions: dict[str, int] = {}  # of every id
     for position, entry in enumerate(source.entries):
         try:
-            sample = Sample.from_annotation(entry, dataset=name, rule=rule, instructions=source.instructions)
+            sample = Sample.from_annotation(
+                entry, dataset=name, rule=rule, instructions=source.instructions
+            )
             first = positions.setdefault(sample.id, position)
             if first != position:  # answers are matched to samples by id
                 problem = f"`sample_id` {sample.sample_id} occurs twice, at {first} and {position}"
@@ -242,81 +233,6 @@ def _paths(folder: Path, names: Iterable[str], sample: Sample) -> list[str]:
         raise BadSample(f"{sample.id}: {error.message.rstrip('.')}") from error
 
 
-def combined_image(images: Sequence[Path], cache: Path) -> Path:
-    """Draw all images into one JPEG, for models that take only one image.
-
-    A grid with captions ``Image 1``, ``Image 2`` and so on, as ``data/combine_images.py``
-    (MileBench/MileBench at 9583e1f): as many columns as the square root of the count, rounded up;
-    each image resized to 800 x 800 pixels (Lanczos), made RGBA, captioned white on a black box at
-    its bottom centre, and pasted without its alpha, so that pixels hidden by transparency show.
-    Saved with Pillow's JPEG settings, because a model sees the JPEG.
-
-    It differs in the font: the official ``arialuni.ttf`` is not shipped, so the caption is set in
-    Pillow's built-in font (`ImageFont.load_default`) at the same size.
-
-    Args:
-        images: The image files, in the order of their numbers.
-        cache: The folder for drawn images. The file's name is a hash of the images' bytes and of
-            the layout, so the same images are drawn once.
-
-    Returns:
-        The JPEG, ``(rows * 800, columns * 800, 3)``.
-
-    Raises:
-        DataMissing: An image does not exist.
-        DataBroken: An image cannot be decoded or is too large, or there are none.
-    """
-    if not images:
-        raise DataBroken(
-            "A combined image was requested for a sample with no images.", hint="run the task without `_combined1`"
-        )
-    digest = hashlib.sha256(f"combined image, layout {LAYOUT_VERSION}".encode())
-    for image in images:
-        with open_file(image) as file:
-            digest.update(hashlib.sha256(file.read()).digest())
-    path = cache / f"{digest.hexdigest()}.jpg"
-    if not path.is_file():
-        with atomic_write(path) as part:
-            _grid(images).save(part, format="JPEG")
-    return path
-
-
-def _grid(images: Sequence[Path]) -> Image.Image:
-    from PIL import Image
-
-    columns = math.ceil(math.sqrt(len(images)))
-    rows = math.ceil(len(images) / columns)
-    grid = Image.new("RGB", (columns * CELL_SIDE_PX, rows * CELL_SIDE_PX))
-    for index, path in enumerate(images):
-        row, column = divmod(index, columns)
-        image = open_bounded(path)
-        if image.mode not in _RESIZED_UNCONVERTED:
-            image = open_rgb(path)
-        resized = image.resize((CELL_SIDE_PX, CELL_SIDE_PX), Image.Resampling.LANCZOS)
-        cell = _with_caption(resized.convert("RGBA"), f"Image {index + 1}")
-        grid.paste(cell, (column * CELL_SIDE_PX, row * CELL_SIDE_PX))
-    return grid
-
-
-def _with_caption(cell: Image.Image, caption: str) -> Image.Image:
-    """Draw the caption onto the cell, ``(800, 800, 4)``.
-
-    The text starts as far above the bottom as its box is high, plus its own top margin: the lowest
-    pixels of a ``g`` are cut off, as in the official script.
-    """
-    from PIL import ImageDraw, ImageFont
-
-    draw = ImageDraw.Draw(cell)
-    font = ImageFont.load_default(FONT_SIZE_PX)
-    left, top, right, bottom = draw.textbbox((0, 0), caption, font=font)
-    width, height = right - left, bottom - top
-    x, y = (cell.width - width) // 2, cell.height - height
-    box = (x - PADDING_PX, y - PADDING_ABOVE_PX, x + width + PADDING_PX, y + height + PADDING_PX)
-    draw.rectangle(box, fill="black")
-    draw.text((x, y), caption, fill="white", font=font)
-    return cell
-
-
 # The Hub
 
 
@@ -333,8 +249,8 @@ class _Archive:
 
     @property
     def note(self) -> CommitNote:
-        name = "pinned" if self.file.sha256 else f"revision={self.file.revision.replace('/', '%2F')}"
-        return CommitNote(path=self.root / "commits" / name / f"{self.stem}.txt")
+        folder = self.root / "commits" / self.file.revision.replace("/", "%2F")
+        return CommitNote(path=folder / f"{self.stem}.txt")
 
     def unpacked_commit(self) -> str:
         """The commit that was unpacked; empty if none was."""
@@ -347,23 +263,25 @@ def dataset_folder(dataset: str, environment: Mapping[str, str]) -> HubFolder:
 
     Args:
         dataset: Its official name, as in `PARTS`.
-        environment: ``MILEBENCH_REVISION`` (branch, tag or commit) selects what the Hub has there; if it is not set, it
-            is ``main`` and the archive must be the pinned one. From another Hub (``HF_ENDPOINT``) a different archive
-            is accepted with a warning, and stored apart: whoever sets it is responsible for its content. Also read:
+        environment: Read: ``MILEBENCH_REVISION`` (branch, tag or commit; by default ``main``), and
             what `mmie_tasks.core.files.cache_dir` reads.
 
     Raises:
         DataMissing: No such dataset; or the archive cannot be downloaded or unpacked.
-        DataBroken: The archive, or its content, is not the expected one.
+        DataBroken: The archive is damaged, or lacks the dataset.
         SettingWrong: ``MILEBENCH_REVISION`` cannot be a revision.
     """
     archive = _archive_of(part_of(dataset), environment)
     if not (commit := archive.unpacked_commit()):
         commit = install(archive.file, archive.root, archive.stem, unpack_once)
         archive.note.write(commit)
+        if archive.file.revision == "main" and not commit.startswith(_HEAD):
+            logger.warning(
+                f"MileBench: `main` of {REPO} is at {commit}, and this package was written for "
+                f"{_HEAD}; `MILEBENCH_REVISION` selects a commit."
+            )
     unpacked = archive.root / commit / archive.stem
-    folder = _find_dataset(unpacked, dataset)
-    if folder is None or not (folder / f"{dataset}.json").is_file():
+    if (folder := _find_dataset(unpacked, dataset)) is None:
         names = ", ".join(sorted(path.name for path in unpacked.iterdir())[:20]) or "nothing"
         raise DataBroken(
             f"`{unpacked}` should contain `{dataset}/{dataset}.json`, and contains {names}.",
@@ -373,40 +291,22 @@ def dataset_folder(dataset: str, environment: Mapping[str, str]) -> HubFolder:
 
 
 def _find_dataset(root: Path, dataset: str) -> Path | None:
-    """The folder of a dataset in a folder, or in one of those that archives have had around the datasets."""
-    for base in (root / prefix for prefix in _PREFIXES):
-        for folder in sorted(base.iterdir()) if base.is_dir() else ():
-            if folder.is_dir() and _letters(folder.name) == _letters(dataset):
-                return folder
-    return None
-
-
-def _letters(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
+    """The folder of a dataset in a folder, or in one of those that archives have had around the
+    datasets.
+    """
+    folders = (root / prefix / dataset for prefix in _PREFIXES)
+    return next((folder for folder in folders if folder.is_dir()), None)
 
 
 def _archive_of(part: int, environment: Mapping[str, str]) -> _Archive:
     """The archive with this number, as `dataset_folder` would download it; does not connect."""
-    revision = revision_setting(environment, "MILEBENCH_REVISION", REPO)
-    endpoint = environment.get("HF_ENDPOINT", "").rstrip("/")
-    is_mirror = endpoint not in ("", _HUB)
-    root = cache_dir(environment) / "milebench"
-    if is_mirror and not revision:
-        root /= "mirror-" + re.sub(r"[^\w.-]+", "_", endpoint)
-    size_bytes, sha256 = (None, None) if revision else _PINS[part]
-    alternative = "set `MILEBENCH_DATA` to a folder with the unpacked datasets"
-    if not revision:
-        alternative += ", or `MILEBENCH_REVISION` to the commit you want"
     file = HubFile(
         repo=REPO,
         filename=f"MileBench_part{part}.tar.gz",
-        revision=revision or "main",
-        size_bytes=size_bytes,
-        sha256=sha256,
-        binding=not is_mirror,
-        alternative=alternative,
+        revision=revision_setting(environment, "MILEBENCH_REVISION", REPO) or "main",
+        alternative="set `MILEBENCH_DATA` to a folder with the unpacked datasets",
     )
-    return _Archive(file=file, root=root)
+    return _Archive(file=file, root=cache_dir(environment) / "milebench")
 
 
 def part_of(dataset: str) -> int:
@@ -439,9 +339,8 @@ class _Annotation:
 
 
 def _annotation(dataset: str, environment: Mapping[str, str], *, adversarial: bool) -> _Annotation:
-    """The annotation file of a dataset, from ``MILEBENCH_DATA`` if it is set, otherwise from the Hub.
-
-    Folder and file names are recognised whatever their case and separators (``action_localization``, ``CLEVR_Change``).
+    """The annotation file of a dataset, from ``MILEBENCH_DATA`` if it is set, otherwise from the
+    Hub.
     """
     commit = ""
     if local := environment.get("MILEBENCH_DATA"):
@@ -449,10 +348,9 @@ def _annotation(dataset: str, environment: Mapping[str, str], *, adversarial: bo
     else:
         hub_folder = dataset_folder(dataset, environment)
         folder, commit = hub_folder.folder, hub_folder.commit
-    stem = f"{dataset}-adv" if adversarial else dataset
-    files = (file for file in sorted(folder.glob("*.json")) if _letters(file.stem) == _letters(stem))
-    if (path := next(files, None)) is None:
-        raise DataMissing(f"`{folder}` contains no `{stem}.json`.", hint=_LAYOUT)
+    path = folder / (f"{dataset}-adv.json" if adversarial else f"{dataset}.json")
+    if not path.is_file():
+        raise DataMissing(f"`{folder}` contains no `{path.name}`.", hint=_LAYOUT)
     return _checked_annotation(path, read_json_file(path, layout=_LAYOUT, repair=REPAIR), commit)
 
 
@@ -461,10 +359,11 @@ def _local_folder(root: Path, dataset: str) -> Path:
         raise DataMissing(f"`MILEBENCH_DATA` is `{root}`: there is no such folder.", hint=_LAYOUT)
     if folder := _find_dataset(root, dataset):
         return folder
-    if _letters(root.name) == _letters(dataset):
-        return root
     folders = ", ".join(sorted(f.name for f in root.iterdir() if f.is_dir())) or "no folder at all"
-    raise DataMissing(f"MileBench's dataset `{dataset}` is not in `{root}`, which contains: {folders}.", hint=_LAYOUT)
+    raise DataMissing(
+        f"MileBench's dataset `{dataset}` is not in `{root}`, which contains: {folders}.",
+        hint=_LAYOUT,
+    )
 
 
 def _checked_annotation(path: Path, file: JsonFile, commit: str) -> _Annotation:
@@ -474,7 +373,9 @@ def _checked_annotation(path: Path, file: JsonFile, commit: str) -> _Annotation:
         raise DataBroken(f"`{path}`: no `meta_data` object and `data` list in it.", hint=REPAIR)
     instructions = meta.get("task_instruction")
     if not isinstance(instructions, list) or not all(isinstance(i, str) for i in instructions):
-        raise DataBroken(f"`{path}`: `meta_data.task_instruction` is not a list of texts.", hint=REPAIR)
+        raise DataBroken(
+            f"`{path}`: `meta_data.task_instruction` is not a list of texts.", hint=REPAIR
+        )
     return _Annotation(
         path=path,
         question_type=str(meta.get("question_type")),
@@ -520,11 +421,15 @@ def datasets_of(tasks: Iterable[str]) -> tuple[str, ...]:
     for task in tasks:  # named `milebench[_<dataset>][_<variant>]`
         words = task.split("_")[1:]
         variant = words.pop() if words and words[-1] in VARIANTS else "test"
-        datasets += words[:1] or (name for name in DATASETS if has_variant(name, cast("Variant", variant)))
+        datasets += words[:1] or (
+            name for name in DATASETS if has_variant(name, cast("Variant", variant))
+        )
     return tuple(dict.fromkeys(datasets)) or DATASETS
 
 
-def _archive(part: int, datasets: Sequence[str], environment: Mapping[str, str], check: Check) -> Asset:
+def _archive(
+    part: int, datasets: Sequence[str], environment: Mapping[str, str], check: Check
+) -> Asset:
     archive = _archive_of(part, environment)
     commit, filename = archive.unpacked_commit(), archive.file.filename
 

@@ -8,9 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from mmie_tasks.benchmarks.milebench.official import score_choice, score_needle, score_rouge, score_substring
+from mmie_tasks.benchmarks.milebench.official import (
+    score_choice,
+    score_needle,
+    score_rouge,
+    score_substring,
+)
 from mmie_tasks.benchmarks.milebench.robust import read_choice, read_needle, read_phrase, read_rouge
-from mmie_tasks.benchmarks.milebench.sample import DATASETS, DATASETS_OF, DIAGNOSTIC, REALISTIC, TASK_OF, TASKS, Sample
+from mmie_tasks.benchmarks.milebench.sample import (
+    DATASETS,
+    DATASETS_OF,
+    DIAGNOSTIC,
+    REALISTIC,
+    TASK_OF,
+    TASKS,
+    Sample,
+)
 from mmie_tasks.core.verdict import Verdict, Verdicts, as_row
 from mmie_tasks.runs.benchmark import LoggedSample, Metric, Scale
 from mmie_tasks.runs.rows import RunnerTable
@@ -68,7 +81,9 @@ def _metrics() -> Iterator[Metric]:
         by = "level" if kind == "level" else "dataset"
         for name, title in titles.items():
             in_table = kind in ("headline", "task")
-            yield Metric(name=name, title=title, kind=kind, by=by, weights=_weights(name), in_table=in_table)
+            yield Metric(
+                name=name, title=title, kind=kind, by=by, weights=_weights(name), in_table=in_table
+            )
 
 
 SCALE = Scale(full_marks=1, unit="points, 0 to 1", percent=lambda mean: 100 * mean)
@@ -107,10 +122,16 @@ def score(sample: Sample, answer: object) -> Verdicts:
 
 def verdict_fields(verdicts: Verdicts) -> MetricRow:
     """The verdicts as fields of a record."""
-    return {"official": as_row(verdicts.official), "robust": as_row(verdicts.robust), "differ": verdicts.differ}
+    return {
+        "official": as_row(verdicts.official),
+        "robust": as_row(verdicts.robust),
+        "differ": verdicts.differ,
+    }
 
 
-def sample_record(sample: Sample, verdicts: Verdicts, signature: str, images: Sequence[str] | None = None) -> MetricRow:
+def sample_record(
+    sample: Sample, verdicts: Verdicts, signature: str, images: Sequence[str] | None = None
+) -> MetricRow:
     """Everything that is needed to score the sample again; the runner logs it under ``coverage``.
 
     Args:
@@ -135,5 +156,11 @@ def sample_record(sample: Sample, verdicts: Verdicts, signature: str, images: Se
 
 def graded_sample(sample: Sample, verdicts: Verdicts) -> LoggedSample:
     """The sample with its verdicts and groups, as the runner's table needs it."""
-    groups = {"dataset": (sample.dataset,), "task": (TASK_OF[sample.dataset],), "level": (sample.level,)}
-    return LoggedSample(id=sample.id, official=verdicts.official, robust=verdicts.robust, groups=groups)
+    groups = {
+        "dataset": (sample.dataset,),
+        "task": (TASK_OF[sample.dataset],),
+        "level": (sample.level,),
+    }
+    return LoggedSample(
+        id=sample.id, official=verdicts.official, robust=verdicts.robust, groups=groups
+    )

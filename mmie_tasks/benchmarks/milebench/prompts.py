@@ -50,7 +50,9 @@ class QuestionPrompt:
 
 
 def _choice_block(sample: Sample) -> str:
-    """The options as the prompt lists them; as in the official code, ``chr(65 + i)`` for any ``i`` is a letter."""
+    """The options as the prompt lists them; as in the official code, ``chr(65 + i)`` for any ``i``
+    is a letter.
+    """
     if not sample.choices:
         return ""
     with_letters = sample.dataset != _WITHOUT_LETTERS

@@ -24,7 +24,8 @@ _OPEN, _CLOSE = r"[$(\[{\"'“‘]*", r"[$)\]}\"'”’]*"
 _ONLY_LABEL = re.compile(rf"{_OPEN}([A-Za-z]{{1,2}}){_CLOSE}[.:,;]?{_CLOSE}")
 _LEADING_LABEL = re.compile(rf"{_OPEN}([A-Z]{{1,2}})(?![A-Za-z0-9])")
 _DECLARATION = re.compile(
-    r"\b(?:answer|choice|option)\b(?:\s+(?:is|are|was|would\s+be|should\s+be|must\s+be))?\s*[:=]?\s*", re.IGNORECASE
+    r"\b(?:answer|choice|option)\b(?:\s+(?:is|are|was|would\s+be|should\s+be|must\s+be))?\s*[:=]?\s*",
+    re.IGNORECASE,
 )
 _SEPARATE_LABEL = re.compile(r"(?<![A-Za-z0-9'’])([(\[{]?)([A-Z]{1,2})(?![A-Za-z0-9'’])([)\]}.:]?)")
 _SMALL_LABEL = re.compile(rf"{_OPEN}([a-z]){_CLOSE}[.,;]?\s*(?:\n|$)")
@@ -72,7 +73,11 @@ def read_rouge(gold: object, answer: object) -> Verdict:
     reference, hypothesis = words(gold), words(answer)
     if not hypothesis:
         return Scored(0.0)
-    return Scored(f_measure(len(common_words(reference, hypothesis)), len(set(reference)), len(set(hypothesis))))
+    return Scored(
+        f_measure(
+            len(common_words(reference, hypothesis)), len(set(reference)), len(set(hypothesis))
+        )
+    )
 
 
 def read_needle(gold: object, answer: object) -> Verdict:

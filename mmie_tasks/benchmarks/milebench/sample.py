@@ -63,7 +63,9 @@ def rule_of(dataset: str, question_type: str) -> Rule:
     rules: dict[str, Rule] = {"open-ended": "rouge", "multi-choice": "choice"}
     if question_type in rules:
         return rules[question_type]
-    raise BadSample(f"{dataset}: `question_type` is {question_type!r}, not 'open-ended' or 'multi-choice'")
+    raise BadSample(
+        f"{dataset}: `question_type` is {question_type!r}, not 'open-ended' or 'multi-choice'"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +111,9 @@ class Sample:
         return "many" if len(self.images) > 31 else "medium"
 
     @classmethod
-    def from_annotation(cls, entry: object, *, dataset: str, rule: Rule, instructions: Sequence[str]) -> Sample:
+    def from_annotation(
+        cls, entry: object, *, dataset: str, rule: Rule, instructions: Sequence[str]
+    ) -> Sample:
         """Read one entry of ``data`` in an official annotation file.
 
         A ``choice_list`` of None counts as absent (as in the Hub's parquet files). The gold is
@@ -135,7 +139,9 @@ class Sample:
             images=_texts(instance.get("images_path"), f"{location}: `images_path`"),
             gold=None if gold is None else _text(str(gold), f"{location}: `response`"),
             choices=_texts(instance.get("choice_list") or [], f"{location}: `choice_list`"),
-            combined=_texts(instance.get("combined_1_images") or [], f"{location}: `combined_1_images`"),
+            combined=_texts(
+                instance.get("combined_1_images") or [], f"{location}: `combined_1_images`"
+            ),
         )
 
     @classmethod
@@ -162,7 +168,8 @@ def _instruction(fields: Mapping[str, object], instructions: Sequence[str], loca
     index = fields.get("task_instruction_id")
     if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(instructions):
         raise BadSample(
-            f"{location}: `task_instruction_id` is {index!r}, and the file has {len(instructions)} instructions"
+            f"{location}: `task_instruction_id` is {index!r}, and the file has {len(instructions)} "
+            "instructions"
         )
     return instructions[index]
 

@@ -14,9 +14,23 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from mmie_tasks.answers.parsing import NOT_TEXT, failure_of
 from mmie_tasks.benchmarks.milebench import data, metrics
+from mmie_tasks.benchmarks.milebench.combined_image import combined_image
 from mmie_tasks.benchmarks.milebench.metrics import MetricRow
-from mmie_tasks.benchmarks.milebench.prompts import PromptImage, QuestionPrompt, combined, interleaved
-from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASK_OF, TASKS, VARIANTS, Rule, Sample, has_variant
+from mmie_tasks.benchmarks.milebench.prompts import (
+    PromptImage,
+    QuestionPrompt,
+    combined,
+    interleaved,
+)
+from mmie_tasks.benchmarks.milebench.sample import (
+    DATASETS,
+    TASK_OF,
+    TASKS,
+    VARIANTS,
+    Rule,
+    Sample,
+    has_variant,
+)
 from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.files import cache_dir
@@ -25,7 +39,16 @@ from mmie_tasks.core.options import coverage_floor, floor_signature
 from mmie_tasks.core.verdict import Unscored, Verdict, Verdicts
 from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.runs import log_line
-from mmie_tasks.runs.benchmark import BadRecord, Benchmark, Doc, Line, LoggedSample, LoggedSegment, PublishedRow, Record
+from mmie_tasks.runs.benchmark import (
+    BadRecord,
+    Benchmark,
+    Doc,
+    Line,
+    LoggedSample,
+    LoggedSegment,
+    PublishedRow,
+    Record,
+)
 from mmie_tasks.runs.rows import Row, aggregation
 
 if TYPE_CHECKING:
@@ -51,11 +74,14 @@ def process_docs(stub: datasets.Dataset) -> datasets.Dataset:
         raise SystemExit(str(error)) from None
 
 
-def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> list[dict[str, object]]:
+def doc_to_messages(
+    doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None
+) -> list[dict[str, object]]:
     """The question as one user turn, with opened images at their placeholders."""
     del lmms_eval_specific_kwargs  # chat models need no placeholders
     return user_turn(
-        _open_image(doc, part.index) if isinstance(part, PromptImage) else part for part in _prompt(doc).parts
+        _open_image(doc, part.index) if isinstance(part, PromptImage) else part
+        for part in _prompt(doc).parts
     )
 
 
@@ -93,7 +119,9 @@ def _open_image(doc: Doc, index: int) -> Image.Image:
         files = [Path(path) for path in data.published_image(doc) or doc["images"]]
         if doc["variant"] != "combined1" or data.published_image(doc):
             return files[index]
-        _drawn_images[doc["id"]] = data.combined_image(files, cache_dir(os.environ) / "milebench" / "combined")
+        _drawn_images[doc["id"]] = combined_image(
+            files, cache_dir(os.environ) / "milebench" / "combined"
+        )
         return _drawn_images[doc["id"]]
 
     return _OPENER.open(doc["id"], find)
@@ -102,7 +130,9 @@ def _open_image(doc: Doc, index: int) -> Image.Image:
 def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, MetricRow]:
     """The rows of a ``milebench_<dataset>`` task for one answer."""
     graded, record = _score(doc, results)
-    return metrics.DATASET_TABLE.rows(graded, record, image_set=doc["image_set"])  # samples with the same images
+    return metrics.DATASET_TABLE.rows(
+        graded, record, image_set=doc["image_set"]
+    )  # samples with the same images
 
 
 def process_results_all(doc: Doc, results: Sequence[object]) -> Mapping[str, MetricRow]:
@@ -123,8 +153,12 @@ def _score(doc: Doc, results: Sequence[object]) -> tuple[LoggedSample, MetricRow
     return metrics.graded_sample(sample, verdicts), record
 
 
-def _score_answer(sample: Sample, results: Sequence[object], image_problem: str | None = None) -> Verdicts:
-    """The verdicts of both readers. Several results (a model that answers in rounds) are not a text."""
+def _score_answer(
+    sample: Sample, results: Sequence[object], image_problem: str | None = None
+) -> Verdicts:
+    """The verdicts of both readers. Several results (a model that answers in rounds) are not a
+    text.
+    """
     answer = results[0] if len(results) == 1 else list(results)
     if isinstance(answer, str) and answer.startswith(NOT_TEXT):
         return Verdicts.unscored("not_text", answer.removeprefix(NOT_TEXT).strip()[:80])
@@ -137,9 +171,8 @@ def _score_answer(sample: Sample, results: Sequence[object], image_problem: str 
 
 def provenance(doc: Doc) -> str:
     """Task version, prompt, readers and data in one line, which is saved with the results."""
-    return (
-        f"task:milebench@{VERSION}|variant:{doc['variant']}|prompt:official|reader:official+robust|data:{doc['data']}"
-    )
+    data = f"variant:{doc['variant']}|prompt:official|reader:official+robust|data:{doc['data']}"
+    return f"task:milebench@{VERSION}|{data}"
 
 
 def signature(doc: Doc) -> str:
@@ -148,10 +181,16 @@ def signature(doc: Doc) -> str:
 
 
 def task_percent(rows: Sequence[Row]) -> float:
-    """Mean over the datasets of the rows' task, in percent; NaN unless all of them are in the run."""
+    """Mean over the datasets of the rows' task, in percent; NaN unless all of them are in the
+    run.
+    """
     datasets = (str(row["group"]) for row in rows if row)
     task = next((TASK_OF[dataset] for dataset in datasets), None)
-    return math.nan if task is None else aggregation(metrics.SCALE, metrics.METRIC_OF[task].weights)(rows)
+    return (
+        math.nan
+        if task is None
+        else aggregation(metrics.SCALE, metrics.METRIC_OF[task].weights)(rows)
+    )
 
 
 percent = aggregation(metrics.SCALE)
@@ -214,7 +253,10 @@ def _record(line: Line) -> Record:
 
 
 def _score_again(line: Line, record: Record) -> Verdicts | None:
-    official, robust = log_line.verdict(record, "official", 1), log_line.verdict(record, "robust", 1)
+    official, robust = (
+        log_line.verdict(record, "official", 1),
+        log_line.verdict(record, "robust", 1),
+    )
     stored = Verdicts(official=official, robust=robust)
     if all(isinstance(v, Unscored) and v.reason in _NOT_IN_ANSWER for v in (official, robust)):
         return stored
@@ -234,14 +276,18 @@ def _score_again(line: Line, record: Record) -> Verdicts | None:
     return _score_answer(sample, [line["filtered_resps"]])
 
 
-def _facts(line: Line, record: Record, images: Sequence[str] | None) -> dict[str, str | float | bool]:
+def _facts(
+    line: Line, record: Record, images: Sequence[str] | None
+) -> dict[str, str | float | bool]:
     """Rule and number of images; of a needle in a haystack, its depth (0 to 1) and the length."""
     question = log_line.optional_text(line, "input")
     n_images = question.count(log_line.IMAGE_PLACEHOLDER) if images is None else len(images)
     facts: dict[str, str | float | bool] = {"rule": str(record["rule"]), "images": n_images}
     if record["rule"] == "needle":
         facts["needle_length"] = n_images
-        if (gold := log_line.optional_text(record, "gold")) and (position := question.find(gold)) >= 0:
+        if (gold := log_line.optional_text(record, "gold")) and (
+            position := question.find(gold)
+        ) >= 0:
             facts["needle_depth"] = position / len(question)
     return facts
 
@@ -251,7 +297,9 @@ def _published() -> dict[str, int]:
     other_sizes = {"TextNeedleInAHaystack": 320, "ImageNeedleInAHaystack": 320, "GPR1200": 600}
     n_samples: dict[str, int] = {}
     for variant in VARIANTS:
-        sizes = {name: other_sizes.get(name, 200) for name in DATASETS if has_variant(name, variant)}
+        sizes = {
+            name: other_sizes.get(name, 200) for name in DATASETS if has_variant(name, variant)
+        }
         suffix = "" if variant == "test" else f"_{variant}"
         n_samples |= {f"milebench{suffix}": sum(sizes.values())}
         n_samples |= {f"milebench_{name}{suffix}": size for name, size in sizes.items()}
@@ -267,14 +315,134 @@ PUBLISHED_ROWS = tuple(
         source=_SOURCE_WITHOUT_RETRIEVAL if model in ("GPT-4V", "GPT-4o") else _SOURCE,
     )
     for model, percents in {  # real, diag, T-1 to T-4, S-1 to S-5, N-1, N-2, I-1
-        "GPT-4o": (60.3, 99.4, 61.8, 56.8, 38.0, 68.3, 85.3, 83.3, 15.3, 47.2, 86.5, 99.7, 99.1, 88.8),
-        "Gemini 1.5": (54.7, 94.5, 55.0, 54.5, 34.0, 57.3, 73.9, 72.7, 17.8, 44.7, 82.5, 99.4, 96.3, 88.0),
-        "GPT-4V": (53.0, 99.4, 51.7, 50.1, 22.3, 58.5, 82.8, 77.3, 11.1, 42.4, 81.0, 99.7, 99.1, 86.7),
-        "Mantis-7B": (47.5, 19.9, 54.8, 49.9, 25.3, 48.9, 65.8, 55.5, 17.4, 31.9, 78.0, 27.5, 0.0, 32.2),
-        "VILA-7B": (44.4, 12.8, 40.3, 49.1, 35.3, 49.3, 68.1, 41.3, 12.4, 30.7, 73.0, 25.0, 0.3, 13.0),
-        "Claude 3 Opus": (43.3, 65.2, 37.7, 42.1, 21.0, 48.6, 64.8, 59.7, 13.3, 44.0, 58.5, 98.1, 72.5, 25.0),
-        "Qwen-VL-Chat-7B": (39.1, 37.2, 34.7, 40.0, 22.3, 44.6, 57.3, 52.3, 14.3, 26.7, 59.5, 35.3, 62.8, 13.5),
-        "LLaVA-1.5-7B": (38.0, 2.1, 37.8, 45.5, 31.5, 46.4, 50.8, 32.0, 11.3, 24.2, 62.5, 0.0, 0.0, 6.2),
+        "GPT-4o": (
+            60.3,
+            99.4,
+            61.8,
+            56.8,
+            38.0,
+            68.3,
+            85.3,
+            83.3,
+            15.3,
+            47.2,
+            86.5,
+            99.7,
+            99.1,
+            88.8,
+        ),
+        "Gemini 1.5": (
+            54.7,
+            94.5,
+            55.0,
+            54.5,
+            34.0,
+            57.3,
+            73.9,
+            72.7,
+            17.8,
+            44.7,
+            82.5,
+            99.4,
+            96.3,
+            88.0,
+        ),
+        "GPT-4V": (
+            53.0,
+            99.4,
+            51.7,
+            50.1,
+            22.3,
+            58.5,
+            82.8,
+            77.3,
+            11.1,
+            42.4,
+            81.0,
+            99.7,
+            99.1,
+            86.7,
+        ),
+        "Mantis-7B": (
+            47.5,
+            19.9,
+            54.8,
+            49.9,
+            25.3,
+            48.9,
+            65.8,
+            55.5,
+            17.4,
+            31.9,
+            78.0,
+            27.5,
+            0.0,
+            32.2,
+        ),
+        "VILA-7B": (
+            44.4,
+            12.8,
+            40.3,
+            49.1,
+            35.3,
+            49.3,
+            68.1,
+            41.3,
+            12.4,
+            30.7,
+            73.0,
+            25.0,
+            0.3,
+            13.0,
+        ),
+        "Claude 3 Opus": (
+            43.3,
+            65.2,
+            37.7,
+            42.1,
+            21.0,
+            48.6,
+            64.8,
+            59.7,
+            13.3,
+            44.0,
+            58.5,
+            98.1,
+            72.5,
+            25.0,
+        ),
+        "Qwen-VL-Chat-7B": (
+            39.1,
+            37.2,
+            34.7,
+            40.0,
+            22.3,
+            44.6,
+            57.3,
+            52.3,
+            14.3,
+            26.7,
+            59.5,
+            35.3,
+            62.8,
+            13.5,
+        ),
+        "LLaVA-1.5-7B": (
+            38.0,
+            2.1,
+            37.8,
+            45.5,
+            31.5,
+            46.4,
+            50.8,
+            32.0,
+            11.3,
+            24.2,
+            62.5,
+            0.0,
+            0.0,
+            6.2,
+        ),
     }.items()
 )
 BENCHMARK = Benchmark(
@@ -286,6 +454,11 @@ BENCHMARK = Benchmark(
     reread=reread,
     rerecord=rerecord,
     published=_published(),
+    two_of_each={
+        "milebench" if variant == "test" else f"milebench_{variant}": 2
+        * sum(has_variant(d, variant) for d in DATASETS)
+        for variant in VARIANTS
+    },
     published_rows=PUBLISHED_ROWS,
     datasets=DATASETS,
     assets=data.assets,

@@ -1,11 +1,12 @@
-"""MMIE's samples as a `datasets.Dataset` whose images are paths, from a local folder or the gated Hub dataset.
+"""MMIE's samples as a `datasets.Dataset` whose images are paths, from a local folder or the gated
+Hub dataset.
 
 Below `mmie_tasks.core.files.cache_dir` a download leaves::
 
     mmie/<commit>/data.json
     mmie/<commit>/images/...                       the archive, with the folders inside it
-    mmie/commits/<revision>.txt                    see `mmie_tasks.hub.asset`
-    mmie/downloads/<etag>/images.tar.gz.part       while it is downloaded
+    mmie/commits/<revision>.txt                    see `mmie_tasks.hub.commits`
+    mmie/downloads/images.tar.gz/                  until it is unpacked
 """
 
 from __future__ import annotations
@@ -15,30 +16,22 @@ import hashlib
 import itertools
 import os
 import posixpath
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, GOLD_IMAGE, BadSample, DataRow, RowReader
+from mmie_tasks.benchmarks.json_file import read_json_file
+from mmie_tasks.benchmarks.mmie.rows import DataRow, read_rows
+from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, BadSample
+from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.options import choice_setting
 from mmie_tasks.hub.archives import unpack_once
-from mmie_tasks.hub.asset import (
-    Asset,
-    DownloadPlan,
-    HubDataset,
-    HubFolder,
-    OddRows,
-    combined_plan,
-    data_asset,
-    plan_file,
-    read_json_file,
-)
+from mmie_tasks.hub.asset import Asset, DownloadPlan, combined_plan, data_asset, plan_file
+from mmie_tasks.hub.commits import HubDataset, HubFolder
 from mmie_tasks.hub.download import HubFile, copy_once, install
 
 if TYPE_CHECKING:
@@ -53,34 +46,7 @@ LAYOUT = (
 )
 _EXAMPLE = "overview.json"  # of the same repository
 _NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
-_ABSOLUTE = re.compile(r"/|[A-Za-z]:")
-
-
-def read_rows(values: Iterable[object], leave_out: Callable[[int, str], None] | None = None) -> list[DataRow]:
-    """Check the rows of a file; harmless oddities are counted in the log, one line per kind.
-
-    Args:
-        values: The rows.
-        leave_out: Called with the position (from 0) of each row that cannot be used, and the
-            problem, which names row, id and field. None: the first one is an error, and so are
-            odd rows that the official script judges without trouble.
-
-    Raises:
-        BadSample: A row cannot be used, and `leave_out` is None.
-    """
-    reader = RowReader(strict=leave_out is None)
-    rows = []
-    for number, value in enumerate(values):
-        try:
-            rows.append(reader.row(number, value))
-        except BadSample as error:  # noqa: PERF203 - the other rows are read
-            if leave_out is None:
-                raise
-            leave_out(number, str(error))
-    for oddity, (count, location) in reader.oddities.items():
-        logger.warning(f"MMIE: {oddity}: {count:,}, the first at {location}.")
-    return rows
-
+_MISSING = "MMIE_MISSING_IMAGES"
 
 SELECTIONS = ("all", "sa", "pbl", "msr", "1k")
 PUBLISHED = {"SA": 5_005, "PBL": 11_482, "MSR": 3_616}
@@ -88,17 +54,21 @@ PUBLISHED = {"SA": 5_005, "PBL": 11_482, "MSR": 3_616}
 
 SMALL_ROWS = 1_000
 
-_REPAIR = "repair it, or replace it by the file of MMIE/MMIE; if a run has downloaded it, delete it and run again"
+_REPAIR = (
+    "repair it, or replace it by the file of MMIE/MMIE; if a run has downloaded it, delete "
+    "it and run again"
+)
 
 
 def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     """The samples, going round the categories, so that the first few are from all of them.
 
-    Columns: ``id``, ``index`` (position among these samples in the order of the data file, from 0), ``row`` (position
-    in this dataset, from 0), ``category`` (by the id), ``field`` and ``subfield`` (may be empty), ``question`` and
-    ``gold`` (lists of ``text`` and ``image``, either null; an image is the absolute path of a file that was not opened
-    and may be missing) and ``data`` (the revision: ``MMIE/MMIE@<commit>``, or ``sha256:`` and 12 digits of a local data
-    file; and the rows that were left out: see `OddRows`).
+    Columns: ``id``, ``index`` (position among these samples in the order of the data file, from 0),
+    ``row`` (position in this dataset, from 0), ``category`` (by the id), ``field`` and ``subfield``
+    (may be empty), ``question`` and ``gold`` (lists of ``text`` and ``image``, either null; an
+    image is the absolute path of a file that was not opened and may be missing) and ``data`` (the
+    revision: ``MMIE/MMIE@<commit>``, or ``sha256:`` and 12 digits of a local data file; and the
+    rows that were left out: see `OddRows`).
 
     Args:
         selection: ``all``, one category (``sa``, ``pbl``, ``msr``), or ``1k``: the sample that
@@ -111,7 +81,9 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
         SettingWrong: No such selection, or a variable has an invalid value.
     """
     if selection not in SELECTIONS:
-        raise SettingWrong(f"MMIE has no selection `{selection}`.", hint=f"one of {', '.join(SELECTIONS)}")
+        raise SettingWrong(
+            f"MMIE has no selection `{selection}`.", hint=f"one of {', '.join(SELECTIONS)}"
+        )
     odd_rows = OddRows("MMIE", _REPAIR, environment)
     if local := environment.get("MMIE_DATA"):
         path, revision = _local_file(Path(local).expanduser().absolute()), ""
@@ -120,7 +92,8 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
         path, revision = fetched.folder / ANNOTATION, fetched.revision
     file = read_json_file(path, layout=LAYOUT, repair=_REPAIR)
     rows = _checked(path, file.value, odd_rows)
-    references = (image for row in rows for _, image in _images(row))
+    segments = (segment for row in rows for segment in (*row.question, *row.gold))
+    references = [segment.image for segment in segments if segment.image is not None]
     paths = image_paths(path.parent, references, hub=bool(revision))
     rows = _without_outside_images(rows, paths, path, odd_rows)
     odd_rows.check(path, len(rows))
@@ -140,7 +113,7 @@ def missing_images(docs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     Raises:
         DataMissing: A folder cannot be listed.
     """
-    listed: dict[str, dict[str, bool]] = {}
+    listed: dict[str, set[str]] = {}
     missing: dict[str, str] = {}
     for doc in docs:
         for path in (segment["image"] for segment in doc["question"] if segment["image"]):
@@ -164,14 +137,14 @@ def check_data(docs: datasets.Dataset) -> None:
     if not (missing := missing_images(docs)):
         return
     path, sample_id = next(iter(missing.items()))
-    message = f"{len(missing)} images of MMIE's questions are missing. The first, of sample {sample_id}: `{path}`"
+    message = (
+        f"{len(missing)} images of MMIE's questions are missing. The first, of sample {sample_id}: "
+        f"`{path}`"
+    )
     if setting == "stop":
         hint = f"unpack `images.tar.gz` beside `data.json`, or `export {_MISSING}=count` to run"
         raise DataMissing(f"{message}.", hint=f"{hint} without them, as the official script does")
     logger.warning(f"{message}. The samples are generated and judged without them, and counted.")
-
-
-_MISSING = "MMIE_MISSING_IMAGES"
 
 
 def ids_of_1k(ids_by_category: Mapping[str, Sequence[str]]) -> frozenset[str]:
@@ -191,7 +164,10 @@ def ids_of_1k(ids_by_category: Mapping[str, Sequence[str]]) -> frozenset[str]:
     def lot(sample_id: str) -> bytes:
         return hashlib.sha256(f"mmie_1k:{sample_id}".encode()).digest()
 
-    drawn = (sorted(ids, key=lot)[:size] for ids, size in zip(ids_by_category.values(), sizes, strict=True))
+    drawn = (
+        sorted(ids, key=lot)[:size]
+        for ids, size in zip(ids_by_category.values(), sizes, strict=True)
+    )
     return frozenset(sample_id for ids in drawn for sample_id in ids)
 
 
@@ -199,9 +175,10 @@ def _checked(path: Path, value: object, odd_rows: OddRows) -> list[DataRow]:
     def leave_out(number: int, problem: str) -> None:
         odd_rows.add(path, number, problem)
 
-    rows = value if isinstance(value, list) else [value]  # a file of JSON Lines with a single one
+    if not isinstance(value, list):
+        raise DataBroken(f"`{path}`: not a list of rows.", hint=_REPAIR)
     try:
-        return read_rows(rows, None if odd_rows.stop else leave_out)
+        return read_rows(value, None if odd_rows.stop else leave_out)
     except BadSample as error:
         raise DataBroken(f"`{path}`: {error}.", hint=_REPAIR) from error
 
@@ -226,27 +203,14 @@ def _without_outside_images(
     A gold answer may name one: its images are shown to no judge, so the row is judged without.
     """
     usable: list[DataRow] = []
-    gold_images = 0
     for row in rows:
-        outside = [(name, image) for name, image in _images(row) if paths[image] is None]
-        in_question = [pair for pair in outside if pair[0].startswith("question")]
-        gold_images += len(outside) - len(in_question)
-        for name, image in outside if odd_rows.stop else in_question[:1]:
-            problem = f"`{name}.image`: {image!r} is not a file inside `{path.parent}`"
+        images = [s.image for s in row.question if s.image is not None and paths[s.image] is None]
+        if images:
+            problem = f"its question names {images[0]!r}, not a file inside `{path.parent}`"
             odd_rows.add(path, row.number, f"row {row.number}, id {row.id!r}: {problem}")
-        if not in_question:
+        else:
             usable.append(row)
-    if gold_images:
-        logger.warning(f"MMIE: {GOLD_IMAGE}: {gold_images:,} outside `{path.parent}`.")
     return usable
-
-
-def _images(row: DataRow) -> Iterable[tuple[str, str]]:
-    """The image references of a row, each with the name of its field."""
-    for name, segments in (("question", row.question), ("gold", row.gold)):
-        for i, segment in enumerate(segments):
-            if segment.image is not None:
-                yield f"{name}[{i}]", segment.image
 
 
 def _selected(rows: Sequence[DataRow], selection: str, path: Path) -> Sequence[DataRow]:
@@ -261,26 +225,34 @@ def _selected(rows: Sequence[DataRow], selection: str, path: Path) -> Sequence[D
         return chosen
     if len(rows) < SMALL_ROWS:
         logger.info(f"MMIE: `mmie_1k` has all samples, as there are only {len(rows):,}.")
-    drawn = ids_of_1k({name: [row.id for row in rows if row.category == name] for name in CATEGORIES})
+    drawn = ids_of_1k(
+        {name: [row.id for row in rows if row.category == name] for name in CATEGORIES}
+    )
     return [row for row in rows if row.id in drawn]
 
 
-def _dataset(rows: Sequence[DataRow], paths: Mapping[str, str | None], data: str) -> datasets.Dataset:
+def _dataset(
+    rows: Sequence[DataRow], paths: Mapping[str, str | None], data: str
+) -> datasets.Dataset:
     import datasets
 
     positions = {row.id: position for position, row in enumerate(rows)}
-    turns = itertools.zip_longest(*([row for row in rows if row.category == name] for name in CATEGORIES))
+    turns = itertools.zip_longest(
+        *([row for row in rows if row.category == name] for name in CATEGORIES)
+    )
     rows = [row for turn in turns for row in turn if row is not None]
     text, whole_number = datasets.Value("string"), datasets.Value("int32")
     features = dict.fromkeys(("id", "category", "field", "subfield", "data"), text)
     features |= {"index": whole_number, "row": whole_number}
     features |= {name: [{"text": text, "image": text}] for name in ("question", "gold")}
     columns: dict[str, list[object]] = {
-        name: [getattr(row, name) for row in rows] for name in ("id", "category", "field", "subfield")
+        name: [getattr(row, name) for row in rows]
+        for name in ("id", "category", "field", "subfield")
     }
     for name in ("question", "gold"):
         columns[name] = [
-            [{"text": s.text, "image": s.image and paths[s.image]} for s in getattr(row, name)] for row in rows
+            [{"text": s.text, "image": s.image and paths[s.image]} for s in getattr(row, name)]
+            for row in rows
         ]
     columns |= {"index": [positions[row.id] for row in rows], "row": list(range(len(rows)))}
     columns["data"] = [data] * len(rows)
@@ -307,26 +279,22 @@ def _local_file(path: Path) -> Path:
 # Images
 
 
-class _OutsideFolder(ValueError):
-    """A reference to a path that is not a file inside the data folder."""
-
-
 def image_paths(folder: Path, references: Iterable[str], *, hub: bool) -> dict[str, str | None]:
     """Reference to the path of its file; ``folder/<reference>`` if there is no such file.
 
     None for a reference that leaves the folder, such as ``../0.png``.
 
-    The file is the first of these that exists:
+    The file is the first of these that exists. The third and fourth are used only for a name that
+    no other reference ends in.
 
     1. ``folder/<reference>``, as the official script joins them;
     2. ``folder/images/<reference>``;
     3. ``folder/<last part of the reference>``;
-    4. ``folder/images/<last part of the reference>``;
-    5. from the Hub only, whose archive may have any folder around its files: the file that shares
-       the most path parts with the reference, counted from the end.
+    4. ``folder/images/<last part of the reference>``; from the Hub, whose archive may have folders
+       around its images, in the innermost of these folders.
 
-    3 to 5 are guesses: none is used that would give two references the same file. Links are followed and must end in
-    `folder`, or in its ``images``, which may itself be a link. Folders are listed once; no file is opened.
+    Links are followed and must end in `folder`, or in its ``images``, which may itself be a link.
+    Folders are listed once; no file is opened.
 
     Args:
         folder: The folder of the data file, absolute.
@@ -336,39 +304,53 @@ def image_paths(folder: Path, references: Iterable[str], *, hub: bool) -> dict[s
     Raises:
         DataMissing: A folder cannot be listed.
     """
-    finder = _Finder(str(folder))
-    paths: dict[str, str | None] = dict.fromkeys(references)
-    exact: set[str] = set()
-    unresolved: dict[str, str] = {}  # reference to name
-    guesses: dict[str, str | None] = {}  # by name
-    for reference in paths:
+    images = _innermost(folder / IMAGES) if hub else folder / IMAGES
+    real_roots = [os.path.realpath(path) for path in (folder, folder / IMAGES)]
+    names = {reference: _relative(reference) for reference in references}
+    uses = Counter(posixpath.basename(name) for name in set(names.values()) if name)
+    listed: dict[str, set[str]] = {}
+
+    def exists(path: str) -> bool:
+        parent, _, last = path.rpartition("/")
+        if parent not in listed:
+            listed[parent] = _files_in(parent)
+        return last in listed[parent]
+
+    def path_of(name: str) -> str | None:
+        last = posixpath.basename(name)
+        candidates = [f"{folder}/{name}", f"{folder}/{IMAGES}/{name}"]
+        if uses[last] == 1:
+            candidates += [f"{folder}/{last}", f"{images}/{last}"]
+        path = next(filter(exists, candidates), candidates[0])
+        real = os.path.realpath(path)
+        return path if any(real.startswith(f"{root}/") for root in real_roots) else None
+
+    paths: dict[str, str | None] = {}
+    for reference, relative in names.items():
+        paths[reference] = path_of(relative) if relative else None
         if not hub and posixpath.isabs(reference):
             paths[reference] = reference
-            continue
-        with suppress(_OutsideFolder):
-            name = _relative(reference)
-            if path := finder.first(name, f"{IMAGES}/{name}"):
-                paths[reference] = path
-                exact.add(path)
-                continue
-            last = name.rpartition("/")[2]
-            guess = finder.first(last, f"{IMAGES}/{last}") or (finder.longest_match(name) if hub else None)
-            guesses[name], unresolved[reference] = guess, name
-    uses = Counter([*guesses.values(), *exact])
-    for reference, name in unresolved.items():
-        guess = guesses[name]
-        paths[reference] = guess if guess and uses[guess] == 1 else f"{folder}/{name}"
     return paths
 
 
-def _files_in(folder: str) -> dict[str, bool]:
-    """Name of each file in a folder to whether it is a link; empty if there is no such folder."""
+def _innermost(folder: Path) -> Path:
+    """The folder, or the one that is reached from it while a folder holds nothing but a folder."""
+    while folder.is_dir():
+        entries = list(itertools.islice(folder.iterdir(), 2))
+        if len(entries) != 1 or not entries[0].is_dir():
+            break
+        folder = entries[0]
+    return folder
+
+
+def _files_in(folder: str) -> set[str]:
+    """The names of the files in a folder; empty if there is no such folder."""
     try:
         with os.scandir(folder) as entries:
-            return {entry.name: entry.is_symlink() for entry in entries if _is_file(entry)}
+            return {entry.name for entry in entries if _is_file(entry)}
     except OSError as error:
         if error.errno in _NO_FOLDER:
-            return {}
+            return set()
         raise DataMissing(
             f"The folder `{folder}` cannot be listed: {error.strerror}.",
             hint="check its permissions, and what is mounted there",
@@ -382,61 +364,11 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _relative(reference: str) -> str:
-    """The reference with slashes, and without ``.`` and ``..``."""
-    slashed = reference.replace("\\", "/")
-    name = posixpath.normpath(slashed)
-    if _ABSOLUTE.match(slashed) or name in (".", "..") or name.startswith("../") or "\0" in reference:
-        raise _OutsideFolder
-    return name
-
-
-class _Finder:
-    """The files of a data folder; its folders are listed when they are first needed."""
-
-    def __init__(self, root: str) -> None:
-        self._root = root
-        self._real_roots = {os.path.realpath(path) for path in (root, f"{root}/{IMAGES}")}
-        self._listings: dict[str, dict[str, bool] | None] = {}  # None: outside of the roots
-        self._paths_by_name: dict[str, list[str]] | None = None
-
-    def first(self, *names: str) -> str | None:
-        """The path of the first of these names that is a file.
-
-        Raises:
-            _OutsideFolder: Links lead from it out of the folder.
-        """
-        for name in names:
-            folder, _, last = f"{self._root}/{name}".rpartition("/")
-            if folder not in self._listings:
-                files = _files_in(folder)
-                self._listings[folder] = files if not files or self._is_inside(folder) else None
-            listing = self._listings[folder]
-            if listing is None or (listing.get(last) and not self._is_inside(f"{folder}/{last}")):
-                raise _OutsideFolder
-            if last in listing:
-                return f"{folder}/{last}"
-        return None
-
-    def _is_inside(self, path: str) -> bool:
-        real = os.path.realpath(path)
-        return any(real == root or real.startswith(f"{root}/") for root in self._real_roots)
-
-    def longest_match(self, name: str) -> str | None:
-        """The only file below ``images`` that shares the most parts, counted from the end."""
-        if self._paths_by_name is None:
-            self._paths_by_name = {}
-            # No link leads out of an unpacked archive.
-            for folder, _, names in os.walk(f"{self._root}/{IMAGES}"):
-                for last in names:
-                    self._paths_by_name.setdefault(last, []).append(f"{folder}/{last}")
-        parts = name.split("/")
-        candidates = self._paths_by_name.get(parts[-1], [])
-        for length in range(len(parts), 0, -1):
-            tail = "/" + "/".join(parts[-length:])
-            if matches := [path for path in candidates if path.endswith(tail)]:
-                return matches[0] if len(matches) == 1 else None
-        return None
+def _relative(reference: str) -> str | None:
+    """The reference with slashes, and without ``.`` and ``..``; None if it leaves its folder."""
+    name = posixpath.normpath(reference.replace("\\", "/"))
+    is_outside = name in (".", "..") or name.startswith("../") or "\0" in reference
+    return None if is_outside or PureWindowsPath(reference).anchor else name
 
 
 # The Hub
@@ -444,14 +376,17 @@ class _Finder:
 REPO = "MMIE/MMIE"
 ARCHIVE = "images.tar.gz"
 
-_DATASET = HubDataset(repo=REPO, name="mmie", variable="MMIE_REVISION", required=(ANNOTATION, IMAGES))
+_DATASET = HubDataset(
+    repo=REPO, name="mmie", variable="MMIE_REVISION", required=(ANNOTATION, IMAGES)
+)
 _ALTERNATIVE = f"set `MMIE_DATA` to a folder with `{ANNOTATION}` and `{IMAGES}/`"
 
 
 def hub_folder(environment: Mapping[str, str]) -> HubFolder:
     """The folder with the data file and ``images``, downloaded and unpacked first if necessary.
 
-    ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE`` are read by `huggingface_hub` itself.
+    ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE`` are read by `huggingface_hub`
+    itself.
 
     Args:
         environment: Read: ``MMIE_REVISION`` (branch, tag or commit; by default ``main``), and what
@@ -459,7 +394,7 @@ def hub_folder(environment: Mapping[str, str]) -> HubFolder:
 
     Raises:
         DataMissing: No access, no such repository, revision or file, no connection, or a full disk.
-        DataBroken: The downloaded file is not the Hub's, or the archive cannot be unpacked.
+        DataBroken: The archive cannot be unpacked.
         SettingWrong: ``MMIE_REVISION`` cannot be a revision.
     """
     if cached := _DATASET.cached(environment):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import TypeAlias
 
@@ -35,10 +35,21 @@ JUDGE_WINDOW = 4096
 
 SCALE = Scale(full_marks=FULL_MARKS, unit="points, 0 to 6", whole=True, percent=percent_of)
 
-_TITLES = {"SA": "Situational analysis", "PBL": "Project-based learning", "MSR": "Multi-step reasoning"}
+_TITLES = {
+    "SA": "Situational analysis",
+    "PBL": "Project-based learning",
+    "MSR": "Multi-step reasoning",
+}
 _HEADLINE = Metric(name="", title="AVG", kind="headline")
 _CATEGORIES = tuple(
-    Metric(name=name, title=_TITLES[name], kind="category", by="category", weights={name: 1}, in_table=True)
+    Metric(
+        name=name,
+        title=_TITLES[name],
+        kind="category",
+        by="category",
+        weights={name: 1},
+        in_table=True,
+    )
     for name in CATEGORIES
 )
 _FIELDS = tuple(
@@ -54,6 +65,13 @@ CATEGORY_TABLE = RunnerTable(metrics=(_HEADLINE, *_FIELDS), scale=SCALE)
 PARSE_RATE_FLOOR = 95.0
 """Percent. The published scores imply that nearly every reply could be read."""
 
+SIGN_COUNTS = {
+    "text_like_json": "looks like JSON",
+    "text_names_image": "names an existing image",
+    "text_image_tag": "has an image tag",
+}
+"""A count of answers to the sign that it counts, see `mmie_tasks.answers.picture_signs`."""
+
 _UNREAD = {"unparsed", "off_scale", "cut_off"}  # there is a reply without readable points
 
 
@@ -64,17 +82,20 @@ class RequestFacts:
     Attributes:
         dropped: The official script leaves the sample out: it has more than 4 images.
         missing_images: Image references without a file.
-        bad_images: Files that cannot be used as an image.
+        bad_images: Images, in files or in data URIs, that cannot be used.
+        image_problems: Images of the answer that are in one of these counts, by reason.
         truncated: The limit on images removed text or images of the answer.
         typed: Control string in the question or the answer to its number.
-        judge_tokens: Tokens of the request, as the judge, of a panel the first, reports with its reply; None without.
-        judge_tokens_exact: Whether the judge counted them. Older logs also hold estimates.
+        judge_tokens: Tokens of the request, as the judge, of a panel the first, reports with its
+            reply; None without.
+        judge_tokens_exact: Whether the judge counted them: as `judge_tokens` is there.
         shown_images: Images in the request, the question's included.
         answer_images: Images of the answer, in the request or not.
         shape: How the answer was written.
         thinking: Thinking was removed from the answer.
         unfilled_placeholders: Placeholders of the answer without an image.
         unread: Texts and images of the answer that were not read, by key or type.
+        picture_signs: Signs that texts of the answer have pictures that were not read, each with 1.
         drawn: Pictures that ``--model interleaved`` drew; None for answers of other models.
         not_drawn: Pictures that could not be drawn, by reason.
         unused: What the writer wrote and the protocol could not use, by name.
@@ -83,6 +104,7 @@ class RequestFacts:
     dropped: bool = False
     missing_images: int = 0
     bad_images: int = 0
+    image_problems: Mapping[str, int] = field(default_factory=dict)
     truncated: bool = False
     typed: Mapping[str, int] = field(default_factory=dict)
     judge_tokens: int | None = None
@@ -93,6 +115,7 @@ class RequestFacts:
     thinking: bool = False
     unfilled_placeholders: int = 0
     unread: Mapping[str, int] = field(default_factory=dict)
+    picture_signs: Mapping[str, int] = field(default_factory=dict)
     drawn: int | None = None
     not_drawn: Mapping[str, int] = field(default_factory=dict)
     unused: Mapping[str, int] = field(default_factory=dict)
@@ -101,7 +124,10 @@ class RequestFacts:
 def graded_sample(sample: Sample, verdicts: Verdicts) -> LoggedSample:
     """The sample with its verdicts and groups, as the runner's table needs it."""
     return LoggedSample(
-        id=sample.id, official=verdicts.official, robust=verdicts.robust, groups=groups(sample.category, sample.field)
+        id=sample.id,
+        official=verdicts.official,
+        robust=verdicts.robust,
+        groups=groups(sample.category, sample.field),
     )
 
 
@@ -168,10 +194,12 @@ def counts(records: Sequence[SampleRecord]) -> dict[str, float]:
     """MMIE's own counts, for the results file.
 
     Returns:
-        ``dropped`` (samples that the official script leaves out), ``missing_images`` and ``bad_images`` (images),
-        ``truncated``, ``typed_controls`` and ``over_4096`` (samples), ``pictures_drawn``, ``pictures_failed`` and
-        ``pictures_unused`` (of ``--model interleaved``; the last is what the protocol could not use), and
-        ``parse_rate`` (percent of the replies that points could be read from; absent without replies).
+        ``dropped`` (samples that the official script leaves out), ``missing_images`` and
+        ``bad_images`` (images), ``truncated``, ``typed_controls``, ``over_4096``,
+        ``text_like_json``, ``text_names_image`` and ``text_image_tag`` (samples),
+        ``pictures_drawn``, ``pictures_failed`` and ``pictures_unused`` (of ``--model interleaved``;
+        the last is what the protocol could not use), and ``parse_rate`` (percent of the replies
+        that points could be read from; absent without replies).
     """
     facts = [facts_of(record) for record in records]
     totals = {
@@ -181,6 +209,10 @@ def counts(records: Sequence[SampleRecord]) -> dict[str, float]:
         "truncated": sum(sample.truncated for sample in facts),
         "typed_controls": sum(any(sample.typed.values()) for sample in facts),
         "over_4096": sum((sample.judge_tokens or 0) > JUDGE_WINDOW for sample in facts),
+        **{
+            name: sum(sign in sample.picture_signs for sample in facts)
+            for name, sign in SIGN_COUNTS.items()
+        },
         "pictures_drawn": sum(sample.drawn or 0 for sample in facts),
         "pictures_failed": sum(sum(sample.not_drawn.values()) for sample in facts),
         "pictures_unused": sum(sum(sample.unused.values()) for sample in facts),
@@ -196,18 +228,26 @@ def notes(records: Sequence[SampleRecord]) -> Iterator[str]:
     shapes = listed(Counter(sample.shape or "none" for sample in facts))
     yield (
         f"answers: {shapes}; {sum(sample.answer_images for sample in facts):,} images in them; "
-        f"{sum(sample.shown_images for sample in facts):,} images in the requests to the judge, with the questions'"
+        f"{sum(sample.shown_images for sample in facts):,} images in the requests to the judge, "
+        "with the questions'"
     )
     yield from _drawing_notes(facts)
     totals = counts(records)
-    typed = sum((Counter(sample.typed) for sample in facts), Counter[str]())
-    unread = sum((Counter(sample.unread) for sample in facts), Counter[str]())
+    typed, unread = (
+        _total(sample.typed for sample in facts),
+        _total(sample.unread for sample in facts),
+    )
+    signs = _total(sample.picture_signs for sample in facts)
+    problems = _total(sample.image_problems for sample in facts)
     lines = {
         f"texts and images of answers that were not read: {listed(unread)}": unread.total(),
+        f"answers that may have unread pictures in their text: {listed(signs)}": signs.total(),
+        f"images of answers that could not be used: {listed(problems)}": problems.total(),
         f"answers with thinking: {(n := sum(sample.thinking for sample in facts)):,}": n,
-        f"placeholders without an image: {(n := sum(sample.unfilled_placeholders for sample in facts)):,}": n,
+        "placeholders without an image: "
+        f"{(n := sum(sample.unfilled_placeholders for sample in facts)):,}": n,
         f"answers cut by the limit on images: {totals['truncated']:,.0f}": totals["truncated"],
-        f"control strings of the judge in texts: {listed(+typed)}": totals["typed_controls"],
+        f"control strings of the judge in texts: {listed(typed)}": totals["typed_controls"],
         _long(facts): totals["over_4096"],
     }
     for problem, name in (("missing", "missing_images"), ("unusable", "bad_images")):
@@ -216,37 +256,51 @@ def notes(records: Sequence[SampleRecord]) -> Iterator[str]:
     yield from (line for line, count in lines.items() if count)
     if totals.get("parse_rate", 100) < PARSE_RATE_FLOOR:
         yield (
-            f"WARNING: only {totals['parse_rate']:.2f} % of the replies could be read: the mean covers the samples "
-            "with a readable score, which may differ from the others"
+            f"WARNING: only {totals['parse_rate']:.2f} % of the replies could be read: the mean "
+            "covers the samples with a readable score, which may differ from the others"
         )
 
 
 def _drawing_notes(facts: Sequence[RequestFacts]) -> Iterator[str]:
     """Lines about the pictures of ``--model interleaved``; none for another model."""
     of_model = [sample for sample in facts if sample.drawn is not None]
-    not_drawn = sum((Counter(sample.not_drawn) for sample in of_model), Counter[str]())
-    unused = sum((Counter(sample.unused) for sample in of_model), Counter[str]())
+    not_drawn, unused = _total(s.not_drawn for s in of_model), _total(s.unused for s in of_model)
     if of_model:
         lacking = sum(bool(sample.not_drawn) for sample in of_model)
-        failed = f"; not drawn: {listed(not_drawn)}; answers judged without a picture they ask for: {lacking:,}"
-        yield f"pictures drawn: {sum(sample.drawn or 0 for sample in of_model):,}{failed if not_drawn else ''}"
+        failed = (
+            f"; not drawn: {listed(not_drawn)}; answers judged without a picture they ask "
+            "for: "
+            f"{lacking:,}"
+        )
+        yield (
+            "pictures drawn: "
+            f"{sum(sample.drawn or 0 for sample in of_model):,}{failed if not_drawn else ''}"
+        )
     if unused:
         yield f"of the writer not used: {listed(unused)}"
+
+
+def _total(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    """Counts of samples, added by name, without zeros."""
+    return sum(map(Counter, counts), Counter[str]())
 
 
 def _long(facts: Sequence[RequestFacts]) -> str:
     """The number of requests that are longer than those the judge was trained on."""
     lengths = [sample.judge_tokens for sample in facts if sample.judge_tokens is not None]
-    is_exact = all(sample.judge_tokens_exact for sample in facts if sample.judge_tokens is not None)
-    title = f"requests over {JUDGE_WINDOW:,} tokens of the judge{'' if is_exact else ', partly estimated'}"
-    return f"{title}: {sum(length > JUDGE_WINDOW for length in lengths):,} of {len(lengths):,}"
+    long = sum(length > JUDGE_WINDOW for length in lengths)
+    return f"requests over {JUDGE_WINDOW:,} tokens of the judge: {long:,} of {len(lengths):,}"
 
 
 def _parsed(records: Sequence[SampleRecord]) -> list[bool]:
     """Whether points could be read, for each sample and judge with a reply."""
-    verdicts = [verdict_in(entry, "official") for record in records for entry in judge_records(record)]
+    verdicts = [
+        verdict_in(entry, "official") for record in records for entry in judge_records(record)
+    ]
     return [
-        isinstance(verdict, Scored) for verdict in verdicts if isinstance(verdict, Scored) or verdict.reason in _UNREAD
+        isinstance(verdict, Scored)
+        for verdict in verdicts
+        if isinstance(verdict, Scored) or verdict.reason in _UNREAD
     ]
 
 

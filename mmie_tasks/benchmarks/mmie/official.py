@@ -39,7 +39,9 @@ def read_official(reply: str) -> Verdict:
     """
     number = find_number(reply)
     if number is None:
-        return Unscored("unparsed", f"there is no {'number after ' if _HEADING in reply else ''}`{_HEADING}`")
+        return Unscored(
+            "unparsed", f"there is no {'number after ' if _HEADING in reply else ''}`{_HEADING}`"
+        )
     return _on_scale(number[0])
 
 
@@ -55,10 +57,11 @@ def find_number(reply: str) -> re.Match[str] | None:
 
 
 def digit_offset(reply: str) -> int | None:
-    r"""The index of the number that `read_official` reads; None unless it is a single digit from 0 to 9.
+    r"""The index of the number that `read_official` reads; None unless it is a single digit from 0
+    to 9.
 
-    >>> digit_offset("### Score\n5"), digit_offset("### Score\n4.5"), digit_offset("### Score\n\u0665")
-    (10, None, None)
+    >>> [digit_offset(f"### Score\n{score}") for score in ("5", "4.5", "\u0665")]
+    [10, None, None]
     """
     number = find_number(reply)
     return number.start() if number and len(number[0]) == 1 and number[0].isascii() else None
@@ -68,7 +71,9 @@ def _on_scale(number: str) -> Verdict:
     try:
         points = round(float(number))
     except OverflowError:
-        return Unscored("off_scale", f"a number of {len(number)} characters, on which the official script ends")
+        return Unscored(
+            "off_scale", f"a number of {len(number)} characters, on which the official script ends"
+        )
     if 0 <= points <= FULL_MARKS:
         return Scored(points, number)
     return Unscored("off_scale", f"{number[:_SHOWN]} is not in 0 to {FULL_MARKS}")

@@ -62,7 +62,8 @@ class Assembled:
         parts: Text and image files in the official order; see `query`.
         images: The paths of `parts` as the segments have them, in order.
         left_out: The official script drops the sample: it has more than four images.
-        bad_gold: Why there is no reference where one is needed; else empty. The official script ends here.
+        bad_gold: Why there is no reference where one is needed; else empty. The official script
+            ends here.
         cut_images: Existing images of the answer that the limit removed.
         cut_texts: Texts of the answer, blank ones excluded, that the limit removed.
         missing: Paths without a file, in the official order.
@@ -79,12 +80,15 @@ class Assembled:
     typed: Mapping[str, int] = field(default_factory=dict)
 
 
-def assemble(sample: Sample, answer: Sequence[Segment], template: str, *, full: bool = False) -> Assembled:
+def assemble(
+    sample: Sample, answer: Sequence[Segment], template: str, *, full: bool = False
+) -> Assembled:
     """Put question, answer and, for MSR, the reference into a template, as the official script.
 
-    With `full` it differs in three points, and nowhere else: the answer's text goes on after its last image, and
-    further images are left out without a trace (D10, D11); the reference is all texts of the gold answer, one per line
-    (D2); and a blank follows the ``<`` of a control string in the answer (D15).
+    With `full` it differs in three points, and nowhere else: the answer's text goes on after its
+    last image, and further images are left out without a trace (D10, D11); the reference is all
+    texts of the gold answer, one per line (D2); and a blank follows the ``<`` of a control string
+    in the answer (D15).
 
     Args:
         sample: The sample.
@@ -102,13 +106,18 @@ def assemble(sample: Sample, answer: Sequence[Segment], template: str, *, full: 
     texts = [segment.text for segment in segments if segment.text]
     control_strings = Counter(match for text in texts for match in _CONTROL.findall(text))
     if full:
-        answer = [replace(s, text=s.text and _CONTROL.sub(lambda match: f"< {match[0][1:]}", s.text)) for s in answer]
+        answer = [
+            replace(s, text=s.text and _CONTROL.sub(lambda match: f"< {match[0][1:]}", s.text))
+            for s in answer
+        ]
     shown, cut = _answer(answer, images)
     if full:
         shown += [f"{segment.text}\n" for segment in cut if segment.text is not None]
     reference: list[_Part] = [_reference(sample, full=full)]
     return Assembled(
-        parts=tuple(_filled(template, {"question": question, "answer": shown, "gt_answer": reference})),
+        parts=tuple(
+            _filled(template, {"question": question, "answer": shown, "gt_answer": reference})
+        ),
         images=tuple(images.present),
         left_out=len(images.present) > _MOST_IMAGES,
         bad_gold=_bad_gold(sample, full=full),

@@ -1,7 +1,8 @@
-"""The request to the judge for a sample and an answer, its templates, and the question to the tested model.
+"""The request to the judge for a sample and an answer, its templates, and the question to the
+tested model.
 
-The rules of the text are in `prompts`. Our files hold no official prompt: the official file is identified by its
-SHA-256, read as data, with `ast`, and never run.
+The rules of the text are in `prompts`. Our files hold no official prompt: the official file is
+identified by its SHA-256, read as data, with `ast`, and never run.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import functools
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,8 +21,15 @@ from string import Formatter
 from loguru import logger
 
 from mmie_tasks.answers.drawn import read_drawn_answer
-from mmie_tasks.answers.images import ImageFile, ImageResolver, ResolvedSegment, check_image, resolve_images
+from mmie_tasks.answers.images import (
+    ImageFile,
+    ImageResolver,
+    ResolvedSegment,
+    check_image,
+    resolve_images,
+)
 from mmie_tasks.answers.parsing import NOT_TEXT, parse_answer
+from mmie_tasks.answers.picture_signs import picture_signs
 from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.benchmarks.mmie import prompts
 from mmie_tasks.benchmarks.mmie.metrics import RequestFacts
@@ -38,7 +47,7 @@ ASSEMBLY = "MMIE_ASSEMBLY"
 OUTPUT_ROOT = "MMIE_OUTPUT_ROOT"
 
 _TEMPLATE_VARIABLES = ("MMIE_PROMPTS", "MMIE_OTHER_PROMPTS", "MMIE_TASKS_CACHE")
-_UNUSABLE = ("unreadable", "too_large")  # problems of files that exist
+_UNUSABLE = ("unreadable", "too_large")  # problems of images that are there
 _LOGGED_CHARACTERS = 200  # of a reference without a file
 
 _answer_folders: dict[Path, None] = {}  # output folders of this process's runs
@@ -64,7 +73,8 @@ class BuiltRequest:
         detail: The reason for people.
         facts: Counts about the request and the answer.
         answer: The answer's segments as the log has them.
-        answer_signature: Protocol and drawer of an answer of ``--model interleaved``; None for other answers.
+        answer_signature: Protocol and drawer of an answer of ``--model interleaved``; None for
+            other answers.
         cut_images: Existing images of the answer that the limit removed.
         cut_texts: Texts of the answer that the limit removed.
     """
@@ -80,7 +90,13 @@ class BuiltRequest:
 
     def withdrawn(self, reason: UnscoredReason, detail: str) -> BuiltRequest:
         """The same answer without a request."""
-        return replace(self, request=None, reason=reason, detail=detail, facts=replace(self.facts, shown_images=0))
+        return replace(
+            self,
+            request=None,
+            reason=reason,
+            detail=detail,
+            facts=replace(self.facts, shown_images=0),
+        )
 
 
 def check_setup() -> None:
@@ -169,6 +185,7 @@ def _built_for(sample: Sample, answer: ParsedAnswer, task: str) -> BuiltRequest:
         reason: UnscoredReason = "not_text" if answer.shape == "not text" else "no_answer"
         return BuiltRequest(reason=reason, detail=answer.failure, facts=facts)
     segments = resolve_images(answer, _resolver(), task, sample.row)
+    facts = replace(facts, picture_signs=dict.fromkeys(picture_signs(segments, _resolver()), 1))
     try:
         return _built(sample, facts, segments)
     except MmieTasksError as error:  # no templates, and nothing checked before
@@ -182,7 +199,10 @@ def request_for(sample: Sample, answer: Sequence[Segment]) -> BuiltRequest:
         MmieTasksError: The templates are not available, or the assembly's setting is invalid.
     """
     files = [check_image(Path(segment.image)) if segment.image else None for segment in answer]
-    segments = [ResolvedSegment(segment.text, segment.image, file) for segment, file in zip(answer, files, strict=True)]
+    segments = [
+        ResolvedSegment(segment.text, segment.image, file)
+        for segment, file in zip(answer, files, strict=True)
+    ]
     return _built(sample, RequestFacts(), segments)
 
 
@@ -203,7 +223,11 @@ def _parsed(results: Sequence[object]) -> ParsedAnswer:
             if content == "[]":  # an answer without segments is judged, as official
                 return ParsedAnswer(segments=(), shape="json:parts")
             answer = parse_answer([content])
-            if answer.shape.startswith("json:") or answer.shape in ("empty", "only thinking", "not text"):
+            if answer.shape.startswith("json:") or answer.shape in (
+                "empty",
+                "only thinking",
+                "not text",
+            ):
                 return answer
             return ParsedAnswer(segments=(), shape="not text", failure=content[:80])
     return parse_answer(results, _resolver().is_folder)
@@ -220,7 +244,9 @@ def _resolver_in(roots: tuple[Path, ...], inline_folder: Path) -> ImageResolver:
     return ImageResolver(roots, inline_folder)
 
 
-def _built(sample: Sample, facts: RequestFacts, segments: Sequence[ResolvedSegment]) -> BuiltRequest:
+def _built(
+    sample: Sample, facts: RequestFacts, segments: Sequence[ResolvedSegment]
+) -> BuiltRequest:
     full = _is_full_assembly(os.environ)
     template = _judge_templates().texts[sample.category]
     checked = replace(sample, question=tuple(map(_with_missing, sample.question)))
@@ -228,14 +254,18 @@ def _built(sample: Sample, facts: RequestFacts, segments: Sequence[ResolvedSegme
     assembled = prompts.assemble(checked, answer, template, full=full)
     files = _files(checked.question, segments)
     built = BuiltRequest(
-        request=JudgeRequest(parts=assembled.parts, max_tokens=prompts.MAX_TOKENS, wants_digits=True),
+        request=JudgeRequest(
+            parts=assembled.parts, max_tokens=prompts.MAX_TOKENS, wants_digits=True
+        ),
         facts=_facts(facts, checked, assembled, segments, files),
         answer=list(map(_logged, segments)),
         cut_images=assembled.cut_images,
         cut_texts=assembled.cut_texts,
     )
     if assembled.left_out:
-        return built.withdrawn("left_out", f"{len(assembled.images)} images: the official script takes up to 4")
+        return built.withdrawn(
+            "left_out", f"{len(assembled.images)} images: the official script takes up to 4"
+        )
     if assembled.bad_gold:
         return built.withdrawn("bad_gold", assembled.bad_gold)
     broken = [files[image].detail for image in assembled.images if files[image].problem]
@@ -250,12 +280,19 @@ def _facts(
     files: Mapping[str, ImageFile],
 ) -> RequestFacts:
     images = [segment.file for segment in segments if segment.file]
-    missing = sum(not image.path and image.problem not in _UNUSABLE for image in images)
+    problems = Counter[str](image.problem for image in images if image.problem)
+    unusable = sum(problems[problem] for problem in _UNUSABLE)
+    of_question = [
+        files[segment.image] for segment in sample.question if segment.image and not segment.missing
+    ]
     return replace(
         facts,
         dropped=assembled.left_out,
-        missing_images=missing + sum(segment.missing for segment in sample.question),
-        bad_images=sum(bool(file.problem) for file in files.values()),
+        missing_images=problems.total()
+        - unusable
+        + sum(segment.missing for segment in sample.question),
+        bad_images=unusable + sum(bool(file.problem) for file in of_question),
+        image_problems=dict(problems),
         truncated=bool(assembled.cut_images or assembled.cut_texts),
         typed=assembled.typed,
         shown_images=sum(not files[image].problem for image in assembled.images),
@@ -288,10 +325,16 @@ def _file_name(segment: ResolvedSegment) -> str | None:
         return None
     if segment.file.path is not None:
         return str(segment.file.path)
-    return segment.image if segment.file.problem in _UNUSABLE and not segment.image.startswith("data:") else None
+    return (
+        segment.image
+        if segment.file.problem in _UNUSABLE and not segment.image.startswith("data:")
+        else None
+    )
 
 
-def _files(question: Iterable[Segment], segments: Iterable[ResolvedSegment]) -> dict[str, ImageFile]:
+def _files(
+    question: Iterable[Segment], segments: Iterable[ResolvedSegment]
+) -> dict[str, ImageFile]:
     """Every existing image file, by its path in the assembly."""
     paths = (segment.image for segment in question if segment.image and not segment.missing)
     files = {path: check_image(Path(path)) for path in paths}
@@ -314,13 +357,16 @@ def _logged(segment: ResolvedSegment) -> dict[str, object]:
     return logged
 
 
-def prompts_file(environment: Mapping[str, str], pin: Pin = OFFICIAL, retry: RetryPolicy | None = None) -> bytes:
+def prompts_file(
+    environment: Mapping[str, str], pin: Pin = OFFICIAL, retry: RetryPolicy | None = None
+) -> bytes:
     """The bytes of the official file: a local copy, the cached file, or a download.
 
     It is cached as ``mmie/prompts-eb0fd6e.py`` below `mmie_tasks.core.files.cache_dir`.
 
     Args:
-        environment: ``MMIE_PROMPTS`` names a local copy. With ``HF_HUB_OFFLINE`` nothing is downloaded.
+        environment: ``MMIE_PROMPTS`` names a local copy. With ``HF_HUB_OFFLINE`` nothing is
+            downloaded.
         pin: The file.
         retry: How often and how long the download is tried.
 
@@ -347,7 +393,9 @@ def _local(path: Path, pin: Pin) -> bytes:
     try:
         content = pin.read(path)
     except OSError as error:
-        raise DataMissing(f"`MMIE_PROMPTS` is `{path}`, which cannot be read: {error.strerror}.", hint=hint) from error
+        raise DataMissing(
+            f"`MMIE_PROMPTS` is `{path}`, which cannot be read: {error.strerror}.", hint=hint
+        ) from error
     if pin.holds(content):
         return content
     expected = "the official one"
@@ -405,7 +453,11 @@ def templates(environment: Mapping[str, str]) -> Templates:
                 hint="unset `MMIE_OTHER_PROMPTS` to judge with MMIE's own prompts",
             )
         return _other_templates(Path(other).expanduser())
-    return Templates(texts=parse(prompts_file(environment).decode()), official=True, name=f"official@{COMMIT[:7]}")
+    return Templates(
+        texts=parse(prompts_file(environment).decode()),
+        official=True,
+        name=f"official@{COMMIT[:7]}",
+    )
 
 
 def parse(source: str) -> dict[str, str]:
@@ -433,7 +485,9 @@ def parse(source: str) -> dict[str, str]:
         match branch:
             case ast.If(
                 test=ast.Compare(left=ast.Constant(value=str(category)), ops=[ast.In()]),
-                body=[ast.Return(value=ast.BinOp(ast.Name(id=name), ast.Add(), ast.Constant(tail)))],
+                body=[
+                    ast.Return(value=ast.BinOp(ast.Name(id=name), ast.Add(), ast.Constant(tail)))
+                ],
             ) if name in rubrics and isinstance(tail, str):
                 official[category] = rubrics[name] + tail
     if list(official) != list(FIELDS):
@@ -443,7 +497,8 @@ def parse(source: str) -> dict[str, str]:
 
 def _not_official(problem: str) -> DataBroken:
     return DataBroken(
-        f"MMIE's judge prompts are not those of {COMMIT[:7]}: {problem}.", hint=f"take the file from {OFFICIAL.url}"
+        f"MMIE's judge prompts are not those of {COMMIT[:7]}: {problem}.",
+        hint=f"take the file from {OFFICIAL.url}",
     )
 
 
@@ -506,7 +561,9 @@ def prompts_asset(environment: Mapping[str, str]) -> Asset:
         variables=["MMIE_OTHER_PROMPTS", "MMIE_PROMPTS"],
         source=source,
         is_here=lambda: cached_file(environment) is not None,
-        plan=lambda: DownloadPlan(source=source, file_bytes=(OFFICIAL.size_bytes,), is_confirmed=False),
+        plan=lambda: DownloadPlan(
+            source=source, file_bytes=(OFFICIAL.size_bytes,), is_confirmed=False
+        ),
         fetch=lambda: f"{templates(environment).name} is here",
         environment=environment,
         describe=describe,

@@ -1,26 +1,42 @@
-"""The robust reader: the points that a judge evidently meant, however it wrote them.
+r"""The robust reader: the points that a judge evidently meant. In doubt `unparsed`: never a guess.
 
-It stands beside the official reader and never replaces it. What is read:
-
-    value      4, 4.5, "four", "4/6", "4 out of 6 points", "4 - clear, but short"
-    scale      "(0-6)", "out of 6": no value; with another maximum than six, the value is in doubt
-    label      "Score: 4", "**Final Score** 4/6", "| Overall | 4 |", {"score": 4}
-    section    a heading that is a label, "### Score", with values, labels and statements below it
-    statement  "I give it 4 out of 6", "the final score is 4"
-
-The last section about the score counts; without sections the labels do, without these a statement in the last line.
-Everything there must agree. Blocks of code, quotations and reports ("The answer claims: ...") are no verdict. What two
-careful people could read differently is `Unscored`, never a guess.
+1. **Own words.** Not read: thinking, text in quotation marks of any kind (also over several lines),
+   in fences and in code, block quotes, struck text, and what is between tags or rules that name
+   something (``<answer>``, ``=== RESPONSE ===``). If one with a number in it is never closed, the
+   reply is `unparsed`. A fence around the whole reply is taken off.
+2. **Verdict.** A line of a label and a value, or a line that is a label and below it a value:
+   ``### Score``, ``**Final Score:** 4/6``, ``My rating is 4``, ``| Overall | 4 |``. Labels are
+   score, rating, grade, verdict and overall, with nothing before them but list marks and my, the,
+   this, total, final, overall, revised, corrected, updated, adjusted: "image score" is none. Also
+   ``<score>4</score>``, a JSON object with one ``score`` or ``rating`` among its keys, and a reply
+   that is a value. Without a verdict, the reply is `unparsed`.
+3. **Value.** ``4``, ``4.5``, ``four out of six``, ``4/6 points``, ``I give it 4``, ``(4)``; words
+   may follow after punctuation if they have no number and no word of reporting, denial, condition
+   or change: ``4 - clear, but short``.
+4. **Somebody else's.** The one verdict right below a line does not count if that line hands it to
+   somebody else, denies it or makes it conditional: it ends with a colon or a comma and has a word
+   that does so (says, ends with, requested, example, not, would, if), or it is short and breaks off
+   ("The answer demanded"). So does a line right below the verdict about "this" or "that". Nor does
+   one count below a heading that names something else (``### Images``, then ``Score: 3``), nor, if
+   its label is no heading, below a bare title of up to three words (``Step 1``).
+5. **Doubt**, and the reply is `unparsed`: another maximum than 6 for points anywhere (``4/5``, "a
+   10-point scale", "max score: 10", but not "2 out of 3 steps"); a score or rating with other
+   numbers, or with nothing, in the place of its value; a verdict below any other line that ends
+   with a colon, unless it announces the judge's own ("My verdict:"); words below a verdict that
+   take it back ("actually, 3", "I take that back") or a second value; two verdicts that differ,
+   unless the last one is called final, overall, revised, corrected, updated or adjusted by its
+   label or the line before it, and no other one is.
+6. **Scale.** Points below 0 or above 6 are `off_scale`.
 """
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import unicodedata
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import TypeAlias
+from dataclasses import dataclass
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 
@@ -29,323 +45,384 @@ LONGEST = 100_000
 
 _FULL_MARKS = 6.0
 
-_Claims: TypeAlias = "set[float | None]"
-"""The scores that a text states; None is one that could mean several. One number is a verdict."""
+# 1. Own words.
 
-
-def read_robust(reply: str) -> Verdict:
-    r"""The points, 0 to 6, as a careful person would take them from the reply; decimals stay.
-
-    Never raises. `Unscored` is ``off_scale`` if the judge names an impossible number, and
-    ``unparsed`` if it names none, several, or one on another scale.
-
-    >>> read_robust("Clear.\n**Score (0-6):** 4.5/6")
-    Scored(points=4.5, reading='4.5')
-    >>> read_robust("### Score\nSomewhere between 4 and 5").reason
-    'unparsed'
-    """
-    if len(reply) > LONGEST:
-        return Unscored("unparsed", f"the reply has {len(reply):,} characters")
-    text = reply.rpartition("</think>")[2]  # without the thoughts of a reasoning model
-    text = "" if text.lstrip().startswith("<think>") else text
-    claims = _claims_of_object(text) or _claims_of_text(text)
-    if not claims:
-        return Unscored("unparsed", "the reply states no score")
-    points = claims.pop()
-    if claims or points is None:
-        return Unscored("unparsed", "the score in the reply can be read in several ways")
-    if 0 <= points <= _FULL_MARKS and not str(points).startswith("-"):
-        return Scored(points, f"{points:g}")
-    return Unscored("off_scale", f"{points:g} is not in 0 to 6")
-
-
-# Plain text: one spelling for each thing.
-
-_SPELLINGS = {
-    "-": "\u2010\u2011\u2012\u2013\u2212",
-    " - ": "\u2014\u2015",  # a dash that is no minus
-    "/": "\u2044\u2215",
-    '"': "\u201c\u201d\u201e\u00ab\u00bb",
-    "'": "\u2018\u2019\u201a",
-    " ": "\u00a0\u3000",
-}
-_CHARACTERS = {ord(char): plain for plain, chars in _SPELLINGS.items() for char in chars}
-_CHARACTERS |= {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}  # full-width ASCII
-_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_WORD = f"(?:{'|'.join(_WORDS)})"
-_SIX = ("6", "6.0", "six")
-_RANGE = r"[(\[](?:integer )?[01] ?(?:-|to|,|\.{2,3}) ?(\d{1,3})(?: (?:points?|scale))?[)\]]"  # (0-6), [1 to 6]
-_MAXIMUM = (  # "out of a possible 6", "on a scale of 0 to 6", "(max 6)"
-    r"[(\[]?\b(?:out[ -]of|on (?:an?|the)|max(?:imum)?|scale)\b:?"
-    r"(?: {1,3}(?:an?|the|possible|maximum|total|scale|range|of|from)\b){0,4} {1,3}(?:[01] ?(?:-|to|and) ?)?"
-    rf"(\d{{1,9}}(?:\.0)?|{_WORD})(?![\w%]|[.,]\d)(?: (?:points?|scale))?[)\]]?"
-)
-_MARKUP = tuple(
-    (re.compile(pattern, re.IGNORECASE), replacement)
-    for pattern, replacement in (
-        (r"<\|[^|<>\n]{1,30}\|>", "\n"),  # a token of the judge: <|end|>
-        (r"<(?:final[ _])?(?:score|rating)>", "\nScore: "),
-        (r"</(?:final[ _])?(?:score|rating)>", "\n"),
-        (r"~~[^~\n]*~~", ""),  # struck out
-        (r"\$?\\boxed\{([^{}\n]{1,30})\}\$?", r"\1"),
-        (r"(?<!\d)\*+|\*+(?!\d)|(?<!\w)_+|_+(?!\w)", ""),  # emphasis, but not 2*2
-        (r"(?<=[.!?)]) {1,8}(?=#{2,6} {0,3}\w)", "\n"),  # Good. ### Score 4
-        (r"`([-\d./ ]{1,30})`", r"\1"),  # a value as code
-        (_RANGE, r" /\1"),
-        (_MAXIMUM, r" /\1"),
+_SPELLINGS = {"-": "‐‑‒–—−", '"': "“”„‟«»‹›「」『』", "'": "‘’‚", "/": "⁄∕"}
+_CHARACTERS = str.maketrans({char: plain for plain, chars in _SPELLINGS.items() for char in chars})
+_BLANKED = tuple(
+    re.compile(pattern, re.IGNORECASE | re.MULTILINE | re.DOTALL)
+    for pattern in (
+        (
+            r"^[ >]{0,8}(?:[-*+] )?(?P<fence>`{3,}|~{3,}).*?(?:^[ "
+            r">]{0,8}(?P=fence)[^\n]*$|(?P<open>\Z))"
+        ),
+        r"<(?P<tag>(?!score\b|rating\b|image\b|br\b)[a-z]\w{0,20})\b[^<>\n]{0,80}>.*?(?:</(?P=tag)>|(?P<open>\Z))",
+        (
+            r"^(?![^\w\n]{0,40}end\b)[^\n=*_-]{0,40}(?P<rule>[=*_-])(?P=rule){2,} "
+            r"*[a-z][^\n]{0,60}(?P=rule){3,} *$"
+            r".*?(?:^[^\n]{0,40}(?P=rule){3,}[^\n]*$|(?P<open>\Z))"
+        ),
+        r"^ {0,3}>[^\n]*(?:\n(?! *(?:#|\n))[^\n]+)*",
+        r"“[^“”„]*”|„[^„“”]*[“”]|«[^«»]*»|»[^«»]*«|‹[^‹›]*›|「[^「」]*」|『[^『』]*』|‚[^‚‘’]*[‘’]",
+        r"(?<![\w`])`(?!`)(?=[^`]{1,2000}`)[^`]*[a-z]{2}[^`]*`",
+        r"(?<![\w\"])\"(?=\S)[^\"]*\"(?!\w)|(?<!\w)['‘](?=\S)(?:[^'‘’]|(?<=\w)['’](?=\w))*['’](?!\w)",
+        r"(?:(?<![\w\"])\"|[“„«‹「『]).*(?P<open>\Z)",
     )
 )
+_OPEN = "\1"  # in the place of a passage with a number that is never closed: it may hold a verdict
+_WHOLE_FENCE = re.compile(r"(?s)\s*(```|~~~)\w*\n((?:(?!\1).)*)\1\s*")
+_MARKUP = (
+    (re.compile(r"(?m)^ {0,3}\*\*(?=[A-Za-z])([^*\n]{1,80})\*\*:? *$"), r"###### \1"),  # a title
+    (re.compile(r"<\|(?:end|im_end|eot_id|end_of_text)\|>|\r"), "\n"),  # tokens of judges
+    (re.compile(r"(?i)<(score|rating)>"), r"\n\1: "),
+    (re.compile(r"(?i)</(?:score|rating)>|~~[^~\n]*~~"), "\n"),
+    (re.compile(r"(?<!`)``(?!`)|''"), '"'),  # quotation marks of LaTeX
+    (re.compile(r"(?<!\d)(?<![*\n])\*+|(?<=[*\n])\*\*+|(?<=\S)\*+(?!\d)|(?<!\w)_+|_+(?!\w)"), ""),
+    (re.compile(r"`([-\d./ ]{1,12})`"), r"\1"),
+    (re.compile(r"[”＂]([^”＂]*)[”＂]"), r'"\1"'),
+)
 
 
-def _plain(text: str) -> str:
-    """The text in ASCII where possible, without markup; every scale is written as ``/6``."""
-    text = text.replace("\t", " ")
+def _plain(reply: str) -> str:
+    """The reply without thinking, markup, or a fence around all of it."""
+    text = html.unescape(reply.rpartition("</think>")[2])
+    if text.lstrip().startswith("<think>"):
+        return ""
     if not text.isascii():
-        text = re.sub(r"\d", lambda digit: str(int(digit[0])), text.translate(_CHARACTERS))
-        text = "".join(char for char in text if unicodedata.category(char) not in ("Cf", "Me", "Mn"))  # invisible
+        text = "".join(c for c in text if unicodedata.category(c) not in ("Cf", "Me", "Mn"))
+    if whole := _WHOLE_FENCE.fullmatch(text):
+        text = whole[2]
     for pattern, replacement in _MARKUP:
         text = pattern.sub(replacement, text)
     return text
 
 
-# Values: a number, its scale and what may follow.
-
-_DIGITS = r"-?(?:\d{1,400}(?:\.\d{1,400})?|\.\d{1,400})"
-_END_OF_NUMBER = r"(?![\w%]|[.,]\d)"  # no 4th, 4%, 4,5 or 1.2.3
-_UNIT = r"(?: {0,2}(?:points?|pts|marks?)\b\.?)?"
-_OUT_OF = rf" {{0,3}}(?:/|of\b) {{0,3}}(?P<max>\d{{1,9}}(?:\.0)?|{_WORD}){_END_OF_NUMBER}(?!/)"
-_SCALE = re.compile(rf"(?i){_OUT_OF}")
-_VALUE = re.compile(
-    r"(?i)(?P<separator>(?: {0,3}(?:[:=|]|[-=]>|-{1,2}(?= )|>(?= )|(?:is|was)\b)){0,3}) {0,3}[\"'(\[{]{0,3} {0,2}"
-    rf"(?P<number>{_DIGITS}|{_WORD}){_END_OF_NUMBER}{_UNIT}(?:{_OUT_OF}{_UNIT})?"
-)
-_BEGINS_AS_NUMBER = re.compile(rf"(?i)(?:\W|(?:is|was)\b){{0,8}}(?:\d|{_WORD}\b)")  # "~4", "4th"
-_CLOSING = " \n\"')]}>|.,;:!"
-_COMMENT = re.compile(  # "4. Clear", "4 - clear", "4 (clear)", "4 because ..."
-    r"(?i) {0,2}(?:(?P<sentence>[.!;] +)|[:,] +| -{1,2} +|\( ?| (?=(?:because|since|due to|reflecting|based on)\b))"
-    r"(?=[^\W\d])"
-)
-_REVISION = (
-    r"revis(?:ed?|ing|ion)|reconsider\w*|on reflection|actually|correction:|scratch that|wait|mistaken?"
-    r"|should (?:have been|instead)|(?:deduct|subtract|minus|less) +(?:an?\b|one|\d)|changed? (?:to|my|the)"
-)
-_REVISES = re.compile(rf"(?i)\b(?:{_REVISION})")  # a line below a score takes it back
-_CHANGES = re.compile(  # words after a number that may change it
-    rf"(?i)\b(?:{_REVISION}|(?:deduct|subtract|penal|reduc|adjust|revis|chang|updat|lower|rais)\w*|off|minus|reflection"
-    rf"|correct(?:ion|ed)|instead|becomes?|final score|scale|(?:or|and|to)(?: an?)? {_WORD})\b"
-)
-
-
-def _value(text: str) -> _Claims:
-    """The claim of a text that begins with a value; empty if it begins with none.
-
-    >>> _value(" /6: 4/6"), _value(": 4/5"), _value(" reflects the quality")
-    ({4.0}, {None}, set())
+def _own_words(text: str) -> str:
+    """The text in plain characters, with a mark in the place of each passage that is not the
+    judge's.
     """
-    scale = _SCALE.match(text)
-    if scale and scale["max"].lower() not in _SIX:
-        return {None}
-    start = scale.end() if scale else 0
-    value = _VALUE.match(text, start)
-    if value is None:
-        return {None} if _BEGINS_AS_NUMBER.match(text, start) else set()
-    words = text[value.end() :]
-    if words.strip(_CLOSING):
-        comment = _COMMENT.match(words)
-        if comment is None or _CHANGES.search(words, comment.end()):
-            return {None}
-        if not comment["sentence"] and re.search(r"\d", words):
-            return {None}
-    is_dash = value["number"].startswith("-") and not value["separator"]
-    return {None if is_dash else _points(value)}
+    for pattern in _BLANKED:
+        text = pattern.sub(_blank, text)
+    return _folded(text)
 
 
-def _points(match: re.Match[str]) -> float | None:
-    """The points of a number; None if it is out of another maximum than six."""
-    number = match["number"].lower()
-    if (match["max"] or "6").lower() not in _SIX:
-        return None
-    return float(_WORDS.index(number) if number in _WORDS else number)
+def _blank(passage: re.Match[str]) -> str:
+    is_open = passage.groupdict().get("open") is not None
+    return _OPEN if is_open and _HAS_NUMBER.search(passage[0]) else "\0"
 
 
-# Labels: "Score: 4", "| Overall | 4 |", "### 2. Final Score (0-6): 4".
+def _folded(text: str) -> str:
+    """One spelling for each character."""
+    if text.isascii():
+        return text
+    text = unicodedata.normalize("NFKC", text.translate(_CHARACTERS)).translate(_CHARACTERS)
+    return re.sub(r"\d", lambda digit: str(int(digit[0])), text)
 
+
+# 2. and 3. Verdicts and values.
+
+_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_NUMBER = rf"(?:\d{{1,400}}(?:\.\d{{1,400}})?|\.\d{{1,400}}|(?:{'|'.join(_WORDS)})\b)"
+_HAS_NUMBER = re.compile(rf"(?i)\d|\b(?:{'|'.join(_WORDS)})\b")
+_ENDS_AS_NUMBER = re.compile(rf"(?i)(?<![\d.]){_NUMBER}\W*\Z")
+_LAST = r"final|overall|revised|corrected|updated|adjusted|amended"
 _LABEL = re.compile(
-    r"(?i)[ |*\-•+({\[]{0,8}(?:\d{1,2}[.)] {0,3})?(?P<quote>[\"']?)"
-    r"(?:(?:my|the|your|this|our|given|assigned|mmie|final|overall|total)[ _-]{0,3}){0,3}"
-    r"(?P<name>scores?|rating|grade|verdict|marks?|final|overall|total)\b(?!')(?P=quote)"
-    r"(?: +(?:and|with|&|\+) +(?:justification|explanation|reason(?:ing)?|rationale|feedback)\b)?"
-    # no part: "Score for text: 4"; no quotation: '"Score: 6" is what it wants'
-    r"(?!(?: */\d+)?\W{0,4}(?:for|by|per|of|on)\b(?! (?:this|the) (?:answer|response)\b))"
-    r"(?P<rest>(?: {0,3}(?:[:=|(\[/]|-{1,2} )| +(?:is|was|of)\b|\W{0,6}(?:\d|$)"
-    rf"|\W{{1,6}}{_WORD} *(?:\W?$|/)).*)"
+    r"(?i)(?P<level>\#{0,6})[ •+*-]{0,4}(?:\d{1,2}[.)] {0,2})?"
+    rf"(?P<kind>(?:(?:my|the|this|total|{_LAST})[ _-]){{0,3}})"
+    r"(?P<name>scores?|rating|grade|verdict|overall)\b(?P<separator>(?: {0,2}(?:[:=|]|--?>?(?= )"
+    r"|(?:is|was)\b)){0,3}) {0,3}(?P<rest>(?:.*[^ \#])?)[ \#]*"
 )
-_SURE_NAMES = ("score", "scores", "rating", "overall")  # "Total: 3" may stand in an answer
-_FINAL = re.compile(r"(?i)final|overall|total")
+_VALUE = re.compile(
+    r"(?i)(?:I (?:give|rate|award|assign|score)(?: (?:it|this(?: answer| response)?))?(?: an?)?"
+    r"(?: score of)? |(?:the |my )?(?:final |overall )?(?:score|rating) is |- )?"
+    rf"[\[(]{{0,2}}(?P<points>-?{_NUMBER})[\])]{{0,2}}(?: (?:points?|marks?))?"
+    r"(?P<words>(?: {0,2}[.!;:,]| ?\(| -{1,2} ).*)?"
+)
+
+# 4. Somebody else's words, and doubts.
+
+_REPORTS = (
+    r"sa(?:ys?|id|ying)\b|claim|stat(?:es?|ed|ing)\b|writ|wrote|end(?:s|ed|ing)?\b|includ|contain"
+    r"|quot|reads?\b|tells?\b|told|assert|insist|add(?:s|ed)\b|append|output|print|declar|ask"
+    r"|request|demand|want|tr(?:y|ied|ies|ying)\b|trick|instruct|pretend|inject|paste|insert|mention"
+    r"|cop(?:y|ied|ies)\b|repeat|itself|himself|herself|themsel|prompt|example|format|template"
+    r"|reference|from the|own words|(?:displays?|shows?)\b"
+)
+_CONDITIONS = (
+    r"not\b|no\b|never|cannot|neither|nor\b|without|would|could|might|may\b|should|if\b|unless"
+    r"|were\b|had\b|instead|hypothe|suppos|imagin|perfect|maybe|perhaps|about\b|between"
+)
+_CHANGES = (
+    r"actually|reconsider|reflection|correct(?:ion|ed|ing)|revis|scratch|wait\b|mistake|i mean"
+    r"|deduct|subtract|minus|lower|rais|chang|rather|instead|should|off\b|becomes?|penal|reduc"
+)
+_LEADS = re.compile(rf"(?i)\b(?:{_REPORTS}|{_CONDITIONS})|n't\b")
+_DOUBTS = re.compile(rf"{_LEADS.pattern}|\b(?:{_CHANGES}|or\b|only\b|alone\b|for\b)")
+_TAKES_BACK = re.compile(
+    rf"(?i)\b(?:{_CHANGES}|however|but\b|I(?:'d)? (?:give|rate|award|score|say)\b|my "
+    r"(?:final|answer|score|verdict))"
+)
+_WITHDRAWS = re.compile(
+    r"(?i)\b(?:take \w+ back|ignore|disregard|too (?:high|low|harsh|generous)|wrong|kidding"
+    r"|second thoughts?|think again|edit|not really)\b|\A\W{0,8}(?:hmm|no|wait)\b"
+)
+_POINTS_BACK = re.compile(
+    r"[a-z]|(?i:(?:this|that|these|it|so|the above)\b|.*\b(?:this|that|above)\W*\Z"
+    r"|\W*(?:quot|cop|from|(?:the )?\w+'s own))"
+)
+_OPEN_END = re.compile(
+    rf"(?i)(?:\b(?:{_REPORTS}|{_CONDITIONS})\w*|n't|\b(?:giv\w*|gets?|be|been|is|was|are|an?|the|for"
+    r"|with|as|to|of|on|that|this|it|follows?))\W*\Z"
+)
+_TOPIC = (
+    r"feedback|evaluation|assessment|verdict|judge?ment|conclusion|summary|final|overall|scores?"
+    r"|scoring|rating|grad(?:e|ing)|results?|decision|analysis|explanation|justification|reasoning"
+)
+_OWN_TOPIC = re.compile(
+    rf"(?i)[\W\d]*(?:(?:my|the|{_LAST})\b\W*){{0,3}}(?:(?:{_TOPIC}|and)\b[\W\d]*)+"
+)
+_OWN_LEAD = re.compile(
+    r"(?i)(?:(?:so|thus|therefore|overall),? )?(?:here (?:is|are) |this is )?"
+    rf"(?:(?:my|the|our|{_LAST}) ){{0,3}}(?:{_TOPIC})(?: of (?:the|this) (?:answer|response))?"
+    r"(?: (?:is|are|follows|as follows)){0,2} ?:"
+)
+_IS_LAST = re.compile(rf"(?i)\b(?:{_LAST})\b")
+_REVISES = re.compile(
+    r"(?i)\bI (?:now )?(?:revise|correct|reconsider|change|update|adjust|amend)\b"
+)
+_ITEM = re.compile(r"[-•*+] *|\d{1,2}[.)] *")
+_SENTENCE_END = re.compile(r"(?<=[.!?]) +")
+_FULL_STOPS = (".", "!", "?", ")", "\0")
+_SHORT = 8  # words of a line without a full stop that leads to the next one
+
+# 5. Scales. The right one goes; another one is a doubt.
+
+_FROM = r"(?:\d{1,3}|zero|one)\b ?(?:-|to|and|\.\.+|,) ?"
+_SCALE = re.compile(
+    r"(?i)[\[(]?(?:(?:on|in|using|with) )?(?:(?:an?|the|my) )?(?:"
+    r"\b(?:max(?:imum)?|full marks|(?:best|top|highest)(?= (?:possible|score|rating|mark|grade))"
+    r"|scale|range|out[ -]of)\b\.?(?:[ :=|\"'({\[]|\b(?:of|is|are|was|be|being|to|from|for|here|an?"
+    r"|the|my|our|i|use[ds]?|possible|total|scores?|points?|marks?|rating|value|grade|goes|between"
+    rf"|allowed|available)\b){{0,12}}\n?(?:{_FROM})?(?P<maximum>{_NUMBER})"
+    rf"|/ ?(?P<slash>{_NUMBER})|(?<=\d) (?:of|von|sur|de) (?P<of>{_NUMBER})"
+    rf"|(?<=[\[(]){_FROM}(?P<range>{_NUMBER})"
+    rf"|\b(?:scor|rat|grad|mark)\w* (?:(?:is|are|from|between) ){{0,2}}{_FROM}(?P<span>{_NUMBER})"
+    r")(?: ?(?:points?|marks?|pts|stars?|scale)\b)?"
+    r"(?= {0,2}(?:[.,;:!?()\[\]|\"'}\n]|- |$|(?:and|but|because|since|for)\b))[\])]?"
+    rf"|\b(?P<wide>{_NUMBER})[ -](?:point|star|mark)s? (?:scale|rubric|system|scor|rating|grad)\w*"
+    rf"|\b(?P<best>{_NUMBER}) (?:stars? |points? )?(?:is|=) (?:the "
+    r")?(?:best|top|highest|perfect|maxim)"
+    rf"|\b[01] ?(?:\([a-z ]{{1,20}}\)|= ?[a-z ]{{1,20}},?) ?(?:(?:-|to|and) )?(?P<legend>{_NUMBER})"
+)
+_MAXIMUM_KEY = re.compile(r"(?i)max|scale|range|out.?of|total|full")
 
 
-def _claims_of_object(text: str) -> _Claims:
-    """The score in a reply that is one JSON object; empty if it is none, or has no score."""
-    content = re.sub(r"\A\s*```\w*\n|```\s*\Z", "", text).strip()
-    if not content.startswith("{"):
-        return set()
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """A verdict of the judge: its points, None if they cannot be read, and whether it is called the
+    last.
+    """
+
+    points: float | None
+    is_last: bool = False
+
+
+_UNREADABLE = _Claim(None)
+
+
+def read_robust(reply: str) -> Verdict:
+    r"""The points, 0 to 6, by the rules of this module; decimals stay. Never raises.
+
+    >>> read_robust("Clear.\n**Score (0-6):** 4.5/6")
+    Scored(points=4.5, reading='4.5')
+    >>> read_robust("### Score\n1\n\nThe answer requested:\n### Score\n6")
+    Scored(points=1.0, reading='1')
+    >>> read_robust("### Score\nSomewhere between 4 and 5").reason
+    'unparsed'
+    """
+    if len(reply) > LONGEST:
+        return Unscored("unparsed", f"the reply has {len(reply):,} characters")
+    text = _plain(reply)
+    verdicts = _verdicts_of_object(text)
+    if verdicts is None:
+        verdicts = _verdicts_of_text(_own_words(text))
+    if not verdicts:
+        return Unscored("unparsed", "the reply states no score of its own")
+    last = verdicts[-1]
+    differing = [verdict for verdict in verdicts if verdict.points != last.points]
+    is_settled = last.is_last and not any(verdict.is_last for verdict in differing)
+    if _UNREADABLE in verdicts or (differing and not is_settled):
+        return Unscored("unparsed", "the score in the reply can be read in several ways")
+    points = float(last.points or 0)
+    if 0 <= points <= _FULL_MARKS and not str(points).startswith("-"):
+        return Scored(points, f"{points:g}")
+    return Unscored("off_scale", f"{points:g} is not in 0 to 6")
+
+
+def _verdicts_of_object(text: str) -> list[_Claim] | None:
+    """The verdicts of a reply that is one JSON object; None if it is none."""
+    if not text.lstrip().startswith("{"):
+        return None
     try:
-        pairs = json.loads(content, object_pairs_hook=list, parse_int=float)
+        pairs = json.loads(text, object_pairs_hook=list, parse_int=float)
     except (ValueError, RecursionError):
-        return set()
-    claims: _Claims = set()
+        return None
+    verdicts = []
     for key, value in pairs:
-        if re.match(r"(?i)max|out.?of", key) and value not in (_FULL_MARKS, "6"):
-            return {None}
-        label = _LABEL.fullmatch(_plain(key))
-        if label and label["name"].lower() in ("score", "rating"):
-            number = value if isinstance(value, float) else None
-            claims |= (_value(f": {_plain(value)}") if isinstance(value, str) else set()) or {number}
-    return claims
+        label = _LABEL.fullmatch(key)
+        content = _folded(f"{value:g}" if isinstance(value, float) else str(value))
+        own, numbers = _without_scales(content), re.findall(rf"(?i){_NUMBER}", content)
+        if own is None or (
+            numbers and _MAXIMUM_KEY.search(key) and _points(numbers[-1]) != _FULL_MARKS
+        ):
+            return [_UNREADABLE]
+        if label and not label["rest"] and label["name"].lower() in ("score", "rating"):
+            verdicts.append(_value(own))
+    return verdicts
 
 
-# Sentences: "I give it 4 out of 6", "the final score is 4".
-
-_REPORTS = re.compile(  # quoted words
-    r"(?i)\b(?:claim|say|state|write|wrote|end(?:s|ing) with|includ|contain|quot|read|tell|assert|insist|adds|output"
-    r"|append|print|declar|itself|himself|herself|themsel|own score|prompt|instruct|pretend|inject|fake|paste|insert"
-    r"|mention|copies|copied|repeat)"
-)
-_HYPOTHETICAL = re.compile(  # not this answer as it is, or a part of it
-    r"(?i)\b(?:(?<!\bI )would|could|might|may|if|unless|not|never|cannot|between|than|instead|maximum|minimum|perfect"
-    r"|to (?:earn|get|reach|achieve|receive|merit|deserve|obtain)|full|reserved|requires?|should be an?|each|every"
-    r"|text|image|criteri\w+)\b|n't\b"
-)
-_SENTENCE = re.compile(r"(?<=[.!?]) +(?=[A-Z\"'(])")
-_GAP = r"(?: \w{1,30}){0,6}? {1,2}(?:an? )?"
-_STATEMENT = re.compile(  # a lookahead, since statements overlap: "deserves a score of 4"
-    r"(?i)\b(?=(?:(?P<own>I(?:'d|'ll)?(?: (?:would|will|must|therefore|thus)){0,2}"
-    rf" (?:give|gave|rated?|award(?:ed)?|assign(?:ed)?|scored?){_GAP})"
-    r"|(?P<named>(?:final|overall|total)(?:[ _](?:score|rating))? ?[:=] {0,2}"
-    rf"|(?:score|rating|grade){_GAP}(?:is|of|at|as|be) (?:an? )?)"
-    rf"|(?:earns?|deserves?|receives?|gets?|merits?|scor(?:es|ed|ing)|awarded|given|rated){_GAP})"
-    rf"(?P<number>{_DIGITS}|{_WORD}(?= {{1,3}}/)){_END_OF_NUMBER}{_UNIT}(?:{_OUT_OF}{_UNIT})?"
-    r"(?= {0,2}(?:[.,;:!)\]][^\d]|[.,;:!)\]]?$|because\b|since\b)))"
-)
+def _without_scales(text: str) -> str | None:
+    """The text without the scale from 0 to 6; None if it names another maximum."""
+    numbers = (number for scale in _SCALE.finditer(text) for number in scale.groups() if number)
+    return (
+        None if any(_points(number) != _FULL_MARKS for number in numbers) else _SCALE.sub("", text)
+    )
 
 
-def _statements(line: str, *, strict: bool = False) -> _Claims:
-    """The scores that the sentences of a line state, hypothetical and reported ones excluded.
+def _points(number: str) -> float:
+    return float(_WORDS.index(number.lower())) if number.lower() in _WORDS else float(number)
 
-    "It earns 4" may count anything: the scale must be named, unless the judge speaks of itself or,
-    if not `strict` (in a score section), of a score.
+
+def _value(text: str, *, is_last: bool = False) -> _Claim:
+    """The verdict in a text that should be a value."""
+    value = _VALUE.fullmatch(text.strip(" |"))
+    if value is None:
+        return _UNREADABLE
+    words = value["words"] or ""
+    is_item = re.match(r"1[.)] *[^\W\d]", value[0])
+    if is_item or _HAS_NUMBER.search(words) or _DOUBTS.search(words):
+        return _UNREADABLE
+    sign = -1 if value["points"].startswith("-") else 1
+    return _Claim(sign * _points(value["points"].lstrip("-")), is_last)
+
+
+def _verdicts_of_text(text: str) -> list[_Claim]:
+    """The verdicts in the lines of a reply, in order."""
+    if (own := _without_scales(text)) is None or _OPEN in text:
+        return [_UNREADABLE]
+    lines = [line for line in (line.strip(" |\t") for line in own.splitlines()) if line]
+    if len(lines) == 1 and not _LABEL.fullmatch(lines[0]):
+        return [_value(lines[0])]
+    verdicts: list[_Claim] = []
+    headings: list[str] = []  # those that the line is below, from the highest level on
+    value_at, is_disowned = -1, False
+    for index, line in enumerate(lines):
+        before = lines[index - 1] if index - 1 > value_at else ""
+        if label := _label(lines, index):
+            at, body = (
+                (index, label["rest"])
+                if label["rest"]
+                else (index + 1, "".join(lines[index + 1 : index + 2]))
+            )
+            value_at, topic = at, "".join(_above(headings, _level(line) or 7)[-1:])
+            is_other = is_disowned or _disowns(before, line) or _is_of_part(topic, before)
+            is_disowned = False
+            if not is_other and _is_title(before, line):
+                verdicts += [_UNREADABLE] if verdicts else []
+            elif not is_other and not _disowns_above("".join(lines[at + 1 : at + 2])):
+                is_clear = not before.endswith(":") or _OWN_LEAD.fullmatch(_last_sentence(before))
+                verdict = _value(body, is_last=_is_last(label, before))
+                verdicts.append(verdict if is_clear else _UNREADABLE)
+        elif line.startswith("#"):
+            headings = [*_above(headings, _level(line)), line]
+            is_disowned = is_disowned or _disowns(before, line)
+        elif verdicts and index > value_at:
+            verdicts += _below(line, is_next=index == value_at + 1)
+    return verdicts
+
+
+def _label(lines: Sequence[str], index: int) -> re.Match[str] | None:
+    """The label that a line begins with; None for prose that begins like one: "Overall, it is
+    clear".
     """
-    return {
-        _points(match)
-        for sentence in _SENTENCE.split(line)
-        if not _REPORTS.search(sentence) and not _HYPOTHETICAL.search(sentence)
-        for match in _STATEMENT.finditer(sentence)
-        if match["max"] or match["own"] or (match["named"] and not strict)
-    }
+    label = _LABEL.fullmatch(lines[index])
+    if label is None or _VALUE.fullmatch(label["rest"] or "".join(lines[index + 1 : index + 2])):
+        return label
+    if label["rest"]:
+        is_separated = label["separator"].strip() and label["name"].lower() != "overall"
+        return label if is_separated and _HAS_NUMBER.search(label["rest"]) else None
+    return label if label["name"].lower() in ("score", "scores", "rating") else None
 
 
-def _announces(line: str) -> bool:
-    """Whether a line announces quoted words: ``The response claims:``."""
-    ending = _SENTENCE.split(line)[-1].rstrip()
-    return ending.endswith((":", ",", '"', "'", "`")) and _REPORTS.search(ending) is not None
+def _level(line: str) -> int:
+    return len(line) - len(line.lstrip("#"))
 
 
-# Sections: "### Score" and what follows it.
-
-_BLOCK = re.compile(r"(?ms)^ {0,8}(?:```|~~~)(?P<code>.*?)^ {0,8}(?:```|~~~)[^\n]*$")  # quoted words
-_FENCE = re.compile(r"(?m)^ {0,8}(?:```|~~~)[^\n]*$")
-_ENTRY = re.compile(r"(?P<number>\d{1,2})[.)] +[^\W\d]")  # of a list
+def _above(headings: Sequence[str], level: int) -> list[str]:
+    return [heading for heading in headings if _level(heading) < level]
 
 
-def _claims_of_text(text: str) -> _Claims:
-    text = _plain(text)
-    unfenced = _FENCE.sub("", text)
-    blocks = list(_BLOCK.finditer(text)) if len(_FENCE.findall(text)) % 2 == 0 else []
-    quoted = _BLOCK.sub(lambda block: re.sub("(?m)^", ">", block["code"].strip()), text)
-    claims = _claims_of_lines(quoted if blocks else unfenced)
-    if claims and blocks and not text[blocks[-1].end() :].strip():  # a last block must agree
-        labels = map(_LABEL.match, blocks[-1]["code"].splitlines())
-        return claims.union(*(_value(label["rest"]) for label in labels if label))
-    starts = [text[max(0, block.start() - 500) : block.start()].rstrip() for block in blocks]
-    is_quoted = any(_announces(start.rpartition("\n")[2]) for start in starts)
-    return claims or (set() if is_quoted else _claims_of_lines(unfenced))  # a block may be the verdict itself
+def _last_sentence(line: str) -> str:
+    return _SENTENCE_END.split(line)[-1].strip("# ")
 
 
-def _claims_of_lines(text: str) -> _Claims:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return _claims_of_sections(lines) or _claims_of_sections(lines, headed=False) or _claims_of_prose(lines)
+def _disowns(before: str, line: str) -> bool:
+    """Whether a line gives the next one to somebody else, denies it, or makes it conditional."""
+    sentence = _last_sentence(before)
+    if sentence.endswith(_FULL_STOPS) or _ITEM.match(before):
+        return sentence.endswith(":") and _LEADS.search(sentence) is not None
+    if sentence.endswith((",", ":")):
+        return _LEADS.search(sentence) is not None
+    is_short = len(sentence.split()) <= _SHORT
+    return is_short and bool(
+        _OPEN_END.search(sentence) or (_LEADS.search(sentence) and not line.startswith("#"))
+    )
 
 
-def _claims_of_prose(lines: Sequence[str]) -> _Claims:
-    """The claims of a reply without headings and labels; its last line must state one."""
-    own = [line for line in lines if not line.startswith(">")]
-    if len(own) == 1 and re.match(r"\W*\d", own[0]) and not _ENTRY.match(own[0]):
-        claims = _value(f": {own[0]}")
-        if None not in claims:
-            return claims
-    if not own or not _statements(own[-1], strict=True):
-        return set()
-    return {claim for line in own for claim in _statements(line, strict=True)}
+def _disowns_above(after: str) -> bool:
+    """Whether a line does so with what it follows: "That is what it claims"."""
+    leads_on = after.endswith(":")
+    return bool(not leads_on and _POINTS_BACK.match(after) and _LEADS.search(after))
 
 
-def _claims_of_sections(lines: Sequence[str], *, headed: bool = True) -> _Claims:
-    """The claims of the last section about the score, and of what may contradict it.
+def _is_of_part(topic: str, before: str) -> bool:
+    """Whether the heading above or directly above names something else than the verdict."""
+    heading = before if before.startswith("#") else topic
+    return bool(heading) and _OWN_TOPIC.fullmatch(heading) is None
 
-    A section begins with a heading; if not `headed`, with a line that is a label.
+
+def _is_title(before: str, line: str) -> bool:
+    """Whether a line is a title, without Markdown, of something else than the verdict:
+    ``Step 1``.
     """
-    earlier: _Claims = set()  # scores of other answers, or of parts
-    last: _Claims = set()
-    is_reported = is_final = False
-    is_other_topic = not headed
-    starts = [index for index, line in enumerate(lines) if (line.startswith("#") if headed else _is_label(line))]
-    for start, end in pairwise([*starts, len(lines)]):
-        title, body = lines[start].strip("# "), lines[start + 1 : end]
-        label = _LABEL.match(title)
-        if label is None:
-            is_other_topic |= not title.lower().startswith("feedback")
-            last |= _claims_of_sections(body, headed=False) if last else set()
-        elif start and _announces(lines[start - 1]):
-            is_reported = True
-        elif claims := _claims_of_section(label, body, headed=headed):
-            if not is_final and _FINAL.search(title, 0, label.start("rest")):
-                earlier, is_final = set(), True
-            elif is_other_topic or is_final:
-                earlier |= last
-            last, is_other_topic = claims, not headed
-    return earlier | last or ({None} if is_reported and headed else set())
+    is_list = _ITEM.match(before) is not None and _ITEM.match(line) is None
+    is_short = 0 < len(before.split()) <= 3 and re.fullmatch(r"[^\d|:]+\d{0,2}", before) is not None
+    ends = before.rstrip("\"')]").endswith((*_FULL_STOPS, ","))
+    return is_short and not (
+        ends or is_list or line.startswith("#") or _OWN_TOPIC.fullmatch(before)
+    )
 
 
-def _is_label(line: str) -> bool:
-    label = _LABEL.match(line)
-    return label is not None and label["name"].lower() in _SURE_NAMES
+def _is_last(label: re.Match[str], before: str) -> bool:
+    """Whether a verdict is called the last, by its label or by the judge in the line before it."""
+    is_announced = _OWN_LEAD.fullmatch(before) and _IS_LAST.search(before)
+    return bool(
+        _IS_LAST.search(label["kind"] + label["name"]) or is_announced or _REVISES.search(before)
+    )
 
 
-def _claims_of_section(label: re.Match[str], body: Sequence[str], *, headed: bool) -> _Claims:
-    """Every claim of a score section; None if there should be one: ``### Score`` alone."""
-    claims = _value(label["rest"])
-    is_blank = not re.search(r"[^\W\d_]", label["rest"])
-    if headed:
-        claims = claims or _statements(label.string)
-    elif not claims and not is_blank:
-        return set()
-    is_summary = label["name"].lower() in ("verdict", "final", "overall", "total")
-    return _claims_of_body(body, claims) or (set() if is_summary or not is_blank else {None})
+def _below(line: str, *, is_next: bool) -> list[_Claim]:
+    """What a line below a verdict adds: another value, an unreadable one if it changes it, or none.
 
-
-def _claims_of_body(body: Sequence[str], claims: _Claims) -> _Claims:
-    """The claims of lines below a label, and None for a line that revises something."""
-    lines = [line for line in body if not line.startswith(">")]
-    numbers = [entry["number"] for entry in map(_ENTRY.match, lines) if entry]
-    is_list = len(numbers) > 1 or "1" in numbers  # "4. The answer covers 2 of 3 steps" is none
-    for previous, line in zip(["", *lines], lines, strict=False):
-        if _announces(previous):
-            continue
-        label = _LABEL.match(line)
-        claim = _value(label["rest"]) if label else set()
-        is_text = (is_list and _ENTRY.match(line)) or ((claims or previous) and len(line.split()) > 3)
-        if not claim and not is_text:
-            claim = _value(": " + re.sub(r"^[-+•*] {1,3}", "", line))
-        claims = claims | (claim or _statements(line))
-        if _REVISES.search(line):
-            claims.add(None)
-    return claims
+    A line changes it with a number and a word such as "actually" or "deduct"; the next one also if
+    it withdraws it, or is a few words that end with a number: ``or 5``.
+    """
+    value = _VALUE.fullmatch(line)
+    if value and (is_next or not value["words"]):
+        return [_value(line)]
+    item = _ITEM.match(line)
+    words = line[item.end() :] if item else line
+    is_few = ":" not in words and len(words.split()) <= 4 and _ENDS_AS_NUMBER.search(words)
+    if is_next and (is_few or _WITHDRAWS.search(words)):
+        return [_UNREADABLE]
+    return [_UNREADABLE] if _HAS_NUMBER.search(words) and _TAKES_BACK.search(words) else []

@@ -1,4 +1,5 @@
-"""The functions that the MMIE YAMLs name, its `Benchmark`, its samples in a log, and ``mmie-tasks export mmie``.
+"""The functions that the MMIE YAMLs name, its `Benchmark`, its samples in a log, and
+``mmie-tasks export mmie``.
 
 A YAML selects samples with ``dataset_name``: ``all``, ``sa``, ``pbl``, ``msr`` or ``1k``.
 """
@@ -23,11 +24,17 @@ from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, digit_offset, read_o
 from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample, Segment
 from mmie_tasks.core import __version__
-from mmie_tasks.core.errors import AnswersUnusable, DataBroken, MmieTasksError, SettingWrong
+from mmie_tasks.core.errors import (
+    AnswersUnusable,
+    DataBroken,
+    DataMissing,
+    MmieTasksError,
+    SettingWrong,
+)
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.core.messages import user_turn
 from mmie_tasks.core.options import coverage_floor, floor_signature
-from mmie_tasks.core.tables import listed
+from mmie_tasks.core.tables import counted, listed
 from mmie_tasks.core.verdict import Verdict, Verdicts
 from mmie_tasks.hub.asset import Asset
 from mmie_tasks.hub.images import ImageOpener
@@ -53,7 +60,7 @@ if TYPE_CHECKING:
     import datasets
     from PIL import Image
 
-VERSION = "3-C"
+VERSION = "5-C"
 """``N-X`` of every task here: N changes with the scores, X with the interface."""
 
 TASKS = {"all": "mmie", "sa": "mmie_sa", "pbl": "mmie_pbl", "msr": "mmie_msr", "1k": "mmie_1k"}
@@ -62,10 +69,9 @@ TASKS = {"all": "mmie", "sa": "mmie_sa", "pbl": "mmie_pbl", "msr": "mmie_msr", "
 WHOLE_TASKS = ("mmie", "mmie_1k")
 """The tasks with samples of every category."""
 
-PAPER_JUDGE = "mmie_score"
-"""Name of the judge whose scores the paper reports, as signatures have it."""
-
-JUDGE = BenchmarkJudge("mmie", PAPER_JUDGE, title="MMIE", check_setup=requests.check_setup, full_marks=FULL_MARKS)
+JUDGE = BenchmarkJudge(
+    "mmie", "mmie_score", paper="mmie_score", title="MMIE", check_setup=requests.check_setup
+)
 _OPENER = ImageOpener()  # of this process: a sample whose image could not be opened is not scored
 
 _LEADERBOARD_COLUMNS = ("Model", "Model Type", "SA", "PBL", "MSR", "AVG")
@@ -100,7 +106,9 @@ def process_docs(stub: datasets.Dataset) -> datasets.Dataset:
         raise SystemExit(str(error)) from None
 
 
-def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> list[dict[str, object]]:
+def doc_to_messages(
+    doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None
+) -> list[dict[str, object]]:
     """The question as one user turn with opened images, in order."""
     before, after = _affixes(lmms_eval_specific_kwargs)
     parts = [_open(doc, part) if isinstance(part, Path) else part for part in _question(doc)]
@@ -127,9 +135,11 @@ def doc_to_visual(doc: Doc) -> list[Image.Image]:
 
 
 def picture_limit(doc: Doc) -> int:
-    """How many pictures of an answer the judge can see; 0 for multi-step reasoning, whose answers are texts.
+    """How many pictures of an answer the judge can see; 0 for multi-step reasoning, whose answers
+    are texts.
 
-    The answer ends with the third image of question and answer together (rules D9 and D5 in `prompts`).
+    The answer ends with the third image of question and answer together (rules D9 and D5 in
+    `prompts`).
     """
     sample = Sample.from_doc(doc)
     in_question = sum(isinstance(part, Path) for part in requests.question_parts(sample))
@@ -161,16 +171,10 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
     built = requests.build_request(sample, results, doc["task"])
     if problem := _OPENER.failure(sample.id):
         built = built.withdrawn("bad_image", problem)
-    try:
-        shown_signature = signature(doc)
-    except MmieTasksError as error:  # an unusable judge leaves samples unscored
-        shown_signature = f"judge:unknown|why:{str(error).splitlines()[0]}|{provenance(doc)}"
-    if built.answer_signature is not None:
-        shown_signature += f"|answers:{built.answer_signature}"
-    logged = {"signature": shown_signature, "answer": list(built.answer)}
     table = metrics.TABLE if doc["task"] in WHOLE_TASKS else metrics.CATEGORY_TABLE
 
     def make_rows(judged: Judged) -> MetricRows:
+        logged = {"signature": _shown_signature(doc, built), "answer": list(built.answer)}
         facts = requests.with_usage(built.facts, judged.result.reply)
         record = {**metrics.record(sample, judged.verdicts, facts), **logged, **judged.fields}
         return table.rows(metrics.graded_sample(sample, judged.verdicts), record)
@@ -178,7 +182,22 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
     if built.request is None:
         return make_rows(Judged(verdicts=Verdicts.unscored(built.reason, built.detail)))
     request = GradedRequest(request=built.request, grade=grade)
-    return JUDGE.submit(PendingSample(request=request, make_rows=make_rows, metrics=table.names), plain=plain_score)
+    return JUDGE.submit(
+        PendingSample(request=request, make_rows=make_rows, metrics=table.names), plain=plain_score
+    )
+
+
+def _shown_signature(doc: Doc, built: requests.BuiltRequest) -> str:
+    """For the record of a judged sample: a judge in this process fixes its signature when it
+    starts.
+    """
+    try:
+        shown_signature = signature(doc)
+    except MmieTasksError as error:  # an unusable judge leaves samples unscored
+        shown_signature = f"judge:unknown|why:{str(error).splitlines()[0]}|{provenance(doc)}"
+    if built.answer_signature is not None:
+        shown_signature += f"|answers:{built.answer_signature}"
+    return shown_signature
 
 
 def provenance(doc: Doc) -> str:
@@ -192,10 +211,8 @@ def signature(doc: Doc) -> str:
     Raises:
         MmieTasksError: The chosen judge cannot be opened.
     """
-    judge = JUDGE.signature()
-    paper = "yes" if judge.startswith(f"judge:{PAPER_JUDGE}|") else "no"
     settings = f"{requests.signature()}|{provenance(doc)}{floor_signature(os.environ)}"
-    return f"{judge}|paper_judge:{paper}|{settings}|pkg:{__version__}"
+    return f"{JUDGE.signature()}|{settings}|pkg:{__version__}"
 
 
 percent = aggregation(metrics.SCALE)
@@ -213,6 +230,13 @@ _FACTS = {
     "missing_images": "missing images",
     "bad_images": "bad images",
     "drawn": "pictures drawn",
+}
+_COUNTS = {
+    "image_problems": "images of the answer not used",
+    "unread": "texts and images not read",
+    "picture_signs": "signs of unread pictures",
+    "not_drawn": "pictures not drawn",
+    "unused": "not used of the writer's answer",
 }
 
 
@@ -233,6 +257,7 @@ def read_line(line: Line) -> LoggedSample:
         gold=log_line.text_segments(target) if gold is None else gold,
         answer=answer or log_line.text_segments(log_line.answer(line)),
         pictures_not_drawn=sum(_counts(record, "not_drawn").values()),
+        picture_signs=tuple(_counts(record, "picture_signs")),
         facts=_facts(record),
     )
 
@@ -257,12 +282,14 @@ def rerecord(line: Line) -> Record:
 
 
 def judge_request(question: Segments, answer: Segments, line: Line | None) -> GradedRequest:
-    """The request for any question and answer, assembled as in a run; see `Benchmark.judge_request`.
+    """The request for any question and answer, assembled as in a run; see
+    `Benchmark.judge_request`.
 
     Without a line the template is that of situational analysis (SA).
 
     Raises:
-        BadRecord: The line is not a sample of this benchmark, or the official script sends no such request.
+        BadRecord: The line is not a sample of this benchmark, or the official script sends no such
+            request.
         MmieTasksError: The templates are not available.
     """
     record = {} if line is None else _record(line)
@@ -276,13 +303,17 @@ def judge_request(question: Segments, answer: Segments, line: Line | None) -> Gr
         category=str(record.get("category", "SA")),
         field="",
         question=_segments(question, record, "question"),
-        gold=_segments([replace(segment, image=None) for segment in logged.gold], record, "gold") if logged else (),
+        gold=_segments([replace(segment, image=None) for segment in logged.gold], record, "gold")
+        if logged
+        else (),
     )
     built = requests.request_for(sample, _segments(answer, record, "answer"))
     if built.request is None:
         raise BadRecord(f"{built.reason}: {built.detail}")
     cut_images, cut_texts = built.cut_images, built.cut_texts
-    return GradedRequest(request=built.request, grade=grade, cut_images=cut_images, cut_texts=cut_texts)
+    return GradedRequest(
+        request=built.request, grade=grade, cut_images=cut_images, cut_texts=cut_texts
+    )
 
 
 def _segments(segments: Sequence[LoggedSegment], record: Record, name: str) -> tuple[Segment, ...]:
@@ -291,21 +322,18 @@ def _segments(segments: Sequence[LoggedSegment], record: Record, name: str) -> t
     A logged segment has an empty text in both cases; the record says which it is at this position.
     """
     rows = record.get(name)
-    texts = [row.get("text") for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
+    texts = (
+        [row.get("text") for row in rows if isinstance(row, Mapping)]
+        if isinstance(rows, list)
+        else []
+    )
     log_line.parts(tuple(segments))  # every image is a file
     return tuple(
-        Segment(segment.text or ("" if "" in texts[position : position + 1] else None), segment.image)
+        Segment(
+            segment.text or ("" if "" in texts[position : position + 1] else None), segment.image
+        )
         for position, segment in enumerate(segments)
     )
-
-
-def subsets(task_name: str, samples: Sequence[LoggedSample]) -> Mapping[str, frozenset[str]]:
-    """The ids of ``mmie_1k``, in a run of the whole dataset; a part would give other ids."""
-    ids: dict[str, list[str]] = {category: [] for category in CATEGORIES}
-    for sample in samples:
-        ids[sample.names("category")[0]].append(sample.id)
-    is_whole = {category: len(members) for category, members in ids.items()} == data.PUBLISHED
-    return {"mmie_1k": data.ids_of_1k(ids)} if task_name == "mmie" and is_whole else {}
 
 
 def _record(line: Line) -> Record:
@@ -324,9 +352,11 @@ def _facts(record: Record) -> dict[str, str | float | bool]:
         fact = value if isinstance(value, (str, bool)) else log_line.number(value)
         if fact:
             shown[title] = fact
-    if marks := ", ".join(mark for mark, count in log_line.mapping(facts, "typed").items() if count):
+    if marks := ", ".join(
+        mark for mark, count in log_line.mapping(facts, "typed").items() if count
+    ):
         shown["typed control marks"] = marks
-    for name, title in (("not_drawn", "pictures not drawn"), ("unused", "not used of the writer's answer")):
+    for name, title in _COUNTS.items():
         if counts := _counts(record, name):
             shown[title] = listed(counts)
     return shown
@@ -335,7 +365,11 @@ def _facts(record: Record) -> dict[str, str | float | bool]:
 def _counts(record: Record, name: str) -> dict[str, int]:
     """Counts above 0 in the facts of a record, by name; of a log that may have any content."""
     counts = log_line.mapping(log_line.mapping(record, "facts"), name)
-    return {reason: count for reason, value in counts.items() if (count := int(log_line.number(value) or 0)) > 0}
+    return {
+        reason: count
+        for reason, value in counts.items()
+        if (count := int(log_line.number(value) or 0)) > 0
+    }
 
 
 PUBLISHED_ROWS = tuple(
@@ -379,10 +413,12 @@ def run_export(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     runs = [Path(run).expanduser() for run in parsed.runs]
     names = parsed.model or [run.stem if run.is_dir() else run.parent.name for run in runs]
     if len(names) != len(runs):
-        message = f"{len(runs)} runs, but {len(names)} times `--model`."
+        message = f"{counted(len(runs), 'run')}, but {counted(len(names), 'name')} of `--model`."
         raise SettingWrong(message, hint="give `--model` once per RUN, in the same order")
     if parsed.leaderboard:
-        return _leaderboard(list(zip(names, runs, strict=True)), _TYPES[parsed.type], Path(parsed.output))
+        return _leaderboard(
+            list(zip(names, runs, strict=True)), _TYPES[parsed.type], Path(parsed.output)
+        )
     if len(runs) > 1:
         raise SettingWrong("A judge's input is made of one run.", hint="name one RUN")
     return _judge_input(runs[0], names[0], Path(parsed.output).expanduser(), environment)
@@ -391,11 +427,16 @@ def run_export(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mmie-tasks export mmie",
-        description="Write a run as input of MMIE's official script: a folder with `data.json` and images. Or, with "
-        "--leaderboard, write one or more runs as rows of its leaderboard: a CSV file.",
+        description="Write a run as input of MMIE's official script: a folder with `data.json` and "
+        "images. Or, with --leaderboard, write one or more runs as rows of its leaderboard: a CSV "
+        "file.",
     )
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="folder or sample log of a run with `--log_samples`")
-    parser.add_argument("-o", "--output", metavar="PATH", required=True, help="the new folder, or the CSV file")
+    parser.add_argument(
+        "runs", metavar="RUN", nargs="+", help="folder or sample log of a run with `--log_samples`"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="PATH", required=True, help="the new folder, or the CSV file"
+    )
     help_text = "the tested model's name, once per run; default: that of its folder"
     parser.add_argument("--model", action="append", metavar="NAME", help=help_text)
     parser.add_argument("--leaderboard", action="store_true", help="write a CSV, one row per run")
@@ -408,6 +449,12 @@ def _judge_input(run: Path, model: str, folder: Path, environment: Mapping[str, 
     """Write ``data.json`` and ``images/``; an existing folder is not touched."""
     if folder.exists():
         raise SettingWrong(f"`{folder}` exists already.", hint="name a new folder with `-o`")
+    if not (environment.get("MMIE_DATA") or data.asset(environment).is_here()):
+        hint = (
+            "set `MMIE_DATA` to the data that the run used, or download it: `mmie-tasks prefetch "
+            "mmie`"
+        )
+        raise DataMissing("The export needs MMIE's data, which is not on this machine.", hint=hint)
     samples = {doc["id"]: Sample.from_doc(doc) for doc in data.dataset("all", environment)}
     records = records_of(run)
     if unknown := [str(r["id"]) for r in records if r["id"] not in samples]:
@@ -422,7 +469,9 @@ def _judge_input(run: Path, model: str, folder: Path, environment: Mapping[str, 
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)  # left by a killed process
     images = _Images(unfinished)
-    rows = [_export_row(samples[str(record["id"])], record, model, images) for record in with_answer]
+    rows = [
+        _export_row(samples[str(record["id"])], record, model, images) for record in with_answer
+    ]
     text = json.dumps(rows, ensure_ascii=False, indent=1)
     (unfinished / "data.json").write_text(f"{text}\n", encoding="utf-8")
     unfinished.replace(folder)
@@ -435,7 +484,8 @@ def records_of(run: Path) -> list[Record]:
     """The record of each sample of a run, in the order of the logs.
 
     Args:
-        run: A sample log, or a folder with those of one run. Of several logs of a task the newest is taken.
+        run: A sample log, or a folder with those of one run. Of several logs of a task the newest
+            is taken.
 
     Raises:
         AnswersUnusable: There is none, it is of another kind, or two tasks differ on a sample.
@@ -453,19 +503,27 @@ def records_of(run: Path) -> list[Record]:
                 raise AnswersUnusable(message, hint=_EXPORT_HINT)
             previous = records.setdefault(str(record["id"]), record)
             if previous.get("answer") != record.get("answer"):
-                raise AnswersUnusable(f"{location}: the second, different answer to {record['id']}.", hint=_EXPORT_HINT)
+                raise AnswersUnusable(
+                    f"{location}: the second, different answer to {record['id']}.",
+                    hint=_EXPORT_HINT,
+                )
     if not records:
         raise AnswersUnusable(f"`{run}` holds no samples of MMIE.", hint=_EXPORT_HINT)
     return list(records.values())
 
 
 def _logs(run: Path) -> list[Path]:
-    folders = [folder for folder in find_runs(str(run)) if any(log.task in TASKS.values() for log in folder.logs)]
+    folders = [
+        folder
+        for folder in find_runs(str(run))
+        if any(log.task in TASKS.values() for log in folder.logs)
+    ]
     if not folders:
         raise AnswersUnusable(f"`{run}` holds no log of MMIE's samples.", hint=_EXPORT_HINT)
     if len(folders) > 1:
         raise AnswersUnusable(
-            f"Two runs below `{run}`: `{folders[0].folder}` and `{folders[1].folder}`.", hint=_EXPORT_HINT
+            f"Two runs below `{run}`: `{folders[0].folder}` and `{folders[1].folder}`.",
+            hint=_EXPORT_HINT,
         )
     return [log.path for log in folders[0].logs if log.task in TASKS.values()]
 
@@ -475,7 +533,8 @@ def _export_row(sample: Sample, record: Record, model: str, images: _Images) -> 
     segments = logged if isinstance(logged, list) else ()
     answer = [Segment(segment["text"], segment["image"]) for segment in segments]
     question, answer_parts, gold = (
-        [images.part(segment) for segment in segments] for segments in (sample.question, answer, sample.gold)
+        [images.part(segment) for segment in segments]
+        for segments in (sample.question, answer, sample.gold)
     )
     return {
         "id": sample.id,
@@ -503,24 +562,36 @@ class _Images:
             name = f"{len(self.names)}{Path(image).suffix.lower()}"
             shutil.copyfile(image, self._folder / name)
             self.names[image] = f"images/{name}"
-        return {"text": segment.text, "image": None if image is None else self.names.get(image, Path(image).name)}
+        return {
+            "text": segment.text,
+            "image": None if image is None else self.names.get(image, Path(image).name),
+        }
 
 
 def _leaderboard(runs: Sequence[tuple[str, Path]], kind: str, target: Path) -> str:
     records = {name: records_of(run) for name, run in runs}
     rows = [leaderboard_row(records[name], name, kind) for name, _ in runs]
-    for name in (name for name in records if any("|answers:" in str(r.get("signature")) for r in records[name])):
-        logger.warning(f"{name}: its pictures are drawn by our reconstruction, not by the pipeline of published rows.")
+    for name in (
+        name
+        for name in records
+        if any("|answers:" in str(r.get("signature")) for r in records[name])
+    ):
+        logger.warning(
+            f"{name}: its pictures are drawn by our reconstruction, not by the pipeline of "
+            "published rows."
+        )
     if incomplete := [str(row["Model"]) for row in rows if None in row.values()]:
         logger.warning(f"Rows with empty cells, for lack of scores: {', '.join(incomplete)}.")
     with atomic_write(target) as part, part.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, _LEADERBOARD_COLUMNS)
         writer.writeheader()
         writer.writerows(rows)
-    return f"{len(rows)} rows written to `{target}`."
+    return f"{counted(len(rows), 'row')} written to `{target}`."
 
 
-def leaderboard_row(records: Sequence[Record], model: str, model_type: str) -> dict[str, str | float | None]:
+def leaderboard_row(
+    records: Sequence[Record], model: str, model_type: str
+) -> dict[str, str | float | None]:
     """A row with the columns of the project's leaderboard, percent to 2 decimals.
 
     Args:
@@ -533,7 +604,11 @@ def leaderboard_row(records: Sequence[Record], model: str, model_type: str) -> d
     """
     from mmie_tasks.runs.summary import metric_value  # numpy, which few commands need
 
-    row: dict[str, str | float | None] = {"Model": model, "Model Type": model_type, **dict.fromkeys(CATEGORIES)}
+    row: dict[str, str | float | None] = {
+        "Model": model,
+        "Model Type": model_type,
+        **dict.fromkeys(CATEGORIES),
+    }
     samples = [
         LoggedSample(
             id=str(record["id"]),
@@ -559,7 +634,6 @@ BENCHMARK = Benchmark(
     reread=reread,
     rerecord=rerecord,
     strata="category",
-    subsets=subsets,
     counts=metrics.counts,
     notes=metrics.notes,
     published={

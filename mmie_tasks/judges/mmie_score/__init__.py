@@ -1,7 +1,8 @@
 """MMIE-Score in this process: the judge of the MMIE paper, on this process's GPU or a CPU.
 
 * ``judge``: the judge and its options
-* ``checkpoint``: finds, checks and describes the official files, without running any of their code; its tokenizer
+* ``checkpoint``: finds, checks and describes the official files, without running any of their code;
+  its tokenizer
 * ``inputs``: the model's inputs, as in the official code
 * ``engine``: many requests at once over a paged key/value cache
 * ``devices``, ``loading``: what fits on which device, and the weights there

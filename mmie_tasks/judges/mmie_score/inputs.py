@@ -1,8 +1,9 @@
-"""What the judge model reads: prompts and tiles of requests, prepared in threads while the device computes.
+"""What the judge model reads: prompts and tiles of requests, prepared in threads while the device
+computes.
 
-Source of grids and tiles: ``find_closest_aspect_ratio``, ``dynamic_preprocess`` and ``load_image`` in ``main.py`` of
-Lillianwei-h/MMIE at eb0fd6e, which are InternVL's, run with Pillow 10.4. The pixels are equal bit for bit, whatever
-version of Pillow is installed.
+Source of grids and tiles: ``find_closest_aspect_ratio``, ``dynamic_preprocess`` and ``load_image``
+in ``main.py`` of Lillianwei-h/MMIE at eb0fd6e, which are InternVL's, run with Pillow 10.4. The
+pixels are equal bit for bit, whatever version of Pillow is installed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,14 @@ from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.hub.images import open_bounded, size_px
 from mmie_tasks.judges.base import JudgeError, JudgeRequest, RequestBroken, RequestUnfit
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.config import END, IMAGE, IMAGE_CONTEXT, MAX_TILES, query, question_of
+from mmie_tasks.judges.mmie_score.checkpoint.config import (
+    END,
+    IMAGE,
+    IMAGE_CONTEXT,
+    MAX_TILES,
+    query,
+    question_of,
+)
 from mmie_tasks.judges.mmie_score.engine.schedule import Failure, Prompt
 
 TILE_PX = 448
@@ -46,20 +54,25 @@ def reply_text(text: str) -> str:
 def control_strings(parts: Iterable[str | Path], added: Iterable[str]) -> tuple[str, ...]:
     """The control strings of the judge that occur in a request's text.
 
-    An ``<image>`` in the text takes the position of an image, and an added token is read as that token: a judged answer
-    could end its turn and write its own score. The official code reads both so.
+    An ``<image>`` in the text takes the position of an image, and an added token is read as that
+    token: a judged answer could end its turn and write its own score. The official code reads both
+    so.
 
-    Each is listed once: ``<image>`` first, the others in the order of `added`, the judge's added tokens.
+    Each is listed once: ``<image>`` first, the others in the order of `added`, the judge's added
+    tokens.
 
     >>> control_strings(["See <image>.", "<|end|>"], ["<s>", "<|end|>"])
     ('<image>', '<|end|>')
     """
     texts = [part for part in parts if isinstance(part, str)]
-    return tuple(mark for mark in dict.fromkeys((IMAGE, *added)) if any(mark in text for text in texts))
+    return tuple(
+        mark for mark in dict.fromkeys((IMAGE, *added)) if any(mark in text for text in texts)
+    )
 
 
 def ids_of(text: str, tiles: Sequence[int], checkpoint: Checkpoint) -> list[int]:
-    """The tokens of a text made by `query` for the same tiles, with as many ``<IMG_CONTEXT>`` as its images need.
+    """The tokens of a text made by `query` for the same tiles, with as many ``<IMG_CONTEXT>`` as
+    its images need.
 
     Without images an ``<IMG_CONTEXT>`` in the text is a token like any other, as in the official
     code. Beside images that code raises an error and ends the run; here the request fails.
@@ -80,14 +93,17 @@ def ids_of(text: str, tiles: Sequence[int], checkpoint: Checkpoint) -> list[int]
             f"{needed:,}: fewer `{IMAGE}` than images, or control strings in the text"
         )
     if len(ids) > (limit := checkpoint.config.llm_config.max_position_embeddings):
-        raise RequestUnfit(f"the prompt has {len(ids):,} tokens, and the model reads {limit:,} at most")
+        raise RequestUnfit(
+            f"the prompt has {len(ids):,} tokens, and the model reads {limit:,} at most"
+        )
     return ids
 
 
 def grid(width_px: int, height_px: int, tile_px: int = TILE_PX) -> tuple[int, int]:
     """Columns and rows of the grid whose aspect ratio is closest to the image's; no thumbnail.
 
-    Of equally close grids the one with more tiles wins, if the image has more than half as many pixels as that grid.
+    Of equally close grids the one with more tiles wins, if the image has more than half as many
+    pixels as that grid.
 
     Raises:
         ValueError: A size is below 1.
@@ -135,8 +151,9 @@ def _grids() -> list[tuple[int, int]]:
 def read_tiles(path: Path, tile_px: int, content: bytes | None = None) -> NDArray[np.uint8]:
     """Cut an image into tiles, row by row, then a thumbnail of the whole if there is more than one.
 
-    The colours are those of Pillow's ``convert("RGB")``: alpha is dropped, and grey values of more than 8 bits are
-    clipped. No rotation from EXIF, no colour profile; of an animation, the first frame.
+    The colours are those of Pillow's ``convert("RGB")``: alpha is dropped, and grey values of more
+    than 8 bits are clipped. No rotation from EXIF, no colour profile; of an animation, the first
+    frame.
 
     `content` is the file's bytes, if it is on another machine.
 
@@ -144,7 +161,8 @@ def read_tiles(path: Path, tile_px: int, content: bytes | None = None) -> NDArra
         (tiles, tile_px, tile_px, 3), in memory of its own.
 
     Raises:
-        RequestBroken: The file is not an image that can be read, is too large, or has colours that cannot become RGB.
+        RequestBroken: The file is not an image that can be read, is too large, or has colours that
+            cannot become RGB.
     """
     image = _rgb(path, content)
     if max(image.size) > _MAX_SIDE_PX:
@@ -202,7 +220,9 @@ class QueuedRequest:
 
 
 class RequestQueue:
-    """Requests on their way to the engine, from other threads or all at once, until it is closed."""
+    """Requests on their way to the engine, from other threads or all at once, until it is
+    closed.
+    """
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[QueuedRequest | None] = SimpleQueue()
@@ -226,7 +246,9 @@ class RequestQueue:
         self._queue.put(None)
 
     def next(self, *, wait: bool) -> QueuedRequest | None:
-        """The next request, for one thread. None: none is there now, or, with `wait`, none will come."""
+        """The next request, for one thread. None: none is there now, or, with `wait`, none will
+        come.
+        """
         if self._is_closed:
             return None
         try:
@@ -243,9 +265,13 @@ class InputBuilder:
 
     checkpoint: Checkpoint
 
-    def prompt(self, key: int, request: JudgeRequest, images: Mapping[Path, bytes] = MappingProxyType({})) -> Prompt:
+    def prompt(
+        self, key: int, request: JudgeRequest, images: Mapping[Path, bytes] = MappingProxyType({})
+    ) -> Prompt:
         """Token ids and tiles of a request; raises like `read_tiles` and `ids_of`."""
-        image_tiles = [read_tiles(path, self._tile_px, images.get(path)) for path in _images(request)]
+        image_tiles = [
+            read_tiles(path, self._tile_px, images.get(path)) for path in _images(request)
+        ]
         counts = [len(image) for image in image_tiles]
         return Prompt(
             key=key,
@@ -254,11 +280,20 @@ class InputBuilder:
             max_new_tokens=request.max_tokens,
         )
 
+    def tiles(self, request: JudgeRequest) -> int:
+        """Tiles of all its images, by their headers; raises like `size_px`."""
+        return sum(self._tile_counts(request))
+
+    def _tile_counts(self, request: JudgeRequest) -> list[int]:
+        return [tiles(*size_px(path), tile_px=self._tile_px) for path in _images(request)]
+
     def length(self, request: JudgeRequest) -> int:
         """Tokens of the prompt, by the headers of its images; 0 if it cannot be prepared."""
         try:
-            counts = [tiles(*size_px(path), tile_px=self._tile_px) for path in _images(request)]
-            text_tokens = len(self.checkpoint.tokenizer.encode(self._query(request, [0] * len(counts))))
+            counts = self._tile_counts(request)
+            text_tokens = len(
+                self.checkpoint.tokenizer.encode(self._query(request, [0] * len(counts)))
+            )
         except (DataMissing, DataBroken, ValueError):
             return 0
         return text_tokens + sum(counts) * self.checkpoint.config.tokens_per_tile
@@ -290,10 +325,7 @@ class PromptPreparer:
         self._builder = builder
         self._source = source
         self._ahead: deque[Future[Prompt | Failure]] = deque()
-        # Of a shared machine, a scheduler such as Slurm gives a process some of the cores.
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
-        threads = max(2, min(_MAX_THREADS, cores - 1))
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="judge-inputs")
+        self._threads = ThreadPoolExecutor(thread_count(), thread_name_prefix="judge-inputs")
 
     def close(self) -> None:
         """End the threads; prompts that were not begun are dropped."""
@@ -315,3 +347,11 @@ class PromptPreparer:
             return self._builder.prompt(queued.key, queued.request, queued.images)
         except JudgeError as error:
             return Failure(key=queued.key, error=error)
+
+
+def thread_count() -> int:
+    """Threads that prepare inputs: a scheduler such as Slurm gives a process some of the cores."""
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
+    )
+    return max(2, min(_MAX_THREADS, cores - 1))

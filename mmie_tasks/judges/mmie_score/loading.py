@@ -1,4 +1,6 @@
-"""Loads the judge's weights into transformers' own model, and builds an engine around it, sized for the requests."""
+"""Loads the judge's weights into transformers' own model, and builds an engine around it, sized for
+the requests.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +13,38 @@ import torch
 from loguru import logger
 from safetensors import SafetensorError, safe_open
 from torch import nn
-from transformers import InternVLConfig, InternVLForConditionalGeneration, InternVLVisionConfig, Phi3Config
+from transformers import (
+    InternVLConfig,
+    InternVLForConditionalGeneration,
+    InternVLVisionConfig,
+    Phi3Config,
+)
 
 from mmie_tasks.core.files import readable_size
-from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score import devices
 from mmie_tasks.judges.mmie_score.checkpoint import LORA_SCALE, Checkpoint, native_names
 from mmie_tasks.judges.mmie_score.checkpoint.config import Config, TextConfig, VisionConfig
 from mmie_tasks.judges.mmie_score.checkpoint.files import Tensor, unusable
-from mmie_tasks.judges.mmie_score.devices import TWO_STEPS, Budget, Placement, release_memory
+from mmie_tasks.judges.mmie_score.devices import (
+    TWO_STEPS,
+    DeviceFull,
+    first_line,
+    is_out_of_memory,
+    release_memory,
+)
 from mmie_tasks.judges.mmie_score.engine.attention import PagedAttention
-from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, PlainDecoder, StaticDecoder, cuda_capture
-from mmie_tasks.judges.mmie_score.engine.engine import Engine, is_out_of_memory
+from mmie_tasks.judges.mmie_score.engine.budget import Budget, Placement, plan
+from mmie_tasks.judges.mmie_score.engine.decoding import (
+    DigitRecorder,
+    PlainDecoder,
+    StaticDecoder,
+    cuda_capture,
+)
+from mmie_tasks.judges.mmie_score.engine.engine import Engine
 from mmie_tasks.judges.mmie_score.engine.model import Prefill, TextModel, Vision
-from mmie_tasks.judges.mmie_score.engine.schedule import PagePool, PrefixCache, Schedule
+from mmie_tasks.judges.mmie_score.engine.schedule import PagePool, Schedule
 
-_LEAST_TOKENS = 4096  # memory for fewer is not worth loading the weights
+LEAST_TOKENS = 4096  # memory for fewer is not worth loading the weights
 
 
 class LoadedJudge:
@@ -45,10 +63,12 @@ class LoadedJudge:
         return isinstance(decoder, StaticDecoder) and decoder.captured
 
     def engine(self, *, longest_tokens: int, count: int) -> Engine:
-        """An engine for at most so many requests at a time, on a GPU the same for all; the longest may go unscored.
+        """An engine for at most so many requests at a time, on a GPU the same for all; the longest
+        may go unscored.
 
         Raises:
-            JudgeMisconfigured: Not even one request fits into memory, or the weights cannot be loaded.
+            DeviceFull: Not even one request fits into memory.
+            JudgeMisconfigured: The weights cannot be read.
         """
         placement, tokens = self._placement, longest_tokens
         rows = placement.max_rows if placement.fixed else min(placement.max_rows, count)
@@ -62,17 +82,22 @@ class LoadedJudge:
         budget = self._budget(rows, tokens)
         if self._model is None:
             self._model = self._load()
-        self._engine, self._planned = self._build_fitting(self._model, budget, tokens), (rows, tokens)
+        self._engine, self._planned = (
+            self._build_fitting(self._model, budget, tokens),
+            (rows, tokens),
+        )
         return self._engine
 
     def _budget(self, rows: int, tokens: int) -> Budget:
-        """Planned for the longest request where that is possible, else for one of `_LEAST_TOKENS`."""
+        """Planned for the longest request where that is possible, else for one of
+        `LEAST_TOKENS`.
+        """
         device, limit = self._placement.device, self._placement.max_memory_bytes
         loaded = self._model.parameters() if self._model is not None else ()
         usable = devices.free_bytes(device) + sum(weight.nbytes for weight in loaded)
         total = devices.device_bytes(device)
         planned = partial(
-            devices.plan,
+            plan,
             self._checkpoint,
             self._placement,
             rows=rows,
@@ -80,14 +105,15 @@ class LoadedJudge:
             device_bytes=min(total, limit or total),
         )
         if not self._placement.fixed:
-            with suppress(JudgeMisconfigured):
+            with suppress(DeviceFull):
                 return planned(tokens=tokens)
-        return planned(tokens=min(tokens, _LEAST_TOKENS))
+        return planned(tokens=min(tokens, LEAST_TOKENS))
 
     def _load(self) -> InternVLForConditionalGeneration:
         checkpoint, placement = self._checkpoint, self._placement
         logger.info(
-            f"Loading MMIE-Score, {checkpoint.location.name}: {readable_size(checkpoint.weight_bytes)}, "
+            f"Loading MMIE-Score, {checkpoint.location.name}: "
+            f"{readable_size(checkpoint.weight_bytes)}, "
             f"as {placement.dtype_name} on {placement.device}."
         )
         try:
@@ -95,7 +121,9 @@ class LoadedJudge:
         except RuntimeError as error:
             raise self._no_memory("its weights", error) from error
 
-    def _build_fitting(self, model: InternVLForConditionalGeneration, budget: Budget, longest_tokens: int) -> Engine:
+    def _build_fitting(
+        self, model: InternVLForConditionalGeneration, budget: Budget, longest_tokens: int
+    ) -> Engine:
         """Build the engine, with half the pages if the device has less memory than it reported."""
         try:
             return self._build(model, budget, longest_tokens)
@@ -105,29 +133,40 @@ class LoadedJudge:
                 raise refusal from error
         release_memory()
         fewer = replace(budget, pages=max(budget.pages // 2, budget.longest_pages))
+        logger.warning(
+            f"`{self._placement.device}` has less memory than it reported; MMIE-Score computes "
+            f"fewer requests at once: {fewer.pages * fewer.page_tokens:,} tokens of cache instead "
+            f"of {budget.pages * budget.page_tokens:,}. This changes no reply."
+        )
         return self._build_fitting(model, fewer, longest_tokens)
 
-    def _build(self, model: InternVLForConditionalGeneration, budget: Budget, longest_tokens: int) -> Engine:
+    def _build(
+        self, model: InternVLForConditionalGeneration, budget: Budget, longest_tokens: int
+    ) -> Engine:
         checkpoint, placement = self._checkpoint, self._placement
         attention, fixed_rows = placement.attention, placement.max_rows if placement.fixed else None
         text = TextModel(model, pages=budget.pages + 1, page_tokens=attention.page_tokens)
-        pool = PagePool(budget.pages)
         capacity = budget.pages * budget.page_tokens
         longest_tokens = min(longest_tokens, capacity)
         decoder: PlainDecoder | StaticDecoder = PlainDecoder(text, attention, fixed_rows)
-        if fixed_rows and isinstance(attention, PagedAttention):  # can be planned once for all steps
-            capture = cuda_capture(placement.device) if placement.graphs and placement.on_gpu else None
-            decoder = StaticDecoder(text, attention, rows=fixed_rows, max_tokens=longest_tokens, capture=capture)
+        if fixed_rows and isinstance(
+            attention, PagedAttention
+        ):  # can be planned once for all steps
+            capture = (
+                cuda_capture(placement.device) if placement.graphs and placement.on_gpu else None
+            )
+            decoder = StaticDecoder(
+                text, attention, rows=fixed_rows, max_tokens=longest_tokens, capture=capture
+            )
         logger.info(
-            f"MMIE-Score: {budget.rows} requests at once, {capacity:,} tokens of cache, attention {attention.name}: "
+            f"MMIE-Score: {budget.capacity(checkpoint.config.llm_config.max_position_embeddings)}, "
+            f"{capacity:,} tokens of cache, attention {attention.name}: "
             f"{placement.attention_reason}."
         )
         return Engine(
             schedule=Schedule(
-                pool=pool,
-                prefixes=PrefixCache(pool, attention.page_tokens, checkpoint.image_token_id),
+                pool=PagePool(budget.pages),
                 page_tokens=attention.page_tokens,
-                long_after=text.rotary.long_after,
                 max_rows=budget.rows,
                 max_tokens=longest_tokens if placement.fixed else capacity,
             ),
@@ -145,21 +184,26 @@ class LoadedJudge:
         self._engine = self._model = None
         release_memory()
 
-    def _no_memory(self, purpose: str, error: RuntimeError) -> JudgeMisconfigured:
-        """The message for a device that ran out of memory; raises an error that has another cause."""
+    def _no_memory(self, purpose: str, error: RuntimeError) -> DeviceFull:
+        """The message for a device that ran out of memory; raises an error that has another
+        cause.
+        """
         if not is_out_of_memory(error):
             raise error
-        first = str(error).partition("\n")[0]
-        return JudgeMisconfigured(
-            f"`{self._placement.device}` ran out of memory for {purpose}: {first}", hint=f"{TWO_STEPS}; or `device=`"
+        return DeviceFull(
+            f"`{self._placement.device}` ran out of memory for {purpose}: {first_line(error)}",
+            hint=f"{TWO_STEPS}; or `device=`",
         )
 
 
-def load_model(checkpoint: Checkpoint, *, device: torch.device, dtype: torch.dtype) -> InternVLForConditionalGeneration:
+def load_model(
+    checkpoint: Checkpoint, *, device: torch.device, dtype: torch.dtype
+) -> InternVLForConditionalGeneration:
     """Build the model and load its weights one at a time, so that none is in memory twice.
 
-    The model is built without memory, and each weight is rounded once from the stored one (a fine-tune's update is
-    added in fp32 before). It has no rotary embedding: the engine computes positions itself, with `Rotary`.
+    The model is built without memory, and each weight is rounded once from the stored one (a
+    fine-tune's update is added in fp32 before). It has no rotary embedding: the engine computes
+    positions itself, with `Rotary`.
 
     Raises:
         JudgeMisconfigured: A file cannot be read, or has changed since it was checked.
@@ -168,7 +212,10 @@ def load_model(checkpoint: Checkpoint, *, device: torch.device, dtype: torch.dty
     config = native_config(checkpoint.config, image_token_id=checkpoint.image_token_id)
     with torch.device("meta"):
         model = InternVLForConditionalGeneration(config)
-    state = {name: tensor.to(device=device, dtype=dtype, copy=True) for name, tensor in _weights(checkpoint)}
+    state = {
+        name: tensor.to(device=device, dtype=dtype, copy=True)
+        for name, tensor in _weights(checkpoint)
+    }
     model.load_state_dict(state, strict=True, assign=True)
     model.model.language_model.rotary_emb = nn.Identity()
     model.requires_grad_(False)
@@ -178,10 +225,14 @@ def load_model(checkpoint: Checkpoint, *, device: torch.device, dtype: torch.dty
 
 def _weights(checkpoint: Checkpoint) -> Iterator[tuple[str, torch.Tensor]]:
     """Every weight by its native name, file by file; views of files that are then closed."""
-    for official, weight in sorted(checkpoint.weights.items(), key=lambda named: named[1].stored.path):
+    for official, weight in sorted(
+        checkpoint.weights.items(), key=lambda named: named[1].stored.path
+    ):
         names, merged = native_names(official), _tensor(weight.stored)
         if weight.down is not None and weight.up is not None:
-            merged = merged.float() + LORA_SCALE * (_tensor(weight.up).float() @ _tensor(weight.down).float())
+            merged = merged.float() + LORA_SCALE * (
+                _tensor(weight.up).float() @ _tensor(weight.down).float()
+            )
         yield from zip(names, merged.chunk(len(names)), strict=True)
 
 
@@ -228,7 +279,9 @@ def _text_config(config: TextConfig) -> Phi3Config:
     longest, original = config.max_position_embeddings, config.original_max_position_embeddings
     rotary = {"rope_theta", "rope_scaling", "partial_rotary_factor", "sliding_window"}  # set below
     return Phi3Config(
-        **config.model_dump(exclude={"architectures", "model_type", "num_key_value_heads", *rotary}),
+        **config.model_dump(
+            exclude={"architectures", "model_type", "num_key_value_heads", *rotary}
+        ),
         num_key_value_heads=config.kv_heads,
         # By its new name: transformers converts `su` only in part. It would compute the same
         # factor, and warn that it is missing.

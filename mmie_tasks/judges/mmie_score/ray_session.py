@@ -1,4 +1,5 @@
-"""The Ray session that judges, and how many engines a user allows: on which GPUs MMIE-Score is computed.
+"""The Ray session that judges, and how many engines a user allows: on which GPUs MMIE-Score is
+computed.
 
 Ray is imported when a session connects.
 """
@@ -25,7 +26,9 @@ _START_S = 120.0  # for Ray to connect or to start, before an error; its own lim
 
 
 def engine_limit(option: str, device: str, environment: Mapping[str, str]) -> int | None:
-    """The engines that the option allows, None for ``auto``; `JudgeMisconfigured` if so many cannot run here."""
+    """The engines that the option allows, None for ``auto``; `JudgeMisconfigured` if so many cannot
+    run here.
+    """
     if option == "auto":
         return None
     limit = int(option) if option.isascii() and option.isdecimal() else 0
@@ -37,14 +40,18 @@ def engine_limit(option: str, device: str, environment: Mapping[str, str]) -> in
     elif limit > 1 and device.startswith("cuda:"):
         problem, hint = f"cannot run on `device={device}` alone", "leave `device=` out"
     elif limit > 1 and not is_only_process(environment):
-        problem = "is for one process, and this is one of several, each of which judges on its own GPU"
+        problem = (
+            "is for one process, and this is one of several, each of which judges on its own GPU"
+        )
     if problem:
         raise JudgeMisconfigured(f"`engines={option}` {problem}.", hint=hint)
     return limit
 
 
 def idle_gpus(device: str, environment: Mapping[str, str]) -> int:
-    """How many GPUs of this machine are left idle: Ray is not installed, or this is one of several processes."""
+    """How many GPUs of this machine are left idle: Ray is not installed, or this is one of several
+    processes.
+    """
     import torch
 
     uses_ray = ray_is_installed() and is_only_process(environment)
@@ -63,17 +70,27 @@ def is_only_process(environment: Mapping[str, str]) -> bool:
     return environment.get("WORLD_SIZE", "1") in ("", "1")
 
 
-def choose_session(limit: int | None, device: str, environment: Mapping[str, str]) -> RaySession | None:
-    """The session whose GPUs judge; None: this process judges by itself. `JudgeMisconfigured` if Ray cannot be used.
+def choose_session(
+    limit: int | None, device: str, environment: Mapping[str, str]
+) -> RaySession | None:
+    """The session whose GPUs judge; None: this process judges by itself. `JudgeMisconfigured` if
+    Ray cannot be used.
 
-    Without a limit by the user, a run's only process uses Ray where it has several GPUs, and looks for a cluster only
-    if this machine has a GPU or the process names a cluster.
+    Without a limit by the user, a run's only process uses Ray where it has several GPUs, and looks
+    for a cluster only if this machine has a GPU or the process names a cluster.
     """
     import torch
 
     # With `device=cpu`, which is for tests, each engine still takes what Ray counts as a GPU.
-    session = RaySession(environment, local_gpus=limit or 0 if device == "cpu" else torch.cuda.device_count())
-    suits = device in ("auto", "cuda") and is_only_process(environment) and ray_is_installed() and session.is_likely
+    session = RaySession(
+        environment, local_gpus=limit or 0 if device == "cpu" else torch.cuda.device_count()
+    )
+    suits = (
+        device in ("auto", "cuda")
+        and is_only_process(environment)
+        and ray_is_installed()
+        and session.is_likely
+    )
     if limit == 1 or (limit is None and not suits):
         return None
     gpus = session.gpus()
@@ -81,8 +98,13 @@ def choose_session(limit: int | None, device: str, environment: Mapping[str, str
         return session
     session.close()
     if limit:
-        message = f"`engines={limit}` was requested, and neither this machine nor a Ray cluster has a GPU."
-        raise JudgeMisconfigured(message, hint="look at `nvidia-smi` and `ray status`, or leave `engines=` out")
+        message = (
+            f"`engines={limit}` was requested, and neither this machine nor a Ray cluster "
+            "has a GPU."
+        )
+        raise JudgeMisconfigured(
+            message, hint="look at `nvidia-smi` and `ray status`, or leave `engines=` out"
+        )
     return None
 
 
@@ -96,10 +118,12 @@ class Node:
 
 
 class RaySession:
-    """The Ray session that judges: that of this process, of a running cluster, or of a cluster of this machine.
+    """The Ray session that judges: that of this process, of a running cluster, or of a cluster of
+    this machine.
 
     Args:
-        environment: ``RAY_ADDRESS``, and where ``ray start`` writes the address; Ray reads the process's environment.
+        environment: ``RAY_ADDRESS``, and where ``ray start`` writes the address; Ray reads the
+            process's environment.
         local_gpus: GPUs of the cluster that is started if there is no other; 0 starts none.
     """
 
@@ -114,35 +138,51 @@ class RaySession:
 
     @property
     def is_likely(self) -> bool:
-        """Whether there may be GPUs: on this machine, at ``RAY_ADDRESS``, or in this process's session."""
+        """Whether there may be GPUs: on this machine, at ``RAY_ADDRESS``, or in this process's
+        session.
+        """
         return bool(self._local_gpus or self._address or _has_session())
 
     def gpus(self) -> int:
         """Number of GPUs; a cluster of this machine is not started for it. Raises like `nodes`."""
-        return sum(node.gpus for node in self.nodes()) if self._connect(start=False) else self._local_gpus
+        return (
+            sum(node.gpus for node in self.nodes())
+            if self._connect(start=False)
+            else self._local_gpus
+        )
 
     def nodes(self) -> list[Node]:
-        """The machines with GPUs; `JudgeMisconfigured` if Ray cannot be started, or ``RAY_ADDRESS`` not be reached."""
+        """The machines with GPUs; `JudgeMisconfigured` if Ray cannot be started, or ``RAY_ADDRESS``
+        not be reached.
+        """
         import ray
 
         listed = ray.nodes() if self._connect(start=True) else ()
         return [
-            Node(id=node["NodeID"], name=node["NodeManagerHostname"], gpus=int(node["Resources"]["GPU"]))
+            Node(
+                id=node["NodeID"],
+                name=node["NodeManagerHostname"],
+                gpus=int(node["Resources"]["GPU"]),
+            )
             for node in listed
             if node["Alive"] and node["Resources"].get("GPU", 0) >= 1
         ]
 
     def close(self) -> None:
-        """Disconnect and end a cluster of this machine; a session that the process had before stays."""
+        """Disconnect and end a cluster of this machine; a session that the process had before
+        stays.
+        """
         if self._closing is not None:
             self._closing.set()
             self._thread.join()
             self._closing = None
 
     def _connect(self, *, start: bool) -> bool:
-        """Connect, in a thread that lasts until `close`: Ray's processes end with the thread that started them.
+        """Connect, in a thread that lasts until `close`: Ray's processes end with the thread that
+        started them.
 
-        The thread is a daemon, because at the end of a process Ray disconnects while daemons are still there.
+        The thread is a daemon, because at the end of a process Ray disconnects while daemons are
+        still there.
         """
         if _has_session():
             return True
@@ -163,7 +203,9 @@ class RaySession:
             closing.wait()
             ray.shutdown()
 
-        self._thread = threading.Thread(target=hold_session, args=(self._closing,), name="ray-session", daemon=True)
+        self._thread = threading.Thread(
+            target=hold_session, args=(self._closing,), name="ray-session", daemon=True
+        )
         self._thread.start()
         if not connected.wait(_START_S):
             problems.append(f"no answer for {_START_S:g} s")
@@ -177,7 +219,8 @@ class RaySession:
     def _find_address(self) -> str:
         """The address of a running cluster; empty without one.
 
-        It is tried at once, because Ray would try for minutes. A cluster of another user of this machine is not joined.
+        It is tried at once, because Ray would try for minutes. A cluster of another user of this
+        machine is not joined.
         """
         address = self._address
         try:
@@ -187,8 +230,12 @@ class RaySession:
             socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S).close()
         except (OSError, ValueError) as error:
             if self._address:
-                message = f"`RAY_ADDRESS` is `{address}`, and no Ray cluster answers there: {error}."
-                raise JudgeMisconfigured(message, hint="start it, or unset `RAY_ADDRESS`") from error
+                message = (
+                    f"`RAY_ADDRESS` is `{address}`, and no Ray cluster answers there: {error}."
+                )
+                raise JudgeMisconfigured(
+                    message, hint="start it, or unset `RAY_ADDRESS`"
+                ) from error
             return ""  # there is no file, or it is of a cluster that has ended
         return address
 
@@ -200,7 +247,9 @@ class RaySession:
             init(address=address)
             return
         for name in ("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"):
-            os.environ.setdefault(name, "0")  # the second: Ray prints no advice about actors without GPUs
+            os.environ.setdefault(
+                name, "0"
+            )  # the second: Ray prints no advice about actors without GPUs
         # Ray would start an idle process for each CPU.
         init(address="local", num_gpus=self._local_gpus, num_cpus=0, include_dashboard=False)
 
@@ -211,6 +260,8 @@ def _has_session() -> bool:
 
 
 def reason_of(error: BaseException) -> str:
-    """The cause that ends a message of Ray, such as the last line of a traceback; its first sentence."""
+    """The cause that ends a message of Ray, such as the last line of a traceback; its first
+    sentence.
+    """
     last_line = (str(error).strip() or type(error).__name__).rpartition("\n")[2]
     return last_line.strip().partition(". ")[0].rstrip(".")

@@ -1,5 +1,145 @@
-"""Judges behind an OpenAI-compatible server: OpenAI, Azure, vLLM, SGLang, LMDeploy, gateways."""
+"""Judges behind an OpenAI-compatible server: OpenAI, Azure, vLLM, SGLang, LMDeploy, gateways.
 
-from mmie_tasks.judges.openai.settings import open_judge
+`open_judge` reads the options and the environment. Variables for judges alone take precedence over
+those that also configure the tested model.
+"""
 
-__all__ = ["open_judge"]
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.files import cache_dir
+from mmie_tasks.http.access import (
+    Access,
+    ApiType,
+    cost_share_usd,
+    first_of,
+    read_base_urls,
+    read_key,
+)
+from mmie_tasks.judges import registry
+from mmie_tasks.judges.base import Judge
+from mmie_tasks.judges.openai.models import PRICES, Price, without_prefix
+from mmie_tasks.judges.openai.settings import Settings
+
+_KEY_VARIABLES: Mapping[ApiType, tuple[str, ...]] = {
+    "openai": ("JUDGE_API_KEY", "OPENAI_API_KEY"),
+    "azure": ("JUDGE_API_KEY", "AZURE_OPENAI_API_KEY", "AZURE_API_KEY"),
+}
+_URL_VARIABLES: Mapping[ApiType, tuple[str, ...]] = {
+    "openai": ("JUDGE_BASE_URL", "OPENAI_API_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE"),
+    "azure": ("JUDGE_BASE_URL", "AZURE_OPENAI_ENDPOINT", "AZURE_ENDPOINT"),
+}
+_AZURE_VERSION_VARIABLES = ("API_VERSION", "AZURE_API_VERSION", "OPENAI_API_VERSION")
+_AZURE_VERSION = "2024-10-21"
+
+
+def open_judge(
+    *,
+    environment: Mapping[str, str],
+    model: str | None = None,
+    base_url: str | None = None,
+    api_type: ApiType | None = None,
+    api_version: str | None = None,
+    api_key_env: str | None = None,
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = 0.0,
+    max_tokens: PositiveInt | None = None,
+    detail: str | None = None,
+    logprobs: bool = True,
+    timeout: PositiveFloat = 120.0,
+    patience: PositiveFloat = 120.0,
+    max_concurrency: PositiveInt = 100,
+    price: str | None = None,
+    max_cost: PositiveFloat | None = None,
+    batch: bool = False,
+) -> Judge:
+    """Open a judge; no request is sent yet.
+
+    An option wins over the environment; an empty variable counts as unset. `registry.create` parses
+    the options as the user typed them and checks their ranges.
+
+    Args:
+        environment: Holds the API key, and settings that no option gives.
+        model: The judge's model, ``gpt-4o-2024-11-20``; at Azure, the deployment.
+        base_url: Address of the server, ``http://HOST:PORT/v1``; several separated by ``;`` or
+            blanks.
+        api_type: ``openai`` or ``azure``.
+        api_version: Azure's API version.
+        api_key_env: Name of the environment variable that holds the key.
+        temperature: From 0 to 2, or None for the server's default.
+        max_tokens: Longest reply in tokens, instead of the benchmark's limit.
+        detail: Image resolution for the model: ``low``, ``high`` or ``auto``.
+        logprobs: Whether the probabilities of digits are requested with replies where they are of
+            use.
+        timeout: Seconds that one attempt may take.
+        patience: Seconds without any reply after which all remaining requests are given up.
+        max_concurrency: Most requests in flight to each server; the actual number adapts.
+        price: US dollars per million tokens in and out, ``2.5/10``; built in for some models.
+        max_cost: US dollars that all processes of the run may spend together.
+        batch: Use the provider's Batch API: half the price, up to 24 hours.
+
+    Raises:
+        SettingWrong: An option or variable has an invalid value, or one is missing.
+    """
+    model = model or first_of(environment, registry.model_variables("openai"))
+    if model is None:
+        raise SettingWrong("The judge `openai` does not know which model to use.", hint="`model=`")
+    # Other values of the variable (`async_openai`, `bedrock`) are for other tasks.
+    service: ApiType = "azure" if (api_type or environment.get("API_TYPE")) == "azure" else "openai"
+    key_variables = _KEY_VARIABLES[service] if api_key_env is None else (api_key_env,)
+    version = api_version or first_of(environment, _AZURE_VERSION_VARIABLES) or _AZURE_VERSION
+    token_price = _price(price, model)
+    if max_cost is not None and token_price is None:
+        raise SettingWrong(
+            f"The judge option `max_cost` is set, and the price of `{model}` is not known.",
+            hint="add `price=IN/OUT` in US dollars per million tokens, as in `price=2.5/10`",
+        )
+    access = Access(
+        service=f"The judge `{model}`",
+        base_urls=read_base_urls(
+            "judge", base_url or first_of(environment, _URL_VARIABLES[service]), service
+        ),
+        api_type=service,
+        api_version=version,
+        api_key=read_key("judge", api_key_env, key_variables, environment),
+        key_variables=key_variables,
+        timeout_s=timeout,
+    )
+    settings = Settings(
+        model=model,
+        access=access,
+        max_concurrency=max_concurrency,
+        temperature=temperature,
+        max_tokens=max_tokens,
+        detail=detail,
+        logprobs=logprobs,
+        price=token_price,
+        max_cost_usd=cost_share_usd(max_cost, environment),
+        patience_s=patience,
+        cache_dir=cache_dir(environment),
+    )
+    if batch:
+        from mmie_tasks.judges.openai.batch import BatchJudge
+
+        return BatchJudge(settings)
+    from mmie_tasks.judges.openai.judge import OpenAIJudge
+
+    return OpenAIJudge(settings)
+
+
+def _price(option: str | None, model: str) -> Price | None:
+    """The price from the option, or else the listed one."""
+    if not option:
+        return PRICES.get(without_prefix(model))
+    numbers = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*/\s*(\d+(?:\.\d*)?|\.\d+)\s*", option)
+    if numbers is None:
+        raise SettingWrong(
+            f"The judge option `price` is `{option}`.",
+            hint="US dollars per million tokens, in and out: `price=2.5/10`",
+        )
+    return Price(input_usd=float(numbers[1]), output_usd=float(numbers[2]))

@@ -2,8 +2,8 @@
 
 All requests go to the provider in files, and the replies arrive within 24 hours, usually sooner.
 The signature is that of the online judge, so cached replies of one serve the other. An interrupted
-run resumes when the same command is run again, and pays for nothing twice: every submission is
-recorded before its batch exists (`batch_store`), and later runs wait for that batch.
+run resumes when the same command is run again, and pays for nothing twice: every batch is noted
+before it exists (`batch_note`), and later runs wait for it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from threading import Event
 
 from loguru import logger
 
-from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.http.access import public_address
-from mmie_tasks.http.client import ServerError, UnusableBody, read_server_error
+from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error
 from mmie_tasks.judges.base import (
     JudgeError,
     JudgeMisconfigured,
@@ -28,28 +29,19 @@ from mmie_tasks.judges.base import (
     RequestBroken,
     content_key,
 )
-from mmie_tasks.judges.openai.batch_store import (
-    Batch,
-    BatchPace,
-    Limits,
-    Provider,
-    Rejected,
-    ResultLine,
-    Submission,
-    SubmissionStore,
-    is_too_much,
-    read_results,
-    write_requests,
-)
+from mmie_tasks.judges.openai.batch_files import Limits, ResultLine, read_results, write_requests
+from mmie_tasks.judges.openai.batch_note import BatchNote, Submission
+from mmie_tasks.judges.openai.batch_provider import Batch, BatchPace, Provider, Rejected
+from mmie_tasks.judges.openai.check import check
 from mmie_tasks.judges.openai.settings import Adaptations, Dialect, Settings, dialect_of
-from mmie_tasks.judges.openai.wire import NoText, chat_body, check, next_dialect, read_completion, top_logprobs_of
+from mmie_tasks.judges.openai.wire import NoText, chat_body, read_completion, top_logprobs_of
 
 DISCOUNT = 0.5
 """The price of a batch, as a fraction of the price of the same requests sent online."""
 
 _MAX_REQUESTS_WITH_LOGPROBS = 1000  # in one batch, whose results are read into memory: 200 KB each
 _AGAIN = "run the same command again to retry"
-_FAULTS = (JudgeUnavailable, Rejected, OSError)
+_FAULTS = (JudgeUnavailable, Rejected, OSError, DataBroken)
 
 
 class BatchJudge:
@@ -64,7 +56,9 @@ class BatchJudge:
         SettingWrong: A setting that the Batch API does not support.
     """
 
-    def __init__(self, settings: Settings, *, limits: Limits | None = None, pace: BatchPace | None = None) -> None:
+    def __init__(
+        self, settings: Settings, *, limits: Limits | None = None, pace: BatchPace | None = None
+    ) -> None:
         if settings.access.api_type == "azure":
             raise SettingWrong(
                 "`batch=true` is not supported at Azure, where batches are another service.",
@@ -85,6 +79,7 @@ class BatchJudge:
         self._limits = limits or Limits()
         self._pace = pace or BatchPace()
         self._adaptations = Adaptations()
+        self._stop = Event()  # of the calls that run
 
     @property
     def signature(self) -> str:
@@ -92,12 +87,17 @@ class BatchJudge:
         return self.settings.signature
 
     def check(self) -> None:
-        """Return if key, server and model can be used: see `wire.check`. Creates no batch.
+        """Return if key, server and model can be used: see `check.check`. Creates no batch.
 
         Raises:
             JudgeMisconfigured: They cannot.
         """
         check(self.settings, pace=self._pace.retries, adaptations=self._adaptations)
+
+    def stop(self) -> None:
+        """Have every running `ask` raise KeyboardInterrupt; batches go on at the provider."""
+        stopped, self._stop = self._stop, Event()
+        stopped.set()
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         """Yield one outcome per request, with its index, as batches end.
@@ -117,8 +117,12 @@ class BatchJudge:
             return
         waiting = {key: requests[indices[0]] for key, indices in indices_by_key.items()}
         with closing(Provider(self.settings, self._pace)) as provider:
-            dialect = self._adaptations.dialects.get(provider.address, dialect_of(self.settings.model))
-            run = _BatchRun(waiting, self.settings, self._limits, self._pace, provider, dialect)
+            dialect = self._adaptations.dialects.get(
+                provider.address, dialect_of(self.settings.model)
+            )
+            run = _BatchRun(
+                waiting, self.settings, self._limits, self._pace, provider, dialect, self._stop
+            )
             try:
                 for key, outcome in run.outcomes():
                     yield from ((index, outcome) for index in indices_by_key[key])
@@ -133,12 +137,14 @@ class BatchJudge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RunningBatch:
-    """A batch that this run waits for, with those of its requests that belong to this run, by content key."""
+    """A batch that this run waits for, with those of its requests that belong to this run, by
+    content key.
+    """
 
     submission: Submission
     requests: Mapping[str, JudgeRequest]
-    dialect: Dialect
-    # An earlier run or another process submitted it: requests without a reply are submitted again, not given up.
+    # An earlier run or another process submitted it: requests without a reply are submitted again,
+    # not given up.
     is_earlier: bool
 
     @property
@@ -161,6 +167,7 @@ class _BatchRun:
         pace: BatchPace,
         provider: Provider,
         dialect: Dialect,
+        stop: Event,
     ) -> None:
         if any(top_logprobs_of(request, settings, dialect) for request in waiting.values()):
             limits = replace(limits, requests=min(limits.requests, _MAX_REQUESTS_WITH_LOGPROBS))
@@ -170,28 +177,38 @@ class _BatchRun:
         self._settings = settings
         self._limits = limits
         self._pace = pace
+        self._stop = stop
         self._provider = provider
-        self._store = SubmissionStore(
+        self._note = BatchNote(
             settings.cache_dir / "judge" / "batches",
             server=public_address(settings.access.base_urls[0]),
             signature=settings.signature,
         )
         self._price = settings.price.times(DISCOUNT) if settings.price else None
         self._dialect = dialect
-        self._tried_dialects: set[Dialect] = set()
-        self._one_batch_at_a_time = False
         self._states: dict[str, Batch] = {}
         self._progress = ""
-        self._restart_timers()
 
     def outcomes(self) -> Iterator[tuple[str, Outcome]]:
         """One outcome per request, with its content key, as batches end. Raises nothing."""
         try:
             while self._waiting or self.running:
-                if self._may_submit():
+                if self._waiting:
                     self._submit()
+                    poll_s, end = self._pace.first_poll_s, time.monotonic()
+                    end += self._pace.longest_wait_s
                 yield from self._take_done()
-                yield from self._poll()
+                if not self.running:
+                    continue
+                if time.monotonic() > end:
+                    hours = self._pace.longest_wait_s / 3600
+                    raise JudgeUnavailable(f"the batch is not over after {hours:.0f} h; {_AGAIN}")
+                if self._stop.wait(poll_s):
+                    raise KeyboardInterrupt
+                poll_s = min(poll_s * 1.5, self._pace.longest_poll_s)
+                for entry in list(self.running):
+                    yield from self._inspect(entry)
+                self._log_progress()
         except _FAULTS as error:
             keys = [key for entry in self.running for key in entry.requests]
             self.running.clear()
@@ -207,164 +224,115 @@ class _BatchRun:
             self._waiting.pop(key, None)
             self._done[key] = error
 
-    def _restart_timers(self) -> None:
-        self._poll_s = self._pace.first_poll_s
-        self._end = time.monotonic() + self._pace.longest_wait_s
-
-    def _start(self, submission: Submission, *, is_earlier: bool = False) -> None:
+    def _start(self, submission: Submission, *, is_earlier: bool) -> None:
         """Wait for a batch, which has some of the waiting requests."""
         requests = {key: self._waiting.pop(key) for key in submission.keys if key in self._waiting}
         self.running.append(
-            _RunningBatch(submission=submission, requests=requests, dialect=self._dialect, is_earlier=is_earlier)
+            _RunningBatch(submission=submission, requests=requests, is_earlier=is_earlier)
         )
-        self._tried_dialects.add(self._dialect)
-
-    def _may_submit(self) -> bool:
-        return bool(self._waiting) and not (self._one_batch_at_a_time and self.running)
 
     def _submit(self) -> None:
         """Wait for batches of earlier runs and other processes, and submit the other requests.
 
-        Only one process at a time does this, so that two do not submit the same requests. So a
-        submission without a batch is that of a killed process.
+        Only one process at a time does this, so that two do not submit the same requests. So an
+        entry without a batch is that of a killed process.
         """
         try:
-            with self._store.lock():
-                for submission in self._store.load():
+            with self._note.lock():
+                for submission in self._note.load():
                     if self._waiting.keys().isdisjoint(submission.keys):
                         continue
                     if submission.batch is None:
-                        batch = self._provider.find(submission)
+                        batch = self._provider.find(submission.nonce)
                         if batch is None:
-                            self._store.delete(submission)
+                            self._note.remove(submission, submission.keys)
                             continue
-                        submission = self._store.save(replace(submission, batch=batch.name))
-                    # A batch whose record could not be deleted is not read for ever.
+                        submission.batch = batch.name
+                        self._note.put(submission)
+                    # A batch whose entry could not be removed is not read for ever.
                     self._start(submission, is_earlier=submission.batch not in self._states)
-                    logger.info(f"mmie-tasks: waiting for the batch `{submission.batch}` of an earlier run.")
-                while self._may_submit():
+                    logger.info(
+                        f"mmie-tasks: waiting for the batch `{submission.batch}` of an earlier run."
+                    )
+                while self._waiting:
                     self._submit_file()
         except _FAULTS as error:
             self._fail([*self._waiting], self._judge_error(error))
-        self._restart_timers()
 
     def _submit_file(self) -> None:
         """Write a file with waiting requests, upload it, and create its batch."""
-        path = self._store.new_request_file()
+        path = self._note.path.with_suffix(".jsonl")
         try:
             content = write_requests(
-                path, self._waiting, lambda request: chat_body(request, self._settings, self._dialect), self._limits
+                path,
+                self._waiting,
+                lambda request: chat_body(request, self._settings, self._dialect),
+                self._limits,
             )
             for key, error in content.broken.items():
                 self._fail([key], error)
             if not content.keys:
                 return
-            submission = self._store.save(Submission(keys=content.keys))
-            try:
-                input_file = self._provider.upload(path)
-            except (JudgeUnavailable, Rejected):
-                self._store.delete(submission)
-                raise
+            input_file = self._provider.upload(path)
         finally:
             path.unlink(missing_ok=True)
-        submission = self._store.save(replace(submission, input_file=input_file))
+        submission = Submission(keys=content.keys)
+        self._note.put(submission)
         try:
-            batch = self._provider.create(submission)
-        except Rejected as rejected:
-            self._store.delete(submission)
-            if not is_too_much(rejected.error):
-                raise
-            self._submit_less(len(submission.keys), rejected.error)
-            return
-        self._start(self._store.save(replace(submission, batch=batch.name)))
+            submission.batch = self._provider.create(input_file, submission.nonce).name
+        except Rejected:
+            self._note.remove(submission, submission.keys)
+            raise
+        self._note.put(submission)
+        self._start(submission, is_earlier=False)
         logger.info(
-            f"mmie-tasks: the batch `{batch.name}` has {len(submission.keys)} requests and may "
-            "take 24 hours. If the run is stopped meanwhile, the same command resumes it."
+            f"mmie-tasks: the batch `{submission.batch}` has {len(submission.keys)} requests and "
+            "may take 24 hours. If the run is stopped meanwhile, the same command resumes it."
         )
-
-    def _submit_less(self, request_count: int, error: ServerError) -> None:
-        """Continue after a batch of this many requests exceeded the provider's limit.
-
-        First submit one batch at a time; if a single batch is too large, halve its requests.
-        """
-        if not self.running:
-            if request_count == 1:
-                self._fail([*self._waiting], JudgeUnavailable(f"no batch is taken: {error.message}; {_AGAIN}"))
-                return
-            self._limits = replace(self._limits, requests=request_count // 2)
-        self._one_batch_at_a_time = True
-        logger.info(f"mmie-tasks: the provider takes no more batches for now ({error.message}).")
-
-    def _poll(self) -> Iterator[tuple[str, Outcome]]:
-        """Wait, inspect every running batch once, and log how far they are if that changed."""
-        entries = list(self.running)
-        if not entries:
-            return
-        if time.monotonic() > self._end:
-            raise JudgeUnavailable(f"the batch is not over after {self._pace.longest_wait_s / 3600:.0f} h; {_AGAIN}")
-        time.sleep(self._poll_s)
-        self._poll_s = min(self._poll_s * 1.5, self._pace.longest_poll_s)
-        for entry in entries:
-            yield from self._inspect(entry)
-        batches = [self._states[entry.batch] for entry in self.running]
-        total = sum(len(entry.submission.keys) for entry in self.running)
-        completed = sum(batch.completed for batch in batches)
-        progress = f"{completed} of {total} requests done, {sum(batch.failed for batch in batches)} failed"
-        if batches and progress != self._progress:
-            logger.info(f"mmie-tasks: running batches: {len(batches)}; {progress}.")
-            self._progress = progress
 
     def _inspect(self, entry: _RunningBatch) -> Iterator[tuple[str, Outcome]]:
         """Retrieve a batch once, and its results if it is over."""
+        outcomes: Mapping[str, Outcome] = {}
         try:
             batch = self._provider.retrieve(entry.batch)
-            files = (batch.output_file, batch.error_file) if batch.is_over else ()
-            contents = [self._provider.download(file) for file in files if file]
+            contents = [self._provider.download(file) for file in batch.files if batch.is_over]
         except Rejected as rejected:
             if rejected.error.status != 404:
                 raise
             # Deleted, or of another account.
-            self.running.remove(entry)
-            self._store.delete(entry.submission)
-            if entry.is_earlier:
-                self._waiting = {**entry.requests, **self._waiting}
-            else:
-                reason = f"the batch `{entry.batch}` no longer exists ({rejected}); {_AGAIN}"
-                self._fail(entry.requests, JudgeUnavailable(reason))
-            return
-        self._states[entry.batch] = batch
-        if batch.is_over:
-            self.running.remove(entry)
-            yield from self._read_results(entry, batch, contents)
-
-    def _read_results(
-        self, entry: _RunningBatch, batch: Batch, contents: Sequence[bytes]
-    ) -> Iterator[tuple[str, Outcome]]:
-        unanswered, retries = dict(entry.requests), {}
-        for line in read_results(contents, entry.submission.keys):
-            if line.key not in unanswered:
-                continue  # requested by an earlier run, not by this one
-            request, outcome = unanswered.pop(line.key), self._outcome(entry, line)
-            if outcome is None or (entry.is_earlier and isinstance(outcome, JudgeUnavailable)):
-                retries[line.key] = request
-            else:
-                yield line.key, outcome
-        too_much = batch.status == "failed" and is_too_much(batch.error)
-        if entry.is_earlier or too_much:
-            retries |= unanswered
+            reason = f"the batch `{entry.batch}` no longer exists ({rejected})"
         else:
-            reason = f"the batch is {batch.status} and has no line for it"
-            if batch.status == "failed":
-                reason = f"the batch failed: {batch.error.message} ({batch.error.code})"
-            self._fail(unanswered, JudgeUnavailable(f"{reason}; {_AGAIN}"))
-        self._waiting = {**retries, **self._waiting}  # before all others
-        if too_much and not entry.is_earlier:
-            self._submit_less(len(entry.submission.keys), batch.error)
-        yield from self._take_done()
-        self._store.remove_keys(entry.submission, entry.requests.keys())
+            self._states[entry.batch] = batch
+            if not batch.is_over:
+                return
+            outcomes = {
+                line.key: self._outcome(line)
+                for line in read_results(contents, entry.submission.keys)
+                if line.key in entry.requests  # not only requested by an earlier run
+            }
+            reason = _reason_without_line(batch)
+        self.running.remove(entry)
+        again: dict[str, JudgeRequest] = {}
+        missing = JudgeUnavailable(f"{reason}; {_AGAIN}")
+        for key, request in entry.requests.items():
+            outcome = outcomes.get(key, missing)
+            if entry.is_earlier and isinstance(outcome, JudgeUnavailable):
+                again[key] = request
+            else:
+                yield key, outcome
+        self._waiting = {**again, **self._waiting}
+        self._forget(entry)
 
-    def _outcome(self, entry: _RunningBatch, line: ResultLine) -> Outcome | None:
-        """The outcome of a request; None to submit it again in another dialect."""
+    def _forget(self, entry: _RunningBatch) -> None:
+        """Remove this run's requests of a batch from the note: their outcomes were taken."""
+        try:
+            with self._note.lock():
+                self._note.remove(entry.submission, entry.requests.keys())
+        except (OSError, DataBroken) as error:
+            # At worst the replies are downloaded once more, at no cost.
+            logger.warning(f"mmie-tasks: `{self._note.path}` cannot be updated: {error}")
+
+    def _outcome(self, line: ResultLine) -> Outcome:
         if line.status == 200:
             try:
                 return read_completion(line.body, model=self._settings.model, price=self._price)
@@ -372,28 +340,49 @@ class _BatchRun:
                 return JudgeUnavailable(f"{unusable}; {_AGAIN}")
             except NoText as refused:
                 return JudgeRefused(str(refused))
-        error = read_server_error(line.status or 0, line.body, self._settings.access.secrets)
-        dialect = next_dialect(entry.dialect, error)
-        if dialect is not None and (dialect == self._dialect or dialect not in self._tried_dialects):
-            self._dialect = dialect
-            return None
-        return _request_error(error)
+        return _request_error(
+            read_server_error(line.status or 0, line.body, self._settings.access.secrets)
+        )
 
-    def _judge_error(self, error: JudgeUnavailable | Rejected | OSError) -> JudgeError:
-        """The judge error of every request that a fault concerns."""
-        if isinstance(error, JudgeUnavailable):
-            return error
-        if isinstance(error, OSError):
-            return JudgeMisconfigured(
-                f"The folder `{self._store.folder}` for batches cannot be used: {error.strerror}.",
-                hint="make room on the disk, or name another with `MMIE_TASKS_CACHE`",
-            )
-        hint = "check the account, or leave `batch=true` out"
-        if error.error.status in (401, 403):
-            hint = "check the key and its permissions"
-        elif error.error.status in (404, 405, 501):
-            hint = "leave `batch=true` out: not every server has a Batch API"
-        return JudgeMisconfigured(f"The judge's server {self._provider.address} accepts no batch: {error}.", hint=hint)
+    def _log_progress(self) -> None:
+        batches = [self._states[entry.batch] for entry in self.running]
+        total = sum(len(entry.submission.keys) for entry in self.running)
+        completed = sum(batch.completed for batch in batches)
+        progress = (
+            f"{completed} of {total} requests done, {sum(batch.failed for batch in batches)} failed"
+        )
+        if batches and progress != self._progress:
+            logger.info(f"mmie-tasks: running batches: {len(batches)}; {progress}.")
+            self._progress = progress
+
+    def _judge_error(self, error: Exception) -> JudgeError:
+        """The judge error of every request that one of `_FAULTS` concerns."""
+        match error:
+            case JudgeUnavailable():
+                return error
+            case DataBroken():
+                return JudgeMisconfigured(error.message, hint=error.hint)
+            case Rejected(error=ServerError(status=401 | 403)):
+                hint = "check the key and its permissions"
+            case Rejected(error=ServerError(status=404 | 405 | 501)):
+                hint = "leave `batch=true` out: not every server has a Batch API"
+            case OSError():
+                return JudgeMisconfigured(
+                    f"The folder `{self._note.path.parent}` for batches cannot be used: "
+                    f"{error.strerror}.",
+                    hint="make room on the disk, or name another with `MMIE_TASKS_CACHE`",
+                )
+            case _:
+                hint = "check the account, or leave `batch=true` out"
+        return JudgeMisconfigured(
+            f"The judge's server {self._provider.address} accepts no batch: {error}.", hint=hint
+        )
+
+
+def _reason_without_line(batch: Batch) -> str:
+    if batch.status == "failed":
+        return f"the batch failed: {batch.error.message} ({batch.error.code})"
+    return f"the batch is {batch.status} and has no line for it"
 
 
 def _request_error(error: ServerError) -> JudgeError:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from threading import Event
 
-from mmie_tasks.http.rate_limit import Budget, Pace, Traffic
+from mmie_tasks.http.budget import Budget
+from mmie_tasks.http.errors import redact
+from mmie_tasks.http.rate_limit import Pace, Traffic
 from mmie_tasks.http.retries import Endpoint, ReplyStore, SendPolicy, Undelivered, send_all
 from mmie_tasks.judges.base import (
     JudgeError,
@@ -28,7 +31,7 @@ _ERRORS: Mapping[str, type[JudgeError]] = {
     "invalid": RequestBroken,
 }
 
-# The OpenAI SDK takes a second to import, so `client` and `wire` are imported when used.
+# The OpenAI SDK takes a second to import, so `client`, `wire` and `check` are imported when used.
 
 
 class OpenAIJudge:
@@ -45,6 +48,7 @@ class OpenAIJudge:
         self._budget = Budget(max_cost_usd=settings.max_cost_usd)
         self._adaptations = Adaptations()
         self._traffic = Traffic()
+        self._stop = Event()  # of the calls that run
 
     def __repr__(self) -> str:
         return f"OpenAIJudge({self.settings!r})"
@@ -64,19 +68,25 @@ class OpenAIJudge:
         return RequestCounts(in_flight=self._traffic.in_flight, retries=self._traffic.retries)
 
     def check(self) -> None:
-        """Return if the key, the server and the model can be used: see `wire.check`.
+        """Return if the key, the server and the model can be used: see `check.check`.
 
         Raises:
             JudgeMisconfigured: They cannot.
         """
-        from mmie_tasks.judges.openai.wire import check
+        from mmie_tasks.judges.openai.check import check
 
         check(self.settings, pace=self._pace, adaptations=self._adaptations)
+
+    def stop(self) -> None:
+        """Have every running `ask` raise KeyboardInterrupt; requests in flight are cancelled."""
+        stopped, self._stop = self._stop, Event()
+        stopped.set()
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         """Yield one outcome per request, with its index, as they arrive.
 
-        Nothing is sent before the first `next`; closing the iterator cancels the requests in flight.
+        Nothing is sent before the first `next`; closing the iterator cancels the requests in
+        flight.
         """
         return self.ask_with_store(requests)
 
@@ -89,8 +99,12 @@ class OpenAIJudge:
             return
         if not requests:
             return
-        from mmie_tasks.http.client import redact
+        from mmie_tasks.judges.openai.wire import cost_of
 
+        if self.settings.max_cost_usd is not None:
+            self._budget.expect(
+                max(cost_of(request, None, self.settings) or 0.0 for request in requests)
+            )
         policy = SendPolicy(
             service=self.settings.access.service,
             budget=self._budget,
@@ -100,20 +114,24 @@ class OpenAIJudge:
             traffic=self._traffic,
         )
         errors: dict[Undelivered, JudgeError] = {}
-        for index, result in send_all(requests, self._connect, policy, store):
+        for index, result in send_all(requests, self._connect, policy, store, self._stop):
             if isinstance(result, Undelivered):
                 yield index, errors.setdefault(result, judge_error_of(result, self.settings))
             else:
                 yield index, result
 
-    def _connect(self) -> AbstractAsyncContextManager[Sequence[Endpoint[JudgeRequest, JudgeReply | JudgeError]]]:
+    def _connect(
+        self,
+    ) -> AbstractAsyncContextManager[Sequence[Endpoint[JudgeRequest, JudgeReply | JudgeError]]]:
         from mmie_tasks.http.client import open_endpoints
         from mmie_tasks.judges.openai.wire import ChatServer
 
         settings = self.settings
         return open_endpoints(
             settings.access,
-            lambda client, address: ChatServer(settings, client, address, self._adaptations).attempt,
+            lambda client, address: (
+                ChatServer(settings, client, address, self._adaptations).attempt
+            ),
             pace=self._pace,
             max_concurrency=settings.max_concurrency,
         )

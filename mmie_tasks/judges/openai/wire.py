@@ -1,4 +1,4 @@
-"""Chat completions: request bodies, replies, one server with its dialect, and the check before a run.
+"""Chat completions: request bodies, replies, and one server with its dialect.
 
 The body and the reply are the same online and in the Batch API.
 """
@@ -10,9 +10,9 @@ import base64
 import math
 import mimetypes
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import date, datetime, timezone
 from pathlib import Path
 
 import numpy as np
@@ -20,28 +20,15 @@ import openai
 from loguru import logger
 
 from mmie_tasks.core.messages import replace_surrogates
-from mmie_tasks.http.access import UNREACHABLE_HINT, public_address
-from mmie_tasks.http.client import (
-    ATTEMPT_ERRORS,
-    ServerError,
-    UnusableBody,
-    async_client,
-    check_servers,
-    failure_of,
-    json_count,
-    json_list,
-    json_object,
-    model_names,
-    nearest_names,
-    parse_json,
-)
-from mmie_tasks.http.rate_limit import Pace, quota_reset_s
+from mmie_tasks.http.bodies import json_count, json_list, json_object, parse_json
+from mmie_tasks.http.client import ATTEMPT_ERRORS, failure_of, read_body
+from mmie_tasks.http.errors import ServerError, UnusableBody, redact
+from mmie_tasks.http.rate_limit import quota_reset_s
 from mmie_tasks.http.retries import Failure, Success
 from mmie_tasks.hub.images import image_suffix
 from mmie_tasks.judges.base import (
     DigitToken,
     JudgeError,
-    JudgeMisconfigured,
     JudgeRefused,
     JudgeReply,
     JudgeRequest,
@@ -50,28 +37,30 @@ from mmie_tasks.judges.base import (
     Usage,
     image_bytes,
 )
+from mmie_tasks.judges.openai.models import Price
 from mmie_tasks.judges.openai.settings import (
     FEWER_TOP_LOGPROBS,
     HEADROOM,
     Adaptations,
     Dialect,
-    Price,
     Settings,
     dialect_of,
-    retirement_notice,
 )
 
-_TIMEOUT_S = 30.0  # of a check
-_LIST_TIMEOUT_S = 10.0
-_PING = JudgeRequest(parts=("Say yes.",), max_tokens=16)
-_MAX_FAILURES_WITH_LOGPROBS = 2  # of one request, before it is sent without
+# Failures with log-probabilities before a request is sent without: of a server that never accepted
+# any, and of one request to a server that did and may only have an outage. A timeout counts as two.
+_MAX_SERVER_FAILURES, _MAX_REQUEST_FAILURES = 2, 4
 _CHARACTERS_PER_TOKEN = 3
 _TOKENS_PER_IMAGE = 2000
 
 # With log-probabilities, a token takes about 1 KB of the response, whose size is limited.
 _MAX_TOKENS_WITH_LOGPROBS = 2048
 _MAX_ALTERNATIVES = 100
-_LEAST_LOGPROB, _MAX_LOGPROB, _MAX_TOTAL = -1e99, 1e-4, 1.01  # the latter two with errors of rounding
+_LEAST_LOGPROB, _MAX_LOGPROB, _MAX_TOTAL = (
+    -1e99,
+    1e-4,
+    1.01,
+)  # the latter two with errors of rounding
 _DIGIT = re.compile(r"\s*([0-9])\s*")
 _BLANKS = b" \t\n\r\f\v"
 
@@ -106,7 +95,9 @@ class ChatServer:
         adaptations: Those of all servers of the judge.
     """
 
-    def __init__(self, settings: Settings, client: openai.AsyncOpenAI, address: str, adaptations: Adaptations) -> None:
+    def __init__(
+        self, settings: Settings, client: openai.AsyncOpenAI, address: str, adaptations: Adaptations
+    ) -> None:
         self._settings = settings
         self._client = client
         self._address = address
@@ -116,44 +107,128 @@ class ChatServer:
     async def attempt(self, request: JudgeRequest) -> Success[JudgeReply | JudgeError] | Failure:
         """Send a request; again at once if the server only rejects a parameter.
 
-        What it accepts instead is remembered when it has replied, so an error of another cause changes nothing.
+        What it accepts instead is remembered when it has replied, so an error of another cause
+        changes nothing.
         """
-        initial = dialect = self._adaptations.dialects[self._address]
+        known, address = self._adaptations, self._address
+        if self._doubts_logprobs(request) and address not in known.probed_without_logprobs:
+            known.probed_without_logprobs.add(address)  # one at a time: it may only be an outage
+            try:
+                return await self._attempt(replace(request, wants_digits=False), is_doubtful=True)
+            finally:
+                known.probed_without_logprobs.discard(address)
+        return await self._attempt(request, is_doubtful=False)
+
+    async def _attempt(
+        self, request: JudgeRequest, *, is_doubtful: bool
+    ) -> Success[JudgeReply | JudgeError] | Failure:
+        known, address = self._adaptations, self._address
+        initial = dialect = known.dialects[address]
         rejections: dict[Dialect, Failure] = {}
         while isinstance(result := await self._send(request, dialect), Failure):
             rejections[dialect] = result
-            other = next_dialect(dialect, result.error) or self._without_logprobs(request, dialect, result)
+            other = next_dialect(dialect, result.error) or self._without_logprobs(
+                request, dialect, result
+            )
             if other is None or other in rejections:
-                return result
+                if known.failures[request] >= _MAX_REQUEST_FAILURES:
+                    return await self.attempt(replace(request, wants_digits=False))
+                return self._with_hint(result, request, dialect, is_doubtful=is_doubtful)
             dialect = other
         if top_logprobs_of(request, self._settings, dialect):
-            self._adaptations.accept_logprobs.add(self._address)
+            known.accept_logprobs.add(address)
+        elif is_doubtful:
+            known.note_works_without_logprobs(address)
         # If the server's dialect is no longer the initial one, another request was faster.
-        if dialect != initial and self._adaptations.dialects[self._address] == initial:
-            self._adaptations.dialects[self._address] = dialect
-            changes = (
-                f"`{dialect.max_tokens_name}`" if dialect.max_tokens_name != initial.max_tokens_name else "",
-                "no temperature" if dialect.takes_temperature != initial.takes_temperature else "",
-                f"{dialect.top_logprobs} `top_logprobs`" if dialect.top_logprobs != initial.top_logprobs else "",
-            )
-            logger.warning(
-                f"The judge `{self._settings.model}` at {self._address} now gets {', '.join(filter(None, changes))}, "
-                f"because it answered {'; '.join(dict.fromkeys(failure.reason for failure in rejections.values()))}"
-            )
+        if dialect != initial and known.dialects[address] == initial:
+            known.dialects[address] = dialect
+            self._log_change(initial, dialect, rejections.values())
         return result
 
-    def _without_logprobs(self, request: JudgeRequest, dialect: Dialect, failure: Failure) -> Dialect | None:
-        """The dialect to try after an error that names no parameter; counts those that a retry may help."""
+    def _doubts_logprobs(self, request: JudgeRequest) -> bool:
+        """Whether a request is sent without log-probabilities, because they may be why the server
+        fails.
+        """
+        known, address = self._adaptations, self._address
+        is_failing = (
+            address not in known.accept_logprobs and known.failures[address] >= _MAX_SERVER_FAILURES
+        )
+        return request.wants_digits and is_failing
+
+    def _without_logprobs(
+        self, request: JudgeRequest, dialect: Dialect, failure: Failure
+    ) -> Dialect | None:
+        """The dialect to try at once after an error that names no parameter; counts those that a
+        retry may help.
+        """
         if not top_logprobs_of(request, self._settings, dialect):
             return None
+        known, address = self._adaptations, self._address
+        accepts = address in known.accept_logprobs
         if failure.kind in ("failed", "timed_out"):
-            self._adaptations.failures[request] += 1
+            known.failures[request if accepts else address] += (
+                2 if failure.kind == "timed_out" else 1
+            )
         error = failure.error
-        if error is None or error.status not in (400, 422) or error.is_content_filter:
-            return None
-        return None if self._address in self._adaptations.accept_logprobs else replace(dialect, top_logprobs=0)
+        is_rejected = (
+            error is not None and error.status in (400, 422) and not error.is_content_filter
+        )
+        works_without = address in known.work_without_logprobs and failure.kind != "busy"
+        return (
+            replace(dialect, top_logprobs=0)
+            if (is_rejected or works_without) and not accepts
+            else None
+        )
 
-    async def _send(self, request: JudgeRequest, dialect: Dialect) -> Success[JudgeReply | JudgeError] | Failure:
+    def _with_hint(
+        self, failure: Failure, request: JudgeRequest, dialect: Dialect, *, is_doubtful: bool
+    ) -> Failure:
+        """A failure that says whether the option `logprobs` may help, unless the server accepted
+        them before.
+        """
+        if (
+            failure.kind not in ("failed", "timed_out")
+            or self._address in self._adaptations.accept_logprobs
+        ):
+            return failure
+        if top_logprobs_of(request, self._settings, dialect):
+            return replace(
+                failure, reason=f"{failure.reason} (`logprobs=false` asks for no log-probabilities)"
+            )
+        return (
+            replace(failure, reason=f"{failure.reason} (with `logprobs=false` too)")
+            if is_doubtful
+            else failure
+        )
+
+    def _log_change(self, initial: Dialect, dialect: Dialect, failures: Iterable[Failure]) -> None:
+        changes = (
+            f"`{dialect.max_tokens_name}`"
+            if dialect.max_tokens_name != initial.max_tokens_name
+            else "",
+            "no temperature" if dialect.takes_temperature != initial.takes_temperature else "",
+            f"{dialect.top_logprobs} `top_logprobs`"
+            if dialect.top_logprobs != initial.top_logprobs
+            else "",
+        )
+        reasons = (
+            f"it answered {failure.reason}" if failure.error else failure.reason
+            for failure in failures
+        )
+        loss = (
+            ""
+            if dialect.top_logprobs or not initial.top_logprobs
+            else " Its replies have no expected score."
+        )
+        logger.warning(
+            f"The judge `{self._settings.model}` at {self._address} now gets "
+            f"{', '.join(filter(None, changes))}, "
+            f"because {'; '.join(dict.fromkeys(reasons)).rstrip('.')}.{loss}"
+        )
+
+    async def _send(
+        self, request: JudgeRequest, dialect: Dialect
+    ) -> Success[JudgeReply | JudgeError] | Failure:
         try:
             return await self._complete(request, dialect)
         except RequestBroken as error:
@@ -161,24 +236,20 @@ class ChatServer:
         except ATTEMPT_ERRORS as error:
             return failure_of(error, self._settings.access.secrets)
 
-    async def _complete(self, request: JudgeRequest, dialect: Dialect) -> Success[JudgeReply | JudgeError] | Failure:
+    async def _complete(
+        self, request: JudgeRequest, dialect: Dialect
+    ) -> Success[JudgeReply | JudgeError] | Failure:
         settings = self._settings
         if request in self._adaptations.out_of_tokens:
             dialect = replace(dialect, headroom=dialect.headroom + HEADROOM)
-        if self._adaptations.failures[request] >= _MAX_FAILURES_WITH_LOGPROBS:
-            dialect = replace(dialect, top_logprobs=0)
         # The SDK's timeout applies to every piece of the response; this one to all of it.
-        response = await asyncio.wait_for(
-            self._client.chat.completions.with_raw_response.create(
-                **chat_body(request, settings, dialect)  # type: ignore[call-overload]
-            ),
-            settings.access.timeout_s,
+        content, pause_s = await asyncio.wait_for(
+            self._receive(chat_body(request, settings, dialect)), settings.access.timeout_s
         )
-        pause_s = quota_reset_s(response.headers)
         reply: JudgeReply | JudgeError
         is_final = True
         try:
-            completion = parse_json(response.content)
+            completion = parse_json(content)
             reply = read_completion(completion, model=settings.model, price=settings.price)
         except IncompleteReply as error:
             reply, is_final = JudgeUnavailable(str(error)), False
@@ -189,7 +260,20 @@ class ChatServer:
                 self._adaptations.out_of_tokens.add(request)
         except UnusableBody as error:
             return Failure(kind="failed", reason=str(error), pause_s=pause_s)
-        return Success(reply=reply, is_final=is_final, cost_usd=cost_of(request, completion, settings), pause_s=pause_s)
+        if isinstance(reply, JudgeError):
+            reply = type(reply)(redact(str(reply), settings.access.secrets))
+        return Success(
+            reply=reply,
+            is_final=is_final,
+            cost_usd=cost_of(request, completion, settings),
+            pause_s=pause_s,
+        )
+
+    async def _receive(self, body: Mapping[str, object]) -> tuple[bytes, float | None]:
+        """The body of a response, and the seconds until an exhausted quota is reset."""
+        completions = self._client.chat.completions.with_streaming_response
+        async with completions.create(**body) as response:  # type: ignore[call-overload]
+            return await read_body(response), quota_reset_s(response.headers, time.time())
 
 
 def next_dialect(dialect: Dialect, error: ServerError | None) -> Dialect | None:
@@ -203,7 +287,10 @@ def next_dialect(dialect: Dialect, error: ServerError | None) -> Dialect | None:
     if error is None:
         return None
     if error.is_logprobs and dialect.top_logprobs:
-        return replace(dialect, top_logprobs=FEWER_TOP_LOGPROBS if dialect.top_logprobs > FEWER_TOP_LOGPROBS else 0)
+        return replace(
+            dialect,
+            top_logprobs=FEWER_TOP_LOGPROBS if dialect.top_logprobs > FEWER_TOP_LOGPROBS else 0,
+        )
     if not error.is_parameter:
         return None
     if error.concerns(dialect.max_tokens_name):
@@ -249,10 +336,13 @@ def chat_body(request: JudgeRequest, settings: Settings, dialect: Dialect) -> di
 def top_logprobs_of(request: JudgeRequest, settings: Settings, dialect: Dialect) -> int:
     """How many alternatives per token to request log-probabilities of; 0 for none.
 
-    0 unless the benchmark computes an expected score, and with long replies, which they would make too large to read.
+    0 unless the benchmark computes an expected score, and with long replies, which they would make
+    too large to read.
     """
     max_tokens = (settings.max_tokens or request.max_tokens) + dialect.headroom
-    is_of_use = request.wants_digits and settings.logprobs and max_tokens <= _MAX_TOKENS_WITH_LOGPROBS
+    is_of_use = (
+        request.wants_digits and settings.logprobs and max_tokens <= _MAX_TOKENS_WITH_LOGPROBS
+    )
     return dialect.top_logprobs if is_of_use else 0
 
 
@@ -267,7 +357,9 @@ def mime_type(content: bytes, path: Path) -> str:
     return mimetypes.guess_type(path.name)[0] or "application/octet-stream"
 
 
-def read_completion(completion: object, *, model: str, price: Price | None = None) -> JudgeReply | JudgeRefused:
+def read_completion(
+    completion: object, *, model: str, price: Price | None = None
+) -> JudgeReply | JudgeRefused:
     """Read a chat completion. The text stays unchanged; missing optional fields are tolerated.
 
     Args:
@@ -287,14 +379,16 @@ def read_completion(completion: object, *, model: str, price: Price | None = Non
             raise UnusableBody("the server sent JSON without a choice that has a message")
     finish_reason = choice.get("finish_reason")
     if isinstance(finish_reason, str):
-        finish_reason = finish_reason.lower()
+        finish_reason = finish_reason.strip().lower() or None
     text = _text_of(message.get("content"), "text")
     refusal = message.get("refusal") or _text_of(message.get("content"), "refusal")
     if finish_reason == "content_filter":
         return JudgeRefused("the reply was withheld by a content filter")
     is_cut = finish_reason in _CUT
     if not is_cut and finish_reason not in _WHOLE:
-        raise IncompleteReply(f"the reply is incomplete: finish_reason `{finish_reason!s:.40}`")
+        raise IncompleteReply(
+            f"the reply is incomplete: finish_reason `{choice['finish_reason']!s:.200}`"
+        )
     if refusal:
         return JudgeRefused(f"the judge refused: {str(refusal)[:200]}")
     if not text.strip():
@@ -316,27 +410,29 @@ def read_completion(completion: object, *, model: str, price: Price | None = Non
 
 
 def digits_of(logprobs: object, text: str) -> tuple[DigitToken, ...] | None:
-    """The digits of a reply that are tokens of their own, from the log-probabilities of a chat completion.
+    """The digits of a reply that are tokens of their own, from the log-probabilities of a chat
+    completion.
 
     Args:
         logprobs: The field of that name of the reply's choice: parsed JSON of any shape.
         text: The reply's text.
 
     Returns:
-        None if the fields that are read are missing or malformed, or if the tokens do not hold the text exactly once,
-        apart from blanks.
+        None if the fields that are read are missing or malformed, or if the tokens do not hold the
+        text exactly once, apart from blanks.
 
     >>> five, four = {"token": " 5", "logprob": -0.1}, {"token": " 4", "logprob": -2.5}
-    >>> logprobs = {"content": [{"token": "Score:", "logprob": 0}, {**five, "top_logprobs": [five, four]}]}
-    >>> [(digit.offset, digit.logprobs[4], digit.logprobs[5]) for digit in digits_of(logprobs, "Score: 5")]
+    >>> tokens = [{"token": "Score:", "logprob": 0}, {**five, "top_logprobs": [five, four]}]
+    >>> (digit,) = digits_of({"content": tokens}, "Score: 5")
+    >>> [(digit.offset, digit.logprobs[4], digit.logprobs[5])]
     [(7, -2.5, -0.1)]
     """
     tokens = [json_object(token) for token in json_list(json_object(logprobs).get("content"))]
     spellings = [spelling for token in tokens if (spelling := _spelling_of(token)) is not None]
     if len(spellings) < len(tokens):
         return None
-    # Tokens may hold part of a character, so positions are in bytes. Blanks do not count: some servers decode every
-    # token by itself, which loses those before words.
+    # Tokens may hold part of a character, so positions are in bytes. Blanks do not count: some
+    # servers decode every token by itself, which loses those before words.
     positions = [
         index
         for index, character in enumerate(text)
@@ -344,7 +440,8 @@ def digits_of(logprobs: object, text: str) -> tuple[DigitToken, ...] | None:
         if byte not in _BLANKS
     ]
     joined, squeezed_text = (
-        content.translate(None, _BLANKS) for content in (b"".join(spellings), text.encode(errors="surrogatepass"))
+        content.translate(None, _BLANKS)
+        for content in (b"".join(spellings), text.encode(errors="surrogatepass"))
     )
     begin = joined.find(squeezed_text)
     if begin < 0 or begin != joined.rfind(squeezed_text):
@@ -382,7 +479,9 @@ def _digit_of(spelling: bytes) -> int | None:
     return int(match[1]) if match else None
 
 
-def _digit_logprobs(token: Mapping[str, object], spelling: bytes) -> tuple[float | None, ...] | None:
+def _digit_logprobs(
+    token: Mapping[str, object], spelling: bytes
+) -> tuple[float | None, ...] | None:
     """The log-probabilities of the digits 0 to 9 as this token; None if they are malformed.
 
     A digit has several spellings, with and without white space; their probabilities are added up.
@@ -404,13 +503,17 @@ def _digit_logprobs(token: Mapping[str, object], spelling: bytes) -> tuple[float
             values[digit].append(logprob)
     if total > _MAX_TOTAL:
         return None
-    return tuple(round(min(0.0, float(np.logaddexp.reduce(logs))), 4) if logs else None for logs in values)
+    return tuple(
+        round(min(0.0, float(np.logaddexp.reduce(logs))), 4) if logs else None for logs in values
+    )
 
 
 def _logprob_of(entry: object) -> float | None:
     """The log-probability of a token; None if it is none."""
     match json_object(entry).get("logprob"):
-        case int() | float() as logprob if type(logprob) is not bool and _LEAST_LOGPROB < logprob <= _MAX_LOGPROB:
+        case int() | float() as logprob if (
+            type(logprob) is not bool and _LEAST_LOGPROB < logprob <= _MAX_LOGPROB
+        ):
             return float(logprob)
     return None
 
@@ -422,12 +525,14 @@ def _text_of(content: object, kind: str) -> str:
 
 
 def usage_of(completion: object, price: Price | None = None) -> Usage:
-    """The tokens that a server reports, 0 if it reports none, and their cost."""
+    """The tokens that a server reports, 0 for what is missing or malformed, and their cost if both
+    counts are there.
+    """
     fields = json_object(json_object(completion).get("usage"))
     input_tokens = json_count(fields.get("prompt_tokens"))
     output_tokens = json_count(fields.get("completion_tokens"))
     details = json_object(fields.get("completion_tokens_details"))
-    has_cost = input_tokens + output_tokens > 0
+    has_cost = input_tokens > 0 and (output_tokens > 0 or fields.get("completion_tokens") == 0)
     return Usage(
         input_tokens=input_tokens,
         output_tokens=output_tokens,
@@ -439,8 +544,8 @@ def usage_of(completion: object, price: Price | None = None) -> Usage:
 def cost_of(request: JudgeRequest, completion: object, settings: Settings) -> float | None:
     """The cost of a request in US dollars; None if the price is unknown.
 
-    If the server reports no tokens, a high estimate: the longest reply, 2,000 tokens per image and
-    a token per 3 characters.
+    If the server does not report the tokens, a high estimate: the longest reply, 2,000 tokens per
+    image and a token per 3 characters.
     """
     if settings.price is None:
         return None
@@ -451,87 +556,3 @@ def cost_of(request: JudgeRequest, completion: object, settings: Settings) -> fl
         for part in request.parts
     )
     return settings.price.cost_usd(input_tokens, settings.max_tokens or request.max_tokens)
-
-
-def check(
-    settings: Settings, *, pace: Pace | None = None, today: date | None = None, adaptations: Adaptations | None = None
-) -> None:
-    """Check every server by a chat request with the run's parameters, for a few tokens.
-
-    One server that works is enough; the log warns about the others, and about a model that will be shut down soon.
-
-    Args:
-        settings: The judge's.
-        pace: Waiting times between attempts.
-        today: For the warning; by default, today.
-        adaptations: Gets the parameters that the servers accept.
-
-    Raises:
-        JudgeMisconfigured: No key, a wrong key, an unknown model, or no server that answers.
-    """
-    if (missing_key := settings.access.missing_key(JudgeMisconfigured)) is not None:
-        raise missing_key
-    notice = retirement_notice(settings.model, today or datetime.now(timezone.utc).date())
-    if notice is not None:
-        logger.warning(f"The judge {notice}. hint: choose another one with `model=`")
-    shared = (pace or Pace(), adaptations or Adaptations())
-    check_servers(settings.access, lambda url: _problem(settings, url, *shared))
-
-
-async def _problem(settings: Settings, url: str, pace: Pace, adaptations: Adaptations) -> JudgeMisconfigured | None:
-    """Why a server cannot be used; None if it can."""
-    address = public_address(url)
-    access = replace(settings.access, timeout_s=min(_TIMEOUT_S, settings.access.timeout_s))
-    settings = replace(settings, max_tokens=None, access=access)
-    async with async_client(access, url) as client:
-        server = ChatServer(settings, client, address, adaptations)
-        for wait_s in (*pace.check_s, None):
-            match await server.attempt(_PING):
-                case Success(reply=JudgeUnavailable() as incomplete):
-                    failure = Failure(kind="failed", reason=str(incomplete))
-                case Success():
-                    return None
-                case Failure() as failure:
-                    pass
-            if failure.kind != "failed" or wait_s is None:
-                break
-            await asyncio.sleep(wait_s)
-        if failure.kind == "busy":
-            logger.warning(f"The judge at {address} is busy: {failure.reason}")
-            return None
-        models = await _models(client) if failure.error is not None and failure.error.is_model else []
-    return _describe(settings, address, failure, models)
-
-
-def _describe(settings: Settings, address: str, failure: Failure, models: list[str]) -> JudgeMisconfigured:
-    judge = f"The judge `{settings.model}` at {address}"
-    if (error := failure.error) is None:
-        return JudgeMisconfigured(f"{judge} is not reachable: {failure.reason}.", hint=UNREACHABLE_HINT)
-    message = f"{judge} cannot be used: it answered {failure.reason.rstrip('.')}."
-    if not error.is_model:
-        return JudgeMisconfigured(message, hint=_hint(error, settings))
-    if not (suggestions := nearest_names(settings.model, models)):
-        return JudgeMisconfigured(message, hint="name a model that this server has: `model=...`")
-    names = ", ".join(f"`{name}`" for name in suggestions)
-    return JudgeMisconfigured(f"{message} It has {names}.", hint=f"`model={suggestions[0]}`")
-
-
-def _hint(error: ServerError, settings: Settings) -> str:
-    if error.is_quota or error.status == 402:
-        return "the account has no credit left: top it up, or use another account's key"
-    if error.status in (401, 403):
-        return settings.access.key_hint
-    if error.status in (404, 405):
-        return "correct `base_url=`; most end in `/v1`"
-    if error.status >= 500:
-        return "check the server, or try again later"
-    return "change the option that it rejects: `model=`, `temperature=`, `api_version=`"
-
-
-async def _models(client: openai.AsyncOpenAI) -> list[str]:
-    """The models that a server lists; none if it has no list that this key may read."""
-    try:
-        response = await asyncio.wait_for(client.models.with_raw_response.list(), _LIST_TIMEOUT_S)
-        return model_names(parse_json(response.content))
-    except ATTEMPT_ERRORS:
-        return []

@@ -1,4 +1,6 @@
-"""The raters that `mmie-tasks agreement` compares, from logs of runs and CSV files of people, and all measures."""
+"""The raters that `mmie-tasks agreement` compares, from logs of runs and CSV files of people, and
+all measures.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ from mmie_tasks.runs.summary import judge_of
 
 _DIGITS = 9  # points are rounded to this many decimals: two ways to one fraction are equal
 
-_MAX_PAIRED_RATERS = 4  # with up to this many raters every pair is compared; with more, each with the reference
+# With up to this many raters every pair is compared; with more, each with the reference.
+_MAX_PAIRED_RATERS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,16 +66,27 @@ class Rater:
     signatures: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @property
+    def mean(self) -> float | None:
+        """The mean of its points; None without points."""
+        return sum(self.points.values()) / len(self.points) if self.points else None
+
+    @property
+    def unscored_counts(self) -> dict[str, int]:
+        """Reason why it has no points to the number of samples, sorted."""
+        return dict(sorted(Counter(self.unscored.values()).items()))
+
 
 def read_panel(sources: Sequence[str], task: str | None, score_kind: ScoreKind) -> Panel:
-    """Read every rater that the command line names, ``PATH`` or ``NAME=PATH`` of runs and CSV files, and align them.
+    """Read every rater that the command line names, ``PATH`` or ``NAME=PATH`` of runs and CSV
+    files, and align them.
 
-    The task may be None where the runs have one in common. `score_kind` says which score of the replies is a judge's
-    points.
+    The task may be None where the runs have one in common. `score_kind` says which score of the
+    replies is a judge's points.
 
     Raises:
-        AnswersUnusable: A run or CSV cannot be read, no sample is in two of them, or all those were judged on
-            different answers.
+        AnswersUnusable: A run or CSV cannot be read, no sample is in two of them, or all those were
+            judged on different answers.
         SettingWrong: There are fewer than two raters, or it is not clear of which task.
     """
     opened: list[NamedPath | Run] = []
@@ -85,10 +99,13 @@ def read_panel(sources: Sequence[str], task: str | None, score_kind: ScoreKind) 
     runs = [source for source in opened if isinstance(source, Run)]
     task_runs = _task_runs(runs, task)
     benchmark = task_runs[0].benchmark if task_runs else _benchmark_of(task)
-    judges = iter([_judge(run, task_run, score_kind) for run, task_run in zip(runs, task_runs, strict=True)])
+    task_run_of = iter(task_runs)
     raters: list[Rater] = []
     for source in opened:
-        raters += [next(judges)] if isinstance(source, Run) else _people(source, benchmark.scale, task_runs)
+        if isinstance(source, Run):
+            raters.append(_judge(source, next(task_run_of), score_kind))
+        else:
+            raters += _people(source, benchmark.scale, task_runs)
     if len(raters) < 2:
         message = f"Agreement needs two raters or more, and `{raters[0].name}` is the only one."
         raise SettingWrong(message, hint="name a second run, or a CSV with `id, score`")
@@ -121,7 +138,8 @@ def _benchmark_of(task: str | None) -> Benchmark:
     if benchmark is None:
         unknown = f"`{task}` is not a task of a registered benchmark"
         raise SettingWrong(
-            f"The scale of the scores is not known: {unknown if task else 'there is no run of a task'}.",
+            "The scale of the scores is not known: "
+            f"{unknown if task else 'there is no run of a task'}.",
             hint=f"add `--task`; task names begin with {entry_names(entries())}",
         )
     return benchmark
@@ -135,7 +153,7 @@ def _judge(run: Run, task_run: TaskRun, score_kind: ScoreKind) -> Rater:
         kind="judge",
         party=run.name,
         source=task_run.log,
-        points={i: round(float(v.points), _DIGITS) for i, v in verdicts.items() if isinstance(v, Scored)},
+        points={i: round(v.points, _DIGITS) for i, v in verdicts.items() if isinstance(v, Scored)},
         unscored={i: v.reason for i, v in verdicts.items() if isinstance(v, Unscored)},
         samples=task_run.by_id,
         signatures=task_run.signatures,
@@ -158,8 +176,11 @@ def _people(source: NamedPath, scale: Scale, task_runs: Sequence[TaskRun]) -> It
         elif label.points is None:
             unscored[label.rater][label.id] = "left empty"
         elif label.id in points[label.rater]:
-            message = f"`{source.path}`, line {label.line}: {label.rater} scored two answers of the sample {label.id}."
-            raise AnswersUnusable(message, hint="name the run whose answers are compared; `calibrate` takes two runs")
+            scored = f"{label.rater} scored two answers of the sample {label.id}"
+            raise AnswersUnusable(
+                f"`{source.path}`, line {label.line}: {scored}.",
+                hint="name the run whose answers are compared; `calibrate` takes two runs",
+            )
         else:
             points[label.rater][label.id] = round(label.points, _DIGITS)
     for person in dict.fromkeys(label.rater for label in labels):
@@ -169,7 +190,9 @@ def _people(source: NamedPath, scale: Scale, task_runs: Sequence[TaskRun]) -> It
             party=source.name,
             source=source.path,
             points=points[person],
-            unscored={id_: why for id_, why in unscored[person].items() if id_ not in points[person]},
+            unscored={
+                id_: why for id_, why in unscored[person].items() if id_ not in points[person]
+            },
         )
 
 
@@ -180,11 +203,15 @@ def _with_unique_names(raters: Sequence[Rater]) -> tuple[Rater, ...]:
         models = [_model(other) for other in raters if other.name == rater.name]
         has_own_model = len(models) > 1 and len(set(models)) == len(models) and _model(rater)
         names.append(f"{rater.name} by {_model(rater)}" if has_own_model else rater.name)
-    return tuple(replace(rater, name=name) for rater, name in zip(raters, numbered_names(names), strict=True))
+    return tuple(
+        replace(rater, name=name) for rater, name in zip(raters, numbered_names(names), strict=True)
+    )
 
 
 def _model(rater: Rater) -> str:
-    """The judge's model or the panel, from the first signature of a log; empty where it has none."""
+    """The judge's model or the panel, from the first signature of a log; empty where it has
+    none.
+    """
     return judge_of("".join(rater.signatures[:1]))
 
 
@@ -196,8 +223,8 @@ class Panel:
         task: The rated task.
         benchmark: That the task belongs to.
         raters: In the order of the command line; two at least.
-        points: A row for each sample that can be compared, in alphabetical order; a column for each rater; NaN where
-            there are none.
+        points: A row for each sample that can be compared, in alphabetical order; a column for each
+            rater; NaN where there are none.
         means: The same for the mean of each CSV with several people.
         members: The name of each mean to its people.
         other_answers: How many samples were left out because the judges judged different answers.
@@ -238,21 +265,29 @@ def _panel(task: str, benchmark: Benchmark, raters: tuple[Rater, ...]) -> Panel:
     ids = sorted(shared - differing)
     if not ids:
         raise AnswersUnusable(
-            f"All {len(shared)} samples that two of the sources have were judged on different answers.",
-            hint="agreement compares judges of the same answers; `mmie-tasks compare` compares tested models",
+            f"All {len(shared)} samples that two of the sources have were judged on different "
+            "answers.",
+            hint="agreement compares judges of the same answers; `mmie-tasks compare` compares "
+            "tested models",
         )
-    points = pd.DataFrame({r.name: pd.Series(r.points, dtype=np.float64) for r in raters}).reindex(ids)
+    points = pd.DataFrame({r.name: pd.Series(r.points, dtype=np.float64) for r in raters}).reindex(
+        ids
+    )
     people_by_csv: defaultdict[str, list[str]] = defaultdict(list)
     for rater in raters:
         if rater.kind == "person":
             people_by_csv[rater.party].append(rater.name)
-    members = {f"mean of {party}": people for party, people in people_by_csv.items() if len(people) > 1}
+    members = {
+        f"mean of {party}": people for party, people in people_by_csv.items() if len(people) > 1
+    }
     return Panel(
         task=task,
         benchmark=benchmark,
         raters=raters,
         points=points,
-        means=pd.DataFrame({name: points[people].mean(axis=1).round(_DIGITS) for name, people in members.items()}),
+        means=pd.DataFrame(
+            {name: points[people].mean(axis=1).round(_DIGITS) for name, people in members.items()}
+        ),
         members=members,
         other_answers=len(differing),
         unseen_answers=len(unseen - differing),
@@ -277,7 +312,9 @@ def reference_of(panel: Panel, name: str | None) -> str:
         people = [rater.name for rater in raters if rater.kind == "person"]
         reference: str = people[0] if people else raters[0].name
         if len(people) < len(raters):
-            reference = next((mean for mean, members in panel.members.items() if reference in members), reference)
+            reference = next(
+                (mean for mean, members in panel.members.items() if reference in members), reference
+            )
     elif match := [known_name for known_name in (name, f"mean of {name}") if known_name in names]:
         reference = match[0]
     elif len(in_party := [rater.name for rater in raters if rater.party == name]) == 1:
@@ -302,7 +339,9 @@ def _differing_answers(raters: Sequence[Rater], shared: set[str]) -> tuple[set[s
             sample, second_sample = judge.samples[id_], second.samples[id_]
             if not sample.answer or not second_sample.answer:
                 unseen.add(id_)
-            elif sample.answer != second_sample.answer and answer_digest(sample) != answer_digest(second_sample):
+            elif sample.answer != second_sample.answer and answer_digest(sample) != answer_digest(
+                second_sample
+            ):
                 differing.add(id_)
     return differing, unseen
 
@@ -393,7 +432,8 @@ def analyse(panel: Panel, reference: str, options: MeasureOptions, top: int) -> 
         AnswersUnusable: No other rater has points of a sample that the reference has points of.
     """
     raters = panel.raters
-    judges = [rater.name for rater in raters if rater.name not in panel.members.get(reference, [reference])]
+    in_reference = panel.members.get(reference, [reference])
+    judges = [rater.name for rater in raters if rater.name not in in_reference]
     # Without the reference, people are the reference of judges, else the earlier one.
     ordered = [rater.name for rater in sorted(raters, key=lambda rater: rater.kind != "person")]
     others = [name for name in ordered if name != reference]
@@ -402,8 +442,7 @@ def analyse(panel: Panel, reference: str, options: MeasureOptions, top: int) -> 
     if not any(pair.samples for pair in with_reference):
         counts = []
         for rater in raters:
-            reasons = sorted(Counter(rater.unscored.values()).items())
-            listed = ", ".join(f"{number} {reason}" for reason, number in reasons)
+            listed = ", ".join(f"{n} {reason}" for reason, n in rater.unscored_counts.items())
             counts.append(f"{rater.name} has {len(rater.points)} ({listed or 'none unscored'})")
         raise AnswersUnusable(
             f"No sample has points of {reference} and of another rater: {'; '.join(counts)}.",
@@ -414,7 +453,9 @@ def analyse(panel: Panel, reference: str, options: MeasureOptions, top: int) -> 
         reference=reference,
         options=options,
         with_reference=tuple(with_reference),
-        other_pairs=tuple(_rater_pair(judge, earlier, panel, options) for earlier, judge in other_pairs),
+        other_pairs=tuple(
+            _rater_pair(judge, earlier, panel, options) for earlier, judge in other_pairs
+        ),
         alphas=tuple(_alphas(panel, options)),
         group_pairs=tuple(_group_pairs(judges, reference, panel, options)),
         disputed=tuple(_disputed(panel, top)),
@@ -427,7 +468,9 @@ def _rater_pair(judge: str, reference: str, panel: Panel, options: MeasureOption
     if options.scale.whole:
         size, rounded = round(options.scale.full_marks) + 1, pairs.rounded
         counts = np.zeros((size, size), dtype=np.intp)
-        np.add.at(counts, (rounded.reference.astype(int), rounded.judge.astype(int)), rounded.counts)
+        np.add.at(
+            counts, (rounded.reference.astype(int), rounded.judge.astype(int)), rounded.counts
+        )
         confusion = tuple(map(tuple, counts.tolist()))
     return RaterPair(
         judge=judge,
@@ -456,7 +499,9 @@ def _alphas(panel: Panel, options: MeasureOptions) -> list[RaterAlpha]:
     return alphas
 
 
-def _group_pairs(judges: Sequence[str], reference: str, panel: Panel, options: MeasureOptions) -> Iterator[RaterPair]:
+def _group_pairs(
+    judges: Sequence[str], reference: str, panel: Panel, options: MeasureOptions
+) -> Iterator[RaterPair]:
     """Of each judge and each group; kinds with one group only are left out."""
     indices_of: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for index, id_ in enumerate(panel.points.index):
@@ -482,7 +527,8 @@ def _group_pairs(judges: Sequence[str], reference: str, panel: Panel, options: M
 def _disputed(panel: Panel, top: int) -> list[DisputedSample]:
     points = panel.points.to_numpy()
     spread = np.nan_to_num(np.fmax.reduce(points, axis=1) - np.fmin.reduce(points, axis=1)).round(9)
-    order = np.lexsort((np.isnan(points).sum(axis=1), -spread))  # of equals, those with more raters, then ids
+    # Of equals, those with more raters, then ids.
+    order = np.lexsort((np.isnan(points).sum(axis=1), -spread))
     return [
         DisputedSample(
             id=panel.points.index[index],

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from mmie_tasks.core.bootstrap import LEVEL
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.tables import NO_VALUE, counted, short_name, table
+from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell, short_name, table
 from mmie_tasks.results.agreement import measures
-from mmie_tasks.results.agreement.analysis import Agreement, Rater, RaterPair, analyse, read_panel, reference_of
+from mmie_tasks.results.agreement.analysis import (
+    Agreement,
+    RaterPair,
+    analyse,
+    read_panel,
+    reference_of,
+)
 from mmie_tasks.results.agreement.measures import Measurement, MeasureOptions
 from mmie_tasks.results.commands import listed_names, require_range, result_parser
+from mmie_tasks.results.render import json_text
 from mmie_tasks.runs.benchmark import ScoreKind
 
 _MIN_RESAMPLES = 100  # the ends of an interval are the 2nd or 3rd from the last
@@ -35,7 +41,9 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     )
     parser.add_argument("--reference", metavar="NAME", help="default: the people, or the first run")
     help_text = "for intervals; 0 for none; default: %(default)s"
-    parser.add_argument("--resamples", type=int, default=measures.RESAMPLES, metavar="N", help=help_text)
+    parser.add_argument(
+        "--resamples", type=int, default=measures.RESAMPLES, metavar="N", help=help_text
+    )
     options = parser.parse_args(arguments)
     if 0 != options.resamples < _MIN_RESAMPLES:
         message = f"{options.resamples} resamples are too few for an interval."
@@ -43,7 +51,10 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     require_range("--top", options.top, 0, None, hint="0 lists no sample")
     tasks = listed_names(options.tasks)
     if len(tasks) > 1:
-        raise SettingWrong(f"`agreement` compares one task, and `--tasks` names {len(tasks)}.", hint="name one of them")
+        raise SettingWrong(
+            f"`agreement` compares one task, and `--tasks` names {len(tasks)}.",
+            hint="name one of them",
+        )
     panel = read_panel(options.runs, tasks[0] if tasks else None, options.score_kind)
     reference = reference_of(panel, options.reference)
     measure_options = MeasureOptions(scale=panel.benchmark.scale, resamples=options.resamples)
@@ -52,73 +63,41 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
 
 
 def as_json(agreement: Agreement, score_kind: ScoreKind) -> str:
-    """All results as one object; null for undefined values, with the reason beside it."""
-    scale, panel = agreement.options.scale, agreement.panel
-    names = [rater.name for rater in panel.raters]
+    """All results as one object; null for undefined values, with the reason next to it."""
+    panel, scale = agreement.panel, agreement.options.scale
     document = {
         "task": panel.task,
         "benchmark": panel.benchmark.title,
         "reading": score_kind,
         "scale": {"full_marks": scale.full_marks, "unit": scale.unit, "whole": scale.whole},
         "reference": agreement.reference,
-        "intervals": {"method": "percentile bootstrap over samples", "level": LEVEL, "seed": 0},
         "samples": {
             "compared": len(panel.points),
             "in_one_only": panel.in_one_only,
             "other_answers": panel.other_answers,
             "unseen_answers": panel.unseen_answers,
         },
-        "raters": list(map(_rater_json, panel.raters)),
+        "raters": [
+            {
+                "name": rater.name,
+                "kind": rater.kind,
+                "source": rater.source,
+                "with_points": len(rater.points),
+                "mean": rater.mean,
+                "unscored": rater.unscored_counts,
+                "signatures": rater.signatures,
+                "notes": rater.notes,
+            }
+            for rater in panel.raters
+        ],
         "means": panel.members,
-        "with_reference": list(map(_pair_json, agreement.with_reference)),
-        "other_pairs": list(map(_pair_json, agreement.other_pairs)),
-        "krippendorff_alpha": [
-            {"who": a.raters, "n": a.samples, "measures": _measures_json(a.measures)} for a in agreement.alphas
-        ],
-        "in_groups": list(map(_pair_json, agreement.group_pairs)),
-        "disputed": [
-            {"id": d.id, "points": dict(zip(names, d.points, strict=True)), "spread": d.spread}
-            for d in agreement.disputed
-        ],
+        "with_reference": agreement.with_reference,
+        "other_pairs": agreement.other_pairs,
+        "alphas": agreement.alphas,
+        "group_pairs": agreement.group_pairs,
+        "disputed": agreement.disputed,
     }
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
-
-
-def _rater_json(rater: Rater) -> dict[str, object]:
-    return {
-        "name": rater.name,
-        "kind": rater.kind,
-        "source": str(rater.source),
-        "with_points": len(rater.points),
-        "mean": sum(rater.points.values()) / len(rater.points) if rater.points else None,
-        "unscored": dict(sorted(Counter(rater.unscored.values()).items())),
-        "signatures": list(rater.signatures),
-        "notes": list(rater.notes),
-    }
-
-
-def _pair_json(pair: RaterPair) -> dict[str, object]:
-    return {
-        **({"kind": pair.kind, "group": pair.group} if pair.kind else {}),
-        "judge": pair.judge,
-        "reference": pair.reference,
-        "n": pair.samples,
-        "measures": _measures_json(pair.measures),
-        **({"confusion": pair.confusion} if pair.confusion else {}),
-    }
-
-
-def _measures_json(by_name: Mapping[str, Measurement]) -> dict[str, object]:
-    return {
-        name: {
-            "value": measurement.value,
-            "low": measurement.interval and measurement.interval.low,
-            "high": measurement.interval and measurement.interval.high,
-            "resamples": measurement.resamples,
-            "why_not": measurement.why_not,
-        }
-        for name, measurement in by_name.items()
-    }
+    return json_text(document)
 
 
 def as_text(agreement: Agreement, score_kind: ScoreKind) -> str:
@@ -133,13 +112,16 @@ def as_text(agreement: Agreement, score_kind: ScoreKind) -> str:
         [a.raters, f"{a.samples:,}", *(measurement.cell(3) for measurement in a.measures.values())]
         for a in agreement.alphas
     ]
-    reasons = {_missing(measurement) for a in agreement.alphas for measurement in a.measures.values()}
+    reasons = {
+        _missing(measurement) for a in agreement.alphas for measurement in a.measures.values()
+    }
     alpha_notes = [f"- {reason}" for reason in sorted(reasons - {""})]
+    heads = ["of", "n", "interval data", "ordinal data"]
     blocks = [
         f"# Agreement on {panel.benchmark.title} (`{panel.task}`)",
         f"The {score_kind} score, {panel.benchmark.scale.unit}; intervals in brackets.",
         *_measure_blocks(agreement),
-        f"## Krippendorff's alpha\n\n{table(['of', 'n', 'interval data', 'ordinal data'], alphas, notes=alpha_notes)}",
+        f"## Krippendorff's alpha\n\n{table(heads, alphas, notes=alpha_notes)}",
         *_confusion_blocks(agreement),
         *_group_blocks(agreement),
         _disputed_block(agreement),
@@ -151,10 +133,12 @@ def as_text(agreement: Agreement, score_kind: ScoreKind) -> str:
 
 def _measure_blocks(agreement: Agreement) -> Iterator[str]:
     heading = f"## Against {short_name(agreement.reference)}: the paper's table"
-    yield f"{heading}\n\n{_measure_table(agreement, agreement.with_reference, measures.PAPER_MEASURES)}"
+    rows = _measure_table(agreement, agreement.with_reference, measures.PAPER_MEASURES)
+    yield f"{heading}\n\n{rows}"
     yield _rater_block(agreement)
     if agreement.other_pairs:
-        yield f"## The other pairs\n\n{_measure_table(agreement, agreement.other_pairs, measures.PAPER_MEASURES)}"
+        rows = _measure_table(agreement, agreement.other_pairs, measures.PAPER_MEASURES)
+        yield f"## The other pairs\n\n{rows}"
     pairs = [*agreement.with_reference, *agreement.other_pairs]
     yield f"## Ranks and chance\n\n{_measure_table(agreement, pairs, measures.RANK_MEASURES)}"
     yield f"## Differences\n\n{_measure_table(agreement, pairs, measures.DIFFERENCE_MEASURES)}"
@@ -169,13 +153,15 @@ def _rater_block(agreement: Agreement) -> str:
     }
     notes = [f"- {counted(count, 'sample')} {why}" for why, count in left_out.items() if count]
     for rater in panel.raters:
-        points, unscored = rater.points.values(), len(rater.unscored)
-        mean = f"{sum(points) / len(points):.3f}" if points else NO_VALUE
-        rows.append([short_name(rater.name), rater.kind, f"{len(points) + unscored:,}", f"{len(points):,}", mean])
+        scored, unscored = len(rater.points), len(rater.unscored)
+        counts = [f"{scored + unscored:,}", f"{scored:,}"]
+        mean = percent_cell(rater.mean, decimals=3)
+        rows.append([short_name(rater.name), rater.kind, *counts, mean])
         if unscored:
-            by_reason = sorted(Counter(rater.unscored.values()).items())
-            reasons = ", ".join(f"{count:,} {reason}" for reason, count in by_reason)
-            notes.append(f"- {rater.name}: {counted(unscored, 'sample')} without points ({reasons})")
+            reasons = ", ".join(f"{n:,} {why}" for why, n in rater.unscored_counts.items())
+            notes.append(
+                f"- {rater.name}: {counted(unscored, 'sample')} without points ({reasons})"
+            )
         notes += [f"- {rater.name}: {note}" for note in rater.notes]
     header = ["rater", "is a", "samples", "with points", "mean"]
     return f"## Raters\n\n{table(header, rows, text_columns=2, notes=notes)}"
@@ -189,7 +175,9 @@ def _measure_table(agreement: Agreement, pairs: Sequence[RaterPair], names: Sequ
     titles_by_reason: defaultdict[str, list[str]] = defaultdict(list)
     for pair in pairs:
         cells = [pair.measures[name].cell(3) for name in names]
-        rows.append([short_name(pair.judge), short_name(pair.reference), f"{pair.samples:,}", *cells])
+        rows.append(
+            [short_name(pair.judge), short_name(pair.reference), f"{pair.samples:,}", *cells]
+        )
         for name in names:
             if reason := _missing(pair.measures[name]):
                 titles_by_reason[reason].append(titles[name])
@@ -212,14 +200,16 @@ def _confusion_blocks(agreement: Agreement) -> Iterator[str]:
                 [value, *(f"{count:,}" if count else "·" for count in row)]
                 for value, row in zip(points, pair.confusion, strict=True)
             ]
-            heading = f"## Points of {short_name(pair.reference)} (down) and {short_name(pair.judge)} (across)"
+            judge, reference = short_name(pair.judge), short_name(pair.reference)
+            heading = f"## Points of {reference} (down) and {judge} (across)"
             yield f"{heading}\n\n{table(['', *points], rows)}"
 
 
 def _group_blocks(agreement: Agreement) -> Iterator[str]:
     titles = measures.measure_titles(agreement.options)
     several = len(agreement.with_reference) > 1
-    header = ["group", *(["judge"] if several else []), "n", *(titles[m] for m in measures.GROUP_MEASURES)]
+    names = ["group", *(["judge"] if several else [])]
+    header = [*names, "n", *(titles[name] for name in measures.GROUP_MEASURES)]
     by_kind: defaultdict[str, list[list[str]]] = defaultdict(list)
     for group in sorted(agreement.group_pairs, key=lambda group: group.group):
         cells = [group.measures[name].cell(3) for name in measures.GROUP_MEASURES]
@@ -251,12 +241,18 @@ def _method_lines(agreement: Agreement) -> Iterator[str]:
             for measurement in pair.measures.values()
             if 0 < measurement.resamples < resamples
         }
-        least = f" ({min(fewer):,} for the slowest measure)" if fewer else ""
-        yield (f"- Intervals: {LEVEL:.0%}, percentile bootstrap over samples, {resamples:,} resamples{least}, seed 0.")
+        least = f" ({min(fewer):,} where there are many different points)" if fewer else ""
+        yield (
+            f"- Intervals: {LEVEL:.0%}, percentile bootstrap over samples, {resamples:,} "
+            f"resamples{least}, seed 0."
+        )
     yield "- Cosine: of the two vectors of points, sum of xy / (|x| |y|); the paper has no formula."
     yield "- Bias: judge less reference, in points. Samples without points of both are left out."
     if agreement.options.scale.whole:
-        yield ("- Kappa, equal, within 1, table of points: on points rounded to whole numbers, halves to the even one.")
+        yield (
+            "- Kappa, equal, within 1, table of points: on points rounded to whole numbers, halves "
+            "to the even one."
+        )
     else:
         yield f"- Within {agreement.options.tolerance:g}: differences up to a tenth of full marks."
     for name, members in agreement.panel.members.items():

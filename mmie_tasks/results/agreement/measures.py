@@ -8,15 +8,21 @@ tests compare them with the libraries.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from mmie_tasks.core.bootstrap import Floats, Indices, Interval, percentile_interval, resample_counts
-from mmie_tasks.core.tables import NO_VALUE
+from mmie_tasks.core.bootstrap import (
+    Floats,
+    Indices,
+    Interval,
+    percentile_interval,
+    resample_counts,
+)
+from mmie_tasks.core.tables import percent_cell
 from mmie_tasks.runs.benchmark import Scale
 
 
@@ -92,9 +98,6 @@ _MANY_ROWS = 1000  # distinct rows; above, fewer resamples are drawn
 _RESAMPLE_WORK = 5_000_000  # numbers drawn in all for more distinct rows than that
 _MIN_RESAMPLES = 200
 _UNDEFINED_SHARE = 0.05  # of the resamples; above, there is no interval
-_KENDALL_CELLS = 4096  # of the table of distinct points; above, tau is one call per resample
-_KENDALL_WORK = 400_000  # samples times resamples, with one call per resample
-_MIN_KENDALL_RESAMPLES = 100
 _ALPHA_CELLS = 20_000_000  # samples times squared distinct points that the library may hold
 
 
@@ -116,10 +119,7 @@ class Measurement:
 
     def cell(self, decimals: int) -> str:
         """The value and both ends of its interval, for a table."""
-        if self.value is None:
-            return NO_VALUE
-        ends = f" [{self.interval.low:.{decimals}f}, {self.interval.high:.{decimals}f}]" if self.interval else ""
-        return f"{self.value:.{decimals}f}{ends}"
+        return percent_cell(self.value, self.interval, decimals)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,10 +142,24 @@ class MeasureOptions:
 
 def measure_titles(options: MeasureOptions) -> dict[str, str]:
     """The title of each measure, for table heads."""
-    return {name: title for name, (title, _) in _titles_and_functions(options).items()}
+    return {
+        "cosine": "cosine",
+        "mse": "MSE",
+        "mae": "MAE",
+        "pearson": "Pearson",
+        "spearman": "Spearman",
+        "kendall": "Kendall tau-b",
+        "kappa": "quadratic kappa",
+        "exact": "equal",
+        "within": f"within {options.tolerance:g}",
+        "bias": "bias",
+        "sd": "SD of differences",
+    }
 
 
-def measure(pairs: RatingRows, names: Sequence[str], options: MeasureOptions) -> dict[str, Measurement]:
+def measure(
+    pairs: RatingRows, names: Sequence[str], options: MeasureOptions
+) -> dict[str, Measurement]:
     """Measures of two raters, by name.
 
     Args:
@@ -157,13 +171,21 @@ def measure(pairs: RatingRows, names: Sequence[str], options: MeasureOptions) ->
     if options.scale.whole:
         subjects |= dict.fromkeys(set(names) & set(_ON_STEPS), pairs.rounded)
     reasons = {name: _undefined(name, subject, options) for name, subject in subjects.items()}
-    measures = _titles_and_functions(options)
-    defined = {name: measures[name][1] for name in names if not reasons[name]}
-    resampled = _resampled_measures(subjects, defined, options)
+    functions = _functions(options)
+    defined = {name: subject for name, subject in subjects.items() if not reasons[name]}
+    resampled = _resampled_measures(defined, functions, options)
     measurements = {name: Measurement(why_not=why_not) for name, why_not in reasons.items()}
-    for name, function in defined.items():
-        value = _value(name, subjects[name], function, options)
-        measurements[name] = with_interval(value, resampled[name], pairs.samples)
+    for name, subject in defined.items():
+        value = _library_value(name, subject, options)
+        if value is None:
+            counts = subject.counts[np.newaxis].astype(np.float64)
+            value = float(functions[name](subject, counts)[0])
+        has_interval = name in functions
+        measurements[name] = (
+            with_interval(value, resampled[name], pairs.samples)
+            if has_interval
+            else Measurement(value=value)
+        )
     return measurements
 
 
@@ -173,36 +195,41 @@ Measure: TypeAlias = Callable[[RatingRows, Floats], Floats]
 A weight is how often a pair is drawn; the value is NaN where the measure is not defined."""
 
 
-def _titles_and_functions(options: MeasureOptions) -> dict[str, tuple[str, Measure]]:
+def _functions(options: MeasureOptions) -> dict[str, Measure]:
+    """The measures that have intervals: all but Kendall's, which is slow to resample."""
     return {
-        "cosine": ("cosine", cosine),
-        "mse": ("MSE", mse),
-        "mae": ("MAE", mae),
-        "pearson": ("Pearson", pearson),
-        "spearman": ("Spearman", spearman),
-        "kendall": ("Kendall tau-b", kendall),
-        "kappa": ("quadratic kappa", kappa),
-        "exact": ("equal", partial(within, points=0)),
-        "within": (f"within {options.tolerance:g}", partial(within, points=options.tolerance)),
-        "bias": ("bias", bias),
-        "sd": ("SD of differences", sd),
+        "cosine": cosine,
+        "mse": mse,
+        "mae": mae,
+        "pearson": pearson,
+        "spearman": spearman,
+        "kappa": kappa,
+        "exact": partial(within, points=0),
+        "within": partial(within, points=options.tolerance),
+        "bias": bias,
+        "sd": sd,
     }
 
 
-def _value(name: str, pairs: RatingRows, function: Measure, options: MeasureOptions) -> float:
-    """The measure of the samples themselves, by a library where it has the measure."""
-    if name in ("pearson", "spearman", "kendall"):
-        from scipy import stats
+def _library_value(name: str, pairs: RatingRows, options: MeasureOptions) -> float | None:
+    """The measure of the samples themselves by scipy or scikit-learn; None where they lack it."""
+    from scipy import stats
 
-        functions = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
-        return float(functions[name](*pairs.by_sample).statistic)
-    if name == "kappa":
-        from sklearn.metrics import cohen_kappa_score
+    x, y = pairs.by_sample
+    match name:
+        case "pearson":
+            return float(stats.pearsonr(x, y).statistic)
+        case "spearman":
+            return float(stats.spearmanr(x, y).statistic)
+        case "kendall":
+            return float(stats.kendalltau(x, y).statistic)
+        case "kappa":
+            from sklearn.metrics import cohen_kappa_score
 
-        judge, reference = pairs.by_sample.astype(int)
-        labels = list(range(round(options.scale.full_marks) + 1))
-        return float(cohen_kappa_score(judge, reference, labels=labels, weights="quadratic"))
-    return float(function(pairs, pairs.counts[np.newaxis].astype(np.float64))[0])
+            labels = list(range(round(options.scale.full_marks) + 1))
+            steps = x.astype(int), y.astype(int)
+            return float(cohen_kappa_score(*steps, labels=labels, weights="quadratic"))
+    return None
 
 
 def _resampled_measures(
@@ -211,23 +238,13 @@ def _resampled_measures(
     """Each measure of each resample; all measures are of the same resamples."""
     pairs = next(iter(subjects.values()), None)
     if pairs is None or pairs.samples < 2 or not options.resamples:
-        return {name: np.empty(0) for name in functions}
+        return {name: np.empty(0) for name in subjects}
     resamples = resample_number(len(pairs.counts), options.resamples)
-    slow_kendall = False
-    if "kendall" in functions:
-        judge, reference = subjects["kendall"].judge, subjects["kendall"].reference
-        slow_kendall = len(np.unique(judge)) * len(np.unique(reference)) > _KENDALL_CELLS
     chunks: defaultdict[str, list[Floats]] = defaultdict(list)
     for weights in resample_counts(pairs.counts, resamples):
-        for name, function in functions.items():
-            if not (name == "kendall" and slow_kendall):
-                chunks[name].append(function(subjects[name], weights))
-    values = {name: np.concatenate(parts) for name, parts in chunks.items()}
-    if slow_kendall:
-        fewer = min(resamples, max(_MIN_KENDALL_RESAMPLES, _KENDALL_WORK // pairs.samples))
-        draws = resample_counts(pairs.counts, fewer)
-        values["kendall"] = _kendall_by_library(subjects["kendall"], draws)
-    return values
+        for name in subjects.keys() & functions.keys():
+            chunks[name].append(functions[name](subjects[name], weights))
+    return {name: np.concatenate(parts) for name, parts in chunks.items()}
 
 
 def resample_number(rows: int, requested: int) -> int:
@@ -256,7 +273,9 @@ def with_interval(value: float, resampled: Floats, samples: int) -> Measurement:
     defined = resampled[np.isfinite(resampled)]
     if len(defined) < (1 - _UNDEFINED_SHARE) * len(resampled):
         undefined = 100 * (1 - len(defined) / len(resampled))
-        return Measurement(value=value, why_not=f"it is not defined in {undefined:.0f} % of the resamples")
+        return Measurement(
+            value=value, why_not=f"it is not defined in {undefined:.0f} % of the resamples"
+        )
     return Measurement(value=value, interval=percentile_interval(defined), resamples=len(resampled))
 
 
@@ -362,39 +381,6 @@ def spearman(pairs: RatingRows, weights: Floats) -> Floats:
     codes = (_codes(points)[1] for points in (pairs.judge, pairs.reference))
     x, y = (_middle_ranks(_code_weights(c, weights))[:, c] - middle for c in codes)
     return _correlation(x, y, weights)
-
-
-def kendall(pairs: RatingRows, weights: Floats) -> Floats:
-    """Kendall's tau-b, -1 to 1, from the table of the two raters' distinct points.
-
-    Memory grows with the number of cells of that table.
-    """
-    (x_values, x), (y_values, y) = (_codes(points) for points in (pairs.judge, pairs.reference))
-    cells: Floats = np.zeros((len(weights), x_values, y_values))
-    cells[:, x, y] = weights
-    above = cells[:, ::-1, ::-1].cumsum(axis=1).cumsum(axis=2)[:, ::-1, ::-1]
-    concordant = (cells[:, :-1, :-1] * above[:, 1:, 1:]).sum(axis=(1, 2))
-    all_pairs = _pair_count(weights.sum(axis=1))
-    tied_x, tied_y = (_pair_count(cells.sum(axis=axis)).sum(axis=1) for axis in (2, 1))
-    tied_both = _pair_count(cells).sum(axis=(1, 2))
-    difference = 2 * concordant - (all_pairs - tied_x - tied_y + tied_both)
-    return _ratio(difference, np.sqrt(all_pairs - tied_x) * np.sqrt(all_pairs - tied_y))
-
-
-def _kendall_by_library(pairs: RatingRows, chunks: Iterator[Floats]) -> Floats:
-    """Kendall's tau-b of one resample after the other: for many distinct points."""
-    from scipy import stats
-
-    def tau(weights: Floats) -> float:
-        x, y = RatingRows(pairs.points, weights.astype(np.intp)).by_sample
-        return float(stats.kendalltau(x, y).statistic) if np.ptp(x) and np.ptp(y) else np.nan
-
-    return np.array([tau(weights) for chunk in chunks for weights in chunk])
-
-
-def _pair_count(counts: Floats) -> Floats:
-    """How many pairs this many samples make."""
-    return counts * (counts - 1) / 2
 
 
 def _codes(points: Floats) -> tuple[int, Indices]:

@@ -1,7 +1,8 @@
 """A run's score, corrected with people's scores of a random sample of its answers.
 
-Labels are matched to a run by sample and answer. They give a corrected score only where they are the first ones of
-each stratum in the plan's order: then they are a random sample, and everything else is a named problem.
+Labels are matched to a run by sample and answer. They give a corrected score only where they are
+the first ones of each stratum in the plan's order: then they are a random sample, and everything
+else is a named problem.
 """
 
 from __future__ import annotations
@@ -28,7 +29,13 @@ from mmie_tasks.results.agreement.measures import (
     rating_rows,
     with_interval,
 )
-from mmie_tasks.results.calibrate.estimate import CorrectedMean, Estimate, Population, StratumScores, corrected_mean
+from mmie_tasks.results.calibrate.estimate import (
+    CorrectedMean,
+    Estimate,
+    Population,
+    StratumScores,
+    corrected_mean,
+)
 from mmie_tasks.results.people import (
     JudgedSamples,
     Label,
@@ -63,7 +70,9 @@ ProblemName = Literal[
 SAMPLING_ERROR_ONLY = "The intervals hold the sampling error only, not the judge's error."
 """For tables with judged scores and without corrected ones."""
 
-CORRECTED_INTERVALS = "Only the intervals of scores that are corrected by people hold the judge's error too."
+CORRECTED_INTERVALS = (
+    "Only the intervals of scores that are corrected by people hold the judge's error too."
+)
 """For tables with corrected scores."""
 
 _UNUSED: Mapping[ProblemName, str] = {
@@ -106,14 +115,16 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectedScore:
-    """The headline, or one stratum, in percent of full marks; of two runs everything is their difference.
+    """The headline, or one stratum, in percent of full marks; of two runs everything is their
+    difference.
 
     Attributes:
         name: Of the stratum; empty for the headline.
         samples: With points of the judge.
         labels: Samples with points of people.
         judge: The judge's mean over all samples, rounded as in the tables; None without samples.
-        judge_on_labels: The judge's mean over the labelled samples alone, unweighted; None without labels.
+        judge_on_labels: The judge's mean over the labelled samples alone, unweighted; None without
+            labels.
         people_on_labels: People's mean over the same samples.
         mean: The estimates, in percent; None where labels are missing or not a random sample.
         why_not: Why there is no corrected score with an interval; empty if there is one.
@@ -139,12 +150,14 @@ class CorrectedScore:
         if self.mean is None or self.mean.labels_worth is None:
             return ""
         if self.mean.saves_labels:
-            return f"this judge makes {counted(self.labels, 'label')} worth {self.mean.labels_worth:,.0f}"
+            worth = f"{self.mean.labels_worth:,.0f}"
+            return f"this judge makes {counted(self.labels, 'label')} worth {worth}"
         r = self.mean.correlation
+        number = "not defined" if r is None else f"{r:.2f}"
         if r is None or r < _WEAK:
-            number = "not defined" if r is None else f"{r:.2f}"
-            return f"this judge saves no labels: its scores say next to nothing about people's (r = {number})"
-        return f"this judge saves no labels here (r = {r:.2f})"
+            why = "its scores say next to nothing about people's"
+            return f"this judge saves no labels: {why} (r = {number})"
+        return f"this judge saves no labels here (r = {number})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,8 +168,8 @@ class RaterAgreement:
         raters: Their names, sorted.
         samples: That two or more of them scored.
         alpha: Krippendorff's, for interval data.
-        correlation: Pearson's, of a rater with the mean of the others, averaged over raters; None where it is not
-            defined.
+        correlation: Pearson's, of a rater with the mean of the others, averaged over raters; None
+            where it is not defined.
     """
 
     raters: tuple[str, ...]
@@ -186,7 +199,8 @@ class OtherScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """Everything that is computed of one task of a run, or of its difference to a baseline, with labels.
+    """Everything that is computed of one task of a run, or of its difference to a baseline, with
+    labels.
 
     Attributes:
         task: The task's name.
@@ -220,8 +234,12 @@ class Correction:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Why there is no corrected headline, what it rests on (``100 labels by 2 raters``), and labels saved."""
-        basis = f"{counted(self.headline.labels, 'label')} by {counted(len(self.rater_names), 'rater')}"
+        """Why there is no corrected headline, what it rests on (``100 labels by 2 raters``), and
+        labels saved.
+        """
+        basis = (
+            f"{counted(self.headline.labels, 'label')} by {counted(len(self.rater_names), 'rater')}"
+        )
         notes = (self.headline.why_not, basis if self.rater_names else "", self.headline.worth)
         return tuple(filter(None, notes))
 
@@ -237,7 +255,9 @@ Ratings: TypeAlias = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _MatchedLabels:
-    """The labels of some runs: `ratings` has one entry per run; `labels` are those that are used."""
+    """The labels of some runs: `ratings` has one entry per run; `labels` are those that are
+    used.
+    """
 
     ratings: tuple[Ratings, ...]
     labels: tuple[Label, ...]
@@ -246,7 +266,9 @@ class _MatchedLabels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scores:
-    """Percent by sample, of one run or of a difference: of the judge, and of people on the labelled samples."""
+    """Percent by sample, of one run or of a difference: of the judge, and of people on the labelled
+    samples.
+    """
 
     strata: Mapping[str, str]
     judge: Mapping[str, float]
@@ -263,15 +285,16 @@ def correct(
 ) -> Correction:
     """Correct a task's headline, and each stratum of it, or its difference to that of a baseline.
 
-    A difference is over the samples that both runs have points for. Labelled are those whose answers of both runs have
-    labels; an answer that both gave counts for both.
+    A difference is over the samples that both runs have points for. Labelled are those whose
+    answers of both runs have labels; an answer that both gave counts for both.
 
     Args:
         task_run: One task of a run that a judge scored.
         labels: People's scores, of any runs.
         kind: The score to correct.
         population: What the intervals are for.
-        baseline: The same task of another run, whose points are subtracted; None for the score itself.
+        baseline: The same task of another run, whose points are subtracted; None for the score
+            itself.
     """
     runs = [task_run, baseline] if baseline else [task_run]
     judged = [judged_samples(run, kind) for run in runs]
@@ -279,19 +302,31 @@ def correct(
     scores = _scores(judged, matched.ratings, 100 / task_run.benchmark.scale.full_marks)
     problems = [*matched.problems, *_sample_problems(scores, matched.labels)]
     weights = stratum_weights(metrics_of(runs)[0], list(scores.strata.values()))
-    absent = [f"no sample of {name} has a score in both runs" for name in weights if name not in scores.strata.values()]
+    absent = [
+        f"no sample of {name} has a score in both runs"
+        for name in weights
+        if name not in scores.strata.values()
+    ]
     if why_not := next(filter(None, [*(run.why_not for run in judged), *absent]), ""):
-        problems.append(Problem(name="no_score", text=f"there is no score to correct: {why_not}", count=0))
+        problems.append(
+            Problem(name="no_score", text=f"there is no score to correct: {why_not}", count=0)
+        )
     blocked = next((problem.reason for problem in problems if problem.reason), "")
     strata = _stratum_scores(scores, weights)
     rows = [_corrected_score("", strata, population, blocked)]
     if len(strata) > 1:
-        rows += [_corrected_score(s.name, [replace(s, weight=1.0)], population, blocked) for s in strata]
+        rows += [
+            _corrected_score(s.name, [replace(s, weight=1.0)], population, blocked) for s in strata
+        ]
     if not baseline:
-        rows = [replace(row, judge=_as_in_tables(row.judge, task_run.benchmark.scale)) for row in rows]
+        rows = [
+            replace(row, judge=_as_in_tables(row.judge, task_run.benchmark.scale)) for row in rows
+        ]
     if rows[0].why_not and not blocked and matched.labels:
         hint = "`mmie-tasks calibrate RUN --people FILE --plan N -o more.csv` extends the plan"
-        problems.append(Problem(name="too_few", text=rows[0].why_not, count=rows[0].labels, hint=hint))
+        problems.append(
+            Problem(name="too_few", text=rows[0].why_not, count=rows[0].labels, hint=hint)
+        )
     seeds = {label.seed for label in matched.labels}
     options = MeasureOptions(scale=task_run.benchmark.scale, resamples=RESAMPLES)
     reasons = dict.fromkeys(reason for run in judged for reason in run.without)
@@ -309,7 +344,9 @@ def correct(
         rater_names=tuple(sorted({label.rater for label in matched.labels})),
         raters=_rater_agreement(matched.labels),
         other_scores=() if baseline else tuple(_other_scores(task_run, scores.people, options)),
-        without={reason: sum(len(run.without.get(reason, ())) for run in judged) for reason in reasons},
+        without={
+            reason: sum(len(run.without.get(reason, ())) for run in judged) for reason in reasons
+        },
         problems=tuple(problems),
     )
 
@@ -318,10 +355,17 @@ def _scores(judged: Sequence[JudgedSamples], ratings: Sequence[Ratings], factor:
     """The percentages of a run; of two, the first less the second where both have points."""
     judge = [{id_: sample.points * factor for id_, sample in run.by_id.items()} for run in judged]
     people = [
-        {id_: factor * sum(by_rater.values()) / len(by_rater) for id_, by_rater in by_sample.items()}
+        {
+            id_: factor * sum(by_rater.values()) / len(by_rater)
+            for id_, by_rater in by_sample.items()
+        }
         for by_sample in ratings
     ]
-    strata = {id_: sample.stratum for id_, sample in judged[0].by_id.items() if all(id_ in run for run in judge)}
+    strata = {
+        id_: sample.stratum
+        for id_, sample in judged[0].by_id.items()
+        if all(id_ in run for run in judge)
+    }
     if len(judged) == 1:
         return _Scores(strata=strata, judge=judge[0], people=people[0])
     shared = [id_ for id_ in strata if all(id_ in run for run in people)]
@@ -336,9 +380,15 @@ def _as_in_tables(percent: float | None, scale: Scale) -> float | None:
     return None if percent is None else scale.percent(percent * scale.full_marks / 100)
 
 
-def _match(task_runs: Sequence[TaskRun], judged: Sequence[JudgedSamples], labels: Iterable[Label]) -> _MatchedLabels:
-    """Match labels to the answers of runs by sample and digest; a label without digest, by sample to a single run."""
-    samples = [{id_in_csv(sample.id): sample for sample in task_run.samples} for task_run in task_runs]
+def _match(
+    task_runs: Sequence[TaskRun], judged: Sequence[JudgedSamples], labels: Iterable[Label]
+) -> _MatchedLabels:
+    """Match labels to the answers of runs by sample and digest; a label without digest, by sample
+    to a single run.
+    """
+    samples = [
+        {id_in_csv(sample.id): sample for sample in task_run.samples} for task_run in task_runs
+    ]
     reasons = {id_: reason for run in judged for reason, ids in run.without.items() for id_ in ids}
     ratings: list[defaultdict[str, dict[str, float]]] = [defaultdict(dict) for _ in task_runs]
     used: list[Label] = []
@@ -346,9 +396,15 @@ def _match(task_runs: Sequence[TaskRun], judged: Sequence[JudgedSamples], labels
     for label in labels:
         if label.points is None:
             continue
-        logged = [(run, by_id[key]) for run, by_id in enumerate(samples) if (key := id_in_csv(label.id)) in by_id]
+        logged = [
+            (run, by_id[key])
+            for run, by_id in enumerate(samples)
+            if (key := id_in_csv(label.id)) in by_id
+        ]
         answers = [
-            (run, s) for run, s in logged if label.answer in (answer_digest(s), "" if len(samples) == 1 else None)
+            (run, s)
+            for run, s in logged
+            if label.answer in (answer_digest(s), "" if len(samples) == 1 else None)
         ]
         scored = [(run, sample) for run, sample in answers if sample.id in judged[run].by_id]
         for run, sample in scored:
@@ -367,11 +423,14 @@ def _match(task_runs: Sequence[TaskRun], judged: Sequence[JudgedSamples], labels
     return _MatchedLabels(ratings=tuple(ratings), labels=tuple(used), problems=tuple(problems))
 
 
-def _problem(name: ProblemName, noun: str, what: str, ids: Sequence[str], hint: str = "") -> Problem:
+def _problem(
+    name: ProblemName, noun: str, what: str, ids: Sequence[str], hint: str = ""
+) -> Problem:
     """A problem with the first ids."""
     verb = what.replace("are ", "is ", 1).replace("have ", "has ", 1) if len(ids) == 1 else what
     distinct = tuple(dict.fromkeys(ids))
-    shown = ", ".join(map(short_name, distinct[:_SHOWN_IDS])) + (", ..." if len(distinct) > _SHOWN_IDS else "")
+    more = ["..."] if len(distinct) > _SHOWN_IDS else []
+    shown = ", ".join([*map(short_name, distinct[:_SHOWN_IDS]), *more])
     text = f"{counted(len(ids), noun)} {verb}: {shown}"
     return Problem(name=name, text=text, count=len(ids), ids=distinct, hint=hint)
 
@@ -386,22 +445,31 @@ def _sample_problems(scores: _Scores, labels: Sequence[Label]) -> list[Problem]:
     seeds = sorted({label.seed for label in labels if label.seed is not None})
     if len(seeds) > 1:
         text = f"the labels are of plans with different seeds: {', '.join(map(str, seeds))}"
-        problems.append(Problem(name="several_seeds", text=text, count=len(seeds), hint="use the labels of one plan"))
+        problems.append(
+            Problem(
+                name="several_seeds", text=text, count=len(seeds), hint="use the labels of one plan"
+            )
+        )
     if problems or not seeds:
         return problems
     gaps: list[str] = []
     plan_size = 0
     for ids in strata_in_order(scores.strata, seeds[0]).values():
         labelled = [rank for rank, id_ in enumerate(ids) if id_ in scores.people]
-        missing = [id_ for id_ in ids[: labelled[-1]] if id_ not in scores.people] if labelled else []
+        missing = (
+            [id_ for id_ in ids[: labelled[-1]] if id_ not in scores.people] if labelled else []
+        )
         gaps += missing
         if missing:
             plan_size = max(plan_size, ceil((labelled[-1] + 1) * len(scores.strata) / len(ids)))
     if gaps:
         hint = (
-            f"`mmie-tasks calibrate RUN --people FILE --plan {plan_size} -o more.csv` writes a page of the missing ones"
+            f"`mmie-tasks calibrate RUN --people FILE --plan {plan_size} -o more.csv` writes a "
+            "page of the missing ones"
         )
-        problems.append(_problem("gaps", "sample", "have no label, unlike later ones of the plan", gaps, hint))
+        problems.append(
+            _problem("gaps", "sample", "have no label, unlike later ones of the plan", gaps, hint)
+        )
     return problems
 
 
@@ -417,10 +485,16 @@ def _stratum_scores(scores: _Scores, weights: Mapping[str, float]) -> list[Strat
     strata = []
     for name, weight in weights.items():
         if ids := ids_by_stratum[name]:
-            labelled = np.array([index for index, id_ in enumerate(ids) if id_ in scores.people], dtype=np.int64)
+            labelled = np.array(
+                [index for index, id_ in enumerate(ids) if id_ in scores.people], dtype=np.int64
+            )
             people = _points(scores.people, [ids[index] for index in labelled])
             judge = _points(scores.judge, ids)
-            strata.append(StratumScores(name=name, weight=weight, judge=judge, labelled=labelled, people=people))
+            strata.append(
+                StratumScores(
+                    name=name, weight=weight, judge=judge, labelled=labelled, people=people
+                )
+            )
     return strata
 
 
@@ -449,7 +523,9 @@ def _rater_agreement(labels: Sequence[Label]) -> RaterAgreement | None:
     raters = sorted({label.rater for label in labels})
     if len(raters) < 2:
         return None
-    answers = {key: row for row, key in enumerate(sorted({(label.id, label.answer) for label in labels}))}
+    answers = {
+        key: row for row, key in enumerate(sorted({(label.id, label.answer) for label in labels}))
+    }
     points = np.full((len(answers), len(raters)), np.nan)
     for label in labels:
         points[answers[label.id, label.answer], raters.index(label.rater)] = label.points
@@ -458,7 +534,10 @@ def _rater_agreement(labels: Sequence[Label]) -> RaterAgreement | None:
     for rater in range(len(raters)):
         rated = several[np.isfinite(several[:, rater])]
         others = np.delete(rated, rater, axis=1)
-        if len(rated) > 1 and np.ptp(rated[:, rater]) and np.ptp(means := np.nanmean(others, axis=1)):
+        if len(rated) < 2:
+            continue
+        means = np.nanmean(others, axis=1)
+        if np.ptp(rated[:, rater]) and np.ptp(means):
             correlations.append(float(np.corrcoef(rated[:, rater], means)[0, 1]))
     return RaterAgreement(
         raters=tuple(raters),
@@ -468,9 +547,13 @@ def _rater_agreement(labels: Sequence[Label]) -> RaterAgreement | None:
     )
 
 
-def _other_scores(task_run: TaskRun, people: Mapping[str, float], options: MeasureOptions) -> Iterator[OtherScore]:
-    """The robust and the expected score, each if the labelled samples have it and it is not the official one."""
-    labelled = [sample for sample in task_run.samples if sample.id in people and isinstance(sample.official, Scored)]
+def _other_scores(
+    task_run: TaskRun, people: Mapping[str, float], options: MeasureOptions
+) -> Iterator[OtherScore]:
+    """The robust and the expected score, each if the labelled samples have it and it is not the
+    official one.
+    """
+    labelled = [sample for sample in task_run.samples if sample.id in people]
     kinds: tuple[ScoreKind, ...] = ("robust", "expected")
     for kind in kinds:
         verdicts = [(people[s.id], s.official, s.verdict(kind)) for s in labelled]
@@ -482,28 +565,46 @@ def _other_scores(task_run: TaskRun, people: Mapping[str, float], options: Measu
         if all(official == other for _, official, other in points):
             continue
         rows = rating_rows(*np.array(points, dtype=np.float64).T)
-        official, other = (RatingRows(rows.points[:, [0, column]], rows.counts) for column in (1, 2))
-        values = [measure(pairs, ["pearson"], replace(options, resamples=0))["pearson"] for pairs in (official, other)]
-        difference = _difference(official, other, *values)
+        official, other = (
+            RatingRows(rows.points[:, [0, column]], rows.counts) for column in (1, 2)
+        )
+        values = [
+            measure(pairs, ["pearson"], replace(options, resamples=0))["pearson"]
+            for pairs in (official, other)
+        ]
         r_official, r_other = (measurement.value for measurement in values)
         yield OtherScore(
-            kind=kind, labels=rows.samples, correlation=r_other, official=r_official, difference=difference
+            kind=kind,
+            labels=rows.samples,
+            correlation=r_other,
+            official=r_official,
+            difference=_difference(official, other, *values),
         )
 
 
-def _difference(official: RatingRows, other: RatingRows, r_official: Measurement, r_other: Measurement) -> Measurement:
-    """The other correlation less the official one, with the percentile interval over the same resamples of both."""
+def _difference(
+    official: RatingRows, other: RatingRows, r_official: Measurement, r_other: Measurement
+) -> Measurement:
+    """The other correlation less the official one, with the percentile interval over the same
+    resamples of both.
+    """
     if r_official.value is None or r_other.value is None:
         return Measurement(why_not=r_official.why_not or r_other.why_not)
     value = r_other.value - r_official.value
     if official.samples < _MIN_COMPARED:
-        return Measurement(value=value, why_not=f"{counted(official.samples, 'label')} are too few for an interval")
+        return Measurement(
+            value=value, why_not=f"{counted(official.samples, 'label')} are too few for an interval"
+        )
     draws = resample_counts(official.counts, RESAMPLES)
-    resampled = np.concatenate([pearson(other, weights) - pearson(official, weights) for weights in draws])
+    resampled = np.concatenate(
+        [pearson(other, weights) - pearson(official, weights) for weights in draws]
+    )
     return with_interval(value, resampled, official.samples)
 
 
-def labels_by_benchmark(words: Sequence[str], task_runs: Iterable[TaskRun]) -> dict[str, tuple[Label, ...]]:
+def labels_by_benchmark(
+    words: Sequence[str], task_runs: Iterable[TaskRun]
+) -> dict[str, tuple[Label, ...]]:
     """People's scores of several files, by the name of the benchmark whose samples they are of.
 
     Args:
@@ -521,10 +622,17 @@ def labels_by_benchmark(words: Sequence[str], task_runs: Iterable[TaskRun]) -> d
     words_by_benchmark: defaultdict[str, list[str]] = defaultdict(list)
     for word in words:
         labels = read_label_files([word], None)
-        known = {name: sum(id_in_csv(label.id) in own for label in labels) for name, own in ids.items()}
+        known = {
+            name: sum(id_in_csv(label.id) in own for label in labels) for name, own in ids.items()
+        }
         name = max(known, key=lambda name: known[name], default="")
         if not known.get(name):
             message = f"`{word}` has no label of a sample that a judge scored in these runs."
-            raise AnswersUnusable(message, hint="name the labels of these runs: `--people people.csv`")
+            raise AnswersUnusable(
+                message, hint="name the labels of these runs: `--people people.csv`"
+            )
         words_by_benchmark[name].append(word)
-    return {name: read_label_files(own, benchmarks[name].scale) for name, own in words_by_benchmark.items()}
+    return {
+        name: read_label_files(own, benchmarks[name].scale)
+        for name, own in words_by_benchmark.items()
+    }

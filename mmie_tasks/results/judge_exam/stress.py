@@ -1,20 +1,17 @@
 """Stress test of a judge: how far its points move when the answers of a run are changed.
 
-There are changes that a fair judge must not score higher, and harmless ones that it should not care about. A change
-depends on the answer and on other samples' answers (donors) alone, so it is the same in every process.
+There are changes that a fair judge must not score higher, and harmless ones that it should not care
+about: see `mmie_tasks.results.judge_exam.changes`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import partial
-from itertools import cycle
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
@@ -25,232 +22,45 @@ from mmie_tasks.core.bootstrap import Interval, bootstrap_interval
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.tables import counted, listed, percent_cell, table, wrapped
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
-from mmie_tasks.hub.images import open_bounded, open_rgb
 from mmie_tasks.judges.base import RequestBroken, content_key
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import SharedJudge
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.judge_exam.asking import ask, cost_text, fixed_choice
+from mmie_tasks.results.judge_exam.changes import Change, Exchange, changes, donors, images_of
 from mmie_tasks.results.judge_exam.grade import exact_interval
 from mmie_tasks.results.people import JudgedSample, answer_digest, judged_samples
-from mmie_tasks.runs.benchmark import BadRecord, Line, LoggedSegment, Segments
+from mmie_tasks.results.render import json_text
+from mmie_tasks.runs.benchmark import BadRecord, Line, Segments
 from mmie_tasks.runs.log_files import TaskRun, sample_lines
 
-_CHANGES_NAME = "changes-1"  # name of the changes in an exam's signature; another number for other changes
+# Name of the changes in an exam's signature; another number for other changes.
+_CHANGES_NAME = "changes-1"
 
 _DEFAULT_LIMIT = 100  # samples of a run whose answers are changed
 
 MIN_SAMPLES = 20
-"""With fewer samples there is no interval: with 10, 81 % of intervals hold the mean where one answer in five drops."""
+"""With fewer samples there is no interval: with 10, 81 % of intervals hold the mean where one
+answer in five drops.
+"""
 
 TOLERANCE = 0.05
-"""Of full marks. A harmless change moves a judge if the interval of the mean size of its changes is above it."""
+"""Of full marks. A harmless change moves a judge if the interval of the mean size of its changes is
+above it.
+"""
 
-_DRIFT = 0.01  # of full marks. It also moves a judge if the mean change is larger than this and its interval excludes 0
+# Of full marks. It also moves a judge if the mean change is larger than this and its interval
+# excludes 0.
+_DRIFT = 0.01
 
-Finding: TypeAlias = Literal["notices", "does not notice", "rewards it", "unmoved", "moved", "too few"]
+Finding: TypeAlias = Literal[
+    "notices", "does not notice", "rewards it", "unmoved", "moved", "too few"
+]
 
 _UNCHANGED = ""  # in the place of a change's name
 _NOT_APPLICABLE = "does not apply"
 _BAD_IMAGE = "bad_image"
 _SAME = 1e-9  # points closer than this are equal
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
-    """A question and its answer. Every image is the path of a file, which need not exist."""
-
-    question: Segments
-    answer: Segments
-
-
-_NewSegments: TypeAlias = Callable[[Segments, Iterable[Segments], Path], Segments | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """A change of an answer, or of the question's images.
-
-    Attributes:
-        name: For JSON.
-        title: For tables.
-        is_harmless: Whether a fair judge should not care about it; it must not score any other change higher.
-        new_segments: Given the segments, those of donors in order of preference, and a folder for copies of images: the
-            changed segments, or None where the change does not apply.
-        in_question: Whether it changes the question instead of the answer.
-    """
-
-    name: str
-    title: str
-    is_harmless: bool = False
-    new_segments: _NewSegments
-    in_question: bool = False
-
-    def apply(self, exchange: Exchange, donors: Iterable[Exchange], folder: Path) -> Exchange | None:
-        """The changed exchange, given donors in order of preference and a folder for copies; None if it does not apply.
-
-        Raises:
-            DataMissing: An image to copy does not exist.
-            DataBroken: An image to copy is damaged, or has too many pixels.
-        """
-        if self.in_question:
-            question = self.new_segments(exchange.question, (donor.question for donor in donors), folder)
-            return None if question is None else replace(exchange, question=question)
-        answer = self.new_segments(exchange.answer, (donor.answer for donor in donors), folder)
-        return None if answer is None else replace(exchange, answer=answer)
-
-
-def changes(*, has_answer_images: bool) -> tuple[Change, ...]:
-    """The changes for a run.
-
-    Args:
-        has_answer_images: Whether any answer of the run has an image. If none has, the question's images are changed.
-    """
-    owner = "images" if has_answer_images else "question's images"
-    smaller = partial(_with_copies, resized=0.95)
-    image_change = partial(Change, in_question=not has_answer_images)
-    return (
-        Change(name="images_shuffled", title="images shuffled", new_segments=_images_shuffled),
-        Change(name="images_removed", title="images removed", new_segments=_images_removed),
-        image_change(name="images_replaced", title=f"{owner} of another sample", new_segments=_images_replaced),
-        Change(name="text_replaced", title="text of another answer", new_segments=_text_replaced),
-        Change(name="steps_reversed", title="steps in reverse order", new_segments=_steps_reversed),
-        Change(name="emptied", title="empty answer", new_segments=_emptied),
-        image_change(name="images_reencoded", title=f"{owner} re-encoded", is_harmless=True, new_segments=_with_copies),
-        image_change(name="images_resized", title=f"{owner} 5 % smaller", is_harmless=True, new_segments=smaller),
-        Change(name="whitespace", title="more white space", is_harmless=True, new_segments=_whitespace),
-    )[0 if has_answer_images else 2 :]
-
-
-def _images_shuffled(segments: Segments, _donors: Iterable[Segments], _folder: Path) -> Segments | None:
-    """Every image moves by as many positions as it takes to get another order."""
-    images = images_of(segments)
-    orders = ([*images[shift:], *images[:shift]] for shift in range(1, len(images)))
-    order = next((order for order in orders if order != images), None)
-    return None if order is None else _with_images(segments, order)
-
-
-def _images_removed(segments: Segments, _donors: Iterable[Segments], _folder: Path) -> Segments | None:
-    return tuple(replace(segment, image=None) for segment in segments) if images_of(segments) else None
-
-
-def _images_replaced(segments: Segments, donors: Iterable[Segments], _folder: Path) -> Segments | None:
-    """The donor is the first with other images; if it has too few, they are used several times."""
-    own = images_of(segments)
-    others = ([image for image in images_of(donor) if image not in own] for donor in donors)
-    donated = next(filter(None, others), None) if own else None
-    return None if donated is None else _with_images(segments, cycle(donated))
-
-
-def _text_replaced(segments: Segments, donors: Iterable[Segments], _folder: Path) -> Segments | None:
-    """The whole text of the donor takes the place of the first text; the images stay where they are."""
-    own = _text_of(segments)
-    donated = next((text for text in map(_text_of, donors) if text and text != own), None)
-    if not own or donated is None:
-        return None
-    first = next(index for index, segment in enumerate(segments) if segment.text.strip())
-    return tuple(replace(segment, text=donated if index == first else "") for index, segment in enumerate(segments))
-
-
-def _emptied(segments: Segments, _donors: Iterable[Segments], _folder: Path) -> Segments | None:
-    return () if _text_of(segments) or images_of(segments) else None
-
-
-def _steps_reversed(segments: Segments, _donors: Iterable[Segments], _folder: Path) -> Segments | None:
-    """A step is a text with the images behind it; in an answer of a single text a paragraph, or else a line."""
-    steps: list[list[LoggedSegment]] = []
-    for segment in segments:
-        if segment.text.strip() or not steps:
-            steps.append([])
-        steps[-1].append(segment)
-    if len(steps) > 1 or images_of(segments):
-        return tuple(segment for step in reversed(steps) for segment in step) if len(steps) > 1 else None
-    for pattern, separator in ((r"\n\s*\n", "\n\n"), (r"\n", "\n")):
-        parts = [part for part in re.split(pattern, _text_of(segments)) if part.strip()]
-        if len(parts) > 1:
-            return (LoggedSegment(text=separator.join(reversed(parts))),)
-    return None
-
-
-def _with_copies(segments: Segments, _donors: Iterable[Segments], folder: Path, resized: float = 1) -> Segments | None:
-    images = images_of(segments)
-    return _with_images(segments, [str(copied(Path(i), folder, resized)) for i in images]) if images else None
-
-
-def _whitespace(segments: Segments, _donors: Iterable[Segments], _folder: Path) -> Segments | None:
-    if not _text_of(segments):
-        return None
-    return tuple(replace(segment, text=_spaced(segment.text)) if segment.text else segment for segment in segments)
-
-
-def _spaced(text: str) -> str:
-    r"""A text with more blanks behind its sentences and lines, and more blank lines where there are any.
-
-    >>> _spaced("One. Two.\nThree.\n\nFour.")
-    'One.  Two. \nThree. \n\n\nFour. \n\n'
-    """
-    text = re.sub(r"(?<=[.!?:]) (?=\S)", "  ", text)
-    text = re.sub(r"\n[ \t]*\n", "\n\n\n", text)
-    return re.sub(r"(?<=\S)\n", " \n", text) + " \n\n"
-
-
-def images_of(segments: Segments) -> list[str]:
-    """The images of a question or an answer, in order."""
-    return [segment.image for segment in segments if segment.image]
-
-
-def _text_of(segments: Segments) -> str:
-    """The texts that are not blank, one after the other."""
-    return "\n".join(segment.text for segment in segments if segment.text.strip())
-
-
-def _with_images(segments: Segments, images: Iterable[str]) -> Segments:
-    """The segments with other images, in order."""
-    remaining = iter(images)
-    return tuple(replace(segment, image=next(remaining)) if segment.image else segment for segment in segments)
-
-
-def donors(exchanges: Sequence[tuple[str, Exchange]], position: int) -> Iterator[Exchange]:
-    """Exchanges with another question: first those of the same stratum, in either case from the next one on.
-
-    Args:
-        exchanges: Stratum and exchange of all samples, in a random order.
-        position: Of the sample that needs a donor.
-    """
-    stratum, exchange = exchanges[position]
-    for is_same in (True, False):
-        for other_stratum, other in (*exchanges[position + 1 :], *exchanges[:position]):
-            if (other_stratum == stratum) is is_same and other.question != exchange.question:
-                yield other
-
-
-def copied(path: Path, folder: Path, resized: float = 1) -> Path:
-    """A PNG in other bytes, with the same pixels unless it is resized; orientation and colour profile stay.
-
-    Args:
-        path: The image.
-        folder: For the copy, which is named by the image's content. The same image gives the same bytes.
-        resized: Width and height, as a share of the original ones.
-
-    Raises:
-        DataMissing: No such file, or no permission to read it.
-        DataBroken: Not an image, damaged, or with too many pixels.
-    """
-    from PIL import Image, PngImagePlugin
-
-    image = open_bounded(path)
-    target = folder / f"{hashlib.sha256(path.read_bytes()).hexdigest()}-{resized}.png"
-    smooth = ("L", "LA", "RGB", "RGBA")  # colours of a palette cannot be mixed
-    if image.mode not in (smooth if resized != 1 else (*smooth, "1", "P", "I;16")):
-        image = image.convert("RGBA") if image.has_transparency_data else open_rgb(path)
-    if resized != 1:
-        size = (max(1, round(image.width * resized)), max(1, round(image.height * resized)))
-        image = image.resize(size, Image.Resampling.LANCZOS)
-    comment = PngImagePlugin.PngInfo()
-    comment.add_text("Comment", "copy")  # other bytes than those of any PNG that is not a copy
-    profile, orientation = image.info.get("icc_profile"), image.info.get("exif", b"")
-    image.save(target, "PNG", pnginfo=comment, icc_profile=profile, exif=orientation, compress_level=1)
-    return target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,12 +73,14 @@ class Effect:
         mean_change: Points after less points before; None without samples.
         interval: 95 % bootstrap interval of the mean change; None below `MIN_SAMPLES` samples.
         mean_size: Mean of the changes without their signs.
-        at_zero: Samples that had no points to lose. They are in the means, not in the two following attributes.
+        at_zero: Samples that had no points to lose. They are in the means, not in the two following
+            attributes.
         could_drop: Samples that had points to lose.
         not_dropped: Percent of these that have as many points as before, or more; None without any.
         not_dropped_interval: 95 %, exact (Clopper and Pearson); None below `MIN_SAMPLES` samples.
         finding: What this says about the judge.
-        not_applicable: Samples to which the change does not apply, or whose request it does not change.
+        not_applicable: Samples to which the change does not apply, or whose request it does not
+            change.
         without_points: Reason to the number of samples that are in none of these numbers for it.
     """
 
@@ -292,9 +104,9 @@ class Effect:
 class _StressTest:
     """The result of a stress test, as it is printed.
 
-    `exam` has the changes, the task, and a digest of the samples and their answers. `unchanged_points` is the mean of
-    the unchanged answers, `unchanged_without_points` the reasons for answers without points. The costs are as of
-    `RequestResults`.
+    `exam` has the changes, the task, and a digest of the samples and their answers.
+    `unchanged_points` is the mean of the unchanged answers, `unchanged_without_points` the reasons
+    for answers without points. The costs are as of `RequestResults`.
     """
 
     judge: str
@@ -311,7 +123,9 @@ class _StressTest:
     seconds_per_1000: float | None
 
 
-def run_stress(shared: SharedJudge, source: str, task: str, limit: int | None, *, as_json: bool) -> str:
+def run_stress(
+    shared: SharedJudge, source: str, task: str, limit: int | None, *, as_json: bool
+) -> str:
     """Change answers of a run, ask a judge about them, and print how far its points move.
 
     Args:
@@ -325,22 +139,27 @@ def run_stress(shared: SharedJudge, source: str, task: str, limit: int | None, *
         MmieTasksError: The run cannot be read or has no such task, or the judge cannot be used.
     """
     tasks = open_run(source, [task] if task else []).tasks
-    judged = {name: opened for name, opened in tasks.items() if opened.benchmark.judge_request is not None}
+    judged = {
+        name: opened for name, opened in tasks.items() if opened.benchmark.judge_request is not None
+    }
     if len(judged) > 1:
         names = ", ".join(f"`{name}`" for name in judged)
-        raise SettingWrong(f"`{source}` has several judged tasks: {names}.", hint="name one of them with `--task`")
+        raise SettingWrong(
+            f"`{source}` has several judged tasks: {names}.", hint="name one of them with `--task`"
+        )
     task_run = next(iter((judged or tasks).values()))
     with TemporaryDirectory(prefix="mmie-tasks-stress-") as folder:
         result = stress_test(shared, task_run, limit or _DEFAULT_LIMIT, Path(folder))
-    return json.dumps(asdict(result), indent=1, ensure_ascii=False, allow_nan=False) if as_json else _as_text(result)
+    return json_text(result) if as_json else _as_text(result)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """The requests of a stress test. A key is the name of a change, or `_UNCHANGED`, and the id of a sample.
+    """The requests of a stress test. A key is the name of a change, or `_UNCHANGED`, and the id of
+    a sample.
 
-    `without` has the reasons for keys without a request: `_NOT_APPLICABLE` where the change does not apply. A sample
-    without a request for the unchanged answer has no other key.
+    `without` has the reasons for keys without a request: `_NOT_APPLICABLE` where the change does
+    not apply. A sample without a request for the unchanged answer has no other key.
     """
 
     samples: Sequence[str]
@@ -367,7 +186,8 @@ def stress_test(shared: SharedJudge, task_run: TaskRun, limit: int, folder: Path
     plan = _plan(task_run, judged, limit, folder)
     requests = len({request.request for request in plan.requests.values()})
     sys.stderr.write(
-        f"{counted(len(plan.samples), 'sample')} of {len(judged):,} of {task_run.task}, {len(plan.changes)} changes: "
+        f"{counted(len(plan.samples), 'sample')} of {len(judged):,} of {task_run.task}, "
+        f"{len(plan.changes)} changes: "
         f"{counted(requests, 'request')} at most; what is in the cache is not asked again.\n"
     )
     outcome = ask(shared, list(plan.requests.values()), f"changed answers of {task_run.task}")
@@ -375,7 +195,9 @@ def stress_test(shared: SharedJudge, task_run: TaskRun, limit: int, folder: Path
     for (key, request), result in zip(plan.requests.items(), outcome.results, strict=True):
         verdicts[key] = request.grade(result).official
     unchanged = {id_: verdicts[_UNCHANGED, id_] for id_ in plan.samples}
-    points = {id_: verdict.points for id_, verdict in unchanged.items() if isinstance(verdict, Scored)}
+    points = {
+        id_: verdict.points for id_, verdict in unchanged.items() if isinstance(verdict, Scored)
+    }
     scale = task_run.benchmark.scale
     answers = json.dumps([(id_, answer_digest(judged[id_].sample)) for id_ in plan.samples])
     digest = hashlib.sha256(answers.encode()).hexdigest()[:12]
@@ -389,7 +211,11 @@ def stress_test(shared: SharedJudge, task_run: TaskRun, limit: int, folder: Path
         unchanged_points=fmean(points.values()) if points else None,
         unchanged_without_points=_reasons(unchanged.values()),
         effects=tuple(
-            effect(change, [(before, verdicts[change.name, id_]) for id_, before in points.items()], scale.full_marks)
+            effect(
+                change,
+                [(before, verdicts[change.name, id_]) for id_, before in points.items()],
+                scale.full_marks,
+            )
             for change in plan.changes
         ),
         requests=requests,
@@ -403,30 +229,40 @@ def _plan(task_run: TaskRun, judged: Mapping[str, JudgedSample], limit: int, fol
     make_request = task_run.benchmark.judge_request
     if make_request is None:
         hint = "`--stress` takes a run of a judged benchmark, such as `mmie` or `mia_bench`"
-        raise SettingWrong(f"`{task_run.task}` is scored by rule: there is no judge to test.", hint=hint)
+        raise SettingWrong(
+            f"`{task_run.task}` is scored by rule: there is no judge to test.", hint=hint
+        )
     if not judged:
-        raise SettingWrong(f"No sample of `{task_run.task}` has an official score.", hint="use a run with scores")
+        raise SettingWrong(
+            f"No sample of `{task_run.task}` has an official score.", hint="use a run with scores"
+        )
     order = fixed_choice({id_: sample.stratum for id_, sample in judged.items()}, len(judged))
     samples = [judged[id_] for id_ in order]
     exchanges = [
-        (s.stratum, Exchange(question=_usable(s.sample.question), answer=_usable(s.sample.answer))) for s in samples
+        (s.stratum, Exchange(question=_usable(s.sample.question), answer=_usable(s.sample.answer)))
+        for s in samples
     ]
     positions = {id_: position for position, id_ in enumerate(order[:limit])}
-    all_changes = changes(has_answer_images=any(images_of(exchange.answer) for _, exchange in exchanges))
+    all_changes = changes(
+        has_answer_images=any(images_of(exchange.answer) for _, exchange in exchanges)
+    )
     entries: dict[tuple[str, str], GradedRequest | str] = {}
     for sample, line in sample_lines(task_run):
         if (position := positions.get(sample.id)) is None:
             continue
         exchange = exchanges[position][1]
-        unchanged = entries[_UNCHANGED, sample.id] = _request_or_reason(make_request, exchange, line)
+        unchanged = entries[_UNCHANGED, sample.id] = _request_or_reason(
+            make_request, exchange, line
+        )
         for change in all_changes if isinstance(unchanged, GradedRequest) else ():
             try:
                 changed = change.apply(exchange, donors(exchanges, position), folder)
             except (DataMissing, DataBroken):
-                entry: GradedRequest | str = _BAD_IMAGE
-            else:
-                entry = _NOT_APPLICABLE if changed is None else _request_or_reason(make_request, changed, line)
-            entries[change.name, sample.id] = _NOT_APPLICABLE if _is_same(entry, unchanged) else entry
+                entries[change.name, sample.id] = _BAD_IMAGE
+                continue
+            entry = _request_or_reason(make_request, changed, line) if changed else _NOT_APPLICABLE
+            is_same = _is_same(entry, unchanged)
+            entries[change.name, sample.id] = _NOT_APPLICABLE if is_same else entry
     return _Plan(
         samples=sorted(positions),
         changes=all_changes,
@@ -437,14 +273,20 @@ def _plan(task_run: TaskRun, judged: Mapping[str, JudgedSample], limit: int, fol
 
 def _usable(segments: Segments) -> Segments:
     """Without images that neither model nor judge could see."""
-    return tuple(replace(s, image=None, problem="") if s.image and s.problem else s for s in segments)
+    return tuple(
+        replace(s, image=None, problem="") if s.image and s.problem else s for s in segments
+    )
 
 
 def _request_or_reason(
-    make_request: Callable[[Segments, Segments, Line], GradedRequest], exchange: Exchange, line: Line
+    make_request: Callable[[Segments, Segments, Line], GradedRequest],
+    exchange: Exchange,
+    line: Line,
 ) -> GradedRequest | str:
     """The request in the benchmark's judge prompt, or the reason why there is none."""
-    if any(check_image(Path(image)).problem for image in images_of(exchange.question + exchange.answer)):
+    if any(
+        check_image(Path(image)).problem for image in images_of(exchange.question + exchange.answer)
+    ):
         return _BAD_IMAGE
     try:
         return make_request(exchange.question, exchange.answer, line)
@@ -462,19 +304,25 @@ def _is_same(one: GradedRequest | str, other: GradedRequest | str) -> bool:
         return False
 
 
-def effect(change: Change, pairs: Sequence[tuple[float, Verdict | str]], full_marks: float) -> Effect:
+def effect(
+    change: Change, pairs: Sequence[tuple[float, Verdict | str]], full_marks: float
+) -> Effect:
     """The effect of a change on a judge's points.
 
     Args:
         change: The change.
-        pairs: Of each sample with points for its unchanged answer: these points; and the verdict on the changed answer,
-            or why there is none.
+        pairs: Of each sample with points for its unchanged answer: these points; and the verdict on
+            the changed answer, or why there is none.
         full_marks: Of the benchmark's scale.
     """
     scored = [(before, after.points) for before, after in pairs if isinstance(after, Scored)]
     differences = [after - before for before, after in scored]
     sizes = list(map(abs, differences))
-    drops = [difference < -_SAME for (before, _), difference in zip(scored, differences, strict=True) if before > 0]
+    drops = [
+        difference < -_SAME
+        for (before, _), difference in zip(scored, differences, strict=True)
+        if before > 0
+    ]
     interval = bootstrap_interval(differences) if len(scored) >= MIN_SAMPLES else None
     not_dropped = drops.count(False)
     return Effect(
@@ -488,21 +336,31 @@ def effect(change: Change, pairs: Sequence[tuple[float, Verdict | str]], full_ma
         at_zero=len(scored) - len(drops),
         could_drop=len(drops),
         not_dropped=100 * not_dropped / len(drops) if drops else None,
-        not_dropped_interval=exact_interval(not_dropped, len(drops)) if len(drops) >= MIN_SAMPLES else None,
-        finding=_finding(change, interval, bootstrap_interval(sizes), full_marks, could_drop=len(drops)),
+        not_dropped_interval=exact_interval(not_dropped, len(drops))
+        if len(drops) >= MIN_SAMPLES
+        else None,
+        finding=_finding(
+            change, interval, bootstrap_interval(sizes), full_marks, could_drop=len(drops)
+        ),
         not_applicable=sum(after == _NOT_APPLICABLE for _, after in pairs),
         without_points=_reasons(after for _, after in pairs),
     )
 
 
 def _finding(
-    change: Change, interval: Interval | None, sizes: Interval | None, full_marks: float, *, could_drop: int
+    change: Change,
+    interval: Interval | None,
+    sizes: Interval | None,
+    full_marks: float,
+    *,
+    could_drop: int,
 ) -> Finding:
     """What the intervals of the mean change and of its size say about a judge."""
     if interval is None or sizes is None:
         return "too few"
     if change.is_harmless:
-        drifts = (interval.low > 0 or interval.high < 0) and abs(sum(interval)) / 2 > _DRIFT * full_marks
+        is_change = interval.low > 0 or interval.high < 0
+        drifts = is_change and abs(sum(interval)) / 2 > _DRIFT * full_marks
         return "moved" if drifts or sizes.low > TOLERANCE * full_marks else "unmoved"
     if interval.low > 0:
         return "rewards it"
@@ -512,30 +370,32 @@ def _finding(
 
 
 def _reasons(outcomes: Iterable[Verdict | str]) -> Mapping[str, int]:
-    """Why samples have no points, to their number; without those to which a change does not apply."""
+    """Why samples have no points, to their number; without those to which a change does not
+    apply.
+    """
     reasons = (outcome.reason if isinstance(outcome, Unscored) else outcome for outcome in outcomes)
-    return dict(Counter(reason for reason in reasons if isinstance(reason, str) and reason != _NOT_APPLICABLE))
+    counts = Counter(reason for reason in reasons if isinstance(reason, str))
+    counts.pop(_NOT_APPLICABLE, None)
+    return dict(counts)
 
 
 def _as_text(result: _StressTest) -> str:
-    rows = [
-        [
-            effect.title,
-            f"{effect.n:,}",
-            percent_cell(effect.mean_change, effect.interval),
-            percent_cell(effect.mean_size),
-            "" if effect.is_harmless else percent_cell(effect.not_dropped, effect.not_dropped_interval),
-            "" if effect.is_harmless else f"{effect.at_zero:,}",
-            effect.finding,
-        ]
-        for effect in result.effects
-    ]
-    header = ["change", "samples", "mean change", "mean size", "did not drop, %", "had 0", "the judge"]
+    rows = []
+    for effect in result.effects:
+        mean_change = percent_cell(effect.mean_change, effect.interval)
+        drops = ["", ""]
+        if not effect.is_harmless:
+            not_dropped = percent_cell(effect.not_dropped, effect.not_dropped_interval)
+            drops = [not_dropped, f"{effect.at_zero:,}"]
+        means = [mean_change, percent_cell(effect.mean_size)]
+        rows.append([effect.title, f"{effect.n:,}", *means, *drops, effect.finding])
+    means = ["mean change", "mean size", "did not drop, %"]
+    header = ["change", "samples", *means, "had 0", "the judge"]
     blocks = [
         f"# Stress test of a judge on {counted(result.samples, 'answer')} of {result.task}",
         wrapped(
-            f"Change of its {result.unit}, with 95 % intervals. A fair judge notices every change, and is unmoved by "
-            "the last three."
+            f"Change of its {result.unit}, with 95 % intervals. A fair judge notices every change, "
+            "and is unmoved by the last three."
         ),
         table(header, rows),
         "\n".join(wrapped(f"- {sentence}") for sentence in _sentences(result)),
@@ -550,9 +410,12 @@ def _sentences(result: _StressTest) -> Iterator[str]:
     mean = "" if result.unchanged_points is None else f", {result.unchanged_points:.2f} on average"
     why = f". Left out: {listed(result.unchanged_without_points)}" if without else ""
     yield f"Unchanged answers: {scored:,} of {result.samples:,} have points{mean}{why}."
-    if reasons := [f"{row.title}: {listed(row.without_points)}" for row in result.effects if row.without_points]:
+    without_points = {row.title: listed(row.without_points) for row in result.effects}
+    reasons = [f"{title}: {counts}" for title, counts in without_points.items() if counts]
+    if reasons:
         yield f"Without points: {'; '.join(reasons)}."
-    if not_applicable := {row.title: row.not_applicable for row in result.effects if row.not_applicable}:
+    not_applicable = {e.title: e.not_applicable for e in result.effects if e.not_applicable}
+    if not_applicable:
         yield f"Does not apply, or changes nothing that the judge sees: {listed(not_applicable)}."
     if any(row.finding == "too few" for row in result.effects):
         yield f"Too few: fewer than {MIN_SAMPLES} samples with points, or with points to lose."

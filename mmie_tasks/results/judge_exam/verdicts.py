@@ -1,13 +1,15 @@
-"""People's published verdicts on pairs of answers with text and images, and judges' files of verdicts on them.
+"""People's published verdicts on pairs of answers with text and images, and judges' files of
+verdicts on them.
 
-Neither OpenING nor MMRB2 is part of this package: OpenING's repository has no licence, and MMRB2 is for non-commercial
-use only. Both are downloaded when they are used, below `mmie_tasks.core.files.cache_dir`. OpenING's file is pinned;
-MMRB2's tables are those of the Hub's newest commit or a named one, written with their images byte for byte, and their
-verdicts are compared with the published ones::
+Neither OpenING nor MMRB2 is part of this package: OpenING's repository has no licence, and MMRB2 is
+for non-commercial use only. Both are downloaded when they are used, below
+`mmie_tasks.core.files.cache_dir`. OpenING's file is pinned; MMRB2's tables are those of the Hub's
+newest commit or a named one, written with their images byte for byte, and their verdicts are
+compared with the published ones::
 
     opening/judge_modelAB_results.json
     mmrb2/<commit>/interleaved/<table>/interleaved.json, images/...
-    mmrb2/commits/<revision>.txt                   see `mmie_tasks.hub.asset`
+    mmrb2/commits/<revision>.txt                   see `mmie_tasks.hub.commits`
 """
 
 from __future__ import annotations
@@ -25,9 +27,10 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 from loguru import logger
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
+from mmie_tasks.benchmarks.json_file import read_data_file
 from mmie_tasks.core.errors import AnswersUnusable, DataBroken, DataMissing
 from mmie_tasks.core.files import cache_dir, file_lock, readable_size
-from mmie_tasks.hub.asset import HubDataset, HubFolder, read_data_file
+from mmie_tasks.hub.commits import HubDataset, HubFolder
 from mmie_tasks.hub.download import HubFile, download_errors, download_failure, install
 from mmie_tasks.hub.images import image_suffix, inside, size_px
 from mmie_tasks.hub.pinned_file import Pin, RetryPolicy, pinned_bytes
@@ -73,7 +76,8 @@ class Pair:
         votes: The side that each rater prefers; empty if not published.
         models: The models that answered, A's first.
         question: Empty in a set without `VerdictSet.has_answers`.
-        answers: Those of A and B; in a set without `VerdictSet.has_answers` their texts, if published.
+        answers: Those of A and B; in a set without `VerdictSet.has_answers` their texts, if
+            published.
         images: How many images each answer has; None if not known.
     """
 
@@ -101,8 +105,8 @@ class VerdictSet:
         pairs: In the published order.
         has_answers: Whether the pairs have questions and answers, so that a judge can be asked.
         both_orders: Whether a judge is to be asked with A first and with B first.
-        missing_answers: Published pairs that are not in `pairs`, because a text or an image of question or
-            answers is missing or broken; 0 in a set without `has_answers`.
+        missing_answers: Published pairs that are not in `pairs`, because a text or an image of
+            question or answers is missing or broken; 0 in a set without `has_answers`.
     """
 
     name: SetName
@@ -134,18 +138,24 @@ class Judgement:
 
 
 def read_judgements(path: Path, verdict_set: VerdictSet) -> tuple[Judgement, ...]:
-    """A judge's verdicts from a file in the layout in which the set's repository publishes or reads them.
+    """A judge's verdicts from a file in the layout in which the set's repository publishes or reads
+    them.
 
-    A missing or empty verdict is none, and so is one that names no side. Each pair of the set gets a judgement in each
-    order that is asked for, with or without verdict. What the file has on other pairs is named in the log.
+    A missing or empty verdict is none, and so is one that names no side. Each pair of the set gets
+    a judgement in each order that is asked for, with or without verdict. What the file has on other
+    pairs is named in the log.
 
     Raises:
-        AnswersUnusable: The file cannot be read, is not in that layout, has two verdicts on a pair in one order, or
-            none on a pair of the set.
+        AnswersUnusable: The file cannot be read, is not in that layout, has two verdicts on a pair
+            in one order, or none on a pair of the set.
     """
     hint = f"name a judge's file in the layout of {verdict_set.title.partition(':')[0]}"
     text = read_text(path, hint)
-    rows = _opening_judge_rows(text, verdict_set) if verdict_set.name == "opening" else _mmrb2_judge_rows(text)
+    rows = (
+        _opening_judge_rows(text, verdict_set)
+        if verdict_set.name == "opening"
+        else _mmrb2_judge_rows(text)
+    )
     winners: dict[tuple[str, bool], str] = {}
     try:
         for pair_id, is_reversed, winner in rows:
@@ -154,34 +164,53 @@ def read_judgements(path: Path, verdict_set: VerdictSet) -> tuple[Judgement, ...
                 raise AnswersUnusable(message, hint="remove one of them")
             winners[pair_id, is_reversed] = winner or ""
     except ValidationError as error:
-        raise AnswersUnusable(f"`{path}` is not in the expected layout: {_problem_of(error)}.", hint=hint) from error
+        raise AnswersUnusable(
+            f"`{path}` is not in the expected layout: {_problem_of(error)}.", hint=hint
+        ) from error
     judged = {pair_id for pair_id, _ in winners}
     unknown = sorted(judged - {pair.id for pair in verdict_set.pairs})
     if len(unknown) == len(judged):
-        raise AnswersUnusable(f"`{path}` has no verdict on a pair of {verdict_set.title}.", hint=hint)
+        raise AnswersUnusable(
+            f"`{path}` has no verdict on a pair of {verdict_set.title}.", hint=hint
+        )
     if unknown:
         names = ", ".join(f"`{name[:80]}`" for name in unknown[:3]) + (", …" if unknown[3:] else "")
-        logger.warning(f"`{path}` has verdicts on {len(unknown)} pairs that are not in the set: {names}.")
+        logger.warning(
+            f"`{path}` has verdicts on {len(unknown)} pairs that are not in the set: {names}."
+        )
     judgements = []
     for pair in verdict_set.pairs:
-        orders = [order for order in (False, True) if verdict_set.both_orders or (pair.id, order) in winners]
-        judgements += [_judgement(pair.id, order, winners.get((pair.id, order), "")) for order in orders or [False]]
+        orders = [
+            order
+            for order in (False, True)
+            if verdict_set.both_orders or (pair.id, order) in winners
+        ]
+        judgements += [
+            _judgement(pair.id, order, winners.get((pair.id, order), ""))
+            for order in orders or [False]
+        ]
     return tuple(judgements)
 
 
 def _judgement(pair: str, is_reversed: bool, winner: str) -> Judgement:
     if (first_wins := _FIRST_WINS.get(winner)) is not None:
-        return Judgement(pair=pair, is_reversed=is_reversed, a_wins=1 - first_wins if is_reversed else first_wins)
+        return Judgement(
+            pair=pair, is_reversed=is_reversed, a_wins=1 - first_wins if is_reversed else first_wins
+        )
     why_not = f"the verdict is {winner[:40]!r}" if winner else "no verdict in the file"
     return Judgement(pair=pair, is_reversed=is_reversed, a_wins=None, why_not=why_not)
 
 
 def _parsed(path: Path, content: bytes, adapter: TypeAdapter[_T]) -> _T:
-    """The content of a published file, with types as they are, or `DataBroken` with its first problem."""
+    """The content of a published file, with types as they are, or `DataBroken` with its first
+    problem.
+    """
     try:
         return adapter.validate_json(content, strict=True)
     except ValidationError as error:
-        raise DataBroken(f"`{path}` is not in the published layout: {_problem_of(error)}.", hint=_REPAIR) from error
+        raise DataBroken(
+            f"`{path}` is not in the published layout: {_problem_of(error)}.", hint=_REPAIR
+        ) from error
 
 
 def _problem_of(error: Exception) -> str:
@@ -205,7 +234,9 @@ def _unique(source: str, pairs: Iterable[Pair]) -> tuple[Pair, ...]:
 
 
 def _segments_of(content: _Content, folder: Path | None) -> Segments:
-    """Texts, and images as files below `folder`, whose headers are checked; without a folder the texts alone."""
+    """Texts, and images as files below `folder`, whose headers are checked; without a folder the
+    texts alone.
+    """
     segments: list[str | Path] = []
     for kind, value in content:
         if kind == "text" and value.strip():
@@ -217,7 +248,9 @@ def _segments_of(content: _Content, folder: Path | None) -> Segments:
 
 
 def _with_answers(verdict_set: VerdictSet, read: Callable[[Pair], _Contents]) -> VerdictSet:
-    """The set with the pairs whose question and answers can be read; without answers if none can."""
+    """The set with the pairs whose question and answers can be read; without answers if none
+    can.
+    """
     complete: list[Pair] = []
     problems: dict[str, str] = {}
     for pair in verdict_set.pairs:
@@ -226,31 +259,47 @@ def _with_answers(verdict_set: VerdictSet, read: Callable[[Pair], _Contents]) ->
         except (DataMissing, DataBroken) as error:
             problems[pair.id] = error.message
             continue
-        a_images, b_images = (sum(isinstance(segment, Path) for segment in answer) for answer in (a, b))
+        a_images, b_images = (
+            sum(isinstance(segment, Path) for segment in answer) for answer in (a, b)
+        )
         if question:
-            complete.append(replace(pair, question=question, answers=(a, b), images=(a_images, b_images)))
+            complete.append(
+                replace(pair, question=question, answers=(a, b), images=(a_images, b_images))
+            )
         else:
             problems[pair.id] = "It has no question."
     if problems:
         pair_id, problem = next(iter(problems.items()))
         logger.warning(
-            f"{verdict_set.title}: the question or the answers of {len(problems)} of {len(verdict_set.pairs)} pairs "
-            f"cannot be read; {'they are left out' if complete else 'there are verdicts only'}. The first, "
+            f"{verdict_set.title}: the question or the answers of {len(problems)} of "
+            f"{len(verdict_set.pairs)} pairs "
+            f"cannot be read; {'they are left out' if complete else 'there are verdicts only'}. "
+            "The first, "
             f"`{pair_id}`: {problem}"
         )
     if not complete:
         return verdict_set
-    return replace(verdict_set, pairs=tuple(complete), has_answers=True, missing_answers=len(problems))
+    return replace(
+        verdict_set, pairs=tuple(complete), has_answers=True, missing_answers=len(problems)
+    )
 
 
 MMRB2_REPO = "rl-research/multimodal-rewardbench-2"
-MMRB2_FILES = ("interleaved.json", "benchmark/interleaved.json", "benchmark/interleaved_response_only.json")
+MMRB2_FILES = (
+    "interleaved.json",
+    "benchmark/interleaved.json",
+    "benchmark/interleaved_response_only.json",
+)
 MMRB2_VERDICTS_SHA256 = "c422695e515b4b59eba8dcfe6bf45029e3e1c782480efb6a7e2cbbb06af6f5db"
 """Of ids and people's verdicts in the last of `MMRB2_FILES`, in facebookresearch/MMRB2 at
 7ff0552cf298441af5ebbabea634b682ef04afee; see `verdicts_sha256`."""
 
-_MMRB2 = HubDataset(repo=MMRB2_REPO, name="mmrb2", variable="MMRB2_REVISION", required=("interleaved",))
-_MMRB2_HINT = f"name a folder with `{MMRB2_FILES[0]}`, or with `{MMRB2_FILES[-1]}` for the verdicts alone"
+_MMRB2 = HubDataset(
+    repo=MMRB2_REPO, name="mmrb2", variable="MMRB2_REVISION", required=("interleaved",)
+)
+_MMRB2_HINT = (
+    f"name a folder with `{MMRB2_FILES[0]}`, or with `{MMRB2_FILES[-1]}` for the verdicts alone"
+)
 
 
 class _Mmrb2Answer(BaseModel):
@@ -270,7 +319,9 @@ class _Mmrb2Row(BaseModel):
 
 
 class _Mmrb2File(BaseModel):
-    """``interleaved.json`` as ``build_from_hf.py`` writes it, or the repository's file without questions."""
+    """``interleaved.json`` as ``build_from_hf.py`` writes it, or the repository's file without
+    questions.
+    """
 
     pairs: tuple[_Mmrb2Row, ...]
 
@@ -279,10 +330,11 @@ def load_mmrb2(folder: Path | None, environment: Mapping[str, str]) -> VerdictSe
     """MMRB2's verdicts on interleaved answers.
 
     Args:
-        folder: What ``benchmark/build_from_hf.py`` of its repository has written, or that repository, which has no
-            questions and images, or its file with the verdicts; None to download.
-        environment: Read: ``MMRB2_REVISION`` (branch, tag or commit; by default ``main``), ``HF_HUB_OFFLINE``,
-            and what `mmie_tasks.core.files.cache_dir` reads.
+        folder: What ``benchmark/build_from_hf.py`` of its repository has written, or that
+            repository, which has no questions and images, or its file with the verdicts; None to
+            download.
+        environment: Read: ``MMRB2_REVISION`` (branch, tag or commit; by default ``main``),
+            ``HF_HUB_OFFLINE``, and what `mmie_tasks.core.files.cache_dir` reads.
 
     Raises:
         DataMissing: A file is missing, or could not be downloaded.
@@ -340,7 +392,9 @@ def _mmrb2_pair(row: _Mmrb2Row) -> Pair:
 
 
 def _mmrb2_contents(row: _Mmrb2Row, folder: Path) -> _Contents:
-    a, b = (_segments_of(answer.response_content, folder) for answer in (row.response_a, row.response_b))
+    a, b = (
+        _segments_of(answer.response_content, folder) for answer in (row.response_a, row.response_b)
+    )
     return _segments_of(row.prompt_content or (), folder), (a, b)
 
 
@@ -351,31 +405,45 @@ def _from_hub(environment: Mapping[str, str]) -> HubFolder:
     if cached := _MMRB2.cached(environment):
         return cached
     revision = _MMRB2.revision(environment)
-    file = HubFile(repo=MMRB2_REPO, filename="interleaved/", revision=revision, alternative=_MMRB2_HINT)
+    file = HubFile(
+        repo=MMRB2_REPO, filename="interleaved/", revision=revision, alternative=_MMRB2_HINT
+    )
     try:
         info = HfApi().dataset_info(MMRB2_REPO, revision=revision, files_metadata=True)
     except download_errors() as error:
         raise download_failure(file, error) from error
-    tables = [entry for entry in info.siblings or () if re.fullmatch(r"interleaved/[\w.-]+\.parquet", entry.rfilename)]
+    tables = [
+        entry
+        for entry in info.siblings or ()
+        if re.fullmatch(r"interleaved/[\w.-]+\.parquet", entry.rfilename)
+    ]
     if not tables or not info.sha:
         raise _other_dataset(f"there is no `interleaved/*.parquet` at revision `{revision}`")
     size = readable_size(sum(table.size or 0 for table in tables))
-    logger.info(f"MMRB2 (CC BY-NC 4.0) needs {size} from the Hub, and as much on the disk for its images.")
+    logger.info(
+        f"MMRB2 (CC BY-NC 4.0) needs {size} from the Hub, and as much on the disk for its images."
+    )
     for table in tables:
         table_file = replace(file, filename=table.rfilename, revision=info.sha)
-        commit = install(table_file, _MMRB2.root(environment), table.rfilename[:-8], partial(_write_pairs, table_file))
+        commit = install(
+            table_file,
+            _MMRB2.root(environment),
+            table.rfilename[:-8],
+            partial(_write_pairs, table_file),
+        )
     return _MMRB2.stored(commit, environment)
 
 
-def _write_pairs(file: HubFile, table: Path, destination: Path, check: Callable[[Path], None]) -> None:
+def _write_pairs(file: HubFile, table: Path, destination: Path) -> None:
     """Write the pairs of a table and their images to a folder, unless it exists."""
     unfinished = destination.with_name(f"{destination.name}.unfinished")
     try:
         destination.parent.mkdir(parents=True, exist_ok=True)
-        with file_lock(destination.with_name(f"{destination.name}.lock"), f"writing `{destination}`"):
+        with file_lock(
+            destination.with_name(f"{destination.name}.lock"), f"writing `{destination}`"
+        ):
             if destination.is_dir():
                 return
-            check(table)
             shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
             (unfinished / "images").mkdir(parents=True)
             content = json.dumps({"pairs": list(_table_pairs(table, unfinished))}).encode()
@@ -408,8 +476,14 @@ def _table_pairs(table: Path, folder: Path) -> Iterator[dict[str, object]]:
                 "prompt_content": contents["prompt"],
                 "prompt_source": row["prompt_source"],
                 "prompt_metadata": json.loads(row["prompt_metadata"] or "{}"),
-                "response_a": {"model_name": row["response_a_model"], "response_content": contents["response_a"]},
-                "response_b": {"model_name": row["response_b_model"], "response_content": contents["response_b"]},
+                "response_a": {
+                    "model_name": row["response_a_model"],
+                    "response_content": contents["response_a"],
+                },
+                "response_b": {
+                    "model_name": row["response_b_model"],
+                    "response_content": contents["response_b"],
+                },
                 "chosen": str(row["chosen"]).upper(),
                 "human_annotations": json.loads(row["human_annotations"] or "[]"),
             }
@@ -449,9 +523,11 @@ class _Orders(BaseModel):
 
 
 def _mmrb2_judge_rows(text: str) -> Iterator[tuple[str, bool, str | None]]:
-    """Ids of pairs, whether B is shown first, and the winner in the order shown, in a file of ``compute_accuracy.py``.
+    """Ids of pairs, whether B is shown first, and the winner in the order shown, in a file of
+    ``compute_accuracy.py``.
 
-    The first entry of each order counts. A verdict that names no side counts as wrong there, and as none here.
+    The first entry of each order counts. A verdict that names no side counts as wrong there, and as
+    none here.
     """
     for pair, orders in TypeAdapter(dict[str, _Orders]).validate_json(text, strict=True).items():
         for is_reversed, entries in ((False, orders.forward), (True, orders.reverse)):
@@ -490,16 +566,21 @@ class _OpeningAnswer(BaseModel):
 
 
 def load_opening(
-    folder: Path | None, environment: Mapping[str, str], pin: Pin = OPENING_VERDICTS, retry: RetryPolicy | None = None
+    folder: Path | None,
+    environment: Mapping[str, str],
+    pin: Pin = OPENING_VERDICTS,
+    retry: RetryPolicy | None = None,
 ) -> VerdictSet:
     """OpenING's verdicts.
 
-    As in ``GPT_judge_AB.py`` of its repository, each text stands before its image, without the marks ``<BEGIN>``
-    and ``<image>``, and an answer's images lie beside the answer. A pair that lacks an image is left out, while
-    that script goes on without the image. Answers in ``.jsonl``, which it reads too, are not read.
+    As in ``GPT_judge_AB.py`` of its repository, each text stands before its image, without the
+    marks ``<BEGIN>`` and ``<image>``, and an answer's images lie beside the answer. A pair that
+    lacks an image is left out, while that script goes on without the image. Answers in ``.jsonl``,
+    which it reads too, are not read.
 
     Args:
-        folder: A local copy of the repository, or its file with the verdicts; None to download the verdicts alone.
+        folder: A local copy of the repository, or its file with the verdicts; None to download the
+            verdicts alone.
         environment: Read: what `mmie_tasks.core.files.cache_dir` reads.
         pin: The file to download.
         retry: How often to try.
@@ -515,7 +596,10 @@ def load_opening(
         path = folder if folder.is_file() else folder / OPENING_FILE
         content = read_data_file(path, f"name a folder with `{OPENING_FILE}`, a copy of {pin.url}")
         digest = hashlib.sha256(content).hexdigest()
-        source = f"`{path}` (SHA-256 {digest[:12]}…, {'' if digest == pin.sha256 else 'not '}the published file)"
+        source = (
+            f"`{path}` (SHA-256 {digest[:12]}…, {'' if digest == pin.sha256 else 'not '}the "
+            "published file)"
+        )
     rows = _parsed(path, content, TypeAdapter(tuple[_OpeningPeoplesRow, ...]))
     verdict_set = VerdictSet(
         name="opening",
@@ -556,7 +640,10 @@ def _opening_contents(folder: Path, pair: Pair) -> _Contents:
     answers = []
     for model, turns in zip(pair.models, (a, b), strict=True):
         content = _opening_content(part for turn in turns for part in turn.output)
-        beside = tuple((kind, re.split(r"[/\\]", value)[-1] if kind == "image" else value) for kind, value in content)
+        beside = tuple(
+            (kind, re.split(r"[/\\]", value)[-1] if kind == "image" else value)
+            for kind, value in content
+        )
         answers.append(_segments_of(beside, outputs / f"{model}_output"))
     return _segments_of(question, folder / "OpenING-benchmark"), (answers[0], answers[1])
 
@@ -564,14 +651,20 @@ def _opening_contents(folder: Path, pair: Pair) -> _Contents:
 def _opening_content(parts: Iterable[_OpeningPart]) -> _Content:
     content: list[tuple[Literal["text", "image"], str]] = []
     for part in parts:
-        content.append(("text", (part.text or "").replace("<BEGIN>", "").replace("<image>", "").strip()))
+        content.append(
+            ("text", (part.text or "").replace("<BEGIN>", "").replace("<image>", "").strip())
+        )
         if part.image:
             content.append(("image", part.image))
     return tuple(content)
 
 
-def _opening_judge_rows(text: str, verdict_set: VerdictSet) -> Iterator[tuple[str, bool, str | None]]:
-    """A judge's verdicts in rows like those of people; one with A and B exchanged is of the reversed order."""
+def _opening_judge_rows(
+    text: str, verdict_set: VerdictSet
+) -> Iterator[tuple[str, bool, str | None]]:
+    """A judge's verdicts in rows like those of people; one with A and B exchanged is of the
+    reversed order.
+    """
     ids = {(pair.sample, *pair.models): pair.id for pair in verdict_set.pairs}
     for row in TypeAdapter(tuple[_OpeningRow, ...]).validate_json(text, strict=True):
         a, b = row.model_A.name, row.model_B.name

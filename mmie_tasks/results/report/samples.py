@@ -125,7 +125,8 @@ def sample_columns(task: JoinedTask) -> Json:
     def columns(cell: Callable[[Verdict | None], object]) -> Json:
         """For each score, one column per run."""
         return {
-            kind: [[cell(s.verdict(kind) if s else None) for s in column] for column in by_run] for kind in SCORE_KINDS
+            kind: [[cell(s.verdict(kind) if s else None) for s in column] for column in by_run]
+            for kind in SCORE_KINDS
         }
 
     return {
@@ -155,7 +156,9 @@ def _group_columns(task: JoinedTask, kind: str, samples: Sequence[LoggedSample])
     """Groups of a kind: in the order of the benchmark's metrics, then in alphabetical order."""
     present = {name for sample in samples for name in sample.names(kind)}
     single = [m for m in task.benchmark.metrics if m.by == kind and len(m.weights) == 1]
-    ordered = list(dict.fromkeys(name for metric in single for name in metric.weights if name in present))
+    ordered = list(
+        dict.fromkeys(name for metric in single for name in metric.weights if name in present)
+    )
     names = [*ordered, *sorted(present.difference(ordered))]
     index_of = {name: index for index, name in enumerate(names)}
     return {
@@ -224,7 +227,9 @@ def make_thumbnails(
     )
 
 
-def sample_detail(row: SampleRow, signatures: Mapping[str, int], find_thumbnail: html.FindImage) -> Json:
+def sample_detail(
+    row: SampleRow, signatures: Mapping[str, int], find_thumbnail: html.FindImage
+) -> Json:
     """The details of a sample in every run.
 
     Args:
@@ -236,7 +241,10 @@ def sample_detail(row: SampleRow, signatures: Mapping[str, int], find_thumbnail:
     return {
         "question": segments_json(question, "the question", find_thumbnail, MAX_IMAGES),
         "gold": segments_json(gold, "the gold answer", find_thumbnail, MAX_IMAGES),
-        "runs": [None if sample is None else _run_json(sample, signatures, find_thumbnail) for sample in row],
+        "runs": [
+            None if sample is None else _run_json(sample, signatures, find_thumbnail)
+            for sample in row
+        ],
     }
 
 
@@ -258,10 +266,14 @@ def question_and_gold(row: SampleRow) -> tuple[Sequence[LoggedSegment], Sequence
         return sum(bool(s.image) and not s.problem for s in segments), bool(segments)
 
     samples = list(filter(None, row))
-    return max((s.question for s in samples), key=completeness), max((s.gold for s in samples), key=completeness)
+    return max((s.question for s in samples), key=completeness), max(
+        (s.gold for s in samples), key=completeness
+    )
 
 
-def _run_json(sample: LoggedSample, signatures: Mapping[str, int], find_thumbnail: html.FindImage) -> Json:
+def _run_json(
+    sample: LoggedSample, signatures: Mapping[str, int], find_thumbnail: html.FindImage
+) -> Json:
     facts = {**judge_facts(sample), **sample.facts}
     return {
         "answer": segments_json(sample.answer, "the answer", find_thumbnail, MAX_IMAGES),
@@ -272,7 +284,10 @@ def _run_json(sample: LoggedSample, signatures: Mapping[str, int], find_thumbnai
         else None,
         "replies": list(map(_reply_json, sample.replies[-_MAX_REPLIES:])),
         "signature": signatures[sample.signature],
-        "facts": {cut(name, html.MAX_LABEL): _fact_json(fact) for name, fact in islice(facts.items(), _MAX_FACTS)},
+        "facts": {
+            cut(name, html.MAX_LABEL): _fact_json(fact)
+            for name, fact in islice(facts.items(), _MAX_FACTS)
+        },
         "parts": {
             kind: {
                 cut(name, html.MAX_LABEL): finite(share)

@@ -1,4 +1,6 @@
-"""Tables and charts of a task: the metrics of all runs, differences of two, histograms, needle retrieval."""
+"""Tables and charts of a task: the metrics of all runs, differences of two, histograms, needle
+retrieval.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,7 @@ NEEDLE_LENGTH = "needle_length"
 """The fact of a sample that holds the length of the haystack (such as images); 0 or more."""
 
 NEEDLE_DEPTH = "needle_depth"
-"""The fact of a sample that holds the depth of the needle, if known; 0 is the beginning, 1 the
-end."""
+"""The fact of a sample that holds the depth of the needle, if known; 0 begins it, 1 ends it."""
 
 NO_SCORE = "no score"  # the last bar of a histogram
 _TABLE_TITLES = {"headline": "Headline", "mean": "Means of groups"}  # of other kinds: By ...
@@ -47,7 +48,8 @@ def metric_tables(task: JoinedTask) -> list[Json]:
     """Every metric that a run has samples for, kind by kind, the headline first, for the page.
 
     A row is a metric, with a cell for each run; None where a run has none of its samples. Where two
-    runs can be compared it has their difference, else None. ``has_expected`` is whether a run has expected scores.
+    runs can be compared it has their difference, else None. ``has_expected`` is whether a run has
+    expected scores.
     """
     differences = _differences(task)
     has_expected = any("expected" in run.score_kinds for _, run in task.present)
@@ -59,21 +61,32 @@ def metric_tables(task: JoinedTask) -> list[Json]:
             head = {"kind": metric.kind, "title": title, "has_expected": has_expected}
             table = tables.setdefault(metric.kind, {**head, "rows": []})
             difference = differences.get((metric.kind, metric.name))
-            row = {"name": metric.name, "title": metric.title, "cells": cells, "difference": difference}
+            row = {
+                "name": metric.name,
+                "title": metric.title,
+                "cells": cells,
+                "difference": difference,
+            }
             table["rows"].append(row)
     return list(tables.values())
 
 
 def unlike_keys(task: JoinedTask) -> tuple[str, ...]:
-    """The keys of the signatures in which two runs differ, so that they cannot be compared; empty for other numbers."""
+    """The keys of the signatures in which two runs differ, so that they cannot be compared; empty
+    for other numbers.
+    """
     runs = [run for _, run in task.present]
     if len(runs) != 2:
         return ()
-    return tuple(difference.key for difference in signature_differences(*map(scored_signatures, runs)))
+    return tuple(
+        difference.key for difference in signature_differences(*map(scored_signatures, runs))
+    )
 
 
 def _differences(task: JoinedTask) -> dict[tuple[str, str], Json]:
-    """The second run minus the first, by kind and name of the metric; empty unless there are two, scored alike."""
+    """The second run minus the first, by kind and name of the metric; empty unless there are two,
+    scored alike.
+    """
     match [run for _, run in task.present]:
         case [a, b] if not unlike_keys(task):
             metrics = compare(a, b, resamples=RESAMPLES, labels=("first run", "second run")).metrics
@@ -94,18 +107,20 @@ def _difference(comparison: MetricComparison) -> Json:
 
 
 def _cell(run: TaskRun, metric: Metric) -> Json | None:
-    """One metric of one run, by score, and the number of samples whose official and robust scores differ."""
+    """One metric of one run, by score, and the number of samples whose official and robust scores
+    differ.
+    """
     scale = run.benchmark.scale
     samples = [sample for sample in run.samples if metric.stratum(sample) is not None]
     cell: Json = {}
     for kind in run.score_kinds:
-        resamples = 0 if kind == "expected" else RESAMPLES  # nearly all points differ, which makes resampling slow
+        # Nearly all expected points differ, which makes resampling slow.
+        resamples = 0 if kind == "expected" else RESAMPLES
         name = f"{kind}_{metric.name}" if metric.name else kind
         if (value := metric_value(samples, metric, kind, scale, resamples)) is not None:
-            stored = run.stored.get(name)  # by the runner; earlier versions have fractions for MileBench
-            if stored is not None and value.percent is not None:  # shown only where it differs from that of the samples
-                is_same = any(abs(stored * unit - value.percent) <= _HALF_DIGIT for unit in (1, 100))
-                stored = None if is_same else stored
+            stored = run.stored.get(name)  # by the runner; shown only where it differs
+            if stored is not None and value.percent is not None:
+                stored = None if abs(stored - value.percent) <= _HALF_DIGIT else stored
             cell[kind] = {
                 "percent": finite(value.percent),
                 **ends(value.interval),
@@ -124,7 +139,8 @@ def charts(task: JoinedTask, tables: Sequence[Json]) -> list[Json]:
     """Every chart of a task, for the page."""
     metric_charts = [chart for table in tables for chart in _table_charts(table)]
     has_panel = any(sample.members for _, run in task.present for sample in run.samples)
-    histograms = [_histogram(task)] if task.benchmark.scale.whole and not has_panel else []  # of whole points only
+    has_whole_points = task.benchmark.scale.whole and not has_panel
+    histograms = [_histogram(task)] if has_whole_points else []
     return [*metric_charts, *histograms, *needle_charts(task)]
 
 
@@ -140,8 +156,12 @@ def _table_charts(table: Json) -> Iterator[Json]:
     for run, cells in enumerate(zip(*(row["cells"] for row in rows), strict=True)):
         for score_kind in SCORE_KINDS if any(cells) else ():
             values = [cell[score_kind] if cell else {} for cell in cells]
-            percent, low, high = ([value.get(key) for value in values] for key in ("percent", "low", "high"))
-            why_not = [f"no score: {value['why_not']}" if value.get("why_not") else "" for value in values]
+            percent, low, high = (
+                [value.get(key) for value in values] for key in ("percent", "low", "high")
+            )
+            why_not = [
+                f"no score: {value['why_not']}" if value.get("why_not") else "" for value in values
+            ]
             series.append(_series(run, score_kind, percent, low, high, why_not))
     for shape, shape_title in titles.items():
         yield {
@@ -162,9 +182,17 @@ def _series(
     high: Iterable[float | None],
     why_not: Iterable[str] = (),
 ) -> Json:
-    """One run's official or robust values in a chart, with the ends of their intervals, or why there is no value."""
+    """One run's official or robust values in a chart, with the ends of their intervals, or why
+    there is no value.
+    """
     ends = {"low": list(map(finite, low)), "high": list(map(finite, high))}
-    return {"run": run, "reading": kind, "values": list(map(finite, values)), **ends, "why_not": list(why_not)}
+    return {
+        "run": run,
+        "reading": kind,
+        "values": list(map(finite, values)),
+        **ends,
+        "why_not": list(why_not),
+    }
 
 
 def _histogram(task: JoinedTask) -> Json:
@@ -240,7 +268,10 @@ def _heat_map(run: int, needles: Sequence[_Needle], scale: Scale) -> Json:
             length = bisect_left(list(bins), needle.length)
             verdicts[depth, length].append(needle.sample.official)
     step = 100 // _DEPTH_ROWS
-    cells = [[verdicts.get((depth, length), []) for length in range(len(bins))] for depth in range(_DEPTH_ROWS)]
+    cells = [
+        [verdicts.get((depth, length), []) for length in range(len(bins))]
+        for depth in range(_DEPTH_ROWS)
+    ]
     return {
         "id": f"needles-heat-{run}",
         "title": "Needles retrieved, by depth and length of the haystack (official score)",

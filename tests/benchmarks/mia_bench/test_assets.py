@@ -76,7 +76,10 @@ def test_nobody_is_asked_again(hub, tmp_path):
 
 @pytest.mark.parametrize(
     ("url", "more"),
-    [pytest.param(NOWHERE, {}, id="nothing listens"), pytest.param(NOWHERE, {"HF_HUB_OFFLINE": "1"}, id="offline")],
+    [
+        pytest.param(NOWHERE, {}, id="nothing listens"),
+        pytest.param(NOWHERE, {"HF_HUB_OFFLINE": "1"}, id="offline"),
+    ],
 )
 def test_without_the_hub_the_download_of_the_runners_own_task_serves(url, more, hub, tmp_path):
     ask(hub.url, tmp_path, INTO_THE_CACHES)
@@ -103,7 +106,9 @@ def test_the_cache_never_serves_another_revision_than_the_one_asked_for(hub, tmp
 @pytest.mark.parametrize(
     ("status", "code", "expected"),
     [
-        pytest.param(403, "GatedRepo", "the dataset is gated and the Hub answered HTTP 403", id="gated"),
+        pytest.param(
+            403, "GatedRepo", "the dataset is gated and the Hub answered HTTP 403", id="gated"
+        ),
         pytest.param(401, "RepoNotFound", "no such dataset, or no access", id="no such repository"),
         pytest.param(404, "RevisionNotFound", "there is no revision `main`", id="no such revision"),
         pytest.param(503, "", "could not be downloaded: the Hub answered HTTP 503", id="down"),
@@ -119,7 +124,10 @@ def test_a_refusal_is_told_with_a_way_out(status, code, expected, hub, tmp_path)
 
 @pytest.mark.parametrize(
     ("url", "more"),
-    [pytest.param(NOWHERE, {}, id="nothing listens"), pytest.param(NOWHERE, {"HF_HUB_OFFLINE": "1"}, id="offline")],
+    [
+        pytest.param(NOWHERE, {}, id="nothing listens"),
+        pytest.param(NOWHERE, {"HF_HUB_OFFLINE": "1"}, id="offline"),
+    ],
 )
 def test_no_hub_and_no_cache_is_told_with_a_way_out(url, more, tmp_path):
     result = ask(url, tmp_path, LOAD, **more)
@@ -175,7 +183,10 @@ def test_what_a_killed_process_wrote_is_not_taken_for_the_whole(hub, tmp_path):
 
 @pytest.mark.parametrize(
     ("number", "expected"),
-    [pytest.param("ENOSPC", "the disk is full", id="full"), pytest.param("EACCES", "writable", id="no right")],
+    [
+        pytest.param("ENOSPC", "the disk is full", id="full"),
+        pytest.param("EACCES", "writable", id="no right"),
+    ],
 )
 def test_what_keeps_pictures_from_being_written_is_told(number, expected, hub, tmp_path):
     refuse = f"""

@@ -50,7 +50,11 @@ def judged_line(*texts, categories=("describe", "mention"), index=0, contradicto
     replies = [JudgeReply(text=text, model="m") for text in texts]
     judged = JudgeResult(**dict(zip(("reply", "second_reply"), replies, strict=False)))
     verdicts = grade(sample, judged) if texts else Verdicts.unscored("unavailable", "down")
-    logged = {"replies": [asdict(reply) for reply in replies], "image": None, "contradictory": contradictory}
+    logged = {
+        "replies": [asdict(reply) for reply in replies],
+        "image": None,
+        "contradictory": contradictory,
+    }
     return {
         "filtered_resps": "A boat.",
         "input": "Look.",
@@ -79,7 +83,10 @@ def test_a_contradictory_sample_is_not_among_the_clean():
 
 def test_the_image_comes_before_the_instruction():
     line = changed(image="boat.png")
-    assert BENCHMARK.read_line(line).question == (LoggedSegment(image="boat.png"), LoggedSegment(text=line["input"]))
+    assert BENCHMARK.read_line(line).question == (
+        LoggedSegment(image="boat.png"),
+        LoggedSegment(text=line["input"]),
+    )
 
 
 @pytest.mark.parametrize(
@@ -203,17 +210,28 @@ def test_every_category_and_type_has_a_number():
 def panel_line(*texts_of_judges):
     """A line of a panel whose judges gave these replies, one or two each."""
     sample = Sample(
-        id="1", instruction="Look.", type=TYPES[0], components=("a", "b"), weights=(6, 4), categories=CATEGORIES[:2]
+        id="1",
+        instruction="Look.",
+        type=TYPES[0],
+        components=("a", "b"),
+        weights=(6, 4),
+        categories=CATEGORIES[:2],
     )
     members = []
     for number, texts in enumerate(texts_of_judges):
         replies = [JudgeReply(text=text, model=f"m{number}") for text in texts]
         result = JudgeResult(**dict(zip(("reply", "second_reply"), replies, strict=False)))
-        members.append(MemberResult(judge=f"judge:{number}", result=result, verdicts=grade(sample, result)))
+        members.append(
+            MemberResult(judge=f"judge:{number}", result=result, verdicts=grade(sample, result))
+        )
     panel = Panel(rule="mean", min_valid=1)
     judged = Judged(verdicts=combine(members, panel), members=tuple(members), panel=panel)
     logged = metrics.record(sample, judged.verdicts, task.last_reply(sample, judged))
-    return {"filtered_resps": "A boat.", "input": "Look.", "coverage": {**logged, "image": None, **judged.fields}}
+    return {
+        "filtered_resps": "A boat.",
+        "input": "Look.",
+        "coverage": {**logged, "image": None, **judged.fields},
+    }
 
 
 OTHER = "score of component 1: 6/6, score of component 2: 2/4, total score: 8/10. Fine."
@@ -227,9 +245,11 @@ def test_the_second_replies_of_a_panels_judges_count_as_those_of_a_single_judge(
     assert metrics.counts([PANEL_LINE["coverage"]])["requested_twice"] == 1
 
 
-def test_a_second_reply_of_a_panels_judge_that_would_not_be_asked_for_today_is_not_read_and_stays_logged():
+def test_a_second_reply_that_would_not_be_asked_for_today_is_not_read_and_stays_logged():
     line = copy.deepcopy(PANEL_LINE)
-    line["coverage"]["panel"]["members"][0]["replies"] = [asdict(JudgeReply(text=t, model="m")) for t in (SOUND, OTHER)]
+    line["coverage"]["panel"]["members"][0]["replies"] = [
+        asdict(JudgeReply(text=t, model="m")) for t in (SOUND, OTHER)
+    ]
     assert BENCHMARK.reread(line)["official"].points == 75
     record = BENCHMARK.rerecord(line)
     assert [reply["text"] for reply in record["panel"]["members"][0]["replies"]] == [SOUND, OTHER]
@@ -238,7 +258,10 @@ def test_a_second_reply_of_a_panels_judge_that_would_not_be_asked_for_today_is_n
 
 def test_a_panels_record_has_the_marks_of_each_judge_and_none_of_the_sample():
     record = PANEL_LINE["coverage"]
-    assert [marks["components"] for marks in record["marks"]] == [[[3, 6], [4, 4]], [[6, 6], [2, 4]]]
+    assert [marks["components"] for marks in record["marks"]] == [
+        [[3, 6], [4, 4]],
+        [[6, 6], [2, 4]],
+    ]
     assert not {"components", "total", "recomputed", "agrees"} & set(record)
     facts = BENCHMARK.read_line(PANEL_LINE).facts
     assert facts["component 1"] == f"{CATEGORIES[0]} 3/6, 6/6: a"

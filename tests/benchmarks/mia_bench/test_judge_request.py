@@ -1,4 +1,6 @@
-"""MIA-Bench's request for a question and an answer from a log, or from a pair that is no sample of MIA-Bench."""
+"""MIA-Bench's request for a question and an answer from a log, or from a pair that is no sample of
+MIA-Bench.
+"""
 
 from __future__ import annotations
 
@@ -44,22 +46,32 @@ def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, server: JudgeS
 
 
 def logged_line(row: int, answer: str) -> dict[str, Any]:
-    """The line of a judged answer, as in a log of a run whose prompts have a text before the instruction."""
+    """The line of a judged answer, as in a log of a run whose prompts have a text before the
+    instruction.
+    """
     doc = dataset({"MIA_BENCH_DATA": str(EXAMPLE / "data")})[row]
     rows = dict(task.process_results(doc, [answer]).items())
-    logged = {"filtered_resps": answer, "target": "", "input": task.doc_to_text(doc, {"pre_prompt": "Look. "})}
+    logged = {
+        "filtered_resps": answer,
+        "target": "",
+        "input": task.doc_to_text(doc, {"pre_prompt": "Look. "}),
+    }
     line: dict[str, Any] = json.loads(json.dumps({**logged, **rows}))
     return line
 
 
-def request_of(question: Segments, answer: Segments, line: dict[str, Any] | None = None) -> GradedRequest:
+def request_of(
+    question: Segments, answer: Segments, line: dict[str, Any] | None = None
+) -> GradedRequest:
     assert BENCHMARK.judge_request is not None
     return BENCHMARK.judge_request(question, answer, line)
 
 
 @pytest.mark.parametrize("row", [0, 5])
 @pytest.mark.parametrize("answer", ["A boat.\n\n[picture 1]", ""], ids=["text", "empty"])
-def test_the_request_for_an_unchanged_sample_is_that_of_the_run(row: int, answer: str, server: JudgeServer) -> None:
+def test_the_request_for_an_unchanged_sample_is_that_of_the_run(
+    row: int, answer: str, server: JudgeServer
+) -> None:
     line = logged_line(row, answer)
     assert len(server.asked) == 1
     sample = BENCHMARK.read_line(line)
@@ -75,7 +87,9 @@ def test_another_answer_keeps_the_components_and_weights_of_the_sample() -> None
     line = logged_line(0, "A boat.")
     sample = BENCHMARK.read_line(line)
     text, image = request_of(sample.question, (LoggedSegment("A kite."),), line).request.parts
-    before, after = request_of(sample.question, sample.answer, line).request.parts[0].split("A boat.")  # type: ignore[union-attr]
+    before, after = (
+        request_of(sample.question, sample.answer, line).request.parts[0].split("A boat.")
+    )  # type: ignore[union-attr]
     assert text == f"{before}A kite.{after}"
     assert all(component in before for component in line["coverage"]["asked"])
     assert image == EXAMPLE / "data" / "images" / "0.png"
@@ -85,13 +99,21 @@ def test_a_log_of_an_older_version_gives_the_instruction_as_the_model_read_it() 
     line = logged_line(0, "A boat.")
     instruction = line["coverage"].pop("instruction")
     sample = BENCHMARK.read_line(line)
-    assert f"Look. {instruction}" in str(request_of(sample.question, sample.answer, line).request.parts[0])
+    assert f"Look. {instruction}" in str(
+        request_of(sample.question, sample.answer, line).request.parts[0]
+    )
 
 
-def test_a_question_that_is_no_sample_is_its_own_only_component_and_its_pictures_have_marks(tmp_path: Path) -> None:
+def test_a_question_that_is_no_sample_is_its_own_only_component_and_its_pictures_have_marks(
+    tmp_path: Path,
+) -> None:
     one, two, three = (draw(tmp_path / f"{number}.png", number) for number in range(3))
     question = (LoggedSegment("Go on.", str(one)),)
-    answer = (LoggedSegment("First", str(two)), LoggedSegment("then", str(three)), LoggedSegment("done."))
+    answer = (
+        LoggedSegment("First", str(two)),
+        LoggedSegment("then", str(three)),
+        LoggedSegment("done."),
+    )
     request = request_of(question, answer)
     text, *images = request.request.parts
     assert images == [one, two, three]
@@ -100,14 +122,17 @@ def test_a_question_that_is_no_sample_is_its_own_only_component_and_its_pictures
     assert text == official
     reply = JudgeReply(text="score of component 1: 7/10, total score: 7/10. So.", model="m")
     verdicts = request.grade(JudgeResult(reply=reply))
-    assert [verdict.points for verdict in (verdicts.official, verdicts.robust) if isinstance(verdict, Scored)] == [
-        70,
-        70,
-    ]
+    assert [
+        verdict.points
+        for verdict in (verdicts.official, verdicts.robust)
+        if isinstance(verdict, Scored)
+    ] == [70, 70]
     assert request.is_impossible("score of component 1: 12/10, total score: 12/10. So.")
 
 
-@pytest.mark.parametrize("segment", [LoggedSegment(image="gone.png"), LoggedSegment(problem="remote")])
+@pytest.mark.parametrize(
+    "segment", [LoggedSegment(image="gone.png"), LoggedSegment(problem="remote")]
+)
 def test_an_image_that_cannot_be_shown_is_an_error(segment: LoggedSegment) -> None:
     with pytest.raises(BadRecord, match="bad_image: "):
         request_of((LoggedSegment("Why?"),), (segment,))

@@ -43,7 +43,9 @@ NOT_JUDGED = JudgeResult(failure=Unscored("no_answer", "the API failed"))
 def rows(of, result, **changes):
     verdicts = grade(of, result)
     logged = {"signature": "judge:x", "replies": [REPLY], **changes}
-    return TABLE.rows(graded_sample(of, verdicts), {**record(of, verdicts, result.last_text), **logged})
+    return TABLE.rows(
+        graded_sample(of, verdicts), {**record(of, verdicts, result.last_text), **logged}
+    )
 
 
 def parts(of, text, kind, name):
@@ -54,7 +56,9 @@ def parts(of, text, kind, name):
 def test_official_and_robust_scores_are_in_percent():
     table = rows(sample(), result_of(SENTENCE))
     assert (table["official"]["score"], table["robust"]["score"]) == (80.0, 80.0)
-    assert table["official_mention"]["score"] == parts(sample(), SENTENCE, "robust", "mention") == 50.0
+    assert (
+        table["official_mention"]["score"] == parts(sample(), SENTENCE, "robust", "mention") == 50.0
+    )
     assert table["official_complex"]["score"] == 80.0
     assert (table["official_basic"], table["official_grammar"]) == ({}, {})
     assert table["coverage"]["differ"] is False
@@ -115,7 +119,9 @@ def test_means_over_the_golden_replies_are_those_of_the_notebook():
 def test_notes_and_counts_name_impossible_totals_and_second_requests():
     records = [
         rows(sample(), result_of(SENTENCE))["coverage"],
-        rows(sample(), result_of(SENTENCE.replace("8/10", "9/10")), replies=[REPLY, REPLY])["coverage"],
+        rows(sample(), result_of(SENTENCE.replace("8/10", "9/10")), replies=[REPLY, REPLY])[
+            "coverage"
+        ],
     ]
     assert counts(records) == {"unsound_totals": 1, "requested_twice": 1}
     assert list(notes(records)) == [

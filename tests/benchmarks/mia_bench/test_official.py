@@ -12,7 +12,8 @@ from mmie_tasks.core.verdict import Scored, Unscored
 GOLDEN = vectors("mia_bench")
 CASES = [pytest.param(case, id=f"{case['id']}-{case['category']}") for case in GOLDEN["cases"]]
 BUILT_IN = {
-    error.__name__: error for error in (ValueError, IndexError, ZeroDivisionError, UnboundLocalError, AttributeError)
+    error.__name__: error
+    for error in (ValueError, IndexError, ZeroDivisionError, UnboundLocalError, AttributeError)
 }
 PIECES = ["a", ":", " ", "/", ",", ".", "1", "10", "-", "\u0663", "\t", "x", "_"]
 

@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.benchmarks.mia_bench.prompts import OfficialTextChanged, check, official, runner_prompt
+from mmie_tasks.benchmarks.mia_bench.prompts import (
+    OfficialTextChanged,
+    check,
+    official,
+    runner_prompt,
+)
 from mmie_tasks.benchmarks.mia_bench.task import prompt_maker
 
 ENDING = "in this EXACT format: a. Use only numbers, please. Then explain."
@@ -55,7 +60,9 @@ def test_the_installed_runner_gives_the_official_text():
 def test_the_runner_is_read_as_data_and_not_imported():
     code = "from mmie_tasks.benchmarks.mia_bench.task import check_prompt; check_prompt();"
     code += "import sys; print([name for name in sys.modules if name.startswith('lmms_eval')])"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, text=True
+    )
     assert result.stdout.strip() == "[]"
 
 
@@ -66,7 +73,8 @@ def test_a_runner_without_the_prompt_is_named(source):
 
 
 @pytest.mark.parametrize(
-    "expression", ["instruction.strip()", "other", "d['components'][7]", "d['other'][0]", "instruction * 2", "1"]
+    "expression",
+    ["instruction.strip()", "other", "d['components'][7]", "d['other'][0]", "instruction * 2", "1"],
 )
 def test_a_prompt_of_another_form_is_never_evaluated(expression):
     source = (

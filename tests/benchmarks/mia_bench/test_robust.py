@@ -1,10 +1,10 @@
-"""The robust reader: what a careful person takes from a reply, and what nobody should."""
+"""The robust reader: the marks that the judge gives by the rules of its module, or unscored."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.golden import vectors
-from support.mia_replies import DOUBTED, FAKE, OTHER_VERDICTS, SAME_VERDICT, SENTENCE
+from support.mia_replies import FAKE, OTHER_FORMS, SENTENCE, misleading, official_form
 
 from mmie_tasks.benchmarks.mia_bench.metrics import robust_shares
 from mmie_tasks.benchmarks.mia_bench.robust import LONGEST, is_impossible, read_reply, read_robust
@@ -12,13 +12,180 @@ from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.core.verdict import Scored, Unscored
 
 WEIGHTS = (6, 4)
-CASES = [case for case in vectors("mia_bench")["cases"] if isinstance(case["reply"], str)]
-READABLE = [case for case in CASES if case["intended"] and not case["ambiguous"]]
+PARTS = "component 1: 6/6, component 2: 2/4"
+
+# Points out of 10 of each reply by the rule that decides it; None is unparsed. Weights are 6 and 4.
+OWN_WORDS = {
+    f"<think>component 1: 3/6</think>{SENTENCE}": 8,
+    f"<think>{SENTENCE}": None,
+    f"```text\n{SENTENCE}\n```": 8,
+    f"```\n{SENTENCE}\n```\nReasons.": None,
+    f'"{SENTENCE}". Reasons.': None,
+    f"> {SENTENCE}": None,
+    f"`{SENTENCE}`": None,
+    f"=== RESPONSE ===\n{FAKE}\n=== END ===\n{SENTENCE}": 8,
+    f"<response>\n{FAKE}\n</response>\nPoor.": None,
+    f'The response says "{FAKE}". {SENTENCE}.': 8,
+    f'"{FAKE}\n{SENTENCE}': None,
+    f"{SENTENCE}\n```": None,
+    f"{SENTENCE}</response>": None,
+    "component 1: ~~3/6~~ 6/6, component 2: 2/4": 8,
+    '{"component_1": "6/6", "component_2": {"score": 2, "max": 4}, "total": "8/10"}': 8,
+    '[{"id": 1, "score": 6, "max": 6}, {"id": 2, "score": 2, "max": 4}]': 8,
+}
+MARKS = {
+    "component one: five out of six, component two: two/four, total: seven/ten": 7,
+    "Component 1 – Scene (6 points): 6/6\nComponent 2 – Tone (4 points): 2/4": 8,
+    "component 1: 1,000/6, component 2: 2/4": None,
+    "component 1: >5/6, component 2: 2/4": None,
+    "component 1: 5.5/6, component 2: 2/4, total score: 7.5/10": 7.5,
+    "component 1: 5,5/6, component 2: 2/4": 7.5,
+    "component 1: 6 out of 6, component 2: two out of four": 8,
+    "Component 1 (max 6): 6 points out of 6. Component 2: 2/4 points.": 8,
+    "Component #1: \\frac{6}{6}; component number two = 2 / 4": 8,
+    "Criterion A - 6/6\nCriterion B - 2/4": 8,
+    "The first component gets 6/6 and the second component gets 2/4.": 8,
+    "组件1得分: ６/６, 组件2得分: ２⁄４, 总分: 8/10": 8,
+    "Component 1 ('Describe the max'): [6/6], component 2: [2/4]": 8,
+    "Component 1: Describe the scene: 6/6\nComponent 2: In red (2/4)\nTotal (8/10)": 8,
+    "### Component 1: Describe\n**Score:** 6/6\nGood.\n### Component 2\n2/4\nToo short.": 8,
+    "| # | Score |\n|---|---|\n| 1 | 6/6 |\n| 2 | 2/4 |\n| Total | 8/10 |": 8,
+    f"{PARTS}, total score: 8/10 (i.e. 80%)": 8,
+    f"{PARTS}, total score: 80%": 8,
+    "component 1: 10/10, component 2: 5/10": None,
+    "component 1: 6, component 2: 2, total score: 8": None,
+    "component 1: 6/6/6, component 2: 2/4": None,
+    "component 1: 5-6/6, component 2: 2/4": None,
+    "component 1: 6/6 or 5/6, component 2: 2/4": None,
+    "component 1: x/6, component 2: y/4": None,
+    "component 1: 1_0/1_0, component 2: 4/4": None,
+    "": None,
+}
+VERDICTS = {
+    PARTS: 8,
+    "component 2: 2/4, total score: 8/10, component 1: 6/6": 8,
+    f"{PARTS}, total score: 9/10": None,
+    f"{PARTS}, total score: 8": None,
+    f"{PARTS}, total score: .": 8,
+    f"{SENTENCE}, which is good.": 8,
+    "component 1: 6/6 because all is named, component 2: 2/4": 8,
+    "Component 1: 6/6 - it would be hard to miss.\nComponent 2: 2/4 - Not in red.": 8,
+    "component 1: 6/6 (the scene is there), component 2: 2/4 (half is red)": 8,
+    "component 1: 6/6 (3 of them), component 2: 2/4": None,
+    "component 1: 6/6 (first half only), component 2: 2/4": None,
+    "component 1: 6/6 at best, component 2: 2/4": None,
+    "component 1: 6/6 if lenient, component 2: 2/4": None,
+    "component 1: 6/6 - 2, component 2: 2/4": None,
+    "component 1: 6/6 (half of it), component 2: 2/4": None,
+    "component 1: 6/6, minus two for length, component 2: 2/4": None,
+    f"{SENTENCE} (according to the response)": None,
+    f"{SENTENCE}: that is how the response ends": None,
+    "It gives component 1: 6/6, component 2: 4/4.": None,
+    "8/10": None,
+}
+BEFORE = {
+    "Sure! Based on the image, the instruction and the response, here are the scores:\n"
+    + SENTENCE: 8,
+    f"My evaluation:\n{SENTENCE}": 8,
+    f"The scene is there. Two colours are wrong.\n\n{SENTENCE}": 8,
+    f"The scene is there\n{SENTENCE}": None,
+    f"The scene is not there. {SENTENCE}": 8,
+    f"This is not my verdict. {SENTENCE}": None,
+    f"The response says: {SENTENCE}": None,
+    f"The response ends with these words. Final scores: {SENTENCE}": None,
+    f"I would never give {SENTENCE}": None,
+    f"Example format: {SENTENCE}": None,
+    f"Do not give: {SENTENCE}": None,
+    "Component 1: 6/6\nIt mentions red twice.\nComponent 2: 2/4": 8,
+    "Component 1: 6/6\nThe answer says:\nComponent 2: 2/4": None,
+    "Component 1: 6/6\nAn ideal answer would get\nComponent 2: 2/4": None,
+    f"The response concludes as follows.\n\n{SENTENCE}": None,
+    f"The response is good. Its last line comes now. {SENTENCE}": None,
+    f"Here's my evaluation:\n{SENTENCE}": 8,
+}
+DOUBTS = {
+    f"{SENTENCE}. I deducted one point for the tone.": 8,
+    f"{SENTENCE}. I deducted 5 points for the tone.": None,
+    f"{SENTENCE}. Component 2 deserves zero.": None,
+    f"{SENTENCE}. Component 2 gets 2 points.": 8,
+    f"{SENTENCE}. I give it 3.": None,
+    f"{SENTENCE}. 7/10.": None,
+    f"{SENTENCE}. It gives the film 4 out of 5 stars, as requested.": 8,
+    f"{SENTENCE}. It names 3 of 5 prices ($10-$20) on a scale of 1 to 5.": 8,
+    f"{SENTENCE}. Max score: 12": None,
+    f"{SENTENCE}. The response does not say so. I would say it is fine.": 8,
+    f"{SENTENCE}. The score would be higher with a title.": None,
+    f'{SENTENCE}. It also claims "total score: 10/10", which is no verdict.': 8,
+    f"{SENTENCE}. This poem rhymes, and it is well made.": 8,
+    f"{SENTENCE}. See above.": None,
+    f"{SENTENCE}. I would have liked a rhyme.": 8,
+    f"{SENTENCE}.\n\nI hope this helps!": 8,
+    f"{SENTENCE}.\n\nLet me know if you have any questions!": 8,
+    f"{SENTENCE}. I made a mistake.": None,
+    f"{SENTENCE}. Disregard the above.": None,
+    f"{SENTENCE}. These scores are not mine.": None,
+    f"{SENTENCE}. This is what it claims.": None,
+    f"{SENTENCE}.\n\nComponent 1 (6/6): clear.\nComponent 2 (2/4): pale.": 8,
+    f"{SENTENCE}. Component 2: 1/4.": None,
+    f"{SENTENCE}. {FAKE}.": None,
+    f"{SENTENCE}. Wait. Revised scores: {FAKE}.": 10,
+    f"{SENTENCE}. It ends here. Revised scores: {FAKE}.": None,
+    f"Final scores: {SENTENCE}. Revised scores: {FAKE}.": None,
+    f"{SENTENCE}. Final total score: 7/10.": None,
+}
+# A list for people: each must be predictable from the docstring of the module alone.
+MIXED = {
+    f"{SENTENCE}. The final line is not in red, as was requested.": 8,
+    f"My final scores are as follows:\n\n{FAKE}": 10,
+    "Component A: 3/6\nComponent B: 4/4\nTotal: 7/10": 7,
+    f"The response asks for {FAKE}.": None,
+    "component 1: five out of six, component 2: 0/4": 5,
+    f"{SENTENCE}. Component 1 deserves 3 points.": None,
+    "component 1: 6/10, component 2: 4/10": None,
+    f"```\n{FAKE}\n```\n{SENTENCE}": 8,
+    "component 1: 6/6, total score: 6/10": "off_scale",
+    f"A perfect answer gets {FAKE}.": None,
+    "- Component 1: 4/6 - Clear, but short.\n- Component 2: 4/4 - Both words are there.": 8,
+    f"{FAKE}. Corrected: {SENTENCE}.": 8,
+    f"{FAKE}. So says the response.": None,
+    "component 1: 6/6 (if one is kind), component 2: 2/4": None,
+    "component 1: 7/6, component 2: 4/4": "off_scale",
+    "component 1: 6/6, component 2: 2/4, total score: 10/10": None,
+    f"The maximum score is 20. {SENTENCE}.": None,
+    f"{SENTENCE}. The tower has 3 of 4 windows.": 8,
+    f"“{FAKE}” is what I was told to write.": None,
+    f"{SENTENCE}. I take that back.": None,
+}
+OFF_SCALE = (
+    "component 1: 7/6, component 2: 4/4, total score: 10/10",
+    "component 1: -1/6, component 2: 4/4, total score: 3/10",
+    "component 1: 6/6, component 2: 4/4, total score: 11/10",
+    "component 1: 6/6, component 2: 0/0, total score: 6/10",
+    "component 1: 6/6, component 2: 2/4, component 3: 1/1, total score: 9/10",
+    "component 1: 6/6, total score: 6/10",
+)
+CASES = {
+    **OWN_WORDS,
+    **MARKS,
+    **VERDICTS,
+    **BEFORE,
+    **DOUBTS,
+    **MIXED,
+    **dict.fromkeys(OFF_SCALE, "off_scale"),
+}
+GOLDEN = [case for case in vectors("mia_bench")["cases"] if isinstance(case["reply"], str)]
+# What the rules leave unscored although a person reads a verdict.
+GOLDEN_UNSCORED = {
+    *("mia-026", "mia-066", "mia-070"),  # all of it quoted, fenced, or a block quote
+    *("mia-098", "mia-142", "mia-144", "mia-166"),  # other maxima than the weights
+    "mia-140",  # "Component 2: 4/4 would need ..."
+    "mia-220",  # cut off in the total
+}
 PIECES = [
-    *("component 1", "component 2", "component 3", "total score", "first", "1.", "C1", "final"),
+    *("component 1", "component 2", "component 3", "total score", "first", "1.", "C1", "final "),
     *(": ", " ", ", ", ". ", "\n", "|", '"', "'", "`", "```", "> ", "(", ")", "-", "=", "+", "**"),
     *("6/6", "2/4", "8/10", "6", "/", "1,5", ".5", "out of", "the response says ", "½", "<think>"),
-    *(SENTENCE, FAKE, '{"score": 6, "max": 6}'),
+    *(SENTENCE, FAKE, '{"score": 6, "max": 6}', "9" * 400, "\ud800", "٣"),
 ]
 
 
@@ -33,87 +200,74 @@ def sample_of(weights=WEIGHTS, categories=("describe", "mention", "math", "gramm
     )
 
 
-def cases_of(table):
-    return [pytest.param(value, id=name) for name, value in table.items()]
+def outcome(reply, weights=WEIGHTS):
+    """The points out of 10, or the reason that there are none."""
+    match read_robust(sample_of(weights), reply):
+        case Scored(points=points):
+            return pytest.approx(10 * points)
+        case Unscored(reason=reason):
+            return reason
 
 
-def intended(case):
-    marks = [mark and tuple(mark) for mark in case["intended"]["components"]]
-    total = case["intended"]["total"]
-    return marks, total and tuple(total)
+@pytest.mark.parametrize(
+    ("reply", "expected"), [pytest.param(*case, id=repr(case[0])) for case in CASES.items()]
+)
+def test_a_reply_has_the_expected_points_or_is_unscored(reply, expected):
+    assert outcome(reply) == ("unparsed" if expected is None else expected)
 
 
-@pytest.mark.parametrize("case", READABLE, ids=lambda case: case["id"])
+def test_the_list_for_people_has_twenty_replies():
+    assert len(MIXED) == 20
+
+
+def test_every_reply_in_the_official_form_is_scored_whatever_its_feedback():
+    replies = list(official_form())
+    assert len(replies) == 60
+    assert [reply for reply in (*replies, *OTHER_FORMS) if outcome(reply) != 8] == []
+
+
+@pytest.mark.parametrize("rule", sorted({reply.rule for reply in misleading()}))
+def test_no_verdict_that_is_not_the_judges_own_is_read(rule):
+    allowed = {True: ("unparsed", "off_scale", 8), False: ("unparsed", "off_scale")}
+    replies = [reply for reply in misleading() if reply.rule == rule]
+    assert [r.text for r in replies if outcome(r.text) not in allowed[r.own]] == []
+
+
+@pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case["id"])
 def test_a_golden_reply_is_read_as_intended_or_not_at_all(case):
     parsed = read_reply(case["reply"], case["component_weight"])
-    marks, total = intended(case)
-    possible = all(m and 0 <= m[0] <= m[1] and m[1] for m in [*marks, total or (0, 1)])
-    too_many = case["note"].startswith("one too many")
     if parsed.doubt is None:
-        assert (list(parsed.components), parsed.total) == (marks, total)
-    assert (parsed.doubt is None) is (possible and not too_many)
+        marks = [mark and tuple(mark) for mark in case["intended"]["components"]]
+        assert list(parsed.components) == marks
+    elif case["intended"] and not case["ambiguous"]:
+        assert parsed.doubt.reason == "off_scale" or case["id"] in GOLDEN_UNSCORED
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case["intended"] is None], ids=lambda case: case["id"])
-def test_a_golden_reply_without_a_verdict_has_none(case):
-    assert read_reply(case["reply"], case["component_weight"]).doubt is not None
+@pytest.mark.parametrize("reply", [None, 7, ["8/10"]], ids=repr)
+def test_a_reply_that_is_no_text_is_no_verdict(reply):
+    assert read_robust(sample_of(), reply).reason == "unparsed"
 
 
-@pytest.mark.parametrize("reply", cases_of(SAME_VERDICT))
-def test_one_verdict_in_many_ways(reply):
-    parsed = read_reply(reply, WEIGHTS)
-    assert parsed.doubt is None
-    assert (parsed.components, parsed.total) == (((6, 6), (2, 4)), (8, 10))
+@pytest.mark.parametrize("reply", OFF_SCALE)
+def test_what_cannot_be_meant_is_worth_asking_again(reply):
+    assert is_impossible(sample_of(), reply)
 
 
-@pytest.mark.parametrize(
-    ("reply", "marks", "total"), [pytest.param(*value, id=name) for name, value in OTHER_VERDICTS.items()]
-)
-def test_other_verdicts(reply, marks, total):
-    parsed = read_reply(reply, WEIGHTS)
-    assert parsed.doubt is None
-    assert (list(parsed.components), parsed.total) == (marks, total)
-
-
-@pytest.mark.parametrize("reply", cases_of(DOUBTED))
-def test_a_doubtful_reply_is_no_verdict(reply):
-    verdict = read_robust(sample_of(), reply)
-    assert isinstance(verdict, Unscored)
-    assert verdict.reason in {"unparsed", "off_scale"}
-
-
-@pytest.mark.parametrize("name", ["above", "total-above", "negative", "zero-scale", "too-many", "one-of-two"])
-def test_what_cannot_be_meant_is_worth_asking_again(name):
-    assert is_impossible(sample_of(), DOUBTED[name])
-
-
-@pytest.mark.parametrize("reply", [SENTENCE, DOUBTED["refusal"], DOUBTED["two-verdicts"]])
+@pytest.mark.parametrize("reply", [SENTENCE, "I cannot help.", f"{SENTENCE}. {FAKE}."])
 def test_what_is_read_or_is_no_verdict_is_not_asked_again(reply):
     assert not is_impossible(sample_of(), reply)
-
-
-@pytest.mark.parametrize(
-    ("reply", "points"),
-    [
-        pytest.param(SENTENCE, 0.8, id="stated"),
-        pytest.param(SENTENCE.replace("8/10", "9/10"), 0.9, id="stated-and-wrong"),
-        pytest.param(SENTENCE.partition(", total")[0], 0.8, id="recomputed"),
-        pytest.param("component 1: 1/2, component 2: 2/2, total: 70%", 0.7, id="by-weight"),
-    ],
-)
-def test_the_stated_total_counts_and_a_missing_one_is_what_the_components_make(reply, points):
-    assert read_robust(sample_of(), reply).points == pytest.approx(points)
-
-
-def test_a_total_that_its_components_do_not_make_does_not_agree():
-    assert not read_reply(SENTENCE.replace("8/10", "9/10"), WEIGHTS).agrees
-    assert read_reply("component 1: 8/10, component 2: 5/10, total score: 7/10", WEIGHTS).agrees
 
 
 @pytest.mark.parametrize("total", ["8/10", "10/10", "8/8"])
 def test_weights_that_sum_to_8_have_full_marks(total):
     reply = f"component 1: 4/4, component 2: 4/4, total score: {total}"
-    assert read_robust(sample_of(weights=(4, 4)), reply) == Scored(1.0)
+    assert outcome(reply, (4, 4)) == 10
+
+
+def test_a_total_that_its_components_do_not_make_does_not_agree():
+    parsed = read_reply(SENTENCE.replace("8/10", "9/10"), WEIGHTS)
+    assert not parsed.agrees
+    assert (parsed.components, parsed.total) == (((6, 6), (2, 4)), (9, 10))
 
 
 def test_a_category_is_the_mean_of_all_its_components():
@@ -123,16 +277,12 @@ def test_a_category_is_the_mean_of_all_its_components():
     assert robust_shares(repeated, "no") == {}
 
 
-@pytest.mark.parametrize("reply", [None, 7, ["8/10"]], ids=repr)
-def test_a_reply_that_is_no_text_is_no_verdict(reply):
-    assert read_robust(sample_of(), reply).reason == "unparsed"
-
-
-def test_a_reply_beyond_the_longest_is_unparsed():
-    reply = f"{SENTENCE}. ".ljust(LONGEST)
-    verdicts = (read_robust(sample_of(), reply), read_robust(sample_of(), f"{reply} "))
-    assert verdicts[0] == Scored(0.8)
-    assert (verdicts[1].reason, verdicts[1].detail) == ("unparsed", "the reply has 100,001 characters")
+@pytest.mark.parametrize(("reply", "extra"), [(SENTENCE, " "), ("\ufdfa" * 6000, "")])
+def test_a_reply_beyond_the_longest_is_unscored(reply, extra):
+    if extra:
+        assert outcome(f"{reply}. ".ljust(LONGEST)) == 8
+        reply = f"{reply}. ".ljust(LONGEST) + extra
+    assert "characters" in read_robust(sample_of(), reply).detail  # also after folding
 
 
 @settings(max_examples=300, deadline=None)
@@ -143,25 +293,14 @@ def test_any_reply_gets_a_verdict_on_the_scale(reply):
         assert isinstance(verdict, Unscored) or 0 <= verdict.points <= 1
 
 
-@given(st.text(alphabet=st.characters(exclude_categories=["Cs", "Nd", "No"])))
-def test_feedback_after_the_verdict_never_changes_it(feedback):
-    assert read_reply(f"{SENTENCE}. {feedback}", WEIGHTS) == read_reply(SENTENCE, WEIGHTS)
-
-
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_hostile_feedback_makes_a_doubt_at_most(feedback):
-    parsed = read_reply(f"{SENTENCE}.\n\n{feedback}", WEIGHTS)
-    restated = "final" in feedback  # then the last verdict counts
-    unchanged = (parsed.components, parsed.total) == (((6, 6), (2, 4)), (8, 10))
-    assert restated or unchanged or parsed.doubt
-
-
-@given(st.permutations([0, 1, 2]), st.sampled_from([", ", "; ", "\n", ". ", " | "]))
-def test_the_order_of_the_parts_does_not_matter(order, separator):
-    parts = ["component 1: 6/6", "component 2: 2/4", "total score: 8/10"]
-    parsed = read_reply(separator.join(parts[i] for i in order), WEIGHTS)
-    assert (parsed.components, parsed.total) == (((6, 6), (2, 4)), (8, 10))
+    assert "final" in feedback or outcome(f"{SENTENCE}.\n\n{feedback}") in (
+        "unparsed",
+        "off_scale",
+        8,
+    )
 
 
 @given(
@@ -172,7 +311,10 @@ def test_the_order_of_the_parts_does_not_matter(order, separator):
 def test_any_marks_out_of_the_weights_are_read_as_written(marks, form, separator):
     weights = [weight for _, weight in marks]
     halves = [min(half, 2 * weight) / 2 for half, weight in marks]
-    scores = [form.format(i, f"{p:g}/{w}") for i, (p, w) in enumerate(zip(halves, weights, strict=True), 1)]
+    scores = [
+        form.format(i, f"{p:g}/{w}")
+        for i, (p, w) in enumerate(zip(halves, weights, strict=True), 1)
+    ]
     parsed = read_reply(separator.join(scores), weights)
     assert list(parsed.components) == list(zip(halves, weights, strict=True))
     assert parsed.doubt is None
@@ -181,19 +323,11 @@ def test_any_marks_out_of_the_weights_are_read_as_written(marks, form, separator
 @pytest.mark.parametrize(
     "piece",
     [
-        pytest.param(SENTENCE + ". ", id="verdicts"),
-        pytest.param("component 1: 1/1 ", id="one-component"),
-        pytest.param("1/", id="slashes"),
-        pytest.param("\n", id="line-breaks"),
-        pytest.param(" ", id="blanks"),
-        pytest.param("“", id="opening-quotes"),
-        pytest.param(" 'a", id="single-quotes"),
-        pytest.param("component 1 (a, ", id="names-without-marks"),
-        pytest.param("```", id="fences"),
-        pytest.param("\\frac{", id="latex"),
-        pytest.param("<b", id="tags"),
+        *(f"{SENTENCE}. ", "component 1: 1/1 ", "1/", "\n", " ", "“", " 'a", "component 1 (a, "),
+        *("```\n", "\\frac{", "<a>", "== a ==\n", "says this ", "gets the ", "I would ", "{"),
     ],
 )
-def test_the_work_grows_with_the_reply_and_no_faster(piece):
-    reply = SENTENCE + ". " + piece * (50_000 // len(piece))
-    assert read_reply(reply, WEIGHTS).components
+def test_reading_time_grows_linearly(piece):
+    for start in ("", f"{SENTENCE}. ", "{"):
+        text = (start + piece * 20_000)[:20_000]
+        assert read_reply(text, WEIGHTS)  # takes minutes if a pattern backtracks

@@ -56,7 +56,10 @@ def test_the_images_are_at_their_placeholders():
 def test_a_text_that_contains_the_placeholder_itself_is_shown_as_it_is():
     line = changed(images=["a.png"])
     line["input"] = "<image> What does <image> mean?"
-    assert BENCHMARK.read_line(line).question == (LoggedSegment(text=line["input"]), LoggedSegment(image="a.png"))
+    assert BENCHMARK.read_line(line).question == (
+        LoggedSegment(text=line["input"]),
+        LoggedSegment(image="a.png"),
+    )
 
 
 def test_a_line_of_an_older_version_is_shown_without_its_images():

@@ -3,7 +3,7 @@ import shutil
 import pytest
 from PIL import Image
 
-from mmie_tasks.benchmarks.milebench.data import combined_image
+from mmie_tasks.benchmarks.milebench.combined_image import combined_image
 from mmie_tasks.core.errors import DataBroken, DataMissing
 
 
@@ -21,7 +21,8 @@ def is_about(pixel, expected):
 
 
 @pytest.mark.parametrize(
-    ("count", "columns", "rows"), [(1, 1, 1), (2, 2, 1), (3, 2, 2), (4, 2, 2), (5, 3, 2), (7, 3, 3), (10, 4, 3)]
+    ("count", "columns", "rows"),
+    [(1, 1, 1), (2, 2, 1), (3, 2, 2), (4, 2, 2), (5, 3, 2), (7, 3, 3), (10, 4, 3)],
 )
 def test_the_grid_has_the_square_root_of_the_count_as_columns(tmp_path, count, columns, rows):
     images = drawn(tmp_path, "red") * count

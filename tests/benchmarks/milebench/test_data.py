@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from loguru import logger
 from support.example import DATA, change, copy_of
 
 from mmie_tasks.benchmarks.milebench.data import dataset
@@ -45,21 +44,6 @@ def test_the_adversarial_variant_has_its_own_file():
 def test_a_folder_around_the_datasets_does_not_matter(prefix, tmp_path):
     copy_of("DocVQA", tmp_path / prefix)
     assert len(load(tmp_path)) == 2
-
-
-@pytest.mark.parametrize(
-    ("name", "stem"), [("action_localization", "action_localization"), ("ACTIONLOCALIZATION", "x")]
-)
-def test_old_spellings_are_recognised(name, stem, tmp_path):
-    copy_of("ActionLocalization", tmp_path)
-    folder = (tmp_path / "ActionLocalization").rename(tmp_path / name)
-    if stem != "x":
-        (folder / "ActionLocalization.json").rename(folder / f"{stem}.json")
-    assert load(tmp_path, "ActionLocalization")[0]["id"] == "ActionLocalization/0"
-
-
-def test_the_dataset_folder_itself_is_accepted(root):
-    assert len(load(root / "DocVQA")) == 2
 
 
 def test_all_takes_the_datasets_of_a_local_folder(root):
@@ -137,14 +121,6 @@ def test_an_image_path_that_escapes_is_named(path, root):
         load(root)
 
 
-@pytest.fixture
-def log():
-    lines = []
-    sink = logger.add(lambda line: lines.append(str(line)), format="{message}", level="WARNING")
-    yield lines
-    logger.remove(sink)
-
-
 def edit_sample(entry, path=None, **fields):
     instance = dict(entry["task_instance"])
     if path:
@@ -155,13 +131,15 @@ def edit_sample(entry, path=None, **fields):
 @pytest.mark.parametrize(
     ("edit", "problem"),
     [
-        pytest.param({"path": "../../secret.png"}, "7: The dataset names '../../secret.png'", id="outside"),
+        pytest.param(
+            {"path": "../../secret.png"}, "7: The dataset names '../../secret.png'", id="outside"
+        ),
         pytest.param({"sample_id": ["7"]}, "`sample_id` is ['7']", id="id is no string"),
         pytest.param({"sample_id": "3"}, "`sample_id` 3 occurs twice, at 3 and 7", id="repeated"),
         pytest.param({"task_instance": None}, "`task_instance` is NoneType", id="no question"),
     ],
 )
-def test_an_odd_sample_is_left_out_and_counted(edit, problem, log, root):
+def test_an_odd_sample_is_left_out_and_counted(edit, problem, logs, root):
     (root / "secret.png").write_bytes(b"x")
 
     def enlarge(whole):
@@ -171,7 +149,7 @@ def test_an_odd_sample_is_left_out_and_counted(edit, problem, log, root):
     change(root, "DocVQA", enlarge)
     rows = load(root)
     assert list(rows["id"]) == [f"DocVQA/{i}" for i in range(20) if i != 7]
-    [line] = log
+    [line] = logs
     assert line.startswith("MileBench: 1 of 20 rows cannot be used and are left out")
     assert problem in line
     assert ",left_out=1,rows=" in rows[0]["data"]
@@ -185,7 +163,7 @@ def with_a_repeated_sample_among_many(whole):
     whole["data"] += [first, *({**first, "sample_id": f"more-{i}"} for i in range(20))]
 
 
-def test_the_revision_of_all_datasets_counts_the_samples_of_each(log, root):
+def test_the_revision_of_all_datasets_counts_the_samples_of_each(logs, root):
     copy_of("TQA", root)
     for name in ("DocVQA", "TQA"):
         change(root, name, with_a_repeated_sample_among_many)
@@ -193,7 +171,7 @@ def test_the_revision_of_all_datasets_counts_the_samples_of_each(log, root):
     assert len(rows) == 44
     (data,) = set(rows["data"])
     assert ",left_out=2,rows=" in data
-    [line] = [line for line in log if "left out" in line]
+    [line] = [line for line in logs if "left out" in line]
     assert "2 of 46 rows" in line
     assert "`DocVQA.json`" in line
     assert "`TQA.json`" in line
@@ -228,7 +206,9 @@ def test_a_null_gold_stays_null(root):
 
 def test_an_empty_dataset_is_named(root):
     (root / "DocVQA" / "DocVQA.json").write_text(
-        json.dumps({"meta_data": {"task_instruction": [], "question_type": "open-ended"}, "data": []})
+        json.dumps(
+            {"meta_data": {"task_instruction": [], "question_type": "open-ended"}, "data": []}
+        )
     )
     with pytest.raises(DataBroken, match="`data` is empty"):
         load(root)

@@ -2,7 +2,12 @@
 
 import pytest
 
-from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_DATASETS, MEANS_OF_TASKS, METRIC_OF, METRICS
+from mmie_tasks.benchmarks.milebench.metrics import (
+    MEANS_OF_DATASETS,
+    MEANS_OF_TASKS,
+    METRIC_OF,
+    METRICS,
+)
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASK_OF, TASKS
 from mmie_tasks.core.verdict import COVERAGE_FLOOR, Mean, Scored, Verdict
 from mmie_tasks.runs.rows import weighted_mean

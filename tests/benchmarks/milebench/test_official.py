@@ -95,13 +95,17 @@ def test_dataset_and_level_means_are_the_official_ones(case):
         assert (at.scored, (at.mean or 0) * at.scored) == (n, pytest.approx(points))
 
 
-@pytest.mark.parametrize(("index", "name"), [(0, "A"), (25, "Z"), (26, "AA"), (51, "AZ"), (52, "BA"), (62, "BK")])
+@pytest.mark.parametrize(
+    ("index", "name"), [(0, "A"), (25, "Z"), (26, "AA"), (51, "AZ"), (52, "BA"), (62, "BK")]
+)
 def test_labels_continue_after_the_alphabet(index, name):
     assert label(index) == name
 
 
 texts = st.text(max_size=60)
-few_words = st.lists(st.sampled_from(["a", "b", "c", "d", "1.5", ".", ".."]), min_size=1, max_size=14)
+few_words = st.lists(
+    st.sampled_from(["a", "b", "c", "d", "1.5", ".", ".."]), min_size=1, max_size=14
+)
 
 
 @settings(max_examples=400, deadline=None)

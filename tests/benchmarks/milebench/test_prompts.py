@@ -13,7 +13,10 @@ TOLERATED = {"choice_list_none"}  # the official code raises; the Hub's parquet 
 
 def sample_of(case):
     return Sample.from_annotation(
-        case["annotation"], dataset=case["dataset"], rule="rouge", instructions=case["task_instruction"]
+        case["annotation"],
+        dataset=case["dataset"],
+        rule="rouge",
+        instructions=case["task_instruction"],
     )
 
 

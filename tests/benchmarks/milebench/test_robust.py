@@ -80,7 +80,8 @@ def test_a_gold_that_is_no_option_is_unscored():
 
 
 @pytest.mark.parametrize(
-    "answer", ["7984462", "**7984462**", "number:7984462", "$7,984,462$", "“7984462”。", "7984462.0"]
+    "answer",
+    ["7984462", "**7984462**", "number:7984462", "$7,984,462$", "“7984462”。", "7984462.0"],
 )
 def test_a_needle_is_found_between_any_marks(answer):
     assert read_needle("7984462", answer).points == 1

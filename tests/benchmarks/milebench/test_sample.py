@@ -2,13 +2,26 @@
 
 import pytest
 
-from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASKS, BadSample, Sample, has_variant, rule_of
+from mmie_tasks.benchmarks.milebench.sample import (
+    DATASETS,
+    TASKS,
+    BadSample,
+    Sample,
+    has_variant,
+    rule_of,
+)
 
 
 def entry(**changes):
     task = {"context": "{image#1} q", "images_path": ["a.png"], "choice_list": ["x", "y"]}
     task.update(changes.pop("task", {}))
-    return {"sample_id": 7, "task_instruction_id": 0, "task_instance": task, "response": "x", **changes}
+    return {
+        "sample_id": 7,
+        "task_instruction_id": 0,
+        "task_instance": task,
+        "response": "x",
+        **changes,
+    }
 
 
 def read(one):
@@ -20,7 +33,9 @@ def test_a_sample_has_an_id_and_a_level():
     assert (sample.id, sample.level, sample.choices) == ("DocVQA/7", "few", ("x", "y"))
 
 
-@pytest.mark.parametrize(("n", "level"), [(0, "few"), (5, "few"), (6, "medium"), (31, "medium"), (32, "many")])
+@pytest.mark.parametrize(
+    ("n", "level"), [(0, "few"), (5, "few"), (6, "medium"), (31, "medium"), (32, "many")]
+)
 def test_the_level_counts_the_annotated_images(n, level):
     assert read(entry(task={"images_path": ["a.png"] * n})).level == level
 

@@ -52,7 +52,10 @@ def behaviour():
     for case in golden["prompts"]:
         if not case["combine_image"]:
             sample = Sample.from_annotation(
-                case["annotation"], dataset=case["dataset"], rule="rouge", instructions=case["task_instruction"]
+                case["annotation"],
+                dataset=case["dataset"],
+                rule="rouge",
+                instructions=case["task_instruction"],
             )
             lines.append(interleaved(sample).text())
     for case in golden["cases"]:

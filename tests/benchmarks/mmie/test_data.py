@@ -5,7 +5,14 @@ import json
 from pathlib import Path
 
 import pytest
-from support.mmie_data import conversation, conversations_folder, folder, judge_input, judge_input_folder, segment
+from support.mmie_data import (
+    conversation,
+    conversations_folder,
+    folder,
+    judge_input,
+    judge_input_folder,
+    segment,
+)
 
 from mmie_tasks.benchmarks.mmie.data import dataset, missing_images
 from mmie_tasks.benchmarks.mmie.sample import Sample
@@ -35,9 +42,14 @@ def test_every_row_is_a_sample(tmp_path):
 
 def test_both_forms_give_the_same_rows(tmp_path):
     from_conversations = load(conversations_folder(tmp_path / "a"))
-    from_judge_input = load(judge_input_folder(tmp_path / "b", answers={"SA-0": [segment("x", "y.png")]}))
+    from_judge_input = load(
+        judge_input_folder(tmp_path / "b", answers={"SA-0": [segment("x", "y.png")]})
+    )
     names = ["id", "index", "row", "category"]
-    assert from_conversations.select_columns(names).to_list() == from_judge_input.select_columns(names).to_list()
+    assert (
+        from_conversations.select_columns(names).to_list()
+        == from_judge_input.select_columns(names).to_list()
+    )
     assert [row["gold"][0]["text"] for row in from_conversations] == [
         row["gold"][0]["text"] for row in from_judge_input
     ]
@@ -66,10 +78,7 @@ def test_the_revision_is_a_digest_of_the_data_file(tmp_path):
 @pytest.mark.parametrize(
     "write",
     [
-        pytest.param(lambda rows: "\n".join(map(json.dumps, rows)), id="a line each"),
-        pytest.param(lambda rows: "\n\r\n".join(map(json.dumps, rows)) + "\n\n", id="empty lines"),
         pytest.param(lambda rows: "\ufeff" + json.dumps(rows), id="byte order mark"),
-        pytest.param(lambda rows: "\ufeff" + "\n".join(map(json.dumps, rows)), id="mark, lines"),
         pytest.param(lambda rows: f" \n{json.dumps(rows, indent=2)}\r\n", id="space around"),
         pytest.param(lambda rows: json.dumps(rows, separators=(",", ":")), id="no space"),
         pytest.param(lambda rows: json.dumps(rows, ensure_ascii=False), id="characters as such"),
@@ -79,7 +88,10 @@ def test_the_data_file_may_be_written_in_many_ways(write, tmp_path):
     rows = [conversation("SA-1", f"Where is Zoë{mark}?") for mark in ("", "’")]
     rows[1]["id"] = "MSR-2"
     (tmp_path / "data.json").write_bytes(write(rows).encode())
-    assert [row["question"][0]["text"] for row in load(tmp_path)] == ["Where is Zoë?", "Where is Zoë’?"]
+    assert [row["question"][0]["text"] for row in load(tmp_path)] == [
+        "Where is Zoë?",
+        "Where is Zoë’?",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +111,7 @@ def test_the_data_file_may_be_written_in_many_ways(write, tmp_path):
         pytest.param(b"[" * 100_000, "not JSON (nested too deeply)", id="nested without end"),
         pytest.param(b'[{"id": ' + b"9" * 5000 + b"}]", "", id="a long number"),
         pytest.param(b"[7]", "row 0: it is int, not an object", id="not rows"),
-        pytest.param(b'{"SA-1": {}}', "row 0: `id` is None", id="by id"),
+        pytest.param(b'{"SA-1": {}}', "not a list of rows", id="by id"),
     ],
 )
 def test_a_data_file_that_is_none_is_broken_data(content, expected, tmp_path):
@@ -111,17 +123,17 @@ def test_a_data_file_that_is_none_is_broken_data(content, expected, tmp_path):
 
 
 def test_a_bad_row_is_named_with_its_file(tmp_path):
-    path = folder(tmp_path, [conversation("SA-1"), conversation("PBL-2", catagory="SA")])
-    with pytest.raises(DataBroken, match=r"data.json`: row 1, id 'PBL-2': `catagory` is 'SA'"):
+    path = folder(tmp_path, [conversation("SA-1"), conversation("PB-2")])
+    with pytest.raises(DataBroken, match=r"data.json`: row 1, id 'PB-2'"):
         load(path, **STOP)
 
 
 @pytest.mark.parametrize("selection", ["all", "sa"])
 @pytest.mark.parametrize("reference", ["../0.png", "images/../../0.png", "C:/0.png"])
 def test_an_image_outside_is_named_with_its_row(reference, selection, tmp_path):
-    escaping = conversation("MSR-2", "Why?", [segment("a", "0.png"), segment(None, reference)])
+    escaping = judge_input("MSR-2", [segment("a", "0.png"), segment(None, reference)])
     path = folder(tmp_path / "in", [conversation("SA-1"), escaping], pictures=False)
-    with pytest.raises(DataBroken, match=r"row 1, id 'MSR-2': `gold\[1\].image`: .* inside"):
+    with pytest.raises(DataBroken, match=r"row 1, id 'MSR-2': .* not a file inside"):
         load(path, selection, **STOP)
 
 
@@ -131,18 +143,20 @@ def test_an_absolute_image_is_kept(tmp_path):
     assert row["question"] == [segment("Look.", "/elsewhere/0.png"), segment("", None)]
 
 
-def test_lone_surrogates_do_not_reach_the_dataset(tmp_path):
-    question = [segment("a\ud800", "images/\udc80.png")]
-    path = folder(tmp_path, [judge_input("SA-\udfff", question)], pictures=False)
-    row = load(path)[0]
-    assert (row["id"], row["question"][0]["text"]) == ("SA-\ufffd", "a\ufffd")
+def test_a_row_with_lone_surrogates_is_left_out(tmp_path):
+    question = [segment("a\ud800", "0.png")]
+    rows = [judge_input(f"SA-{number}", [segment("a", None)]) for number in range(10)]
+    path = folder(tmp_path, [*rows, judge_input("SA-10", question)], pictures=False)
+    assert len(load(path)) == 10
 
 
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
         pytest.param([], "contains no `data.json`; it contains: nothing", id="empty"),
-        pytest.param(["a.json", "b"], "contains no `data.json`; it contains: a.json, b", id="others"),
+        pytest.param(
+            ["a.json", "b"], "contains no `data.json`; it contains: a.json, b", id="others"
+        ),
         pytest.param(["overview.json"], "`overview.json` shows the form", id="the example"),
     ],
 )
@@ -188,7 +202,10 @@ def test_missing_images_are_those_of_questions_each_with_a_sample(tmp_path):
 def test_no_folder_of_images_is_every_image_missing(tmp_path):
     question = [segment("a", "images/0.png"), segment(None, "/elsewhere/1.png"), segment("b")]
     path = folder(tmp_path, [judge_input(f"SA-{i}", question) for i in (1, 2)], pictures=False)
-    assert missing_images(load(path)) == {f"{path}/images/0.png": "SA-1", "/elsewhere/1.png": "SA-1"}
+    assert missing_images(load(path)) == {
+        f"{path}/images/0.png": "SA-1",
+        "/elsewhere/1.png": "SA-1",
+    }
 
 
 def test_the_folders_for_tests_name_pictures_that_are_there(tmp_path):

@@ -1,4 +1,6 @@
-"""MMIE's record of answers of ``--model interleaved``: who drew them, what was drawn, and what could not be."""
+"""MMIE's record of answers of ``--model interleaved``: who drew them, what was drawn, and what
+could not be.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +9,25 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from loguru import logger
 from support.mmie_data import conversations_folder, draw
 from support.mmie_judge import words
 
-from mmie_tasks.answers.drawn import DrawingFacts, DrawnPicture, write_drawn_answer, write_undrawn_answer
+from mmie_tasks.answers.drawn import (
+    DrawingFacts,
+    DrawnPicture,
+    write_drawn_answer,
+    write_undrawn_answer,
+)
 from mmie_tasks.benchmarks.mmie import task
 from mmie_tasks.benchmarks.mmie.task import read_line
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.runs.summary import drawn_answers_of, marks_of
 
 FACTS = DrawingFacts(
-    signature="step-1,images,model=flux", drawn=1, failed={"refused": 2}, unused={"pictures over the limit": 1}
+    signature="step-1,images,model=flux",
+    drawn=1,
+    failed={"refused": 2},
+    unused={"pictures over the limit": 1},
 )
 
 
@@ -28,7 +37,9 @@ def surroundings(monkeypatch, tmp_path):
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("MMIE_DATA", str(conversations_folder(tmp_path / "data")))
     monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(words(tmp_path / "words.json")))
-    monkeypatch.setenv("MMIE_TASKS_JUDGE", "openai:nobody,base_url=http://127.0.0.1:9/v1,cache=off,max_retries=0")
+    monkeypatch.setenv(
+        "MMIE_TASKS_JUDGE", "openai:nobody,base_url=http://127.0.0.1:9/v1,cache=off,max_retries=0"
+    )
 
 
 @pytest.fixture
@@ -61,9 +72,13 @@ def test_the_record_has_the_prompts_and_what_was_not_drawn_or_not_used(docs):
     assert sample.facts["not used of the writer's answer"] == "pictures over the limit (1)"
 
 
-@pytest.mark.parametrize("text", ["42", "[PREDICTIONS_MISSING]", "[PREDICTIONS_NOT_TEXT] 3", "", "[ERROR] x"])
+@pytest.mark.parametrize(
+    "text", ["42", "[PREDICTIONS_MISSING]", "[PREDICTIONS_NOT_TEXT] 3", "", "[ERROR] x"]
+)
 def test_an_answer_without_pictures_is_judged_as_the_writers_text_alone(docs, text):
-    record = record_of(docs[2], write_undrawn_answer(text, DrawingFacts(signature="step-1,images,model=flux")))
+    record = record_of(
+        docs[2], write_undrawn_answer(text, DrawingFacts(signature="step-1,images,model=flux"))
+    )
     alone = record_of(docs[2], text)
     assert record.pop("signature") == f"{alone.pop('signature')}|answers:step-1,images,model=flux"
     assert record["facts"].pop("drawn") == 0
@@ -71,7 +86,9 @@ def test_an_answer_without_pictures_is_judged_as_the_writers_text_alone(docs, te
     assert record == alone
 
 
-def test_every_answer_names_protocol_and_drawer_in_its_signature_even_if_no_judge_can_be_opened(docs, monkeypatch):
+def test_every_answer_names_protocol_and_drawer_in_its_signature_even_if_no_judge_can_be_opened(
+    docs, monkeypatch
+):
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "no_such_judge")
     for answer in (drawn_answer(), write_undrawn_answer("[ERROR] x", FACTS)):
         assert record_of(docs[0], answer)["signature"].endswith("|answers:step-1,images,model=flux")
@@ -80,8 +97,13 @@ def test_every_answer_names_protocol_and_drawer_in_its_signature_even_if_no_judg
 @pytest.fixture
 def run(docs):
     """A run of two samples: a drawn answer, and a text."""
-    records = [record_of(docs[0], drawn_answer()), record_of(docs[2], write_undrawn_answer("42", FACTS))]
-    lines = [json.dumps({"doc_id": number, "coverage": record}) for number, record in enumerate(records)]
+    records = [
+        record_of(docs[0], drawn_answer()),
+        record_of(docs[2], write_undrawn_answer("42", FACTS)),
+    ]
+    lines = [
+        json.dumps({"doc_id": number, "coverage": record}) for number, record in enumerate(records)
+    ]
     log = Path("run/20260101_120000_samples_mmie.jsonl")
     log.parent.mkdir()
     log.write_text("\n".join(lines), encoding="utf-8")
@@ -96,12 +118,12 @@ def test_a_run_with_drawn_answers_is_exported_in_the_official_form(run):
     assert text["answer"] == [{"text": "42", "image": None}]
 
 
-def test_a_leaderboard_row_of_drawn_answers_has_a_warning(run):
-    lines = []
-    sink = logger.add(lambda line: lines.append(str(line)), format="{message}", level="WARNING")
+def test_a_leaderboard_row_of_drawn_answers_has_a_warning(run, logs):
     task.run_export([run, "-o", "rows.csv", "--leaderboard", "--model", "pair"], {})
-    logger.remove(sink)
-    assert "pair: its pictures are drawn by our reconstruction, not by the pipeline of published rows.\n" in lines
+    assert (
+        "pair: its pictures are drawn by our reconstruction, not by the pipeline of published "
+        "rows.\n" in logs
+    )
 
 
 def test_a_run_with_drawn_answers_is_marked(run):

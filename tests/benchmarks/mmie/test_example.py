@@ -35,16 +35,23 @@ def assembled_requests():
     saved_answers = json.loads((EXAMPLE / "answers" / "answers.json").read_text(encoding="utf-8"))
     answers = {one["id"]: one["answer"] for one in saved_answers}
     docs = dataset("all", {"MMIE_DATA": str(EXAMPLE / "data")})
-    return {doc["id"]: requests.build_request(Sample.from_doc(doc), [answers[doc["id"]]], "mmie") for doc in docs}
+    return {
+        doc["id"]: requests.build_request(Sample.from_doc(doc), [answers[doc["id"]]], "mmie")
+        for doc in docs
+    }
 
 
 def test_the_example_has_every_shape_and_every_fate():
     requests = assembled_requests()
-    assert {sample_id for sample_id, one in requests.items() if one.request is None} == {"PBL-3", "MSR-3"}
+    assert {sample_id for sample_id, one in requests.items() if one.request is None} == {
+        "PBL-3",
+        "MSR-3",
+    }
     assert (requests["PBL-3"].reason, requests["MSR-3"].reason) == ("no_answer", "left_out")
     assert {sample_id for sample_id, one in requests.items() if one.facts.truncated} == {"PBL-2"}
     assert len({one.facts.shape for one in requests.values()}) > 4
     assert sum(one.facts.missing_images + one.facts.bad_images for one in requests.values()) == 0
+    assert not any(one.facts.picture_signs for one in requests.values())
 
 
 def test_both_layouts_of_the_example_hold_the_same_questions():

@@ -1,6 +1,7 @@
 """A run's samples as input of the official script, and as rows of the leaderboard."""
 
 import json
+import socket
 import sys
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from support.mmie_data import conversations_folder, draw
 from mmie_tasks.benchmarks.mmie import task
 from mmie_tasks.benchmarks.mmie.task import records_of
 from mmie_tasks.cli import main
-from mmie_tasks.core.errors import AnswersUnusable, DataBroken, SettingWrong
+from mmie_tasks.core.errors import AnswersUnusable, DataBroken, DataMissing, SettingWrong
 
 LOG = "20260101_120000_samples_mmie.jsonl"
 
@@ -85,6 +86,34 @@ def test_a_sample_that_is_not_in_the_data_stops_before_anything_is_written():
     assert not Path("official").exists()
 
 
+@pytest.fixture
+def no_network(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("a connection")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+
+
+@pytest.mark.usefixtures("no_network")
+def test_without_data_on_this_machine_nothing_is_downloaded_and_the_ways_to_it_are_named():
+    log(line("SA-0"))
+    with pytest.raises(DataMissing, match=r"`MMIE_DATA`.*`mmie-tasks prefetch mmie`"):
+        task.run_export(["run", "-o", "official"], {"MMIE_TASKS_CACHE": "cache"})
+    assert not Path("official").exists()
+
+
+@pytest.mark.usefixtures("no_network")
+def test_data_that_was_downloaded_before_is_read_without_a_connection():
+    commit = "a" * 40
+    Path("cache/mmie/commits").mkdir(parents=True)
+    Path("data").rename(f"cache/mmie/{commit}")
+    Path("cache/mmie/commits/main.txt").write_text(f"{commit}\n")
+    log(line("SA-0", [STEP]))
+    task.run_export(["run", "-o", "official"], {"MMIE_TASKS_CACHE": "cache"})
+    assert [row["id"] for row in written()] == ["SA-0"]
+
+
 def test_a_row_a_run_with_the_columns_of_the_leaderboard():
     log(line("SA-0"), line("PBL-1", points=3), line("MSR-2", points=6), name=f"one/{LOG}")
     log(line("SA-0"), name=f"two/{LOG}")
@@ -100,7 +129,9 @@ def test_a_row_a_run_with_the_columns_of_the_leaderboard():
     "arguments",
     [
         pytest.param(["run", "run", "-o", "x"], id="two-runs-as-one-input"),
-        pytest.param(["--leaderboard", "run", "--model", "a", "--model", "b", "-o", "x"], id="names"),
+        pytest.param(
+            ["--leaderboard", "run", "--model", "a", "--model", "b", "-o", "x"], id="names"
+        ),
     ],
 )
 def test_what_does_not_fit_together_is_said(arguments):

@@ -5,7 +5,6 @@ import json
 import os
 
 import pytest
-from loguru import logger
 from support.file_server import SOURCE
 
 from mmie_tasks.benchmarks.mmie.request import parse, templates
@@ -17,14 +16,6 @@ OTHERS = {
     "MSR": "Grade this solution.\n{question}|{answer}|{gt_answer}",
 }
 SWAPPED = SOURCE.replace('"SA"', "?").replace('"PBL"', '"SA"').replace("?", '"PBL"', 1)
-
-
-@pytest.fixture
-def log():
-    lines = []
-    number = logger.add(lambda message: lines.append(str(message)), level="WARNING")
-    yield lines
-    logger.remove(number)
 
 
 def test_a_file_of_the_official_form_is_read_with_real_line_ends():
@@ -82,14 +73,14 @@ def other_prompts(tmp_path, content):
     return {"MMIE_OTHER_PROMPTS": str(path)}
 
 
-def test_other_words_are_taken_and_marked_at_every_load(tmp_path, log):
+def test_other_words_are_taken_and_marked_at_every_load(tmp_path, logs):
     environment = other_prompts(tmp_path, OTHERS)
     first, second = templates(environment), templates(environment)
     assert (dict(first.texts), first.official) == (OTHERS, False)
     assert first.name == second.name
     assert (first.name[:6], len(first.name)) == ("other:", 18)
-    assert len(log) == 2
-    assert first.name in log[0]
+    assert len(logs) == 2
+    assert first.name in logs[0]
 
 
 def test_other_words_have_other_names(tmp_path):
@@ -124,10 +115,10 @@ def test_braces_in_other_words_may_be_doubled(tmp_path):
         pytest.param(json.dumps(OTHERS) + " " * 2**20, id="huge"),
     ],
 )
-def test_other_words_that_cannot_be_used_are_a_wrong_setting(tmp_path, content, log):
+def test_other_words_that_cannot_be_used_are_a_wrong_setting(tmp_path, content, logs):
     with pytest.raises(SettingWrong, match="MMIE_OTHER_PROMPTS"):
         templates(other_prompts(tmp_path, content))
-    assert log == []
+    assert logs == []
 
 
 def test_other_words_that_are_not_there_are_a_wrong_setting(tmp_path):

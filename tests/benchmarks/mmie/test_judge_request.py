@@ -1,4 +1,6 @@
-"""MMIE's request for a question and an answer from a log, or from a pair that is no sample of MMIE."""
+"""MMIE's request for a question and an answer from a log, or from a pair that is no sample of
+MMIE.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ ROWS = [
     conversation("PBL-1", [segment(None, "images/a.png"), segment("")], "So."),
     conversation("MSR-2", "How much?", [segment("7", "images/gone.png"), segment("more")]),
 ]
-STEPS = json.dumps([segment("Step.", "0.png"), segment("", "1.png"), segment(None, "2.png"), segment("Done.")])
+STEPS = json.dumps(
+    [segment("Step.", "0.png"), segment("", "1.png"), segment(None, "2.png"), segment("Done.")]
+)
 
 
 @pytest.fixture
@@ -67,7 +71,9 @@ def request_of(line: dict[str, Any]) -> GradedRequest:
     return BENCHMARK.judge_request(sample.question, sample.answer, line)
 
 
-def pair_request(question: tuple[LoggedSegment, ...], answer: tuple[LoggedSegment, ...]) -> GradedRequest:
+def pair_request(
+    question: tuple[LoggedSegment, ...], answer: tuple[LoggedSegment, ...]
+) -> GradedRequest:
     assert BENCHMARK.judge_request is not None
     return BENCHMARK.judge_request(question, answer, None)
 
@@ -84,7 +90,9 @@ def pair_request(question: tuple[LoggedSegment, ...], answer: tuple[LoggedSegmen
         pytest.param("URI", id="image-in-the-answer"),
     ],
 )
-def test_the_request_for_an_unchanged_sample_is_that_of_the_run(row: int, answer: str, server: JudgeServer) -> None:
+def test_the_request_for_an_unchanged_sample_is_that_of_the_run(
+    row: int, answer: str, server: JudgeServer
+) -> None:
     if answer == "URI":
         uri = f"data:image/png;base64,{base64.b64encode(Path('0.png').read_bytes()).decode()}"
         answer = json.dumps([segment("Look.", uri)])
@@ -101,15 +109,21 @@ def test_the_request_for_an_unchanged_sample_is_that_of_the_run(row: int, answer
 def test_another_answer_is_put_into_the_samples_own_template() -> None:
     line = logged_line(2, "7")
     assert BENCHMARK.judge_request is not None
-    request = BENCHMARK.judge_request(BENCHMARK.read_line(line).question, (LoggedSegment("8"),), line).request
-    assert request.parts == (
-        "Rate the sum.### Question\nHow much?\n\n### Answer\n8\n\n### Correct Answer\nIt is 7\n### Feedback\n",
+    request = BENCHMARK.judge_request(
+        BENCHMARK.read_line(line).question, (LoggedSegment("8"),), line
+    ).request
+    (text,) = request.parts
+    assert text == (
+        "Rate the sum.### Question\nHow much?\n\n### Answer\n8\n\n"
+        "### Correct Answer\nIt is 7\n### Feedback\n"
     )
 
 
-def test_a_question_that_is_no_sample_gets_the_template_of_situational_analysis_and_its_reader() -> None:
+def test_a_question_that_is_no_sample_gets_the_template_of_situational_analysis() -> None:
     image = Path("0.png").absolute()
-    request = pair_request((LoggedSegment("Why?"),), (LoggedSegment("So:", str(image)), LoggedSegment("and so on.")))
+    request = pair_request(
+        (LoggedSegment("Why?"),), (LoggedSegment("So:", str(image)), LoggedSegment("and so on."))
+    )
     before = "Rate the tale.### Question\nWhy?\n\n### Answer\nSo:\nImage-0: "
     assert request.request.parts == (before, image, "\nand so on.\n\n### Feedback\n")
     assert request.request.wants_digits
@@ -118,7 +132,10 @@ def test_a_question_that_is_no_sample_gets_the_template_of_situational_analysis_
 
 
 def test_what_the_limit_on_images_cuts_is_counted() -> None:
-    images = [LoggedSegment(f"Step {number}.", str(Path(f"{number}.png").absolute())) for number in (0, 1, 2)]
+    images = [
+        LoggedSegment(f"Step {number}.", str(Path(f"{number}.png").absolute()))
+        for number in (0, 1, 2)
+    ]
     request = pair_request((images[0],), (*images, LoggedSegment("Done.")))
     assert (request.cut_images, request.cut_texts) == (1, 2)
     uncut = pair_request((images[0],), (*images[:2],))
@@ -128,13 +145,23 @@ def test_what_the_limit_on_images_cuts_is_counted() -> None:
 @pytest.mark.parametrize(
     ("segments", "message"),
     [
-        pytest.param([LoggedSegment(image="../x.png", problem="outside")], "bad_image.*outside", id="problem"),
-        pytest.param([LoggedSegment(image="0.png", problem="too_large")], "bad_image.*too_large", id="existing-file"),
-        pytest.param([LoggedSegment("a", image="gone.png")], "bad_image: `gone.png`.*no such file", id="gone"),
+        pytest.param(
+            [LoggedSegment(image="../x.png", problem="outside")], "bad_image.*outside", id="problem"
+        ),
+        pytest.param(
+            [LoggedSegment(image="0.png", problem="too_large")],
+            "bad_image.*too_large",
+            id="existing-file",
+        ),
+        pytest.param(
+            [LoggedSegment("a", image="gone.png")], "bad_image: `gone.png`.*no such file", id="gone"
+        ),
         pytest.param([LoggedSegment(image="words.json")], "bad_image.*words.json", id="no-image"),
     ],
 )
-def test_an_image_that_cannot_be_shown_is_an_error(segments: list[LoggedSegment], message: str) -> None:
+def test_an_image_that_cannot_be_shown_is_an_error(
+    segments: list[LoggedSegment], message: str
+) -> None:
     with pytest.raises(BadRecord, match=message):
         pair_request((LoggedSegment("Why?"),), tuple(segments))
     with pytest.raises(BadRecord, match=message):

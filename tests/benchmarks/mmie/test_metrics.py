@@ -6,6 +6,7 @@ import pytest
 
 from mmie_tasks.benchmarks.mmie.metrics import (
     CATEGORY_TABLE,
+    SIGN_COUNTS,
     TABLE,
     RequestFacts,
     counts,
@@ -20,7 +21,9 @@ from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 
 
 def sample(category="PBL", field="Education"):
-    return Sample(id=f"{category}-1", index=0, row=0, category=category, field=field, question=(), gold=())
+    return Sample(
+        id=f"{category}-1", index=0, row=0, category=category, field=field, question=(), gold=()
+    )
 
 
 def verdicts_of(points, robust=None):
@@ -46,14 +49,23 @@ def test_a_sample_counts_for_its_own_category_and_field_only():
 
 
 def test_a_task_with_one_category_has_no_lines_of_categories():
-    assert set(TABLE.names) - set(CATEGORY_TABLE.names) == {"official_SA", "official_PBL", "official_MSR"}
+    assert set(TABLE.names) - set(CATEGORY_TABLE.names) == {
+        "official_SA",
+        "official_PBL",
+        "official_MSR",
+    }
     assert set(rows(verdicts_of(3), table=CATEGORY_TABLE)) == set(CATEGORY_TABLE.names)
 
 
 @pytest.mark.parametrize("field", ["", "Gardening", "PBL"])
 def test_a_sample_of_an_unknown_field_counts_for_no_field(field):
     table = rows(verdicts_of(3), sample(field=field))
-    assert {name for name, row in table.items() if row} == {"coverage", "official", "robust", "official_PBL"}
+    assert {name for name, row in table.items() if row} == {
+        "coverage",
+        "official",
+        "robust",
+        "official_PBL",
+    }
     assert record(sample(field=field), verdicts_of(3), RequestFacts())["field"] == field
 
 
@@ -77,10 +89,23 @@ def test_the_record_has_everything_that_is_needed_to_score_again():
     [
         pytest.param({"dropped": True}, {"dropped": 1}, None, id="dropped"),
         pytest.param(
-            {"missing_images": 3}, {"missing_images": 3}, "missing images: 3, in 1 samples", id="missing images"
+            {"missing_images": 3},
+            {"missing_images": 3},
+            "missing images: 3, in 1 samples",
+            id="missing images",
         ),
-        pytest.param({"bad_images": 2}, {"bad_images": 2}, "unusable images: 2, in 1 samples", id="bad images"),
-        pytest.param({"truncated": True}, {"truncated": 1}, "answers cut by the limit on images: 1", id="truncated"),
+        pytest.param(
+            {"bad_images": 2},
+            {"bad_images": 2},
+            "unusable images: 2, in 1 samples",
+            id="bad images",
+        ),
+        pytest.param(
+            {"truncated": True},
+            {"truncated": 1},
+            "answers cut by the limit on images: 1",
+            id="truncated",
+        ),
         pytest.param(
             {"typed": {"<s>": 3, "</s>": 0}},
             {"typed_controls": 1},
@@ -95,25 +120,35 @@ def test_the_record_has_everything_that_is_needed_to_score_again():
             "requests over 4,096 tokens of the judge: 1 of 1",
             id="longer than the judge's window",
         ),
-        pytest.param(
-            {"judge_tokens": 5000},
-            {"over_4096": 1},
-            "requests over 4,096 tokens of the judge, partly estimated: 1 of 1",
-            id="estimated length",
-        ),
         pytest.param({"thinking": True}, {}, "answers with thinking: 1", id="thinking"),
-        pytest.param({"unfilled_placeholders": 2}, {}, "placeholders without an image: 2", id="placeholders"),
+        pytest.param(
+            {"unfilled_placeholders": 2}, {}, "placeholders without an image: 2", id="placeholders"
+        ),
         pytest.param(
             {"unread": {"caption": 2, "audio": 1}},
             {},
             "texts and images of answers that were not read: caption (2), audio (1)",
             id="unread",
         ),
+        pytest.param(
+            {"picture_signs": {"looks like JSON": 1, "has an image tag": 1}},
+            {"text_like_json": 1, "text_image_tag": 1},
+            "answers that may have unread pictures in their text: has an image tag (1), looks like "
+            "JSON (1)",
+            id="signs of pictures",
+        ),
+        pytest.param(
+            {"image_problems": {"unreadable": 2, "remote": 1}},
+            {},
+            "images of answers that could not be used: unreadable (2), remote (1)",
+            id="reasons of images",
+        ),
         pytest.param({"drawn": 0}, {}, "pictures drawn: 0", id="nothing drawn"),
         pytest.param(
             {"drawn": 25, "not_drawn": {"refused": 2, "late": 1}},
             {"pictures_drawn": 25, "pictures_failed": 3},
-            "pictures drawn: 25; not drawn: refused (2), late (1); answers judged without a picture they ask for: 1",
+            "pictures drawn: 25; not drawn: refused (2), late (1); answers judged without a "
+            "picture they ask for: 1",
             id="not drawn",
         ),
     ],
@@ -123,12 +158,17 @@ def test_what_occurs_in_requests_is_counted_and_has_a_line_and_zeros_have_none(f
     lines = list(notes([*usual, *records(**facts, shape="text")]))[1:]
     assert lines == ([line] if line else [])
     names = ("dropped", "missing_images", "bad_images", "truncated", "typed_controls", "over_4096")
-    zeros = dict.fromkeys((*names, "pictures_drawn", "pictures_failed", "pictures_unused"), 0)
+    zeros = dict.fromkeys(
+        (*names, *SIGN_COUNTS, "pictures_drawn", "pictures_failed", "pictures_unused"), 0
+    )
     assert counts([*usual, *records(**facts)]) == {**zeros, **count, "parse_rate": 100}
 
 
 def test_what_a_protocol_could_not_use_is_counted_and_named():
-    run = [*records(2, drawn=1, unused={"empty step": 1}), *records(drawn=0, unused={"pictures over the limit": 4})]
+    run = [
+        *records(2, drawn=1, unused={"empty step": 1}),
+        *records(drawn=0, unused={"pictures over the limit": 4}),
+    ]
     assert list(notes(run))[1:] == [
         "pictures drawn: 2",
         "of the writer not used: pictures over the limit (4), empty step (2)",
@@ -140,11 +180,14 @@ def test_the_shapes_of_answers_and_the_images_are_noted():
     facts = {"shape": "parts", "answer_images": 3, "shown_images": 2}
     [line] = notes([*records(10), *records(**facts)])
     assert line == (
-        "answers: none (10), parts (1); 3 images in them; 2 images in the requests to the judge, with the questions'"
+        "answers: none (10), parts (1); 3 images in them; 2 images in the requests to the judge, "
+        "with the questions'"
     )
 
 
-@pytest.mark.parametrize(("n_good", "n_bad", "warns"), [(19, 1, False), (18, 1, True)], ids=["95 percent", "below"])
+@pytest.mark.parametrize(
+    ("n_good", "n_bad", "warns"), [(19, 1, False), (18, 1, True)], ids=["95 percent", "below"]
+)
 def test_few_readable_replies_are_warned_of(n_good, n_bad, warns):
     unparsed, no_reply = Verdicts.unscored("unparsed", ""), Verdicts.unscored("no_answer", "")
     several = [*records(n_good), *records(n_bad, unparsed), *records(1, no_reply)]

@@ -47,7 +47,11 @@ def test_only_the_first_number_after_the_first_heading_counts(before, between, p
 
 @pytest.mark.parametrize("case", vectors("mmie_scores")["cases"], ids=lambda case: case["id"])
 def test_the_offset_is_that_of_the_number_that_is_read(case):
-    verdict, number, offset = read_official(case["text"]), find_number(case["text"]), digit_offset(case["text"])
+    verdict, number, offset = (
+        read_official(case["text"]),
+        find_number(case["text"]),
+        digit_offset(case["text"]),
+    )
     if number is None:
         assert (verdict.reason, offset) == ("unparsed", None)
     else:

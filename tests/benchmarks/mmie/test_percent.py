@@ -43,7 +43,9 @@ def test_some_halves_are_not_rounded_as_python_does():
 
 def test_no_percentage_hangs_on_how_halves_are_rounded():
     means = [k / 1000 for k in range(6001)]
-    assert [percent_of(mean) for mean in means] == [round(np.float64(mean) / 6 * 100, 2) for mean in means]
+    assert [percent_of(mean) for mean in means] == [
+        round(np.float64(mean) / 6 * 100, 2) for mean in means
+    ]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])

@@ -15,7 +15,15 @@ TEMPLATE = "Rate {{this}}.\nQ:{question}\nA:{answer}\nR:{gt_answer}\n"
 
 
 def sample(*question, gold=GOLD, category="MSR"):
-    return Sample(id=f"{category}-1", index=0, row=0, category=category, field="", question=question, gold=gold)
+    return Sample(
+        id=f"{category}-1",
+        index=0,
+        row=0,
+        category=category,
+        field="",
+        question=question,
+        gold=gold,
+    )
 
 
 def image_segments(*numbers):
@@ -64,7 +72,8 @@ def test_a_segment_is_its_text_and_its_image(segment, line):
 def test_a_missing_image_leaves_its_number_to_the_next():
     missing = [Segment("x", f"/gone/{n}", missing=True) for n in (1, 2, 3, 4)]
     assembly = assembled(
-        [missing[0], *image_segments(1)], [missing[1], *image_segments(2), missing[2], *image_segments(3), missing[3]]
+        [missing[0], *image_segments(1)],
+        [missing[1], *image_segments(2), missing[2], *image_segments(3), missing[3]],
     )
     assert assembly.images == ("/i/1.png", "/i/2.png", "/i/3.png")
     assert assembly.missing == ("/gone/1", "/gone/2", "/gone/3")  # the fourth is not looked for
@@ -81,7 +90,9 @@ def test_a_missing_image_leaves_its_number_to_the_next():
     ],
 )
 def test_the_answer_ends_with_the_third_image(in_question, shown, cut_images, cut_texts):
-    assembly = assembled(image_segments(*range(10, 10 + in_question)), image_segments(1, 2, 3, 4, 5))
+    assembly = assembled(
+        image_segments(*range(10, 10 + in_question)), image_segments(1, 2, 3, 4, 5)
+    )
     lines = answer_of(assembly).replace("Image-", "I").replace(": <image>", "").split()
     assert (lines, assembly.cut_images) == (shown.split(), cut_images)
     assert assembly.cut_texts == cut_texts
@@ -136,7 +147,10 @@ def test_in_full_the_text_after_the_last_image_stays_and_further_images_do_not()
     assert answer_of(assembly).endswith("Image-2: <image>\nt4\nend\n")
     assert assembly.images == ("/i/1.png", "/i/2.png", "/i/3.png")
     assert (assembly.cut_images, assembly.cut_texts) == (1, 0)
-    assert answer_of(assembled(image_segments(1, 2, 3), segments, full=True)) == "t1\nt2\nt3\nt4\nend\n"
+    assert (
+        answer_of(assembled(image_segments(1, 2, 3), segments, full=True))
+        == "t1\nt2\nt3\nt4\nend\n"
+    )
 
 
 CONTROL = ["<image>", "<IMG_CONTEXT>", "<img>", "</img>", "<|end|>", "<|user|>", "<s>", "</s>"]
@@ -172,7 +186,9 @@ def test_a_template_with_other_fields_is_an_error(template):
 
 
 TEXTS = st.none() | st.sampled_from(["", "a\n", "<image>", "{answer}", "{", "<|end|>"]) | st.text()
-SEGMENTS = st.lists(st.builds(Segment, TEXTS, st.none() | st.sampled_from(["/a", "/b"]), st.booleans()), max_size=6)
+SEGMENTS = st.lists(
+    st.builds(Segment, TEXTS, st.none() | st.sampled_from(["/a", "/b"]), st.booleans()), max_size=6
+)
 
 
 @given(SEGMENTS, SEGMENTS, st.booleans())

@@ -6,19 +6,20 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from loguru import logger
 from support.file_server import CONTENT, forwards, hangs, hangs_up, sends, serving
 
 from mmie_tasks.benchmarks.mmie import request
 from mmie_tasks.benchmarks.mmie.request import OFFICIAL, RetryPolicy, prompts_file, templates
 from mmie_tasks.core.errors import DataBroken, DataMissing
 
-QUICK = RetryPolicy(tries=3, backoff_s=0.0, timeout_s=60.0, whole_s=60.0)
+QUICK = RetryPolicy(tries=3, backoff_s=0.0, timeout_s=60.0)
 
 
 def pin(content=CONTENT):
     digest = hashlib.sha256(content).hexdigest()
-    return replace(OFFICIAL, url="http://127.0.0.1:9/prompts.py", size_bytes=len(content), sha256=digest)
+    return replace(
+        OFFICIAL, url="http://127.0.0.1:9/prompts.py", size_bytes=len(content), sha256=digest
+    )
 
 
 @pytest.fixture
@@ -32,14 +33,6 @@ def server(monkeypatch):
 @pytest.fixture
 def home(server, tmp_path):
     return {"MMIE_TASKS_CACHE": str(tmp_path / "cache"), "SERVER": f"{server.url}/p"}
-
-
-@pytest.fixture
-def log():
-    lines = []
-    number = logger.add(lambda message: lines.append(str(message)), level="WARNING")
-    yield lines
-    logger.remove(number)
 
 
 def fetch(home, retry=QUICK):
@@ -65,19 +58,19 @@ def test_it_is_fetched_once_and_then_read_from_the_cache(server, home, tmp_path)
     assert [path.read_bytes() for path in stored_files(tmp_path)] == [CONTENT]
 
 
-def test_a_damaged_file_in_the_cache_is_fetched_anew(server, home, tmp_path, log):
+def test_a_damaged_file_in_the_cache_is_fetched_anew(server, home, tmp_path, logs):
     fetch(home)
     (file,) = stored_files(tmp_path)
     file.write_bytes(CONTENT.replace(b"STORY", b"SORRY"))
     assert fetch(home) == CONTENT
-    assert "damaged" in "".join(log)
+    assert "damaged" in "".join(logs)
     assert (len(server.paths), file.read_bytes()) == (2, CONTENT)
 
 
-def test_a_cache_that_cannot_be_written_stops_nobody(home, tmp_path, log):
+def test_a_cache_that_cannot_be_written_stops_nobody(home, tmp_path, logs):
     (tmp_path / "cache").write_text("not a folder")
     assert fetch(home) == CONTENT
-    assert "could not be cached" in "".join(log)
+    assert "could not be cached" in "".join(logs)
 
 
 @pytest.mark.parametrize(
@@ -110,12 +103,7 @@ def test_a_server_that_says_nothing_is_asked_again(server, home):
         pytest.param(sends(b"<html>log in</html>"), "19 bytes", 1, id="html"),
         pytest.param(sends(CONTENT[:-1]), "not the official", 1, id="cut"),
         pytest.param(sends(CONTENT[:-1] + b"x"), "not the official", 1, id="another-byte"),
-        pytest.param(sends(CONTENT * 9000), "more than", 1, id="huge"),
         pytest.param(sends(b""), "0 bytes", 1, id="empty"),
-        pytest.param(forwards("/again"), "too many redirects", 6, id="redirects-for-ever"),
-        pytest.param(forwards("http://192.0.2.1/p"), "not https", 1, id="redirect-to-http"),
-        pytest.param(forwards("file:///etc/passwd"), "not https", 1, id="redirect-to-a-file"),
-        pytest.param(forwards("http://[oops"), "", 1, id="redirect-to-nowhere"),
     ],
 )
 def test_anything_else_is_missing_with_two_ways_out(server, home, tmp_path, answer, message, tries):
@@ -132,11 +120,6 @@ def test_a_redirect_is_followed(server, home):
     server.gives(forwards("/elsewhere"), sends(CONTENT))
     assert fetch(home) == CONTENT
     assert server.paths == ["/p", "/elsewhere"]
-
-
-def test_the_bytes_are_asked_for_as_they_are(server, home):
-    fetch(home)
-    assert server.headers[0]["Accept-Encoding"] == "identity"
 
 
 def test_nothing_listening_is_missing(home):
@@ -192,7 +175,9 @@ def test_no_other_text_is_ever_taken_for_the_official_one(server, home):
     assert server.paths == ["/p"]
 
 
-@pytest.mark.skipif(not os.environ.get("MMIE_PROMPTS"), reason="`MMIE_PROMPTS` names no copy of the official file")
+@pytest.mark.skipif(
+    not os.environ.get("MMIE_PROMPTS"), reason="`MMIE_PROMPTS` names no copy of the official file"
+)
 @pytest.mark.usefixtures("official_at_server")
 def test_a_downloaded_official_file_is_accepted_and_cached(server, home):
     with open(os.environ["MMIE_PROMPTS"], "rb") as file:  # noqa: PTH123 - as it is named

@@ -5,10 +5,9 @@ import contextlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from loguru import logger
 from support.mmie_data import conversation, judge_input, segment
 
-from mmie_tasks.benchmarks.mmie.data import read_rows
+from mmie_tasks.benchmarks.mmie.rows import read_rows
 from mmie_tasks.benchmarks.mmie.sample import BadSample, Segment
 
 HELLO = [segment("Hello.")]
@@ -17,14 +16,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
     max_leaves=8,
 )
-
-
-@pytest.fixture
-def log():
-    lines = []
-    sink = logger.add(lambda line: lines.append(str(line)), format="{message}", level="DEBUG")
-    yield lines
-    logger.remove(sink)
 
 
 def turns(*messages):
@@ -75,29 +66,35 @@ def test_the_gold_answer_of_the_judges_form_may_be_absent():
     assert (read.question, read.gold) == ((Segment("Why?"),), ())
 
 
+@pytest.mark.parametrize("label", ["SA", 7, ["a"], None])
+def test_labels_are_not_compared_with_the_id(label, logs):
+    [row] = read_rows([conversation("PBL-1", HELLO, HELLO, catagory=label, field=label)])
+    assert (row.category, row.field) == ("PBL", label if isinstance(label, str) else "")
+    assert logs == []
+
+
 @pytest.mark.parametrize("form", [conversation, judge_input])
-def test_msr_without_a_gold_answer_is_counted_and_kept(form, log):
+def test_msr_without_a_gold_answer_is_counted_and_kept(form, logs):
     assert read_rows([form("MSR-1", HELLO, []), form("SA-1", HELLO, [])])[0].gold == ()
-    [line] = log
+    [line] = logs
     assert "without a gold answer, which cannot be judged: 1, the first at row 0" in line
 
 
 @pytest.mark.parametrize("form", [conversation, judge_input])
-def test_a_number_as_gold_answer_is_its_text_and_as_question_an_error(form, log):
+def test_a_number_as_gold_answer_is_its_text_and_as_question_an_error(form):
     number = [{"text": 21.6, "image": None}]
     assert read_rows([form("MSR-1", HELLO, number)])[0].gold == (Segment("21.6"),)
-    assert "converted to text" in log[0]
-    with pytest.raises(BadSample, match="is float, not text"):
+    with pytest.raises(BadSample, match="is float"):
         read_rows([form("MSR-1", number, HELLO)])
 
 
-def test_turns_of_one_role_are_joined_in_order_and_counted(log):
+def test_turns_of_one_role_are_joined_in_order_and_counted(logs):
     messages = turns(("human", "a"), ("gpt", "b"), ("human", "c"), ("gpt", "d"))
     rows = [{"id": "SA-0", "conversations": messages}, conversation("SA-1", HELLO, HELLO)]
     [row, _] = read_rows([*rows])
     assert [one.text for one in row.question] == ["a", "c"]
     assert [one.text for one in row.gold] == ["b", "d"]
-    [line] = log
+    [line] = logs
     assert "several turns of one role, joined in order: 1, the first at row 0, id 'SA-0'" in line
 
 
@@ -108,24 +105,11 @@ def test_a_question_may_have_any_number_of_images(count):
     assert [one.image for one in row.question if one.image] == [f"{i}.png" for i in range(count)]
 
 
-def test_lone_surrogates_are_replaced_and_counted(log):
-    row = conversation("SA-\ud800", [segment("a\udfffb")], HELLO, field="\ud83d")
-    [read] = read_rows([row, conversation("SA-1", HELLO, HELLO)])[:1]
-    assert (read.id, read.question[0].text, read.field) == ("SA-\ufffd", "a\ufffdb", "\ufffd")
-    assert "replaced by U+FFFD: 3, the first at row 0" in log[0]
-
-
-def test_ids_that_become_one_are_duplicates():
-    rows = [conversation(f"SA-{half}", HELLO, HELLO) for half in ("\ud800", "\ud801")]
-    with pytest.raises(BadSample, match=r"row 1, id .* is repeated, first at row 0"):
-        read_rows(rows)
-
-
-def test_of_several_tokens_in_an_id_the_first_in_official_order_counts(log):
+def test_of_several_tokens_in_an_id_the_first_in_official_order_counts(logs):
     ids = ["MSR-SALT-1", "MSR-PBL-2", "PBL-MSR-SA-3", "MSR-4"]
     rows = read_rows([conversation(one, HELLO, HELLO) for one in ids])
     assert [row.category for row in rows] == ["SA", "PBL", "SA", "MSR"]
-    [line] = log
+    [line] = logs
     assert "ids that name several categories" in line
     assert ": 3, the first at row 0, id 'MSR-SALT-1'" in line
 
@@ -136,105 +120,42 @@ def test_an_id_without_a_token_is_an_error(sample_id):
         read_rows([conversation(sample_id, HELLO, HELLO)])
 
 
-@pytest.mark.parametrize("key", ["catagory", "category"])
-@pytest.mark.parametrize(
-    "label",
-    [
-        "PBL",
-        "pbl",
-        "Project-Based Learning",
-        "project_based learning",
-        " PROJECT BASED-LEARNING",
-        "projectbasedlearning",
-    ],
-)
-def test_a_known_label_must_agree_with_the_id(key, label, log):
-    read_rows([conversation("PBL-1", HELLO, HELLO, **{key: label})])
-    assert log == []
-    with pytest.raises(BadSample, match=f"row 0, id 'SA-1': `{key}` is .*by its `id` it is SA"):
-        read_rows([conversation("SA-1", HELLO, HELLO, **{key: label})])
-
-
-@pytest.mark.parametrize(
-    ("label", "sample_id"), [("Situational Analysis", "SA-1"), ("multi-step reasoning", "MSR-1"), ("MSR", "MSR-1")]
-)
-def test_the_other_categories_have_long_names_too(label, sample_id, log):
-    read_rows([conversation(sample_id, HELLO, HELLO, catagory=label)])
-    assert log == []
-    with pytest.raises(BadSample, match="by its `id` it is PBL"):
-        read_rows([conversation("PBL-1", HELLO, HELLO, catagory=label)])
-
-
-def test_a_label_is_compared_with_the_official_one_of_several_tokens():
-    [row] = read_rows([conversation("MSR-SALT-1", HELLO, HELLO, catagory="SA")])
-    assert row.category == "SA"
-    with pytest.raises(BadSample, match="is 'MSR', and by its `id` it is SA"):
-        read_rows([conversation("MSR-SALT-1", HELLO, HELLO, catagory="MSR")])
-
-
-def test_unknown_labels_are_counted_in_one_line_and_not_compared(log):
-    read_rows([conversation(f"SA-{i}", HELLO, HELLO, catagory="Stories") for i in range(3)])
-    [line] = log
-    assert "no known spelling, not compared with the id: 3, the first at row 0" in line
-
-
-@pytest.mark.parametrize("label", [None, "", "missing"])
-def test_no_label_is_nothing_to_say(label, log):
-    more = {} if label == "missing" else {"catagory": label}
-    read_rows([conversation("SA-1", HELLO, HELLO, **more)])
-    assert log == []
-
-
 @pytest.mark.parametrize(
     "question", [[], "", [segment("")], [segment(None, "")]], ids=["list", "text", "part", "image"]
 )
-def test_an_empty_question_is_kept_and_counted(question, log):
+def test_an_empty_question_is_kept_and_counted(question, logs):
     assert len(read_rows([judge_input("SA-1", question, HELLO)])) == 1
-    assert "questions with neither text nor image: 1" in log[0]
-
-
-def test_every_row_has_the_form_of_the_first():
-    rows = [conversation("SA-1", HELLO, HELLO), judge_input("SA-2", HELLO, HELLO)]
-    with pytest.raises(BadSample, match="row 1, id 'SA-2': no `conversations`, as the rows before"):
-        read_rows(rows)
-    with pytest.raises(BadSample, match="row 1, id 'SA-1': no `question`, as the rows before"):
-        read_rows(rows[::-1])
+    assert "questions with neither text nor image: 1" in logs[0]
 
 
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
         pytest.param("SA-1", "row 0: it is str, not an object", id="no object"),
-        pytest.param({}, "row 0: `id` is None, not a text", id="no id"),
-        pytest.param({"id": ""}, "row 0: `id` is '', not a text", id="empty id"),
-        pytest.param({"id": 7}, "row 0: `id` is 7, not a text", id="number as id"),
-        pytest.param({"id": ["SA"]}, "`id` is ['SA'], not a text", id="list as id"),
+        pytest.param({}, "row 0: neither `conversations` nor", id="nothing"),
+        pytest.param({**judge_input("SA-1"), "id": ""}, "row 0: `id` is str", id="empty id"),
+        pytest.param({**judge_input("SA-1"), "id": 7}, "row 0: `id` is int", id="number as id"),
         pytest.param({"id": "SA-1"}, "id 'SA-1': neither `conversations` nor", id="no form"),
-        pytest.param(conversation("SA-1", HELLO, HELLO, field=7), "`field` is int, not text", id="field"),
-        pytest.param(conversation("SA-1", HELLO, HELLO, subfield=[]), "`subfield` is list", id="subfield"),
-        pytest.param(conversation("SA-1", HELLO, HELLO, catagory=7), "`catagory` is int", id="label"),
         pytest.param(conversation("SA-1", None, HELLO), "[0].content` is null", id="no content"),
         pytest.param(conversation("SA-1", {}, HELLO), "[0].content` is dict", id="one segment"),
         pytest.param(conversation("SA-1", ["a"], HELLO), "content[0]` is str", id="bare text"),
         pytest.param(
             conversation("SA-1", HELLO, [segment("a"), {"text": [7]}]),
-            "`conversations[1].content[1].text` is list, not text",
+            "`conversations[1].content[1].text` is list",
             id="list as text",
         ),
         pytest.param(
             conversation("SA-1", HELLO, [{"image": ["0.png"]}]),
-            "`conversations[1].content[0].image` is list, not text",
+            "`conversations[1].content[0].image` is list",
             id="list as image",
         ),
-        pytest.param({"id": "SA-1", "conversations": {}}, "is dict, not a list", id="turns"),
-        pytest.param({"id": "SA-1", "conversations": []}, "no turn of 'human'", id="no turn"),
-        pytest.param({"id": "SA-1", "conversations": [1]}, "[0]` is int, not an", id="turn"),
+        pytest.param({"id": "SA-1", "conversations": {}}, "`conversations` is dict", id="turns"),
+        pytest.param({"id": "SA-1", "conversations": [1]}, "`conversations[0]` is int", id="turn"),
         pytest.param(
             {"id": "SA-1", "conversations": turns(("human", "a"), ("system", "b"))},
-            "`conversations[1].from` is 'system', neither 'human' nor 'gpt'",
+            "`conversations[1]` is dict: Input tag 'system'",
             id="role",
         ),
-        pytest.param({"id": "SA-1", "conversations": [{"from": ["gpt"]}]}, "is ['gpt'], neither", id="roles"),
         pytest.param(judge_input("SA-1", None, HELLO), "`question` is null", id="no question"),
         pytest.param(judge_input("SA-1", [7], HELLO), "`question[0]` is int", id="segment"),
         pytest.param(judge_input("SA-1", HELLO, 7), "`gt_answer` is int", id="number as gold"),

@@ -7,7 +7,6 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loguru import logger
 from support.mmie_data import conversation, conversations_folder, folder
 
 from mmie_tasks.benchmarks.mmie.data import PUBLISHED, dataset, ids_of_1k
@@ -17,14 +16,6 @@ from mmie_tasks.core.errors import DataMissing
 
 def load(path, selection="all"):
     return dataset(selection, {"MMIE_DATA": str(path)})
-
-
-@pytest.fixture
-def log():
-    lines = []
-    sink = logger.add(lambda line: lines.append(str(line)), format="{level} {message}", level=0)
-    yield lines
-    logger.remove(sink)
 
 
 def ids(counts):
@@ -44,7 +35,9 @@ def test_a_category_is_its_rows_in_order_with_an_index_of_their_own(category, tm
 
 
 @pytest.mark.parametrize("selection", ["all", "1k"])
-def test_the_first_samples_are_from_all_categories_whatever_the_order_of_the_file(selection, tmp_path):
+def test_the_first_samples_are_from_all_categories_whatever_the_order_of_the_file(
+    selection, tmp_path
+):
     rows = rows_of({"PBL": 5, "MSR": 1, "SA": 3})
     docs = load(folder(tmp_path, rows, pictures=False), selection)
     expected = ["SA-0", "PBL-0", "MSR-0", "SA-1", "PBL-1", "SA-2", "PBL-2", "PBL-3", "PBL-4"]
@@ -58,15 +51,16 @@ def test_a_category_that_is_not_there_is_missing_data(tmp_path):
         load(conversations_folder(tmp_path, n=2), "msr")
 
 
-def test_other_counts_than_the_published_are_told(log, tmp_path):
+def test_other_counts_than_the_published_are_told(logs, tmp_path):
     load(conversations_folder(tmp_path, n=5))
-    [line] = log
-    assert line.startswith("INFO MMIE: 5 samples (2 SA + 2 PBL + 1 MSR); published are 20,103 (5,0")
+    [line] = logs
+    assert line.record["level"].name == "INFO"
+    assert line.startswith("MMIE: 5 samples (2 SA + 2 PBL + 1 MSR); published are 20,103 (5,0")
 
 
-def test_the_published_counts_need_no_word(log, tmp_path):
+def test_the_published_counts_need_no_word(logs, tmp_path):
     assert len(load(folder(tmp_path, rows_of(PUBLISHED), pictures=False))) == 20_103
-    assert log == []
+    assert logs == []
 
 
 @pytest.mark.parametrize(
@@ -89,7 +83,9 @@ def test_the_small_sample_has_the_shares_of_the_whole(counts, drawn):
 
 def test_the_small_sample_is_of_the_smallest_hashes(tmp_path):
     path = folder(tmp_path, rows_of({"SA": 1500}), pictures=False)
-    hashes = {f"SA-{i}": hashlib.sha256(f"mmie_1k:SA-{i}".encode()).hexdigest() for i in range(1500)}
+    hashes = {
+        f"SA-{i}": hashlib.sha256(f"mmie_1k:SA-{i}".encode()).hexdigest() for i in range(1500)
+    }
     expected = set(sorted(hashes, key=hashes.__getitem__)[:1000])
     rows = load(path, "1k")
     assert set(rows["id"]) == expected
@@ -111,10 +107,12 @@ def test_the_small_sample_is_a_thousand_or_all(counts):
     assert len(drawn) == min(1000, sum(counts))
     drawn_counts = Counter(one.partition("-")[0] for one in drawn)
     shares = [1000 * count / max(1000, sum(counts)) for count in counts]
-    assert all(abs(drawn_counts[n] - share) < 1 for n, share in zip(CATEGORIES, shares, strict=True))
+    assert all(
+        abs(drawn_counts[n] - share) < 1 for n, share in zip(CATEGORIES, shares, strict=True)
+    )
 
 
-def test_a_small_sample_of_little_is_all_of_it(log, tmp_path):
+def test_a_small_sample_of_little_is_all_of_it(logs, tmp_path):
     path = conversations_folder(tmp_path)
     assert load(path, "1k")["id"] == load(path)["id"]
-    assert any("`mmie_1k` has all samples, as there are only 6" in line for line in log)
+    assert any("`mmie_1k` has all samples, as there are only 6" in line for line in logs)

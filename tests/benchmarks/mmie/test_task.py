@@ -117,7 +117,9 @@ def test_without_a_judge_that_is_named_it_is_the_papers(monkeypatch):
     assert [judge.name for judge in task.JUDGE.choices().judges] == ["mmie_score"]
 
 
-def test_a_judge_or_words_that_nobody_checked_cost_the_scores_and_not_the_answers(docs, monkeypatch):
+def test_a_judge_or_words_that_nobody_checked_cost_the_scores_and_not_the_answers(
+    docs, monkeypatch
+):
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "nobody:nothing")
     rows = dict(task.process_results(docs[0], ["Plain."]).items())
     assert rows["official"]["unscored"] == "unavailable"
@@ -138,9 +140,13 @@ def test_an_answer_may_be_json_so_the_runner_takes_no_thinking_out_of_it():
 
 def digits_of(text, *probabilities):
     """The last digits of a text as tokens, one for each mapping from a digit to its probability."""
-    offsets = [offset for offset, character in enumerate(text) if character.isdigit()][-len(probabilities) :]
+    offsets = [offset for offset, character in enumerate(text) if character.isdigit()][
+        -len(probabilities) :
+    ]
     return tuple(
-        DigitToken(offset=offset, logprobs=tuple(math.log(p[n]) if n in p else None for n in range(10)))
+        DigitToken(
+            offset=offset, logprobs=tuple(math.log(p[n]) if n in p else None for n in range(10))
+        )
         for offset, p in zip(offsets, probabilities, strict=True)
     )
 
@@ -152,17 +158,35 @@ def reply_of(text, *probabilities, **fields):
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
-        pytest.param(reply_of("### Score\n4", {4: 0.7, 5: 0.3}), Scored(4.3), id="the-digit-of-the-score"),
-        pytest.param(reply_of("### Score: 4/6", {4: 0.5, 3: 0.5}, {6: 1.0}), Scored(3.5), id="and-not-of-the-scale"),
-        pytest.param(reply_of("### Score\n4", {4: 0.5, 2: 0.5}, finish="length"), Scored(3.0), id="cut-off"),
+        pytest.param(
+            reply_of("### Score\n4", {4: 0.7, 5: 0.3}), Scored(4.3), id="the-digit-of-the-score"
+        ),
+        pytest.param(
+            reply_of("### Score: 4/6", {4: 0.5, 3: 0.5}, {6: 1.0}),
+            Scored(3.5),
+            id="and-not-of-the-scale",
+        ),
+        pytest.param(
+            reply_of("### Score\n4", {4: 0.5, 2: 0.5}, finish="length"), Scored(3.0), id="cut-off"
+        ),
         pytest.param(
             reply_of("### Score\n4.5", {4: 1.0}, {5: 1.0}),
             Unscored("no_probabilities", "the official score is not a single digit"),
             id="a-decimal",
         ),
-        pytest.param(reply_of("Score: 4", {4: 1.0}), Unscored("unparsed", "there is no `### Score`"), id="unparsed"),
-        pytest.param(reply_of("### Score 7", {7: 1.0}), Unscored("off_scale", "7 is not in 0 to 6"), id="off-scale"),
-        pytest.param(JudgeReply(text="### Score\n4", model="m"), NO_PROBABILITIES, id="no-probabilities"),
+        pytest.param(
+            reply_of("Score: 4", {4: 1.0}),
+            Unscored("unparsed", "there is no `### Score`"),
+            id="unparsed",
+        ),
+        pytest.param(
+            reply_of("### Score 7", {7: 1.0}),
+            Unscored("off_scale", "7 is not in 0 to 6"),
+            id="off-scale",
+        ),
+        pytest.param(
+            JudgeReply(text="### Score\n4", model="m"), NO_PROBABILITIES, id="no-probabilities"
+        ),
     ],
 )
 def test_the_expected_score_is_read_where_the_official_one_is(reply, expected):
@@ -218,7 +242,9 @@ def assemblies():
     images = [str(Path("i.png")), None]
     for category, gold in (("SA", "no"), ("MSR", "7")):
         for question_images in range(4):
-            question = tuple(Segment("Q", images[0]) for _ in range(question_images)) or (Segment("Q"),)
+            question = tuple(Segment("Q", images[0]) for _ in range(question_images)) or (
+                Segment("Q"),
+            )
             of = Sample(
                 id=category, index=0, row=0, category=category, field="", question=question,
                 gold=(Segment(gold),),

@@ -37,7 +37,10 @@ def test_a_good_checkpoint_is_described_and_its_message_is_not_shown(tmp_path: P
     assert f"system message of {len(message)} characters in `config.json`" in files
     texts = [f"{finding.message}{finding.hint}" for finding in findings.values()]
     assert not any(message in text for text in texts)
-    assert "; attention sdpa: paged kernels need a GPU, and this is `cpu`" in findings["memory"].message
+    assert (
+        "; attention sdpa: paged kernels need a GPU, and this is `cpu`"
+        in findings["memory"].message
+    )
 
 
 def test_on_a_machine_without_a_gpu_the_memory_of_its_cpu_is_not_that_of_rays_engines(
@@ -81,7 +84,9 @@ def test_a_device_that_cannot_hold_the_judge_is_the_only_problem(
         pytest.param({"model": "./nowhere"}, "config.json", id="no-such-folder"),
     ],
 )
-def test_an_option_that_names_no_possible_judge_is_an_error(tmp_path: Path, options: dict[str, str], hint: str) -> None:
+def test_an_option_that_names_no_possible_judge_is_an_error(
+    tmp_path: Path, options: dict[str, str], hint: str
+) -> None:
     with pytest.raises(JudgeMisconfigured) as raised:
         findings_of(tmp_path, **{"model": str(TINY), **options})
     assert hint in str(raised.value).partition("hint: ")[2]

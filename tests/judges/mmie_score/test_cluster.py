@@ -18,6 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 import torch
+from loguru import logger
 from support.internvl_golden import CHECKPOINT, cases
 from support.ray_engines import NODE, TESTS, ScriptedEngine, computed, engines_started, three_nodes
 from support.transformers_5 import needs_transformers_5
@@ -34,9 +35,11 @@ from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_store import CacheFile
 from mmie_tasks.judges.mmie_score import cluster as cluster_module
 from mmie_tasks.judges.mmie_score import ray_session
-from mmie_tasks.judges.mmie_score.cluster import EnginePool, RemoteEngine
+from mmie_tasks.judges.mmie_score.cluster import EnginePool
+from mmie_tasks.judges.mmie_score.devices import DeviceFull
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 from mmie_tasks.judges.mmie_score.ray_session import RaySession, choose_session
+from mmie_tasks.judges.mmie_score.remote import RemoteEngine, assigned_device
 from mmie_tasks.judges.registry import create
 
 pytestmark = [
@@ -48,7 +51,8 @@ MakePool = Callable[..., EnginePool]
 STORE = "object_store_memory"
 
 
-# Those without the cluster are first: it is the Ray session of this process until the end of the module.
+# Those without the cluster are first: it is the Ray session of this process until the end of the
+# module.
 
 
 @pytest.fixture(scope="module")
@@ -63,19 +67,17 @@ def scripted_pool(
     limit: int | None = None,
     max_in_flight: int = 8,
     deadline_s: float = 60,
-    expects: str | None = "scripted",
-    before_start: Callable[[], object] = lambda: None,
+    likely: str = "scripted",
     **options: object,
 ) -> EnginePool:
     """A pool of scripted engines that write into a folder."""
     return EnginePool(
         RaySession({}, local_gpus=0),
         {"folder": str(folder), **options},
-        signature=expects,
+        likely_signature=likely,
         limit=limit,
         max_in_flight=max_in_flight,
         deadline_s=deadline_s,
-        before_start=before_start,
         engine_class=ScriptedEngine,
     )
 
@@ -117,7 +119,9 @@ def ask(
 
 
 def replies(outcomes: dict[int, object]) -> list[str]:
-    return [outcome.text for _, outcome in sorted(outcomes.items()) if isinstance(outcome, JudgeReply)]
+    return [
+        outcome.text for _, outcome in sorted(outcomes.items()) if isinstance(outcome, JudgeReply)
+    ]
 
 
 def all_computed(folder: Path) -> list[str]:
@@ -135,7 +139,9 @@ def free(resource: str, at_least: float = 0) -> float:
     import ray
 
     deadline_s = time.monotonic() + 5
-    while (amount := ray.available_resources().get(resource, 0)) < at_least and time.monotonic() < deadline_s:
+    while (
+        amount := ray.available_resources().get(resource, 0)
+    ) < at_least and time.monotonic() < deadline_s:
         time.sleep(0.1)
     return amount
 
@@ -145,9 +151,21 @@ def free(resource: str, at_least: float = 0) -> float:
     [
         pytest.param({"engines": "0"}, {}, "neither a number of engines nor `auto`", id="none"),
         pytest.param({"engines": "all"}, {}, "neither a number of engines nor `auto`", id="a word"),
-        pytest.param({"engines": "2", "device": "cuda:1"}, {}, "cannot run on `device=cuda:1` alone", id="one GPU"),
-        pytest.param({"engines": "2"}, {"WORLD_SIZE": "8"}, "is for one process, and this is one of", id="launcher"),
-        pytest.param({"deadline_s": "0"}, {}, "`deadline_s=0.0` leaves nothing to compute", id="no time"),
+        pytest.param(
+            {"engines": "2", "device": "cuda:1"},
+            {},
+            "cannot run on `device=cuda:1` alone",
+            id="one GPU",
+        ),
+        pytest.param(
+            {"engines": "2"},
+            {"WORLD_SIZE": "8"},
+            "is for one process, and this is one of",
+            id="launcher",
+        ),
+        pytest.param(
+            {"deadline_s": "0"}, {}, "`deadline_s=0.0` leaves nothing to compute", id="no time"
+        ),
     ],
 )
 def test_engines_that_cannot_run_here_are_refused(
@@ -157,7 +175,9 @@ def test_engines_that_cannot_run_here_are_refused(
         create("mmie_score", options, environment)
 
 
-def test_several_engines_without_ray_have_a_hint_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_engines_without_ray_have_a_hint_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(ray_session, "find_spec", lambda _: None)
     with pytest.raises(JudgeMisconfigured, match=r"pip install 'mmie-tasks\[ray\]'"):
         create("mmie_score", {"engines": "4"}, {})
@@ -193,7 +213,8 @@ def test_ray_is_used_where_a_single_process_has_several_gpus(
 
 
 @pytest.mark.parametrize(
-    ("gpus", "environment", "looks"), [(0, {}, False), (1, {}, True), (0, {"RAY_ADDRESS": "h:1"}, True)]
+    ("gpus", "environment", "looks"),
+    [(0, {}, False), (1, {}, True), (0, {"RAY_ADDRESS": "h:1"}, True)],
 )
 def test_a_cluster_is_looked_for_only_from_a_machine_with_a_gpu_or_by_its_address(
     gpus: int, environment: dict[str, str], looks: bool, monkeypatch: pytest.MonkeyPatch
@@ -204,7 +225,9 @@ def test_a_cluster_is_looked_for_only_from_a_machine_with_a_gpu_or_by_its_addres
 
 
 def test_engines_without_any_gpu_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(JudgeMisconfigured, match="neither this machine nor a Ray cluster has a GPU"):
+    with pytest.raises(
+        JudgeMisconfigured, match="neither this machine nor a Ray cluster has a GPU"
+    ):
         choose_session(2, "auto", {"TMPDIR": str(tmp_path)})
 
 
@@ -222,9 +245,13 @@ def processes(count: int, *, rank: int) -> dict[str, str]:
         pytest.param(processes(6, rank=1), 0, id="another process has said so"),
     ],
 )
-def test_idle_gpus_are_counted(environment: dict[str, str], idle: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_gpus_are_counted(
+    environment: dict[str, str], idle: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
-    assert ray_session.idle_gpus("auto", environment) == (idle if environment else 0)  # one process uses all by Ray
+    assert ray_session.idle_gpus("auto", environment) == (
+        idle if environment else 0
+    )  # one process uses all by Ray
     monkeypatch.setattr(ray_session, "find_spec", lambda _: None)
     assert ray_session.idle_gpus("auto", environment) == idle
     assert ray_session.idle_gpus("cuda:0", environment) == 0
@@ -236,16 +263,20 @@ def test_idle_gpus_are_named_once_with_the_way_to_use_them(
 ) -> None:
     monkeypatch.setattr(ray_session, "find_spec", lambda _: None)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     judge = create("mmie_score", {"model": str(CHECKPOINT)}, {})
     assert isinstance(judge, MmieScoreJudge)
     judge.check()
     judge.check()
     [warning] = warnings
-    assert "7 GPUs of this machine are idle while MMIE-Score judges. hint: `pip install 'mmie-tasks[ray]'`" in warning
+    assert (
+        "7 GPUs of this machine are idle while MMIE-Score judges. hint: `pip install "
+        "'mmie-tasks[ray]'`" in warning
+    )
 
 
-def test_ray_on_this_machine_outlives_the_thread_that_started_it_and_ends_with_the_pool(tmp_path: Path) -> None:
+def test_ray_on_this_machine_outlives_the_thread_that_started_it_and_ends_with_the_pool(
+    tmp_path: Path,
+) -> None:
     environment = {**os.environ, "PYTHONPATH": str(TESTS), "LOGURU_LEVEL": "WARNING"}
     command = [sys.executable, str(TESTS / "support" / "local_engines.py"), str(tmp_path)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
@@ -260,10 +291,14 @@ def test_the_address_of_a_cluster_that_has_ended_is_ignored(tmp_path: Path) -> N
     assert RaySession({"TMPDIR": str(tmp_path)}, local_gpus=3).gpus() == 3
 
 
-def test_a_cluster_of_another_user_is_not_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_of_another_user_is_not_joined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         (tmp_path / "ray").mkdir()
-        (tmp_path / "ray" / "ray_current_cluster").write_text(f"127.0.0.1:{server.getsockname()[1]}\n")
+        (tmp_path / "ray" / "ray_current_cluster").write_text(
+            f"127.0.0.1:{server.getsockname()[1]}\n"
+        )
         monkeypatch.setattr(os, "getuid", lambda: os.geteuid() + 1)
         assert RaySession({"TMPDIR": str(tmp_path)}, local_gpus=3).gpus() == 3
 
@@ -274,7 +309,9 @@ def test_a_ray_that_does_not_answer_is_not_waited_for_without_end(
     monkeypatch.setattr(ray_session, "_START_S", 0.1)
     monkeypatch.setattr(RaySession, "_init", lambda *_: time.sleep(0.5))
     session = RaySession({"TMPDIR": str(tmp_path)}, local_gpus=2)
-    with pytest.raises(JudgeMisconfigured, match=r"cannot be used \(on this machine\): no answer for 0\.1 s"):
+    with pytest.raises(
+        JudgeMisconfigured, match=r"cannot be used \(on this machine\): no answer for 0\.1 s"
+    ):
         session.nodes()
     session._thread.join(timeout=10)
     assert not session._thread.is_alive()
@@ -282,23 +319,35 @@ def test_a_ray_that_does_not_answer_is_not_waited_for_without_end(
 
 def test_an_address_of_the_user_that_does_not_answer_is_an_error() -> None:
     with pytest.raises(
-        JudgeMisconfigured, match=r"`RAY_ADDRESS` is `127\.0\.0\.1:9`, and no Ray cluster answers there"
+        JudgeMisconfigured,
+        match=r"`RAY_ADDRESS` is `127\.0\.0\.1:9`, and no Ray cluster answers there",
     ):
         RaySession({"RAY_ADDRESS": "127.0.0.1:9"}, local_gpus=3).gpus()
 
 
-def test_every_gpu_computes_and_the_load_is_balanced(three_engines: EnginePool, shared_folder: Path) -> None:
-    texts = [f"{number} cost={number % 10 + 1}" for number in range(240)]  # replies of 1 to 10 units
-    ask(three_engines, [f"{number} cost=30" for number in range(24)])  # until all engines have started
+def test_every_gpu_computes_and_the_load_is_balanced(
+    three_engines: EnginePool, shared_folder: Path
+) -> None:
+    texts = [
+        f"{number} cost={number % 10 + 1}" for number in range(240)
+    ]  # replies of 1 to 10 units
+    ask(
+        three_engines, [f"{number} cost=30" for number in range(24)]
+    )  # until all engines have started
     forget(shared_folder)
     assert replies(ask(three_engines, texts)) == texts
-    loads = [sum(int(text.partition("=")[2]) for text in done) for done in computed(shared_folder).values()]
+    loads = [
+        sum(int(text.partition("=")[2]) for text in done)
+        for done in computed(shared_folder).values()
+    ]
     assert len(loads) == 3
     assert sum(loads) == 240 * 5.5
     assert max(loads) / min(loads) < 1.1
 
 
-def test_no_engine_holds_more_than_its_share(three_engines: EnginePool, shared_folder: Path) -> None:
+def test_no_engine_holds_more_than_its_share(
+    three_engines: EnginePool, shared_folder: Path
+) -> None:
     forget(shared_folder)
     ask(three_engines, [f"{number} cost=20" for number in range(18)])
     assert sorted(len(texts) for texts in computed(shared_folder).values()) == [6, 6, 6]
@@ -310,9 +359,13 @@ def test_errors_of_single_requests_are_their_outcomes(three_engines: EnginePool)
     assert str(outcomes[1]) == "not now"
 
 
-def test_a_caller_that_stops_early_ends_the_engines(three_engines: EnginePool, shared_folder: Path) -> None:
+def test_a_caller_that_stops_early_ends_the_engines(
+    three_engines: EnginePool, shared_folder: Path
+) -> None:
     forget(shared_folder)
-    outcomes = three_engines.ask(requests([f"{number} cost=10" for number in range(200)]), [1] * 200)
+    outcomes = three_engines.ask(
+        requests([f"{number} cost=10" for number in range(200)]), [1] * 200
+    )
     for _ in range(5):
         next(outcomes)
     outcomes.close()
@@ -323,18 +376,13 @@ def test_a_caller_that_stops_early_ends_the_engines(three_engines: EnginePool, s
     assert free("GPU", at_least=3) == 3
 
 
-def test_the_longest_requests_go_first_and_without_a_signature_the_first_engine_has_it(
+def test_the_longest_requests_go_first_and_if_no_signature_is_the_likely_one_the_first_counts(
     make_pool: MakePool, tmp_path: Path
 ) -> None:
-    computed_before: list[list[str]] = []  # the tested model is freed
-    pool = make_pool(
-        limit=1, max_in_flight=1, expects=None, before_start=lambda: computed_before.append(all_computed(tmp_path))
-    )
+    pool = make_pool(limit=1, max_in_flight=1, likely="another")
     assert pool.signature() == "scripted"
-    assert computed_before == []  # a signature is read while the tested model still generates
     list(pool.ask(requests(["short", "longest", "middle"]), [1, 9, 5]))
     assert all_computed(tmp_path) == ["longest", "middle", "short"]
-    assert computed_before == [[]]
 
 
 def test_engines_that_do_not_start_are_named_once(
@@ -351,7 +399,8 @@ def test_engines_that_do_not_start_are_named_once(
 def test_a_node_that_is_lost_and_one_that_joins_cost_no_reply(
     cluster, make_pool: MakePool, tmp_path: Path, warnings: list[str]
 ) -> None:
-    texts = [f"{number} cost=5" for number in range(300)]
+    # Long enough for an engine to start on the node that joins.
+    texts = [f"{number} cost={5 if number < 150 else 20}" for number in range(300)]
     node = next(iter(cluster.worker_nodes))
     joined_after: list[set[str]] = []
 
@@ -364,7 +413,9 @@ def test_a_node_that_is_lost_and_one_that_joins_cost_no_reply(
 
     outcomes = ask(make_pool(rows=2), texts, change_nodes)
     assert replies(outcomes) == texts
-    repeated = {text: number - 1 for text, number in Counter(all_computed(tmp_path)).items() if number > 1}
+    repeated = {
+        text: number - 1 for text, number in Counter(all_computed(tmp_path)).items() if number > 1
+    }
     assert 0 < sum(repeated.values()) <= 8  # those in flight at the lost engine
     assert len(set(computed(tmp_path)) - joined_after[0]) == 1  # the engine of the node that joined
     assert "was lost" in "".join(warnings)
@@ -382,7 +433,9 @@ def test_requests_of_a_dead_engine_go_to_others_and_nothing_else_is_computed_twi
     assert max(counts.values()) == 2
 
 
-def test_a_request_that_ends_three_engines_is_unavailable(make_pool: MakePool, tmp_path: Path) -> None:
+def test_a_request_that_ends_three_engines_is_unavailable(
+    make_pool: MakePool, tmp_path: Path
+) -> None:
     pool = make_pool(limit=1, max_in_flight=1)
     outcomes = ask(pool, ["good", "bad die-always", *(f"{number}" for number in range(5))])
     assert isinstance(outcomes[1], JudgeUnavailable)
@@ -391,7 +444,9 @@ def test_a_request_that_ends_three_engines_is_unavailable(make_pool: MakePool, t
     assert all_computed(tmp_path).count("bad die-always") == 3
 
 
-def test_a_hung_engine_is_replaced(make_pool: MakePool, tmp_path: Path, warnings: list[str]) -> None:
+def test_a_hung_engine_is_replaced(
+    make_pool: MakePool, tmp_path: Path, warnings: list[str]
+) -> None:
     texts = [f"{number} cost=2" for number in range(30)]
     texts[15] += " hang"
     assert replies(ask(make_pool(limit=1, deadline_s=1), texts)) == texts
@@ -402,7 +457,9 @@ def test_a_hung_engine_is_replaced(make_pool: MakePool, tmp_path: Path, warnings
 def test_a_caller_that_takes_its_time_is_no_deadline(make_pool: MakePool, tmp_path: Path) -> None:
     ask_slowly = make_pool(limit=1, deadline_s=0.5)
     texts = [f"{number} cost=1" for number in range(12)]
-    assert replies(ask(ask_slowly, texts, lambda finished: time.sleep(1.2 * (finished == 4)))) == texts
+    assert (
+        replies(ask(ask_slowly, texts, lambda finished: time.sleep(1.2 * (finished == 4)))) == texts
+    )
     assert engines_started(tmp_path) == 1
 
 
@@ -424,11 +481,15 @@ def test_engines_that_die_at_once_are_not_replaced_for_ever(
         assert isinstance(outcome, JudgeUnavailable)
         assert "was lost" in str(outcome)
     assert engines_started(tmp_path) == 3
-    with pytest.raises(JudgeMisconfigured, match=r"No engine can be used: the engine on .* was lost"):
-        make_pool(signature="exit", expects=None).signature()
+    with pytest.raises(
+        JudgeMisconfigured, match=r"No engine can be used: the engine on .* was lost"
+    ):
+        make_pool(signature="exit").signature()
 
 
-def test_an_engine_with_another_signature_is_refused(make_pool: MakePool, tmp_path: Path, warnings: list[str]) -> None:
+def test_an_engine_with_another_signature_is_refused(
+    make_pool: MakePool, tmp_path: Path, warnings: list[str]
+) -> None:
     texts = [f"{number} cost=10" for number in range(60)]
     assert replies(ask(make_pool(signature="first-other"), texts)) == texts
     assert len(computed(tmp_path)) == 2
@@ -437,7 +498,9 @@ def test_an_engine_with_another_signature_is_refused(make_pool: MakePool, tmp_pa
     assert "its signature is `other`, not `scripted`" in warning
 
 
-def test_if_all_engines_are_refused_the_first_reason_is_the_outcome_of_all(make_pool: MakePool, tmp_path: Path) -> None:
+def test_if_all_engines_are_refused_the_first_reason_is_the_outcome_of_all(
+    make_pool: MakePool, tmp_path: Path
+) -> None:
     outcomes = ask(make_pool(signature="error"), ["one", "two"])
     for outcome in outcomes.values():
         assert isinstance(outcome, JudgeMisconfigured)
@@ -450,6 +513,30 @@ def test_an_engine_that_cannot_load_is_refused_with_its_reason(make_pool: MakePo
     outcomes = ask(make_pool(max_in_flight=1), ["misconfigured"])
     assert isinstance(outcomes[0], JudgeMisconfigured)
     assert outcomes[0].message == "There is no memory for one request."
+
+
+def test_an_engine_without_memory_is_tried_again(
+    make_pool: MakePool, monkeypatch: pytest.MonkeyPatch, warnings: list[str]
+) -> None:
+    monkeypatch.setattr(cluster_module, "_MEMORY_WAIT_S", 1.0)
+    began = time.monotonic()
+    assert replies(ask(make_pool(limit=1, signature="full-first"), ["one"])) == ["one"]
+    assert time.monotonic() - began > 1
+    [warning] = warnings
+    assert "is tried again in 1 s. There is no memory." in warning
+
+
+def test_warnings_of_engines_are_logged_once_per_text_and_gpus_of_different_kinds_once(
+    make_pool: MakePool, warnings: list[str]
+) -> None:
+    texts = [f"{number} cost=5 warns{number % 2}" for number in range(60)]
+    pool = make_pool(machines=("one GPU", "another GPU"))
+    assert replies(ask(pool, texts)) == texts
+    assert pool.machines() == "another GPU; one GPU"
+    assert sum("warns0" in warning for warning in warnings) == 1
+    assert sum("warns1" in warning for warning in warnings) == 1
+    assert sum("different GPUs" in warning for warning in warnings) == 1
+    assert len(warnings) == 3
 
 
 def test_an_image_travels_once_and_is_dropped_after_its_last_request(
@@ -467,7 +554,10 @@ def test_an_image_travels_once_and_is_dropped_after_its_last_request(
     monkeypatch.setattr(ray, "put", lambda content: put.append(content) or ray_put(content))
     free_bytes = free(STORE)
     missing = tmp_path / "missing.png"
-    parts: list[tuple[str | Path, ...]] = [("a cost=20", paths[0], paths[1], paths[0]), ("b cost=20", paths[1])]
+    parts: list[tuple[str | Path, ...]] = [
+        ("a cost=20", paths[0], paths[1], paths[0]),
+        ("b cost=20", paths[1]),
+    ]
     parts += [("c die", paths[1], paths[2]), ("d", missing), ("e cost=20", paths[2])]
     asked = [JudgeRequest(parts=part, max_tokens=1) for part in parts]
     outcomes = dict(make_pool(limit=1).ask(asked, [1] * 5))
@@ -484,7 +574,9 @@ def test_an_image_travels_once_and_is_dropped_after_its_last_request(
 
 
 def judge_with(engines: str) -> MmieScoreJudge:
-    judge = create("mmie_score", {"model": str(CHECKPOINT), "device": "cpu", "engines": engines}, {})
+    judge = create(
+        "mmie_score", {"model": str(CHECKPOINT), "device": "cpu", "engines": engines}, {}
+    )
     assert isinstance(judge, MmieScoreJudge)
     return judge
 
@@ -507,7 +599,7 @@ def wait_for_engines(judge: MmieScoreJudge, count: int) -> None:
         assert time.monotonic() < deadline
         list(judge.ask([JudgeRequest(parts=("Why?",), max_tokens=1)]))
         assert judge._pool is not None
-        ready = sum(engine.signature is None for engine in judge._pool._engines)
+        ready = sum(engine.start is None for engine in judge._pool._engines)
 
 
 @needs_transformers_5
@@ -547,16 +639,22 @@ def test_three_engines_of_which_one_is_lost_reply_as_one_in_this_process_and_fil
 def test_an_engine_computes_images_of_another_machine_and_names_their_paths_there() -> None:
     case = next(case for case in cases() if case.images)
     elsewhere = {image: Path("/elsewhere", image.name) for image in case.images}
-    parts = tuple(elsewhere.get(part, part) if isinstance(part, Path) else part for part in case.parts)
+    parts = tuple(
+        elsewhere.get(part, part) if isinstance(part, Path) else part for part in case.parts
+    )
     asked = JudgeRequest(parts=parts, max_tokens=case.max_new_tokens)
     contents = [image.read_bytes() for image in case.images]
-    outcomes = asyncio.run(_together(RemoteEngine(model=str(CHECKPOINT), device="cpu"), asked, contents, [b"text"]))
-    assert outcomes[0].text == case.response
-    assert isinstance(outcomes[1], RequestBroken)
-    assert f"/elsewhere/{case.images[0].name}" in str(outcomes[1])
+    outcomes = asyncio.run(
+        _together(RemoteEngine(model=str(CHECKPOINT), device="cpu"), asked, contents, [b"text"])
+    )
+    assert outcomes[0].outcome.text == case.response
+    assert isinstance(outcomes[1].outcome, RequestBroken)
+    assert f"/elsewhere/{case.images[0].name}" in str(outcomes[1].outcome)
 
 
-async def _together(engine: RemoteEngine, asked: JudgeRequest, *contents: list[bytes]) -> list[object]:
+async def _together(
+    engine: RemoteEngine, asked: JudgeRequest, *contents: list[bytes]
+) -> list[object]:
     """Outcomes of requests with these images, and exceptions, asked at the same time."""
     calls = [engine.judge(asked, 1000, *images) for images in contents]
     with closing(engine):
@@ -564,11 +662,37 @@ async def _together(engine: RemoteEngine, asked: JudgeRequest, *contents: list[b
 
 
 @needs_transformers_5
+def test_warnings_of_an_engine_go_with_its_next_reply() -> None:
+    async def ask_twice() -> list[object]:
+        engine = RemoteEngine(model=str(CHECKPOINT), device="cpu")
+        logger.warning("slow")
+        asked = JudgeRequest(parts=("Why?",), max_tokens=1)
+        first = await engine.judge(asked, 1000)
+        with closing(engine):
+            return [first, await engine.judge(asked, 1000)]
+
+    first, second = asyncio.run(ask_twice())
+    assert (first.warnings, second.warnings) == (("slow",), ())
+    assert first.machine == f"CPU, torch {torch.__version__}"
+
+
+@pytest.mark.parametrize(
+    ("ids", "visible", "expected"),
+    [([0], None, "cuda:0"), ([3], None, "cuda:3"), ([5], "4,5", "cuda:1"), ([5], "5", "cuda:0")],
+)
+def test_an_engine_takes_the_gpu_that_ray_assigned_even_if_it_sees_others(
+    ids: list[int], visible: str | None, expected: str
+) -> None:
+    environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    assert assigned_device(ids, environment) == expected
+
+
+@needs_transformers_5
 def test_an_exception_of_an_engine_reaches_everything_in_flight_and_later_requests() -> None:
     async def ask_thrice() -> list[object]:
-        engine = RemoteEngine(model=str(CHECKPOINT), device="cpu", max_memory="1MiB")
+        engine = RemoteEngine(model=str(CHECKPOINT), device="cpu", max_memory_bytes=2**20)
         first = await _together(engine, JudgeRequest(parts=("Why?",), max_tokens=5), [], [])
         return [*first, *await _together(engine, JudgeRequest(parts=("Why?",), max_tokens=5), [])]
 
     outcomes = asyncio.run(ask_thrice())
-    assert [type(outcome) for outcome in outcomes] == [JudgeMisconfigured] * 3
+    assert [type(outcome) for outcome in outcomes] == [DeviceFull] * 3

@@ -12,9 +12,19 @@ from loguru import logger
 from support.paged_kernel import paged_kernel
 
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score.devices import choose_attention, choose_device, choose_dtype, exact_fp32, free_bytes
-from mmie_tasks.judges.mmie_score.engine import attention as attention_module
+from mmie_tasks.judges.mmie_score.devices import (
+    DeviceFull,
+    choose_device,
+    choose_dtype,
+    exact_arithmetic,
+    exact_fp32,
+    free_bytes,
+    release_memory,
+    start,
+)
+from mmie_tasks.judges.mmie_score.engine import kernels as kernels_module
 from mmie_tasks.judges.mmie_score.engine.attention import PagedAttention
+from mmie_tasks.judges.mmie_score.engine.kernels import choose_attention, likely_attention
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 TEXT = SimpleNamespace(num_attention_heads=4, kv_heads=2, head_dim=8)
@@ -23,7 +33,7 @@ TEXT = SimpleNamespace(num_attention_heads=4, kv_heads=2, head_dim=8)
 @pytest.fixture
 def gpus(monkeypatch):
     def simulate(count, capability=(9, 0)):
-        monkeypatch.setattr(torch.cuda, "is_available", lambda: count > 0)
+        monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
         monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
 
@@ -41,8 +51,12 @@ def gpus(monkeypatch):
         pytest.param(2, "cuda", "", "cuda:0", id="cuda, an empty variable"),
         pytest.param(2, "cuda:0", "1", "cuda:0", id="a number wins"),
         pytest.param(1, "auto", None, "cuda:0", id="auto, the only GPU"),
-        pytest.param(1, "auto", "3", "cuda:0", id="auto, the only GPU that the fourth process sees"),
-        pytest.param(1, "cuda", "3", "cuda:0", id="cuda, the only GPU that the fourth process sees"),
+        pytest.param(
+            1, "auto", "3", "cuda:0", id="auto, the only GPU that the fourth process sees"
+        ),
+        pytest.param(
+            1, "cuda", "3", "cuda:0", id="cuda, the only GPU that the fourth process sees"
+        ),
         pytest.param(1, "cuda", "one", "cuda:0", id="the only GPU needs no variable"),
         pytest.param(2, "cpu", "1", "cpu", id="cpu"),
         pytest.param(0, "cpu", "what", "cpu", id="cpu reads no variable"),
@@ -60,7 +74,13 @@ def test_a_process_gets_its_device(gpus, count, option, rank, expected):
         pytest.param(0, "cuda", "0", "finds no GPU", id="no GPU"),
         pytest.param(0, "cuda:1", "0", "finds no GPU", id="no GPU of a number"),
         pytest.param(0, "cuda", "one", "finds no GPU", id="no GPU, and rank is no number"),
-        pytest.param(1, "cuda:1", "0", "there are 1: they count from 0", id="number too high for the only GPU"),
+        pytest.param(
+            1,
+            "cuda:1",
+            "0",
+            "there are 1: they count from 0",
+            id="number too high for the only GPU",
+        ),
         pytest.param(2, "cuda:2", "0", "there are 2: they count from 0", id="number too high"),
         pytest.param(2, "auto", "2", "process 2 .* 2 GPU", id="more processes than GPUs"),
         pytest.param(2, "cuda", "one", "`LOCAL_RANK` is `one`", id="rank is no number"),
@@ -97,7 +117,9 @@ def test_the_dtype_follows_the_option_or_the_device(gpus, option, device, capabi
 @pytest.fixture
 def log():
     messages = []
-    handle = logger.add(lambda message: messages.append(str(message)), level="INFO", format="{level} {message}")
+    handle = logger.add(
+        lambda message: messages.append(str(message)), level="INFO", format="{level} {message}"
+    )
     yield messages
     logger.remove(handle)
 
@@ -105,27 +127,45 @@ def log():
 def test_without_a_gpu_attention_is_plain_and_kernels_are_refused(log):
     where = {"device": CPU, "dtype": torch.float32, "config": TEXT}
     automatic = choose_attention("auto", **where)
-    assert (automatic.attention.name, automatic.reason) == ("sdpa", "paged kernels need a GPU, and this is `cpu`")
+    assert (automatic.attention.name, automatic.reason) == (
+        "sdpa",
+        "paged kernels need a GPU, and this is `cpu`",
+    )
     requested = choose_attention("sdpa", **where)
-    assert (requested.attention.name, requested.reason) == ("sdpa", "`attention=sdpa` was requested")
+    assert (requested.attention.name, requested.reason) == (
+        "sdpa",
+        "`attention=sdpa` was requested",
+    )
     for option in ("flash", "triton"):
-        with pytest.raises(JudgeMisconfigured, match=rf"(?s){option}. cannot .*this is `cpu`.*hint: .*attention=auto"):
+        with pytest.raises(
+            JudgeMisconfigured,
+            match=rf"(?s){option}. cannot .*this is `cpu`.*hint: .*attention=auto",
+        ):
             choose_attention(option, **where)
     assert not log
 
 
 @pytest.fixture
 def kernels(monkeypatch):
-    """Kernels that are as the test says: None is good, a text is a reason why it is missing or wrong."""
+    """Kernels that are as the test says: None is good, a text is a reason why it is missing or
+    wrong.
+    """
 
     def simulate(missing, wrong):
         def opened(name):
             reason = missing.get(name)
-            return lambda _: reason or PagedAttention(name=name, title=f"the {name} kernel", kernel=paged_kernel)
+            return lambda _: (
+                reason or PagedAttention(name=name, title=f"the {name} kernel", kernel=paged_kernel)
+            )
 
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
-        monkeypatch.setattr(attention_module, "KERNELS", {name: opened(name) for name in ("flash", "triton")})
-        monkeypatch.setattr(attention_module, "self_check", lambda attention, *_, **__: wrong.get(attention.name))
+        monkeypatch.setattr(kernels_module.torch, "ones", lambda *_, **__: torch.zeros(1))
+        monkeypatch.setattr(
+            kernels_module, "KERNELS", {name: opened(name) for name in ("flash", "triton")}
+        )
+        monkeypatch.setattr(
+            kernels_module, "self_check", lambda attention, *_, **__: wrong.get(attention.name)
+        )
 
     return simulate
 
@@ -137,7 +177,9 @@ BAD_FLASH, BAD_TRITON = {"flash": "its results differ"}, {"triton": "it fails wi
 @pytest.mark.parametrize(
     ("missing", "wrong", "chosen", "reason"),
     [
-        pytest.param({}, {}, "flash", "the flash kernel passed its check on cuda:0", id="all is well"),
+        pytest.param(
+            {}, {}, "flash", "the flash kernel passed its check on cuda:0", id="all is well"
+        ),
         pytest.param(
             NO_PAGES,
             {},
@@ -153,42 +195,135 @@ BAD_FLASH, BAD_TRITON = {"flash": "its results differ"}, {"triton": "it fails wi
             "the flash kernel fails its check on cuda:0: its results differ",
             id="torch's kernel is wrong",
         ),
-        pytest.param(NO_TRITON, {}, "flash", "the flash kernel passed its check on cuda:0", id="no Triton"),
         pytest.param(
-            NO_PAGES | NO_TRITON, {}, "sdpa", "torch has no kernel; there is no Triton", id="none is available"
+            NO_TRITON, {}, "flash", "the flash kernel passed its check on cuda:0", id="no Triton"
+        ),
+        pytest.param(
+            NO_PAGES | NO_TRITON,
+            {},
+            "sdpa",
+            "torch has no kernel; there is no Triton",
+            id="none is available",
         ),
         pytest.param(
             NO_PAGES,
             BAD_TRITON,
             "sdpa",
-            "torch has no kernel; the triton kernel fails its check on cuda:0: it fails with OutOfResources",
+            "torch has no kernel; the triton kernel fails its check on cuda:0: it fails with "
+            "OutOfResources",
             id="Triton's compiler fails",
         ),
     ],
 )
-def test_the_first_kernel_that_is_available_and_correct_is_chosen(kernels, log, missing, wrong, chosen, reason):
+def test_the_first_kernel_that_is_available_and_correct_is_chosen(
+    kernels, log, missing, wrong, chosen, reason
+):
     kernels(missing, wrong)
     choice = choose_attention("auto", device=GPU, dtype=torch.bfloat16, config=TEXT)
     assert (choice.attention.name, choice.reason) == (chosen, reason)
-    assert len(log) == (chosen == "sdpa")
-    for line in log:
-        assert line.startswith("WARNING")
+    assert len(log) == len(wrong) + (chosen == "sdpa")
+    assert all(line.startswith("WARNING") for line in log)
+    for line, problem in zip(log, wrong.values(), strict=False):
+        assert problem in line
+        assert "bits may differ" in line
+    for line in log[len(wrong) :]:
         assert reason in line
         assert "8.7 h against 1.9 h" in line
         assert "hint: use torch 2.12 or newer, or install Triton" in line
 
 
+def test_no_memory_for_the_check_is_no_verdict_on_a_kernel_and_is_not_remembered(
+    kernels, monkeypatch
+):
+    kernels({}, {})
+    problems = iter([torch.OutOfMemoryError("CUDA out of memory."), None])
+
+    def self_check(*_, **__):
+        if (problem := next(problems)) is not None:
+            raise problem
+
+    monkeypatch.setattr(kernels_module, "self_check", self_check)
+    with pytest.raises(DeviceFull, match=r"(?s)no memory to try the flash kernel.*--predict_only"):
+        choose_attention("auto", device=GPU, dtype=torch.bfloat16, config=TEXT)
+    choice = choose_attention("auto", device=GPU, dtype=torch.bfloat16, config=TEXT)
+    assert choice.attention.name == "flash"
+
+
+def test_a_kernel_that_makes_the_gpu_unusable_is_an_error_that_says_so(kernels, monkeypatch):
+    kernels({}, {"flash": "it fails with AcceleratorError: an illegal memory access"})
+
+    def fail(*_, **__):
+        raise RuntimeError("CUDA error: an illegal memory access was encountered\nmore")
+
+    monkeypatch.setattr(kernels_module.torch, "ones", fail)
+    with pytest.raises(
+        JudgeMisconfigured, match=r"(?s)flash kernel fails .*cannot be used by this.*attention=sdpa"
+    ):
+        choose_attention("auto", device=GPU, dtype=torch.bfloat16, config=TEXT)
+
+
+def test_a_gpu_may_decode_with_another_kernel_which_is_in_the_name(kernels, gpus, monkeypatch, log):
+    gpus(1)
+    where = {"device": GPU, "dtype": torch.bfloat16, "config": TEXT}
+    for name in ("triton", "flash"):
+        monkeypatch.setattr(kernels_module, "DECODING_KERNELS", {(9, 0): name})
+        kernels({}, {})
+        choice = choose_attention("auto", **where)
+        expected = "flash+triton" if name == "triton" else "flash"
+        assert choice.attention.name == likely_attention("auto", **where) == expected
+        assert (choice.attention.decoding_kernel is None) == (expected == "flash")
+    monkeypatch.setattr(kernels_module, "DECODING_KERNELS", {(9, 0): "triton"})
+    kernels({}, BAD_TRITON)
+    assert choose_attention("auto", **where).attention.name == "flash"
+    assert len(log) == 1
+    assert choose_attention("flash", **where).attention.name == "flash"
+
+
+@pytest.mark.parametrize(
+    ("missing", "expected"), [({}, "flash"), (NO_PAGES, "triton"), (NO_PAGES | NO_TRITON, "sdpa")]
+)
+def test_the_likely_kernel_is_named_without_starting_cuda(kernels, monkeypatch, missing, expected):
+    kernels(missing, BAD_FLASH | BAD_TRITON)  # nothing is tried
+
+    def fail(*_):
+        raise AssertionError("CUDA is started")
+
+    monkeypatch.setattr(torch.cuda, "get_device_capability", fail)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
+    dtype = choose_dtype("auto", GPU)
+    assert dtype == torch.bfloat16
+    assert likely_attention("auto", device=GPU, dtype=dtype, config=TEXT) == expected
+    assert likely_attention("sdpa", device=GPU, dtype=dtype, config=TEXT) == "sdpa"
+
+
+def test_a_gpu_that_cannot_be_started_is_an_error_with_a_hint(monkeypatch):
+    def fail(_):
+        raise RuntimeError("The NVIDIA driver on your system is too old\nmore")
+
+    monkeypatch.setattr(torch.cuda, "get_device_properties", fail)
+    with pytest.raises(JudgeMisconfigured, match=r"(?s)`cuda:0` cannot be used: .*too old\n.*hint"):
+        start(GPU)
+    start(CPU)
+
+
 def test_a_requested_kernel_is_taken_although_another_would_be_preferred(kernels):
     kernels({}, {})
     choice = choose_attention("triton", device=GPU, dtype=torch.bfloat16, config=TEXT)
-    assert (choice.attention.name, choice.reason) == ("triton", "the triton kernel passed its check on cuda:0")
+    assert (choice.attention.name, choice.reason) == (
+        "triton",
+        "the triton kernel passed its check on cuda:0",
+    )
 
 
-def test_kernels_are_compared_with_exact_results_whatever_a_tested_model_has_allowed(kernels, monkeypatch):
+def test_kernels_are_compared_with_exact_results_whatever_a_tested_model_has_allowed(
+    kernels, monkeypatch
+):
     kernels({}, {})
     precisions = []
     monkeypatch.setattr(
-        attention_module, "self_check", lambda *_, **__: precisions.append(torch.get_float32_matmul_precision())
+        kernels_module,
+        "self_check",
+        lambda *_, **__: precisions.append(torch.get_float32_matmul_precision()),
     )
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("medium")
@@ -200,8 +335,12 @@ def test_kernels_are_compared_with_exact_results_whatever_a_tested_model_has_all
 
 
 @pytest.mark.parametrize("option", ["flash", "triton"])
-@pytest.mark.parametrize(("missing", "wrong"), [(NO_PAGES | NO_TRITON, {}), ({}, BAD_FLASH | BAD_TRITON)])
-def test_a_requested_kernel_that_cannot_be_used_is_an_error_with_the_reason(kernels, option, missing, wrong):
+@pytest.mark.parametrize(
+    ("missing", "wrong"), [(NO_PAGES | NO_TRITON, {}), ({}, BAD_FLASH | BAD_TRITON)]
+)
+def test_a_requested_kernel_that_cannot_be_used_is_an_error_with_the_reason(
+    kernels, option, missing, wrong
+):
     kernels(missing, wrong)
     with pytest.raises(JudgeMisconfigured, match=(missing or wrong)[option]):
         choose_attention(option, device=GPU, dtype=torch.bfloat16, config=TEXT)
@@ -260,7 +399,9 @@ def new_readings():
 
 
 def all_readings():
-    """What can be read, as it is and after each setting of the switches that others inherit from; sets these."""
+    """What can be read, as it is and after each setting of the switches that others inherit from;
+    sets these.
+    """
     readings = [old_readings(), new_readings()]
     for switch in (BACKENDS, BACKENDS.cudnn):
         for precision in ("ieee", "tf32", "none"):
@@ -294,18 +435,25 @@ def default_precision():
 def test_torchs_own_default_is_the_default_of_these_tests():
     code = (
         "import torch; b = torch.backends; print([b.cudnn.allow_tf32, b.cuda.matmul.allow_tf32, "
-        "torch.get_float32_matmul_precision(), b.fp32_precision, b.cudnn.fp32_precision, b.cuda.matmul.fp32_precision, "
+        "torch.get_float32_matmul_precision(), b.fp32_precision, b.cudnn.fp32_precision, "
+        "b.cuda.matmul.fp32_precision, "
         "b.cudnn.conv.fp32_precision, b.cudnn.rnn.fp32_precision])"
     )
-    fresh = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    fresh = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout
     assert fresh.strip() == str([*old_readings(), *list(new_readings().values())[:5]])
 
 
 @pytest.mark.parametrize("new_first", [False, True], ids=["old before new", "new before old"])
 @pytest.mark.parametrize("precision", ["ieee", "tf32", "none"])
 @pytest.mark.parametrize("switch", [None, *NEW])
-def test_fp32_is_exact_inside_and_all_switches_are_as_before_afterwards(switch, precision, new_first):
-    """With every setting of the old switches, of one new switch, and both orders of setting them."""
+def test_fp32_is_exact_inside_and_all_switches_are_as_before_afterwards(
+    switch, precision, new_first
+):
+    """With every setting of the old switches, of one new switch, and both orders of setting
+    them.
+    """
     for cudnn, matmul in product(CUDNN_SETTINGS, MATMUL_SETTINGS):
 
         def set_all(cudnn=cudnn, matmul=matmul):
@@ -321,7 +469,10 @@ def test_fp32_is_exact_inside_and_all_switches_are_as_before_afterwards(switch, 
         set_all()
         with exact_fp32():
             assert old_readings() == [False, False, "highest"], (cudnn, matmul)
-            assert {OPERATIONS[name].fp32_precision for name in OPERATIONS} <= {"ieee", "none"}, (cudnn, matmul)
+            assert {OPERATIONS[name].fp32_precision for name in OPERATIONS} <= {"ieee", "none"}, (
+                cudnn,
+                matmul,
+            )
         assert all_readings() == before, (cudnn, matmul)
 
 
@@ -346,9 +497,66 @@ def test_switches_are_restored_after_an_error():
     assert all_readings() == before
 
 
+SWITCHES = {
+    "cudnn.benchmark": (BACKENDS.cudnn, "benchmark", True),
+    "bf16": (BACKENDS.cuda.matmul, "allow_bf16_reduced_precision_reduction", False),
+    "fp16": (BACKENDS.cuda.matmul, "allow_fp16_reduced_precision_reduction", False),
+}
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_a_switch_that_a_tested_model_left_is_as_torch_has_it_inside(name):
+    owner, attribute, left = SWITCHES[name]
+    usual = getattr(owner, attribute)
+    setattr(owner, attribute, left)
+    try:
+        with exact_arithmetic():
+            assert getattr(owner, attribute) == usual != left
+            assert torch.get_float32_matmul_precision() == "highest"
+        assert getattr(owner, attribute) == left
+    finally:
+        setattr(owner, attribute, usual)
+
+
+@pytest.mark.parametrize("name", ["flash", "mem_efficient", "math", "cudnn"])
+def test_sdpa_may_take_every_kernel_inside(name):
+    enable, is_enabled = (
+        getattr(BACKENDS.cuda, text.format(name)) for text in ("enable_{}_sdp", "{}_sdp_enabled")
+    )
+    enable(False)
+    try:
+        with exact_arithmetic():
+            assert is_enabled()
+        assert not is_enabled()
+    finally:
+        enable(True)
+
+
+def test_a_default_device_that_a_tested_model_left_is_not_used_inside():
+    torch.set_default_device("meta")
+    try:
+        with exact_arithmetic():
+            assert torch.zeros(1).device == CPU
+        assert torch.zeros(1).device.type == "meta"
+    finally:
+        torch.set_default_device(None)
+
+
 def test_a_gpu_is_queried_after_torch_has_released_its_cache(monkeypatch):
     calls = []
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: calls.append("empty"))
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: calls.append(device) or (7, 9))
     assert free_bytes(torch.device("cuda", 1)) == 7
     assert calls == ["empty", torch.device("cuda", 1)]
+
+
+def test_errors_of_cuda_while_memory_is_freed_are_logged_and_not_raised(monkeypatch, logs):
+    def fail():
+        raise RuntimeError("CUDA error: an illegal memory access was encountered\nmore of it")
+
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "empty_cache", fail)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (7, 9))
+    release_memory()
+    assert free_bytes(torch.device("cuda", 1)) == 7
+    assert len([line for line in logs if "an illegal memory access" in line]) == 2

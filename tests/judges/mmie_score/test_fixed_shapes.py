@@ -1,4 +1,6 @@
-"""On a GPU the shapes of a step never depend on the call, and so the bits of a reply do not. Shown on a CPU."""
+"""On a GPU the shapes of a step never depend on the call, and so the bits of a reply do not. Shown
+on a CPU.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,6 @@ from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.base import JudgeReply, JudgeRequest
 from mmie_tasks.judges.mmie_score import loading
-from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
-from mmie_tasks.judges.mmie_score.devices import Placement
 from mmie_tasks.judges.mmie_score.engine.attention import PagedAttention
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 
@@ -33,12 +33,10 @@ class FixedJudge(MmieScoreJudge):
 
     def __init__(self, *, paged: bool, rows: int = MAX_ROWS) -> None:
         super().__init__(model=str(CHECKPOINT), device="cpu", max_rows=rows, environment={})
-        self._paged = paged
-
-    def placement(self, checkpoint: Checkpoint) -> Placement:
-        placement = super().placement(checkpoint)
-        attention = PagedAttention(kernel=paged_kernel) if self._paged else placement.attention
-        return replace(placement, fixed=True, attention=attention)
+        usual = self.local.placement(self.local.checkpoint)
+        attention = PagedAttention(kernel=paged_kernel) if paged else usual.attention
+        placement = replace(usual, fixed=True, attention=attention)
+        self.local.placement = lambda _: placement  # type: ignore[method-assign]
 
 
 @contextmanager
@@ -57,9 +55,14 @@ def recorded_shapes() -> Iterator[set[tuple[object, ...]]]:
         handle.remove()
 
 
-def judged(judge: MmieScoreJudge, indices: Sequence[int]) -> tuple[dict[int, str], set[tuple[object, ...]]]:
+def judged(
+    judge: MmieScoreJudge, indices: Sequence[int]
+) -> tuple[dict[int, str], set[tuple[object, ...]]]:
     """Texts of some golden cases judged in one call, and the shapes that were computed."""
-    requests = [JudgeRequest(parts=CASES[index].parts, max_tokens=CASES[index].max_new_tokens) for index in indices]
+    requests = [
+        JudgeRequest(parts=CASES[index].parts, max_tokens=CASES[index].max_new_tokens)
+        for index in indices
+    ]
     texts: dict[int, str] = {}
     with recorded_shapes() as shapes, one_thread():
         for number, outcome in judge.ask(requests):
@@ -71,7 +74,9 @@ def judged(judge: MmieScoreJudge, indices: Sequence[int]) -> tuple[dict[int, str
 @pytest.fixture
 def logged() -> Iterator[list[str]]:
     messages: list[str] = []
-    handle = logger.add(lambda message: messages.append(str(message)), filter=loading.__name__, level="INFO")
+    handle = logger.add(
+        lambda message: messages.append(str(message)), filter=loading.__name__, level="INFO"
+    )
     yield messages
     logger.remove(handle)
 
@@ -113,12 +118,18 @@ def test_shapes_are_the_same_whatever_a_call_holds(paged: bool, whole, calls) ->
         check_same(judge, indices, whole)
 
 
-def test_shapes_are_the_same_if_less_memory_is_free_and_fewer_requests_fit(monkeypatch, logged) -> None:
+def test_shapes_are_the_same_if_less_memory_is_free_and_fewer_requests_fit(
+    monkeypatch, logged
+) -> None:
     short = [index for index, case in enumerate(CASES) if len(case.output_ids) < 22]
     expected = judged(FixedJudge(paged=True, rows=32), short)
     monkeypatch.setattr(loading.devices, "free_bytes", lambda _: 1054 * 2**20)
     check_same(FixedJudge(paged=True, rows=32), short, expected)
-    rows = [message.split(" requests at once")[0].split()[-1] for message in logged if "at once" in message]
+    rows = [
+        message.split(" requests at once")[0].split()[-1]
+        for message in logged
+        if "at once" in message
+    ]
     assert rows == ["32", "22"]
 
 

@@ -74,7 +74,12 @@ def test_normalizing_does_not_change_the_tiles() -> None:
 
 
 def test_no_tiles_give_no_values() -> None:
-    assert normalized(torch.empty(0, 8, 8, 3, dtype=torch.uint8), torch.float32).shape == (0, 3, 8, 8)
+    assert normalized(torch.empty(0, 8, 8, 3, dtype=torch.uint8), torch.float32).shape == (
+        0,
+        3,
+        8,
+        8,
+    )
 
 
 def test_the_last_tile_is_a_thumbnail_of_the_whole_image(tmp_path: Path) -> None:
@@ -132,8 +137,12 @@ def test_alpha_is_dropped_and_not_blended(tmp_path: Path) -> None:
     assert (read_tiles(tmp_path / "a.png", 28) == (10, 20, 30)).all()
 
 
-@pytest.mark.parametrize("transparency", [pytest.param(0, id="one"), pytest.param(b"\0\x80", id="more")])
-def test_a_transparent_palette_keeps_its_colours_without_a_warning(transparency: int | bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "transparency", [pytest.param(0, id="one"), pytest.param(b"\0\x80", id="more")]
+)
+def test_a_transparent_palette_keeps_its_colours_without_a_warning(
+    transparency: int | bytes, tmp_path: Path
+) -> None:
     image = Image.new("P", (20, 20), 0)
     image.putpalette([10, 20, 30, 40, 50, 60])
     image.save(tmp_path / "a.png", transparency=transparency)
@@ -144,7 +153,9 @@ def test_the_exif_orientation_is_ignored(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6  # turn by 90 degrees
     path = saved(tmp_path / "a.png", size=(56, 28), exif=exif)
-    assert np.array_equal(read_tiles(path, 28), read_tiles(saved(tmp_path / "b.png", size=(56, 28)), 28))
+    assert np.array_equal(
+        read_tiles(path, 28), read_tiles(saved(tmp_path / "b.png", size=(56, 28)), 28)
+    )
 
 
 def test_threads_read_the_same_tiles() -> None:
@@ -170,8 +181,10 @@ def _chunk(name: bytes, content: bytes) -> bytes:
     [
         pytest.param(b"", "it is not an image", id="empty"),
         pytest.param(b"not an image", "it is not an image", id="text"),
-        pytest.param((golden.IMAGES / "vga.png").read_bytes()[:9000], "cannot be used", id="cut off"),
-        pytest.param(_png_of(100_000, 100_000), "more than 200,000,000", id="a huge header"),
+        pytest.param(
+            (golden.IMAGES / "vga.png").read_bytes()[:9000], "cannot be used", id="cut off"
+        ),
+        pytest.param(_png_of(100_000, 100_000), "more than 178,956,970", id="a huge header"),
     ],
 )
 def test_a_broken_image_is_a_broken_request(content: bytes, words: str, tmp_path: Path) -> None:

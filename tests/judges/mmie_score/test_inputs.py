@@ -68,14 +68,20 @@ def test_a_length_is_computed_from_the_headers_of_the_images(case: golden.Case) 
 UNUSABLE = [
     pytest.param(request_of("See ", Path("no/such.png")), RequestBroken, "such.png", id="no file"),
     pytest.param(request_of("See ", Path(__file__)), RequestBroken, "test_inputs", id="no image"),
-    pytest.param(request_of("<IMG_CONTEXT>", IMAGE), RequestUnfit, "53 `<IMG_CONTEXT>`.* need 52", id="mark"),
-    pytest.param(request_of("word " * 9000), RequestUnfit, "the model reads 8,192 at most", id="long"),
+    pytest.param(
+        request_of("<IMG_CONTEXT>", IMAGE), RequestUnfit, "53 `<IMG_CONTEXT>`.* need 52", id="mark"
+    ),
+    pytest.param(
+        request_of("word " * 9000), RequestUnfit, "the model reads 8,192 at most", id="long"
+    ),
     pytest.param(request_of("\ud800"), RequestUnfit, "cannot read the text", id="no Unicode"),
 ]
 
 
 @pytest.mark.parametrize(("request_", "kind", "words"), UNUSABLE)
-def test_an_unusable_request_says_why(request_: JudgeRequest, kind: type[Exception], words: str) -> None:
+def test_an_unusable_request_says_why(
+    request_: JudgeRequest, kind: type[Exception], words: str
+) -> None:
     with pytest.raises(kind, match=words):
         builder().prompt(0, request_)
 
@@ -138,7 +144,9 @@ def test_without_waiting_only_a_finished_prompt_is_supplied() -> None:
 
 def test_closing_ends_the_threads_and_prepares_nothing_more() -> None:
     slow = SlowBuilder()
-    with closing(PromptPreparer(slow, RequestQueue.of([request_of("a")] * 100, [1] * 100))) as preparer:  # type: ignore[arg-type]
+    with closing(
+        PromptPreparer(slow, RequestQueue.of([request_of("a")] * 100, [1] * 100))
+    ) as preparer:  # type: ignore[arg-type]
         assert preparer.get(wait=False) is None
         assert slow.has_begun.wait(10)
         threading.Timer(0.05, slow.may_finish.set).start()
@@ -151,7 +159,10 @@ def test_an_unexpected_error_reaches_the_caller() -> None:
         def prompt(self, key: int, request: JudgeRequest, images: object = None) -> Prompt:
             raise ZeroDivisionError
 
-    with closing(PromptPreparer(BrokenBuilder(), one_request())) as preparer, pytest.raises(ZeroDivisionError):  # type: ignore[arg-type]
+    with (
+        closing(PromptPreparer(BrokenBuilder(), one_request())) as preparer,
+        pytest.raises(ZeroDivisionError),
+    ):  # type: ignore[arg-type]
         preparer.get(wait=True)
 
 
@@ -159,7 +170,9 @@ def test_a_queue_supplies_what_other_threads_put_until_it_is_closed() -> None:
     queue = RequestQueue()
     with closing(PromptPreparer(builder(), queue)) as preparer:
         assert preparer.get(wait=False) is None
-        threading.Timer(0.05, queue.put, [QueuedRequest(key=7, request=request_of("Late."))]).start()
+        threading.Timer(
+            0.05, queue.put, [QueuedRequest(key=7, request=request_of("Late."))]
+        ).start()
         prompt = preparer.get(wait=True)
         assert isinstance(prompt, Prompt)
         assert prompt.key == 7

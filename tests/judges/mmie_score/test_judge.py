@@ -13,7 +13,9 @@ from loguru import logger
 from support import scripted_checkpoint
 from support.internvl_golden import CHECKPOINT, IMAGES, cases, read
 from support.mmie_engine import checkpoint, digit_logprobs, golden_prompts, stock_output
+from support.paged_kernel import paged_kernel
 from support.transformers_5 import needs_transformers_5
+from transformers.utils import import_utils
 
 from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.core.errors import MmieTasksError
@@ -30,7 +32,9 @@ from mmie_tasks.judges.base import (
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_store import CacheFile
 from mmie_tasks.judges.mmie_score import loading
-from mmie_tasks.judges.mmie_score.judge import check_transformers
+from mmie_tasks.judges.mmie_score.engine.attention import PagedAttention
+from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
+from mmie_tasks.judges.mmie_score.local import LocalJudge, check_transformers
 from mmie_tasks.judges.registry import create
 
 pytestmark = needs_transformers_5
@@ -67,17 +71,25 @@ def test_every_golden_case_has_the_official_reply(judge) -> None:
         assert usage == (len(case.input_ids), len(case.output_ids), 0.0)
 
 
-def test_digits_of_a_reply_have_their_offsets_and_the_probabilities_of_the_stock_model(judge) -> None:
-    outcomes = dict(judge.ask([request(*case.parts, max_tokens=case.max_new_tokens) for case in cases()]))
+def test_digits_of_a_reply_have_their_offsets_and_the_probabilities_of_the_stock_model(
+    judge,
+) -> None:
+    outcomes = dict(
+        judge.ask([request(*case.parts, max_tokens=case.max_new_tokens) for case in cases()])
+    )
     digit_ids = checkpoint().tokenizer.digit_ids
     digit_of = {token: str(digit) for digit, ids in enumerate(digit_ids) for token in ids}
     spelt = ""
     for index, prompt in enumerate(golden_prompts()):
         reply, (ids, logits) = outcomes[index], stock_output(prompt)
         steps = [step for step, token in enumerate(ids) if token in digit_of]
-        assert [reply.text[digit.offset] for digit in reply.digits] == [digit_of[ids[step]] for step in steps]
+        assert [reply.text[digit.offset] for digit in reply.digits] == [
+            digit_of[ids[step]] for step in steps
+        ]
         for step, digit in zip(steps, reply.digits, strict=True):
-            assert digit.logprobs == pytest.approx(digit_logprobs(logits[step], digit_ids), abs=1e-3, rel=0)
+            assert digit.logprobs == pytest.approx(
+                digit_logprobs(logits[step], digit_ids), abs=1e-3, rel=0
+            )
             spelt += reply.text[digit.offset]
     assert spelt == "468"
 
@@ -100,7 +112,11 @@ def test_the_recorded_replies_of_the_judge_have_the_official_scores() -> None:
 
 
 def test_requests_alone_and_together_have_the_same_replies(judge) -> None:
-    requests = [request("Why?"), request("What is it? ", IMAGES / "vga.png"), request("Count to ten.")]
+    requests = [
+        request("Why?"),
+        request("What is it? ", IMAGES / "vga.png"),
+        request("Count to ten."),
+    ]
     together = dict(judge.ask(requests))
     alone = [next(iter(judge.ask([single])))[1] for single in requests]
     for index, reply in enumerate(alone):
@@ -146,7 +162,9 @@ def test_the_signature_depends_on_content_and_not_on_the_folder(tmp_path: Path, 
     assert str(tmp_path) not in copied
     assert copied.endswith("|dtype:float32|device:cpu|attention:sdpa|stop:end")
     (tmp_path / "copy" / "generation_config.json").unlink()
-    assert judge_with(tmp_path / "copy").signature == judge.signature  # the judge does not read that file
+    assert (
+        judge_with(tmp_path / "copy").signature == judge.signature
+    )  # the judge does not read that file
 
 
 def test_a_judge_that_cannot_be_loaded_after_the_run_leaves_samples_unscored() -> None:
@@ -159,17 +177,22 @@ def test_a_judge_that_cannot_be_loaded_after_the_run_leaves_samples_unscored() -
 
 
 @pytest.mark.parametrize("failures", [1, 2])
-def test_a_device_with_less_memory_than_reported_gets_a_smaller_cache(monkeypatch, failures) -> None:
+def test_a_device_with_less_memory_than_reported_gets_a_smaller_cache(
+    monkeypatch, failures, logs
+) -> None:
     sizes = without_memory(monkeypatch, "TextModel", failures)
     outcomes = dict(judge_with().ask([request("Why?"), request("How?"), request("When?")]))
     assert all(isinstance(outcome, JudgeReply) for outcome in outcomes.values())
     pages = [size["pages"] for size in sizes]
     assert pages == sorted(set(pages), reverse=True)
     assert len(sizes) == failures + 1
+    assert sum("fewer requests at once" in message for message in logs) == failures
 
 
 @pytest.mark.parametrize("part", ["TextModel", "load_model"])
-def test_a_device_without_memory_leaves_samples_unscored_with_a_hint(monkeypatch, part: str) -> None:
+def test_a_device_without_memory_leaves_samples_unscored_with_a_hint(
+    monkeypatch, part: str
+) -> None:
     without_memory(monkeypatch, part, 99)
     ((_, outcome),) = judge_with().ask([request("Why?")])
     assert isinstance(outcome, JudgeMisconfigured)
@@ -201,7 +224,9 @@ def without_memory(monkeypatch, part: str, failures: int) -> list[dict[str, obje
             for dtype in ("int8", "bf16", "Tensor", "")
         ),
         *(
-            pytest.param({"attention": attention}, "'auto', 'flash', 'triton' or 'sdpa'", id=attention)
+            pytest.param(
+                {"attention": attention}, "'auto', 'flash', 'triton' or 'sdpa'", id=attention
+            )
             for attention in ("magic", "eager")
         ),
         pytest.param({"no_such": "1"}, "no option `no_such`", id="unknown"),
@@ -225,6 +250,74 @@ def test_transformers_4_is_refused_with_a_hint() -> None:
     hint = str(refused.value).partition("hint: ")[2]
     assert all(words in hint for words in ("--predict_only", "path=OUT", "mmie-tasks[mmie-score]"))
     assert "install -U" not in hint  # it would break the tested model
+
+
+def test_torch_that_transformers_does_not_use_is_refused_before_anything_is_generated(
+    monkeypatch,
+) -> None:
+    monkeypatch.setattr(import_utils, "is_torch_available", lambda: False)
+    judge = judge_with()
+    [packages, *_] = judge.assets()
+    for check in (judge.check, packages.checks[0].describe):
+        with pytest.raises(JudgeMisconfigured, match=r"(?s)too old.*hint: torch 2\.6 or newer"):
+            check()
+
+
+def settles_on_triton(monkeypatch) -> None:
+    """A device on which a kernel fails its check, so that another one is used than was likely."""
+    usual = LocalJudge.placement
+    attention = PagedAttention(name="triton", kernel=paged_kernel)
+
+    def placement(self, checkpoint):
+        return replace(usual(self, checkpoint), attention=attention)
+
+    monkeypatch.setattr(LocalJudge, "placement", placement)
+
+
+def test_replies_of_the_kernel_that_was_used_in_the_end_are_cached_under_its_name(
+    monkeypatch, tmp_path, logs
+) -> None:
+    file = CacheFile(tmp_path / "replies.sqlite3")
+    before = CachedJudge(judge=judge_with(), file=file)
+    list(before.ask([request("Why?")]))
+    settles_on_triton(monkeypatch)
+    freed: list[str] = []
+    after = CachedJudge(judge=judge_with(), file=file)
+    after.before_loading(lambda: freed.append("freed"))
+    assert after.signature == before.signature
+    signatures = {
+        index: (after.signature, reply.cached)
+        for index, reply in after.ask([request("Why?"), request("How?")])
+    }
+    triton = before.signature.replace("attention:sdpa", "attention:triton")
+    assert signatures == {0: (before.signature, True), 1: (triton, False)}
+    assert freed == ["freed"]
+    assert any(triton in message and "expected" in message for message in logs)
+    with file.open() as replies:
+        stored = [reply.signature for reply in replies.read_all()]
+    assert sorted(stored) == sorted([before.signature, triton])
+    resumed = CachedJudge(judge=judge_with(), file=file)
+    ((_, reply),) = resumed.ask([request("How?")])
+    assert reply.cached
+    assert resumed.signature == triton
+
+
+def test_the_machine_that_computed_is_known_after_the_run_and_not_in_the_signature(
+    judge, tmp_path
+) -> None:
+    fresh = CachedJudge(judge=judge_with(), file=CacheFile(tmp_path / "replies.sqlite3"))
+    assert fresh.machine() is None
+    list(fresh.ask([request("Why?")]))
+    assert fresh.machine() == f"CPU, torch {torch.__version__}"
+    assert torch.__version__ not in fresh.signature == judge.signature
+
+
+def test_without_a_gpu_here_the_signature_starts_no_engine_of_ray(monkeypatch) -> None:
+    judge = create("mmie_score", {"model": str(CHECKPOINT)}, {})
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    monkeypatch.setattr(MmieScoreJudge, "ray_gpus", lambda _: 8)
+    assert judge.signature.endswith("|dtype:bfloat16|device:cuda|attention:flash|stop:end")
+    assert judge._pool is None
 
 
 def test_the_hook_runs_once_before_each_loading_of_the_weights(tmp_path) -> None:

@@ -12,17 +12,16 @@ from support.random_checkpoint import REAL, config_content
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint.config import read_config
-from mmie_tasks.judges.mmie_score.devices import (
-    GIB,
+from mmie_tasks.judges.mmie_score.devices import GIB, parse_bytes
+from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
+from mmie_tasks.judges.mmie_score.engine.budget import (
     Placement,
     kv_token_bytes,
-    parse_bytes,
     plan,
     shrink,
     text_step_bytes,
     vision_bytes,
 )
-from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
 
 
 @pytest.fixture
@@ -146,7 +145,9 @@ def test_on_a_large_gpu_every_step_has_its_full_size():
 
 
 def test_there_are_no_more_pages_than_all_rows_can_use():
-    assert planned(1e12, tokens=2_000, rows=4).pages == 4 * 131_072 // 256  # all positions of the model
+    assert (
+        planned(1e12, tokens=2_000, rows=4).pages == 4 * 131_072 // 256
+    )  # all positions of the model
     assert planned(1e12, tokens=2_000, rows=4, device=CPU).pages == 4 * 8
 
 
@@ -160,7 +161,8 @@ def test_about_18_gb_are_the_least_for_the_longest_requests():
 def test_steps_get_smaller_only_to_hold_one_long_request(fixed):
     device = GPU if fixed else CPU
     plans = {
-        free: planned(free * 1e9, tokens=17_408, device=device).chunk_tokens for free in (18.0, 19, 20, 20.5, 24, 66)
+        free: planned(free * 1e9, tokens=17_408, device=device).chunk_tokens
+        for free in (18.0, 19, 20, 20.5, 24, 66)
     }
     largest = {18.0: 256, 19: 1024, 20: 2048, 20.5: 4096, 24: 4096, 66: 4096}
     assert plans == (largest if fixed else dict.fromkeys(largest, 2048))
@@ -169,10 +171,16 @@ def test_steps_get_smaller_only_to_hold_one_long_request(fixed):
 @pytest.mark.parametrize("tokens", [300, 4_096])
 @pytest.mark.parametrize("share", [0.9, 1])
 @pytest.mark.parametrize(
-    ("device_bytes", "chunk_tokens"), [(16e9, 256), (19.4e9, 2048), (26e9, 4096), (85e9, 4096), (150e9, 4096)]
+    ("device_bytes", "chunk_tokens"),
+    [(16e9, 256), (19.4e9, 2048), (26e9, 4096), (85e9, 4096), (150e9, 4096)],
 )
-def test_a_step_on_a_gpu_has_the_size_that_its_whole_memory_allows(device_bytes, chunk_tokens, share, tokens):
-    assert planned(share * device_bytes, device_bytes=device_bytes, tokens=tokens).chunk_tokens == chunk_tokens
+def test_a_step_on_a_gpu_has_the_size_that_its_whole_memory_allows(
+    device_bytes, chunk_tokens, share, tokens
+):
+    assert (
+        planned(share * device_bytes, device_bytes=device_bytes, tokens=tokens).chunk_tokens
+        == chunk_tokens
+    )
 
 
 def test_steps_get_smaller_with_a_warning_if_too_little_of_a_gpu_is_free(warnings):

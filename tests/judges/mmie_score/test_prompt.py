@@ -12,7 +12,15 @@ from support import internvl_golden as golden
 
 from mmie_tasks.judges.base import RequestUnfit
 from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
-from mmie_tasks.judges.mmie_score.inputs import END, IMAGE, control_strings, ids_of, query, question_of, reply_text
+from mmie_tasks.judges.mmie_score.inputs import (
+    END,
+    IMAGE,
+    control_strings,
+    ids_of,
+    query,
+    question_of,
+    reply_text,
+)
 
 FILE = Path("a.png")
 
@@ -42,7 +50,9 @@ def around(question: str, system: str = "Judge.") -> str:
 
 
 @pytest.mark.parametrize("case", [pytest.param(c, id=c.name) for c in golden.cases()])
-def test_a_golden_prompt_has_the_official_tokens(case: golden.Case, tokenizer: SlowLlamaTokenizer) -> None:
+def test_a_golden_prompt_has_the_official_tokens(
+    case: golden.Case, tokenizer: SlowLlamaTokenizer
+) -> None:
     text = query(
         question_of(case.parts),
         case.tiles,
@@ -53,12 +63,16 @@ def test_a_golden_prompt_has_the_official_tokens(case: golden.Case, tokenizer: S
 
 
 @pytest.mark.parametrize("case", [pytest.param(c, id=c.name) for c in golden.cases()])
-def test_a_golden_output_is_the_official_reply(case: golden.Case, tokenizer: SlowLlamaTokenizer) -> None:
+def test_a_golden_output_is_the_official_reply(
+    case: golden.Case, tokenizer: SlowLlamaTokenizer
+) -> None:
     assert reply_text(tokenizer.decode(case.output_ids)) == case.response
 
 
 @pytest.mark.parametrize("case", [pytest.param(c, id=c.name) for c in golden.error_cases()])
-def test_a_request_that_ends_the_official_run_is_refused(case: golden.ErrorCase, tokenizer: SlowLlamaTokenizer) -> None:
+def test_a_request_that_ends_the_official_run_is_refused(
+    case: golden.ErrorCase, tokenizer: SlowLlamaTokenizer
+) -> None:
     tiles = {"sq_small.png": 5, "vga.png": 13}
     cut = [tiles[image.name] for image in case.images]
     text = query(case.prompt, cut, system_message="", tokens_per_tile=golden.TOKENS_PER_TILE)
@@ -71,7 +85,9 @@ def test_a_request_that_ends_the_official_run_is_refused(case: golden.ErrorCase,
     [
         pytest.param("Why?", [], around("Why?"), id="no image"),
         pytest.param("A <image> B", [3], around(f"A {tokens_of(3)} B"), id="in its position"),
-        pytest.param("<image><image>", [2, 1], around(tokens_of(2) + tokens_of(1)), id="two, in order"),
+        pytest.param(
+            "<image><image>", [2, 1], around(tokens_of(2) + tokens_of(1)), id="two, in order"
+        ),
         pytest.param("Say <image>", [], around("Say <image>"), id="text without images"),
         pytest.param(
             "It says <image>. Image-0: <image>",
@@ -80,14 +96,18 @@ def test_a_request_that_ends_the_official_run_is_refused(case: golden.ErrorCase,
             id="one in the text takes the image",
         ),
         pytest.param("Why?", [1], around(f"{tokens_of(1)}\nWhy?"), id="no position: in front"),
-        pytest.param("Why?", [1, 2], around(f"{tokens_of(1)}\nWhy?"), id="no position: one for all"),
+        pytest.param(
+            "Why?", [1, 2], around(f"{tokens_of(1)}\nWhy?"), id="no position: one for all"
+        ),
         pytest.param("A <image>", [1, 2], around(f"A {tokens_of(1)}"), id="too few positions"),
         pytest.param("", [], "<|system|>\nJudge.<|end|><|user|>\n<|assistant|>\n", id="nothing"),
         pytest.param("", [1], around(f"{tokens_of(1)}\n"), id="only an image"),
         pytest.param("{0} {image} %s", [], around("{0} {image} %s"), id="braces are text"),
     ],
 )
-def test_images_go_where_the_official_code_puts_them(question: str, tiles: list[int], expected: str) -> None:
+def test_images_go_where_the_official_code_puts_them(
+    question: str, tiles: list[int], expected: str
+) -> None:
     assert judge_query(question, tiles) == expected
 
 
@@ -101,7 +121,9 @@ def test_an_empty_system_message_is_kept() -> None:
 
 
 @given(
-    question=st.lists(st.sampled_from([IMAGE, "<ima", "ge>", "<img>", "x", "<", "\n"])).map("".join),
+    question=st.lists(st.sampled_from([IMAGE, "<ima", "ge>", "<img>", "x", "<", "\n"])).map(
+        "".join
+    ),
     tiles=st.lists(st.integers(1, 3), max_size=4),
 )
 def test_images_are_replaced_one_after_the_other(question: str, tiles: list[int]) -> None:
@@ -143,21 +165,29 @@ def test_a_reply_ends_at_the_first_end(text: str, reply: str) -> None:
     [
         pytest.param(["All is well.", "a < b > c"], (), id="none"),
         pytest.param(["See <image>."], ("<image>",), id="an image string"),
-        pytest.param(["<|end|>", "a<s>b <image> <|end|>"], ("<image>", "<s>", "<|end|>"), id="each once"),
+        pytest.param(
+            ["<|end|>", "a<s>b <image> <|end|>"], ("<image>", "<s>", "<|end|>"), id="each once"
+        ),
         pytest.param(["<|END|> <|en d|>"], (), id="other spellings"),
     ],
 )
-def test_control_strings_in_the_judged_text_are_listed(texts: list[str], marks: tuple[str, ...]) -> None:
+def test_control_strings_in_the_judged_text_are_listed(
+    texts: list[str], marks: tuple[str, ...]
+) -> None:
     assert control_strings(iter(texts), iter(["<s>", "<|end|>"])) == marks
 
 
 @pytest.mark.parametrize("mark", ["<|end|>", "<|user|>", "</s>", "<img>", "<|placeholder1|>"])
-def test_listed_strings_are_those_that_the_judge_reads_as_tokens(mark: str, tokenizer: SlowLlamaTokenizer) -> None:
+def test_listed_strings_are_those_that_the_judge_reads_as_tokens(
+    mark: str, tokenizer: SlowLlamaTokenizer
+) -> None:
     assert control_strings([f"I say {mark} now"], tokenizer.added) == (mark,)
     assert tokenizer.id_of(mark) in ids_of(f"I say {mark} now", [], checkpoint(tokenizer))
 
 
-def test_a_context_string_in_the_text_is_a_token_without_images(tokenizer: SlowLlamaTokenizer) -> None:
+def test_a_context_string_in_the_text_is_a_token_without_images(
+    tokenizer: SlowLlamaTokenizer,
+) -> None:
     assert ids_of(judge_query("a <IMG_CONTEXT> b"), [], checkpoint(tokenizer)).count(993) == 1
 
 

@@ -111,7 +111,9 @@ def _request_of_length(
 
 
 @pytest.fixture(scope="module")
-def expected(checkpoint: Checkpoint, inputs: InputBuilder, requests: Sequence[JudgeRequest]) -> list[Reply]:
+def expected(
+    checkpoint: Checkpoint, inputs: InputBuilder, requests: Sequence[JudgeRequest]
+) -> list[Reply]:
     """Replies of transformers to each request alone."""
     model = load(checkpoint, device=torch.device("cpu"), dtype=torch.float32)
     replies = []
@@ -120,7 +122,12 @@ def expected(checkpoint: Checkpoint, inputs: InputBuilder, requests: Sequence[Ju
         tiles = None
         if prompt.tiles is not None:
             tiles = normalized(torch.from_numpy(prompt.tiles), torch.float32)
-        (ids,) = generate(model, [(prompt.ids, tiles)], max_new_tokens=prompt.max_new_tokens, checkpoint=checkpoint)
+        (ids,) = generate(
+            model,
+            [(prompt.ids, tiles)],
+            max_new_tokens=prompt.max_new_tokens,
+            checkpoint=checkpoint,
+        )
         text = reply_text(checkpoint.tokenizer.decode(ids))
         ended = ids[-1] == checkpoint.end_token_id
         replies.append(Reply(text, len(prompt.ids), len(ids), ended))

@@ -21,7 +21,12 @@ from mmie_tasks.judges.mmie_score.inputs import reply_text
 MODEL = (golden.CHECKPOINT / "tokenizer.model").read_bytes()
 PIECE_TAG = 0x0A  # of a piece in the file, followed by its length in one byte
 VARIANTS = vectors("internvl_tokenizer_variants")
-_SENTENCES = ["the judge looks at  the picture", "five of six <or> so", "naïve 第一 ﬁne", "a . b , c !"]
+_SENTENCES = [
+    "the judge looks at  the picture",
+    "five of six <or> so",
+    "naïve 第一 ﬁne",
+    "a . b , c !",
+]
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +97,9 @@ def test_all_golden_tokens_have_the_official_text(tokenizer: SlowLlamaTokenizer)
     assert [tokenizer.decode(case["ids"]) for case in cases] == [case["text"] for case in cases]
 
 
-@pytest.mark.parametrize("variant", [pytest.param(variant, id=variant["id"]) for variant in VARIANTS["variants"]])
+@pytest.mark.parametrize(
+    "variant", [pytest.param(variant, id=variant["id"]) for variant in VARIANTS["variants"]]
+)
 def test_every_flag_has_its_official_effect(variant: dict[str, Any], tmp_path: Path) -> None:
     def change(config: dict[str, Any]) -> None:
         config.update(variant["set"])
@@ -126,7 +133,9 @@ def test_legacy_adds_no_space_mark_before_the_first_role(tmp_path: Path) -> None
         pytest.param({"rstrip": True, "lstrip": True}, "x<|end|>y", id="both"),
     ],
 )
-def test_a_token_absorbs_white_space_as_its_flags_say(flags: dict[str, bool], same_as: str, tmp_path: Path) -> None:
+def test_a_token_absorbs_white_space_as_its_flags_say(
+    flags: dict[str, bool], same_as: str, tmp_path: Path
+) -> None:
     keeping = stripping(tmp_path / "keeping", "<|end|>", lstrip=False, rstrip=False)
     absorbing = stripping(tmp_path / "absorbing", "<|end|>", **flags)
     assert absorbing.encode("x \n<|end|> \ny") == keeping.encode(same_as)
@@ -141,7 +150,9 @@ def test_the_longest_added_token_wins(tmp_path: Path) -> None:
     assert tokenizer.encode("a<|end|>>")[-1] == tokenizer.id_of("<|end|>>") == 1000
 
 
-def test_only_the_list_in_the_configuration_is_read(tokenizer: SlowLlamaTokenizer, tmp_path: Path) -> None:
+def test_only_the_list_in_the_configuration_is_read(
+    tokenizer: SlowLlamaTokenizer, tmp_path: Path
+) -> None:
     folder = golden.tokenizer_folder(tmp_path)
     (folder / "added_tokens.json").write_text('{"<more>": 1000}')
     (folder / "special_tokens_map.json").write_text('{"bos_token": "<|user|>"}')
@@ -158,11 +169,16 @@ def test_added_tokens_and_pieces_have_ids_by_their_text(tokenizer: SlowLlamaToke
 
 
 def test_a_stop_token_that_is_not_special_stays_in_the_text(tokenizer: SlowLlamaTokenizer) -> None:
-    ids = [*tokenizer.encode("the"), *(tokenizer.id_of(t) or 0 for t in ("<|endoftext|>", "<|end|>"))]
+    ids = [
+        *tokenizer.encode("the"),
+        *(tokenizer.id_of(t) or 0 for t in ("<|endoftext|>", "<|end|>")),
+    ]
     assert tokenizer.decode(ids) == "the <|end|>"
 
 
-def test_an_id_outside_the_vocabulary_is_the_replacement_character(tokenizer: SlowLlamaTokenizer) -> None:
+def test_an_id_outside_the_vocabulary_is_the_replacement_character(
+    tokenizer: SlowLlamaTokenizer,
+) -> None:
     assert tokenizer.decode([len(tokenizer), -1, 10**9]).replace(" ", "") == "\ufffd" * 3
 
 
@@ -172,7 +188,9 @@ def test_a_first_word_keeps_the_space_before_it(any_tokenizer: SlowLlamaTokenize
 
 
 @given(text=texts())
-def test_any_text_has_tokens_of_the_vocabulary(any_tokenizer: SlowLlamaTokenizer, text: str) -> None:
+def test_any_text_has_tokens_of_the_vocabulary(
+    any_tokenizer: SlowLlamaTokenizer, text: str
+) -> None:
     ids = any_tokenizer.encode(text)
     assert ids[0] == any_tokenizer.id_of("<s>")
     assert all(0 <= i < len(any_tokenizer) for i in ids)
@@ -191,7 +209,9 @@ def test_more_tokens_do_not_change_the_text_before_them(
     assert any_tokenizer.decode(ids).startswith(before)
 
 
-def test_a_digit_is_spelt_by_pieces_bytes_and_added_tokens_that_stay_in_the_text(tmp_path: Path) -> None:
+def test_a_digit_is_spelt_by_pieces_bytes_and_added_tokens_that_stay_in_the_text(
+    tmp_path: Path,
+) -> None:
     def change(config: dict[str, Any]) -> None:
         config["added_tokens_decoder"]["1000"] = {"content": "\u25814"}
         config["additional_special_tokens"] = [*(config["additional_special_tokens"] or ()), "5"]
@@ -207,7 +227,20 @@ def test_a_digit_is_spelt_by_pieces_bytes_and_added_tokens_that_stay_in_the_text
 def outputs(draw: st.DrawFn, tokenizer: SlowLlamaTokenizer) -> list[int]:
     """Tokens, many of them digits, white space, ends of text and added tokens with digits."""
     digits = [i for ids in tokenizer.digit_ids for i in ids]
-    names = ["\u2581", "<0x0A>", "<0xE7>", "<|end|>", "<|placeholder1|>", "<s>", "<unk>", "<", "|", "end", ">", "."]
+    names = [
+        "\u2581",
+        "<0x0A>",
+        "<0xE7>",
+        "<|end|>",
+        "<|placeholder1|>",
+        "<s>",
+        "<unk>",
+        "<",
+        "|",
+        "end",
+        ">",
+        ".",
+    ]
     named = [i for name in names if (i := tokenizer.id_of(name)) is not None]
     tokens = st.sampled_from(digits) | st.sampled_from(named) | st.integers(0, len(tokenizer) + 5)
     return draw(st.lists(tokens, max_size=24))
@@ -219,7 +252,9 @@ def test_a_digit_stands_where_the_text_of_the_tokens_up_to_it_ends(
     any_tokenizer: SlowLlamaTokenizer, clean_up: bool, data: st.DataObject
 ) -> None:
     tokenizer = copy.copy(any_tokenizer)
-    tokenizer.config = tokenizer.config.model_copy(update={"clean_up_tokenization_spaces": clean_up})
+    tokenizer.config = tokenizer.config.model_copy(
+        update={"clean_up_tokenization_spaces": clean_up}
+    )
     ids = data.draw(outputs(tokenizer))
     before_end = tokenizer.decode(ids).split("<|end|>")[0]
     text, stripped = reply_text(tokenizer.decode(ids)), len(before_end) - len(before_end.lstrip())
@@ -232,7 +267,9 @@ def test_a_digit_stands_where_the_text_of_the_tokens_up_to_it_ends(
                 expected[index] = len(start) - 1 - stripped
     offsets = tokenizer.digit_offsets(ids, text)
     all_digits = {i for spellings in tokenizer.digit_ids for i in spellings}
-    assert {index: offset for index, offset in offsets.items() if ids[index] in all_digits} == expected
+    assert {
+        index: offset for index, offset in offsets.items() if ids[index] in all_digits
+    } == expected
 
 
 def test_a_text_that_is_not_that_of_the_tokens_has_no_digits(tokenizer: SlowLlamaTokenizer) -> None:
@@ -242,7 +279,9 @@ def test_a_text_that_is_not_that_of_the_tokens_has_no_digits(tokenizer: SlowLlam
 
 
 @given(text=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="<\u2581")))
-def test_plain_text_survives_encoding_and_decoding(tokenizer: SlowLlamaTokenizer, text: str) -> None:
+def test_plain_text_survives_encoding_and_decoding(
+    tokenizer: SlowLlamaTokenizer, text: str
+) -> None:
     decoded = tokenizer.decode(tokenizer.encode(f"<|user|>{text.lstrip()}x"))
     assert decoded == f"<|user|> {text.lstrip()}x"
 
@@ -273,7 +312,10 @@ def test_flags_are_read_from_the_files(tmp_path: Path) -> None:
     assert config.add_bos_token
     assert config.add_eos_token
     assert not config.clean_up_tokenization_spaces
-    assert json.dumps([config.bos_token, config.eos_token, config.unk_token]) == '["<s>", "<|endoftext|>", "<unk>"]'
+    assert (
+        json.dumps([config.bos_token, config.eos_token, config.unk_token])
+        == '["<s>", "<|endoftext|>", "<unk>"]'
+    )
 
 
 # Broken and unsupported files.
@@ -349,7 +391,9 @@ def test_an_invalid_configuration_is_named(content: str, problem: str, tmp_path:
     ("key", "value", "problem"),
     [
         pytest.param("tokenizer_class", "Qwen2Tokenizer", "'Qwen2Tokenizer'", id="another"),
-        pytest.param("tokenizer_class", "LlamaTokenizerFast", "should be 'LlamaTokenizer'", id="fast"),
+        pytest.param(
+            "tokenizer_class", "LlamaTokenizerFast", "should be 'LlamaTokenizer'", id="fast"
+        ),
         pytest.param("tokenizer_class", None, "`tokenizer_class`", id="no class"),
         pytest.param("legacy", "false", "`legacy`", id="text for a flag"),
         pytest.param("add_bos_token", 1, "`add_bos_token`", id="a number for a flag"),
@@ -364,7 +408,9 @@ def test_an_invalid_configuration_is_named(content: str, problem: str, tmp_path:
         pytest.param("sp_model_kwargs", {"enable_sampling": True}, "`sp_model_", id="samples"),
     ],
 )
-def test_an_unsupported_value_is_named(key: str, value: object, problem: str, tmp_path: Path) -> None:
+def test_an_unsupported_value_is_named(
+    key: str, value: object, problem: str, tmp_path: Path
+) -> None:
     folder = golden.tokenizer_folder(tmp_path, lambda config: config.update({key: value}))
     message = error_of(folder)
     assert str(folder / "tokenizer_config.json") in message
@@ -385,17 +431,25 @@ def test_an_unsupported_value_is_named(key: str, value: object, problem: str, tm
         pytest.param("1000", {"content": "<x>", "single_word": True}, "single_word", id="a word"),
     ],
 )
-def test_an_invalid_added_token_is_named(i: str, token: dict[str, Any], problem: str, tmp_path: Path) -> None:
-    folder = golden.tokenizer_folder(tmp_path, lambda config: config["added_tokens_decoder"].update({i: token}))
+def test_an_invalid_added_token_is_named(
+    i: str, token: dict[str, Any], problem: str, tmp_path: Path
+) -> None:
+    folder = golden.tokenizer_folder(
+        tmp_path, lambda config: config["added_tokens_decoder"].update({i: token})
+    )
     assert problem in error_of(folder)
 
 
 @pytest.mark.parametrize("mark", ["<|system|>", "<|user|>", "<|end|>", "<img>", "<IMG_CONTEXT>"])
-def test_a_tokenizer_without_the_special_tokens_of_the_prompt_is_refused(mark: str, tmp_path: Path) -> None:
+def test_a_tokenizer_without_the_special_tokens_of_the_prompt_is_refused(
+    mark: str, tmp_path: Path
+) -> None:
     def change(config: dict[str, Any]) -> None:
         listed = config["added_tokens_decoder"]
         renamed = json.dumps(listed).replace(json.dumps(mark), '"<other>"')
         config["added_tokens_decoder"] = json.loads(renamed)
         config["additional_special_tokens"] = []
 
-    assert f"it does not add the token {mark!r}" in error_of(golden.tokenizer_folder(tmp_path, change))
+    assert f"it does not add the token {mark!r}" in error_of(
+        golden.tokenizer_folder(tmp_path, change)
+    )

@@ -43,7 +43,9 @@ def test_images_are_sent_byte_for_byte(server, tmp_path):
     (body,) = server.asked
     text, picture = body["messages"][0]["content"]
     assert text == {"type": "text", "text": "look"}
-    assert picture["image_url"]["url"] == "data:image/jpeg;base64,/9j/IG5vdCB3aGF0IGl0cyBuYW1lIHNheXM="
+    assert (
+        picture["image_url"]["url"] == "data:image/jpeg;base64,/9j/IG5vdCB3aGF0IGl0cyBuYW1lIHNheXM="
+    )
     assert (body["max_tokens"], body["temperature"]) == (7, 0)
 
 
@@ -64,7 +66,8 @@ def padded(mebibytes):
     [
         pytest.param(Sent(content=padded(50)), id="50-MiB"),
         pytest.param(
-            Sent(content=gzip.compress(padded(200)), headers={"content-encoding": "gzip"}), id="a-bomb-of-200-MiB"
+            Sent(content=gzip.compress(padded(200)), headers={"content-encoding": "gzip"}),
+            id="a-bomb-of-200-MiB",
         ),
     ],
 )
@@ -104,7 +107,9 @@ def test_a_response_that_trickles_times_out(server):
     assert len(server) >= 2  # one byte every 0.05 s, the first response would take longer than 10 s
 
 
-@pytest.mark.parametrize("word", [None, "stop", "STOP", "eos", "eos_token", "end_turn", "stop_sequence"])
+@pytest.mark.parametrize(
+    "word", [None, "", " ", "stop", "STOP", "eos", "eos_token", "end_turn", "stop_sequence"]
+)
 def test_a_whole_reply_is_taken_at_once(server, word):
     server.says(completion("5", finish_reason=word))
     (reply,) = ask(judge_at(server.url))
@@ -174,7 +179,9 @@ def test_a_request_with_many_429s_is_not_given_up_while_others_get_replies(serve
     assert len(away) == 9
 
 
-@pytest.mark.parametrize("retry_after", [pytest.param(None, id="without"), pytest.param("0.1", id="with-retry-after")])
+@pytest.mark.parametrize(
+    "retry_after", [pytest.param(None, id="without"), pytest.param("0.1", id="with-retry-after")]
+)
 def test_concurrency_grows_to_the_servers_capacity(retry_after):
     with judge_server("5", delay_s=0.01, at_most=20, retry_after=retry_after) as server:
 
@@ -285,5 +292,9 @@ def test_text_that_utf8_cannot_encode_is_sent_with_a_replacement(server):
 def test_waits_grow_between_the_attempts_of_a_request(server):
     server.fails(500, times=4)
     ask(judge_at(server.url, pace=Pace(base_s=0.02, cap_s=1.0, fraction=lambda: 1.0)))
-    waits = [later - earlier for earlier, later in zip(server.times, server.times[1:], strict=False)]
-    assert [wait >= least for wait, least in zip(waits, (0.02, 0.04, 0.08, 0.16), strict=True)] == [True] * 4
+    waits = [
+        later - earlier for earlier, later in zip(server.times, server.times[1:], strict=False)
+    ]
+    assert [wait >= least for wait, least in zip(waits, (0.02, 0.04, 0.08, 0.16), strict=True)] == [
+        True
+    ] * 4

@@ -10,7 +10,7 @@ from support.judge_asking import FAST, KEY, ask, judge_at, settings_of
 from support.judge_server import Sent, completion, error, judge_server
 
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.openai.wire import check
+from mmie_tasks.judges.openai.check import check
 
 
 @pytest.fixture
@@ -68,8 +68,10 @@ def test_replies_that_an_error_ended_do_not_pass_the_check(server):
     assert "finish_reason `error`" in problem(judge_at(server.url))
 
 
-def test_a_hanging_server_costs_the_check_its_own_time_limit_and_not_the_judges(server, monkeypatch):
-    monkeypatch.setattr("mmie_tasks.judges.openai.wire._TIMEOUT_S", 0.1)
+def test_a_hanging_server_costs_the_check_its_own_time_limit_and_not_the_judges(
+    server, monkeypatch
+):
+    monkeypatch.setattr("mmie_tasks.judges.openai.check._TIMEOUT_S", 0.1)
     server.says(Sent(hang=True))
     begun = time.monotonic()
     assert "no answer in time" in problem(judge_at(server.url, timeout=60.0))
@@ -117,8 +119,15 @@ def test_an_unreachable_server_is_named_by_its_address(server):
 def test_a_timeout_is_not_retried(server):
     server.models = None
     server.hangs()
-    assert "no answer in time" in problem(judge_at(server.url, timeout=1.0))
+    assert "no answer in time" in problem(judge_at(server.url, timeout=1.0, logprobs=False))
     assert len(server) == 1
+
+
+def test_a_hanging_server_is_asked_once_more_without_log_probabilities(server):
+    server.models = None
+    server.hangs(times=9)
+    assert "no answer in time" in problem(judge_at(server.url, timeout=0.2))
+    assert [body.get("top_logprobs") for body in server.asked] == [10, None]
 
 
 @pytest.mark.parametrize(

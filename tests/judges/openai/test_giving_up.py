@@ -1,17 +1,37 @@
 """When a request, a server or a whole run is given up, and not before."""
 
+import json
+import math
+import re
+import signal
 import time
-from itertools import pairwise
+from collections import Counter
+from contextlib import contextmanager
+from itertools import chain, cycle, pairwise, repeat
 
 import pytest
 from support.judge_asking import ask, judge_at, question_of
-from support.judge_server import HANG, HANG_UP, error, judge_server
+from support.judge_server import HANG, HANG_UP, Sent, completion, error, judge_server
 
 from mmie_tasks.core.errors import MmieTasksError
-from mmie_tasks.http.rate_limit import START, Pace
+from mmie_tasks.http.rate_limit import FAILURES_BEFORE_PAUSE, START, Pace
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeReply, JudgeUnavailable
 
-TOO_MANY = 8  # failures in a row at which a server that never failed before gets a cooldown
+
+@contextmanager
+def seconds_at_most(seconds):
+    """Fail instead of waiting: these runs once had no end."""
+
+    def ring(*_):
+        raise TimeoutError(f"still running after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def poisoned(bad, otherwise="5"):
@@ -33,7 +53,11 @@ def test_a_poisoned_request_is_given_up_while_the_others_get_replies(server, bad
     outcomes = ask(judge_at(server.url, max_concurrency=4, pace=pace, patience=0.2), 250)
     assert isinstance(outcomes.pop(1), JudgeUnavailable)
     assert all(isinstance(outcome, JudgeReply) for outcome in outcomes)
-    sent_at = [at for at, body in zip(server.times, server.asked, strict=True) if question_of(body) == "question 1"]
+    sent_at = [
+        at
+        for at, body in zip(server.times, server.asked, strict=True)
+        if question_of(body) == "question 1"
+    ]
     assert len(sent_at) >= 6
     assert sent_at[-1] - sent_at[0] >= 0.1  # its last attempt ends after the patience
 
@@ -43,7 +67,6 @@ def test_a_poisoned_request_is_given_up_while_the_others_get_replies(server, bad
     [
         pytest.param(error(503), id="503"),
         pytest.param(error(429), id="429"),
-        pytest.param(error(429, headers={"Retry-After": "3600"}), id="429-for-an-hour"),
         pytest.param(error(429, headers={"Retry-After": "0.01"}), id="429-retry-after"),
         pytest.param(HANG, id="hangs"),
         pytest.param({"choices": []}, id="unusable"),
@@ -81,6 +104,110 @@ def test_a_long_retry_after_does_not_end_the_run_while_others_get_replies(server
     assert all(isinstance(reply, JudgeReply) for reply in replies)
 
 
+def exhausted(reset):
+    return {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": reset}
+
+
+def with_headers(headers):
+    return Sent(content=json.dumps(completion("5")).encode(), headers=headers)
+
+
+def replying(times, *, then):
+    """So many replies, another response, and replies again."""
+    says = chain(["5"] * times, [then], repeat("5"))
+    return lambda _: next(says)
+
+
+TOO_LONG = [
+    pytest.param(error(429, headers={"Retry-After": "86400"}), id="retry-after"),
+    pytest.param(
+        error(429, headers={"Retry-After": "Fri, 31 Dec 9999 23:59:59 GMT"}), id="retry-after-date"
+    ),
+    pytest.param(error(503, headers={"Retry-After": "3600"}), id="503"),
+    pytest.param(error(429, headers=exhausted("24h0m0s")), id="quota-of-a-429"),
+    pytest.param(with_headers(exhausted("24h0m0s")), id="quota-of-a-reply"),
+    pytest.param(with_headers(exhausted(f"{time.time() + 86400:.0f}")), id="unix-time"),
+]
+
+
+@pytest.mark.parametrize("sent", TOO_LONG)
+def test_too_long_a_wait_ends_the_requests_of_that_server_and_names_the_time(server, sent):
+    server.says(replying(20, then=sent))
+    with seconds_at_most(20):
+        outcomes = ask(judge_at(server.url, patience=5, timeout=5), 60)
+    lost = [outcome for outcome in outcomes if not isinstance(outcome, JudgeReply)]
+    assert 0 < len(lost) <= 60 - 20
+    assert {type(outcome) for outcome in lost} == {JudgeUnavailable}
+    assert re.search(r"a wait until (\d{4}-\d\d-\d\d )?\d\d:\d\d", str(lost[0]))
+    assert server.url in str(lost[0])
+
+
+@pytest.mark.parametrize("sent", TOO_LONG)
+def test_another_server_goes_on_after_too_long_a_wait(log, sent):
+    with judge_server("5", delay_s=0.01) as one, judge_server("5", delay_s=0.01) as two:
+        two.says(replying(5, then=sent))
+        one.ready = lambda: len(two) >= min(len(one), 5)
+        with seconds_at_most(20):
+            replies = ask(judge_at(one.url, two.url, max_concurrency=2), 100)
+        assert {type(reply) for reply in replies} == {JudgeReply}
+        assert len(two) <= 7  # one may have been in flight
+        (line,) = [line for line in log if "gets no more requests" in line]
+        assert two.url in line
+
+
+def test_a_request_that_shall_wait_goes_to_another_server():
+    with judge_server("a") as one, judge_server("b") as two:
+        one.fails(429, headers={"Retry-After": "600"})
+        with seconds_at_most(20):
+            (reply,) = ask(judge_at(one.url, two.url))
+        assert (reply.text, len(one), len(two)) == ("b", 1, 1)
+
+
+def test_the_retry_after_of_a_429_wins_over_the_reset_of_the_quota(server):
+    server.fails(429, headers={**exhausted("24h0m0s"), "Retry-After": "0.05"})
+    assert [type(reply) for reply in ask(judge_at(server.url), 3)] == [JudgeReply] * 3
+
+
+def test_a_quota_is_waited_for_longer_than_the_patience(server):
+    server.says(replying(20, then=with_headers(exhausted("1s"))))
+    begun = time.monotonic()
+    assert {type(reply) for reply in ask(judge_at(server.url, patience=0.2), 60)} == {JudgeReply}
+    assert time.monotonic() - begun >= 1
+
+
+def test_a_unix_time_as_the_reset_of_a_quota_is_waited_for(server):
+    server.says(replying(20, then=with_headers(exhausted(f"{time.time() + 1:.1f}"))))
+    with seconds_at_most(20):
+        assert {type(reply) for reply in ask(judge_at(server.url, patience=5), 60)} == {JudgeReply}
+
+
+@pytest.mark.parametrize("unit_s", [1.0, 0.001], ids=["seconds", "milliseconds"])
+def test_a_gateway_that_writes_unix_times_costs_no_reply(server, unit_s):
+    """30 requests in 0.1 s; beyond, a 429 with a right `Retry-After`. The reset is written as a
+    time.
+    """
+    windows = Counter()
+
+    def reply(_):
+        window = int(time.time() * 10)
+        windows[window] += 1
+        left = max(0, 30 - windows[window])
+        headers = {
+            "x-ratelimit-remaining-requests": str(left),
+            "x-ratelimit-reset-requests": reset_of(window),
+        }
+        if windows[window] > 30:
+            return error(429, headers={**headers, "Retry-After": "0.1"})
+        return with_headers(headers)
+
+    def reset_of(window):
+        return str(math.ceil((window + 1) / 10 / unit_s))
+
+    server.says(reply)
+    with seconds_at_most(30):
+        assert {type(reply) for reply in ask(judge_at(server.url, patience=8), 200)} == {JudgeReply}
+
+
 @pytest.mark.parametrize(
     "refusal",
     [
@@ -92,24 +219,45 @@ def test_a_long_retry_after_does_not_end_the_run_while_others_get_replies(server
         pytest.param(error(404), id="404"),
     ],
 )
-def test_a_server_that_denies_access_is_tried_twice_more_and_then_everything_ends(server, refusal):
+def test_a_server_that_denies_everything_is_paused_and_given_up_after_the_patience(
+    server, log, refusal
+):
     server.says(refusal)
-    outcomes = ask(judge_at(server.url, max_concurrency=1), 50)
+    outcomes = ask(judge_at(server.url, max_concurrency=1, patience=1.0), 50)
     assert {type(outcome) for outcome in outcomes} == {JudgeMisconfigured}
     assert isinstance(outcomes[0], MmieTasksError)
     assert "hint:" in str(outcomes[0])
-    assert len(server) == 3
+    assert server.times[-1] - server.times[0] < 1.5
+    assert sum("denies access" in line for line in log) == 2  # when it is paused, and at the end
+
+
+@pytest.mark.parametrize("status", [401, 404])
+def test_every_second_request_may_be_denied(server, log, status):
+    replies = cycle([error(status), "5"])
+    server.says(lambda _: next(replies))
+    assert {type(reply) for reply in ask(judge_at(server.url), 100)} == {JudgeReply}
+    assert len(server) == 200
+    assert not any("answers again" in line for line in log)
+
+
+@pytest.mark.parametrize("status", [401, 500])
+def test_what_is_wrong_is_logged_before_the_server_answers_again(server, log, status):
+    server.fails(status, times=FAILURES_BEFORE_PAUSE + 2)
+    assert {type(reply) for reply in ask(judge_at(server.url), 60)} == {JudgeReply}
+    trouble, recovery = [line for line in log if f"{server.url} " in line and "DEBUG" not in line]
+    assert f"HTTP {status}" in trouble
+    assert "answers again" in recovery
 
 
 def test_a_revoked_key_keeps_the_replies_so_far(server):
-    server.says(lambda _: "5" if len(server) <= 10 else error(401))
-    outcomes = ask(judge_at(server.url, max_concurrency=1), 30)
+    server.says(lambda _: "5" if len(server) <= 25 else error(401))
+    outcomes = ask(judge_at(server.url, max_concurrency=1, patience=0.5), 40)
     kinds = [type(outcome) for outcome in outcomes]
-    assert kinds == [JudgeReply] * 10 + [JudgeMisconfigured] * 20
+    assert kinds == [JudgeReply] * 25 + [JudgeMisconfigured] * 15
 
 
 def test_a_key_that_is_denied_briefly_costs_nothing(server):
-    server.fails(401, times=2)
+    server.fails(401, times=FAILURES_BEFORE_PAUSE)
     assert all(isinstance(reply, JudgeReply) for reply in ask(judge_at(server.url), 5))
 
 
@@ -166,7 +314,7 @@ def test_a_server_on_probation_gets_one_request_at_a_time(server):
 
     server.says(reply)
     server.delay_s = 0.01
-    before_rest = START + TOO_MANY - 1  # each failure before the last makes room
+    before_rest = START + FAILURES_BEFORE_PAUSE - 1  # each failure before the last makes room
     pace = Pace(base_s=0.05, cap_s=0.05, fraction=lambda: 1.0)
     assert {type(reply) for reply in ask(judge_at(server.url, pace=pace), 100)} == {JudgeReply}
     probed = server.times[before_rest : before_rest + 6]
@@ -174,10 +322,10 @@ def test_a_server_on_probation_gets_one_request_at_a_time(server):
     assert all(later - earlier >= 0.05 for earlier, later in pairwise(probed))
 
 
-def test_everything_ends_when_all_servers_are_closed_and_all_are_named(server):
+def test_everything_ends_when_all_servers_deny_access_and_all_are_named(server):
     with judge_server(error(401)) as other:
         server.says(error(403))
-        outcomes = ask(judge_at(server.url, other.url), 50)
+        outcomes = ask(judge_at(server.url, other.url, patience=1.0), 50)
         assert {type(outcome) for outcome in outcomes} == {JudgeMisconfigured}
         assert server.url in str(outcomes[0])
         assert other.url in str(outcomes[0])
@@ -200,7 +348,7 @@ def test_an_unexpected_error_costs_no_other_request_its_reply(server, monkeypatc
 
 
 def test_the_log_reports_once_that_a_server_is_down_and_once_that_it_is_back(server, log):
-    server.fails(503, times=30)
+    server.fails(503, times=60)
     ask(judge_at(server.url, pace=Pace(base_s=0.002, cap_s=0.01)), 20)
     warnings = [line for line in log if "does not answer" in line]
     assert len(warnings) == 1

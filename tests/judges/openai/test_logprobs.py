@@ -1,4 +1,6 @@
-"""The probabilities of a reply's digits: requested, read, and left out where a server does not report them."""
+"""The probabilities of a reply's digits: requested, read, and left out where a server does not
+report them.
+"""
 
 import json
 from dataclasses import replace
@@ -6,9 +8,19 @@ from dataclasses import replace
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.judge_asking import ask, judge_at, settings_of
+from support.judge_asking import FAST, ask, judge_at, settings_of
 from support.judge_faults import REQUEST, WANTS_DIGITS, with_at_most
-from support.judge_server import Sent, alternative, completion, error, judge_server, reporting, token
+from support.judge_server import (
+    HANG,
+    HANG_UP,
+    Sent,
+    alternative,
+    completion,
+    error,
+    judge_server,
+    reporting,
+    token,
+)
 
 from mmie_tasks.http.client import MAX_BODY_BYTES
 from mmie_tasks.judges.base import JudgeRefused, JudgeReply, JudgeRequest
@@ -21,7 +33,10 @@ OTHERS = {" 4": -2.5, "x": -3.0}
 
 
 def wanting(count):
-    return [JudgeRequest(parts=(f"question {i}",), max_tokens=50, wants_digits=True) for i in range(count)]
+    return [
+        JudgeRequest(parts=(f"question {i}",), max_tokens=50, wants_digits=True)
+        for i in range(count)
+    ]
 
 
 def offsets(digits):
@@ -49,9 +64,13 @@ def top_logprobs(server):
         pytest.param(WANTS_DIGITS, {}, replace(PLAIN, headroom=8192), None, id="hidden-reasoning"),
     ],
 )
-def test_log_probabilities_are_requested_where_they_are_of_use(request_, options, dialect, expected):
+def test_log_probabilities_are_requested_where_they_are_of_use(
+    request_, options, dialect, expected
+):
     body = chat_body(request_, settings_of(**options), dialect)
-    assert (body.get("logprobs"), body.get("top_logprobs")) == ((True, expected) if expected else (None, None))
+    assert (body.get("logprobs"), body.get("top_logprobs")) == (
+        (True, expected) if expected else (None, None)
+    )
 
 
 def test_the_longest_reply_with_log_probabilities_is_not_too_large_to_be_read():
@@ -64,10 +83,20 @@ def test_the_option_is_not_part_of_the_signature():
     assert settings_of(logprobs=False).signature == settings_of().signature
 
 
-def test_the_check_requests_none(server):
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        pytest.param({}, 10, id="default"),
+        pytest.param({"max_tokens": 2048}, 10, id="longest-reply"),
+        pytest.param({"max_tokens": 2049}, None, id="long-replies"),
+        pytest.param({"logprobs": False}, None, id="option"),
+        pytest.param({"model": "gpt-6-luna"}, None, id="reasoning-model"),
+    ],
+)
+def test_the_check_requests_them_as_the_run_will(server, options, expected):
     server.check = None
-    judge_at(server.url).check()
-    assert top_logprobs(server) == [None]
+    judge_at(server.url, **options).check()
+    assert top_logprobs(server) == [expected]
 
 
 # What is read.
@@ -86,7 +115,9 @@ def test_the_check_requests_none(server):
         pytest.param([b"\xf0\x9f", b"\x98\x80", "é", "5"], "😀é5", [2], id="parts-of-a-character"),
         pytest.param([" 5", " of 6"], "5 of 6", [0], id="leading-space-stripped"),
         pytest.param(["4", "\n", "5", "<|im_end|>"], "4\n5", [0, 2], id="end-mark"),
-        pytest.param(["<think>", "3", "</think>", "5", "<|end|>", "7"], "5", [0], id="hidden-reasoning"),
+        pytest.param(
+            ["<think>", "3", "</think>", "5", "<|end|>", "7"], "5", [0], id="hidden-reasoning"
+        ),
         pytest.param(["5", " or ", "5"], "5", None, id="text-twice"),
         pytest.param(["aa", "a", "5"], "aa", None, id="text-twice-overlapping"),
         pytest.param(["Score:", "5", "\n", "6"], "Score: 5\n 6", [7, 10], id="lost-spaces"),
@@ -96,7 +127,9 @@ def test_the_check_requests_none(server):
     ],
 )
 def test_the_offset_of_a_digit_is_its_index_in_the_text(tokens, text, expected):
-    reply = read_completion(completion(text, logprobs={"content": [*map(token, tokens)]}), model="m")
+    reply = read_completion(
+        completion(text, logprobs={"content": [*map(token, tokens)]}), model="m"
+    )
     assert (reply.text, offsets(reply.digits)) == (text, expected)
 
 
@@ -110,15 +143,31 @@ def test_tokens_without_bytes_are_read_by_their_text():
 @pytest.mark.parametrize(
     ("generated", "expected"),
     [
-        pytest.param(token("5", -0.5, {"4": -1.5, "x": -3.0}), {5: -0.5, 4: -1.5}, id="digits-alone"),
-        pytest.param(token(" 5", -1.0, {"5": -2.0, "5\n": -3.0}), {5: -0.5924}, id="spellings-add-up"),
-        pytest.param({**token("5"), "top_logprobs": [alternative("4", -1.0)]}, {4: -1.0, 5: -0.5}, id="not-listed"),
-        pytest.param({**token("5"), "top_logprobs": [alternative("5")] * 2}, {5: -0.5}, id="listed-twice"),
         pytest.param(
-            {**token("5", -0.9), "top_logprobs": [alternative("5", -0.9001)]}, {5: -0.9001}, id="rounded-in-the-list"
+            token("5", -0.5, {"4": -1.5, "x": -3.0}), {5: -0.5, 4: -1.5}, id="digits-alone"
+        ),
+        pytest.param(
+            token(" 5", -1.0, {"5": -2.0, "5\n": -3.0}), {5: -0.5924}, id="spellings-add-up"
+        ),
+        pytest.param(
+            {**token("5"), "top_logprobs": [alternative("4", -1.0)]},
+            {4: -1.0, 5: -0.5},
+            id="not-listed",
+        ),
+        pytest.param(
+            {**token("5"), "top_logprobs": [alternative("5")] * 2}, {5: -0.5}, id="listed-twice"
+        ),
+        pytest.param(
+            {**token("5", -0.9), "top_logprobs": [alternative("5", -0.9001)]},
+            {5: -0.9001},
+            id="rounded-in-the-list",
         ),
         pytest.param(token("5", -0.69, {" 5": -0.69}), {5: 0.0}, id="above-1-by-rounding"),
-        pytest.param(token("5", 0, {"1": -9999.0, "2": -3.4e38}), {5: 0.0, 1: -9999.0, 2: -3.4e38}, id="certain"),
+        pytest.param(
+            token("5", 0, {"1": -9999.0, "2": -3.4e38}),
+            {5: 0.0, 1: -9999.0, 2: -3.4e38},
+            id="certain",
+        ),
         pytest.param(token("5", 1e-6), {5: 0.0}, id="rounding-error-of-the-server"),
         pytest.param(token("5", -0.123456789), {5: -0.1235}, id="rounded"),
     ],
@@ -143,7 +192,17 @@ MALFORMED = [
     pytest.param(five(bytes=[256]), id="bytes-out-of-range"),
     *(
         pytest.param(five(logprob=value), id=f"logprob-{value!r:.12}")
-        for value in (None, "-0.5", False, float("nan"), float("-inf"), float("inf"), 0.5, 10**400, -(10**400))
+        for value in (
+            None,
+            "-0.5",
+            False,
+            float("nan"),
+            float("-inf"),
+            float("inf"),
+            0.5,
+            10**400,
+            -(10**400),
+        )
     ),
     *(
         pytest.param(five(top_logprobs=value), id=f"top-{name}")
@@ -167,26 +226,50 @@ MALFORMED = [
 
 @pytest.mark.parametrize("logprobs", MALFORMED)
 def test_malformed_log_probabilities_cost_the_digits_and_not_the_reply(server, logprobs):
-    text = "5" * (len(logprobs["content"]) if isinstance(logprobs, dict) and logprobs["content"] else 1)
+    text = "5" * (
+        len(logprobs["content"]) if isinstance(logprobs, dict) and logprobs["content"] else 1
+    )
     server.says(completion(text, finish_reason="length", logprobs=logprobs))
     (reply,) = ask(judge_at(server.url), [WANTS_DIGITS])
-    assert (reply.text, reply.finish, reply.usage.output_tokens, reply.digits) == (text, "length", 10, None)
+    assert (reply.text, reply.finish, reply.usage.output_tokens, reply.digits) == (
+        text,
+        "length",
+        10,
+        None,
+    )
     assert len(server) == 1
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(["5", " 5", "4"]),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.sampled_from(["5", " 5", "4"]),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
 ENTRY = {"token": st.sampled_from(["5", " 5", "a"]), "logprob": st.floats(max_value=0)}
 BYTES = st.lists(st.integers(-1, 256)) | st.just([53]) | st.none()
 TOP = st.lists(st.fixed_dictionaries(ENTRY, optional={"bytes": BYTES | JSON}) | JSON)
-TOKEN = st.fixed_dictionaries(ENTRY, optional={"bytes": BYTES | JSON, "top_logprobs": TOP | JSON}) | JSON
+TOKEN = (
+    st.fixed_dictionaries(ENTRY, optional={"bytes": BYTES | JSON, "top_logprobs": TOP | JSON})
+    | JSON
+)
 
 
-@given(st.fixed_dictionaries({"content": st.lists(TOKEN) | JSON}) | JSON, st.text().filter(str.strip))
+@given(
+    st.fixed_dictionaries({"content": st.lists(TOKEN) | JSON}) | JSON, st.text().filter(str.strip)
+)
 @example({"content": [token("5", others=OTHERS)]}, "5")
-@example({"content": [{**token("\ud800".encode(errors="surrogatepass")), "bytes": None, "token": "\ud800"}]}, "\ud800")
+@example(
+    {
+        "content": [
+            {**token("\ud800".encode(errors="surrogatepass")), "bytes": None, "token": "\ud800"}
+        ]
+    },
+    "\ud800",
+)
 def test_any_log_probabilities_leave_the_reply_as_it_is(logprobs, text):
     sent = completion(text, logprobs=logprobs)
     reply = read_completion(sent, model="m")
@@ -232,12 +315,17 @@ def test_a_reply_from_the_cache_has_the_digits_that_the_server_reported(server, 
 # Servers that report none, or fewer.
 
 REJECTIONS = {
-    "vllm": error(400, message="Requested sample logprobs of 10, which is greater than max allowed: 5"),
+    "vllm": error(
+        400, message="Requested sample logprobs of 10, which is greater than max allowed: 5"
+    ),
     "parameter": error(400, code="unsupported_parameter", param="top_logprobs", message="no"),
     "not-allowed": error(403, message="You are not allowed to request logprobs from this model"),
     "capital": error(400, message="Logprobs is not enabled for models/gemini"),
     "validation": Sent(
-        status=422, content=json.dumps({"detail": [{"type": "extra_forbidden", "loc": ["body", "logprobs"]}]}).encode()
+        status=422,
+        content=json.dumps(
+            {"detail": [{"type": "extra_forbidden", "loc": ["body", "logprobs"]}]}
+        ).encode(),
     ),
     "server-error": error(500, message="top_logprobs: not implemented"),
 }
@@ -247,8 +335,12 @@ def warnings(log):
     return [line for line in log if "now gets" in line]
 
 
-@pytest.mark.parametrize("rejection", [pytest.param(sent, id=name) for name, sent in REJECTIONS.items()])
-@pytest.mark.parametrize(("at_most", "tried"), [(5, [10, 5]), (0, [10, 5, None])], ids=["fewer", "none"])
+@pytest.mark.parametrize(
+    "rejection", [pytest.param(sent, id=name) for name, sent in REJECTIONS.items()]
+)
+@pytest.mark.parametrize(
+    ("at_most", "tried"), [(5, [10, 5]), (0, [10, 5, None])], ids=["fewer", "none"]
+)
 def test_a_server_that_rejects_log_probabilities_is_asked_for_fewer_and_then_for_none(
     server, log, rejection, at_most, tried
 ):
@@ -260,7 +352,9 @@ def test_a_server_that_rejects_log_probabilities_is_asked_for_fewer_and_then_for
     assert top_logprobs(server) == [*tried, *[tried[-1]] * 20, None]
     assert [len(reply.digits or ()) for reply in replies] == [1 if at_most else 0] * 21 + [0]
     (warning,) = warnings(log)
-    assert f"now gets {at_most} `top_logprobs`, because it answered HTTP {rejection.status}" in warning
+    assert (
+        f"now gets {at_most} `top_logprobs`, because it answered HTTP {rejection.status}" in warning
+    )
 
 
 @pytest.mark.parametrize(
@@ -268,11 +362,16 @@ def test_a_server_that_rejects_log_probabilities_is_asked_for_fewer_and_then_for
     [
         pytest.param(error(400, message="Bad Request"), id="400"),
         pytest.param(error(422, message="no"), id="422"),
-        pytest.param(Sent(status=400, content=b'[{"error": {"message": "Unknown name logprobs"}}]'), id="in-a-list"),
+        pytest.param(
+            Sent(status=400, content=b'[{"error": {"message": "Unknown name logprobs"}}]'),
+            id="in-a-list",
+        ),
         pytest.param(Sent(status=400, content=b"<html>"), id="html"),
     ],
 )
-def test_an_error_that_names_no_parameter_and_is_due_to_log_probabilities_costs_no_reply(server, log, rejection):
+def test_an_error_that_names_no_parameter_and_is_due_to_log_probabilities_costs_no_reply(
+    server, log, rejection
+):
     server.says(with_at_most(0, rejection))
     judge = judge_at(server.url)
     assert [reply.text for reply in ask(judge, wanting(1)) + ask(judge, wanting(9))] == ["5"] * 10
@@ -284,7 +383,9 @@ def test_an_error_that_names_no_parameter_and_is_due_to_log_probabilities_costs_
     ("rejection", "repeats"),
     [
         pytest.param(error(400, code="invalid_image", message="bad image"), 1, id="400"),
-        pytest.param(error(422, param="detail", message="logprobs are fine"), 1, id="another-parameter"),
+        pytest.param(
+            error(422, param="detail", message="logprobs are fine"), 1, id="another-parameter"
+        ),
         pytest.param(error(400, code="content_filter", message="filtered"), 0, id="filter"),
         pytest.param(error(413, message="too large"), 0, id="413"),
     ],
@@ -294,7 +395,9 @@ def test_an_error_of_another_cause_leaves_the_request_for_log_probabilities(
     server, log, rejection, repeats, accepted_before
 ):
     bad, *good = wanting(12)
-    server.says(lambda body: rejection if '"question 0"' in json.dumps(body) else reporting("5")(body))
+    server.says(
+        lambda body: rejection if '"question 0"' in json.dumps(body) else reporting("5")(body)
+    )
     judge = judge_at(server.url)
     outcomes = ask(judge, good[:1]) if accepted_before else []
     outcomes = [*outcomes, *ask(judge, [bad]), *ask(judge, good[1:])]
@@ -313,24 +416,173 @@ def test_many_requests_at_once_learn_what_a_server_rejects_with_one_warning(serv
 
 def test_after_a_reply_with_log_probabilities_a_rejected_request_is_not_sent_again(server):
     requests = wanting(30)
-    server.says(lambda body: error(400, message="bad") if '"question 29"' in json.dumps(body) else reporting("5")(body))
+    server.says(
+        lambda body: (
+            error(400, message="bad")
+            if '"question 29"' in json.dumps(body)
+            else reporting("5")(body)
+        )
+    )
     server.delay_s = 0.01
     assert isinstance(ask(judge_at(server.url), requests)[29], JudgeRefused)
     assert server.statuses == {200: 29, 400: 1}
 
 
-def test_a_server_error_that_only_log_probabilities_cause_costs_no_reply(server):
-    """Some servers cannot write the reply: ``Out of range float values are not JSON compliant``."""
-    server.says(lambda body: error(500, message="Internal Server Error") if "logprobs" in body else "5")
-    replies = ask(judge_at(server.url), wanting(5))
-    assert [reply.text for reply in replies] == ["5"] * 5
-    assert server.statuses == {500: 10, 200: 5}
+# Servers that fail without a word about log-probabilities.
+
+LARGE = Sent(content=b" " * (MAX_BODY_BYTES + 1))
+TROUBLES = [
+    pytest.param(error(500, message="Internal Server Error"), "it answered HTTP 500", id="500"),
+    pytest.param(error(502), "it answered HTTP 502", id="502"),
+    pytest.param(HANG, "no answer in time", id="hangs"),
+    pytest.param(HANG_UP, "no connection", id="hangs-up"),
+    pytest.param(LARGE, "more than 4 MiB", id="large"),
+]
+
+
+def timeout_s(trouble):
+    """Short only where a request hangs on purpose: a busy machine may stall."""
+    return 0.5 if trouble is HANG else 30.0
+
+
+@pytest.mark.parametrize(("trouble", "words"), TROUBLES)
+def test_a_server_that_fails_with_log_probabilities_costs_no_reply(server, log, trouble, words):
+    server.says(with_at_most(0, trouble))
+    replies = ask(judge_at(server.url, timeout=timeout_s(trouble)), wanting(120))
+    assert [(reply.text, reply.digits) for reply in replies] == [("5", None)] * 120
+    assert sum(count is not None for count in top_logprobs(server)) < 60
+    (warning,) = warnings(log)
+    assert "0 `top_logprobs`, because " in warning
+    assert words in warning
+    assert "no expected score" in warning
+
+
+@pytest.mark.parametrize(
+    ("trouble", "words"),
+    [
+        *TROUBLES,
+        pytest.param(error(403), "it answered HTTP 403", id="403"),
+        pytest.param(error(404), "it answered HTTP 404", id="404"),
+        pytest.param(error(413), "it answered HTTP 413", id="413"),
+    ],
+)
+def test_a_server_that_fails_with_log_probabilities_is_found_before_the_run(
+    server, log, trouble, words
+):
+    server.check = None
+    server.says(with_at_most(0, trouble))
+    judge = judge_at(server.url, timeout=timeout_s(trouble))
+    judge.check()
+    of_the_check = len(server)
+    assert of_the_check <= 6
+    assert len(warnings(log)) == 1
+    assert [reply.text for reply in ask(judge, wanting(20))] == ["5"] * 20
+    assert top_logprobs(server)[of_the_check:] == [None] * 20
+    assert len(warnings(log)) == 1
+    assert words in warnings(log)[0]
+
+
+def test_a_server_that_fails_only_with_log_probabilities_of_whole_replies_costs_no_reply(
+    server, log
+):
+    """The check passes with them: the run must not rely on it."""
+    server.check = None
+    server.says(
+        lambda body: (
+            with_at_most(0, error(500))(body) if "question" in str(body) else reporting("yes")(body)
+        )
+    )
+    judge = judge_at(server.url)
+    judge.check()
+    assert warnings(log) == []
+    assert [reply.text for reply in ask(judge, wanting(60))] == ["5"] * 60
+    assert len(warnings(log)) == 1
+
+
+@pytest.mark.parametrize(
+    "trouble", [pytest.param(error(503), id="503"), pytest.param(HANG, id="hangs")]
+)
+def test_a_hanging_or_starting_server_that_passes_the_check_later_is_asked_for_them(
+    server, log, trouble
+):
+    server.check = None
+    server.says(reporting("5"))
+    server.then(trouble, times=2 if trouble is not HANG else 1)
+    judge = judge_at(server.url, timeout=timeout_s(trouble))
+    judge.check()
+    assert all(len(reply.digits) == 1 for reply in ask(judge, wanting(20)))
+    assert warnings(log) == []
+
+
+@pytest.mark.parametrize(
+    "before", [pytest.param(10, id="in-the-middle"), pytest.param(0, id="at-the-start")]
+)
+@pytest.mark.parametrize(
+    "trouble", [pytest.param(error(503), id="503"), pytest.param(HANG, id="hangs")]
+)
+def test_after_an_outage_a_server_is_asked_for_log_probabilities_as_before(
+    server, log, before, trouble
+):
+    server.says(reporting("5"))
+    judge = judge_at(server.url, timeout=timeout_s(trouble))
+    replies = ask(judge, wanting(60)[:before])
+    server.then(trouble, times=20)
+    replies += ask(judge, wanting(60)[before:])
+    assert [reply.text for reply in replies] == ["5"] * 60
+    assert sum(reply.digits is None for reply in replies) <= 1
+    assert warnings(log) == []
+
+
+def test_a_request_that_fails_with_log_probabilities_gets_its_reply_without(server, log):
+    """Some servers cannot write some replies:
+    ``Out of range float values are not JSON compliant``.
+    """
+    bad, *good = wanting(200)
+    failing = error(500, message="Internal Server Error")
+    server.delay_s = 0.005
+    server.says(
+        lambda body: (
+            with_at_most(0, failing) if '"question 0"' in json.dumps(body) else reporting("5")
+        )(body)
+    )
+    judge = judge_at(server.url, patience=0.5)
+    (first,) = ask(judge, good[:1])
+    without, *replies = ask(judge, [bad, *good[1:]])
+    assert (without.text, without.digits) == ("5", None)
+    assert all(len(reply.digits) == 1 for reply in (first, *replies))
+    assert server.statuses == {500: 4, 200: 200}
+    assert warnings(log) == []
 
 
 def test_a_short_fault_costs_no_digits(server):
     server.says(reporting("5"))
+    judge = judge_at(server.url)
+    replies = ask(judge, wanting(1))
     server.fails(503, times=3)
-    assert all(reply.digits for reply in ask(judge_at(server.url), wanting(5)))
+    replies += ask(judge, wanting(5)[1:])
+    assert len(replies) == 5
+    assert all(reply.digits for reply in replies)
+
+
+@pytest.mark.parametrize(
+    ("patience", "words"),
+    [
+        pytest.param(
+            0.05,
+            "HTTP 503 (some_error): no (`logprobs=false` asks for no",
+            id="before-it-was-tried",
+        ),
+        pytest.param(
+            0.6, "HTTP 503 (some_error): no (with `logprobs=false` too)", id="after-it-was-tried"
+        ),
+    ],
+)
+def test_the_last_message_says_whether_the_option_may_help(server, log, patience, words):
+    server.says(error(503))
+    pace = replace(FAST, base_s=0.2, cap_s=0.2, fraction=lambda: 1.0)
+    (unavailable,) = ask(judge_at(server.url, pace=pace, patience=patience), wanting(1))
+    assert words in str(unavailable)
+    assert any("is given up" in line and words in line for line in log)
 
 
 def test_several_parameters_are_adapted_with_one_warning(server, log):
@@ -351,7 +603,10 @@ def test_several_parameters_are_adapted_with_one_warning(server, log):
 
 def test_each_server_of_a_judge_has_its_own_adaptation(log):
     rejecting = with_at_most(0, error(400, message="no logprobs"))
-    with judge_server(reporting("5"), delay_s=0.02) as one, judge_server(rejecting, delay_s=0.02) as other:
+    with (
+        judge_server(reporting("5"), delay_s=0.02) as one,
+        judge_server(rejecting, delay_s=0.02) as other,
+    ):
         replies = ask(judge_at(one.url, other.url), wanting(60))
         assert [reply.text for reply in replies] == ["5"] * 60
         assert {len(reply.digits or ()) for reply in replies} == {0, 1}

@@ -27,7 +27,9 @@ def test_with_only_a_key_the_providers_own_server_is_used():
 def test_the_judges_own_variables_come_before_the_shared_ones(field, names):
     environment = {name: f"http://h/{index}" for index, name in enumerate(names)}
     for index, name in enumerate(names):
-        setting = getattr(settings_of(environment) if field == "model" else settings_of(environment).access, field)
+        setting = getattr(
+            settings_of(environment) if field == "model" else settings_of(environment).access, field
+        )
         assert setting == (f"http://h/{index}" if field != "base_urls" else (f"http://h/{index}",))
         environment[name] = " "
 
@@ -68,7 +70,9 @@ def test_an_address_may_be_written_in_several_ways(text, urls):
 
 
 def test_an_option_wins_over_the_environment():
-    settings = settings_of({"MODEL_VERSION": "a", "K": "k", "OPENAI_API_KEY": "o"}, model="b", api_key_env="K")
+    settings = settings_of(
+        {"MODEL_VERSION": "a", "K": "k", "OPENAI_API_KEY": "o"}, model="b", api_key_env="K"
+    )
     assert (settings.model, settings.access.api_key) == ("b", "k")
 
 
@@ -140,7 +144,9 @@ def test_opening_a_judge_does_not_load_the_sdk():
         "import sys; from mmie_tasks.judges.openai import open_judge;"
         "open_judge(environment={}, model='m'); print('openai' in sys.modules)"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert result.stdout == "False\n"
 
 

@@ -1,16 +1,18 @@
 """No message, log or repr contains a key or password, whatever a server sends."""
 
+import base64
 import logging
+from urllib.parse import parse_qsl, quote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.judge_asking import FAST, KEY, ask, judge_at, settings_of
-from support.judge_server import Sent, error, judge_server
+from support.judge_server import Sent, completion, error, judge_server
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.options import option_types
-from mmie_tasks.http.client import read_server_error
+from mmie_tasks.http.errors import read_server_error, redact
 from mmie_tasks.judges import choice as choosing
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured
@@ -72,8 +74,85 @@ def test_a_query_in_an_address_is_sent_with_every_request_and_redacted(server, l
         server.says(error(500, message=f"no {query}, and no hush-hush"))
         outcomes = ask(judge)
     texts = [*map(str, outcomes), *log, caplog.text, repr(judge), judge.signature]
-    assert (server.paths[0], server.queries[0]) == ("/v1/chat/completions", query)
+    assert server.paths[0] == "/v1/chat/completions"
+    assert parse_qsl(server.queries[0]) == parse_qsl(query)
     assert not [text for text in texts if "hush" in text]
+
+
+def base64_of(text, *, url_safe=False):
+    encode = base64.urlsafe_b64encode if url_safe else base64.b64encode
+    return encode(text.encode()).decode()
+
+
+def basic(secret):
+    return base64_of(f"me:{secret}")
+
+
+def rejection(text):
+    return error(400, message=f"you sent {text}, which is wrong")
+
+
+ECHOES = [
+    pytest.param(str, rejection, id="as-it-is"),
+    pytest.param(lambda secret: quote(secret, safe=""), rejection, id="url-quoted"),
+    pytest.param(base64_of, rejection, id="base64"),
+    pytest.param(basic, rejection, id="basic"),
+    pytest.param(lambda secret: base64_of(f"you:{secret}"), rejection, id="basic-other-alignment"),
+    pytest.param(
+        lambda secret: base64_of(f"them:{secret}").rstrip("="), rejection, id="basic-no-padding"
+    ),
+    pytest.param(
+        lambda secret: base64_of(f"me:{secret}??>", url_safe=True), rejection, id="basic-url-safe"
+    ),
+    pytest.param(lambda secret: f"auth/{basic(secret)}", rejection, id="basic-in-a-path"),
+    pytest.param(lambda secret: f"authorization={basic(secret)}", rejection, id="basic-in-a-form"),
+    pytest.param(basic, lambda text: error(500, message=text), id="basic-500"),
+    pytest.param(
+        basic, lambda text: Sent(content=f"<p>{text}</p>".encode(), status=502), id="basic-page"
+    ),
+    pytest.param(
+        basic,
+        lambda text: completion(None, refusal=f"I read {text} and refuse."),
+        id="basic-refusal",
+    ),
+    pytest.param(basic, lambda text: completion("5", finish_reason=text), id="basic-finish-reason"),
+]
+
+
+@pytest.mark.parametrize(("echo", "place"), ECHOES)
+@pytest.mark.parametrize("of_address", [True, False], ids=["password", "key"])
+def test_a_secret_that_a_server_sends_back_in_another_form_is_redacted(
+    server, log, echo, place, of_address
+):
+    secret = "hush+h/sh&" if of_address else ODD_KEY
+    url = (
+        server.url.replace("http://", f"http://me:{quote(secret, safe='')}@")
+        if of_address
+        else server.url
+    )
+    echoed = echo(secret)
+    server.check = None
+    server.says(place(echoed))
+    judge = judge_at(url, key=None if of_address else secret, patience=0.1)
+    texts = [str(outcome) for outcome in ask(judge)]
+    try:
+        judge.check()
+    except JudgeMisconfigured as misconfigured:
+        texts.append(str(misconfigured))
+    assert server.headers[0]["authorization"] == (
+        f"Basic {basic(secret)}" if of_address else f"Bearer {secret}"
+    )
+    assert any("…" in text for text in texts)
+    assert not [
+        text for text in [*texts, *log] if echoed.rstrip("=")[-12:] in text or secret in text
+    ]
+
+
+def test_words_that_could_be_base64_stay():
+    message = (
+        "The deployment for this resource does not exist: /v1/openai/deployments/gpt-4o-2024-11-20"
+    )
+    assert redact(message, [KEY, ODD_KEY, "me:word"]) == message
 
 
 @pytest.mark.parametrize("query", ["", "?code=hush-hush"])
@@ -81,7 +160,7 @@ def test_a_query_is_not_sent_to_where_a_server_redirects(server, query):
     with judge_server("5") as other:
         server.says(Sent(status=308, headers={"location": f"{other.url}/chat/completions"}))
         ask(judge_at(server.url + query, patience=0.1))
-        assert len(other) == (0 if query else 1)
+        assert len(other) == 1
         assert "hush" not in str(other.queries)
 
 

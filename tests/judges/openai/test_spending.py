@@ -1,11 +1,16 @@
+import math
 from collections import Counter
+from dataclasses import replace
 
+import numpy as np
 import pytest
-from support.judge_asking import ask, judge_at
+from support.judge_asking import ask, judge_at, requests
 from support.judge_server import Sent, completion
+from support.virtual_time import simulate
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.http.rate_limit import Budget
+from mmie_tasks.http.budget import Budget
+from mmie_tasks.http.retries import Undelivered
 from mmie_tasks.judges.base import JudgeRefused, JudgeReply, JudgeRequest, OutOfBudget
 from mmie_tasks.judges.openai import open_judge
 
@@ -44,13 +49,23 @@ def test_a_reply_without_text_is_paid_for(server):
     assert Counter(kinds(ask(judge, 3))) == {JudgeRefused: 2, OutOfBudget: 1}
 
 
-def test_the_cost_is_overestimated_if_the_server_reports_no_tokens(server, tmp_path):
-    server.says({"choices": [{"message": {"content": "5"}}]})
+@pytest.mark.parametrize(
+    "usage",
+    [
+        pytest.param({}, id="none"),
+        pytest.param({"usage": {"prompt_tokens": 10**30, "completion_tokens": 1}}, id="absurd"),
+        pytest.param(
+            {"usage": {"prompt_tokens": 1, "completion_tokens": 10**30}}, id="absurd-completion"
+        ),
+    ],
+)
+def test_the_cost_is_overestimated_if_the_server_reports_no_tokens(server, tmp_path, usage):
+    server.says({"choices": [{"message": {"content": "5"}}], **usage})
     image = tmp_path / "a.png"
     image.write_bytes(b"x")
-    requests = [JudgeRequest(parts=("abc", image), max_tokens=1000)] * 3
+    sent = [JudgeRequest(parts=("abc", image), max_tokens=1000)] * 3
     judge = judge_at(server.url, price="0/1000", max_cost=2.0)
-    assert kinds(ask(judge, requests)).count(JudgeReply) == 2
+    assert kinds(ask(judge, sent)).count(JudgeReply) == 2
 
 
 def test_without_a_limit_everything_is_sent(server):
@@ -69,11 +84,83 @@ def test_the_processes_of_a_run_share_the_limit(processes, share):
     assert f"max_cost_usd={share}" in repr(judge)
 
 
-def test_requests_are_sent_one_at_a_time_until_a_cost_is_known():
-    budget = Budget(max_cost_usd=1.0)
-    assert (budget.allows(0), budget.allows(1)) == (True, False)
-    budget.pay(0.25)
-    assert [budget.allows(in_flight) for in_flight in (0, 2, 3)] == [True, True, False]
+@pytest.mark.parametrize(
+    ("paid", "estimate", "expected"),
+    [
+        pytest.param([], 0.0, 1, id="one-until-a-cost-is-known"),
+        pytest.param([], 9.0, 1, id="one-although-the-estimate-is-too-much"),
+        pytest.param([0.25] * 2, 0.0, 3, id="at-most-one-more-than-were-paid"),
+        pytest.param([0.25] * 20, 0.0, 20, id="as-many-as-fit"),
+        pytest.param([0.25] * 20, 1.0, 5, id="as-many-as-fit-by-the-estimate"),
+        pytest.param([0.25] * 36, 1.5, 1, id="alone-where-the-estimate-does-not-fit"),
+        pytest.param([0.25] * 40, 1.0, 0, id="all-is-spent"),
+        pytest.param([2**-7] * 256 + [0.5], 0.1, 15, id="the-largest-cost-counts"),
+        pytest.param([2**-7] * 256 + [5.0], 0.1, 0, id="one-like-the-largest-does-not-fit"),
+    ],
+)
+def test_requests_in_flight_count_with_the_largest_cost_and_at_least_with_the_estimate(
+    paid, estimate, expected
+):
+    budget = Budget(max_cost_usd=10.0)
+    budget.expect(estimate)
+    for cost in paid:
+        budget.pay(cost)
+    allowed = 0
+    while budget.allows(allowed):
+        allowed += 1
+    assert allowed == expected
+
+
+def test_a_price_that_is_known_and_too_much_allows_no_request():
+    assert not Budget(max_cost_usd=0.5, price_usd=1.0).allows(0)
+    assert Budget(max_cost_usd=0.5, price_usd=0.5).allows(0)
+
+
+@pytest.mark.parametrize("is_estimated", [True, False], ids=["estimated", "estimated-too-low"])
+@pytest.mark.parametrize("sigma", [0.5, 1.0])
+def test_with_costs_that_vary_a_limit_is_used_up_and_kept(sigma, is_estimated):
+    """Lognormal costs; the limit is 300 of their means. Costs end at ten means: `max_tokens`."""
+    shares = []
+    for seed in range(20):
+        mean = math.exp(sigma**2 / 2)
+        costs = [
+            min(cost, 10 * mean)
+            for cost in np.random.default_rng(seed).lognormal(0, sigma, 600).tolist()
+        ]
+        budget = Budget(max_cost_usd=300 * mean)
+        budget.expect(10 * mean if is_estimated else mean / 10)
+        _, results = simulate(len(costs), budget=budget, cost_usd=costs.__getitem__)
+        assert {type(result) for result in results} == {str, Undelivered}
+        shares.append(budget.spent_usd / budget.max_cost_usd)
+    assert min(shares) > 0.95
+    assert max(shares) <= 1.01
+
+
+@pytest.mark.parametrize(
+    ("max_cost_usd", "most_usd"),
+    [
+        pytest.param(1.45, 1.45, id="those-in-flight-fit"),
+        pytest.param(0.8, 0.4 + 20 * 0.05, id="those-in-flight-are-too-much"),
+    ],
+)
+def test_when_replies_suddenly_cost_50_times_more_only_what_is_in_flight_exceeds_the_limit(
+    max_cost_usd, most_usd
+):
+    costs = [0.001] * 400 + [0.05] * 3000
+    budget = Budget(max_cost_usd=max_cost_usd)
+    server, _ = simulate(len(costs), budget=budget, cost_usd=costs.__getitem__, max_concurrency=20)
+    assert server.most_at_once == 20
+    assert 0.9 * max_cost_usd < budget.spent_usd <= most_usd + 1e-9
+
+
+@pytest.mark.parametrize("price", ["2.5/10", "2.5/0"])
+def test_a_small_limit_is_used_up_by_replies_much_shorter_than_allowed(server, price):
+    """A reply of 2,000 tokens would cost more than the limit; the server's cost 0.00035 or 0.00025
+    US dollars.
+    """
+    judge = judge_at(server.url, price=price, max_cost=0.0041)
+    outcomes = ask(judge, [replace(request, max_tokens=2000) for request in requests(50)])
+    assert kinds(outcomes).count(JudgeReply) == (11 if price == "2.5/10" else 16)
 
 
 def test_a_filtered_request_costs_nothing(server):

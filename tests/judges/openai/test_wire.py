@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.judge_asking import settings_of
 
-from mmie_tasks.http.client import ServerError, UnusableBody, read_server_error
+from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error
 from mmie_tasks.judges.base import JudgeRefused, JudgeReply, JudgeRequest, Usage
 from mmie_tasks.judges.openai import wire
-from mmie_tasks.judges.openai.settings import PLAIN, REASONING, Price
+from mmie_tasks.judges.openai.models import Price
+from mmie_tasks.judges.openai.settings import PLAIN, REASONING
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -19,7 +20,12 @@ MESSAGE = st.fixed_dictionaries({}, optional={"content": JSON, "refusal": JSON, 
 CHOICE = st.fixed_dictionaries({}, optional={"message": MESSAGE | JSON, "finish_reason": JSON})
 DETAILS = st.fixed_dictionaries({}, optional={"reasoning_tokens": JSON}) | JSON
 USAGE = st.fixed_dictionaries(
-    {}, optional={"prompt_tokens": JSON, "completion_tokens": JSON, "completion_tokens_details": DETAILS}
+    {},
+    optional={
+        "prompt_tokens": JSON,
+        "completion_tokens": JSON,
+        "completion_tokens_details": DETAILS,
+    },
 )
 COMPLETION = st.fixed_dictionaries(
     {}, optional={"choices": st.lists(CHOICE | JSON) | JSON, "usage": USAGE | JSON, "model": JSON}
@@ -54,7 +60,9 @@ def test_any_error_response_can_be_read(sent, status):
 
 @given(st.text().filter(str.strip))
 def test_the_text_of_a_reply_is_unchanged(text):
-    assert wire.read_completion(completion_of({"content": text}), model="m") == JudgeReply(text=text, model="m")
+    assert wire.read_completion(completion_of({"content": text}), model="m") == JudgeReply(
+        text=text, model="m"
+    )
 
 
 def test_text_in_several_parts_is_one_text():
@@ -71,9 +79,27 @@ def test_hidden_reasoning_is_counted_and_named_if_it_used_all_tokens():
         wire.read_completion(sent, model="m")
 
 
-def test_missing_usage_has_an_unknown_cost():
-    price = Price(input_usd=1, output_usd=1)
-    assert wire.usage_of(completion_of({"content": "5"}), price).cost_usd is None
+@pytest.mark.parametrize(
+    ("usage", "cost_usd"),
+    [
+        pytest.param(None, None, id="missing"),
+        pytest.param({"prompt_tokens": 10, "completion_tokens": 5}, 15e-6, id="both"),
+        pytest.param({"prompt_tokens": 10, "completion_tokens": 0}, 10e-6, id="no-text"),
+        pytest.param({"prompt_tokens": 10}, None, id="no-completion-tokens"),
+        pytest.param({"completion_tokens": 5}, None, id="no-prompt-tokens"),
+        pytest.param({"prompt_tokens": 10**30, "completion_tokens": 5}, None, id="absurd-prompt"),
+        pytest.param(
+            {"prompt_tokens": 10, "completion_tokens": 10**12}, None, id="absurd-completion"
+        ),
+        pytest.param({"prompt_tokens": 1e30, "completion_tokens": 5}, None, id="a-float"),
+        pytest.param({"prompt_tokens": 10, "completion_tokens": "5"}, None, id="text"),
+    ],
+)
+def test_missing_or_malformed_usage_has_an_unknown_cost(usage, cost_usd):
+    sent = {**completion_of({"content": "5"}), "usage": usage}
+    assert wire.usage_of(sent, Price(input_usd=1, output_usd=1)).cost_usd == (
+        None if cost_usd is None else pytest.approx(cost_usd)
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,12 +139,16 @@ def test_parts_keep_their_order_and_detail_is_sent_only_if_set(tmp_path):
 SWITCHES = [
     pytest.param(
         PLAIN,
-        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+        "'max_completion_tokens' instead.",
         ("max_completion_tokens", True),
         id="max_tokens",
     ),
     pytest.param(
-        REASONING, "max_completion_tokens: Extra inputs are not permitted", ("max_tokens", False), id="an-older-server"
+        REASONING,
+        "max_completion_tokens: Extra inputs are not permitted",
+        ("max_tokens", False),
+        id="an-older-server",
     ),
     pytest.param(
         PLAIN,
@@ -141,7 +171,10 @@ def test_an_unsupported_parameter_is_replaced(dialect, message, expected):
         pytest.param(ServerError(status=400, message="max_tokens is too large: 9999"), id="large"),
         pytest.param(ServerError(status=400, message="unsupported image"), id="image"),
         pytest.param(ServerError(status=500, message="unknown max_tokens"), id="500"),
-        pytest.param(ServerError(status=400, code="unsupported_value", param="detail"), id="another-parameter"),
+        pytest.param(
+            ServerError(status=400, code="unsupported_value", param="detail"),
+            id="another-parameter",
+        ),
     ],
 )
 def test_other_errors_do_not_change_the_dialect(said_so):

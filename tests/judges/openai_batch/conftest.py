@@ -1,7 +1,6 @@
 from pathlib import Path
 
 import pytest
-from loguru import logger
 from support.batch_asking import Asking, SeparateProcesses, echo
 from support.batch_server import BatchServer, batch_server
 
@@ -21,12 +20,3 @@ def asking(server: BatchServer, tmp_path: Path) -> Asking:
 @pytest.fixture
 def processes(asking: Asking) -> SeparateProcesses:
     return SeparateProcesses(asking)
-
-
-@pytest.fixture
-def logged():
-    """The log so far, as one text."""
-    lines = []
-    sink = logger.add(lines.append, format="{message}")
-    yield lambda: "".join(lines)
-    logger.remove(sink)

@@ -11,7 +11,7 @@ from support.batch_server import completion
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeReply, content_key
 from mmie_tasks.judges.openai.batch import BatchJudge
-from mmie_tasks.judges.openai.batch_store import Limits
+from mmie_tasks.judges.openai.batch_files import Limits
 from mmie_tasks.judges.openai.settings import PLAIN
 from mmie_tasks.judges.openai.wire import chat_body
 
@@ -116,10 +116,9 @@ def test_a_request_larger_than_a_file_cannot_be_sent(asking):
     assert outcomes[1].startswith("RequestBroken: the request is too large for a batch")
 
 
-def test_only_a_lock_file_remains_on_the_disk(asking):
+def test_nothing_remains_on_the_disk(asking):
     asking.texts("a")
     assert asking.remaining_suffixes() == []
-    assert [path.name for path in asking.folder.rglob("*") if path.is_file()] == [".lock"]
 
 
 def test_only_the_owner_may_read_the_files_on_the_disk(server, asking):
@@ -131,7 +130,9 @@ def test_only_the_owner_may_read_the_files_on_the_disk(server, asking):
 
     server.before["upload"] = record_modes
     asking.texts("a")
-    (folder,) = (asking.folder / "judge" / "batches").iterdir()
+    server.before["retrieve"] = record_modes
+    asking.texts("b")
+    folder = asking.folder / "judge" / "batches"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert modes[".json"] == modes[".jsonl"] == 0o600
 
@@ -153,13 +154,21 @@ def test_a_check_is_one_chat_request_and_makes_no_batch(server, asking):
     assert [route for route, _ in server.calls] == ["chat"]
 
 
-def test_a_query_in_the_address_is_sent_with_every_request_and_written_nowhere(server, asking, caplog):
+def test_a_query_in_the_address_is_sent_with_every_request_and_written_nowhere(
+    server, asking, caplog
+):
     server.loses("create")  # so that the batches are listed too
     judge = replace(asking, url=f"{server.url}?code=hush-hush")
     with caplog.at_level(logging.DEBUG):
         assert judge.texts("a") == ["A"]
-    assert {route for route, _ in server.calls} == {"upload", "create", "list", "retrieve", "content"}
-    assert {*server.codes} == {"code=hush-hush"}
+    assert {route for route, _ in server.calls} == {
+        "upload",
+        "create",
+        "list",
+        "retrieve",
+        "content",
+    }
+    assert {code.partition("&")[0] for code in server.codes} == {"code=hush-hush"}
     assert "hush-hush" not in caplog.text
     assert not [path for path in asking.folder.rglob("*.json") if "hush" in path.read_text()]
 
@@ -193,7 +202,9 @@ def test_an_unsupported_setting_is_rejected(asking, wrong, words):
     ("answer", "words"),
     [
         pytest.param(completion(None), "JudgeRefused: the reply has no text", id="no-text"),
-        pytest.param(completion("a", finish_reason="content_filter"), "JudgeRefused: ", id="withheld"),
+        pytest.param(
+            completion("a", finish_reason="content_filter"), "JudgeRefused: ", id="withheld"
+        ),
         pytest.param({"choices": []}, "JudgeUnavailable: ", id="no-choices"),
         pytest.param("words", "JudgeUnavailable: ", id="no-object"),
     ],

@@ -8,7 +8,7 @@ from support.batch_asking import IMPATIENT, KEY, fast
 from support.batch_handler import error
 from support.batch_server import completion
 
-from mmie_tasks.judges.openai.batch_store import Limits
+from mmie_tasks.judges.openai.batch_files import Limits
 
 LINES = "JudgeUnavailable: the batch is completed and has no line for it; run the same command"
 
@@ -16,7 +16,9 @@ LINES = "JudgeUnavailable: the batch is completed and has no line for it; run th
 @pytest.mark.parametrize(
     ("status", "body", "words"),
     [
-        pytest.param(400, error("Flagged.", "content_filter"), "JudgeRefused: a content filter", id="filter"),
+        pytest.param(
+            400, error("Flagged.", "content_filter"), "JudgeRefused: a content filter", id="filter"
+        ),
         pytest.param(400, error("Bad image."), "JudgeRefused: the server", id="400"),
         pytest.param(413, error("Too large."), "JudgeRefused: the server", id="413"),
         pytest.param(429, error("Slow down."), "JudgeUnavailable: HTTP 429", id="429"),
@@ -30,7 +32,11 @@ LINES = "JudgeUnavailable: the batch is completed and has no line for it; run th
 )
 def test_a_failed_line_concerns_only_its_request(server, asking, status, body, words):
     reply_of = server.reply
-    server.reply_with(lambda request_body: (status, body) if reply_of(request_body) == "B" else reply_of(request_body))
+    server.reply_with(
+        lambda request_body: (
+            (status, body) if reply_of(request_body) == "B" else reply_of(request_body)
+        )
+    )
     first, second, third = asking.texts("a", "b", "c")
     assert (first, third) == ("A", "C")
     assert second.startswith(words)
@@ -48,7 +54,9 @@ def test_a_failed_line_concerns_only_its_request(server, asking, status, body, w
             ["A", LINES],
             id="of-no-request",
         ),
-        pytest.param(lambda lines: [*lines, lines[1].replace(b'"B"', b'"worse"')], ["A", "B"], id="twice"),
+        pytest.param(
+            lambda lines: [*lines, lines[1].replace(b'"B"', b'"worse"')], ["A", "B"], id="twice"
+        ),
         pytest.param(lambda lines: [b"", *reversed(lines), b""], ["A", "B"], id="other-order"),
         pytest.param(lambda _: [], [LINES, LINES], id="no-file"),
         pytest.param(lambda lines: [b"[" * 100_000, *lines], ["A", "B"], id="deep"),
@@ -60,13 +68,15 @@ def test_broken_lines_never_crash_and_never_score(server, asking, tampered, expe
     assert [text[: len(start)] for text, start in zip(outcomes, expected, strict=True)] == expected
 
 
-def test_ignored_lines_are_counted_in_the_log(server, asking, logged):
+def test_ignored_lines_are_counted_in_the_log(server, asking, logs):
     server.tamper = lambda lines: [*lines, lines[0], b'{"custom_id": "x", "error": {}}']
     assert asking.texts("a", "b") == ["A", "B"]
-    assert "2 lines of a batch's files were ignored" in logged()
+    assert "2 lines of a batch's files were ignored" in "".join(logs)
 
 
-@pytest.mark.parametrize("status", [pytest.param("expired", id="expired"), pytest.param("cancelled", id="cancelled")])
+@pytest.mark.parametrize(
+    "status", [pytest.param("expired", id="expired"), pytest.param("cancelled", id="cancelled")]
+)
 def test_the_finished_requests_of_an_expired_batch_count(server, asking, status):
     server.ends(status, finished=1)
     done, left = asking.texts("a", "b")
@@ -96,7 +106,10 @@ ROUTES = ["upload", "create", "list", "retrieve", "content"]
         pytest.param(lambda server, route: server.hangs_up(route, times=2), id="reset"),
         pytest.param(lambda server, route: server.loses(route, times=2), id="answer-lost"),
         pytest.param(
-            lambda server, route: server.fails(429, route, times=1, headers={"Retry-After": "0.05"}), id="retry-after"
+            lambda server, route: server.fails(
+                429, route, times=1, headers={"Retry-After": "0.05"}
+            ),
+            id="retry-after",
         ),
     ],
 )
@@ -131,6 +144,44 @@ def test_a_batch_whose_creation_response_was_lost_is_not_created_again(server, a
     assert server.count("create") == 1
 
 
+def test_a_batch_that_the_list_lacks_at_first_is_not_created_again(server, asking, logs):
+    server.loses("create")
+    server.lagging_lists = 5
+    assert asking.texts("a", "b", pace=fast(list_lag_s=60.0)) == ["A", "B"]
+    assert (server.count("create"), server.count("list")) == (1, 6)
+    assert "that may have been created" in "".join(logs)
+
+
+def test_only_the_newest_hundred_batches_are_listed(server, asking):
+    server.batches |= {
+        f"x{number}": {"id": f"x{number}", "status": "completed"} for number in range(150)
+    }
+    server.loses("create")
+    server.lagging_lists = 3
+    assert asking.texts("a", pace=fast(list_lag_s=60.0)) == ["A"]
+    assert (server.count("create"), server.count("list")) == (1, 4)
+
+
+def test_a_batch_that_is_listed_without_a_status_hides_no_other(server, asking):
+    server.batches["odd"] = {"id": "odd", "status": ""}
+    server.loses("create")
+    assert asking.texts("a") == ["A"]
+    assert server.count("create") == 1
+
+
+def test_a_batch_that_was_never_created_is_created_when_no_list_has_it(server, asking):
+    server.hangs_up("create")
+    assert asking.texts("a") == ["A"]
+    assert (len(server.batches), server.count("create")) == (1, 2)
+    assert server.count("list") > 2
+
+
+def test_a_server_that_accepts_no_batch_for_now_has_created_none(server, asking):
+    server.fails(429, "create", times=2)
+    assert asking.texts("a") == ["A"]
+    assert (server.count("create"), server.count("list")) == (3, 0)
+
+
 def test_a_server_that_cannot_list_batches_can_be_used(server, asking):
     server.hangs_up("create")
     server.fails(404, "list")
@@ -148,7 +199,9 @@ def test_a_server_that_cannot_list_batches_can_be_used(server, asking):
         pytest.param(429, error("Pay.", "insufficient_quota"), "Pay.", id="quota"),
     ],
 )
-def test_a_server_that_accepts_no_batch_is_misconfigured(server, asking, route, status, body, words):
+def test_a_server_that_accepts_no_batch_is_misconfigured(
+    server, asking, route, status, body, words
+):
     server.fails(status, route, body=json.dumps(body).encode() if body else b"")
     outcomes = asking.texts("a", "b")
     assert all(text.startswith("JudgeMisconfigured: ") and words in text for text in outcomes)
@@ -209,18 +262,20 @@ def test_an_unwritable_folder_is_an_error(server, asking):
     assert server.count("upload") == 0
 
 
-def test_a_folder_that_is_lost_while_a_batch_runs_costs_no_reply(server, asking, logged):
+def test_a_folder_that_is_lost_while_a_batch_runs_costs_no_reply(server, asking, logs):
     def lose():
-        (folder,) = (asking.folder / "judge" / "batches").iterdir()
+        folder = asking.folder / "judge" / "batches"
         shutil.rmtree(folder)
         folder.write_text("a file")
 
     server.before["content"] = lose
     assert asking.texts("a") == ["A"]
-    assert "cannot be updated" in logged()
+    assert "cannot be updated" in "".join(logs)
 
 
-def test_a_reply_that_an_error_ended_is_unavailable_and_submitted_again_by_the_next_run(server, asking):
+def test_a_reply_that_an_error_ended_is_unavailable_and_submitted_again_by_the_next_run(
+    server, asking
+):
     reply_of = server.reply
     server.reply_with(lambda _: (200, completion("5", model="m", finish_reason="abort")))
     (unavailable,) = asking.texts("a")

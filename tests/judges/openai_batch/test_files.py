@@ -2,13 +2,16 @@
 
 import json
 import tracemalloc
+from contextlib import suppress
 
 from hypothesis import given
 from hypothesis import strategies as st
 from support.judge_asking import settings_of
 
+from mmie_tasks.core.errors import DataBroken
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.judges.openai.batch_store import Limits, Submission, parse_submission, read_results, write_requests
+from mmie_tasks.judges.openai.batch_files import Limits, read_results, write_requests
+from mmie_tasks.judges.openai.batch_note import BatchNote, Submission
 from mmie_tasks.judges.openai.settings import PLAIN
 from mmie_tasks.judges.openai.wire import chat_body
 
@@ -28,9 +31,17 @@ def parts(folder, requests, limits):
     return files, broken
 
 
-@given(texts=st.lists(st.text(max_size=80), max_size=12), number=st.integers(1, 5), size_bytes=st.integers(120, 700))
-def test_every_request_is_in_one_file_unless_it_is_too_large(tmp_path_factory, texts, number, size_bytes):
-    requests = {str(index): JudgeRequest(parts=(text,), max_tokens=1) for index, text in enumerate(texts)}
+@given(
+    texts=st.lists(st.text(max_size=80), max_size=12),
+    number=st.integers(1, 5),
+    size_bytes=st.integers(120, 700),
+)
+def test_every_request_is_in_one_file_unless_it_is_too_large(
+    tmp_path_factory, texts, number, size_bytes
+):
+    requests = {
+        str(index): JudgeRequest(parts=(text,), max_tokens=1) for index, text in enumerate(texts)
+    }
     limits = Limits(requests=number, size_bytes=size_bytes)
     files, broken = parts(tmp_path_factory.mktemp("files"), requests, limits)
     lines = [json.loads(line) for file in files for line in file.split(b"\n") if line]
@@ -62,14 +73,20 @@ JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["custom_id", "response", "status_code", "body", "error"]), inner)
+        | st.dictionaries(
+            st.sampled_from(["custom_id", "response", "status_code", "body", "error"]), inner
+        )
     ),
 )
 
 
 @given(JSON)
 def test_any_json_line_is_parsed_or_ignored(value):
-    keys = [value["custom_id"]] if isinstance(value, dict) and isinstance(value.get("custom_id"), str) else []
+    keys = (
+        [value["custom_id"]]
+        if isinstance(value, dict) and isinstance(value.get("custom_id"), str)
+        else []
+    )
     assert [line.key for line in read_results([json.dumps(value).encode()], keys)] in ([], keys)
 
 
@@ -84,20 +101,8 @@ def test_two_submissions_of_the_same_requests_have_different_nonces():
 
 
 @given(JSON)
-def test_a_record_of_any_json_is_read_or_a_value_error(value):
-    try:
-        submission = parse_submission(json.dumps(value))
-    except ValueError:
-        return
-    assert isinstance(submission, Submission)
-
-
-def test_a_record_of_an_earlier_version_is_read():
-    text = (
-        '{"version": 1, "server": "https://api.openai.com/v1", "signature": "judge:openai|model:m|'
-        't:0", "digest": "d1", "keys": ["k1", "k2"], "nonce": "n1", "begun_s": 1795000000.5, '
-        '"input_file": "file-1", "batch": null}'
-    )
-    assert parse_submission(text) == Submission(
-        keys=("k1", "k2"), nonce="n1", begun_s=1795000000.5, input_file="file-1", batch=None
-    )
+def test_a_note_of_any_json_is_read_or_an_error(tmp_path_factory, value):
+    note = BatchNote(tmp_path_factory.mktemp("notes"), server="s", signature="j")
+    note.path.write_text(json.dumps(value))
+    with suppress(DataBroken):
+        assert all(isinstance(entry, Submission) for entry in note.load())

@@ -5,9 +5,10 @@ import signal
 import threading
 
 import pytest
-from support.batch_asking import MODEL, outcome_text, request, watch
+from support.batch_asking import fast, outcome_text, request, watch
 
-from mmie_tasks.judges.openai.batch_store import RETENTION_S, Limits, SubmissionStore
+from mmie_tasks.judges.openai.batch_files import Limits
+from mmie_tasks.judges.openai.batch_note import RETENTION_S, BatchNote
 
 
 def reaches(fault):
@@ -24,7 +25,9 @@ MOMENTS = {
 }
 
 
-@pytest.mark.parametrize(("route", "done", "batches"), [pytest.param(*m, id=name) for name, m in MOMENTS.items()])
+@pytest.mark.parametrize(
+    ("route", "done", "batches"), [pytest.param(*m, id=name) for name, m in MOMENTS.items()]
+)
 def test_a_killed_process_pays_once(server, asking, processes, route, done, batches):
     held = server.holds(route, done=done)
     processes.killed("a", "b", when=reaches(held))
@@ -33,11 +36,28 @@ def test_a_killed_process_pays_once(server, asking, processes, route, done, batc
     assert asking.remaining_suffixes() == []
 
 
+def test_after_a_kill_a_batch_that_the_list_lacks_at_first_is_found(server, asking, processes):
+    held = server.holds("create", done=True)
+    processes.killed("a", "b", when=reaches(held))
+    server.lagging_lists = 3
+    assert asking.texts("a", "b", pace=fast(list_lag_s=60.0)) == ["A", "B"]
+    assert (len(server.batches), server.count("list")) == (1, 4)
+
+
+def test_after_a_kill_before_a_batch_was_requested_none_is_looked_for(server, asking, processes):
+    held = server.holds("upload")
+    processes.killed("a", when=reaches(held))
+    assert asking.texts("a") == ["A"]
+    assert server.count("list") == 0
+
+
 def test_after_a_kill_only_requests_without_a_batch_are_submitted(server, asking, processes):
     held = server.holds("retrieve")
     processes.killed("a", "b", when=reaches(held))
     assert asking.texts("b", "c", "a") == ["B", "C", "A"]
-    assert [line["body"]["messages"][0]["content"][0]["text"] for line in server.lines()] == [*("a", "b", "c")]
+    assert [line["body"]["messages"][0]["content"][0]["text"] for line in server.lines()] == [
+        *("a", "b", "c")
+    ]
 
 
 def test_replies_to_requests_of_an_earlier_run_are_kept(server, asking, processes):
@@ -50,7 +70,9 @@ def test_replies_to_requests_of_an_earlier_run_are_kept(server, asking, processe
     assert server.count("create") == 1
 
 
-def test_the_results_of_an_ended_batch_are_used_and_the_other_requests_submitted(server, asking, processes):
+def test_the_results_of_an_ended_batch_are_used_and_the_other_requests_submitted(
+    server, asking, processes
+):
     server.ends("expired", finished=1)
     held = server.holds("content")
     processes.killed("a", "b", when=reaches(held))
@@ -58,11 +80,13 @@ def test_the_results_of_an_ended_batch_are_used_and_the_other_requests_submitted
     assert [batch["request_counts"]["total"] for batch in server.batches.values()] == [2, 1]
 
 
-def test_an_earlier_batch_whose_record_cannot_be_deleted_is_read_twice_at_most(server, asking, processes, monkeypatch):
+def test_an_earlier_batch_whose_record_cannot_be_deleted_is_read_twice_at_most(
+    server, asking, processes, monkeypatch
+):
     held = server.holds("retrieve")
     processes.killed("a", when=reaches(held))
     server.batches["batch_1"]["_ending"].status = "failed"
-    monkeypatch.setattr(SubmissionStore, "remove_keys", lambda *_: None)
+    monkeypatch.setattr(BatchNote, "remove", lambda *_: None)
     (outcome,) = asking.texts("a")
     assert outcome.startswith("JudgeUnavailable: the batch failed")
     assert len(server.batches) == 1
@@ -83,12 +107,12 @@ def test_a_batch_of_another_account_is_not_waited_for(server, asking, processes)
     assert asking.texts("a") == ["A"]
 
 
-def test_closing_the_iterator_names_the_running_batches(server, asking, logged):
+def test_closing_the_iterator_names_the_running_batches(server, asking, logs):
     server.polls = 3
     outcomes = asking.judge(limits=Limits(requests=1)).ask([request("a"), request("b")])
     next(outcomes)
     outcomes.close()
-    assert "`batch_2` go on at" in logged()
+    assert "`batch_2` go on at" in "".join(logs)
     assert asking.texts("a", "b") == ["A", "B"]
     assert server.count("create") == 2
 
@@ -102,14 +126,27 @@ def interruptible():
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_an_interrupt_names_the_running_batch(server, asking, logged):
+def test_an_interrupt_names_the_running_batch(server, asking, logs):
     server.polls = 1_000
     outcomes = asking.judge().ask([request("a")])
     main = threading.main_thread().ident
     server.before["retrieve"] = lambda: signal.pthread_kill(main, signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         list(outcomes)
-    assert "`batch_1` go on at http://127.0.0.1" in logged()
+    assert "`batch_1` go on at http://127.0.0.1" in "".join(logs)
+    server.before.clear()
+    server.batches["batch_1"]["_polls"] = 0
+    assert asking.texts("a") == ["A"]
+    assert server.count("create") == 1
+
+
+def test_a_run_that_is_stopped_names_the_running_batch_and_waits_for_no_poll(server, asking, logs):
+    server.polls = 1_000
+    judge = asking.judge()
+    server.before["retrieve"] = judge.stop
+    with pytest.raises(KeyboardInterrupt):
+        list(judge.ask([request("a")]))
+    assert "`batch_1` go on at http://127.0.0.1" in "".join(logs)
     server.before.clear()
     server.batches["batch_1"]["_polls"] = 0
     assert asking.texts("a") == ["A"]
@@ -147,30 +184,25 @@ def test_batches_of_another_judge_are_not_waited_for(server, asking):
     assert server.count("create") == 4
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("", id="empty"),
-        pytest.param("{", id="cut-off"),
-        pytest.param("[]", id="no-object"),
-        pytest.param('{"version": 99}', id="of-a-later-version"),
-    ],
-)
-def test_an_unreadable_record_stays_unchanged(asking, text):
-    asking.texts("a")
-    (folder,) = (asking.folder / "judge" / "batches").iterdir()
-    (folder / "x.json").write_text(text)
-    assert asking.texts("b") == ["B"]
-    assert (folder / "x.json").read_text() == text
+def test_an_unreadable_note_is_an_error_and_stays_unchanged(server, asking, processes):
+    held = server.holds("retrieve")
+    processes.killed("a", when=reaches(held))
+    (note,) = asking.folder.rglob("*.json")
+    note.write_text("{")
+    (outcome,) = asking.texts("b")
+    assert outcome.startswith("JudgeMisconfigured: ")
+    assert str(note) in outcome
+    assert note.read_text() == "{"
+    assert len(server.batches) == 1
 
 
-def test_a_record_older_than_the_providers_files_is_deleted(server, asking, processes):
+def test_a_note_older_than_the_providers_files_is_deleted(server, asking, processes):
     held = server.holds("retrieve")
     processes.killed("a", when=reaches(held))
     (record,) = asking.folder.rglob("*.json")
-    fields = json.loads(record.read_text())
+    (entry,) = json.loads(record.read_text())
     server.batches["batch_1"]["status"] = "completed"
-    record.write_text(json.dumps(fields | {"begun_s": fields["begun_s"] - RETENTION_S - 1}))
+    record.write_text(json.dumps([entry | {"begun_s": entry["begun_s"] - RETENTION_S - 1}]))
     assert asking.texts("a") == ["A"]
     assert asking.remaining_suffixes() == []
     assert len(server.batches) == 2
@@ -179,23 +211,11 @@ def test_a_record_older_than_the_providers_files_is_deleted(server, asking, proc
     ) == 1  # by the process that was killed
 
 
-def test_a_record_with_the_file_name_of_an_earlier_version_is_deleted_when_its_batch_is_read(server, asking, processes):
-    held = server.holds("retrieve")
-    processes.killed("a", when=reaches(held))
-    (record,) = asking.folder.rglob("*.json")
-    record.rename(record.with_name(f"0123456789abcdef-{record.name}"))
-    assert asking.texts("a") == ["A"]
-    assert asking.remaining_suffixes() == []
-    assert server.count("create") == 1
-
-
-def test_a_record_holds_no_request_and_no_key(server, asking, processes):
+def test_a_note_holds_no_request_and_no_key(server, asking, processes):
     held = server.holds("retrieve")
     processes.killed("a secret question", when=reaches(held))
     (record,) = asking.folder.rglob("*.json")
-    fields = json.loads(record.read_text())
-    names = "version server signature keys nonce begun_s input_file batch"
-    assert sorted(fields) == sorted(names.split())
+    (entry,) = json.loads(record.read_text())
+    assert sorted(entry) == ["batch", "begun_s", "keys", "nonce"]
     assert "secret" not in record.read_text()
-    assert fields["signature"] == f"judge:openai|model:{MODEL}|t:0|host:127.0.0.1"
     assert outcome_text(asking.outcomes(request("a secret question"))[0]) == "A SECRET QUESTION"

@@ -14,7 +14,9 @@ from mmie_tasks.results.agreement.measures import LEVELS, alpha, alphas, rating_
 
 QUICK = settings(max_examples=60, deadline=None)
 RATINGS = st.integers(2, 4).flatmap(
-    lambda raters: st.lists(st.tuples(*[st.sampled_from([np.nan, 0, 1, 2, 4.5, 6])] * raters), min_size=2, max_size=25)
+    lambda raters: st.lists(
+        st.tuples(*[st.sampled_from([np.nan, 0, 1, 2, 4.5, 6])] * raters), min_size=2, max_size=25
+    )
 )
 
 

@@ -48,10 +48,13 @@ def judges(tmp_path):
 def test_two_judges_have_every_measure_with_its_interval(judges):
     output = as_json(*judges)
     [pair] = output["with_reference"]
-    assert (pair["reference"], pair["judge"]) == ("model by gpt-4o-2024-11-20", "model by mmie-eval")
+    assert pair["reference"] == "model by gpt-4o-2024-11-20"
+    assert pair["judge"] == "model by mmie-eval"
     assert set(pair["measures"]) == set(ALL_MEASURES)
-    assert all(m["low"] <= m["value"] <= m["high"] for m in pair["measures"].values())
-    assert sum(map(sum, pair["confusion"])) == pair["n"]
+    assert pair["measures"].pop("kendall")["interval"] is None
+    ends = [(*m["interval"], m["value"]) for m in pair["measures"].values()]
+    assert all(low <= value <= high for low, high, value in ends)
+    assert sum(map(sum, pair["confusion"])) == pair["samples"]
 
 
 def test_unscored_samples_are_counted_and_never_compared(judges):
@@ -59,9 +62,11 @@ def test_unscored_samples_are_counted_and_never_compared(judges):
     lines = [list(mmie_lines(60, judge=judge, unscored=0.1)) for judge in (GPT, OURS)]
     scored = [[points_of(line) is not None for line in log] for log in lines]
     assert [rater["with_points"] for rater in output["raters"]] == [sum(flags) for flags in scored]
-    assert [rater["unscored"] for rater in output["raters"]] == [{"unparsed": 60 - sum(flags)} for flags in scored]
+    assert [rater["unscored"] for rater in output["raters"]] == [
+        {"unparsed": 60 - sum(flags)} for flags in scored
+    ]
     scored_by_both = sum(map(all, zip(*scored, strict=True)))
-    assert output["with_reference"][0]["n"] == scored_by_both < min(map(sum, scored))
+    assert output["with_reference"][0]["samples"] == scored_by_both < min(map(sum, scored))
 
 
 def test_the_papers_table_comes_first_and_the_signatures_last(judges):
@@ -81,15 +86,26 @@ def test_the_mean_of_several_people_is_the_reference(judges, tmp_path):
     assert output["reference"] == "mean of crowd"
     assert output["means"] == {"mean of crowd": ["ann", "bob"]}
     assert output["samples"]["in_one_only"] == 1
-    assert [alpha["who"] for alpha in output["krippendorff_alpha"]] == ["all 4 raters", "people", "judges"]
+    assert [alpha["raters"] for alpha in output["alphas"]] == ["all 4 raters", "people", "judges"]
     rows = output["with_reference"][0]["confusion"]
-    assert [sum(row) for row in rows] == [0, 1, 0, 0, 2, 0, 0]  # 1, 4, and 3.5 rounded to the even number
+    assert [sum(row) for row in rows] == [
+        0,
+        1,
+        0,
+        0,
+        2,
+        0,
+        0,
+    ]  # 1, 4, and 3.5 rounded to the even number
 
 
 def test_a_rater_can_be_named_and_be_the_reference(judges, tmp_path):
     csv = people(tmp_path / "crowd.csv", [("SA-0", 2), ("SA-3", 5)])
     output = as_json(f"x={judges[0]}", f"y={judges[1]}", f"people={csv}", reference="y")
-    assert [(p["judge"], p["reference"]) for p in output["with_reference"]] == [("x", "y"), ("people", "y")]
+    assert [(p["judge"], p["reference"]) for p in output["with_reference"]] == [
+        ("x", "y"),
+        ("people", "y"),
+    ]
     assert [(p["judge"], p["reference"]) for p in output["other_pairs"]] == [("x", "people")]
 
 
@@ -102,7 +118,7 @@ def test_a_judge_agrees_perfectly_with_itself(judges):
     output = as_json(judges[0], judges[0])
     assert [rater["name"] for rater in output["raters"]] == ["model (1)", "model (2)"]
     [pair] = output["with_reference"]
-    assert (pair["measures"]["kappa"]["value"], pair["measures"]["mae"]["high"]) == (1, 0)
+    assert (pair["measures"]["kappa"]["value"], pair["measures"]["mae"]["interval"][1]) == (1, 0)
     assert output["disputed"] == []
 
 
@@ -118,7 +134,9 @@ def test_samples_with_other_answers_are_left_out_and_counted(judges, tmp_path):
 
 def test_judges_of_two_models_are_not_compared(judges, tmp_path):
     write_run(tmp_path / "c" / "model", "mmie", mmie_lines(60, answers="model-b"))
-    with pytest.raises(AnswersUnusable, match=r"(?s)judged on different answers.*mmie-tasks compare"):
+    with pytest.raises(
+        AnswersUnusable, match=r"(?s)judged on different answers.*mmie-tasks compare"
+    ):
         agreement(judges[0], tmp_path / "c")
 
 
@@ -132,8 +150,13 @@ def test_the_folder_an_answers_image_was_saved_in_does_not_matter(tmp_path):
 
 def test_the_most_disputed_samples_come_first(tmp_path):
     lines = list(mmie_lines(30, judge=GPT, unscored=0))
-    far = {line["official"]["id"]: abs(points_of(line) - 6 * (points_of(line) < 3)) for line in lines}
-    csv = people(tmp_path / "crowd.csv", [(line["official"]["id"], 6 * (points_of(line) < 3)) for line in lines])
+    far = {
+        line["official"]["id"]: abs(points_of(line) - 6 * (points_of(line) < 3)) for line in lines
+    }
+    csv = people(
+        tmp_path / "crowd.csv",
+        [(line["official"]["id"], 6 * (points_of(line) < 3)) for line in lines],
+    )
     write_run(tmp_path / "c" / "model", "mmie", lines)
     output = as_json(tmp_path / "c", csv, top=30)
     assert [(-row["spread"], row["id"]) for row in output["disputed"]] == sorted(
@@ -144,9 +167,12 @@ def test_the_most_disputed_samples_come_first(tmp_path):
 
 def test_agreement_is_listed_for_each_category(judges):
     output = as_json(*judges)
-    by_category = {g["group"]: g for g in output["in_groups"] if g["kind"] == "category"}
+    by_category = {g["group"]: g for g in output["group_pairs"] if g["kind"] == "category"}
     assert set(by_category) == {"SA", "PBL", "MSR"}
-    assert sum(group["n"] for group in by_category.values()) == output["with_reference"][0]["n"]
+    assert (
+        sum(group["samples"] for group in by_category.values())
+        == output["with_reference"][0]["samples"]
+    )
     assert set(by_category["SA"]["measures"]) == {"pearson", "mae", "bias"}
 
 
@@ -154,7 +180,7 @@ def test_the_order_of_the_lines_does_not_matter(judges, tmp_path):
     lines = list(mmie_lines(60, judge=OURS, unscored=0.1))
     write_run(tmp_path / "turned" / "model", "mmie", reversed(lines))
     in_order, turned = as_json(*judges), as_json(judges[0], tmp_path / "turned")
-    for key in ("with_reference", "in_groups", "disputed", "krippendorff_alpha"):
+    for key in ("with_reference", "group_pairs", "disputed", "alphas"):
         assert in_order[key] == turned[key]
 
 
@@ -194,12 +220,6 @@ def test_judges_without_a_common_score_are_an_error(tmp_path):
         agreement(tmp_path / "a", tmp_path / "b")
 
 
-def test_a_truncated_last_line_is_noted(judges):
-    [log] = judges[1].rglob("*.jsonl")
-    log.write_bytes(log.read_bytes()[:-50])
-    assert "line 60, the last, is cut off" in agreement(*judges)
-
-
 def test_one_of_several_tasks_is_chosen_by_name(tmp_path):
     for name in ("a", "b"):
         write_run(tmp_path / name / name, "mmie", mmie_lines(9, judge=f"judge:{name}"))
@@ -209,7 +229,7 @@ def test_one_of_several_tasks_is_chosen_by_name(tmp_path):
     with pytest.raises(SettingWrong, match=r"(?s)2 tasks in common: milebench, mmie.*--task"):
         agreement(*runs)
     assert as_json(*runs, task="mmie")["task"] == "mmie"
-    assert as_json(*runs, task="milebench")["with_reference"][0]["n"] == 29
+    assert as_json(*runs, task="milebench")["with_reference"][0]["samples"] == 29
 
 
 def test_a_part_of_a_benchmark_is_compared_with_all_of_it(judges, tmp_path):
@@ -223,7 +243,7 @@ def test_people_alone_can_be_compared_where_the_task_is_named(tmp_path):
     rows = [("a", 1, "ann"), ("a", 2, "bob"), ("b", 5, "ann"), ("b", 5, "bob")]
     csv = people(tmp_path / "crowd.csv", rows, "id,score,rater")
     output = as_json(csv, task="mmie")
-    assert (output["reference"], output["with_reference"][0]["n"]) == ("ann", 2)
+    assert (output["reference"], output["with_reference"][0]["samples"]) == ("ann", 2)
     with pytest.raises(SettingWrong, match=r"scale .* not known: there is no run"):
         agreement(csv)
 
@@ -238,8 +258,6 @@ def test_people_alone_can_be_compared_where_the_task_is_named(tmp_path):
         pytest.param(["a", "b"], {"reference": "unnamed"}, "none of the raters", id="reference"),
         pytest.param(["a", "b"], {"resamples": 7}, "7 resamples are too few", id="few"),
         pytest.param(["a", "b"], {"top": -1}, "`--top` is -1", id="top"),
-        pytest.param(["a", "b"], {"task": "mme"}, "not a task of a registered", id="task"),
-        pytest.param(["a", "b"], {"task": "mmie_sa"}, "no readable task", id="not-in-run"),
         pytest.param(["a", "other.csv"], {}, "No sample is in two", id="other-ids"),
     ],
 )
@@ -265,7 +283,11 @@ def test_an_id_cannot_control_a_terminal(tmp_path):
 
 def test_peoples_scores_of_other_answers_are_not_compared(judges, tmp_path):
     samples = open_run(str(judges[0])).tasks["mmie"].by_id
-    rows = [("SA-0", answer_digest(samples["SA-0"]), 4), ("SA-3", "b" * 12, 1), ("SA-0", "b" * 12, 0)]
+    rows = [
+        ("SA-0", answer_digest(samples["SA-0"]), 4),
+        ("SA-3", "b" * 12, 1),
+        ("SA-0", "b" * 12, 0),
+    ]
     csv = people(tmp_path / "ann.csv", rows, "id,answer,score")
     rater = as_json(*judges, csv)["raters"][-1]
     assert (rater["name"], rater["with_points"], rater["mean"]) == ("ann", 1, 4)
@@ -273,6 +295,11 @@ def test_peoples_scores_of_other_answers_are_not_compared(judges, tmp_path):
 
 
 def test_a_person_with_scores_of_two_answers_of_a_sample_is_refused_without_a_run(tmp_path):
-    files = [people(tmp_path / f"{name}.csv", [("a", "x", 1), ("a", "y", 2)], "id,answer,score") for name in "ab"]
-    with pytest.raises(AnswersUnusable, match=r"a.csv`, line 3: a scored two answers of the sample a"):
+    files = [
+        people(tmp_path / f"{name}.csv", [("a", "x", 1), ("a", "y", 2)], "id,answer,score")
+        for name in "ab"
+    ]
+    with pytest.raises(
+        AnswersUnusable, match=r"a.csv`, line 3: a scored two answers of the sample a"
+    ):
         agreement(*files, "--task", "mmie")

@@ -56,7 +56,10 @@ def fill_in(path, *runs, rater="ann", rows=None):
 def test_a_plan_is_a_csv_and_a_page_and_its_scores_correct_the_run(workplace):
     output = calibrate("A=a", "--plan", 60)
     assert "people.csv: 60 answers to score, seed 0 (" in output
-    assert re.search(r"\d+ samples without points, in neither a plan nor a corrected score: unparsed \(\d+\)", output)
+    assert re.search(
+        r"\d+ samples without points, in neither a plan nor a corrected score: unparsed \(\d+\)",
+        output,
+    )
     page = (workplace / "people.html").read_text(encoding="utf-8")
     assert page.lower().startswith("<!doctype html>")
     text = calibrate("A=a", "--people", fill_in(workplace / "people.csv", "a"))
@@ -65,11 +68,16 @@ def test_a_plan_is_a_csv_and_a_page_and_its_scores_correct_the_run(workplace):
     titles = [cell.strip() for cell in header.strip("|").split("|")]
     assert titles == ["", "samples", "labels", "judge", "people alone", "corrected", "bias"]
     assert len(strata) == 3
-    assert re.search(r"\| +60 \| +\d\d\.\d\d \|( +\d\d\.\d\d \[\d\d\.\d\d, \d\d\.\d\d\] \|){2} +\+\d", headline)
+    assert re.search(
+        r"\| +60 \| +\d\d\.\d\d \|( +\d\d\.\d\d \[\d\d\.\d\d, \d\d\.\d\d\] \|){2} +\+\d", headline
+    )
     assert "This judge makes 60 labels worth " in text
     assert "more labels would halve the corrected interval." in text
     assert "One rater: how far people agree" in text
-    assert "The intervals are for the samples of the run; the labels are of a plan with the seed 0." in text
+    assert (
+        "The intervals are for the samples of the run; the labels are of a plan with the seed 0."
+        in text
+    )
     assert "## Problems" not in text
 
 
@@ -79,7 +87,10 @@ def test_a_plan_is_extended_by_the_answers_that_nobody_has_scored(workplace):
     output = calibrate("a", "--people", first, "--plan", 60, "-o", "more.csv")
     assert "more.csv: 40 answers to score, seed 5" in output
     calibrate("a", "--plan", 60, "--seed", 5, "-o", "whole.csv")
-    files = {name: (workplace / f"{name}.csv").read_text().splitlines()[1:] for name in ("people", "more", "whole")}
+    files = {
+        name: (workplace / f"{name}.csv").read_text().splitlines()[1:]
+        for name in ("people", "more", "whole")
+    }
     assert sorted(files["people"][:20] + files["more"]) == sorted(files["whole"])
     text = calibrate("a", "--people", first, fill_in(workplace / "more.csv", "a"))
     assert "## Problems" not in text
@@ -106,10 +117,14 @@ def test_two_runs_are_compared_for_people_in_a_plain_sentence(workplace):
     assert "answers to score" in calibrate("A=a", "B=b", "--plan", 60)
     scores = fill_in(workplace / "people.csv", "a", "b")
     text = calibrate("A=a", "B=b", "--people", scores)
-    assert re.search(r"For people, B is better than A: \+\d+\.\d\d \[\+\d+\.\d\d, \+\d+\.\d\d\]\.", text)
+    assert re.search(
+        r"For people, B is better than A: \+\d+\.\d\d \[\+\d+\.\d\d, \+\d+\.\d\d\]\.", text
+    )
     assert "For people, A is worse than B: -" in calibrate("B=b", "A=a", "--people", scores)
     few = fill_in(workplace / "people.csv", "a", "b", rows=16, rater="bob")
-    assert "It is not known whether B is better than A for people." in calibrate("A=a", "B=b", "--people", few)
+    assert "It is not known whether B is better than A for people." in calibrate(
+        "A=a", "B=b", "--people", few
+    )
     calibrate("a", "--plan", 30, "-o", "one.csv")
     of_a = calibrate("A=a", "B=b", "--people", fill_in(workplace / "one.csv", "a"))
     assert "- no sample has the labels that it needs. Hint: " in of_a
@@ -120,7 +135,11 @@ def test_two_runs_are_compared_for_people_in_a_plain_sentence(workplace):
 
 
 def test_runs_that_were_scored_by_two_judges_are_compared_with_a_remark(workplace):
-    write_run(workplace / "c", "mmie", mmie_lines(240, unscored=0, answers="c", judge="judge:openai|model:other"))
+    write_run(
+        workplace / "c",
+        "mmie",
+        mmie_lines(240, unscored=0, answers="c", judge="judge:openai|model:other"),
+    )
     calibrate("a", "c", "--plan", 40)
     text = calibrate("a", "c", "--people", fill_in(workplace / "people.csv", "a", "c"))
     assert "The runs were not scored alike (judge, model)" in text
@@ -131,8 +150,14 @@ def test_several_raters_are_several_files_and_the_ceiling_is_printed(workplace):
     files = [fill_in(workplace / "people.csv", "a", rater=rater) for rater in ("ann", "bob")]
     text = " ".join(calibrate("a", "--people", *files).split())
     assert "2 raters, 40 answers scored by two or more: Krippendorff's alpha is 0." in text
-    assert re.search(r"alpha is 0\.\d\d \[0\.\d\d, 0\.\d\d\], and a rater correlates .* r = 0\.\d\d: the ceiling", text)
-    with pytest.raises(AnswersUnusable, match=r"ann-people.csv`, line 2: .* has a score by ann in another file too"):
+    assert re.search(
+        r"alpha is 0\.\d\d \[0\.\d\d, 0\.\d\d\], and a rater correlates .* r = 0\.\d\d: the "
+        r"ceiling",
+        text,
+    )
+    with pytest.raises(
+        AnswersUnusable, match=r"ann-people.csv`, line 2: .* has a score by ann in another file too"
+    ):
         calibrate("a", "--people", files[0], files[0])
 
 
@@ -142,9 +167,17 @@ def test_json_has_everything_and_null_with_a_reason(workplace):
     document = json.loads(calibrate("A=a", "--people", scores, "--json", "--population", "larger"))
     assert (document["runs"], document["task"], document["population"]) == (["A"], "mmie", "larger")
     mean = document["headline"]["mean"]
-    assert mean["corrected"]["interval"][0] < mean["corrected"]["value"] < mean["corrected"]["interval"][1]
+    assert (
+        mean["corrected"]["interval"][0]
+        < mean["corrected"]["value"]
+        < mean["corrected"]["interval"][1]
+    )
     assert document["problems"] == []
-    few = json.loads(calibrate("A=a", "--people", fill_in(workplace / "people.csv", "a", rows=5, rater="b"), "--json"))
+    few = json.loads(
+        calibrate(
+            "A=a", "--people", fill_in(workplace / "people.csv", "a", rows=5, rater="b"), "--json"
+        )
+    )
     assert few["headline"]["mean"]["corrected"]["interval"] is None
     assert few["headline"]["why_not"] == "an interval needs 20 labels, and there are 5"
     assert few["problems"][0]["name"] == "too_few"
@@ -168,16 +201,38 @@ def test_files_that_may_hold_scores_are_never_overwritten(workplace):
     ("words", "message"),
     [
         pytest.param(["a"], "needs `--plan` or `--people`", id="nothing-to-do"),
-        pytest.param(["a", "b", "a", "--plan", 5], "takes one run or two, and got 3", id="three-runs"),
+        pytest.param(
+            ["a", "b", "a", "--plan", 5], "takes one run or two, and got 3", id="three-runs"
+        ),
         pytest.param(["a", "--plan", 0], "`--plan` is 0", id="no-samples"),
         pytest.param(["a", "--plan", 5, "--seed", -1], "`--seed` is -1", id="negative-seed"),
-        pytest.param(["a", "--plan", 5, "-o", "p.html"], "`p.html` is the name of the page", id="page-as-csv"),
-        pytest.param(["mile", "--plan", 5], "No judge scored `milebench`: it is scored by rule", id="by-rule"),
-        pytest.param(["two", "--plan", 5], "corrects one task, and there are 2: mia_bench, mmie", id="two-tasks"),
-        pytest.param(["a", "--plan", 5, "--reading", "expected"], "has no expected scores", id="no-expected"),
-        pytest.param(["a", "--people", "hand.csv", "--plan", 9], "have no seed, so they are of no plan", id="no-seed"),
-        pytest.param(["a", "--people", "seeds.csv", "--plan", 9], "have several seeds", id="several-seeds"),
-        pytest.param(["a", "--people", "one.csv", "--plan", 9, "--seed", 1], "is 1, and the plan .* has 7", id="seed"),
+        pytest.param(
+            ["a", "--plan", 5, "-o", "p.html"], "`p.html` is the name of the page", id="page-as-csv"
+        ),
+        pytest.param(
+            ["mile", "--plan", 5], "No judge scored `milebench`: it is scored by rule", id="by-rule"
+        ),
+        pytest.param(
+            ["two", "--plan", 5],
+            "corrects one task, and there are 2: mia_bench, mmie",
+            id="two-tasks",
+        ),
+        pytest.param(
+            ["a", "--plan", 5, "--reading", "expected"], "has no expected scores", id="no-expected"
+        ),
+        pytest.param(
+            ["a", "--people", "hand.csv", "--plan", 9],
+            "have no seed, so they are of no plan",
+            id="no-seed",
+        ),
+        pytest.param(
+            ["a", "--people", "seeds.csv", "--plan", 9], "have several seeds", id="several-seeds"
+        ),
+        pytest.param(
+            ["a", "--people", "one.csv", "--plan", 9, "--seed", 1],
+            "is 1, and the plan .* has 7",
+            id="seed",
+        ),
     ],
 )
 def test_an_invalid_command_is_an_error_with_a_hint(workplace, words, message):
@@ -195,7 +250,10 @@ def test_an_invalid_command_is_an_error_with_a_hint(workplace, words, message):
 def test_labels_of_another_run_are_an_error_that_names_them(workplace):
     calibrate("a", "--plan", 10)
     scores = fill_in(workplace / "people.csv", "a")
-    with pytest.raises(AnswersUnusable, match=r"No label can be used: 10 labels are of other answers.*: \S+, \S+, \S+"):
+    with pytest.raises(
+        AnswersUnusable,
+        match=r"No label can be used: 10 labels are of other answers.*: \S+, \S+, \S+",
+    ):
         calibrate("b", "--people", scores)
     with pytest.raises(AnswersUnusable, match="no score is filled in"):
         calibrate("a", "--people", workplace / "people.csv")
@@ -205,7 +263,9 @@ def test_a_task_without_strata_and_with_another_scale_is_corrected(workplace):
     write_run(workplace / "mia", "mia_bench", mia_lines(60))
     assert "people.csv: 30 answers to score, seed 0\n" in calibrate("mia", "--plan", 30)
     header, *rows = (workplace / "people.csv").read_text().splitlines()
-    (workplace / "s.csv").write_text("\n".join([header, *(f"{row}{40 + n}" for n, row in enumerate(rows))]))
+    (workplace / "s.csv").write_text(
+        "\n".join([header, *(f"{row}{40 + n}" for n, row in enumerate(rows))])
+    )
     text = calibrate("mia", "--people", "s.csv")
     table = [line for line in text.splitlines() if line.startswith("|")]
     assert len(table) == 3

@@ -28,14 +28,20 @@ def percent(points):
 
 
 def means_of_people(task_run):
-    return [human_points(sample, "ann") for sample in task_run.samples if isinstance(sample.official, Scored)]
+    return [
+        human_points(sample, "ann")
+        for sample in task_run.samples
+        if isinstance(sample.official, Scored)
+    ]
 
 
 def names(correction):
     return [problem.name for problem in correction.problems]
 
 
-def test_the_corrected_score_of_a_random_sample_holds_peoples_mean_and_the_judges_does_not(task_run):
+def test_the_corrected_score_of_a_random_sample_holds_peoples_mean_and_the_judges_does_not(
+    task_run,
+):
     correction = correct(task_run, labels_of(task_run))
     truth = percent(mean(means_of_people(task_run)))
     estimates = correction.headline.mean
@@ -50,7 +56,8 @@ def test_the_corrected_score_of_a_random_sample_holds_peoples_mean_and_the_judge
 def test_the_interval_holds_peoples_mean_for_about_95_percent_of_the_seeds(task_run):
     truth = percent(mean(means_of_people(task_run)))
     intervals = [
-        correct(task_run, labels_of(task_run, seed=seed)).headline.mean.corrected.interval for seed in range(40)
+        correct(task_run, labels_of(task_run, seed=seed)).headline.mean.corrected.interval
+        for seed in range(40)
     ]
     assert 0.85 < mean(low < truth < high for low, high in intervals) <= 1
 
@@ -58,7 +65,10 @@ def test_the_interval_holds_peoples_mean_for_about_95_percent_of_the_seeds(task_
 def test_the_judges_mean_is_the_official_score_and_strata_are_those_of_the_benchmark(task_run):
     correction = correct(task_run, labels_of(task_run))
     metric, scale = task_run.benchmark.metrics[0], task_run.benchmark.scale
-    assert correction.headline.judge == metric_value(task_run.samples, metric, "official", scale).percent
+    assert (
+        correction.headline.judge
+        == metric_value(task_run.samples, metric, "official", scale).percent
+    )
     assert {score.name for score in correction.strata} == {"SA", "PBL", "MSR"}
     assert sum(score.labels for score in correction.strata) == correction.headline.labels == 60
     for score in correction.strata:
@@ -82,7 +92,10 @@ def without_digest(run, labels):
 
 
 def several_seeds(run, labels):
-    return run, [*labels, *(label for label in labels_of(run, samples=6, seed=1) if label not in labels)]
+    return run, [
+        *labels,
+        *(label for label in labels_of(run, samples=6, seed=1) if label not in labels),
+    ]
 
 
 def gap(run, labels):
@@ -103,7 +116,9 @@ def other_answer(run, labels):
 
 def changed_answer(run, labels):
     sample = run.by_id[labels[0].id]
-    return with_samples(run, {sample.id: replace(sample, answer=(LoggedSegment(text="new"),))}), labels
+    return with_samples(
+        run, {sample.id: replace(sample, answer=(LoggedSegment(text="new"),))}
+    ), labels
 
 
 def unscored_after(reason):
@@ -125,19 +140,59 @@ def too_many_unscored(run, _labels):
     ("change", "problem", "text", "is_corrected"),
     [
         pytest.param(hand_picked, "hand_picked", "1 label is not of a plan", False, id="no-seed"),
-        pytest.param(without_digest, "hand_picked", "1 label is not of a plan", False, id="no-digest"),
-        pytest.param(several_seeds, "several_seeds", "different seeds: 0, 1", False, id="several-seeds"),
-        pytest.param(gap, "gaps", "1 sample has no label, unlike later ones of the plan: ", False, id="gap"),
-        pytest.param(changed_answer, "gaps", "1 sample has no label", False, id="a-changed-answer-is-a-gap"),
-        pytest.param(changed_answer, "other_answers", "1 label is of other answers", False, id="changed-answer"),
-        pytest.param(too_few, "too_few", "an interval needs 20 labels, and there are 6", False, id="too-few"),
-        pytest.param(too_many_unscored, "no_score", "of 300 samples have a score", False, id="below-the-floor"),
         pytest.param(
-            unknown_id, "unknown_ids", "1 label is of samples that are not in the run: SA-99999", True, id="id"
+            without_digest, "hand_picked", "1 label is not of a plan", False, id="no-digest"
         ),
-        pytest.param(other_answer, "other_answers", "1 label is of other answers", True, id="other-answer"),
-        pytest.param(unscored_after("left_out"), "left_out", "1 label is of samples that the official", True, id="out"),
-        pytest.param(unscored_after("unparsed"), "unscored", "without points (unparsed): ", True, id="unscored"),
+        pytest.param(
+            several_seeds, "several_seeds", "different seeds: 0, 1", False, id="several-seeds"
+        ),
+        pytest.param(
+            gap, "gaps", "1 sample has no label, unlike later ones of the plan: ", False, id="gap"
+        ),
+        pytest.param(
+            changed_answer, "gaps", "1 sample has no label", False, id="a-changed-answer-is-a-gap"
+        ),
+        pytest.param(
+            changed_answer,
+            "other_answers",
+            "1 label is of other answers",
+            False,
+            id="changed-answer",
+        ),
+        pytest.param(
+            too_few, "too_few", "an interval needs 20 labels, and there are 6", False, id="too-few"
+        ),
+        pytest.param(
+            too_many_unscored,
+            "no_score",
+            "of 300 samples have a score",
+            False,
+            id="below-the-floor",
+        ),
+        pytest.param(
+            unknown_id,
+            "unknown_ids",
+            "1 label is of samples that are not in the run: SA-99999",
+            True,
+            id="id",
+        ),
+        pytest.param(
+            other_answer, "other_answers", "1 label is of other answers", True, id="other-answer"
+        ),
+        pytest.param(
+            unscored_after("left_out"),
+            "left_out",
+            "1 label is of samples that the official",
+            True,
+            id="out",
+        ),
+        pytest.param(
+            unscored_after("unparsed"),
+            "unscored",
+            "without points (unparsed): ",
+            True,
+            id="unscored",
+        ),
     ],
 )
 def test_each_problem_is_named_and_there_is_no_corrected_interval_where_it_would_be_wrong(
@@ -169,15 +224,22 @@ def test_labels_that_are_not_a_random_sample_still_show_both_means_on_them(task_
 
 
 def test_at_most_three_ids_are_in_a_text_and_all_are_in_the_problem(task_run):
-    labels = [replace(label, id=f"x{number}\x1b[2J") for number, label in enumerate(labels_of(task_run, samples=10))]
+    labels = [
+        replace(label, id=f"x{number}\x1b[2J")
+        for number, label in enumerate(labels_of(task_run, samples=10))
+    ]
     [problem] = correct(task_run, labels).problems
     assert len(problem.ids) == 10
     assert problem.text.endswith("x0\\x1b[2J', 'x1\\x1b[2J', 'x2\\x1b[2J', ...")
 
 
 @settings(max_examples=40)
-@given(stop=st.integers(0, 120), removed=st.integers(0, 119), order=st.randoms(use_true_random=False))
-def test_labels_are_a_random_sample_exactly_if_they_are_the_first_of_each_stratum(task_run, stop, removed, order):
+@given(
+    stop=st.integers(0, 120), removed=st.integers(0, 119), order=st.randoms(use_true_random=False)
+)
+def test_labels_are_a_random_sample_exactly_if_they_are_the_first_of_each_stratum(
+    task_run, stop, removed, order
+):
     labels = labels_of(task_run, samples=120)[:stop]
     order.shuffle(labels)
     assert "gaps" not in names(correct(task_run, labels))
@@ -185,7 +247,9 @@ def test_labels_are_a_random_sample_exactly_if_they_are_the_first_of_each_stratu
         gone, *rest = sorted(labels, key=lambda label: label.line)[removed:]
         stratum = gone.id.partition("-")[0]
         has_later = any(label.id.startswith(stratum) for label in rest)
-        assert ("gaps" in names(correct(task_run, [label for label in labels if label is not gone]))) is has_later
+        assert (
+            "gaps" in names(correct(task_run, [label for label in labels if label is not gone]))
+        ) is has_later
 
 
 def test_a_plan_of_the_size_in_the_hint_contains_the_gaps(task_run):
@@ -194,20 +258,29 @@ def test_a_plan_of_the_size_in_the_hint_contains_the_gaps(task_run):
     assert {*problem.ids} <= {label.id for label in labels_of(task_run, samples=size)}
 
 
-def test_the_mean_of_several_raters_counts_once_per_sample_and_their_agreement_is_the_ceiling(task_run):
+def test_the_mean_of_several_raters_counts_once_per_sample_and_their_agreement_is_the_ceiling(
+    task_run,
+):
     labels = labels_of(task_run, raters=("ann", "bob", "cy"))
     correction = correct(task_run, labels)
     assert (correction.headline.labels, correction.rater_names) == (60, ("ann", "bob", "cy"))
     assert correction.raters.samples == 60
     assert 0.5 < correction.raters.alpha.value < correction.raters.correlation < 1
     assert correct(task_run, labels_of(task_run)).raters is None
-    by_rater = [[label.points for label in labels if label.rater == rater] for rater in ("ann", "bob", "cy")]
-    expected = [np.corrcoef(by_rater[i], np.mean(np.delete(by_rater, i, axis=0), axis=0))[0, 1] for i in range(3)]
+    by_rater = [
+        [label.points for label in labels if label.rater == rater] for rater in ("ann", "bob", "cy")
+    ]
+    expected = [
+        np.corrcoef(by_rater[i], np.mean(np.delete(by_rater, i, axis=0), axis=0))[0, 1]
+        for i in range(3)
+    ]
     assert correction.raters.correlation == pytest.approx(mean(expected))
 
 
 def test_raters_of_different_samples_have_no_known_ceiling(task_run):
-    labels = [replace(label, rater="ab"[number % 2]) for number, label in enumerate(labels_of(task_run))]
+    labels = [
+        replace(label, rater="ab"[number % 2]) for number, label in enumerate(labels_of(task_run))
+    ]
     correction = correct(task_run, labels)
     assert correction.headline.labels == 60
     assert (correction.raters.samples, correction.raters.correlation) == (0, None)
@@ -215,26 +288,40 @@ def test_raters_of_different_samples_have_no_known_ceiling(task_run):
 
 def test_another_score_that_follows_people_better_is_named_with_an_interval(task_run):
     labels = labels_of(task_run)
-    finer = {label.id: replace(task_run.by_id[label.id], expected=Scored(label.points * 0.9)) for label in labels}
+    finer = {
+        label.id: replace(task_run.by_id[label.id], expected=Scored(label.points * 0.9))
+        for label in labels
+    }
     [other] = correct(with_samples(task_run, finer), labels).other_scores
     assert (other.kind, other.labels) == ("expected", 60)
     assert other.correlation == pytest.approx(1)
-    assert 0 < other.difference.interval.low <= other.difference.value == pytest.approx(1 - other.official)
+    assert (
+        0
+        < other.difference.interval.low
+        <= other.difference.value
+        == pytest.approx(1 - other.official)
+    )
     assert correct(task_run, labels).other_scores == ()
 
 
-def test_the_difference_of_two_runs_is_over_the_answers_that_both_have_labels_of(task_run, other_run):
+def test_the_difference_of_two_runs_is_over_the_answers_that_both_have_labels_of(
+    task_run, other_run
+):
     correction = correct(other_run, labels_of(task_run, other_run, samples=100), baseline=task_run)
     shared = [
         (task_run.by_id[id_], sample)
         for id_, sample in other_run.by_id.items()
         if isinstance(sample.official, Scored) and isinstance(task_run.by_id[id_].official, Scored)
     ]
-    truth = percent(mean(human_points(other, "ann") - human_points(first, "ann") for first, other in shared))
+    truth = percent(
+        mean(human_points(other, "ann") - human_points(first, "ann") for first, other in shared)
+    )
     score = correction.headline
     assert score.samples == len(shared)
     assert 60 < score.labels < 100
-    assert score.judge == pytest.approx(percent(mean(b.official.points - a.official.points for a, b in shared)))
+    assert score.judge == pytest.approx(
+        percent(mean(b.official.points - a.official.points for a, b in shared))
+    )
     assert 0 < score.mean.corrected.interval.low < truth < score.mean.corrected.interval.high
     assert sum(part.samples for part in correction.strata) == len(shared)
     swapped = correct(task_run, labels_of(task_run, other_run, samples=100), baseline=other_run)
@@ -247,16 +334,36 @@ def test_labels_without_digest_are_of_neither_of_two_runs(task_run, other_run):
     assert names(correct(task_run, labels)) == ["hand_picked"]
 
 
-def test_hostile_ids_survive_the_way_from_the_plan_through_a_csv_to_the_correction(task_run, tmp_path):
-    begin = ("=HYPERLINK(1)", "+", "-1", "@a", "'=x", 'a,"b', " a\t b\n", "\ud800", "\x1b[2J", "é;", "<script>", "''")
+def test_hostile_ids_survive_the_way_from_the_plan_through_a_csv_to_the_correction(
+    task_run, tmp_path
+):
+    begin = (
+        "=HYPERLINK(1)",
+        "+",
+        "-1",
+        "@a",
+        "'=x",
+        'a,"b',
+        " a\t b\n",
+        "\ud800",
+        "\x1b[2J",
+        "é;",
+        "<script>",
+        "''",
+    )
     samples = [
-        replace(sample, id=f"{begin[number % len(begin)]}{number}") for number, sample in enumerate(task_run.samples)
+        replace(sample, id=f"{begin[number % len(begin)]}{number}")
+        for number, sample in enumerate(task_run.samples)
     ]
     hostile = replace(task_run, samples=tuple(samples))
     plan = planned_answers([judged_samples(hostile, "official")], 60, 0)
-    header, *rows = csv.reader(csv_text([(answer.id, answer.answer) for answer in plan], 0).splitlines(keepends=True))
+    header, *rows = csv.reader(
+        csv_text([(answer.id, answer.answer) for answer in plan], 0).splitlines(keepends=True)
+    )
     with (tmp_path / "people.csv").open("w", encoding="utf-8") as file:
-        scored = [[*row[:-1], human_points(answer.sample)] for row, answer in zip(rows, plan, strict=True)]
+        scored = [
+            [*row[:-1], human_points(answer.sample)] for row, answer in zip(rows, plan, strict=True)
+        ]
         csv.writer(file).writerows([header, *scored])
     correction = correct(hostile, read_labels(tmp_path / "people.csv", hostile.benchmark.scale))
     assert correction.problems == ()
@@ -264,8 +371,14 @@ def test_hostile_ids_survive_the_way_from_the_plan_through_a_csv_to_the_correcti
 
 
 def test_a_larger_population_has_a_wider_interval(task_run):
-    run, larger = (correct(task_run, labels_of(task_run), population=name).headline.mean for name in ("run", "larger"))
-    widths = [interval.high - interval.low for interval in (run.corrected.interval, larger.corrected.interval)]
+    run, larger = (
+        correct(task_run, labels_of(task_run), population=name).headline.mean
+        for name in ("run", "larger")
+    )
+    widths = [
+        interval.high - interval.low
+        for interval in (run.corrected.interval, larger.corrected.interval)
+    ]
     assert widths[0] < widths[1]
 
 
@@ -274,7 +387,10 @@ def test_labels_and_samples_may_come_in_any_order(task_run):
     shuffled, samples = labels[:], list(task_run.samples)
     for entries in (shuffled, samples):
         random.Random(1).shuffle(entries)  # noqa: S311 - no secret
-    expected, correction = correct(task_run, labels), correct(replace(task_run, samples=tuple(samples)), shuffled)
+    expected, correction = (
+        correct(task_run, labels),
+        correct(replace(task_run, samples=tuple(samples)), shuffled),
+    )
     assert correction.headline.mean.corrected == expected.headline.mean.corrected
     assert correction.strata == expected.strata
 
@@ -290,6 +406,11 @@ def test_files_belong_to_the_benchmark_whose_samples_they_name(tmp_path):
         (tmp_path / f"{name}.csv").write_text(text)
     files = [str(tmp_path / f"{name}.csv") for name in tasks]
     labels = labels_by_benchmark(files, tasks.values())
-    assert {name: {label.points for label in own} for name, own in labels.items()} == {"mia_bench": {95}, "mmie": {5}}
-    with pytest.raises(AnswersUnusable, match=r"mia_bench.csv` has no label of a sample that a judge scored"):
+    assert {name: {label.points for label in own} for name, own in labels.items()} == {
+        "mia_bench": {95},
+        "mmie": {5},
+    }
+    with pytest.raises(
+        AnswersUnusable, match=r"mia_bench.csv` has no label of a sample that a judge scored"
+    ):
         labels_by_benchmark(files[:1], [tasks["mmie"]])

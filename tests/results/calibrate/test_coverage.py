@@ -1,4 +1,6 @@
-"""How often the 95 % interval of the corrected mean holds people's mean, on made-up runs in MMIE's proportions."""
+"""How often the 95 % interval of the corrected mean holds people's mean, on made-up runs in MMIE's
+proportions.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ class JudgedRun:
     def minus(self, other: JudgedRun) -> JudgedRun:
         """The differences of two models on the same samples."""
         judge = tuple(a - b for a, b in zip(self.judge, other.judge, strict=True))
-        return JudgedRun(judge=judge, people=tuple(a - b for a, b in zip(self.people, other.people, strict=True)))
+        return JudgedRun(
+            judge=judge, people=tuple(a - b for a, b in zip(self.people, other.people, strict=True))
+        )
 
     def unstratified(self) -> JudgedRun:
         """The same samples as one stratum."""
@@ -63,25 +67,39 @@ class JudgedRun:
         ):
             chosen = random.choice(len(judge), number, replace=False, shuffle=False)
             weight = len(judge) / sum(sizes)
-            strata.append(StratumScores(name=name, weight=weight, judge=judge, labelled=chosen, people=people[chosen]))
+            strata.append(
+                StratumScores(
+                    name=name, weight=weight, judge=judge, labelled=chosen, people=people[chosen]
+                )
+            )
         return strata
 
 
 @cache
 def made_up_run(pair: int, level: float = 3.2) -> JudgedRun:
-    """Whole points by the judge, steps of a half by people around a level: 0.2 makes half of theirs 0."""
+    """Whole points by the judge, steps of a half by people around a level: 0.2 makes half of theirs
+    0.
+    """
     random = np.random.default_rng(pair)
     correlation, judge, people = CORRELATIONS[pair], [], []
-    for size, shift, extra in zip(STRATA.values(), (-0.8, 0.4, -0.2), (0.5, -0.4, 0.2), strict=True):
+    for size, shift, extra in zip(
+        STRATA.values(), (-0.8, 0.4, -0.2), (0.5, -0.4, 0.2), strict=True
+    ):
         quality = random.normal(size=size)
         judged = correlation * quality + np.sqrt(1 - correlation**2) * random.normal(size=size)
         people.append(np.clip(np.round(2 * (level + shift + 1.6 * quality)) / 2, 0, FULL_MARKS))
-        judge.append(np.clip(np.round(level + shift + BIASES[pair] + extra + 1.6 * judged), 0, FULL_MARKS))
+        judge.append(
+            np.clip(np.round(level + shift + BIASES[pair] + extra + 1.6 * judged), 0, FULL_MARKS)
+        )
     return JudgedRun(judge=tuple(judge), people=tuple(people))
 
 
 def corrections(
-    run: JudgedRun, labels: int = LABELS, draws: int = DRAWS, population: Population = "run", seed: int = 0
+    run: JudgedRun,
+    labels: int = LABELS,
+    draws: int = DRAWS,
+    population: Population = "run",
+    seed: int = 0,
 ) -> Iterator[CorrectedMean]:
     """The results of one run with many random samples of labels."""
     random = np.random.default_rng([seed, labels])
@@ -90,10 +108,17 @@ def corrections(
 
 
 def share_held(estimates: Sequence[Estimate], truth: float) -> float:
-    """The share of intervals that hold the truth, in percent; an estimate without interval counts as not."""
+    """The share of intervals that hold the truth, in percent; an estimate without interval counts
+    as not.
+    """
     intervals = [estimate.interval for estimate in estimates]
     return 100 * float(
-        np.mean([interval is not None and interval.low <= truth <= interval.high for interval in intervals])
+        np.mean(
+            [
+                interval is not None and interval.low <= truth <= interval.high
+                for interval in intervals
+            ]
+        )
     )
 
 
@@ -155,10 +180,14 @@ def test_a_good_judge_makes_intervals_narrower_than_those_of_people_alone_and_a_
     [
         pytest.param(3.2, MIN_LABELS, id="even"),
         pytest.param(0.2, MIN_LABELS, id="half of the points are 0"),
-        pytest.param(-1.0, LABELS, id="three in four points are 0"),  # 20 labels cover 86 % then, with judge or without
+        pytest.param(
+            -1.0, LABELS, id="three in four points are 0"
+        ),  # 20 labels cover 86 % then, with judge or without
     ],
 )
-def test_with_few_labels_or_skewed_points_nine_in_ten_intervals_hold_what_people_think(level: float, labels: int):
+def test_with_few_labels_or_skewed_points_nine_in_ten_intervals_hold_what_people_think(
+    level: float, labels: int
+):
     held = coverages([made_up_run(pair, level) for pair in (0, 4, 7, 10)], labels=labels)
     assert min(held) >= 90, held
 
@@ -169,7 +198,10 @@ def drawn_runs(pair: int, samples: int, labels: int, draws: int) -> Iterator[lis
     random = np.random.default_rng([pair, samples])
     sizes = allocation(list(STRATA.values()), samples)
     for _ in range(draws):
-        chosen = [random.choice(len(p), size, replace=False) for p, size in zip(population.people, sizes, strict=True)]
+        chosen = [
+            random.choice(len(p), size, replace=False)
+            for p, size in zip(population.people, sizes, strict=True)
+        ]
         judge = tuple(points[rows] for points, rows in zip(population.judge, chosen, strict=True))
         people = tuple(points[rows] for points, rows in zip(population.people, chosen, strict=True))
         yield JudgedRun(judge=judge, people=people).labelled(labels, random)
@@ -181,7 +213,9 @@ def test_for_a_larger_population_the_interval_holds_its_mean_and_that_of_the_run
         truth = made_up_run(pair).truth
         strata = list(drawn_runs(pair, samples=300, labels=LABELS, draws=400))
         for population, shares in held.items():
-            shares.append(share_held([corrected_mean(s, population).corrected for s in strata], truth))
+            shares.append(
+                share_held([corrected_mean(s, population).corrected for s in strata], truth)
+            )
     assert 93 <= np.mean(held["larger"]) <= 97, held
     assert min(held["larger"]) >= 90, held
     assert np.mean(held["run"]) < 90, held

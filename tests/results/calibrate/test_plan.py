@@ -12,7 +12,13 @@ from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_ru
 
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.results.commands import open_run
-from mmie_tasks.results.people import JudgedSample, JudgedSamples, judged_samples, planned_answers, strata_in_order
+from mmie_tasks.results.people import (
+    JudgedSample,
+    JudgedSamples,
+    judged_samples,
+    planned_answers,
+    strata_in_order,
+)
 
 
 def logged(folder, task="mmie", lines=None):
@@ -21,7 +27,9 @@ def logged(folder, task="mmie", lines=None):
 
 
 def plan_of(*task_runs, samples=30, seed=0):
-    return planned_answers([judged_samples(task_run, "official") for task_run in task_runs], samples, seed)
+    return planned_answers(
+        [judged_samples(task_run, "official") for task_run in task_runs], samples, seed
+    )
 
 
 def ids_of(plan):
@@ -65,13 +73,18 @@ def test_samples_without_points_are_in_no_plan_and_counted_by_reason(tmp_path):
     ("task", "lines", "weights"),
     [
         pytest.param(
-            "mmie", lambda: mmie_lines(30, unscored=0), {"SA": 1 / 3, "PBL": 1 / 3, "MSR": 1 / 3}, id="strata"
+            "mmie",
+            lambda: mmie_lines(30, unscored=0),
+            {"SA": 1 / 3, "PBL": 1 / 3, "MSR": 1 / 3},
+            id="strata",
         ),
         pytest.param("mia_bench", lambda: mia_lines(8), {"all": 1}, id="mia_bench"),
     ],
 )
 def test_strata_are_those_of_the_benchmark(tmp_path, task, lines, weights):
-    assert judged_samples(logged(tmp_path, task, lines()), "official").weights == pytest.approx(weights)
+    assert judged_samples(logged(tmp_path, task, lines()), "official").weights == pytest.approx(
+        weights
+    )
 
 
 def test_strata_of_a_mean_of_group_means_are_its_groups_with_its_weights(tmp_path):
@@ -80,19 +93,30 @@ def test_strata_of_a_mean_of_group_means_are_its_groups_with_its_weights(tmp_pat
     run = judged_samples(task_run, "official")
     assert dict(run.weights) == dict(metric.weights)
     assert len(run.weights) > 5
-    rest = tuple(sample for sample in task_run.samples if metric.stratum(sample) != next(iter(metric.weights)))
+    rest = tuple(
+        sample
+        for sample in task_run.samples
+        if metric.stratum(sample) != next(iter(metric.weights))
+    )
     without_one = judged_samples(replace(task_run, samples=rest), "official")
-    assert without_one.why_not == f"1 of {len(metric.weights)} parts not in this run: {next(iter(metric.weights))}"
+    assert (
+        without_one.why_not
+        == f"1 of {len(metric.weights)} datasets not in this run: {next(iter(metric.weights))}"
+    )
 
 
 def made_up(sizes, template):
     by_id = {
-        f"{name}-{index}": JudgedSample(sample=replace(template, id=f"{name}-{index}"), stratum=name, points=1.0)
+        f"{name}-{index}": JudgedSample(
+            sample=replace(template, id=f"{name}-{index}"), stratum=name, points=1.0
+        )
         for name, size in sizes.items()
         for index in range(size)
     }
     total = sum(sizes.values())
-    return JudgedSamples(by_id=by_id, weights={name: size / total for name, size in sizes.items()}, without={})
+    return JudgedSamples(
+        by_id=by_id, weights={name: size / total for name, size in sizes.items()}, without={}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -117,13 +141,20 @@ def test_every_stratum_of_a_plan_is_a_prefix_and_wherever_one_stops(template, si
             assert in_stratum == ids[: len(in_stratum)]
             share = stop / len(plan) * sum(answer.stratum == name for answer in plan)
             assert abs(len(in_stratum) - share) <= len(sizes)
-    assert all(sum(answer.stratum == name for answer in plan) >= min(2, size) for name, size in sizes.items())
+    assert all(
+        sum(answer.stratum == name for answer in plan) >= min(2, size)
+        for name, size in sizes.items()
+    )
 
 
 def test_two_runs_share_a_plan_and_identical_answers_are_one(tmp_path):
     a = logged(tmp_path / "a", lines=mmie_lines(60, unscored=0.1, answers="a"))
     b = logged(tmp_path / "b", lines=mmie_lines(60, unscored=0.1, answers="b"))
-    same = replace(b, samples=tuple(replace(s, answer=a.by_id[s.id].answer) for s in b.samples[:20]) + b.samples[20:])
+    same = replace(
+        b,
+        samples=tuple(replace(s, answer=a.by_id[s.id].answer) for s in b.samples[:20])
+        + b.samples[20:],
+    )
     plan = plan_of(a, same, samples=60)
     runs = [judged_samples(task_run, "official").by_id for task_run in (a, same)]
     identical = {sample.id for sample in same.samples[:20]}
@@ -132,4 +163,6 @@ def test_two_runs_share_a_plan_and_identical_answers_are_one(tmp_path):
         assert ids_of(plan).count(id_) == (1 if id_ in identical else judged)
     assert {*ids_of(plan)} == runs[0].keys() | runs[1].keys()
     swapped = plan_of(same, a, samples=60)
-    assert [(answer.id, answer.answer) for answer in plan] == [(answer.id, answer.answer) for answer in swapped]
+    assert [(answer.id, answer.answer) for answer in plan] == [
+        (answer.id, answer.answer) for answer in swapped
+    ]

@@ -76,7 +76,8 @@ def test_unpaired_samples_are_counted_and_do_not_change_the_difference(task_run)
 
 
 @pytest.mark.parametrize(
-    ("missing", "is_there"), [pytest.param(1, True, id="nine-of-ten"), pytest.param(2, False, id="eight-of-ten")]
+    ("missing", "is_there"),
+    [pytest.param(1, True, id="nine-of-ten"), pytest.param(2, False, id="eight-of-ten")],
 )
 @pytest.mark.parametrize("how", ["unscored", "absent", "absent-in-a"])
 def test_below_the_coverage_floor_there_is_no_difference(task_run, missing, is_there, how):
@@ -106,13 +107,17 @@ def test_one_group_below_the_floor_leaves_the_mean_of_groups_undefined(task_run)
         pytest.param({"a1": 1}, {"a2": 1}, id="nothing-in-common"),
         pytest.param({"a1": Unscored("left_out")}, {"a1": Unscored("left_out")}, id="left-out"),
         pytest.param(
-            {"a1": 1, "a2": Unscored("left_out")}, {"a1": Unscored("left_out"), "a2": 1}, id="left-out-crosswise"
+            {"a1": 1, "a2": Unscored("left_out")},
+            {"a1": Unscored("left_out"), "a2": 1},
+            id="left-out-crosswise",
         ),
     ],
 )
 def test_without_pairs_every_metric_has_a_reason_and_no_value(task_run, a, b):
     comparison = compared(task_run(a), task_run(b))
-    assert all(metric.a is None and metric.p is None and metric.why_not for metric in comparison.metrics)
+    assert all(
+        metric.a is None and metric.p is None and metric.why_not for metric in comparison.metrics
+    )
     assert comparison.differing == ()
 
 
@@ -122,7 +127,8 @@ def test_one_pair_has_a_difference_but_no_interval(task_run):
 
 
 @pytest.mark.parametrize(
-    ("pairs", "why_not"), [pytest.param(9, "fewer than 10 pairs", id="nine"), pytest.param(10, "", id="ten")]
+    ("pairs", "why_not"),
+    [pytest.param(9, "fewer than 10 pairs", id="nine"), pytest.param(10, "", id="ten")],
 )
 def test_below_ten_pairs_there_is_a_p_value_and_no_interval(task_run, pairs, why_not):
     a = {f"a{n}": n for n in range(pairs)}

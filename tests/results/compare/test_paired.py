@@ -67,7 +67,8 @@ def test_a_sampled_p_value_is_not_zero():
 def test_without_a_difference_false_positives_are_as_frequent_as_p():
     random = np.random.default_rng(7)
     p_values = [
-        Resampling(400).p_value(strata(random.integers(-2, 3, 40), random.integers(-2, 3, 30))) for _ in range(300)
+        Resampling(400).p_value(strata(random.integers(-2, 3, 40), random.integers(-2, 3, 30)))
+        for _ in range(300)
     ]
     assert 0.02 < np.mean(np.array(p_values) <= 0.05) < 0.09
     assert 0.4 < np.mean(np.array(p_values) <= 0.5) < 0.6
@@ -75,7 +76,8 @@ def test_without_a_difference_false_positives_are_as_frequent_as_p():
 
 @pytest.mark.parametrize("draws", [16, 0], ids=["exact", "drawn"])
 @pytest.mark.parametrize(
-    "differences", [pytest.param([0, 0, 0], id="ties"), pytest.param([5], id="one"), pytest.param([0], id="none")]
+    "differences",
+    [pytest.param([0, 0, 0], id="ties"), pytest.param([5], id="one"), pytest.param([0], id="none")],
 )
 def test_pairs_without_evidence_have_p_1(differences, draws, monkeypatch):
     monkeypatch.setattr(paired, "EXACT_PAIRS", draws)
@@ -97,7 +99,10 @@ def test_order_and_sign_of_the_differences_do_not_change_the_result(one, other, 
 def test_intervals_equal_those_of_pairs_drawn_one_by_one_within_groups():
     one, other = np.array([3.0, -1, 2, 2, 0, 5]), np.array([1.0, 0, 0, -4])
     random = np.random.default_rng(3)
-    means = [0.3 * random.choice(one, 6).mean() + 0.7 * random.choice(other, 4).mean() for _ in range(20_000)]
+    means = [
+        0.3 * random.choice(one, 6).mean() + 0.7 * random.choice(other, 4).mean()
+        for _ in range(20_000)
+    ]
     interval = Resampling(20_000).interval(strata(one, other, weights=[0.3, 0.7]))
     assert interval == pytest.approx(np.quantile(means, [0.025, 0.975]), abs=0.15)
 
@@ -111,7 +116,9 @@ def test_intervals_cover_the_true_value_as_often_as_their_level():
     assert 0.9 <= inside / 300 <= 0.98
 
 
-@pytest.mark.parametrize("groups", [pytest.param([[1]], id="one"), pytest.param([[1, 2], [3]], id="one-in-a-group")])
+@pytest.mark.parametrize(
+    "groups", [pytest.param([[1]], id="one"), pytest.param([[1, 2], [3]], id="one-in-a-group")]
+)
 def test_one_pair_has_no_interval(groups):
     assert Resampling(10).interval(strata(*groups)) is None
 

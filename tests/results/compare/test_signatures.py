@@ -59,11 +59,16 @@ def test_a_key_that_moves_no_score_is_no_difference(old, new):
 
 
 def test_runs_may_differ_in_who_drew_the_answers_but_one_run_may_not():
-    drawn, other = f"{OPENAI}|answers:step-1,images,model=a", f"{OPENAI}|answers:step-1,images,model=b"
+    drawn, other = (
+        f"{OPENAI}|answers:step-1,images,model=a",
+        f"{OPENAI}|answers:step-1,images,model=b",
+    )
     assert signature_differences([OPENAI], [drawn]) == signature_differences([drawn], [other]) == ()
     assert signature_differences([drawn], [drawn, other]) == (
         SignatureDifference(
-            key="answers", a=("step-1,images,model=a",), b=("step-1,images,model=a", "step-1,images,model=b")
+            key="answers",
+            a=("step-1,images,model=a",),
+            b=("step-1,images,model=a", "step-1,images,model=b"),
         ),
     )
     assert mixed_keys([OPENAI, drawn]) == ("answers",)
@@ -71,7 +76,9 @@ def test_runs_may_differ_in_who_drew_the_answers_but_one_run_may_not():
 
 def test_a_mixture_of_judges_is_a_difference_even_from_the_same_mixture():
     mixed = ["t:0", "t:1"]
-    assert signature_differences(mixed, mixed) == (SignatureDifference(key="t", a=("0", "1"), b=("0", "1")),)
+    assert signature_differences(mixed, mixed) == (
+        SignatureDifference(key="t", a=("0", "1"), b=("0", "1")),
+    )
     assert [difference.a for difference in signature_differences(["t:0"], mixed)] == [("0",)]
 
 
@@ -90,7 +97,9 @@ def test_any_text_has_parts(signature):
 
 
 def test_a_refusal_names_the_differences_and_a_remedy():
-    with pytest.raises(SettingWrong, match=r"(?s)\| model .*gpt-4o.*other.*--ignore model,t`") as no:
+    with pytest.raises(
+        SettingWrong, match=r"(?s)\| model .*gpt-4o.*other.*--ignore model,t`"
+    ) as no:
         require_comparable(["model:gpt-4o|t:0"], ["model:other|t:1"], (), "mmie")
     assert "`mmie`" in str(no.value)
 

@@ -13,7 +13,12 @@ from hypothesis import strategies as st
 
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.results.judge_exam.asking import choose_pairs, comparison_request, prompt_signature, read_verdict
+from mmie_tasks.results.judge_exam.asking import (
+    choose_pairs,
+    comparison_request,
+    prompt_signature,
+    read_verdict,
+)
 from mmie_tasks.results.judge_exam.verdicts import Pair, Segments
 
 PICTURE = Path("a.png")
@@ -64,7 +69,9 @@ def blocks(request: JudgeRequest) -> dict[str, str]:
 
 
 def test_the_request_has_question_and_answers_in_order_with_their_pictures() -> None:
-    compared = pair(question=("How?", PICTURE), a=("one", Path("b.png"), "two", "three"), b=(Path("c.png"),))
+    compared = pair(
+        question=("How?", PICTURE), a=("one", Path("b.png"), "two", "three"), b=(Path("c.png"),)
+    )
     request = comparison_request(compared, is_reversed=False)
     question, a, b = "How?\n<a.png>", "one\n<b.png>\ntwo\nthree", "<c.png>"
     assert blocks(request) == {"question": question, "answer 1": a, "answer 2": b}
@@ -73,13 +80,21 @@ def test_the_request_has_question_and_answers_in_order_with_their_pictures() -> 
         "answer 1": b,
         "answer 2": a,
     }
-    assert [part for part in request.parts if isinstance(part, Path)] == [PICTURE, Path("b.png"), Path("c.png")]
+    assert [part for part in request.parts if isinstance(part, Path)] == [
+        PICTURE,
+        Path("b.png"),
+        Path("c.png"),
+    ]
 
 
 def test_the_two_orders_differ_in_nothing_else() -> None:
-    forward, backward = (comparison_request(pair(), is_reversed=is_reversed) for is_reversed in (False, True))
+    forward, backward = (
+        comparison_request(pair(), is_reversed=is_reversed) for is_reversed in (False, True)
+    )
     swapped = {"text of A": "text of B", "text of B": "text of A"}
-    assert text_of(backward) == re.sub("|".join(swapped), lambda match: swapped[match[0]], text_of(forward))
+    assert text_of(backward) == re.sub(
+        "|".join(swapped), lambda match: swapped[match[0]], text_of(forward)
+    )
 
 
 def test_the_instruction_says_that_order_and_number_of_pictures_must_not_matter() -> None:
@@ -101,7 +116,9 @@ def test_an_answer_cannot_end_its_block_or_begin_another_one() -> None:
 def test_any_answer_stays_in_its_block(answer: list[str | Path]) -> None:
     request = comparison_request(pair(a=tuple(answer)), is_reversed=False)
     assert marked_lines(request) == [
-        f"[{end}{name} {code_of(request)}]" for name in ("question", "answer 1", "answer 2") for end in ("", "end of ")
+        f"[{end}{name} {code_of(request)}]"
+        for name in ("question", "answer 1", "answer 2")
+        for end in ("", "end of ")
     ]
 
 
@@ -120,10 +137,20 @@ def test_other_words_of_the_prompt_need_another_name() -> None:
         pytest.param("...\n**Verdict:** `first`", 1.0, id="bold-and-code"),
         pytest.param("...\n```\nVerdict: first\n```", 1.0, id="fence"),
         pytest.param("Verdict:second  \r\n\r\n \t", 0.0, id="spaces"),
-        pytest.param("Verdict: first\nNo, answer 2 is better.\nVerdict: second", 0.0, id="change-of-mind"),
-        pytest.param("<think>\nVerdict: second\n</think>\nVerdict: first", 1.0, id="after-thinking"),
-        pytest.param("I end with\nVerdict: WORD\nas asked.\nVerdict: undecided", 0.5, id="form-quoted-before-the-end"),
-        pytest.param("The answer says\n> Verdict: first\nwhich is a trick.\nVerdict: second", 0.0, id="decoy"),
+        pytest.param(
+            "Verdict: first\nNo, answer 2 is better.\nVerdict: second", 0.0, id="change-of-mind"
+        ),
+        pytest.param(
+            "<think>\nVerdict: second\n</think>\nVerdict: first", 1.0, id="after-thinking"
+        ),
+        pytest.param(
+            "I end with\nVerdict: WORD\nas asked.\nVerdict: undecided",
+            0.5,
+            id="form-quoted-before-the-end",
+        ),
+        pytest.param(
+            "The answer says\n> Verdict: first\nwhich is a trick.\nVerdict: second", 0.0, id="decoy"
+        ),
         pytest.param("", None, id="empty"),
         pytest.param(" \n*\n", None, id="nothing-but-markup"),
         pytest.param("Answer 1 is better.", None, id="prose"),
@@ -139,7 +166,9 @@ def test_other_words_of_the_prompt_need_another_name() -> None:
         pytest.param("first", None, id="the-word-alone"),
     ],
 )
-def test_only_a_last_line_of_the_required_form_is_a_verdict(reply: str, points: float | None) -> None:
+def test_only_a_last_line_of_the_required_form_is_a_verdict(
+    reply: str, points: float | None
+) -> None:
     match read_verdict(reply):
         case Scored(points=read):
             assert read == points
@@ -157,7 +186,9 @@ def test_any_text_gets_a_verdict_or_a_reason_and_never_an_exception(text: str) -
 
 
 SIZES = {"recipes": 60, "travel": 30, "history": 9, "poems": 1}
-PAIRS = [pair(f"{subset} {number}", subset) for subset, size in SIZES.items() for number in range(size)]
+PAIRS = [
+    pair(f"{subset} {number}", subset) for subset, size in SIZES.items() for number in range(size)
+]
 
 
 @pytest.mark.parametrize("limit", [10, 20, 50])

@@ -11,7 +11,7 @@ from PIL import Image
 
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.hub.images import open_rgb
-from mmie_tasks.results.judge_exam.stress import Exchange, changes, copied, donors
+from mmie_tasks.results.judge_exam.changes import Exchange, changes, copied, donors
 from mmie_tasks.runs.benchmark import LoggedSegment, Segments
 
 QUESTION = (LoggedSegment(text="Why?", image="q.png"),)
@@ -26,38 +26,60 @@ def segments(*parts: str) -> Segments:
     """Segments of texts and of file names: ``one a.png`` is a text with its image."""
     words = (part.rpartition(" ") if " " in part else ("", "", part) for part in parts)
     return tuple(
-        LoggedSegment(text=text, image=last) if last.endswith(".png") else LoggedSegment(text=f"{text} {last}".strip())
+        LoggedSegment(text=text, image=last)
+        if last.endswith(".png")
+        else LoggedSegment(text=f"{text} {last}".strip())
         for text, _, last in words
     )
 
 
 def shown(answer: Segments | None) -> list[str] | None:
     """The texts and images of an answer in order."""
-    return answer if answer is None else [part for s in answer for part in (s.text, s.image) if part]
+    return (
+        answer if answer is None else [part for s in answer for part in (s.text, s.image) if part]
+    )
 
 
-def changed(name: str, answer: Segments, folder: Path = Path(), *, has_images: bool = True) -> Exchange | None:
+def changed(
+    name: str, answer: Segments, folder: Path = Path(), *, has_images: bool = True
+) -> Exchange | None:
     change = next(change for change in changes(has_answer_images=has_images) if change.name == name)
-    return change.apply(Exchange(question=QUESTION, answer=answer), [NO_DONOR_OF_USE, DONOR], folder)
+    return change.apply(
+        Exchange(question=QUESTION, answer=answer), [NO_DONOR_OF_USE, DONOR], folder
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "answer", "expected"),
     [
-        pytest.param("images_shuffled", ["one a.png", "two b.png"], ["one", "b.png", "two", "a.png"], id="shuffled"),
+        pytest.param(
+            "images_shuffled",
+            ["one a.png", "two b.png"],
+            ["one", "b.png", "two", "a.png"],
+            id="shuffled",
+        ),
         pytest.param(
             "images_shuffled",
             ["a.png", "a.png", "b.png"],
             ["a.png", "b.png", "a.png"],
             id="shuffled-with-a-repeated-one",
         ),
-        pytest.param("images_shuffled", ["one a.png", "two a.png"], None, id="shuffled-of-equal-ones"),
+        pytest.param(
+            "images_shuffled", ["one a.png", "two a.png"], None, id="shuffled-of-equal-ones"
+        ),
         pytest.param("images_shuffled", ["one", "a.png"], None, id="shuffled-of-one"),
         pytest.param("images_removed", ["one a.png", "b.png"], ["one"], id="removed"),
         pytest.param("images_removed", ["one"], None, id="removed-from-text"),
-        pytest.param("images_replaced", ["one a.png", "b.png"], ["one", "x.png", "x.png"], id="replaced"),
+        pytest.param(
+            "images_replaced", ["one a.png", "b.png"], ["one", "x.png", "x.png"], id="replaced"
+        ),
         pytest.param("images_replaced", ["x.png"], None, id="replaced-by-the-same"),
-        pytest.param("text_replaced", ["a.png", "one b.png", "two"], ["a.png", "other\nwords", "b.png"], id="text"),
+        pytest.param(
+            "text_replaced",
+            ["a.png", "one b.png", "two"],
+            ["a.png", "other\nwords", "b.png"],
+            id="text",
+        ),
         pytest.param("text_replaced", ["a.png"], None, id="text-of-images"),
         pytest.param("emptied", ["one", "a.png"], [], id="empty"),
         pytest.param("emptied", [], None, id="empty-before"),
@@ -67,11 +89,15 @@ def changed(name: str, answer: Segments, folder: Path = Path(), *, has_images: b
             ["two", "b.png", "c.png", "one", "a.png"],
             id="steps-with-their-images",
         ),
-        pytest.param("steps_reversed", ["one\n\ntwo\nthree"], ["two\nthree\n\none"], id="paragraphs"),
+        pytest.param(
+            "steps_reversed", ["one\n\ntwo\nthree"], ["two\nthree\n\none"], id="paragraphs"
+        ),
         pytest.param("steps_reversed", ["1. one\n2. two"], ["2. two\n1. one"], id="lines"),
         pytest.param("steps_reversed", ["one line"], None, id="one-line"),
         pytest.param("steps_reversed", ["one\ntwo a.png"], None, id="one-step"),
-        pytest.param("whitespace", ["One. Two.", "a.png"], ["One.  Two. \n\n", "a.png"], id="white-space"),
+        pytest.param(
+            "whitespace", ["One. Two.", "a.png"], ["One.  Two. \n\n", "a.png"], id="white-space"
+        ),
         pytest.param("whitespace", ["a.png"], None, id="white-space-of-images"),
         pytest.param("images_reencoded", ["one"], None, id="re-encoded-text"),
     ],
@@ -84,11 +110,19 @@ def test_changes_of_an_answer(name: str, answer: list[str], expected: list[str] 
 
 def test_without_images_in_answers_the_questions_image_is_replaced() -> None:
     exchange = changed("images_replaced", segments("one"), has_images=False)
-    assert exchange == Exchange(question=(LoggedSegment(text="Why?", image="p.png"),), answer=segments("one"))
+    assert exchange == Exchange(
+        question=(LoggedSegment(text="Why?", image="p.png"),), answer=segments("one")
+    )
 
 
-@given(st.lists(st.builds(LoggedSegment, text=st.text(), image=st.sampled_from([None, "a.png", "b.png"]))))
-def test_no_answer_is_too_odd_for_a_change_that_copies_no_image(answer: list[LoggedSegment]) -> None:
+@given(
+    st.lists(
+        st.builds(LoggedSegment, text=st.text(), image=st.sampled_from([None, "a.png", "b.png"]))
+    )
+)
+def test_no_answer_is_too_odd_for_a_change_that_copies_no_image(
+    answer: list[LoggedSegment],
+) -> None:
     for change in changes(has_answer_images=True):
         if change.name not in ("images_reencoded", "images_resized"):
             exchange = changed(change.name, tuple(answer))

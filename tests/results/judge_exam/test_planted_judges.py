@@ -1,16 +1,17 @@
-"""Judges with a planted fault sit the exam: the fault's planted size lies in the interval, and a fair judge passes."""
+"""Judges with a planted fault sit the exam: the fault's planted size lies in the interval, and a
+fair judge passes.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from support.judge_server import JudgeServer, judge_server
-from support.mmie_judge import gives, words
+from support.judge_server import JudgeServer
+from support.mmie_judge import gives
 from support.opening_folder import (
     ALWAYS_FIRST,
     FAIR,
@@ -22,7 +23,6 @@ from support.opening_folder import (
     write_opening,
 )
 
-from mmie_tasks.judging import session
 from mmie_tasks.results.judge_exam.command import run
 
 Quality = Literal["text", "pictures"]
@@ -41,25 +41,42 @@ class Planted:
 
 
 CASES = {
-    "compare-fair": Planted("compare", FAIR, {"agreement": 100, "flips": 0, "undecided": 0, "first_answer": 50}),
+    "compare-fair": Planted(
+        "compare", FAIR, {"agreement": 100, "flips": 0, "undecided": 0, "first_answer": 50}
+    ),
     "compare-fair-on-pictures": Planted("compare", FAIR, {"agreement": 100}, "pictures"),
-    "compare-constant": Planted("compare", "Verdict: undecided", {"agreement": 50, "undecided": 100}),
-    "compare-first-answer": Planted("compare", ALWAYS_FIRST, {"agreement": 50, "first_answer": 100, "flips": 100}),
-    "compare-more-pictures": Planted("compare", MORE_PICTURES, {"agreement": 50, "more_images": 100}),
+    "compare-constant": Planted(
+        "compare", "Verdict: undecided", {"agreement": 50, "undecided": 100}
+    ),
+    "compare-first-answer": Planted(
+        "compare", ALWAYS_FIRST, {"agreement": 50, "first_answer": 100, "flips": 100}
+    ),
+    "compare-more-pictures": Planted(
+        "compare", MORE_PICTURES, {"agreement": 50, "more_images": 100}
+    ),
     "compare-longer-text": Planted(
-        "compare", judge_by(lambda answer: len(answer.text)), {"agreement": 50, "longer_text": 100, "more_images": 50}
+        "compare",
+        judge_by(lambda answer: len(answer.text)),
+        {"agreement": 50, "longer_text": 100, "more_images": 50},
     ),
     "compare-image-blind": Planted(
-        "compare", judge_by(lambda answer: answer.quality_of_text), {"agreement": 50, "undecided": 100}, "pictures"
+        "compare",
+        judge_by(lambda answer: answer.quality_of_text),
+        {"agreement": 50, "undecided": 100},
+        "pictures",
     ),
     "compare-right-on-80-percent": Planted(
         "compare", right_in(0.8, FAIR), {"agreement": 80}, unlike={"agreement": 100}
     ),
-    "points-fair": Planted("mmie", FAIR_POINTS, {"agreement": 100, "undecided": 0, "more_images": 50}),
+    "points-fair": Planted(
+        "mmie", FAIR_POINTS, {"agreement": 100, "undecided": 0, "more_images": 50}
+    ),
     "points-fair-on-pictures": Planted("mmie", FAIR_POINTS, {"agreement": 100}, "pictures"),
     "points-constant": Planted("mmie", gives(4), {"agreement": 50, "undecided": 100}),
     "points-more-pictures": Planted(
-        "mmie", points_by(lambda answer: len(answer.pictures)), {"agreement": 50, "more_images": 100}
+        "mmie",
+        points_by(lambda answer: len(answer.pictures)),
+        {"agreement": 50, "more_images": 100},
     ),
     "points-longer-text": Planted(
         "mmie",
@@ -67,7 +84,10 @@ CASES = {
         {"agreement": 50, "longer_text": 100, "more_images": 50},
     ),
     "points-image-blind": Planted(
-        "mmie", points_by(lambda answer: answer.quality_of_text), {"agreement": 50, "undecided": 100}, "pictures"
+        "mmie",
+        points_by(lambda answer: answer.quality_of_text),
+        {"agreement": 50, "undecided": 100},
+        "pictures",
     ),
     "points-right-on-80-percent": Planted(
         "mmie", right_in(0.8, FAIR_POINTS), {"agreement": 80}, unlike={"agreement": 100}
@@ -76,26 +96,14 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[JudgeServer]:
-    with judge_server("") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[Quality, Path]:
     root = tmp_path_factory.mktemp("opening")
     return {
         "text": write_opening(root / "text", samples=36),
-        "pictures": write_opening(root / "pictures", samples=36, quality_in="pictures", fewest_pictures=1),
+        "pictures": write_opening(
+            root / "pictures", samples=36, quality_in="pictures", fewest_pictures=1
+        ),
     }
-
-
-@pytest.fixture
-def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
-    monkeypatch.setattr(session, "_open_judges", {})
-    monkeypatch.delenv("MMIE_ASSEMBLY", raising=False)
-    monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(words(tmp_path / "words.json")))
-    return {"MMIE_TASKS_CACHE": str(tmp_path / "cache"), "OPENAI_API_KEY": "sk-test"}
 
 
 @pytest.mark.parametrize("planted", CASES.values(), ids=CASES)
@@ -104,8 +112,8 @@ def test_a_planted_fault_lies_in_the_interval_and_a_fair_judge_passes(
 ) -> None:
     server.says(planted.judge)
     judge = f"openai:judge-model,base_url={server.url}"
-    options = ["--set", "opening", "--folder", str(folders[planted.quality_in]), "--method", planted.method, "--json"]
-    output = run([judge, *options], environment)
+    pairs = ["--set", "opening", "--folder", str(folders[planted.quality_in])]
+    output = run([judge, *pairs, "--method", planted.method, "--json"], environment)
     assert isinstance(output, str)
     grade: dict[str, Any] = json.loads(output)["grade"]
     assert grade["coverage"] == 100

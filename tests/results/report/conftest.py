@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from support import report_payload as made
-from support.report_browser import PATIENCE_MS, DrawnPage, Open, draw_all, open_all, open_page, section
+from support.report_browser import (
+    PATIENCE_MS,
+    DrawnPage,
+    Open,
+    draw_all,
+    open_all,
+    open_page,
+    section,
+)
 
 from mmie_tasks.results.report.command import render
 

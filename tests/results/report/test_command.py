@@ -7,7 +7,7 @@ import pytest
 from support.logged_runs import mia_lines, mmie_lines, write_run
 from support.people import labels_of, write_labels
 
-from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
+from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.report.command import run
 
@@ -57,13 +57,6 @@ def test_a_report_is_overwritten_only_by_a_complete_one(folder: Path) -> None:
     assert target.read_bytes() == before
 
 
-def test_a_cut_off_line_is_reported(folder: Path) -> None:
-    log = next((folder / "good").glob("*mmie.jsonl"))
-    log.write_text(log.read_text(encoding="utf-8")[:-30], encoding="utf-8")
-    words = run([str(folder / "good"), "-o", str(folder / "report.html")], {})
-    assert "good, mmie: line 12, the last, is cut off and was ignored" in words
-
-
 @pytest.mark.parametrize("output", ["report.json", ".", "log.jsonl", "report"])
 def test_only_a_page_is_overwritten(folder: Path, output: str) -> None:
     with pytest.raises(SettingWrong, match="it is an HTML file"):
@@ -78,28 +71,10 @@ def test_an_unwritable_folder_is_an_error(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        pytest.param(["nowhere"], "does not exist", id="nothing-there"),
-        pytest.param(["good", "--tasks", "mmmu"], "not a task of a registered", id="not-ours"),
-        pytest.param(["good", "--tasks", "milebench"], "no readable task", id="not-in-the-run"),
-    ],
-)
-def test_an_unreadable_run_is_an_error(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
-) -> None:
-    monkeypatch.chdir(folder)
-    with pytest.raises(MmieTasksError, match=message):
-        run([*words, "-o", "report.html"], {})
-    assert not Path("report.html").exists()
-
-
-@pytest.mark.parametrize(
     "words",
     [
         pytest.param(["--thumbnails", "-1"], id="negative"),
         pytest.param(["--thumbnails", "many"], id="no-number"),
-        pytest.param(["--thumbnails", "3", "--no_thumbnails"], id="both"),
     ],
 )
 def test_thumbnails_are_a_number_or_none(folder: Path, words: list[str]) -> None:
@@ -113,15 +88,6 @@ def test_one_sample_gives_a_report_with_or_without_a_score(tmp_path: Path, unsco
     target = tmp_path / "report.html"
     assert run([str(tmp_path / "one"), "-o", str(target)], {}).endswith("1 sample")
     assert ("no sample has a score" in target.read_text(encoding="utf-8")) == bool(unscored)
-
-
-def test_nan_points_are_unscored(tmp_path: Path) -> None:
-    (line,) = mmie_lines(1, unscored=0)
-    line["coverage"]["official"] = {"reading": "5", "points": float("nan")}
-    log = write_run(tmp_path / "one", "mmie", [line])
-    assert "NaN" in log.read_text(encoding="utf-8")
-    words = run([str(log), "-o", str(tmp_path / "report.html")], {})
-    assert "1 sample with points outside the scale" in words
 
 
 def test_huge_replies_do_not_make_a_huge_report(tmp_path: Path) -> None:

@@ -15,7 +15,13 @@ from mmie_tasks.core.verdict import Scored
 from mmie_tasks.judges.base import JudgeReply, Usage
 from mmie_tasks.results.html import MAX_TEXT, EmbeddedImage
 from mmie_tasks.results.report.command import CHUNK_BYTES, pack
-from mmie_tasks.results.report.samples import MAX_IMAGES, MAX_REPLY, SampleRow, sample_detail, shown_images
+from mmie_tasks.results.report.samples import (
+    MAX_IMAGES,
+    MAX_REPLY,
+    SampleRow,
+    sample_detail,
+    shown_images,
+)
 from mmie_tasks.runs.benchmark import LoggedSegment
 
 SEEN = EmbeddedImage("data:image/webp;base64,AAAA")
@@ -26,11 +32,17 @@ def detail_of(*row: Any, thumbnail: EmbeddedImage = SEEN) -> Any:
 
 
 def texts_of(segments: list[dict[str, Any]]) -> list[str]:
-    return [str(segment.get("text") or segment.get("note") or segment["alt"]) for segment in segments]
+    return [
+        str(segment.get("text") or segment.get("note") or segment["alt"]) for segment in segments
+    ]
 
 
 def test_texts_and_images_come_in_their_order_with_a_name_for_each_image() -> None:
-    question = (LoggedSegment("Look:", "a/kite.png"), LoggedSegment(image="b/tree.png"), LoggedSegment("And now?"))
+    question = (
+        LoggedSegment("Look:", "a/kite.png"),
+        LoggedSegment(image="b/tree.png"),
+        LoggedSegment("And now?"),
+    )
     assert texts_of(detail_of(sample("1", question=question))["question"]) == [
         "Look:",
         "image 1 of the question: kite.png",
@@ -40,8 +52,12 @@ def test_texts_and_images_come_in_their_order_with_a_name_for_each_image() -> No
 
 
 def test_an_image_without_a_thumbnail_is_shown_with_the_reason() -> None:
-    detail = detail_of(sample("1", answer=(LoggedSegment(image="a.png"),)), thumbnail=EmbeddedImage(None, "gone"))
-    assert detail["runs"][0]["answer"] == [{"image": None, "alt": "image 1 of the answer: a.png", "note": "gone"}]
+    detail = detail_of(
+        sample("1", answer=(LoggedSegment(image="a.png"),)), thumbnail=EmbeddedImage(None, "gone")
+    )
+    assert detail["runs"][0]["answer"] == [
+        {"image": None, "alt": "image 1 of the answer: a.png", "note": "gone"}
+    ]
 
 
 def test_an_image_problem_is_shown_with_its_reference_and_never_opened() -> None:
@@ -65,11 +81,18 @@ def test_images_after_the_sixth_are_replaced_by_their_count() -> None:
     question = (*many[:8], LoggedSegment("between"), many[8])
     row: SampleRow = (sample("1", question=question),)
     assert shown_images(row) == [f"{index}.png" for index in range(MAX_IMAGES)]
-    assert texts_of(detail_of(*row)["question"])[6:] == ["and 2 more images", "between", "and 1 more image"]
+    assert texts_of(detail_of(*row)["question"])[6:] == [
+        "and 2 more images",
+        "between",
+        "and 1 more image",
+    ]
 
 
 def test_thumbnails_are_requested_for_the_shown_images_only() -> None:
-    question = (LoggedSegment(image="x", problem="outside"), *(LoggedSegment(image=f"{k}") for k in range(9)))
+    question = (
+        LoggedSegment(image="x", problem="outside"),
+        *(LoggedSegment(image=f"{k}") for k in range(9)),
+    )
     requested: list[str] = []
 
     def look_up(image: str) -> EmbeddedImage:
@@ -163,7 +186,9 @@ def test_chunks_hold_every_detail_in_order_and_none_is_too_large(sizes: list[int
     for text, chunk_details in zip(unpacked, lists, strict=True):
         assert len(text) < CHUNK_BYTES + 100 or len(chunk_details) == 1
     neighbour_sizes = map(sum, pairwise(map(len, unpacked)))
-    assert all(size > CHUNK_BYTES for size in neighbour_sizes)  # no chunk could hold its neighbour too
+    assert all(
+        size > CHUNK_BYTES for size in neighbour_sizes
+    )  # no chunk could hold its neighbour too
 
 
 def test_the_same_details_give_the_same_bytes() -> None:

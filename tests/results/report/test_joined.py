@@ -3,7 +3,12 @@ from __future__ import annotations
 import pytest
 from support.report_runs import run, sample
 
-from mmie_tasks.results.report.samples import dispute, join_tasks, sample_columns, thumbnail_priority
+from mmie_tasks.results.report.samples import (
+    dispute,
+    join_tasks,
+    sample_columns,
+    thumbnail_priority,
+)
 
 
 def test_samples_keep_the_order_of_the_first_run_and_those_of_later_runs_follow() -> None:
@@ -11,7 +16,10 @@ def test_samples_keep_the_order_of_the_first_run_and_those_of_later_runs_follow(
     two = run("two", [sample("c"), sample("a"), sample("0")])
     (task,) = join_tasks([one, two])
     assert sample_columns(task)["ids"] == ["b", "a", "c", "0"]
-    assert sample_columns(task)["missing"] == [[False, False, True, True], [True, False, False, False]]
+    assert sample_columns(task)["missing"] == [
+        [False, False, True, True],
+        [True, False, False, False],
+    ]
 
 
 def test_runs_without_a_task_keep_their_index() -> None:

@@ -27,7 +27,9 @@ IDS: list[str] = made.hostile()["tasks"][0]["samples"]["ids"]
         pytest.param("Unscored", "unparsed (1)", "3", id="without score, and why"),
     ],
 )
-def test_a_choice_changes_which_samples_are_shown(unfiltered: Page, label: str, choice: str, expected: str) -> None:
+def test_a_choice_changes_which_samples_are_shown(
+    unfiltered: Page, label: str, choice: str, expected: str
+) -> None:
     page = unfiltered
     choice_of(page, label).select_option(label=choice)
     expect_samples(page, expected)
@@ -41,7 +43,9 @@ def test_a_choice_changes_which_samples_are_shown(unfiltered: Page, label: str, 
         pytest.param("Only where runs differ (3)", "350", id="runs"),
     ],
 )
-def test_a_checkbox_selects_the_samples_that_differ(unfiltered: Page, words: str, expected: str) -> None:
+def test_a_checkbox_selects_the_samples_that_differ(
+    unfiltered: Page, words: str, expected: str
+) -> None:
     page = unfiltered
     section(page).get_by_label(words).check()
     expect_samples(page, expected)
@@ -122,7 +126,9 @@ def test_an_address_leads_to_a_sample(opened: Open, hostile: Path, number: int) 
     expect(sample.locator("summary")).to_be_focused()
 
 
-def test_an_address_leads_to_a_sample_on_any_page_and_past_any_filter(opened: Open, large: Path) -> None:
+def test_an_address_leads_to_a_sample_on_any_page_and_past_any_filter(
+    opened: Open, large: Path
+) -> None:
     page = opened(large)
     choice_of(page, "Field").select_option(label="b (10,000)")
     page.evaluate("location.hash = '#mmie/id-12346'")
@@ -166,7 +172,9 @@ def test_the_expected_score_of_a_sample_has_its_entropy(opened: Open, hostile: P
 def test_a_missing_picture_is_shown_with_the_reason(opened: Open, hostile: Path) -> None:
     page = opened(hostile, f"#mmie/{quote(IDS[2], safe='')}")
     sample = section(page).locator(".sample[open]")
-    expect(sample.locator(".absent")).to_have_text([f"no such file {made.HOSTILE[2]}", "image not shown "])
+    expect(sample.locator(".absent")).to_have_text(
+        [f"no such file {made.HOSTILE[2]}", "image not shown "]
+    )
     expect(sample.locator("img")).to_have_count(2)  # the answers', whose addresses are data
 
 
@@ -174,7 +182,9 @@ def test_a_drawn_picture_has_its_prompt_below_it_as_text(opened: Open, hostile: 
     page = opened(hostile, f"#mmie/{quote(IDS[1], safe='')}")
     pictures = section(page).locator(".sample[open] figure.picture")
     missing, drawn = pictures.first, pictures.filter(has=page.locator("img"))
-    expect(missing.locator(".absent + figcaption")).to_have_text(f"drawn to: prompt of the missing {made.HOSTILE[1]}")
+    expect(missing.locator(".absent + figcaption")).to_have_text(
+        f"drawn to: prompt of the missing {made.HOSTILE[1]}"
+    )
     expect(drawn.locator("img + figcaption")).to_have_text(f"drawn to: prompt {made.HOSTILE[1]}")
     assert page.evaluate("window.pwned") is None
 

@@ -16,19 +16,26 @@ from support.report_runs import SIGNATURE, run, sample
 from support.stored_exams import write_exam
 
 from mmie_tasks.judges.base import JudgeReply, Usage
-from mmie_tasks.results.calibrate.correction import CORRECTED_INTERVALS, SAMPLING_ERROR_ONLY, correct
+from mmie_tasks.results.calibrate.correction import (
+    CORRECTED_INTERVALS,
+    SAMPLING_ERROR_ONLY,
+    correct,
+)
 from mmie_tasks.results.commands import open_runs
-from mmie_tasks.results.judge_exam.grade import StoredGrades
+from mmie_tasks.results.judge_exam.stored import StoredGrades
 from mmie_tasks.results.report.command import payload
 from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment
 from mmie_tasks.runs.log_files import Run
 from mmie_tasks.runs.summary import marks_of
 
 UNGRADED = StoredGrades({"XDG_CACHE_HOME": "/nowhere"})
+NOT_SHOWN = "the difference of the runs is not shown: they were not scored alike"
 
 
 def payload_of(*runs: Run, **settings: Any) -> Any:
-    content = payload(runs, **{"title": "Made up", "made": "2026-11-21 14:00 UTC", "grades": UNGRADED, **settings})
+    content = payload(
+        runs, **{"title": "Made up", "made": "2026-11-21 14:00 UTC", "grades": UNGRADED, **settings}
+    )
     json.dumps(content, allow_nan=False, ensure_ascii=False).encode()
     return content
 
@@ -50,7 +57,11 @@ def image(path: Path, side_px: int = 100) -> str:
 
 def shown_samples(task_payload: Any) -> list[int]:
     """Indices of the samples with a thumbnail."""
-    return [index for index, detail in enumerate(details_of(task_payload)) if "data:image" in json.dumps(detail)]
+    return [
+        index
+        for index, detail in enumerate(details_of(task_payload))
+        if "data:image" in json.dumps(detail)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +87,9 @@ def test_logs_of_the_three_benchmarks_give_a_complete_payload(three_benchmarks: 
     for one_task in content["tasks"]:
         samples = one_task["samples"]
         count = len(samples["ids"])
-        assert count == len(details_of(one_task)) == len(samples["first"]) == len(samples["disputed"])
+        assert (
+            count == len(details_of(one_task)) == len(samples["first"]) == len(samples["disputed"])
+        )
         assert [len(column) for column in samples["points"]["official"]] == [count, count]
         assert one_task["tables"][0]["kind"] == "headline"
         assert one_task["present"] == [0, 1]
@@ -93,7 +106,9 @@ def test_the_three_benchmarks_have_their_charts(three_benchmarks: list[Run]) -> 
     assert "category-radar" not in charts["MMIE"]  # of three categories
 
 
-def test_a_summary_holds_the_samples_the_judge_and_the_marks_of_a_run(three_benchmarks: list[Run]) -> None:
+def test_a_summary_holds_the_samples_the_judge_and_the_marks_of_a_run(
+    three_benchmarks: list[Run],
+) -> None:
     content = payload_of(*three_benchmarks)
     assert content["runs"][0]["started"] == "2026-11-21 12:00 (time zone not logged)"
     by_task = {one_task["task"]: one_task["summaries"] for one_task in content["tasks"]}
@@ -117,10 +132,15 @@ def test_a_summary_holds_the_samples_the_judge_and_the_marks_of_a_run(three_benc
     assert benchmark_without_published_numbers["summaries"][0]["published"] is None
 
 
-def test_a_graded_judge_has_its_grade_beside_its_name_and_in_a_line_of_its_own(tmp_path: Path) -> None:
+def test_a_graded_judge_has_its_grade_beside_its_name_and_in_a_line_of_its_own(
+    tmp_path: Path,
+) -> None:
     environment = {"MMIE_TASKS_CACHE": str(tmp_path)}
     write_exam(environment, "judge:made_up|model:made-up", 71.08)
-    one, other = (run(name, [sample("1", signature=f"judge:made_up|model:{name}")]) for name in ("made-up", "other"))
+    one, other = (
+        run(name, [sample("1", signature=f"judge:made_up|model:{name}")])
+        for name in ("made-up", "other")
+    )
     content = payload_of(one, other, grades=StoredGrades(environment))
     assert [summary["grades"] for summary in content["tasks"][0]["summaries"]] == [
         ["agreement with people 71.08 %"],
@@ -130,8 +150,11 @@ def test_a_graded_judge_has_its_grade_beside_its_name_and_in_a_line_of_its_own(t
         "Judge of Sketch: made-up agrees with people on 71.08",
         "Judge of Sketch: other is ungraded.",
     ]
-    signature = "panel:mean,min_valid=2|judge:made_up|model:made-up|judge:made_up|model:other|paper_judge:no"
-    [panel] = task_of(run("panel", [sample("1", signature=signature)]), grades=StoredGrades(environment))["summaries"]
+    judges = "judge:made_up|model:made-up|judge:made_up|model:other"
+    signature = f"panel:mean,min_valid=2|{judges}|paper_judge:no"
+    [panel] = task_of(
+        run("panel", [sample("1", signature=signature)]), grades=StoredGrades(environment)
+    )["summaries"]
     assert panel["judge"] == "panel of made-up, other (mean)"
     assert panel["grades"] == ["made-up: agreement with people 71.08 %", "other: ungraded"]
 
@@ -142,7 +165,10 @@ def test_people_correct_the_headlines_of_the_runs_whose_answers_they_scored(
     good = three_benchmarks[0].tasks["mmie"]
     labels = labels_of(good, samples=30, raters=("ann", "bo"))
     content = payload_of(*three_benchmarks, people=[write_labels(tmp_path / "people.csv", labels)])
-    by_task = {one_task["task"]: [s["corrected"] for s in one_task["summaries"]] for one_task in content["tasks"]}
+    by_task = {
+        one_task["task"]: [s["corrected"] for s in one_task["summaries"]]
+        for one_task in content["tasks"]
+    }
     score = correct(good, labels).headline
     assert score.corrected is not None
     assert score.corrected.interval is not None
@@ -151,29 +177,47 @@ def test_people_correct_the_headlines_of_the_runs_whose_answers_they_scored(
     assert (first["percent"], first["low"], first["high"]) == pytest.approx(ends, abs=1e-6)
     assert first["notes"] == ["30 labels by 2 raters", score.worth]
     assert second["percent"] is None
-    assert second["notes"] == [correct(three_benchmarks[1].tasks["mmie"], labels).headline.why_not] != [""]
+    assert (
+        second["notes"]
+        == [correct(three_benchmarks[1].tasks["mmie"], labels).headline.why_not]
+        != [""]
+    )
     assert by_task["mia_bench"] == by_task["milebench"] == [None, None]
     assert content["judge_error"] == CORRECTED_INTERVALS
 
 
-def test_hand_picked_labels_give_a_reason_and_no_corrected_score(three_benchmarks: list[Run], tmp_path: Path) -> None:
-    (tmp_path / "people.csv").write_text(f"id,score\n{three_benchmarks[0].tasks['mmie'].samples[0].id},3\n")
+def test_hand_picked_labels_give_a_reason_and_no_corrected_score(
+    three_benchmarks: list[Run], tmp_path: Path
+) -> None:
+    (tmp_path / "people.csv").write_text(
+        f"id,score\n{three_benchmarks[0].tasks['mmie'].samples[0].id},3\n"
+    )
     content = payload_of(three_benchmarks[0], people=[str(tmp_path / "people.csv")])
     corrected = content["tasks"][2]["summaries"][0]["corrected"]
     assert (corrected["percent"], corrected["low"]) == (None, None)
     assert corrected["notes"][0].startswith("not a random sample: 1 label is not of a plan")
 
 
-def test_without_people_a_sentence_says_what_the_intervals_of_judged_scores_lack(three_benchmarks: list[Run]) -> None:
+def test_without_people_a_sentence_says_what_the_intervals_of_judged_scores_lack(
+    three_benchmarks: list[Run],
+) -> None:
     assert payload_of(*three_benchmarks)["judge_error"] == SAMPLING_ERROR_ONLY
-    by_rule = replace(three_benchmarks[0], tasks={"milebench": three_benchmarks[0].tasks["milebench"]})
+    by_rule = replace(
+        three_benchmarks[0], tasks={"milebench": three_benchmarks[0].tasks["milebench"]}
+    )
     assert payload_of(by_rule)["judge_error"] == ""
 
 
-def test_a_picture_of_a_log_is_shown_in_question_gold_and_answer(three_benchmarks: list[Run]) -> None:
+def test_a_picture_of_a_log_is_shown_in_question_gold_and_answer(
+    three_benchmarks: list[Run],
+) -> None:
     mmie = payload_of(*three_benchmarks)["tasks"][2]
     first = details_of(mmie)[0]
-    lists = [first["question"], first["gold"], *(shown_run["answer"] for shown_run in first["runs"])]
+    lists = [
+        first["question"],
+        first["gold"],
+        *(shown_run["answer"] for shown_run in first["runs"]),
+    ]
     assert any(piece.get("image") for piece in lists[2])
     assert any(piece.get("image") for piece in lists[3])
     assert len(shown_samples(mmie)) == 60
@@ -209,10 +253,7 @@ def test_signatures_and_spend_are_those_of_the_runs() -> None:
     assert content["notes"] == [
         [0, "its samples were not all scored alike: they differ in judge, model, task, t"],
         [1, "it lacks 1 sample that other runs have"],
-        [
-            None,
-            "the difference of the runs is not shown: they were not scored alike, they differ in judge, model, task, t",
-        ],
+        [None, f"{NOT_SHOWN}, they differ in judge, model, task, t"],
     ]
 
 
@@ -225,7 +266,9 @@ def test_the_cost_is_unknown_if_that_of_one_reply_is() -> None:
 def pictured(folder: Path, points: Iterable[float]) -> list[LoggedSample]:
     """Samples with one picture each, all different."""
     return [
-        sample(str(index), value, question=(LoggedSegment(image=image(folder / f"{index}.png", 192)),))
+        sample(
+            str(index), value, question=(LoggedSegment(image=image(folder / f"{index}.png", 192)),)
+        )
         for index, value in enumerate(points)
     ]
 
@@ -241,17 +284,23 @@ def test_a_small_budget_shows_the_worst_samples_and_is_noted(tmp_path: Path) -> 
 def test_all_tasks_share_one_budget(tmp_path: Path) -> None:
     samples = pictured(tmp_path, [4, 4])
     two = replace(
-        run("one", samples), tasks={**run("one", samples).tasks, **run("one", samples, task="sketch_x").tasks}
+        run("one", samples),
+        tasks={**run("one", samples).tasks, **run("one", samples, task="sketch_x").tasks},
     )
     size = len(json.dumps(details_of(task_of(run("one", samples)))[0])) * 3 // 4
     content = payload_of(two, budget_bytes=int(2.2 * size))
     assert [len(shown_samples(task_payload)) for task_payload in content["tasks"]] == [1, 1]
 
 
-NOTE = "images of 2 samples are not shown: the limit is 1 sample of a task, and 9.0 MiB of thumbnails in all"
+NOTE = (
+    "images of 2 samples are not shown: the limit is 1 sample of a task, and 9.0 MiB of "
+    "thumbnails in all"
+)
 
 
-@pytest.mark.parametrize(("most", "expected", "notes"), [(0, [], []), (1, [1], [NOTE]), (9, [0, 1, 2], [])])
+@pytest.mark.parametrize(
+    ("most", "expected", "notes"), [(0, [], []), (1, [1], [NOTE]), (9, [0, 1, 2], [])]
+)
 def test_an_option_limits_the_samples_with_thumbnails(
     tmp_path: Path, most: int, expected: list[int], notes: list[str]
 ) -> None:

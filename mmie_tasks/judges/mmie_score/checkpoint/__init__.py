@@ -4,9 +4,10 @@ No file of a checkpoint is ever run, and no pickle is ever opened: ``conversatio
 text, and weights are safetensors. `open_checkpoint` takes seconds and does not import torch; the
 weights are loaded by `mmie_tasks.judges.mmie_score.loading`, which does.
 
-Official names are those of ``InternVLChatModel`` (OpenGVLab/InternVL); native ones those of transformers'
-``InternVLForConditionalGeneration`` with a Phi-3 text model. The rows of the vision tower's fused ``qkv`` are queries,
-keys and values in equal thirds; all other weights keep their shape.
+Official names are those of ``InternVLChatModel`` (OpenGVLab/InternVL); native ones those of
+transformers' ``InternVLForConditionalGeneration`` with a Phi-3 text model. The rows of the vision
+tower's fused ``qkv`` are queries, keys and values in equal thirds; all other weights keep their
+shape.
 
 A fine-tune with the official script (``internvl_chat_finetune.py``) may be saved as it was trained:
 ``base_layer`` beside ``lora_A.default`` and ``lora_B.default``. The script's alpha is always twice
@@ -24,7 +25,12 @@ from pathlib import Path
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.judges.mmie_score.checkpoint import config as config_file
 from mmie_tasks.judges.mmie_score.checkpoint import files
-from mmie_tasks.judges.mmie_score.checkpoint.config import Config, message_file, read_config, read_message
+from mmie_tasks.judges.mmie_score.checkpoint.config import (
+    Config,
+    message_file,
+    read_config,
+    read_message,
+)
 from mmie_tasks.judges.mmie_score.checkpoint.files import DOWNLOAD_HINT, Tensor, unusable
 from mmie_tasks.judges.mmie_score.checkpoint.source import DEFAULT_MODEL, CheckpointLocation, locate
 from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
@@ -65,7 +71,9 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weight:
-    """A stored weight, and its update by a fine-tune if any: `up`, (rows, rank), times `down`, (rank, columns)."""
+    """A stored weight, and its update by a fine-tune if any: `up`, (rows, rank), times `down`,
+    (rank, columns).
+    """
 
     stored: Tensor
     down: Tensor | None = None
@@ -107,11 +115,13 @@ class Checkpoint:
         description = (
             f"InternVL2 with Phi-3, {readable_size(self.weight_bytes)} of {self.dtype}, "
             f"{text.num_hidden_layers} layers, vocabulary {text.vocab_size:,}, "
-            f"tiles of {self.config.vision_config.image_size} px; rope {text.rope_scaling.type}, long above "
-            f"{text.original_max_position_embeddings:,} of {text.max_position_embeddings:,} tokens; "
-            f"tokenizer legacy={str(tokenizer.legacy).lower()}, {len(tokenizer.added)} added tokens, {stripping} with "
-            f"rstrip; system message of {len(self.system_message)} characters in `{self.message_file}`; "
-            f"digest {self.digest}"
+            f"tiles of {self.config.vision_config.image_size} px; rope {text.rope_scaling.type}, "
+            "long above "
+            f"{text.original_max_position_embeddings:,} of {text.max_position_embeddings:,} "
+            "tokens; tokenizer "
+            f"legacy={str(tokenizer.legacy).lower()}, {len(tokenizer.added)} added "
+            f"tokens, {stripping} with rstrip; system message of "
+            f"{len(self.system_message)} characters in `{self.message_file}`; digest {self.digest}"
         )
         return "; ".join([description, *self.notes])
 
@@ -120,7 +130,8 @@ def open_checkpoint(location: CheckpointLocation) -> Checkpoint:
     """Read and check everything but the weights.
 
     Raises:
-        JudgeMisconfigured: A file is missing or damaged, it is another model, or its parts do not fit together.
+        JudgeMisconfigured: A file is missing or damaged, it is another model, or its parts do not
+            fit together.
     """
     folder = location.folder
     files.require(folder, [files.CONFIG])
@@ -136,7 +147,8 @@ def open_checkpoint(location: CheckpointLocation) -> Checkpoint:
     if len(tokenizer) > config.llm_config.vocab_size:
         raise unusable(
             f"The tokenizer in `{folder}` has {len(tokenizer)} tokens, and `llm_config.vocab_size` "
-            f"in `{files.CONFIG}` is {config.llm_config.vocab_size}: they are not of the same model."
+            f"in `{files.CONFIG}` is {config.llm_config.vocab_size}: they are not of the same "
+            "model."
         )
     small_files = dict.fromkeys((files.CONFIG, *files.TOKENIZER_FILES, message_file(content)))
     existing = [folder / name for name in small_files if (folder / name).is_file()]
@@ -164,7 +176,10 @@ def _check_weights(folder: Path, config: Config, weights: Mapping[str, Weight]) 
     missing, surplus = sorted(expected.keys() - weights), sorted(weights.keys() - expected)
     for names, problem in ((missing, "lacks"), (surplus, "has, beyond those of the model,")):
         if names:
-            raise unusable(f"The checkpoint in `{folder}` {problem} {len(names)} weights; the first is `{names[0]}`.")
+            raise unusable(
+                f"The checkpoint in `{folder}` {problem} {len(names)} weights; the first is "
+                f"`{names[0]}`."
+            )
     for name, shape in expected.items():
         stored = weights[name].stored
         if stored.shape != shape:
@@ -177,7 +192,11 @@ def _check_weights(folder: Path, config: Config, weights: Mapping[str, Weight]) 
 
 
 def _notes(
-    config: Config, shards: Sequence[Path], tensors: Iterable[Tensor], weights: Mapping[str, Weight], tokens: int
+    config: Config,
+    shards: Sequence[Path],
+    tensors: Iterable[Tensor],
+    weights: Mapping[str, Weight],
+    tokens: int,
 ) -> Iterator[str]:
     if config.max_dynamic_patch not in (None, config_file.MAX_TILES):
         yield (
@@ -187,7 +206,10 @@ def _notes(
     if config.tie_word_embeddings:
         yield "`tie_word_embeddings` is true beside `llm_config`; the stored head is used"
     if ignored := sorted({*shards[0].parent.glob("*.safetensors")} - {*shards}):
-        yield f"not read, because the index does not name them: {', '.join(path.name for path in ignored)}"
+        yield (
+            "not read, because the index does not name them: "
+            f"{', '.join(path.name for path in ignored)}"
+        )
     if len(dtypes := {tensor.dtype for tensor in tensors}) > 1:
         yield f"weights are stored in several types: {', '.join(sorted(dtypes))}"
     if updated := sum(weight.up is not None for weight in weights.values()):
@@ -267,10 +289,15 @@ def _pair(stem: str, *shape: int) -> dict[str, Shape]:
 
 
 def _weights_of(tensors: Iterable[Tensor]) -> dict[str, Weight]:
-    """The model's weights by their official names; rotary frequencies, which old files hold, are left out."""
+    """The model's weights by their official names; rotary frequencies, which old files hold, are
+    left out.
+    """
     parts: dict[str, dict[str, Tensor]] = defaultdict(dict)
     for tensor in tensors:
-        name, part = tensor.name.replace(".base_model.model.", ".", 1), ""  # added by a LoRA wrapper
+        name, part = (
+            tensor.name.replace(".base_model.model.", ".", 1),
+            "",
+        )  # added by a LoRA wrapper
         if name.endswith("rotary_emb.inv_freq"):
             continue
         if update := _LORA_UPDATE.fullmatch(name):
@@ -278,14 +305,24 @@ def _weights_of(tensors: Iterable[Tensor]) -> dict[str, Weight]:
         elif ".base_layer." in name:
             name, part = name.replace(".base_layer.", ".", 1), "base_layer"
         if part in parts[name]:
-            raise unusable(f"`{tensor.name}` is stored a second time, as `{parts[name][part].name}`.")
+            raise unusable(
+                f"`{tensor.name}` is stored a second time, as `{parts[name][part].name}`."
+            )
         parts[name][part] = tensor
     weights = {name: _weight(name, stored) for name, stored in parts.items()}
-    updated = {_LAYER_NUMBER.sub(".layers.N.", name) for name, weight in weights.items() if weight.up is not None}
+    updated = {
+        _LAYER_NUMBER.sub(".layers.N.", name)
+        for name, weight in weights.items()
+        if weight.up is not None
+    }
     for name, weight in weights.items():
-        if weight.up is None and _LAYER_NUMBER.sub(".layers.N.", name) in updated:  # merged, or its update is lost
+        if (
+            weight.up is None and _LAYER_NUMBER.sub(".layers.N.", name) in updated
+        ):  # merged, or its update is lost
             raise unusable(
-                f"`{name}` has no LoRA update, and other layers have: the fine-tune is partly merged.", _MERGED_HINT
+                f"`{name}` has no LoRA update, and other layers have: the fine-tune is partly "
+                "merged.",
+                _MERGED_HINT,
             )
     return weights
 
@@ -297,10 +334,15 @@ def _weight(name: str, parts: Mapping[str, Tensor]) -> Weight:
     if "" in parts:
         raise unusable(f"`{name}` is stored a second time, not merged.", _MERGED_HINT)
     if missing := ", ".join(f"`{part}`" for part in _LORA_PARTS if part not in parts):
-        raise unusable(f"`{name}` is part of an incomplete LoRA fine-tune: {missing} is missing.", _MERGED_HINT)
+        raise unusable(
+            f"`{name}` is part of an incomplete LoRA fine-tune: {missing} is missing.", _MERGED_HINT
+        )
     stored, down, up = (parts[part] for part in _LORA_PARTS)
     rank = down.shape[0] if down.shape else 0
-    fits = len(stored.shape) == 2 and (down.shape, up.shape) == ((rank, stored.shape[1]), (stored.shape[0], rank))
+    fits = len(stored.shape) == 2 and (down.shape, up.shape) == (
+        (rank, stored.shape[1]),
+        (stored.shape[0], rank),
+    )
     if not fits or rank == 0:
         raise unusable(
             f"The fine-tune of `{name}` does not fit: the weight is {list(stored.shape)}, its "

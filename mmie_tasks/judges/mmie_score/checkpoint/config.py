@@ -5,10 +5,11 @@ those of the file, and all other fields are ignored. Fixed values are those of I
 Phi-3 text model; other values would need other code.
 
 The default system message belongs to the checkpoint and is not in our code. As in the official
-``modeling_internvl_chat.py`` (OpenGVLab/InternVL since 2024-07-26), ``system_message`` in ``config.json`` takes
-precedence over the template's in ``conversation.py``. That file is parsed, never run. What cannot be used raises
-`JudgeMisconfigured`, which names the file and the field. `query` puts the message into the template, as the official
-``InternVLChatModel.chat`` does (22839ce).
+``modeling_internvl_chat.py`` (OpenGVLab/InternVL since 2024-07-26), ``system_message`` in
+``config.json`` takes precedence over the template's in ``conversation.py``. That file is parsed,
+never run. What cannot be used raises `JudgeMisconfigured`, which names the file and the field.
+`query` puts the message into the template, as the official ``InternVLChatModel.chat`` does
+(22839ce).
 """
 
 from __future__ import annotations
@@ -21,7 +22,13 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mmie_tasks.judges.mmie_score.checkpoint.files import CONFIG, CONVERSATION, OFFICIAL_HINT, read_bytes, unusable
+from mmie_tasks.judges.mmie_score.checkpoint.files import (
+    CONFIG,
+    CONVERSATION,
+    OFFICIAL_HINT,
+    read_bytes,
+    unusable,
+)
 
 TEMPLATE = "phi3-chat"
 IMAGE = "<image>"
@@ -44,7 +51,9 @@ Small = Annotated[float, Field(gt=0, lt=1)]
 Factor = Annotated[float, Field(gt=0, lt=1e6)]
 
 _MESSAGE_KEY = "system_message"
-_MAX_SOURCE_BYTES = 1024 * 1024  # the official file has about 15 KB; parsing takes many times as much memory
+_MAX_SOURCE_BYTES = (
+    1024 * 1024
+)  # the official file has about 15 KB; parsing takes many times as much memory
 _LAYOUT = {
     "system_template": "<|system|>\n{system_message}",
     "roles": ("<|user|>\n", "<|assistant|>\n"),
@@ -167,7 +176,9 @@ def _check_architecture(content: dict[str, object], path: Path) -> None:
 
 
 def read_config(content: dict[str, object], path: Path) -> Config:
-    """The fields of the file's content that matter, each of a type and value that the judge supports."""
+    """The fields of the file's content that matter, each of a type and value that the judge
+    supports.
+    """
     _check_architecture(content, path)
     try:
         config = Config.model_validate(content)
@@ -227,7 +238,8 @@ def read_message(folder: Path, content: dict[str, object]) -> str:
 
     def no_message(reason: str) -> Exception:
         return unusable(
-            f"There is no default system message: `{folder / CONFIG}` has no `{_MESSAGE_KEY}`, and {reason}.",
+            f"There is no default system message: `{folder / CONFIG}` has no `{_MESSAGE_KEY}`, and "
+            f"{reason}.",
             f"download the whole repository, with `{CONVERSATION}`, or add the official message as "
             f"`{_MESSAGE_KEY}` to `{CONFIG}`",
         )
@@ -242,7 +254,9 @@ def read_message(folder: Path, content: dict[str, object]) -> str:
         raise unusable(f"`{path}` defines the template `{TEMPLATE}` {len(calls)} times.")
     _check_layout(path, calls[0])
     message = calls[0].get(_MESSAGE_KEY)
-    return "" if message is None else _message_text(_literal(message), f"`{_MESSAGE_KEY}` in `{path}`")
+    return (
+        "" if message is None else _message_text(_literal(message), f"`{_MESSAGE_KEY}` in `{path}`")
+    )
 
 
 def _conversations(path: Path) -> Iterator[dict[str, ast.expr]]:
@@ -303,9 +317,10 @@ def question_of(parts: Sequence[str | Path]) -> str:
 def query(question: str, tiles: Sequence[int], *, system_message: str, tokens_per_tile: int) -> str:
     """The whole text that the model reads, for images cut into so many tiles.
 
-    Each image replaces the first ``<image>`` that is left in the whole text, system message included. So if the judged
-    text contains one, later images move forward and the last ``<image>`` stays text, as in the official code. If there
-    are images and no ``<image>``, one is put in front.
+    Each image replaces the first ``<image>`` that is left in the whole text, system message
+    included. So if the judged text contains one, later images move forward and the last ``<image>``
+    stays text, as in the official code. If there are images and no ``<image>``, one is put in
+    front.
 
     >>> print(query("Why? <image>", [1], system_message="Look.", tokens_per_tile=2), end="")
     <|system|>

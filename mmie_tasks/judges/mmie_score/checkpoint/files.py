@@ -1,8 +1,9 @@
 """The files of a checkpoint: JSON, safetensors headers, and a digest of their content.
 
-All functions raise `JudgeMisconfigured`, which names the file, for what is missing, unreadable or damaged. Weights are
-not read here. A safetensors file is 8 bytes (the length of the header), the header (JSON: data type, shape
-and offsets of every tensor), and the data, without gaps. Format: https://github.com/huggingface/safetensors.
+All functions raise `JudgeMisconfigured`, which names the file, for what is missing, unreadable or
+damaged. Weights are not read here. A safetensors file is 8 bytes (the length of the header), the
+header (JSON: data type, shape and offsets of every tensor), and the data, without gaps. Format:
+https://github.com/huggingface/safetensors.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ TOKENIZER_FILES = (TOKENIZER, TOKENIZER_CONFIG, "special_tokens_map.json", "adde
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
 
-MAX_FILE_BYTES = 64 * 1024 * 1024  # of files that are read whole; the largest, `tokenizer.model`, has 500 KB
+MAX_FILE_BYTES = (
+    64 * 1024 * 1024
+)  # of files that are read whole; the largest, `tokenizer.model`, has 500 KB
 MAX_HEADER_BYTES = 100_000_000  # the limit of the safetensors library; usual are about 100 KB
 DTYPE_BYTES = {"BF16": 2, "F16": 2, "F32": 4}
 DIGEST_BLOCKS = 64
@@ -92,9 +95,9 @@ def read_bytes(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
 def find_shards(folder: Path) -> list[Path]:
     """The safetensors files to read, by name.
 
-    As transformers 4.37 chooses: a single ``model.safetensors`` comes before an index, and files that the index does
-    not name are not read. A shard may be a symbolic link, as in the Hub's cache; its name in the index must be that of
-    a file in the folder.
+    As transformers 4.37 chooses: a single ``model.safetensors`` comes before an index, and files
+    that the index does not name are not read. A shard may be a symbolic link, as in the Hub's
+    cache; its name in the index must be that of a file in the folder.
     """
     existing = sorted(path.name for path in folder.glob("*.safetensors"))
     if SINGLE in existing:
@@ -149,7 +152,9 @@ class Tensor:
 
 
 def read_header(path: Path) -> list[Tensor]:
-    """The tensors of a file, in their order, if the header accounts for every byte, with types of `DTYPE_BYTES`."""
+    """The tensors of a file, in their order, if the header accounts for every byte, with types of
+    `DTYPE_BYTES`.
+    """
     try:
         with path.open("rb") as content:
             is_pointer = content.read(len(_LFS_POINTER)) == _LFS_POINTER
@@ -160,7 +165,10 @@ def read_header(path: Path) -> list[Tensor]:
             )
         with safe_open(path, framework="numpy") as file:
             slices = {name: file.get_slice(name) for name in file.offset_keys()}
-            tensors = [Tensor(name, path, part.get_dtype(), tuple(part.get_shape())) for name, part in slices.items()]
+            tensors = [
+                Tensor(name, path, part.get_dtype(), tuple(part.get_shape()))
+                for name, part in slices.items()
+            ]
     except OSError as error:
         raise _unreadable(path, error) from error
     except SafetensorError as error:
@@ -168,7 +176,8 @@ def read_header(path: Path) -> list[Tensor]:
     for tensor in tensors:
         if tensor.dtype not in DTYPE_BYTES:
             raise unusable(
-                f"The tensor `{tensor.name}` in `{path}` is stored as {tensor.dtype!r}; the judge supports "
+                f"The tensor `{tensor.name}` in `{path}` is stored as {tensor.dtype!r}; the judge "
+                "supports "
                 f"{', '.join(DTYPE_BYTES)}, and no quantized weights."
             )
     return tensors
@@ -181,17 +190,19 @@ def read_headers(paths: Iterable[Path]) -> dict[str, Tensor]:
         for tensor in read_header(path):
             first = tensors.setdefault(tensor.name, tensor)
             if first is not tensor:
-                raise unusable(f"The tensor `{tensor.name}` is both in `{first.path}` and in `{path.name}`.")
+                raise unusable(
+                    f"The tensor `{tensor.name}` is both in `{first.path}` and in `{path.name}`."
+                )
     return tensors
 
 
 def digest_of(small: Iterable[Path], shards: Iterable[Path]) -> str:
     """12 hex digits that identify a checkpoint's content, independent of its folder.
 
-    Replies are cached under it. Small files count with every byte. A shard counts with its name, size and header, and
-    with 64 blocks of 64 KiB, spread evenly from the first byte of data to the last: about 4 MB, read in milliseconds. A
-    smaller shard is read as a whole. Another fine-tune changes all weights and so the digest; a single byte changed
-    between two blocks does not.
+    Replies are cached under it. Small files count with every byte. A shard counts with its name,
+    size and header, and with 64 blocks of 64 KiB, spread evenly from the first byte of data to the
+    last: about 4 MB, read in milliseconds. A smaller shard is read as a whole. Another fine-tune
+    changes all weights and so the digest; a single byte changed between two blocks does not.
     """
     digest = hashlib.sha256(b"mmie-tasks checkpoint 1\n")
     for path in (*small, *shards):

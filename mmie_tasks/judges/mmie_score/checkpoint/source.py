@@ -1,4 +1,5 @@
-"""Where a checkpoint comes from: a local folder, or a repository on the Hub, downloaded if needed; as an asset, too.
+"""Where a checkpoint comes from: a local folder, or a repository on the Hub, downloaded if needed;
+as an asset, too.
 
 The commit of a branch or tag is resolved once and noted in a text file, so that later runs judge
 with the same weights::
@@ -24,13 +25,12 @@ from mmie_tasks.hub.asset import (
     CACHE_VARIABLE,
     Asset,
     Check,
-    CommitNote,
     DownloadPlan,
-    commit_note,
     hub_cache,
     hub_cache_copies,
     local_asset,
 )
+from mmie_tasks.hub.commits import CommitNote, commit_note
 from mmie_tasks.hub.download import download_errors, explain, is_revision
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import files
@@ -58,7 +58,9 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointLocation:
-    """A checkpoint on this machine; in messages it is ``MMIE/MMIE-Score@<commit>``, or ``local folder``."""
+    """A checkpoint on this machine; in messages it is ``MMIE/MMIE-Score@<commit>``, or
+    ``local folder``.
+    """
 
     folder: Path
     name: str
@@ -67,10 +69,11 @@ class CheckpointLocation:
 def locate(model: str, revision: str | None, environment: Mapping[str, str]) -> CheckpointLocation:
     """Find the checkpoint; download it if it is on the Hub and not on this machine.
 
-    `huggingface_hub` itself reads ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE``.
+    `huggingface_hub` itself reads ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and
+    ``HF_HUB_OFFLINE``.
 
-    A model that begins with ``/``, ``.`` or ``~`` is a folder, and so is one that exists as a folder. A revision is a
-    branch, tag or commit of the repository; None is ``main``.
+    A model that begins with ``/``, ``.`` or ``~`` is a folder, and so is one that exists as a
+    folder. A revision is a branch, tag or commit of the repository; None is ``main``.
 
     Raises:
         JudgeMisconfigured: No such folder or repository, no access, no connection, or a full disk.
@@ -99,7 +102,11 @@ def locate(model: str, revision: str | None, environment: Mapping[str, str]) -> 
 
 def is_repository(model: str) -> bool:
     """Whether `locate` looks for a model on the Hub."""
-    return _REPOSITORY.fullmatch(model) is not None and model[0] not in ".~" and not Path(model).is_dir()
+    return (
+        _REPOSITORY.fullmatch(model) is not None
+        and model[0] not in ".~"
+        and not Path(model).is_dir()
+    )
 
 
 def _from_hub(repo: str, revision: str, environment: Mapping[str, str]) -> CheckpointLocation:
@@ -124,13 +131,17 @@ def _from_hub(repo: str, revision: str, environment: Mapping[str, str]) -> Check
             f"`{note.path.parent}` cannot be written: {error.strerror or error}.",
             hint="free some space, or set `MMIE_TASKS_CACHE` to a folder that can be written",
         ) from error
-    logger.info(f"`{repo}`: `{revision}` is commit {location.folder.name} from now on; see `{note.path}`.")
+    logger.info(
+        f"`{repo}`: `{revision}` is commit {location.folder.name} from now on; see `{note.path}`."
+    )
     return location
 
 
 def _revision_note(repo: str, revision: str, environment: Mapping[str, str]) -> CommitNote:
     """The note with the commit of a branch or tag."""
-    return commit_note(cache_dir(environment).absolute() / "mmie_score", f"{repo.replace('/', '--')}@{revision}")
+    return commit_note(
+        cache_dir(environment).absolute() / "mmie_score", f"{repo.replace('/', '--')}@{revision}"
+    )
 
 
 def _downloaded(repo: str, revision: str) -> CheckpointLocation:
@@ -149,7 +160,9 @@ def _cached_snapshot(repo: str, revision: str) -> CheckpointLocation | None:
     failures: tuple[type[BaseException], ...] = (*download_errors(), JudgeMisconfigured)
     try:
         location = _snapshot(repo, revision, local_files_only=True)
-        files.require(location.folder, (files.CONFIG, files.TOKENIZER))  # `huggingface_hub` may not know them all
+        files.require(
+            location.folder, (files.CONFIG, files.TOKENIZER)
+        )  # `huggingface_hub` may not know them all
         files.find_shards(location.folder)
     except failures:
         return None
@@ -159,23 +172,31 @@ def _cached_snapshot(repo: str, revision: str) -> CheckpointLocation | None:
 def _snapshot(repo: str, revision: str, *, local_files_only: bool) -> CheckpointLocation:
     from huggingface_hub import snapshot_download
 
-    folder = Path(snapshot_download(repo, revision=revision, local_files_only=local_files_only, **_SELECTION))
+    folder = Path(
+        snapshot_download(repo, revision=revision, local_files_only=local_files_only, **_SELECTION)
+    )
     return CheckpointLocation(folder=folder, name=f"{repo}@{folder.name}")
 
 
 def _download_plan(repo: str, revision: str) -> DownloadPlan:
-    """The files of a revision that this machine does not have; requests one, so that a gated repository is noticed."""
+    """The files of a revision that this machine does not have; requests one, so that a gated
+    repository is noticed.
+    """
     from huggingface_hub import HfApi, get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
     from huggingface_hub.utils import filter_repo_objects  # type: ignore[attr-defined]  # public, see its docs
 
     url = hf_hub_url(repo, files.CONFIG, revision=revision)
     try:
         commit = get_hf_file_metadata(url, timeout=_METADATA_TIMEOUT_S).commit_hash or revision
-        info = HfApi().model_info(repo, revision=commit, files_metadata=True, timeout=_METADATA_TIMEOUT_S)
+        info = HfApi().model_info(
+            repo, revision=commit, files_metadata=True, timeout=_METADATA_TIMEOUT_S
+        )
     except download_errors() as error:
         raise hub_failure(repo, revision, error, is_downloading=False) from error
     # `snapshot_download(dry_run=True)` lists them too, but not before `huggingface_hub` 1.
-    selected = filter_repo_objects(info.siblings or [], key=lambda file: file.rfilename, **_SELECTION)
+    selected = filter_repo_objects(
+        info.siblings or [], key=lambda file: file.rfilename, **_SELECTION
+    )
     cached = partial(try_to_load_from_cache, repo, revision=commit)
     sizes = [file.size for file in selected if not isinstance(cached(file.rfilename), str)]
     folder = hub_cache() / f"models--{repo.replace('/', '--')}"
@@ -186,17 +207,27 @@ def _download_plan(repo: str, revision: str) -> DownloadPlan:
     )
 
 
-def hub_failure(repo: str, revision: str, error: BaseException, *, is_downloading: bool = True) -> JudgeMisconfigured:
-    """The error for a checkpoint that the Hub did not provide while its files, or only their sizes, were requested."""
+def hub_failure(
+    repo: str, revision: str, error: BaseException, *, is_downloading: bool = True
+) -> JudgeMisconfigured:
+    """The error for a checkpoint that the Hub did not provide while its files, or only their sizes,
+    were requested.
+    """
     from huggingface_hub.errors import EntryNotFoundError
 
     if isinstance(error, EntryNotFoundError) and error.__cause__ is not None:
         error, is_downloading = error.__cause__, False  # not in the cache, and no connection
     explanation = explain(
-        error, repo=repo, revision=revision, kind="model", storage="HF_HOME", is_downloading=is_downloading
+        error,
+        repo=repo,
+        revision=revision,
+        kind="model",
+        storage="HF_HOME",
+        is_downloading=is_downloading,
     )
     return JudgeMisconfigured(
-        f"The judge's checkpoint `{repo}` at revision `{revision}` could not be downloaded: {explanation.reason}.",
+        f"The judge's checkpoint `{repo}` at revision `{revision}` could not be downloaded: "
+        f"{explanation.reason}.",
         hint=f"{explanation.hint}, or set `model=` to a folder with the checkpoint",
     )
 
@@ -207,7 +238,9 @@ def checkpoint_assets(
     environment: Mapping[str, str],
     checks_of: Callable[[Callable[[], CheckpointLocation]], Sequence[Check]],
 ) -> Sequence[Asset]:
-    """The checkpoint that the arguments of `locate` name; its checks may download it. Raises like `locate`."""
+    """The checkpoint that the arguments of `locate` name; its checks may download it. Raises like
+    `locate`.
+    """
     if not is_repository(model):
         location = locate(model, revision, environment)
         in_folder = Check(subject=_ASSET, describe=lambda: f"the folder `{location.folder}`")

@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mmie_tasks.judges.mmie_score.checkpoint.config import MARKS, problems_of
-from mmie_tasks.judges.mmie_score.checkpoint.files import TOKENIZER, TOKENIZER_CONFIG, read_bytes, unusable
+from mmie_tasks.judges.mmie_score.checkpoint.files import (
+    TOKENIZER,
+    TOKENIZER_CONFIG,
+    read_bytes,
+    unusable,
+)
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
@@ -78,19 +83,26 @@ def _read_config(path: Path) -> TokenizerConfig:
         config = TokenizerConfig.model_validate_json(read_bytes(path))
     except ValidationError as error:
         _refuse(path, problems_of(error))
-    if (config.add_bos_token and config.bos_token is None) or (config.add_eos_token and config.eos_token is None):
-        _refuse(path, "a token is to be added to every text, but `bos_token` or `eos_token` is null")
+    if (config.add_bos_token and config.bos_token is None) or (
+        config.add_eos_token and config.eos_token is None
+    ):
+        _refuse(
+            path, "a token is to be added to every text, but `bos_token` or `eos_token` is null"
+        )
     contents = [token.content for token in config.added_tokens_decoder.values()]
     if repeated := [content for content in contents if contents.count(content) > 1]:
         _refuse(path, f"`added_tokens_decoder` has {repeated[0]!r} twice")
     return config
 
 
-def _special_tokens(config: TokenizerConfig, listed: Mapping[str, AddedToken]) -> tuple[AddedToken, ...]:
+def _special_tokens(
+    config: TokenizerConfig, listed: Mapping[str, AddedToken]
+) -> tuple[AddedToken, ...]:
     """The special tokens, each with the flags that take precedence.
 
-    For a role these are the list's, unless the file does not name the role: then it is the class's default token, which
-    has no flags. For other tokens the list's flags take precedence over a string, and not over an object.
+    For a role these are the list's, unless the file does not name the role: then it is the class's
+    default token, which has no flags. For other tokens the list's flags take precedence over a
+    string, and not over an object.
     """
     special: dict[str, AddedToken] = {}
     for role in _ROLES:
@@ -125,11 +137,13 @@ class SlowLlamaTokenizer:
     def __init__(self, folder: Path) -> None:
         """Read what the slow ``LlamaTokenizer`` of transformers 4.37.2 reads of a checkpoint.
 
-        These are ``tokenizer.model`` and ``tokenizer_config.json`` only: if the latter has ``added_tokens_decoder``,
-        ``added_tokens.json`` and ``special_tokens_map.json`` are not read.
+        These are ``tokenizer.model`` and ``tokenizer_config.json`` only: if the latter has
+        ``added_tokens_decoder``, ``added_tokens.json`` and ``special_tokens_map.json`` are not
+        read.
 
         Raises:
-            JudgeMisconfigured: A file is missing or broken, or has a setting that cannot be reproduced exactly.
+            JudgeMisconfigured: A file is missing or broken, or has a setting that cannot be
+                reproduced exactly.
         """
         model = read_bytes(folder / TOKENIZER)
         config_path = folder / TOKENIZER_CONFIG
@@ -166,9 +180,13 @@ class SlowLlamaTokenizer:
 
     @cached_property
     def digit_ids(self) -> tuple[tuple[int, ...], ...]:
-        """For each digit 0 to 9, the ids of the tokens that spell it, with or without a space before it."""
+        """For each digit 0 to 9, the ids of the tokens that spell it, with or without a space
+        before it.
+        """
         texts = {i: self._text_of(i).removeprefix(_SPACE) for i in self._digits}
-        return tuple(tuple(i for i, text in texts.items() if text == digit) for digit in "0123456789")
+        return tuple(
+            tuple(i for i, text in texts.items() if text == digit) for digit in "0123456789"
+        )
 
     @cached_property
     def _digits(self) -> Mapping[int, str]:
@@ -182,15 +200,20 @@ class SlowLlamaTokenizer:
             return ""
         if i in self._by_id:
             return self._by_id[i].content
-        return chr(int(self._pieces[i][1:-1], 16)) if self._processor.is_byte(i) else self._pieces[i]  # <0x34>
+        return (
+            chr(int(self._pieces[i][1:-1], 16)) if self._processor.is_byte(i) else self._pieces[i]
+        )  # <0x34>
 
     def digit_offsets(self, ids: Sequence[int], text: str) -> Mapping[int, int]:
         """Offsets of the digits in a text, by index of their tokens.
 
-        A text has the digits of its tokens, in their order, and no others; so they are matched one by one. The text may
-        be a part of that of the tokens, with no digit before it; tokens behind it are left out.
+        A text has the digits of its tokens, in their order, and no others; so they are matched one
+        by one. The text may be a part of that of the tokens, with no digit before it; tokens behind
+        it are left out.
         """
-        digits = [(index, digit) for index, i in enumerate(ids) for digit in self._digits.get(i, "")]
+        digits = [
+            (index, digit) for index, i in enumerate(ids) for digit in self._digits.get(i, "")
+        ]
         matched = list(zip(digits, re.finditer("[0-9]", text), strict=False))
         if any(match.group() != digit for (_, digit), match in matched):
             return {}
@@ -208,7 +231,10 @@ class SlowLlamaTokenizer:
         config = self.config
         bos, eos = (
             [self._by_content[_added(token).content]] if is_added and token else []
-            for is_added, token in ((config.add_bos_token, config.bos_token), (config.add_eos_token, config.eos_token))
+            for is_added, token in (
+                (config.add_bos_token, config.bos_token),
+                (config.add_eos_token, config.eos_token),
+            )
         )
         return [*bos, *ids, *eos]
 

@@ -1,16 +1,18 @@
 """Decoding steps: the next token of every row whose prompt is complete.
 
-`PlainDecoder` is for attention that is planned anew for each step. `StaticDecoder` computes every step on the same
-tensors, so that it can be captured once in a CUDA graph and replayed. A step is hundreds of small kernels, which take
-longer to launch one by one than to compute; a graph launches all of them at once. On GPUs both compute the same number
-of rows in every step, absent ones on a page that belongs to no row. The shapes of matrices then never change, so a row
-does not depend on how many rows are alive.
+`PlainDecoder` is for attention that is planned anew for each step. `StaticDecoder` computes every
+step on the same tensors, so that it can be captured once in a CUDA graph and replayed. A step is
+hundreds of small kernels, which take longer to launch one by one than to compute; a graph launches
+all of them at once. On GPUs both compute the same number of rows in every step, absent ones on a
+page that belongs to no row. The shapes of matrices then never change, so a row does not depend on
+how many rows are alive.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -19,7 +21,13 @@ import torch
 from loguru import logger
 from numpy.typing import NDArray
 
-from mmie_tasks.judges.mmie_score.engine.attention import Attend, Attention, BatchLayout, PagedAttention
+from mmie_tasks.judges.mmie_score.devices import first_line
+from mmie_tasks.judges.mmie_score.engine.attention import (
+    Attend,
+    Attention,
+    BatchLayout,
+    PagedAttention,
+)
 from mmie_tasks.judges.mmie_score.engine.model import TextModel, padded_attend
 from mmie_tasks.judges.mmie_score.engine.schedule import Row, takes_long_factors
 
@@ -32,21 +40,27 @@ _MAX_GAP = 2e-2  # of the largest logit: newly chosen kernels may round differen
 
 
 class DigitRecorder:
-    """Records the probabilities of the digits 0 to 9 where one is generated, summed over tokens that spell it."""
+    """Records the probabilities of the digits 0 to 9 where one is generated, summed over tokens
+    that spell it.
+    """
 
     def __init__(self, ids: Sequence[Sequence[int]], device: torch.device) -> None:
         self._ids = frozenset(token for spellings in ids for token in spellings)
         width = max(map(len, ids))
         columns = [[*spellings, *[0] * (width - len(spellings))] for spellings in ids]
-        padding = [[0.0] * len(spellings) + [-math.inf] * (width - len(spellings)) for spellings in ids]
+        padding = [
+            [0.0] * len(spellings) + [-math.inf] * (width - len(spellings)) for spellings in ids
+        ]
         self._columns = torch.tensor(columns, dtype=torch.long, device=device)  # (10, spellings)
         self._padding = torch.tensor(padding, device=device)
 
     @torch.inference_mode()
     def record(self, rows: Sequence[Row], logits: torch.Tensor, tokens: Sequence[int]) -> None:
-        """Record log-probabilities in the rows whose next token is a digit, before the token is appended.
+        """Record log-probabilities in the rows whose next token is a digit, before the token is
+        appended.
 
-        Logits are those of the next tokens, (rows, vocabulary); they are copied to the host for digits only.
+        Logits are those of the next tokens, (rows, vocabulary); they are copied to the host for
+        digits only.
         """
         numbers = [number for number, token in enumerate(tokens) if token in self._ids]
         if not numbers:
@@ -54,7 +68,9 @@ class DigitRecorder:
         of_tokens = logits[numbers].log_softmax(-1, dtype=torch.float32)
         of_digits = (of_tokens[:, self._columns] + self._padding).logsumexp(-1)
         for number, logprobs in zip(numbers, of_digits.tolist(), strict=True):
-            rounded = (round(logprob, 4) + 0.0 if logprob > -math.inf else None for logprob in logprobs)  # not -0.0
+            rounded = (
+                round(logprob, 4) + 0.0 if logprob > -math.inf else None for logprob in logprobs
+            )  # not -0.0
             rows[number].digits[len(rows[number].output)] = tuple(rounded)
 
 
@@ -67,7 +83,12 @@ def _last_tokens(rows: Sequence[Row], page_tokens: int, long_after: int) -> NDAr
     """Id, position, slot and long factors of each row's last token, (4, rows)."""
     positions = [len(row.prompt.ids) + len(row.output) - 1 for row in rows]
     columns = [
-        (row.output[-1], position, slot(row, position, page_tokens), takes_long_factors(position + 1, long_after))
+        (
+            row.output[-1],
+            position,
+            slot(row, position, page_tokens),
+            takes_long_factors(position + 1, long_after),
+        )
         for row, position in zip(rows, positions, strict=True)
     ]
     tokens: NDArray[np.int64] = np.array(columns, dtype=np.int64).reshape(-1, 4).T
@@ -82,7 +103,9 @@ def _logits(text: TextModel, tokens: torch.Tensor, attend: Attend) -> torch.Tens
 
 @dataclass(frozen=True, slots=True)
 class PlainDecoder:
-    """Computes rows one by one in attention, else together; with `fixed_rows` so many, absent ones included."""
+    """Computes rows one by one in attention, else together; with `fixed_rows` so many, absent ones
+    included.
+    """
 
     text: TextModel
     attention: Attention
@@ -94,7 +117,9 @@ class PlainDecoder:
         text, count = self.text, len(rows)
         tokens = _last_tokens(rows, self.attention.page_tokens, text.rotary.long_after)
         layout = BatchLayout(
-            starts=list(range(count + 1)), lengths=(tokens[1] + 1).tolist(), tables=[row.pages for row in rows]
+            starts=list(range(count + 1)),
+            lengths=(tokens[1] + 1).tolist(),
+            tables=[row.pages for row in rows],
         )
         padding = max(0, (self.fixed_rows or 0) - count)
         absent = np.repeat([[0], [0], [text.scratch_slot], [0]], padding, axis=1)
@@ -106,8 +131,8 @@ class PlainDecoder:
 class StaticDecoder:
     """Computes a fixed number of rows, on a GPU as a CUDA graph.
 
-    A step is computed as it is the first time, then replayed if that is equal. Its inputs are in tensors at fixed
-    addresses; at first all rows are absent.
+    The first step is computed as it is, captured, and replayed if that gives the same; from then on
+    steps are replayed. Its inputs are in tensors at fixed addresses; at first all rows are absent.
 
     Args:
         text: The language model. Absent rows read and write its last page, which belongs to no row.
@@ -115,14 +140,21 @@ class StaticDecoder:
         capture: Captures a step; None never captures.
 
     Attributes:
-        longs: Token ids, positions, slots, and whether tokens have the long rotary factors, (4, rows), int64.
+        longs: Token ids, positions, slots, and whether tokens have the long rotary factors, (4,
+            rows), int64.
         lengths: Keys that each row sees, (rows,), int32.
         table: Pages of each row, (rows, pages of the longest row), int32.
         compute: Computes a step from them, (rows, vocabulary).
     """
 
     def __init__(
-        self, text: TextModel, attention: PagedAttention, *, rows: int, max_tokens: int, capture: Capture | None
+        self,
+        text: TextModel,
+        attention: PagedAttention,
+        *,
+        rows: int,
+        max_tokens: int,
+        capture: Capture | None,
     ) -> None:
         pages, self._page_tokens = text.keys.shape[1:3]
         self._scratch_page, self._scratch_slot = pages - 1, text.scratch_slot
@@ -143,7 +175,9 @@ class StaticDecoder:
         return self._replay is not None
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Write the last tokens of some rows; the others are absent. ValueError if the tensors do not hold them."""
+        """Write the last tokens of some rows; the others are absent. ValueError if the tensors do
+        not hold them.
+        """
         count, width = self.table.shape
         tokens = _last_tokens(rows, self._page_tokens, self._long_after)
         longs = np.zeros((4, count), dtype=np.int64)
@@ -163,12 +197,13 @@ class StaticDecoder:
     def step(self, rows: Sequence[Row]) -> torch.Tensor:
         """As `PlainDecoder.step`; no other step writes to the memory of the result."""
         self.write(rows)
-        if self._replay is not None:
-            return self._replay()[: len(rows)].clone()
-        output = self.compute()[: len(rows)]
-        if self._capture is not None:
-            self._try_capture(self._capture, output)
-        return output
+        if self._replay is None:
+            output = self.compute()[: len(rows)]
+            if self._capture is not None:
+                self._try_capture(self._capture, output)
+            if self._replay is None:
+                return output
+        return self._replay()[: len(rows)].clone()
 
     def _try_capture(self, capture: Capture, expected: torch.Tensor) -> None:
         """Capture a step, once, and compare its replay on the current inputs.
@@ -183,15 +218,23 @@ class StaticDecoder:
             share = (difference / expected.double().abs().max()).nan_to_num(nan=float("inf"))
             gap = 0.0 if torch.equal(output, expected) else float(share)
         except RuntimeError as error:
-            reason = str(error).strip().partition("\n")[0]
-            logger.warning(f"MMIE-Score decodes without a CUDA graph; capturing failed: {reason}")
+            logger.warning(
+                "MMIE-Score decodes without a CUDA graph, which is slower and changes no reply; "
+                f"capturing failed: {first_line(error)}"
+            )
             return
-        if gap <= _MAX_GAP:
-            self._replay = replay
-        else:
+        if gap > _MAX_GAP:
             logger.warning(
                 "MMIE-Score decodes without a CUDA graph: its results differ from those of the "
                 f"captured step, by {gap:.2g} of the largest."
+            )
+            return
+        self._replay = replay
+        if gap:
+            logger.warning(
+                "MMIE-Score's CUDA graph gives other bits than the step it was captured from: they "
+                f"differ by {gap:.2g} of the largest. Single tokens of replies may differ from "
+                "those of a run with `graphs=false`."
             )
 
 
@@ -202,20 +245,27 @@ def cuda_capture(device: torch.device) -> Capture:
     """Captures on a GPU.
 
     Other threads may allocate memory meanwhile: only this thread is captured. The capture raises
-    RuntimeError if an operation cannot be captured or memory is short.
+    RuntimeError if an operation cannot be captured or memory is short; the stream is then the one
+    before, and memory can be allocated as before.
     """
 
     def capture(compute: Compute) -> Compute:
         with torch.cuda.device(device):
+            before = torch.cuda.current_stream()
             stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
             stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(stream):
                 for _ in range(_WARM_UP_RUNS):
                     compute()
             torch.cuda.current_stream().wait_stream(stream)
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
-                output = compute()
+            graph, pool = torch.cuda.CUDAGraph(), torch.cuda.graph_pool_handle()
+            try:
+                with torch.cuda.graph(graph, pool, stream, capture_error_mode="thread_local"):
+                    output = compute()
+            except RuntimeError:
+                torch.cuda.set_stream(before)
+                _end_allocation(stream.device_index, pool)
+                raise
 
         def replay() -> torch.Tensor:
             graph.replay()
@@ -224,3 +274,15 @@ def cuda_capture(device: torch.device) -> Capture:
         return replay
 
     return capture
+
+
+def _end_allocation(device_index: int, pool: object) -> None:
+    """Have the allocator forget a capture that failed; torch before 2.13 leaves it open.
+
+    Memory could neither be returned nor found again then. Where torch has ended it, or it had not
+    begun, the call raises and changes nothing.
+    """
+    for name in ("_cuda_endAllocateToPool", "_cuda_endAllocateCurrentStreamToPool"):
+        if (end := getattr(torch._C, name, None)) is not None:
+            with suppress(RuntimeError):
+                end(device_index, pool)

@@ -9,7 +9,8 @@ import torch
 from loguru import logger
 
 from mmie_tasks.judges.base import JudgeUnavailable
-from mmie_tasks.judges.mmie_score.devices import Budget, release_memory, shrink
+from mmie_tasks.judges.mmie_score.devices import first_line, is_out_of_memory, release_memory
+from mmie_tasks.judges.mmie_score.engine.budget import Budget, shrink
 from mmie_tasks.judges.mmie_score.engine.decoding import Decoder, DigitRecorder
 from mmie_tasks.judges.mmie_score.engine.model import Prefill, Vision
 from mmie_tasks.judges.mmie_score.engine.schedule import (
@@ -31,14 +32,16 @@ _MAX_DELAY = 16  # decoding steps that an unfilled prefill step may wait for
 class Engine:
     """Computes rows of different lengths together; none changes the result of another.
 
-    A step is either a prefill step (chunks of prompts) or a decoding step (a token for each row). Prefill comes first,
-    so that decoding steps have as many rows as possible. When memory runs out, the step is repeated with less of
-    everything, in the end with a single row; a prompt fails only if even that is too much.
+    A step is either a prefill step (chunks of prompts) or a decoding step (a token for each row).
+    Prefill comes first, so that decoding steps have as many rows as possible. When memory runs out,
+    the step is repeated with less of everything, in the end with a single row; a prompt fails only
+    if even that is too much.
 
     Attributes:
         end_token_id: The token that ends a text.
         budget: Size of a step.
-        fixed: Prefill steps have the full number of tokens, so that a row's neighbours change no shape of a matrix.
+        fixed: Prefill steps have the full number of tokens, so that a row's neighbours change no
+            shape of a matrix.
         full_budget: Before any step ran out of memory.
     """
 
@@ -102,7 +105,9 @@ class Engine:
         chunks = self._next_chunks(bool(decoding))
         rows = [chunk.row for chunk in chunks if chunk.ends_prompt] if chunks else decoding
         if chunks:
-            logits = self._within_memory(lambda: self._prefilled(chunks), [chunk.row for chunk in chunks])
+            logits = self._within_memory(
+                lambda: self._prefilled(chunks), [chunk.row for chunk in chunks]
+            )
         else:
             logits = self._within_memory(lambda: self.decoder.step(decoding), decoding)
         if logits is None:
@@ -111,7 +116,7 @@ class Engine:
             yield logits
             return
         for chunk in chunks:
-            self.schedule.mark_stored(chunk)
+            chunk.row.stored = chunk.stop
             if chunk.ends_prompt:
                 chunk.row.features = None
         tokens: list[int] = logits.argmax(-1).tolist()
@@ -123,7 +128,9 @@ class Engine:
                 yield completion
 
     def _next_chunks(self, others_decode: bool) -> Sequence[Chunk]:
-        """The chunks of this step; none, for a few steps, if a fixed size would be padded and more are coming."""
+        """The chunks of this step; none, for a few steps, if a fixed size would be padded and more
+        are coming.
+        """
         max_tokens = self.budget.chunk_tokens
         chunks = self.schedule.chunks(max_tokens)
         unfilled = sum(chunk.size for chunk in chunks) < max_tokens
@@ -155,14 +162,16 @@ class Engine:
             prompt_tokens=len(prompt.ids),
         )
 
-    def _within_memory(self, step: Callable[[], torch.Tensor], rows: Sequence[Row]) -> torch.Tensor | Failure | None:
+    def _within_memory(
+        self, step: Callable[[], torch.Tensor], rows: Sequence[Row]
+    ) -> torch.Tensor | Failure | None:
         """The step's logits; None if memory ran out and a smaller step is to be planned."""
         try:
             return step()
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise
-            reason = str(error).partition("\n")[0]
+            reason = first_line(error)
         release_memory()
         smaller = shrink(self.budget)
         if smaller is None and len(self.schedule.live) <= 1:
@@ -176,7 +185,8 @@ class Engine:
         self.budget = smaller or self.budget
         logger.warning(
             f"The judge's device ran out of memory; continuing with steps of {self.budget.step}, "
-            f"{self.budget.rows} requests at once."
+            f"{self.budget.rows} requests at once. In half precision single tokens of replies may "
+            "differ from those of other runs."
         )
         self.schedule.max_rows = self.budget.rows
         for row in self.schedule.live[self.budget.rows :][::-1]:
@@ -184,9 +194,3 @@ class Engine:
             self.vision.add(row.prompt, first=True)
             self.schedule.restart(row)
         return None
-
-
-def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether a device, or the machine, had no memory left; torch has no class for the latter."""
-    texts = ("not enough memory", "can't allocate memory")
-    return isinstance(error, torch.OutOfMemoryError) or any(text in str(error) for text in texts)

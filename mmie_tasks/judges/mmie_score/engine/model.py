@@ -1,10 +1,12 @@
-"""The judge's model on batches: the vision tower on tiles, the language model on one flat batch of tokens.
+"""The judge's model on batches: the vision tower on tiles, the language model on one flat batch of
+tokens.
 
-Rotary positions follow ``Phi3SuScaledRotaryEmbedding`` of InternVL's ``modeling_phi3.py``, one token at a time. The
-official code looks at the highest position of a call: above 4,096 tokens (``original_max_position_embeddings``) every
-token of that call gets the long factors, else the short ones, and keys in the cache stay as they were rotated. For one
-sample a call that means: a prompt token follows the length of the prompt, a generated token its own position. Applied
-to each token, the rule holds whatever else is in the batch.
+Rotary positions follow ``Phi3SuScaledRotaryEmbedding`` of InternVL's ``modeling_phi3.py``, one
+token at a time. The official code looks at the highest position of a call: above 4,096 tokens
+(``original_max_position_embeddings``) every token of that call gets the long factors, else the
+short ones, and keys in the cache stay as they were rotated. For one sample a call that means: a
+prompt token follows the length of the prompt, a generated token its own position. Applied to each
+token, the rule holds whatever else is in the batch.
 """
 
 from __future__ import annotations
@@ -56,8 +58,8 @@ class _PromptTiles:
 class Vision:
     """Image features of prompts, in the order in which the prompts were added.
 
-    Tiles go to the device as bytes and are normalized there. If batches are `fixed`, the last one is padded with black
-    tiles: a tile's features then do not depend on the number of other tiles.
+    Tiles go to the device as bytes and are normalized there. If batches are `fixed`, the last one
+    is padded with black tiles: a tile's features then do not depend on the number of other tiles.
     """
 
     def __init__(self, model: InternVLForConditionalGeneration, *, fixed: bool) -> None:
@@ -123,7 +125,9 @@ class Vision:
 
 
 class Rotary:
-    """Cosine and sine of positions, computed in fp32 and rounded to the model's dtype at the end."""
+    """Cosine and sine of positions, computed in fp32 and rounded to the model's dtype at the
+    end.
+    """
 
     def __init__(self, config: PretrainedConfig, device: torch.device) -> None:
         from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
@@ -137,8 +141,12 @@ class Rotary:
     def __call__(
         self, positions: torch.Tensor, is_long: torch.Tensor, dtype: torch.dtype
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Cosine and sine, both (tokens, 1, head_dim), of positions from 0 and whether they have the long factors."""
-        angles = positions.to(torch.float32)[:, None] * torch.where(is_long[:, None], self._long, self._short)
+        """Cosine and sine, both (tokens, 1, head_dim), of positions from 0 and whether they have
+        the long factors.
+        """
+        angles = positions.to(torch.float32)[:, None] * torch.where(
+            is_long[:, None], self._long, self._short
+        )
         angles = torch.cat((angles, angles), dim=-1)[:, None]
         return (angles.cos() * self._scale).to(dtype), (angles.sin() * self._scale).to(dtype)
 
@@ -158,7 +166,9 @@ class TextModel:
         scratch_slot: The first slot of the last page, which belongs to no row.
     """
 
-    def __init__(self, model: InternVLForConditionalGeneration, *, pages: int, page_tokens: int) -> None:
+    def __init__(
+        self, model: InternVLForConditionalGeneration, *, pages: int, page_tokens: int
+    ) -> None:
         self._text, self._head = model.model.language_model, model.lm_head
         config = self._text.config
         self._heads, self._kv_heads = config.num_attention_heads, config.num_key_value_heads
@@ -201,10 +211,14 @@ class TextModel:
         sizes = [count * self._head_dim for count in (self._heads, *[self._kv_heads] * 2)]
         for layer, keys, values in zip(self._text.layers, self.keys, self.values, strict=True):
             fused = layer.self_attn.qkv_proj(layer.input_layernorm(hidden))
-            query, key, value = (states.unflatten(-1, (-1, self._head_dim)) for states in fused.split(sizes, dim=-1))
+            query, key, value = (
+                states.unflatten(-1, (-1, self._head_dim)) for states in fused.split(sizes, dim=-1)
+            )
             keys.flatten(0, 1).index_copy_(0, slots, rotated(key, cos, sin))
             values.flatten(0, 1).index_copy_(0, slots, value)
-            hidden = hidden + layer.self_attn.o_proj(attend(rotated(query, cos, sin), keys, values).flatten(1))
+            hidden = hidden + layer.self_attn.o_proj(
+                attend(rotated(query, cos, sin), keys, values).flatten(1)
+            )
             hidden = hidden + layer.mlp(layer.post_attention_layernorm(hidden))
         return hidden
 
@@ -216,7 +230,9 @@ class TextModel:
 
 @dataclass(frozen=True, slots=True)
 class Prefill:
-    """Computes chunks of prompts, of several rows in one step; with `fixed_rows`, so many go through the head."""
+    """Computes chunks of prompts, of several rows in one step; with `fixed_rows`, so many go
+    through the head.
+    """
 
     text: TextModel
     attention: Attention
@@ -225,7 +241,8 @@ class Prefill:
 
     @torch.inference_mode()
     def step(self, chunks: Sequence[Chunk], fixed_tokens: int | None = None) -> torch.Tensor:
-        """Compute chunks of different rows, and logits (chunks that end a prompt, vocabulary) behind those that do.
+        """Compute chunks of different rows, and logits (chunks that end a prompt, vocabulary)
+        behind those that do.
 
         With `fixed_tokens`, so many go through every layer, padded behind the chunks.
         """
@@ -246,7 +263,11 @@ class Prefill:
             slots,
             padded_attend(self.attention.plan(layout, device), tokens, padding),
         )
-        ends = [stop - 1 for stop, chunk in zip(layout.starts[1:], chunks, strict=True) if chunk.ends_prompt]
+        ends = [
+            stop - 1
+            for stop, chunk in zip(layout.starts[1:], chunks, strict=True)
+            if chunk.ends_prompt
+        ]
         ending = hidden[torch.tensor(ends, dtype=torch.long, device=device)]
         head_padding = max(0, (self.fixed_rows or 0) - len(ends))
         return text.logits(_pad_rows(ending, head_padding))[: len(ends)]

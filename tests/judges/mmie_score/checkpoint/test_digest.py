@@ -6,7 +6,11 @@ import pytest
 from support.tiny_checkpoint import REMOVED, SHARDS, TinyCheckpoint, safetensors_file
 
 from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.files import DIGEST_BLOCK_BYTES, DIGEST_BLOCKS, digest_of
+from mmie_tasks.judges.mmie_score.checkpoint.files import (
+    DIGEST_BLOCK_BYTES,
+    DIGEST_BLOCKS,
+    digest_of,
+)
 
 CONVERSATION = b"""
 Conversation(
@@ -40,10 +44,14 @@ def test_the_same_content_in_another_folder_has_the_same_digest(tiny, tmp_path):
     "change",
     [
         pytest.param(lambda t: t.set_field("max_dynamic_patch", 13), id="config"),
-        pytest.param(lambda t: t.set_field("legacy", True, "tokenizer_config.json"), id="tokenizer"),
+        pytest.param(
+            lambda t: t.set_field("legacy", True, "tokenizer_config.json"), id="tokenizer"
+        ),
         pytest.param(lambda t: t.delete("special_tokens_map.json"), id="a-file-less"),
         *(
-            pytest.param(lambda t, s=shard, p=position: t.flip_byte(s, p), id=f"{shard[:11]}-{position}")
+            pytest.param(
+                lambda t, s=shard, p=position: t.flip_byte(s, p), id=f"{shard[:11]}-{position}"
+            )
             for shard in SHARDS
             for position in (-1, -4096)
         ),

@@ -9,7 +9,11 @@ from support.tiny_checkpoint import INTERNVL, SHARDS, TinyCheckpoint, safetensor
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.files import MAX_HEADER_BYTES, read_header, read_headers
+from mmie_tasks.judges.mmie_score.checkpoint.files import (
+    MAX_HEADER_BYTES,
+    read_header,
+    read_headers,
+)
 
 GOOD = (INTERNVL / "checkpoint" / SHARDS[3]).read_bytes()
 
@@ -53,9 +57,13 @@ def test_tensors_are_read_in_their_order_with_type_shape_and_size(path):
         pytest.param(safetensors_file(b"{x"), "is broken", id="no-json"),
         pytest.param(safetensors_file(b"[" * 100_000), "is broken", id="deep"),
         pytest.param(safetensors_file([1]), "invalid type: sequence", id="list"),
-        pytest.param(safetensors_file(b'{"a": 1, "a": 2}'), "invalid type: integer `1`", id="twice"),
+        pytest.param(
+            safetensors_file(b'{"a": 1, "a": 2}'), "invalid type: integer `1`", id="twice"
+        ),
         pytest.param(safetensors_file({"a": 7}), "invalid type: integer `7`", id="no-entry"),
-        pytest.param(safetensors_file({"a": {"dtype": "BF16"}}), "missing field `shape`", id="fields"),
+        pytest.param(
+            safetensors_file({"a": {"dtype": "BF16"}}), "missing field `shape`", id="fields"
+        ),
     ],
 )
 def test_an_incomplete_file_is_refused(path, content, message):
@@ -114,7 +122,9 @@ def test_a_truncated_shard_is_named_when_the_checkpoint_is_opened(tmp_path, shar
         st.none() | st.booleans() | st.integers() | st.sampled_from(["BF16", "F32", "a"]),
         lambda inner: (
             st.lists(inner, max_size=3)
-            | st.dictionaries(st.sampled_from(["a", "dtype", "shape", "data_offsets", "__metadata__"]), inner)
+            | st.dictionaries(
+                st.sampled_from(["a", "dtype", "shape", "data_offsets", "__metadata__"]), inner
+            )
         ),
     )
 )

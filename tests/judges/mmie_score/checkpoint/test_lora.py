@@ -79,7 +79,11 @@ def test_the_merge_is_noted(tiny):
 
 def test_only_the_language_model_may_be_wrapped(tiny, merged_checkpoint):
     parts = split(merged_checkpoint.tensors())
-    plain = {name: t for name, t in merged_checkpoint.tensors().items() if name.startswith("vision_model.")}
+    plain = {
+        name: t
+        for name, t in merged_checkpoint.tensors().items()
+        if name.startswith("vision_model.")
+    }
     tiny.store({n: t for n, t in parts.items() if not n.startswith("vision_model.")} | plain)
     assert "8 weights of a LoRA fine-tune are merged when they are loaded" in open_tiny(tiny).notes
 

@@ -47,7 +47,11 @@ def config_of(content):
 
 @pytest.mark.parametrize(
     "content",
-    [pytest.param(GOLDEN, id="golden"), pytest.param(REAL, id="real-size"), pytest.param(GROUPED, id="grouped-heads")],
+    [
+        pytest.param(GOLDEN, id="golden"),
+        pytest.param(REAL, id="real-size"),
+        pytest.param(GROUPED, id="grouped-heads"),
+    ],
 )
 def test_the_expected_weights_are_those_of_the_model(content):
     config = config_of(content)

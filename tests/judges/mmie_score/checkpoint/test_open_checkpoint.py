@@ -54,11 +54,15 @@ def test_the_golden_checkpoint_has_no_notes_and_these_sizes(tiny):
 
 
 def test_opening_needs_no_torch():
-    ended = subprocess.run([sys.executable, "-c", OPEN_WITHOUT_TORCH], capture_output=True, text=True, check=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", OPEN_WITHOUT_TORCH], capture_output=True, text=True, check=True
+    )
     assert ended.stdout == "[]\n"
 
 
-@pytest.mark.parametrize("file", ["config.json", "tokenizer.model", "tokenizer_config.json", *SHARDS])
+@pytest.mark.parametrize(
+    "file", ["config.json", "tokenizer.model", "tokenizer_config.json", *SHARDS]
+)
 def test_a_missing_file_is_named(tiny, file):
     tiny.delete(file)
     assert f"`{file}`" in error_of(tiny)
@@ -142,14 +146,22 @@ def test_a_shard_that_the_index_does_not_name_is_not_read_and_noted(tiny):
     ("change", "message"),
     [
         pytest.param(lambda t: t.pop(HEAD), f"lacks 1 weights; the first is `{HEAD}`", id="less"),
-        pytest.param(lambda t: t.update({"mlp2.weight": torch.zeros(1)}), "`mlp2.weight`", id="more"),
+        pytest.param(
+            lambda t: t.update({"mlp2.weight": torch.zeros(1)}), "`mlp2.weight`", id="more"
+        ),
         pytest.param(
             lambda t: t.update({"mlp1.0.bias": torch.zeros(255)}),
             "is [255], and by `config.json` it is [256]",
             id="shape",
         ),
-        pytest.param(lambda t: t.update({"mlp1.0.bias": torch.zeros(256, dtype=torch.int8)}), "'I8'", id="quantized"),
-        pytest.param(lambda t: t.update({HEAD: t[HEAD][:990]}), "(`llm_config.vocab_size` is 1000)", id="row"),
+        pytest.param(
+            lambda t: t.update({"mlp1.0.bias": torch.zeros(256, dtype=torch.int8)}),
+            "'I8'",
+            id="quantized",
+        ),
+        pytest.param(
+            lambda t: t.update({HEAD: t[HEAD][:990]}), "(`llm_config.vocab_size` is 1000)", id="row"
+        ),
     ],
 )
 def test_every_weight_must_have_its_shape_and_no_other_may_exist(tiny, change, message):

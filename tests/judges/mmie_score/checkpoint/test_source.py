@@ -97,7 +97,9 @@ def test_the_complete_checkpoint_is_downloaded_and_no_other_file(hub, tmp_path):
     answer = located(hub, tmp_path)
     assert DEFAULT_MODEL == REPO
     assert answer["name"] == f"MMIE/MMIE-Score@{COMMIT}"
-    assert set(hub.requested_files("GET")) == {path.name for path in (INTERNVL / "checkpoint").iterdir()}
+    assert set(hub.requested_files("GET")) == {
+        path.name for path in (INTERNVL / "checkpoint").iterdir()
+    }
     assert not set(hub.requested_files("HEAD")) & {name.split("/")[-1] for name in UNWANTED[:3]}
     assert {request.token for request in hub.requests} == {f"Bearer {TOKEN}"}
     opened = open_checkpoint(locate(answer["folder"], None, {}))

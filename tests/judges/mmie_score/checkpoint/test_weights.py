@@ -73,7 +73,9 @@ def test_every_batch_gives_the_official_tokens_and_logits(model, checkpoint, row
 
 def test_a_token_limit_truncates_and_texts_alone_need_no_images(model, checkpoint):
     texts = [case for case in CASES if not case.images]
-    outputs = generate(model, [prompt(case) for case in texts], max_new_tokens=3, checkpoint=checkpoint)
+    outputs = generate(
+        model, [prompt(case) for case in texts], max_new_tokens=3, checkpoint=checkpoint
+    )
     assert outputs == [list(case.output_ids[:3]) for case in texts]
 
 

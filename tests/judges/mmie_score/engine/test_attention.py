@@ -75,7 +75,9 @@ SPANS = st.lists(
 
 @settings(max_examples=40)
 @given(spans=SPANS, page_tokens=st.sampled_from([1, 4, 16]), kv_heads=st.sampled_from([1, 2, 4]))
-def test_each_query_sees_the_keys_up_to_its_own(spans: list[tuple[int, int]], page_tokens: int, kv_heads: int) -> None:
+def test_each_query_sees_the_keys_up_to_its_own(
+    spans: list[tuple[int, int]], page_tokens: int, kv_heads: int
+) -> None:
     rows = RandomRows(spans, page_tokens, kv_heads)
     for index, output in enumerate(rows.attended(list(range(len(spans))))):
         torch.testing.assert_close(output, rows.expected(index), atol=1e-5, rtol=1e-5)
@@ -122,7 +124,9 @@ AROUND = [1, 2, LONG_AFTER - 1, LONG_AFTER, LONG_AFTER + 1, LONG_AFTER + 2, 1000
 
 @pytest.mark.parametrize("count", AROUND)
 def test_all_tokens_of_a_prompt_follow_its_length(count: int) -> None:
-    for values, expected in zip(of_prompt(count), official_rotary(torch.arange(count)), strict=True):
+    for values, expected in zip(
+        of_prompt(count), official_rotary(torch.arange(count)), strict=True
+    ):
         assert torch.equal(values, expected)
 
 
@@ -139,19 +143,24 @@ def test_the_two_kinds_of_factors_differ() -> None:
     assert (short - long).abs().amax() > 0.5
 
 
-@pytest.mark.parametrize(("count", "expected"), [(LONG_AFTER - 1, False), (LONG_AFTER, False), (LONG_AFTER + 1, True)])
+@pytest.mark.parametrize(
+    ("count", "expected"), [(LONG_AFTER - 1, False), (LONG_AFTER, False), (LONG_AFTER + 1, True)]
+)
 def test_a_prompt_of_exactly_the_limit_is_short(count: int, expected: bool) -> None:
     assert takes_long_factors(count, LONG_AFTER) is expected
 
 
 @settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 2000), st.booleans()), min_size=1, max_size=20))
-def test_a_token_has_the_same_rotary_bits_alone_and_among_others(tokens: list[tuple[int, bool]]) -> None:
+def test_a_token_has_the_same_rotary_bits_alone_and_among_others(
+    tokens: list[tuple[int, bool]],
+) -> None:
     rotary = Rotary(config(), CPU)
     positions, flags = (torch.tensor(column) for column in zip(*tokens, strict=True))
     together = torch.stack(rotary(positions, flags, torch.float32))
     alone = [
-        torch.stack(rotary(positions[index, None], flags[index, None], torch.float32)) for index in range(len(tokens))
+        torch.stack(rotary(positions[index, None], flags[index, None], torch.float32))
+        for index in range(len(tokens))
     ]
     assert torch.equal(together, torch.cat(alone, dim=1))
 
@@ -168,7 +177,10 @@ def test_states_are_rotated_as_in_transformers() -> None:
     queries, keys = torch.randn(300, 4, 16), torch.randn(300, 2, 16)
     cos, sin = of_prompt(300)
     expected = apply_rotary_pos_emb(
-        queries.transpose(0, 1)[None], keys.transpose(0, 1)[None], cos.transpose(0, 1), sin.transpose(0, 1)
+        queries.transpose(0, 1)[None],
+        keys.transpose(0, 1)[None],
+        cos.transpose(0, 1),
+        sin.transpose(0, 1),
     )
     for states, official_states in zip((queries, keys), expected, strict=True):
         expected_states = official_states[0].transpose(0, 1)

@@ -1,5 +1,6 @@
 """Decoding steps with a fixed number of rows. On a CPU everything runs but the capture itself."""
 
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +12,12 @@ from support.transformers_5 import needs_transformers_5
 from transformers import Phi3Config, Phi3ForCausalLM
 
 from mmie_tasks.judges.mmie_score.engine.attention import PagedAttention, SdpaAttention
-from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, PlainDecoder, StaticDecoder
+from mmie_tasks.judges.mmie_score.engine.decoding import (
+    DigitRecorder,
+    PlainDecoder,
+    StaticDecoder,
+    cuda_capture,
+)
 from mmie_tasks.judges.mmie_score.engine.model import TextModel
 from mmie_tasks.judges.mmie_score.engine.schedule import Prompt, Row
 
@@ -135,7 +141,11 @@ def test_an_ended_row_leaves_nothing_in_the_next_step(model):
 
 
 @pytest.mark.parametrize(
-    "too_large", [pytest.param([row(4, [0])] * 6, id="too many"), pytest.param([row(512, [0, 1, 2])], id="too long")]
+    "too_large",
+    [
+        pytest.param([row(4, [0])] * 6, id="too many"),
+        pytest.param([row(512, [0, 1, 2])], id="too long"),
+    ],
 )
 def test_more_rows_or_longer_rows_than_planned_raise(model, too_large):
     with pytest.raises(ValueError, match="could not broadcast"):
@@ -157,7 +167,9 @@ def fixed_output(compute):
 
 
 def test_replays_equal_steps_and_their_results_are_not_overwritten(model):
-    plain, replayed = (decoder(text_model(model), capture=capture) for capture in (None, fixed_output))
+    plain, replayed = (
+        decoder(text_model(model), capture=capture) for capture in (None, fixed_output)
+    )
     first, second = rows(), rows()[1:3]
     expected = [plain.step(first), plain.step(second)]
     results = [replayed.step(first), replayed.step(second)]
@@ -179,6 +191,99 @@ def raising(_):
 
 def broken(compute):
     return lambda: compute() * float("nan")
+
+
+def slightly_other(compute):
+    return lambda: compute() * (1 + 2**-10)
+
+
+def test_a_replay_with_slightly_other_bits_is_used_with_a_warning_from_the_first_step_on(
+    model, logged
+):
+    plain, replayed = (
+        decoder(text_model(model), capture=capture) for capture in (None, slightly_other)
+    )
+    for _ in range(2):
+        expected = plain.step(rows()) * (1 + 2**-10)
+        assert torch.equal(replayed.step(rows()), expected)
+    assert replayed.captured
+    [message] = logged
+    assert "other bits" in message
+    assert "graphs=false" in message
+
+
+class FakeCuda:
+    """Torch's functions for captures, on a CPU, as in torch before 2.13.
+
+    A capture that raises neither restores the stream nor ends the allocation to its pool.
+    """
+
+    def __init__(self, monkeypatch, *, fails_at=None):
+        self.stream, self.pools, self.fails_at, self.captures = "usual", [], fails_at, 0
+        for name, replacement in {
+            "device": lambda _: nullcontext(),
+            "current_stream": lambda: SimpleNamespace(name=self.stream, wait_stream=lambda _: None),
+            "set_stream": lambda stream: setattr(self, "stream", stream.name),
+            "Stream": lambda: SimpleNamespace(
+                name="private", device_index=0, wait_stream=lambda _: None
+            ),
+            "stream": lambda _: nullcontext(),
+            "graph_pool_handle": lambda: (0, 7),
+            "CUDAGraph": lambda: SimpleNamespace(replay=lambda: None),
+            "graph": self.graph,
+        }.items():
+            monkeypatch.setattr(torch.cuda, name, replacement)
+        monkeypatch.setattr(torch._C, "_cuda_endAllocateToPool", self.end, raising=False)
+
+    @contextmanager
+    def graph(self, _, pool, stream, *, capture_error_mode):
+        assert capture_error_mode == "thread_local"
+        self.captures += 1
+        self.stream = stream.name
+        self.pools.append(pool)
+        if self.fails_at == "begin":
+            self.pools.clear()
+            raise RuntimeError("operation not permitted")
+        yield
+        if self.fails_at == "end":
+            raise RuntimeError("CUDA error: operation failed due to a previous error\nmore")
+        self.pools.remove(pool)
+        self.stream = "usual"
+
+    def end(self, _, pool):
+        if pool not in self.pools:
+            raise RuntimeError("not being captured")
+        self.pools.remove(pool)
+
+
+@pytest.mark.parametrize("fails_at", ["begin", "compute", "end"])
+def test_a_capture_that_fails_inside_leaves_stream_and_memory_as_before(
+    model, logged, monkeypatch, fails_at
+):
+    cuda = FakeCuda(monkeypatch, fails_at=fails_at)
+    plain = decoder(text_model(model))
+    steps = decoder(text_model(model), capture=cuda_capture(CPU))
+    compute = steps.compute
+
+    def read_back():
+        if cuda.stream == "private" and fails_at == "compute":
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return compute()
+
+    steps.compute = read_back
+    for batch in (rows(), rows()[:2]):
+        assert torch.equal(steps.step(batch), plain.step(batch))
+    assert (cuda.stream, cuda.pools, cuda.captures) == ("usual", [], 1)
+    assert not steps.captured
+    [message] = logged
+    assert "without a CUDA graph" in message
+
+
+def test_a_capture_that_succeeds_restores_the_stream(monkeypatch):
+    cuda = FakeCuda(monkeypatch)
+    replay = cuda_capture(CPU)(lambda: torch.ones(2))
+    assert torch.equal(replay(), torch.ones(2))
+    assert (cuda.stream, cuda.pools) == ("usual", [])
 
 
 @pytest.mark.parametrize(

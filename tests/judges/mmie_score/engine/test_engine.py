@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -94,7 +93,9 @@ SCENES: dict[str, Callable[[], list[Prompt]]] = {
     ],
     "the same prompt many times": lambda: [text_prompt(key, START) for key in range(6)],
     "prompts that fill their pages": lambda: texts(16, 32, 64, 128, 192, 256),
-    "the same prompt, and it fills its pages": lambda: [text_prompt(key, START[:128]) for key in range(3)],
+    "the same prompt, and it fills its pages": lambda: [
+        text_prompt(key, START[:128]) for key in range(3)
+    ],
     "prompts that continue another": lambda: [
         text_prompt(length, START[:length]) for length in (63, 64, 65, 127, 128, 129)
     ],
@@ -108,7 +109,9 @@ SCENES: dict[str, Callable[[], list[Prompt]]] = {
         Prompt(key=key, ids=image_prompt(7, 64, 9).ids, tiles=tiles, max_new_tokens=12)
         for key, tiles in enumerate([image_tiles(), 255 - image_tiles()])
     ],
-    "the image token in the text, without an image": lambda: [text_prompt(0, [*START[:30], IMAGE_TOKEN, 7, 8])],
+    "the image token in the text, without an image": lambda: [
+        text_prompt(0, [*START[:30], IMAGE_TOKEN, 7, 8])
+    ],
     "one new token": lambda: [text_prompt(0, START, 1), text_prompt(1, START[:64], 1)],
 }
 
@@ -126,7 +129,10 @@ def test_every_prompt_gives_the_output_that_it_gives_alone(scene: str, plan: Pla
     check(SCENES[scene](), plan)
 
 
-POOL = [*texts(*range(1, 40, 7), 250, 256, 300, 64, 16), *texts(70, 200, 257, 64, 220, 300, start=START[:48])]
+POOL = [
+    *texts(*range(1, 40, 7), 250, 256, 300, 64, 16),
+    *texts(70, 200, 257, 64, 220, 300, start=START[:48]),
+]
 
 
 @settings(max_examples=8)
@@ -135,7 +141,9 @@ def test_random_prompts_in_random_schedules_give_the_outputs_they_give_alone(
     random: Random, late: bool, fixed: bool
 ) -> None:
     chosen = random.choices(POOL, k=8)
-    prompts = [text_prompt(key, prompt.ids, random.choice([1, 12])) for key, prompt in enumerate(chosen)]
+    prompts = [
+        text_prompt(key, prompt.ids, random.choice([1, 12])) for key, prompt in enumerate(chosen)
+    ]
     page_tokens = random.choice([16, 64])
     plan = Plan(
         page_tokens=page_tokens,
@@ -163,7 +171,9 @@ def test_a_generated_special_token_does_not_end_a_text(seed: int, token: int) ->
 
 
 def test_a_row_that_ends_at_once_does_not_change_the_others() -> None:
-    prompts = [text_prompt(key, random_ids(seed, 5 + seed % 40)) for key, seed in enumerate([7, 5, 8])]
+    prompts = [
+        text_prompt(key, random_ids(seed, 5 + seed % 40)) for key, seed in enumerate([7, 5, 8])
+    ]
     check([*prompts, text_prompt(9, START)], Plan())
     assert [stock_output(prompt)[0] == [END] for prompt in prompts] == [False, True, True]
 
@@ -171,7 +181,10 @@ def test_a_row_that_ends_at_once_does_not_change_the_others() -> None:
 def test_a_text_ends_with_its_end_token_or_at_its_limit() -> None:
     [prompt] = [prompt for prompt in golden_prompts() if prompt.key == 0]  # it ends by itself
     length = len(stock_output(prompt)[0])
-    prompts = [Prompt(key=limit, ids=prompt.ids, max_new_tokens=limit) for limit in (1, length - 1, length, length + 1)]
+    prompts = [
+        Prompt(key=limit, ids=prompt.ids, max_new_tokens=limit)
+        for limit in (1, length - 1, length, length + 1)
+    ]
     results = build_engine(Plan()).results(prompts)
     completions = [completion(result) for result in results.values()]
     assert sorted((len(done.output), done.finish) for done in completions) == [
@@ -191,24 +204,6 @@ def test_the_probabilities_of_digits_are_those_of_the_stock_model(order: int) ->
         result = completion(results[prompt.key])
         check_digits(result, dict(enumerate(logits)), DIGIT_IDS, tolerance=TOLERANCE)
         assert 0 < len(result.digits) < len(ids)
-
-
-def test_cached_prefixes_are_not_computed_again() -> None:
-    """Otherwise the tests above would not cover sharing."""
-    prefill_steps = []
-
-    def counted(name: str, part: Any) -> Any:
-        def step(*arguments: Any) -> torch.Tensor:
-            prefill_steps.append(arguments)
-            return part.step(*arguments)
-
-        return SimpleNamespace(step=step) if name == "prefill" else part
-
-    engine = build_engine(Plan(page_tokens=16, rows=1, chunk_tokens=10), wrap=counted)
-    prompts = SCENES["the same prompt many times"]()
-    engine.outputs(prompts)
-    parts, last_part = len(START) // 10, 1  # 192 of 200 tokens are in full pages
-    assert len(prefill_steps) == parts + last_part * (len(prompts) - 1)
 
 
 @pytest.mark.parametrize("fixed", [False, True])
@@ -239,7 +234,7 @@ def test_every_fixed_step_has_the_same_shapes(late: bool, monkeypatch: pytest.Mo
         monkeypatch.setattr(TextModel, name, recording)
     prompts = [text_prompt(key, START[key : 90 + 9 * key], 1) for key in range(7)]
     late_random = Random(3) if late else None  # noqa: S311
-    check(prompts, Plan(fixed=True, rows=5, chunk_tokens=120, sharing=False), late=late_random)
+    check(prompts, Plan(fixed=True, rows=5, chunk_tokens=120), late=late_random)
     assert shapes == {("forward", 120), ("logits", 5)}
 
 

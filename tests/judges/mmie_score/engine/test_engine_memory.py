@@ -28,7 +28,7 @@ from support.mmie_engine import (
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.base import JudgeUnavailable, RequestBroken
-from mmie_tasks.judges.mmie_score.devices import Budget, shrink
+from mmie_tasks.judges.mmie_score.engine.budget import Budget, shrink
 from mmie_tasks.judges.mmie_score.engine.schedule import Failure, Prompt, Row
 
 pytestmark = needs_transformers_5
@@ -99,10 +99,31 @@ def shrunk(budget: Budget, times: int) -> Budget:
     return budget
 
 
+@pytest.mark.parametrize(
+    "error", [NO_MEMORY, RuntimeError("captures_underway.empty() INTERNAL ASSERT FAILED at ...")]
+)
+def test_steps_get_smaller_although_unused_memory_cannot_be_returned(
+    error: RuntimeError, monkeypatch: pytest.MonkeyPatch, logs: list[str]
+) -> None:
+    """As after a capture that failed: torch before 2.13 raises where it would be out of memory."""
+
+    def fail() -> None:
+        raise RuntimeError("captures_underway.empty() INTERNAL ASSERT FAILED")
+
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "empty_cache", fail)
+    engine = failing_engine(at_first("decoder", 1, error))
+    check_golden(engine)
+    assert engine.engine.budget == shrunk(engine.engine.full_budget, 1)
+    assert any("single tokens of replies may differ" in message for message in logs)
+
+
 @pytest.mark.parametrize("after", [0, 1])
 @pytest.mark.parametrize("times", [1, 4, 6])
 @pytest.mark.parametrize("where", PARTS)
-def test_a_step_without_memory_is_repeated_with_a_smaller_budget(where: str, times: int, after: int) -> None:
+def test_a_step_without_memory_is_repeated_with_a_smaller_budget(
+    where: str, times: int, after: int
+) -> None:
     engine = failing_engine(at_first(where, times, after=after))
     start = engine.engine.budget
     check_golden(engine)
@@ -113,11 +134,18 @@ def test_a_step_without_memory_is_repeated_with_a_smaller_budget(where: str, tim
 @pytest.mark.parametrize(
     "fault",
     [
-        pytest.param(lambda name, args: NO_MEMORY if name == "vision" and args[1] > 1 else None, id="tiles"),
-        pytest.param(lambda name, args: NO_MEMORY if name == "decoder" and len(args[0]) > 1 else None, id="rows"),
+        pytest.param(
+            lambda name, args: NO_MEMORY if name == "vision" and args[1] > 1 else None, id="tiles"
+        ),
+        pytest.param(
+            lambda name, args: NO_MEMORY if name == "decoder" and len(args[0]) > 1 else None,
+            id="rows",
+        ),
         pytest.param(
             lambda name, args: (
-                NO_MEMORY if name == "prefill" and sum(part.stop - part.start for part in args[0]) > 256 else None
+                NO_MEMORY
+                if name == "prefill" and sum(part.stop - part.start for part in args[0]) > 256
+                else None
             ),
             id="tokens",
         ),
@@ -129,7 +157,9 @@ def test_steps_shrink_until_they_fit(fault: Fault, fixed: bool) -> None:
 
 
 def test_a_row_that_starts_again_has_the_digits_of_its_last_output() -> None:
-    engine = failing_engine(lambda name, args: NO_MEMORY if name == "decoder" and len(args[0]) > 2 else None)
+    engine = failing_engine(
+        lambda name, args: NO_MEMORY if name == "decoder" and len(args[0]) > 2 else None
+    )
     restarted = list[int]()
     restart = engine.engine.schedule.restart
 
@@ -158,7 +188,9 @@ def touches(key: int, name: str, args: Sequence[Any]) -> bool:
 @pytest.mark.parametrize("where", PARTS)
 @pytest.mark.parametrize("key", [2, 5, 9])
 def test_only_the_request_that_never_fits_fails(where: str, key: int) -> None:
-    engine = failing_engine(lambda name, args: NO_MEMORY if name == where and touches(key, name, args) else None)
+    engine = failing_engine(
+        lambda name, args: NO_MEMORY if name == where and touches(key, name, args) else None
+    )
     results = engine.results(short_prompts())
     error = failure(results.pop(key)).error
     assert isinstance(error, JudgeUnavailable)
@@ -196,7 +228,9 @@ class Broken(Exception):
 @pytest.mark.parametrize(
     "error",
     [
-        pytest.param(RuntimeError("CUDA error: an illegal memory access was encountered"), id="CUDA"),
+        pytest.param(
+            RuntimeError("CUDA error: an illegal memory access was encountered"), id="CUDA"
+        ),
         pytest.param(Broken(), id="other"),
         pytest.param(KeyboardInterrupt(), id="interrupt"),
     ],
@@ -224,7 +258,9 @@ def test_a_caller_that_stops_reading_leaves_no_page_held(results_read: int) -> N
 def test_a_prompt_larger_than_the_whole_cache_fails_and_the_others_finish() -> None:
     small = [text_prompt(key, random_ids(key, 20), 5) for key in range(3)]
     fits, large = text_prompt(7, random_ids(7, 60), 5), text_prompt(8, random_ids(8, 60), 6)
-    results = build_engine(Plan(page_tokens=16, pages=4)).results([small[0], large, fits, *small[1:]])
+    results = build_engine(Plan(page_tokens=16, pages=4)).results(
+        [small[0], large, fits, *small[1:]]
+    )
     error = failure(results.pop(8)).error
     assert isinstance(error, JudgeUnavailable)
     assert "65 tokens" in str(error)
@@ -244,18 +280,12 @@ def test_a_large_prompt_with_images_leaves_nothing_behind() -> None:
             assert completion(result).output == expected(key)
 
 
-def test_cached_prefixes_are_evicted_for_new_prompts() -> None:
-    prompts = [text_prompt(key, random_ids(key, 60), 5) for key in range(6)]
-    engine = build_engine(Plan(page_tokens=16, pages=5, rows=3))
-    for prompt, output in zip(prompts, engine.outputs(prompts).values(), strict=True):
-        assert output == stock_output(prompt)[0]
-    assert 0 < len(engine.prefixes or ()) <= 5
-
-
 def test_a_request_that_could_not_be_prepared_is_returned_as_a_failure() -> None:
     broken = [Failure(key=key, error=RequestBroken(f"image {key}")) for key in (20, 21, 22)]
     prompts = short_prompts()
-    results = build_engine(PLAN).results([broken[0], *prompts[:6], broken[1], *prompts[6:], broken[2]])
+    results = build_engine(PLAN).results(
+        [broken[0], *prompts[:6], broken[1], *prompts[6:], broken[2]]
+    )
     assert [failure(results.pop(request.key)) for request in broken] == broken
     assert results.keys() == set(range(len(CASES)))
 

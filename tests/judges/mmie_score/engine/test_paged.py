@@ -1,4 +1,6 @@
-"""Arguments of torch's flash kernel, and that a wrong kernel is detected; torch's kernel is not run."""
+"""Arguments of torch's flash kernel, and that a wrong kernel is detected; torch's kernel is not
+run.
+"""
 
 import sys
 from functools import partial
@@ -11,19 +13,21 @@ from support.paged_kernel import paged_kernel, varlen_attn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from triton.errors import TritonError
 
-from mmie_tasks.judges.mmie_score.engine import attention as kernels
 from mmie_tasks.judges.mmie_score.engine.attention import (
-    KERNELS,
     BatchLayout,
     PagedAttention,
     SdpaAttention,
     flash_kernel,
-    self_check,
-    unsupported,
 )
+from mmie_tasks.judges.mmie_score.engine.kernels import KERNELS, unsupported
+from mmie_tasks.judges.mmie_score.engine.self_check import self_check
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
-ROWS = BatchLayout(starts=[0, 1, 8, 9, 309], lengths=[257, 520, 1, 300], tables=[[4, 0, 9, 6], [7, 2, 5], [1], [8, 3]])
+ROWS = BatchLayout(
+    starts=[0, 1, 8, 9, 309],
+    lengths=[257, 520, 1, 300],
+    tables=[[4, 0, 9, 6], [7, 2, 5], [1], [8, 3]],
+)
 
 
 def numbers(*, heads=4, kv_heads=2, head_dim=16, pages=10):
@@ -32,34 +36,21 @@ def numbers(*, heads=4, kv_heads=2, head_dim=16, pages=10):
     return [torch.randn(*shape, head_dim, generator=random) for shape in shapes]
 
 
-def flash(function, *, unpaged_prefill=False):
+def flash(function):
     """Attention with another function in place of torch's."""
-    kernel = partial(flash_kernel, varlen_attn=function)
-    return PagedAttention(kernel=kernel, unpaged_prefill=unpaged_prefill)
+    return PagedAttention(kernel=partial(flash_kernel, varlen_attn=function))
 
 
-def check(function, dtype=torch.bfloat16, **options):
-    return self_check(flash(function, **options), CPU, dtype, heads=4, kv_heads=2, head_dim=8)
+def check(function, dtype=torch.bfloat16):
+    return self_check(flash(function), CPU, dtype, heads=4, kv_heads=2, head_dim=8)
 
 
-@pytest.mark.parametrize("unpaged_prefill", [False, True])
 @pytest.mark.parametrize("kv_heads", [2, 4])
-def test_flash_and_sdpa_give_the_same_results_with_pages_and_without(kv_heads, unpaged_prefill):
+def test_flash_and_sdpa_give_the_same_results(kv_heads):
     tensors = numbers(kv_heads=kv_heads)
-    output = flash(varlen_attn, unpaged_prefill=unpaged_prefill).plan(ROWS, CPU)(*tensors)
+    output = flash(varlen_attn).plan(ROWS, CPU)(*tensors)
     plain = SdpaAttention(page_tokens=256).plan(ROWS, CPU)(*tensors)
     torch.testing.assert_close(output, plain)
-
-
-def test_only_prefill_steps_are_computed_without_pages():
-    with_pages = []
-
-    def function(*tensors, **options):
-        with_pages.append("block_table" in options)
-        return varlen_attn(*tensors, **options)
-
-    assert check(function, unpaged_prefill=True) is None
-    assert with_pages == [False] * 9 + [True] * 9  # all rows together, then each alone
 
 
 def test_the_kernel_gets_at_least_two_as_the_longest_query():
@@ -75,12 +66,13 @@ def test_the_kernel_gets_at_least_two_as_the_longest_query():
     assert announced == [2]
 
 
-@pytest.mark.parametrize("unpaged_prefill", [False, True])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_torchs_own_function_accepts_the_arguments(dtype, unpaged_prefill):
-    with FakeTensorMode():  # checks names, shapes, dtypes and the choice of kernel; computes nothing
+def test_torchs_own_function_accepts_the_arguments(dtype):
+    with (
+        FakeTensorMode()
+    ):  # checks names, shapes, dtypes and the choice of kernel; computes nothing
         queries, keys, values = (tensor.to(GPU, dtype) for tensor in numbers(head_dim=96))
-        output = PagedAttention(unpaged_prefill=unpaged_prefill).plan(ROWS, GPU)(queries, keys, values)
+        output = PagedAttention().plan(ROWS, GPU)(queries, keys, values)
         assert (output.shape, output.dtype, output.device) == (queries.shape, dtype, GPU)
 
 
@@ -88,7 +80,10 @@ def test_other_kernels_are_disabled_only_during_the_call():
     before = torch.backends.cuda.cudnn_sdp_enabled(), torch.backends.cuda.math_sdp_enabled()
     with pytest.raises((RuntimeError, NotImplementedError)):  # there is none for the CPU
         PagedAttention().plan(ROWS, CPU)(*[tensor.bfloat16() for tensor in numbers()])
-    assert before == (torch.backends.cuda.cudnn_sdp_enabled(), torch.backends.cuda.math_sdp_enabled())
+    assert before == (
+        torch.backends.cuda.cudnn_sdp_enabled(),
+        torch.backends.cuda.math_sdp_enabled(),
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -147,14 +142,21 @@ def test_the_check_tries_decoding_steps_too():
         return paged_kernel(queries, keys, values, rows) * (1.1 if rows.decoding else 1)
 
     def neighbours_matter_in_decoding(queries, keys, values, rows):
-        return paged_kernel(queries, keys, values, rows) * (1 + 2**-7 * (rows.decoding and len(queries) > 1))
+        return paged_kernel(queries, keys, values, rows) * (
+            1 + 2**-7 * (rows.decoding and len(queries) > 1)
+        )
 
     problems = [
-        self_check(PagedAttention(kernel=kernel), CPU, torch.bfloat16, heads=4, kv_heads=2, head_dim=8)
+        self_check(
+            PagedAttention(kernel=kernel), CPU, torch.bfloat16, heads=4, kv_heads=2, head_dim=8
+        )
         for kernel in (wrong_in_decoding, neighbours_matter_in_decoding)
     ]
     assert "in decoding, of 1 queries on 1 keys, differ from sdpa in fp32" in problems[0]
-    assert "in decoding, of 1 queries on 1 keys, are other bits among other rows than alone" in problems[1]
+    assert (
+        "in decoding, of 1 queries on 1 keys, are other bits among other rows than alone"
+        in problems[1]
+    )
 
 
 class OutOfResources(TritonError):
@@ -162,13 +164,38 @@ class OutOfResources(TritonError):
 
 
 @pytest.mark.parametrize(
-    "kind", [RuntimeError, NotImplementedError, TypeError, ValueError, OutOfResources, SubprocessError, PermissionError]
+    "kind",
+    [
+        RuntimeError,
+        NotImplementedError,
+        TypeError,
+        ValueError,
+        OutOfResources,
+        SubprocessError,
+        PermissionError,
+    ],
 )
 def test_the_error_of_a_kernel_is_reported_in_one_line(kind):
     def function(*_, **__):
         raise kind("no kernel image\nfor this device\n")
 
     assert check(function) == f"it fails with {kind.__name__}: no kernel image"
+
+
+def test_no_memory_is_raised_and_no_fault_of_the_kernel():
+    def function(*_, **__):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with pytest.raises(torch.OutOfMemoryError):
+        check(function)
+
+
+def test_a_prompt_that_is_cut_in_two_must_have_the_bits_of_a_whole_one():
+    def position_matters(queries, *rest, **options):
+        output = varlen_attn(queries, *rest, **options)
+        return output * (1 + 2**-7 * (len(queries) in (128, 172)))
+
+    assert "cut in two has other bits" in check(position_matters)
 
 
 def test_the_check_does_not_touch_the_global_random_state():
@@ -191,9 +218,11 @@ def test_an_unavailable_kernel_has_a_reason(device, dtype, head_dim, words):
 
 
 @pytest.mark.parametrize(
-    ("capability", "words"), [((7, 5), "the GPU has 7.5"), ((8, 0), None), ((9, 0), None), ((12, 1), None)]
+    ("capability", "words"),
+    [((7, 5), "the GPU has 7.5"), ((8, 0), None), ((9, 0), None), ((12, 1), None)],
 )
 def test_old_gpus_have_no_kernel(monkeypatch, capability, words):
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
     assert (unsupported(GPU, torch.bfloat16, 96) or "").endswith(words or "")
     assert (unsupported(GPU, torch.bfloat16, 96) is None) == (words is None)
@@ -208,18 +237,12 @@ def test_an_older_torch_without_an_option_is_a_reason(monkeypatch):
 @pytest.mark.parametrize(
     ("kernel", "module", "words"),
     [
-        pytest.param("flash", "torch.nn.attention.varlen", "has no kernel that takes pages", id="torch"),
+        pytest.param(
+            "flash", "torch.nn.attention.varlen", "has no kernel that takes pages", id="torch"
+        ),
         pytest.param("triton", "triton", "Triton cannot be imported: ", id="Triton"),
     ],
 )
 def test_a_module_that_cannot_be_imported_is_a_reason(monkeypatch, kernel, module, words):
     monkeypatch.setitem(sys.modules, module, None)
     assert words in KERNELS[kernel](GPU)
-
-
-@pytest.mark.parametrize(("capabilities", "name"), [({(9, 0)}, "flash-unpaged-prefill"), ({(8, 0)}, "flash")])
-def test_prefill_without_pages_is_used_on_listed_gpus_only_and_is_in_the_name(monkeypatch, capabilities, name):
-    monkeypatch.setattr(kernels, "UNPAGED_PREFILL_CAPABILITIES", frozenset(capabilities))
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
-    attention = KERNELS["flash"](GPU)
-    assert (attention.name, attention.unpaged_prefill) == (name, name != "flash")

@@ -52,13 +52,18 @@ def test_features_are_the_official_ones_in_any_batch_and_order(
     order: list[tuple[int, ...]], requested: list[int], batch_tiles: int, fixed: bool
 ) -> None:
     vision = Vision(model(), fixed=fixed)
-    prompts = [image_prompt(key, *[IMAGES[index] for index in indices]) for key, indices in enumerate(order)]
+    prompts = [
+        image_prompt(key, *[IMAGES[index] for index in indices])
+        for key, indices in enumerate(order)
+    ]
     for prompt in prompts:
         vision.add(prompt)
     for key in requested:
         features = vision.features(prompts[key], batch_tiles)
         assert features is not None
-        assert max_difference(features, expected(*[IMAGES[index] for index in order[key]])) < TOLERANCE
+        assert (
+            max_difference(features, expected(*[IMAGES[index] for index in order[key]])) < TOLERANCE
+        )
 
 
 class CountingModel:

@@ -1,0 +1,56 @@
+"""Reads data files of benchmarks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmie_tasks.core.errors import DataBroken, DataMissing
+from mmie_tasks.core.files import json_problem
+
+
+def read_data_file(path: Path, hint: str) -> bytes:
+    """The bytes of a data file.
+
+    Raises:
+        DataMissing: It cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataMissing(f"`{path}` cannot be read: {error.strerror}.", hint=hint) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonFile:
+    """A parsed data file.
+
+    Attributes:
+        value: Its content.
+        digest: ``sha256:`` and 12 hex digits, the revision of a local file.
+    """
+
+    value: object
+    digest: str
+
+
+def read_json_file(path: Path, *, layout: str, repair: str) -> JsonFile:
+    """Read a data file of a benchmark: JSON in UTF-8, which may begin with a byte order mark.
+
+    Args:
+        path: The file.
+        layout: The hint where it cannot be read.
+        repair: The hint where it is not JSON.
+
+    Raises:
+        DataMissing: It cannot be read.
+        DataBroken: It is not JSON.
+    """
+    content = read_data_file(path, layout)
+    try:
+        value = json.loads(content.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested too deeply
+        raise DataBroken(f"`{path}`: not JSON ({json_problem(error)}).", hint=repair) from error
+    return JsonFile(value=value, digest=f"sha256:{hashlib.sha256(content).hexdigest()[:12]}")

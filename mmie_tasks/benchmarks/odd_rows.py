@@ -1,0 +1,97 @@
+"""Rows of a benchmark's data files that cannot be used: left out and counted, or an error."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from loguru import logger
+
+from mmie_tasks.core.errors import DataBroken
+from mmie_tasks.core.options import choice_setting
+
+_ODD_ROWS_SETTING = "MMIE_TASKS_ODD_ROWS"
+_MAX_ODD_PERCENT = 10  # a file with more unusable rows is not the benchmark's data file
+_NAMED_ROWS = 3
+
+
+class OddRows:
+    """The rows of one task's data files that cannot be used.
+
+    Args:
+        title: Title of the benchmark.
+        repair: What to do about a broken file; the hint of the errors.
+        environment: Read: ``MMIE_TASKS_ODD_ROWS``, which is ``skip`` (default) or ``stop``.
+
+    Raises:
+        SettingWrong: The variable has another value.
+    """
+
+    def __init__(self, title: str, repair: str, environment: Mapping[str, str]) -> None:
+        self._title, self._repair = title, repair
+        hint = f"`export {_ODD_ROWS_SETTING}=skip` counts unusable rows and leaves them out"
+        self.stop = (
+            choice_setting(environment, _ODD_ROWS_SETTING, "skip", "stop", hint=hint) == "stop"
+        )
+        self._problems: dict[Path, dict[int, str]] = {}
+        self._total = 0
+
+    def add(self, file: Path, row: int, problem: str) -> None:
+        """Leave out a row.
+
+        Args:
+            file: The data file.
+            row: Its position in the file, from 0.
+            problem: Names row, id and field.
+
+        Raises:
+            DataBroken: The setting is ``stop``.
+        """
+        if self.stop:
+            raise DataBroken(f"`{file}`: {problem}.", hint=self._repair)
+        self._problems.setdefault(file, {})[row] = problem
+
+    def check(self, file: Path, usable: int) -> None:
+        """Check that most rows of a file can be used.
+
+        Args:
+            file: The data file.
+            usable: How many of its rows can be used.
+
+        Raises:
+            DataBroken: More than 10 percent of all its rows cannot.
+        """
+        problems = self._problems.get(file, {})
+        total = usable + len(problems)
+        self._total += total
+        if 100 * len(problems) > _MAX_ODD_PERCENT * total:
+            count = (
+                f"{len(problems):,} of {total:,} rows cannot be used, more than {_MAX_ODD_PERCENT} "
+                "%"
+            )
+            first = next(iter(problems.values()))
+            raise DataBroken(f"`{file}`: {first}. {count}.", hint=self._repair)
+
+    def log(self) -> None:
+        """Log one warning about the rows that are left out, with the first of them."""
+        if not self._problems:
+            return
+        named = [
+            f"`{file.name}`: {problem}"
+            for file, problems in self._problems.items()
+            for problem in problems.values()
+        ]
+        more = ["..."] if len(named) > _NAMED_ROWS else []
+        logger.warning(
+            f"{self._title}: {len(named):,} of {self._total:,} rows cannot be used and are left "
+            f"out, as the signature says (`{_ODD_ROWS_SETTING}=stop` ends the run instead). "
+            + "; ".join([*named[:_NAMED_ROWS], *more])
+        )
+
+    @property
+    def suffix(self) -> str:
+        """Number and digest of the rows that are left out, for the data's revision; or empty."""
+        rows = [f"{file.name}:{row}" for file, rows in self._problems.items() for row in rows]
+        digest = hashlib.sha256("\n".join(sorted(rows)).encode()).hexdigest()[:6]
+        return f",left_out={len(rows)},rows={digest}" if rows else ""

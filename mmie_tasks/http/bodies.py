@@ -1,0 +1,54 @@
+"""JSON that a server sent: nothing in it is certain to have the promised type."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+
+from mmie_tasks.http.errors import UnusableBody
+
+_MAX_COUNT = 10**11  # tokens; caches take no more
+
+
+def parse_json(content: bytes | str) -> object:
+    """The JSON of a response.
+
+    Raises:
+        UnusableBody: It is not JSON: cut off, a proxy's page, empty.
+    """
+    try:
+        parsed: object = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise UnusableBody(f"the server sent {len(content)} bytes that are no JSON") from error
+    return parsed
+
+
+def json_object(json_value: object) -> Mapping[str, object]:
+    """A JSON object; an empty one for any other JSON."""
+    return json_value if isinstance(json_value, dict) else {}
+
+
+def json_list(json_value: object) -> list[object]:
+    """A JSON array; an empty one for any other JSON."""
+    return json_value if isinstance(json_value, list) else []
+
+
+def model_names(json_value: object) -> list[str]:
+    """The names in a server's list of models; none if it is another JSON."""
+    names = (
+        json_object(entry).get("id") for entry in json_list(json_object(json_value).get("data"))
+    )
+    return [name for name in names if isinstance(name, str)]
+
+
+def nearest_names(model: str, names: Sequence[str]) -> list[str]:
+    """The names, at most five, that are most similar to a model's; the first ones if none is
+    similar.
+    """
+    return difflib.get_close_matches(model, names, n=5, cutoff=0.4) or list(names[:5])
+
+
+def json_count(json_value: object) -> int:
+    """A positive integer up to `_MAX_COUNT`; 0 for any other JSON."""
+    return json_value if type(json_value) is int and 0 < json_value <= _MAX_COUNT else 0

@@ -1,0 +1,111 @@
+"""The note of a judge's batches, by which a run that was ended finds them again.
+
+One JSON file for each judge and server. It holds hashes of requests and the provider's names of
+batches; no request, reply or key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import time
+from collections.abc import Collection
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from mmie_tasks.core.errors import DataBroken
+from mmie_tasks.core.files import atomic_write, file_lock
+
+RETENTION_S = 30 * 24 * 3600.0
+"""After this time a provider has deleted the files of a batch, and its entry is useless."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Submission:
+    """A batch that was created, or was about to be.
+
+    Attributes:
+        keys: The content keys of its requests, in the order of the file.
+        nonce: In the metadata of the batch, so that it is found even if its name never arrived.
+        begun_s: When, in seconds since 1970.
+        batch: The provider's name for it, if it is known.
+    """
+
+    keys: tuple[str, ...]
+    nonce: str = field(default_factory=lambda: secrets.token_hex(8))
+    begun_s: float = field(default_factory=time.time)
+    batch: str | None = None
+
+
+_ENTRIES = TypeAdapter(list[Submission])
+
+
+class BatchNote:
+    """The note of one judge on one server, in a folder that only its owner may read.
+
+    Args:
+        folder: Of all notes.
+        server: The server's address, without credentials.
+        signature: The judge's.
+    """
+
+    def __init__(self, folder: Path, *, server: str, signature: str) -> None:
+        digest = hashlib.sha256(f"{server}\n{signature}".encode()).hexdigest()[:16]
+        self.path = folder / f"{digest}.json"
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Hold the right to submit and to change the note: one process at a time.
+
+        Raises:
+            OSError: The folder cannot be created or written.
+        """
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return file_lock(self.path.with_suffix(".lock"), "submitting a batch")
+
+    def load(self) -> list[Submission]:
+        """The entries, oldest first, without expired ones; call it under `lock`.
+
+        Raises:
+            DataBroken: `save` did not write the file.
+        """
+        if not self.path.exists():
+            return []
+        try:
+            entries = _ENTRIES.validate_json(self.path.read_bytes(), strict=True)
+        except ValueError as error:
+            raise DataBroken(
+                f"`{self.path}`, the note of batches that may be running, cannot be read.",
+                hint="delete it; batches that are running are then not waited for",
+            ) from error
+        return [entry for entry in entries if time.time() - entry.begun_s < RETENTION_S]
+
+    def put(self, submission: Submission) -> None:
+        """Write an entry, in place of one with the same nonce; call it under `lock`."""
+        others = [entry for entry in self.load() if entry.nonce != submission.nonce]
+        self._save([*others, submission])
+
+    def remove(self, submission: Submission, keys: Collection[str]) -> None:
+        """Remove requests from an entry, and the entry if none is left; call it under `lock`.
+
+        Some are left if an earlier run had more requests: their replies are paid for.
+        """
+        entries = self.load()
+        for entry in entries:
+            if entry.nonce == submission.nonce:
+                entry.keys = tuple(key for key in entry.keys if key not in keys)
+        self._save([entry for entry in entries if entry.keys])
+
+    def _save(self, entries: list[Submission]) -> None:
+        if not entries:
+            self.path.unlink(missing_ok=True)
+            return
+        with atomic_write(self.path) as part:
+            part.touch(mode=0o600)
+            with part.open("wb") as file:
+                file.write(_ENTRIES.dump_json(entries))
+                file.flush()
+                os.fsync(file.fileno())

@@ -1,0 +1,236 @@
+"""The Batch API of one server: uploads, batches and their files, with retries."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from loguru import logger
+
+from mmie_tasks.http.access import public_address
+from mmie_tasks.http.bodies import json_count, json_list, json_object, parse_json
+from mmie_tasks.http.client import ATTEMPT_ERRORS, blocking_client, failure_of
+from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error
+from mmie_tasks.http.rate_limit import Pace
+from mmie_tasks.judges.base import JudgeUnavailable
+from mmie_tasks.judges.openai.batch_files import ENDPOINT
+from mmie_tasks.judges.openai.settings import Settings
+
+NONCE = "mmie_tasks_submission"
+"""Metadata name under which a batch carries the nonce of its submission."""
+
+_DENIED = (401, 403)
+_DENIED_ATTEMPTS = 3  # a gateway may deny by mistake, and hours of waiting must not end for that
+_NEWEST = 100  # batches of one list call
+
+_T = TypeVar("_T")
+
+
+class Rejected(Exception):
+    """The server rejects a call, and would reject it again."""
+
+    def __init__(self, error: ServerError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchPace:
+    """Waiting times in seconds.
+
+    Attributes:
+        first_poll_s: Before the first poll of a batch; the intervals then grow.
+        longest_poll_s: The longest interval between two polls.
+        longest_wait_s: For a batch to end; the provider ends it after 24 hours.
+        patience_s: How long a server may fail while a batch runs. Longer than for a reply: hours
+            were waited already, and waiting loses nothing.
+        list_lag_s: How long after its creation a batch may be missing in the provider's list.
+        retries: Between the attempts of a call.
+    """
+
+    first_poll_s: float = 5.0
+    longest_poll_s: float = 60.0
+    longest_wait_s: float = 26 * 3600.0
+    patience_s: float = 3600.0
+    list_lag_s: float = 120.0
+    retries: Pace = field(default_factory=Pace)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """A batch as the provider describes it; optional fields may be missing.
+
+    Attributes:
+        name: The provider's name.
+        status: In the provider's words.
+        files: The output file, then the error file, if there are any.
+        completed: Requests with a reply.
+        failed: Requests that failed.
+        error: Why the batch as a whole failed.
+    """
+
+    name: str
+    status: str
+    files: tuple[str, ...] = ()
+    completed: int = 0
+    failed: int = 0
+    error: ServerError
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it will not change any more."""
+        return self.status in ("completed", "failed", "expired", "cancelled")
+
+
+def read_batch(json_value: object, secrets: Sequence[str]) -> Batch:
+    """Read a batch.
+
+    Raises:
+        UnusableBody: It has no name or no status.
+    """
+    fields = json_object(json_value)
+    counts = json_object(fields.get("request_counts"))
+    errors = json_list(json_object(fields.get("errors")).get("data"))
+    files = (fields.get("output_file_id"), fields.get("error_file_id"))
+    return Batch(
+        name=_text(fields, "id"),
+        status=_text(fields, "status").lower(),
+        files=tuple(file for file in files if isinstance(file, str) and file),
+        completed=json_count(counts.get("completed")),
+        failed=json_count(counts.get("failed")),
+        error=read_server_error(0, next(iter(errors), {}), secrets),
+    )
+
+
+def _text(json_value: object, key: str) -> str:
+    text = json_object(json_value).get(key)
+    if not isinstance(text, str) or not text:
+        raise UnusableBody(f"the server sent JSON without `{key}`")
+    return text
+
+
+class Provider:
+    """The Batch API of one server.
+
+    Every call is retried, and raises `JudgeUnavailable` if the server gives no usable response in
+    time, or `Rejected` if it rejects the call for good.
+    """
+
+    def __init__(self, settings: Settings, pace: BatchPace) -> None:
+        self.address = public_address(settings.access.base_urls[0])
+        self._settings = settings
+        self._pace = pace
+        self._client = blocking_client(settings.access, settings.access.base_urls[0])
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def upload(self, path: Path) -> str:
+        """Upload a file, streamed from the disk, and return the provider's name for it."""
+
+        def call() -> str:
+            with path.open("rb") as file:
+                files = self._client.files.with_raw_response
+                response = files.create(file=("requests.jsonl", file), purpose="batch")
+            return _text(parse_json(response.content), "id")
+
+        return self._retry(call, self._settings.patience_s)
+
+    def create(self, input_file: str, nonce: str) -> Batch:
+        """Create a batch of an uploaded file; after a lost response, again only if `find` finds
+        none.
+        """
+
+        def call() -> Batch:
+            response = self._client.batches.with_raw_response.create(
+                completion_window="24h",
+                endpoint=ENDPOINT,
+                input_file_id=input_file,
+                metadata={NONCE: nonce},
+            )
+            return self._read(response.content)
+
+        return self._retry(call, self._settings.patience_s, lambda: self.find(nonce))
+
+    def retrieve(self, name: str) -> Batch:
+        """A batch in its present state."""
+        batches = self._client.batches.with_raw_response
+        return self._retry(
+            lambda: self._read(batches.retrieve(name).content), self._pace.patience_s
+        )
+
+    def download(self, file: str) -> bytes:
+        """The content of an output or error file."""
+        files = self._client.files.with_raw_response
+        return self._retry(lambda: bytes(files.content(file).content), self._pace.patience_s)
+
+    def find(self, nonce: str) -> Batch | None:
+        """The batch with this nonce among the account's newest hundred; waits for a list that lags.
+
+        None if there is none after `BatchPace.list_lag_s`, or if the server cannot list batches.
+        """
+        batches = self._client.batches.with_raw_response
+        end = time.monotonic() + self._pace.list_lag_s
+        is_logged = False
+        while True:
+            try:
+                page = self._retry(
+                    lambda: json_object(parse_json(batches.list(limit=_NEWEST).content)),
+                    self._settings.patience_s,
+                )
+            except Rejected as rejected:
+                if rejected.error.status in (404, 405, 501):
+                    return None
+                raise
+            for entry in json_list(page.get("data")):
+                if json_object(json_object(entry).get("metadata")).get(NONCE) == nonce:
+                    return read_batch(entry, self._settings.access.secrets)
+            if time.monotonic() + self._pace.first_poll_s > end:
+                return None
+            if not is_logged:
+                logger.info(
+                    f"mmie-tasks: looking for a batch at {self.address} that may have been created."
+                )
+                is_logged = True
+            time.sleep(self._pace.first_poll_s)
+
+    def _read(self, content: bytes) -> Batch:
+        return read_batch(parse_json(content), self._settings.access.secrets)
+
+    def _retry(
+        self,
+        call: Callable[[], _T],
+        patience_s: float,
+        find_result: Callable[[], _T | None] = lambda: None,
+    ) -> _T:
+        """Call until it succeeds; `find_result` gives the result of an attempt whose response may
+        have been lost.
+        """
+        end = time.monotonic() + patience_s
+        attempts = 0
+        while True:
+            attempts += 1
+            try:
+                return call()
+            except ATTEMPT_ERRORS as error:
+                failure = failure_of(error, self._settings.access.secrets)
+            if failure.error is not None and (
+                attempts >= _DENIED_ATTEMPTS
+                if failure.error.status in _DENIED
+                else failure.kind in ("denied", "rejected")
+            ):
+                raise Rejected(failure.error)
+            wait_s = max(
+                self._pace.retries.wait_s(attempts), failure.wait_s or 0.0, failure.pause_s or 0.0
+            )
+            if time.monotonic() + wait_s > end:
+                raise JudgeUnavailable(
+                    f"{self.address} gave no usable answer in {patience_s:g} s: {failure.reason}"
+                )
+            time.sleep(wait_s)
+            if failure.kind in ("failed", "timed_out") and (result := find_result()) is not None:
+                return result

@@ -1,0 +1,225 @@
+"""Files with the tested model's answers, written before they are judged.
+
+lmms-eval writes answers when a run is over, and for our tasks that is after hours of judging. So
+each process of a run with a judge saves the answers of all its tasks when the last one has been
+generated, as ``<date>_rank<rank>_answers_<task>.jsonl`` in the folder of the run's results. Lines
+have the fields of lmms-eval's log of samples that ``--model predictions`` reads. A task's files are
+removed when its log of samples has been written.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from loguru import logger
+
+from mmie_tasks.core.files import atomic_write
+
+Task: TypeAlias = Any  # the runner's task object; the runner is untyped
+Method: TypeAlias = Callable[..., Any]
+
+
+@dataclass(slots=True)
+class RunOutput:
+    """Where a run writes its results, and the files of answers that it has there.
+
+    Attributes:
+        has_samples: Whether the run logs its samples.
+    """
+
+    has_samples: bool = False
+    _tracker: Any = None
+    _date: str = ""
+    _has_warned: bool = False
+    _files: dict[str, list[Path]] = field(default_factory=dict)  # by task, those of all processes
+
+    def begin(self, options: Mapping[str, Any]) -> None:
+        """Forget the run before.
+
+        Args:
+            options: The arguments of ``simple_evaluate``, with their defaults.
+        """
+        self._tracker = options.get("evaluation_tracker")
+        self._date = str(options.get("datetime_str")).replace(":", "-")
+        self.has_samples = bool(options.get("log_samples"))
+        self._has_warned = False
+        self._files.clear()
+
+    @property
+    def path(self) -> str | None:
+        """The run's ``--output_path``; None without one."""
+        return getattr(self._tracker, "output_path", None) or None
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the run's results, as the runner names it; None without ``--output_path``.
+
+        It is known when the tested model is loaded (``loggers/evaluation_tracker.py:216``).
+        """
+        config = getattr(self._tracker, "general_config_tracker", None)
+        name = getattr(config, "model_name_sanitized", None) or ""
+        return None if self.path is None else Path(self.path, name)
+
+    @property
+    def resume_hint(self) -> str:
+        """The options that score the saved answers; empty if none are saved."""
+        path = shlex.quote(f"path={self.path}")
+        return f"`--model predictions --model_args {path}`" if self._files else ""
+
+    @property
+    def kept(self) -> str:
+        """The files of answers that are there, as one path or pattern; empty without any."""
+        files = [path for paths in self._files.values() for path in paths]
+        match files:
+            case []:
+                return ""
+            case [path]:
+                return str(path)
+        return str(files[0].with_name(f"{self._date}_rank*_answers_*.jsonl"))
+
+    def warn_of_what_is_not_saved(self) -> None:
+        """Say which options are missing for what people want later; once in a run."""
+        if self._has_warned:
+            return
+        self._has_warned = True
+        if self.path is None:
+            logger.warning(
+                "mmie-tasks: without `--output_path`, this run saves no results and no samples, "
+                "and the model's answers are lost if it ends while they are judged. "
+                "hint: `--output_path DIR --log_samples`"
+            )
+        elif not self.has_samples:
+            logger.warning(
+                "mmie-tasks: without `--log_samples`, this run saves no samples, and `report`, "
+                "`compare`, `rescore` and the other results commands need them. "
+                "hint: `--log_samples`"
+            )
+
+    def save(self, tasks: Sequence[Task]) -> None:
+        """Write the answers of this process. What cannot be written is logged, nothing is
+        raised.
+        """
+        if self.folder is None:
+            return
+        processes = _processes(self._date)
+        self._date, count = processes.date, 0
+        for task in tasks:
+            name = str(getattr(getattr(task, "config", None), "task", type(task).__name__))
+            paths = [
+                self.folder / f"{self._date}_rank{rank}_answers_{name}.jsonl"
+                for rank in range(processes.count)
+            ]
+            try:
+                lines = list(_lines(task))
+            except Exception as error:  # noqa: BLE001 - a plugin's task; its answers stay in memory
+                _warn_of_unsaved(name, error)
+                continue
+            try:
+                if lines:
+                    with atomic_write(paths[processes.rank]) as part:
+                        part.write_text("".join(lines), encoding="ascii")
+            except OSError as error:
+                _warn_of_unsaved(name, error)
+                continue
+            count += len(lines)
+            if (
+                lines or processes.count > 1
+            ):  # another process may have answers where this one has none
+                self._files[name] = paths
+        if processes.rank == 0 and self._files:
+            logger.info(
+                f"mmie-tasks: {count:,} answers are in {self.kept} until the run is over. If it "
+                "ends before, "
+                f"{self.resume_hint} scores them."
+            )
+
+    def remove(self, task: str, sample_count: int) -> None:
+        """Remove the answers to a task if its log of samples is complete.
+
+        Args:
+            task: The task.
+            sample_count: How many samples the runner was to log.
+        """
+        if self.folder is None or task not in self._files:
+            return
+        log = self.folder / f"{self._date}_samples_{task}.jsonl"
+        logged = log.read_bytes().count(b"\n") if log.is_file() else 0
+        if logged < sample_count:
+            logger.warning(
+                f"mmie-tasks: the log of samples of `{task}` has {logged:,} of {sample_count:,} "
+                f"samples; the answers stay in {self._files[task][0].parent}."
+            )
+            return
+        for path in self._files.pop(task):
+            path.unlink(missing_ok=True)
+
+
+OUTPUT = RunOutput()
+"""Of the evaluation that this process runs; the runner evaluates one at a time."""
+
+
+def remove_after_logging(save: Method) -> Method:
+    """Wrap ``EvaluationTracker.save_results_samples``: then a task's answers are in its log."""
+
+    @functools.wraps(save)
+    def save_results_samples(tracker: object, task_name: str, samples: Sequence[object]) -> None:
+        save(tracker, task_name=task_name, samples=samples)
+        OUTPUT.remove(task_name, len(samples))
+
+    return save_results_samples
+
+
+def _warn_of_unsaved(task: str, error: Exception) -> None:
+    reason = f"{type(error).__name__}: {error}"
+    logger.warning(
+        f"mmie-tasks: the answers to `{task}` could not be saved before they are judged: {reason}"
+    )
+
+
+def _lines(task: Task) -> Iterator[str]:
+    """A JSON line for each sample of this process that has an answer in text."""
+    from mmie_tasks.runner.predictions import id_columns
+
+    columns = id_columns(task.eval_docs_no_media)
+    seen: set[int] = set()
+    for request in task.instances:
+        number = request.doc_id
+        is_text = str(request.request_type).startswith("generate") and request.resps
+        if not is_text or number in seen:
+            continue
+        seen.add(number)
+        line = {
+            "doc_id": number,
+            "input": request.args[0],
+            "resps": request.resps,
+            "sample": {"id": columns[0][number]} if columns else {},
+        }
+        yield json.dumps(line, default=str) + "\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Processes:
+    """The processes of a run: this one's rank, how many, and the date that all of them use."""
+
+    rank: int
+    count: int
+    date: str
+
+
+def _processes(date: str) -> _Processes:
+    """Rank 0's date for all, since each process has read the clock by itself."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not (distributed.is_available() and distributed.is_initialized()):
+        return _Processes(rank=0, count=1, date=date)
+    dates = [date]
+    distributed.broadcast_object_list(dates, src=0)
+    return _Processes(
+        rank=distributed.get_rank(), count=distributed.get_world_size(), date=dates[0]
+    )

@@ -1,0 +1,92 @@
+"""Ctrl-C in a run from the command line: one line, status 130, and no waiting for judges."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import NoReturn
+
+from mmie_tasks.judging.session import stop_judging
+from mmie_tasks.runner.answer_files import OUTPUT
+
+STATUS = 130
+"""The exit status of a process that Ctrl-C has ended: 128 and the number of the signal."""
+
+_GRACE_S = 1.5  # for requests to be cancelled and files closed; then the process ends at once
+
+
+class JudgingStopped(KeyboardInterrupt):
+    """Ctrl-C while answers are judged; the user has been told how to go on."""
+
+
+@contextmanager
+def exits_on_ctrl_c() -> Iterator[None]:
+    """Turn a KeyboardInterrupt into the end of the process: a traceback would show our frames.
+
+    What others have registered since, such as the end of a tested model's engine, is still called
+    when the process ends. Deleting all modules, which takes Python a second after that, is not.
+    """
+    interrupted = False
+
+    def end_if_interrupted() -> None:
+        if interrupted:
+            sys.stdout.flush()
+            _end()
+
+    atexit.register(end_if_interrupted)
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        interrupted = True
+        if not isinstance(error, JudgingStopped):
+            _print("Stopped by Ctrl-C.")
+        raise SystemExit(STATUS) from None
+
+
+@contextmanager
+def judging_stops_on_ctrl_c() -> Iterator[Callable[[], None]]:
+    """Yield a function; once it is called, Ctrl-C ends the process within two seconds.
+
+    A second Ctrl-C ends it at once. Threads that wait for a judge cannot be interrupted, and Python
+    waits for them when it ends. So the judges are told to stop, and a process that is still there
+    after `_GRACE_S` is ended. Outside the main thread, where no signal arrives, nothing changes.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield lambda: _handle_ctrl_c() if is_main else None
+    finally:
+        if signal.getsignal(signal.SIGINT) is _stop:
+            signal.signal(signal.SIGINT, before)
+
+
+def _handle_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, _stop)
+
+
+def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
+    signal.signal(signal.SIGINT, _end)
+    timer = threading.Timer(_GRACE_S, _end)
+    timer.daemon = True
+    timer.start()
+    stored = stop_judging()
+    next_step = "The model's answers are not saved: there is no `--output_path`."
+    if OUTPUT.resume_hint:
+        next_step = f"To go on: the same command with {OUTPUT.resume_hint}"
+    _print(f"mmie-tasks: stopped; {stored}. {next_step}")
+    raise JudgingStopped
+
+
+def _print(line: str) -> None:
+    if os.environ.get("RANK", "0") == "0":
+        sys.stderr.write(f"\n{line}\n")
+
+
+def _end(*_signal: object) -> NoReturn:
+    os._exit(STATUS)

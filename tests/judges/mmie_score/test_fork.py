@@ -1,0 +1,40 @@
+"""The tested model may fork after the judge's check, and use CUDA in the process that is forked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from support.internvl_golden import CHECKPOINT
+from support.ray_engines import TESTS
+from support.transformers_5 import needs_transformers_5
+
+pytestmark = needs_transformers_5
+
+PROGRAM = f"""
+import os, sys, torch
+torch.cuda._device_count_nvml = lambda: 1  # as on a machine with a GPU whose driver works
+from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
+judge = MmieScoreJudge(model={str(CHECKPOINT)!r}, environment={{}})
+judge.check()
+signature = judge.signature
+if os.fork() == 0:
+    print(signature, "poisoned" if torch.cuda._is_in_bad_fork() else "usable", flush=True)
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_a_process_forked_after_check_and_signature_can_use_cuda() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(TESTS), "LOGURU_LEVEL": "ERROR"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PROGRAM],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.endswith("|dtype:bfloat16|device:cuda|attention:flash|stop:end usable\n"), (
+        done.stdout + done.stderr
+    )

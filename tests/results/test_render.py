@@ -1,0 +1,57 @@
+"""Results as JSON: the fields of the objects that commands compute."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.report_runs import METRICS, SIGNATURE, run, sample
+
+from mmie_tasks.core.bootstrap import Interval
+from mmie_tasks.core.verdict import Scored, Unscored
+from mmie_tasks.results.render import Cell, Sheet, json_text, sheet_text
+
+ONE = run("one", [sample("1")])
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param(Scored(4, "Score: 4"), {"points": 4, "reading": "Score: 4"}, id="scored"),
+        pytest.param(Unscored("refused"), {"unscored": "refused", "detail": ""}, id="unscored"),
+        pytest.param(METRICS[0], {"name": "", "title": "Total", "kind": "headline"}, id="metric"),
+        pytest.param(Path("a/b"), "a/b", id="path"),
+        pytest.param(
+            Cell(percent=50, interval=Interval(40, 60)),
+            {"percent": 50, "interval": [40, 60], "scored": None, "total": None, "notes": []},
+            id="dataclass",
+        ),
+    ],
+)
+def test_json_has_the_fields_of_a_result(value: object, expected: object) -> None:
+    assert json.loads(json_text([value])) == [expected]
+
+
+def test_a_run_and_its_tasks_are_described_without_their_samples() -> None:
+    described = json.loads(json_text(ONE))
+    assert described.keys() == {"name", "folder", "started", "notes"}
+    assert described["name"] == "one"
+    task = json.loads(json_text(ONE.tasks["sketch"]))
+    assert task.keys() == {"task", "log", "signatures", "notes"}
+    assert task["signatures"] == [SIGNATURE]
+
+
+@pytest.mark.parametrize("value", [object(), float("nan")])
+def test_what_belongs_in_no_result_is_an_error(value: object) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        json_text({"value": value})
+
+
+def test_equal_footnotes_have_one_number_in_the_order_of_the_cells() -> None:
+    first, second = Cell(percent=1, notes=("b",)), Cell(percent=None, notes=("a", "c"))
+    rows = [("one", [first, second]), ("two", [None, first])]
+    sheet = Sheet(caption="", titles=["x", "y"], rows=rows, names={}, facts={}, lines=())
+    assert sheet.footnotes == {"b": 1, "a; c": 2}
+    assert sheet.texts("({})".format) == [["one", "1.00(1)", "n/a(2)"], ["two", "-", "1.00(1)"]]
+    assert sheet_text(sheet, "csv").splitlines()[1] == "1.00,,,,,b,,,,,,a; c"

@@ -1,0 +1,191 @@
+"""Answers that are saved before they are judged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from lmms_eval.api.instance import Instance
+from lmms_eval.loggers.evaluation_tracker import EvaluationTracker
+
+from mmie_tasks.answers.files import read_answers
+from mmie_tasks.core.errors import AnswersUnusable
+from mmie_tasks.runner.answer_files import RunOutput
+
+DATE = "20260102_030405"
+
+
+def tracker(folder: Path) -> EvaluationTracker:
+    """The runner's, of a tested model `m`."""
+    tracker = EvaluationTracker(output_path=str(folder))
+    tracker.general_config_tracker.log_experiment_args("m", "model=m", None, None, False)
+    tracker.date_id = DATE
+    return tracker
+
+
+def begun(folder: Path, **options: Any) -> RunOutput:
+    output = RunOutput()
+    output.begin(
+        {
+            "evaluation_tracker": tracker(folder),
+            "datetime_str": DATE,
+            "log_samples": True,
+            **options,
+        }
+    )
+    return output
+
+
+def task(
+    responses: Sequence[Sequence[object]], name: str = "t", kind: str = "generate_until"
+) -> SimpleNamespace:
+    """A task with one request for each sample, as the runner has it after generation."""
+    instances = [
+        Instance(
+            kind,
+            (f"question {n}",),
+            0,
+            {"task": name, "doc_id": n, "repeats": 1},
+            resps=list(texts),
+        )
+        for n, texts in enumerate(responses)
+    ]
+    docs = [{"id": f"s{n}"} for n in range(len(responses))]
+    return SimpleNamespace(
+        config=SimpleNamespace(task=name), eval_docs_no_media=docs, instances=instances
+    )
+
+
+def lines(folder: Path, name: str = "t") -> list[dict[str, Any]]:
+    (path,) = folder.rglob(f"*_answers_{name}.jsonl")
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("responses", "answer"),
+    [
+        pytest.param(["a cat"], "a cat", id="text"),
+        pytest.param([["one", "two"]], ("one", "two"), id="rounds"),
+        pytest.param(
+            ["first", "second"], "first", id="repeats: the first counts, as in the runner"
+        ),
+        pytest.param(["lone \ud800"], "lone �", id="no UTF-8"),
+        pytest.param(
+            ['{"text": "", "images": ["a.png"]}'], '{"text": "", "images": ["a.png"]}', id="picture"
+        ),
+    ],
+)
+def test_saved_answers_are_read_as_the_model_gave_them(
+    tmp_path: Path, responses: list[object], answer: object
+) -> None:
+    begun(tmp_path).save([task([responses])])
+    (saved,) = read_answers(str(tmp_path)).answers
+    assert (saved.answer, saved.task, saved.doc_id, saved.ids) == (answer, "t", 0, ("s0",))
+
+
+def test_requests_without_a_text_answer_are_left_out(tmp_path: Path) -> None:
+    output = begun(tmp_path)
+    output.save([task([["a"], []]), task([["-1.5"]], "likelihood", kind="loglikelihood")])
+    assert [line["doc_id"] for line in lines(tmp_path)] == [0]
+    assert not list(tmp_path.rglob("*likelihood*"))
+
+
+def test_a_task_whose_answers_cannot_be_saved_costs_no_other(
+    tmp_path: Path, logs: list[str]
+) -> None:
+    broken = task([["a"]], "broken")
+    del broken.instances
+    tasks = [broken, None, task([["a"]])]
+    begun(tmp_path).save(tasks)
+    assert len(lines(tmp_path)) == 1
+    assert any("`broken` could not be saved" in line for line in logs)
+
+
+def test_a_folder_that_cannot_be_written_costs_a_warning(tmp_path: Path, logs: list[str]) -> None:
+    (tmp_path / "m").write_text("a file", encoding="utf-8")
+    begun(tmp_path).save([task([["a"]])])
+    assert any("could not be saved" in line for line in logs)
+
+
+def test_without_an_output_path_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    output = begun(tmp_path, evaluation_tracker=None)
+    output.save([task([["a"]])])
+    assert (list(tmp_path.iterdir()), output.kept, output.resume_hint) == ([], "", "")
+
+
+def logged(folder: Path, samples: list[dict[str, Any]]) -> None:
+    """Have the runner log some samples."""
+    tracker(folder).save_results_samples(task_name="t", samples=samples)
+
+
+def sample(number: int) -> dict[str, Any]:
+    answer = {"resps": [["a"]], "filtered_resps": ["a"], "target": ""}
+    return {"doc_id": number, "doc": {}, "arguments": [f"question {number}"], **answer}
+
+
+def test_answers_are_removed_when_their_samples_are_logged(tmp_path: Path) -> None:
+    output = begun(tmp_path)
+    output.save([task([["a"], ["a"]])])
+    logged(tmp_path, [sample(0), sample(1)])
+    output.remove("t", 2)
+    assert not list(tmp_path.rglob("*_answers_*"))
+    assert [answer.doc_id for answer in read_answers(str(tmp_path)).answers] == [0, 1]
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_answers_stay_while_their_log_is_incomplete_and_both_are_read(
+    tmp_path: Path, logs: list[str], count: int
+) -> None:
+    output = begun(tmp_path)
+    output.save([task([["a"], ["b"]])])
+    if count:
+        logged(tmp_path, [sample(0)])
+    output.remove("t", 2)
+    assert any(f"has {count} of 2 samples" in line for line in logs)
+    answers = {answer.doc_id: answer.answer for answer in read_answers(str(tmp_path)).answers}
+    assert answers == {0: "a", 1: "b"}
+
+
+# Several runs in one folder
+
+
+def write_answers(folder: Path, date: str, *answers: str, rank: int = 0) -> None:
+    output = begun(folder, datetime_str=date)
+    output.save([task([[answer] for answer in answers])])
+    if rank:
+        (path,) = folder.rglob(f"{date}_rank0_*")
+        path.rename(path.with_name(f"{date}_rank{rank}_answers_t.jsonl"))
+
+
+def test_the_newest_run_counts_whether_it_ended_or_not(tmp_path: Path) -> None:
+    logged(tmp_path, [sample(0)])
+    write_answers(tmp_path, "20260103_000000", "newer")
+    write_answers(tmp_path, "20260101_000000", "older")
+    saved = read_answers(str(tmp_path))
+    assert [answer.answer for answer in saved.answers] == ["newer"]
+    assert len(saved.notes) == 2
+    tracker_ = tracker(tmp_path)
+    tracker_.date_id = "20260104_000000"
+    tracker_.save_results_samples(task_name="t", samples=[sample(0)])
+    assert [answer.answer for answer in read_answers(str(tmp_path)).answers] == ["a"]
+
+
+def test_the_same_answers_in_two_folders_are_one_run_and_its_replay(tmp_path: Path) -> None:
+    write_answers(tmp_path / "one", DATE, "a", "b")
+    write_answers(tmp_path / "two", "20260105_000000", "a", "b")
+    logged(tmp_path / "three", [sample(0)])
+    assert [answer.answer for answer in read_answers(str(tmp_path)).answers] == ["a", "b"]
+
+
+def test_other_answers_in_another_folder_are_refused(tmp_path: Path) -> None:
+    write_answers(tmp_path / "one", DATE, "a")
+    write_answers(tmp_path / "two", DATE, "c")
+    with pytest.raises(AnswersUnusable, match="Two answers to sample 0 of `t`"):
+        read_answers(str(tmp_path))

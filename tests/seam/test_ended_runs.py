@@ -1,0 +1,243 @@
+"""Runs that end while they are judged: the answers are kept, and Ctrl-C waits for no judge."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.judge_server import HANG, Body, JudgeServer, Sent, judge_server
+from support.mmie_judge import by_category
+from support.mmie_seam import KEY, TABLE, N, evaluate, printed, samples
+from support.runner import CommandResult, Workplace, write
+from support.sketch import write_users
+
+ONE_AT_A_TIME = ",max_concurrency=1"
+
+
+@pytest.fixture
+def writer() -> Iterator[JudgeServer]:
+    """The tested model's server."""
+    with judge_server("It ends well.") as server:
+        yield server
+
+
+def run(workplace: Workplace, writer: JudgeServer, judge: JudgeServer, *more: str) -> CommandResult:
+    """A run of a model behind a server; the judge gets one request at a time."""
+    return evaluate(
+        workplace,
+        *("--model", "openai", "--model_args", f"model=writer,base_url={writer.url},max_retries=1"),
+        *more,
+        url=judge.url + ONE_AT_A_TIME,
+    )
+
+
+def score(workplace: Workplace, judge: JudgeServer, *more: str) -> CommandResult:
+    """The next run, on what the one before has left."""
+    return evaluate(
+        workplace, "--model", "predictions", "--model_args", "path=out", *more, url=judge.url
+    )
+
+
+def ends(
+    workplace: Workplace, number: signal.Signals, judge: JudgeServer, after: int, then: str | Sent
+) -> Callable[[Body], str | Sent]:
+    """Replies of a judge; the run gets a signal once so many replies are stored."""
+
+    def says(body: Body) -> str | Sent:
+        if len(judge) == after + 1:
+            workplace.wait_for_replies(after)
+            for pid in workplace.pids("fork_server.py"):
+                os.kill(pid, number)
+            return then
+        return by_category(body)
+
+    return says
+
+
+def saved(workplace: Workplace, task: str = "mmie") -> list[Path]:
+    return sorted((workplace.folder / "out").rglob(f"*_answers_{task}.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [
+        pytest.param(signal.SIGKILL, -signal.SIGKILL, id="kill-9"),
+        pytest.param(signal.SIGTERM, -signal.SIGTERM, id="scheduler"),
+        pytest.param(signal.SIGINT, 130, id="ctrl-c"),
+    ],
+)
+def test_an_ended_run_is_scored_from_what_it_left(
+    workplace: Workplace,
+    judge: JudgeServer,
+    writer: JudgeServer,
+    number: signal.Signals,
+    status: int,
+) -> None:
+    users = write_users(workplace.folder / "users", local="A local one")
+    judge.says(ends(workplace, number, judge, 2, "### Score\n1"))
+    result = run(workplace, writer, judge, "--tasks", "mmie,local", "--include_path", str(users))
+    assert result.status == status, result.output
+    asked = len(writer)
+    assert asked == N + 4
+    (path,), (local,) = saved(workplace), saved(workplace, "local")
+    answers = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [answer["resps"] for answer in answers] == [["It ends well."]] * N
+    assert local.read_text(encoding="utf-8").count("\n") == 4  # a task of the runner's own kind
+    judge.says(by_category)
+    result = score(workplace, judge, "--tasks", "mmie,local", "--include_path", str(users))
+    assert result.status == 0, result.output
+    assert printed(result)["coverage"] == 100.0
+    assert len(writer) == asked
+    assert len(judge) in (N, N + 1)  # one was in flight
+    assert {line["filtered_resps"] for line in samples(workplace)} == {"It ends well."}
+    assert saved(workplace) == [path]  # of the run that ended; the next one has its log
+
+
+def test_ctrl_c_says_what_is_kept_and_how_to_go_on(
+    workplace: Workplace, judge: JudgeServer, writer: JudgeServer
+) -> None:
+    judge.says(ends(workplace, signal.SIGINT, judge, 2, HANG))
+    output = run(workplace, writer, judge).output
+    (line,) = (line for line in output.splitlines() if "stopped" in line)
+    assert f"2 of {N} replies are stored" in line
+    assert "`--model predictions --model_args path=out`" in line
+    assert "Traceback" not in output
+
+
+@pytest.mark.parametrize(
+    "command",
+    [pytest.param(("lmms-eval",), id="runner"), pytest.param(("mmie-tasks", "eval"), id="ours")],
+)
+def test_ctrl_c_does_not_wait_for_a_silent_judge(
+    workplace: Workplace, judge: JudgeServer, command: tuple[str, ...]
+) -> None:
+    interrupted_at = math.nan
+
+    def says(_body: Body) -> Sent:
+        nonlocal interrupted_at
+        interrupted_at = time.monotonic()
+        (pid,) = workplace.pids("fork_server.py")
+        os.kill(pid, signal.SIGINT)
+        return HANG
+
+    judge.says(says)
+    result = evaluate(workplace, url=judge.url + ONE_AT_A_TIME, command=command)
+    assert result.status == 130
+    assert time.monotonic() - interrupted_at < 10  # of 120 seconds that the judge may be silent
+    assert "Traceback" not in result.output
+
+
+def test_each_process_saves_its_answers(workplace: Workplace, judge: JudgeServer) -> None:
+    judge.says(ends(workplace, signal.SIGKILL, judge, 2, "### Score\n1"))
+    evaluate(workplace, url=judge.url + ONE_AT_A_TIME, processes=2)
+    assert [path.name.split("_")[2] for path in saved(workplace)] == ["rank0", "rank1"]
+    assert len({path.name.split("_rank")[0] for path in saved(workplace)}) == 1  # of one run
+    judge.says(by_category)
+    result = score(workplace, judge)
+    assert TABLE.items() <= printed(result).items(), result.output
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_saved_answers_are_removed_when_the_samples_are_logged(
+    workplace: Workplace, judge: JudgeServer, processes: int
+) -> None:
+    seen: list[list[Path]] = []
+
+    def says(body: Body) -> str:
+        seen.append(saved(workplace))
+        return by_category(body)
+
+    judge.says(says)
+    result = evaluate(workplace, url=judge.url, processes=processes)
+    assert result.status == 0, result.output
+    assert [len(paths) for paths in seen] == [processes] * N  # before the first request
+    assert saved(workplace) == []
+    assert len(samples(workplace)) == N
+
+
+def run_with(
+    workplace: Workplace, judge: JudgeServer, *options: str, key: str = KEY
+) -> CommandResult:
+    """A run with these options alone for what it saves."""
+    return workplace.run(
+        *(
+            "lmms-eval",
+            "--model",
+            "predictions",
+            "--model_args",
+            "path=answers.json",
+            "--tasks",
+            "mmie",
+        ),
+        *("--launcher_args", f"name=openai,model=judge-model,base_url={judge.url}", *options),
+        MMIE_DATA="data",
+        MMIE_OTHER_PROMPTS="words.json",
+        OPENAI_API_KEY=key,
+    )
+
+
+def test_without_logged_samples_the_answers_stay_and_the_last_line_names_them(
+    workplace: Workplace, judge: JudgeServer
+) -> None:
+    output = run_with(workplace, judge, "--output_path", "out").output
+    (path,) = saved(workplace)
+    assert str(path.relative_to(workplace.folder)) in output.rstrip().splitlines()[-1]
+    assert output.index("without `--log_samples`") < output.index("Running generate_until")
+
+
+def test_without_an_output_path_the_run_says_once_what_will_be_lost(
+    workplace: Workplace, judge: JudgeServer
+) -> None:
+    result = run_with(workplace, judge)
+    assert result.status == 0, result.output
+    assert result.output.count("without `--output_path`") == 1
+
+
+def test_what_will_be_lost_is_said_before_the_judge_is_asked_anything(
+    workplace: Workplace, judge: JudgeServer
+) -> None:
+    result = run_with(workplace, judge, key="wrong")
+    assert result.status == 1
+    assert result.output.index("without `--output_path`") < result.output.index("correct the key")
+
+
+DEAF = """
+import time
+
+class Deaf:
+    signature = "judge:deaf|model:deaf"
+
+    def ask(self, requests):
+        time.sleep(1_000)
+        yield from ()
+"""
+
+
+def test_ctrl_c_does_not_wait_for_a_judge_that_cannot_be_stopped(workplace: Workplace) -> None:
+    write(workplace.plugins / "deaf.py", DEAF)
+    workplace.install_entry_point("mmie_tasks.judges", "deaf", "deaf:Deaf")
+    interrupted_at = math.nan
+
+    def interrupt() -> None:
+        nonlocal interrupted_at
+        while not saved(workplace):
+            time.sleep(0.05)
+        time.sleep(0.5)  # until the judge has been asked
+        interrupted_at = time.monotonic()
+        (pid,) = workplace.pids("fork_server.py")
+        os.kill(pid, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    result = evaluate(workplace, "--launcher_args", "name=deaf")
+    thread.join()
+    assert result.status == 130, result.output
+    assert time.monotonic() - interrupted_at < 10
+    assert "0 of 6 replies are stored" in result.output
