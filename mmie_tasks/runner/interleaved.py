@@ -31,8 +31,6 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 from mmie_tasks.answers.drawn import (
     DrawingFacts,
     DrawnPicture,
-    WrittenText,
-    WrittenTexts,
     write_drawn_answer,
     write_undrawn_answer,
 )
@@ -42,7 +40,7 @@ from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.core.options import parse_choice
 from mmie_tasks.core.tables import listed
-from mmie_tasks.drawing.base import (
+from mmie_tasks.interleaved.base import (
     Drawer,
     DrawerMisconfigured,
     DrawerUnavailable,
@@ -52,9 +50,10 @@ from mmie_tasks.drawing.base import (
     PictureRequest,
     open_drawer,
 )
-from mmie_tasks.drawing.pictures import PictureStore, draw_all
-from mmie_tasks.drawing.protocols import PROTOCOLS, Prompt, Protocol, WrittenAnswer
-from mmie_tasks.runner.chat_pictures import keep_chat_pictures
+from mmie_tasks.interleaved.chat_pictures import keep_chat_pictures
+from mmie_tasks.interleaved.pictures import PictureStore, draw_all
+from mmie_tasks.interleaved.protocols import PROTOCOLS, Prompt, Protocol, WrittenAnswer
+from mmie_tasks.interleaved.written_texts import WrittenText, WrittenTexts
 from mmie_tasks.runner.hooks import loaded_benchmark
 from mmie_tasks.runner.model_memory import free_model, record_tested_model
 

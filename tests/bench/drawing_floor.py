@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mmie_tasks.drawing.base import Picture, PictureRequest, open_drawer
+from mmie_tasks.interleaved.base import Picture, PictureRequest, open_drawer
 
 TESTS = Path(__file__).resolve().parents[1]
 AT_MOST = 20

@@ -21,8 +21,8 @@ from support.hub_server import COMMIT, ask
 from support.model_hub import ModelHub
 from support.tiny_pipeline import MAX_TOKENS, quietly, write_tiny_pipeline, write_tiny_sd3
 
-from mmie_tasks.drawing import base
-from mmie_tasks.drawing.base import (
+from mmie_tasks.interleaved import base
+from mmie_tasks.interleaved.base import (
     Drawer,
     DrawerMisconfigured,
     DrawerRefused,
@@ -31,7 +31,7 @@ from mmie_tasks.drawing.base import (
     PictureRequest,
     PictureUnusable,
 )
-from mmie_tasks.drawing.pipeline import PipelineDrawer, choose_device, open_drawer
+from mmie_tasks.interleaved.pipeline import PipelineDrawer, choose_device, open_drawer
 
 
 @pytest.fixture(scope="module")
@@ -351,7 +351,7 @@ def test_an_option_that_the_pipeline_does_not_have_is_refused(model: Path) -> No
 def test_a_diffusers_that_may_run_code_of_a_model_is_refused(
     tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mmie_tasks.drawing.pipeline.version", lambda _: "0.37.1")
+    monkeypatch.setattr("mmie_tasks.interleaved.pipeline.version", lambda _: "0.37.1")
     with pytest.raises(DrawerMisconfigured, match=r"diffusers 0\.37\.1[\s\S]*diffusers>=0\.38"):
         drawer(tiny).check()
 
@@ -551,8 +551,8 @@ def test_closing_early_stops_after_the_batch_in_flight(
 
 HUB = """
 from mmie_tasks.core.errors import MmieTasksError
-from mmie_tasks.drawing.base import PictureRequest
-from mmie_tasks.drawing.pipeline import open_drawer
+from mmie_tasks.interleaved.base import PictureRequest
+from mmie_tasks.interleaved.pipeline import open_drawer
 answer = []
 for model, revision in {models!r}:
     drawer = open_drawer(environment={{}}, model=model, revision=revision, steps=1, device="cpu")

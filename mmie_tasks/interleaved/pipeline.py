@@ -30,7 +30,8 @@ from loguru import logger
 from pydantic import NonNegativeInt, PositiveInt
 
 from mmie_tasks.core.messages import replace_surrogates
-from mmie_tasks.drawing.base import (
+from mmie_tasks.hub.download import download_errors, explain, http_status, is_revision
+from mmie_tasks.interleaved.base import (
     DrawerMisconfigured,
     DrawerRefused,
     DrawerUnavailable,
@@ -39,8 +40,7 @@ from mmie_tasks.drawing.base import (
     PictureRequest,
     PictureUnusable,
 )
-from mmie_tasks.drawing.pictures import MAX_SIDE_PX, parse_size, png_of
-from mmie_tasks.hub.download import download_errors, explain, http_status, is_revision
+from mmie_tasks.interleaved.pictures import MAX_SIDE_PX, parse_size, png_of
 
 if TYPE_CHECKING:
     import torch

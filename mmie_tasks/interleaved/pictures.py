@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 
 from mmie_tasks.core.errors import DataBroken
 from mmie_tasks.core.files import atomic_write
-from mmie_tasks.drawing.base import (
+from mmie_tasks.hub.images import image_suffix, open_bounded
+from mmie_tasks.interleaved.base import (
     Drawer,
     DrawerMisconfigured,
     DrawingError,
@@ -28,7 +29,6 @@ from mmie_tasks.drawing.base import (
     PictureRequest,
     PictureUnusable,
 )
-from mmie_tasks.hub.images import image_suffix, open_bounded
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mmie_tasks.answers.drawn import WrittenText, WrittenTexts
+from mmie_tasks.interleaved.written_texts import WrittenText, WrittenTexts
 
 KEYS = ["writer", "request 1", "request 2"]
 TEXTS = {0: WrittenText(text="A\n\ud800", tokens={"output_tokens": 3}), 1: WrittenText(text="B")}

@@ -28,7 +28,7 @@ from mmie_tasks.answers.images import ImageFile, ImageResolver
 from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.runner.chat_pictures import keep_chat_pictures
+from mmie_tasks.interleaved.chat_pictures import keep_chat_pictures
 
 Message = Mapping[str, object]
 

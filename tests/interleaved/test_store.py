@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from mmie_tasks.drawing.base import (
+from mmie_tasks.interleaved.base import (
     DrawerMisconfigured,
     DrawerRefused,
     Picture,
     PictureNotStored,
     PictureRequest,
 )
-from mmie_tasks.drawing.pictures import PictureStore, draw_all
+from mmie_tasks.interleaved.pictures import PictureStore, draw_all
 
 CAT, DOG, OWL = (PictureRequest(prompt=prompt, seed=1) for prompt in ("a cat", "a dog", "an owl"))
 

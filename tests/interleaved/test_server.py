@@ -35,7 +35,8 @@ from support.image_server import (
 )
 from support.judge_server import HANG, HANG_UP, Body, JudgeServer, Says, Sent, error
 
-from mmie_tasks.drawing.base import (
+from mmie_tasks.http.rate_limit import Pace
+from mmie_tasks.interleaved.base import (
     Drawer,
     DrawerMisconfigured,
     DrawerRefused,
@@ -46,8 +47,7 @@ from mmie_tasks.drawing.base import (
     PictureRequest,
     PictureUnusable,
 )
-from mmie_tasks.drawing.server import ImageServer, open_drawer, read_reply
-from mmie_tasks.http.rate_limit import Pace
+from mmie_tasks.interleaved.server import ImageServer, open_drawer, read_reply
 
 KEY = "sk-thisisnotarealkey"
 FAST = Pace(base_s=0.02, cap_s=0.1, no_growth_s=0.2, check_s=(0.01, 0.01))

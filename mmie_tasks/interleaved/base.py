@@ -15,8 +15,8 @@ from mmie_tasks.core import options
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 
 BUILT_IN: Mapping[str, str] = {
-    "images": "mmie_tasks.drawing.server:open_drawer",
-    "diffusers": "mmie_tasks.drawing.pipeline:open_drawer",
+    "images": "mmie_tasks.interleaved.server:open_drawer",
+    "diffusers": "mmie_tasks.interleaved.pipeline:open_drawer",
 }
 """Name to factory, as ``module:function``. Its keyword arguments are the drawer's options: see
 `core.options`.

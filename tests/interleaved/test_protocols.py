@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.drawing.protocols import AROUND, NO_FORM, NO_WORDS, OVER_LIMIT, PROTOCOLS, Prompt
+from mmie_tasks.interleaved.protocols import (
+    AROUND,
+    NO_FORM,
+    NO_WORDS,
+    OVER_LIMIT,
+    PROTOCOLS,
+    Prompt,
+)
 
 WORDS = {"step-1": "4a9113c56a34", "describe-1": "7a9ad28adc0a"}
 

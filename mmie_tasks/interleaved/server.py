@@ -23,7 +23,15 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.messages import replace_surrogates
-from mmie_tasks.drawing.base import (
+from mmie_tasks.http import access as http_access
+from mmie_tasks.http import client as http_client
+from mmie_tasks.http.access import Access
+from mmie_tasks.http.bodies import json_list, json_object, model_names, nearest_names, parse_json
+from mmie_tasks.http.budget import Budget
+from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error, redact
+from mmie_tasks.http.rate_limit import Pace, Traffic, quota_reset_s
+from mmie_tasks.http.retries import Endpoint, Failure, SendPolicy, Success, Undelivered, send_all
+from mmie_tasks.interleaved.base import (
     DrawerMisconfigured,
     DrawerRefused,
     DrawerUnavailable,
@@ -33,15 +41,7 @@ from mmie_tasks.drawing.base import (
     PictureRequest,
     PictureUnusable,
 )
-from mmie_tasks.drawing.pictures import MAX_SIDE_PX, parse_size, picture_of
-from mmie_tasks.http import access as http_access
-from mmie_tasks.http import client as http_client
-from mmie_tasks.http.access import Access
-from mmie_tasks.http.bodies import json_list, json_object, model_names, nearest_names, parse_json
-from mmie_tasks.http.budget import Budget
-from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error, redact
-from mmie_tasks.http.rate_limit import Pace, Traffic, quota_reset_s
-from mmie_tasks.http.retries import Endpoint, Failure, SendPolicy, Success, Undelivered, send_all
+from mmie_tasks.interleaved.pictures import MAX_SIDE_PX, parse_size, picture_of
 
 _KEY_VARIABLES = ("OPENAI_API_KEY",)
 _URL_VARIABLES = ("OPENAI_API_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE")

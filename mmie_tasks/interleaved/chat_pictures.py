@@ -3,7 +3,7 @@ reply.
 
 Servers of models that draw return pictures as parts of ``message.content`` (vLLM-Omni), in
 ``message.images`` (OpenRouter), or as data URIs in the text. What the models of lmms-eval 0.7.3
-make of the first two: the table in ``tests/runner/test_chat_pictures.py``.
+make of the first two: the table in ``tests/interleaved/test_chat_pictures.py``.
 """
 
 from __future__ import annotations

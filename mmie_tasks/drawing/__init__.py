@@ -1,1 +1,0 @@
-"""Text-to-image models: servers and pipelines that draw the pictures of an answer."""

@@ -1,0 +1,1 @@
+"""The model `interleaved`: a writer, and a drawer of the pictures of its answers."""
