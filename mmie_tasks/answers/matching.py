@@ -1,8 +1,12 @@
-"""Match saved answers to samples: by id, otherwise by the question, otherwise by number.
+"""Match saved answers to samples: by id, otherwise by the runner's number in the same task.
 
 A number alone is weak evidence: data grow, shrink and are sorted anew, and every later answer
-would be scored against another question without notice. So a number counts only where gold answer
-and input agree, or at least do not contradict it.
+would be scored against another question without notice. So the answer at a sample's number counts
+
+* if it was given to the same question;
+* if its question differs, as prompts differ from model to model, or is not known: only if it is not
+  the question of another sample, the gold answer does not differ, and at least 90 % of the task's
+  gold answers agree.
 """
 
 from __future__ import annotations
@@ -10,21 +14,15 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import chain
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from mmie_tasks.answers.parsing import MISSING
 from mmie_tasks.answers.saved import Format, SavedAnswer
 from mmie_tasks.core.errors import AnswersUnusable
 
-_MatchKind: TypeAlias = Literal["id", "content", "position"]
-_ContentKey: TypeAlias = tuple[str, ...]
-"""What a question is looked up by: its text, `_normalised`, with the gold answer, or the runner's
-hash.
-"""
+_MatchKind: TypeAlias = Literal["id", "question", "number"]
 
 _IMAGE_PLACEHOLDER = re.compile(r"<image[ _]?\d*>|\[image[ _]?\d*\]", re.IGNORECASE)
 _MIN_SHARE_OF_GOLDS = 0.9  # with fewer agreeing gold answers, the numbers of a task do not count
@@ -158,37 +156,21 @@ def _normalised(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Agreement:
-    """Whether gold answer and input are the same; None if one side does not know."""
+    """Whether gold answer and question are the same; None if one side does not know."""
 
     target: bool | None
-    input: bool | None
+    question: bool | None
 
     @classmethod
     def of(cls, saved: SavedAnswer, sample: RequestedSample) -> _Agreement:
-        same_input = same_target = None
+        target = question = None
         if saved.target is not None and sample.target is not None:
-            same_target = saved.target == sample.target
+            target = saved.target == sample.target
         if sample.input is not None and saved.input is not None:
-            same_input = _normalised(saved.input) == _normalised(sample.input)
+            question = _normalised(saved.input) == _normalised(sample.input)
         elif sample.input is not None and saved.input_hash is not None:
-            same_input = saved.input_hash == runner_hash(sample.input)
-        return cls(target=same_target, input=same_input)
-
-    @property
-    def same_question(self) -> bool:
-        """The input is the same, and the gold answer does not contradict."""
-        return self.input is True and self.target is not False
-
-    @property
-    def contradicts(self) -> bool:
-        return self.input is False or self.target is False
-
-
-def _saved_key(saved: SavedAnswer) -> _ContentKey | None:
-    """The key of a saved answer's question; None if its file does not tell."""
-    if saved.input is not None and saved.target is not None:
-        return ("text", _normalised(saved.input), saved.target)
-    return None if saved.input_hash is None else ("hash", saved.input_hash)
+            question = saved.input_hash == runner_hash(sample.input)
+        return cls(target=target, question=question)
 
 
 class AnswerMatcher:
@@ -199,23 +181,21 @@ class AnswerMatcher:
 
     Attributes:
         saved: The same.
-        by_id: Id to the indices of the answers with it.
-        by_number: Task in the log (None if it names none) and number to the indices.
     """
 
     def __init__(self, saved: Sequence[SavedAnswer]) -> None:
         self.saved = saved
-        self.by_id: dict[str, list[int]] = {}
-        self.by_number: dict[tuple[str | None, int], list[int]] = {}
+        self._by_id: dict[str, list[int]] = {}
+        self._by_number: dict[tuple[str | None, int], list[int]] = {}
         for index, answer in enumerate(saved):
             for sample_id in answer.ids:
-                self.by_id.setdefault(sample_id, []).append(index)
+                self._by_id.setdefault(sample_id, []).append(index)
             if answer.doc_id is not None:
-                self.by_number.setdefault((answer.task, answer.doc_id), []).append(index)
+                self._by_number.setdefault((answer.task, answer.doc_id), []).append(index)
 
     def has_answers(self, ids: Iterable[str], task: str) -> bool:
         """Whether any answer has one of the ids, or is from a log of the task."""
-        return any(sample_id in self.by_id for sample_id in ids) or any(
+        return any(sample_id in self._by_id for sample_id in ids) or any(
             answer.task == task for answer in self.saved
         )
 
@@ -231,164 +211,117 @@ class AnswerMatcher:
         Raises:
             AnswersUnusable: Two answers claim the same sample; names both locations.
         """
-        task = requested[0].task if requested else ""
         ids = all_ids or [sample_id for sample in requested for sample_id in sample.ids]
-        prefixes = {sample_id.rpartition("/")[0] for sample_id in ids if "/" in sample_id}
-        search = _Search(
-            matcher=self, requested=requested, task=task, has_one_dataset=len(prefixes) == 1
-        )
-        search.by_id()
-        search.by_number()
-        search.by_content()
-        search.by_number_alone()
-        return search.result()
+        datasets = {sample_id.rpartition("/")[0] for sample_id in ids if "/" in sample_id}
+        matches: dict[int, tuple[int, _MatchKind]] = {}  # position in `requested` to an answer
+        for position, sample in enumerate(requested):
+            bare_ids = [sample_id.rpartition("/")[2] for sample_id in sample.ids]
+            candidates = (*sample.ids, *(bare_ids if len(datasets) == 1 else ()))
+            index = self._index_by_id(sample, candidates)
+            if index is not None:
+                matches[position] = (index, "id")
+        at_number = self._indices_by_number(requested, matches)
+        matches |= self._matches_by_number(requested, at_number)
+        return self._result(requested, matches, mismatched=len(at_number.keys() - matches.keys()))
 
-    @cached_property
-    def by_content(self) -> dict[_ContentKey, list[int]]:
-        """Key of a question to the indices of the answers to it."""
-        by_content: dict[_ContentKey, list[int]] = {}
-        for index, answer in enumerate(self.saved):
-            if (key := _saved_key(answer)) is not None:
-                by_content.setdefault(key, []).append(index)
-        return by_content
+    def _index_by_id(self, sample: RequestedSample, ids: Iterable[str]) -> int | None:
+        """The answer with the first of the ids that has one.
 
+        Ids such as `17` occur in many tasks: in the log of another task, question and gold answer
+        must not differ.
+        """
+        for sample_id in ids:
+            indices = self._by_id.get(sample_id, [])
+            own = [i for i in indices if self.saved[i].task in {None, sample.task}]
+            agreements = ((i, _Agreement.of(self.saved[i], sample)) for i in indices)
+            indices = own or [
+                i for i, same in agreements if False not in (same.question, same.target)
+            ]
+            if indices:
+                return self._only(indices, f"id `{sample_id}`")
+        return None
 
-@dataclass(kw_only=True)
-class _Search:
-    """The search for the answers to one task's samples; each step leaves less to the next.
+    def _indices_by_number(
+        self, requested: Sequence[RequestedSample], matches: Mapping[int, tuple[int, _MatchKind]]
+    ) -> dict[int, int]:
+        """The answer at the number of each sample without a match, by the sample's position.
 
-    Samples are identified by their position in `requested`, answers by their index in the
-    matcher's `saved`.
-    """
-
-    matcher: AnswerMatcher
-    requested: Sequence[RequestedSample]
-    task: str
-    has_one_dataset: bool
-    matches: dict[int, tuple[int, _MatchKind]] = field(default_factory=dict)
-    used: set[int] = field(default_factory=set)
-    requested_counts: Counter[_ContentKey] = field(default_factory=Counter)
-    disputed: set[int] = field(default_factory=set)  # at the number of another question's sample
-    confirmed: int = 0  # numbers whose content agreed
-    # The same number, but unknown content:
-    unconfirmed: dict[int, tuple[int, _Agreement]] = field(default_factory=dict)
-
-    def by_id(self) -> None:
-        saved = self.matcher.saved
-        for position, sample in enumerate(self.requested):
-            bare_ids = [name.rpartition("/")[2] for name in sample.ids if "/" in name]
-            for sample_id in (*sample.ids, *(bare_ids if self.has_one_dataset else ())):
-                indices = self.matcher.by_id.get(sample_id, [])
-                own = [i for i in indices if saved[i].task in {None, self.task}]
-                # Ids such as `17` occur in many tasks, so there the content must not contradict.
-                if indices := own or [
-                    i for i in indices if not _Agreement.of(saved[i], sample).contradicts
-                ]:
-                    self._assign(position, self._only(indices, f"id `{sample_id}`"), "id")
-                    break
-
-    def by_number(self) -> None:
-        """Accept the runner's number where the content agrees; remember the rest."""
-        # If ids match at all, an answer with an id that did not match is to another sample.
-        has_id_matches = bool(self.matches)
-        for position, sample in self._unmatched():
+        If ids match at all, an answer with an id that did not match is to another sample.
+        """
+        used = {index for index, _ in matches.values()}
+        at_number: dict[int, int] = {}
+        for position, sample in enumerate(requested):
             indices = [
                 index
-                for task in (self.task, None)
-                for index in self.matcher.by_number.get((task, sample.doc_id), [])
-                if not (has_id_matches and self.matcher.saved[index].ids and sample.ids)
+                for task in (sample.task, None)
+                for index in self._by_number.get((task, sample.doc_id), [])
+                if not (matches and self.saved[index].ids and sample.ids)
             ]
-            if not indices or indices[0] in self.used:
-                continue
-            index = self._only(indices, f"`{sample.task}`, number {sample.doc_id}")
-            agreement = _Agreement.of(self.matcher.saved[index], sample)
-            if agreement.same_question:
-                self.confirmed += 1
-                self._assign(position, index, "content")
-            else:
-                self.unconfirmed[position] = (index, agreement)
-                self.disputed.add(index)
+            if position not in matches and indices and indices[0] not in used:
+                name = f"`{sample.task}`, number {sample.doc_id}"
+                at_number[position] = self._only(indices, name)
+        return at_number
 
-    def by_content(self) -> None:
-        """Search the answers to this task by question, if a number turned out wrong.
-
-        Only for questions that were asked once and answered once: many share text and gold answer
-        and differ in the image.
-        """
-        if not (unmatched := self._unmatched()):
-            return
-        keys: list[list[_ContentKey]] = []
-        for sample in self.requested:
-            text, target = sample.input, sample.target
-            hash_keys = [] if text is None else [("hash", runner_hash(text))]
-            text_keys = (
-                [] if text is None or target is None else [("text", _normalised(text), target)]
+    def _matches_by_number(
+        self, requested: Sequence[RequestedSample], at_number: Mapping[int, int]
+    ) -> dict[int, tuple[int, _MatchKind]]:
+        """Which of the answers at the samples' numbers count: see the module's docstring."""
+        questions = {_normalised(sample.input) for sample in requested if sample.input is not None}
+        hashes = {runner_hash(sample.input) for sample in requested if sample.input is not None}
+        matches: dict[int, tuple[int, _MatchKind]] = {}
+        unconfirmed: dict[int, tuple[int, _MatchKind]] = {}
+        agreeing = differing = 0
+        for position, index in at_number.items():
+            saved = self.saved[index]
+            same = _Agreement.of(saved, requested[position])
+            is_anothers = not same.question and (
+                saved.input_hash in hashes
+                or (saved.input is not None and _normalised(saved.input) in questions)
             )
-            keys.append([*text_keys, *hash_keys])
-        self.requested_counts = counts = Counter(chain.from_iterable(keys))
-        for position, _ in unmatched:
-            for key in keys[position]:
-                indices = [
-                    index
-                    for index in self.matcher.by_content.get(key, [])
-                    if self.matcher.saved[index].task in {None, self.task}
-                ]
-                if len(indices) != 1 or counts[key] != 1 or indices[0] in self.used:
-                    continue
-                # An answer may be used out of order only if the order of its log is wrong.
-                if indices[0] in self.disputed or position in self.unconfirmed:
-                    self._assign(position, indices[0], "content")
-                    break
+            if same.target is False or is_anothers:
+                differing += 1
+            elif same.question:
+                agreeing += 1
+                matches[position] = (index, "question")
+            else:
+                agreeing += same.target is True
+                unconfirmed[position] = (index, "number")
+        if agreeing >= _MIN_SHARE_OF_GOLDS * (agreeing + differing):
+            matches |= unconfirmed
+        return matches
 
-    def by_number_alone(self) -> None:
-        """Accept the number with another input text, which may differ from model to model."""
-        agreeing = self.confirmed
-        contradicting = 0
-        for position, (index, agreement) in self.unconfirmed.items():
-            moved = position in self.matches or index in self.used
-            agreeing += agreement.target is True and not moved
-            contradicting += agreement.target is False or moved
-        if agreeing < _MIN_SHARE_OF_GOLDS * (agreeing + contradicting):
-            return
-        for position, (index, agreement) in self.unconfirmed.items():
-            is_free = position not in self.matches and index not in self.used
-            is_anothers = _saved_key(self.matcher.saved[index]) in self.requested_counts
-            if is_free and not is_anothers and agreement.target is not False:
-                self._assign(position, index, "position")
-
-    def result(self) -> MatchedAnswers:
-        counts = Counter(kind for _, kind in self.matches.values())
+    def _result(
+        self,
+        requested: Sequence[RequestedSample],
+        matches: Mapping[int, tuple[int, _MatchKind]],
+        mismatched: int,
+    ) -> MatchedAnswers:
+        task = requested[0].task if requested else ""
+        counts = Counter(kind for _, kind in matches.values())
+        used = {index for index, _ in matches.values()}
         answers = tuple(
-            self.matcher.saved[self.matches[position][0]] if position in self.matches else None
-            for position in range(len(self.requested))
+            self.saved[matches[position][0]] if position in matches else None
+            for position in range(len(requested))
         )
-        mismatched = sum(position not in self.matches for position in self.unconfirmed)
         report = MatchReport(
-            task=self.task,
+            task=task,
             formats=tuple(sorted({answer.format for answer in answers if answer})),
             by_id=counts["id"],
-            by_content=counts["content"],
-            by_position=counts["position"],
+            by_content=counts["question"],
+            by_position=counts["number"],
             mismatched=mismatched,
             missing=answers.count(None) - mismatched,
             null=sum(answer is not None and answer.answer == MISSING for answer in answers),
             unused=sum(
-                answer.task in {None, self.task} and index not in self.used
-                for index, answer in enumerate(self.matcher.saved)
+                answer.task in {None, task} and index not in used
+                for index, answer in enumerate(self.saved)
             ),
         )
         return MatchedAnswers(answers, report)
 
-    def _unmatched(self) -> list[tuple[int, RequestedSample]]:
-        return [pair for pair in enumerate(self.requested) if pair[0] not in self.matches]
-
-    def _assign(self, position: int, index: int, kind: _MatchKind) -> None:
-        self.matches[position] = (index, kind)
-        self.used.add(index)
-
     def _only(self, indices: Sequence[int], sample_name: str) -> int:
         if len(indices) > 1:
-            first, second = (self.matcher.saved[index].location for index in indices[:2])
+            first, second = (self.saved[index].location for index in indices[:2])
             raise AnswersUnusable(
                 f"Two saved answers to {sample_name}: {first}, and {second}.",
                 hint="remove one of them, or point `path` at one file or folder",
