@@ -22,15 +22,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from mmie_tasks.answers.segments import (
-    ParsedAnswer,
-    Segment,
-    image_key,
-    image_reference,
-    interleave_segments,
-    is_image_reference,
-    segments_without_thinking,
-)
+from mmie_tasks.answers.placeholders import interleave_segments
+from mmie_tasks.answers.references import image_key, image_reference, is_image_reference
+from mmie_tasks.answers.segments import ParsedAnswer, Segment
+from mmie_tasks.answers.thinking import segments_without_thinking
 
 IMAGES_KEY = "images"
 PARTS_KEYS = ("content", "messages", "output")

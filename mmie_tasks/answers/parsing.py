@@ -22,17 +22,10 @@ from pathlib import Path
 from mmie_tasks.answers.drawn import DrawnAnswer, read_drawn_answer
 from mmie_tasks.answers.json_values import JSON, json_value
 from mmie_tasks.answers.objects import PARTS_KEYS, answer_of_object
-from mmie_tasks.answers.segments import (
-    ParsedAnswer,
-    Segment,
-    image_reference,
-    image_spans,
-    is_image_reference,
-    is_single_path,
-    segments_without_thinking,
-    split_at_images,
-    strip_thinking,
-)
+from mmie_tasks.answers.placeholders import image_spans, split_at_images
+from mmie_tasks.answers.references import image_reference, is_image_reference, is_single_path
+from mmie_tasks.answers.segments import ParsedAnswer, Segment
+from mmie_tasks.answers.thinking import segments_without_thinking, strip_thinking
 from mmie_tasks.core.messages import replace_surrogates
 
 MISSING = "[PREDICTIONS_MISSING]"

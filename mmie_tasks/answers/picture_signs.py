@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Literal, TypeAlias, get_args
 
 from mmie_tasks.answers.images import ImageResolver, ResolvedSegment
-from mmie_tasks.answers.segments import IMAGE_SUFFIXES
+from mmie_tasks.answers.references import IMAGE_SUFFIXES
 
 PictureSign: TypeAlias = Literal["looks like JSON", "names an existing image", "has an image tag"]
 PICTURE_SIGNS: tuple[PictureSign, ...] = get_args(PictureSign)

@@ -35,7 +35,7 @@ from mmie_tasks.answers.drawn import (
     write_undrawn_answer,
 )
 from mmie_tasks.answers.parsing import failure_of, parse_answer
-from mmie_tasks.answers.segments import strip_thinking
+from mmie_tasks.answers.thinking import strip_thinking
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.core.options import parse_choice

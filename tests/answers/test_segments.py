@@ -10,7 +10,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mmie_tasks.answers.parsing import failure_of, parse_answer
-from mmie_tasks.answers.segments import Segment, interleave_segments, strip_thinking, write_answer
+from mmie_tasks.answers.placeholders import interleave_segments
+from mmie_tasks.answers.segments import Segment, write_answer
+from mmie_tasks.answers.thinking import strip_thinking
 
 IMAGES = ["A", "B", "C"]
 PLACEHOLDERS = [
