@@ -203,7 +203,7 @@ def _run_lmms_eval(arguments: Sequence[str]) -> None:
     """
     from mmie_tasks.benchmarks.registry import require_judged
     from mmie_tasks.judges.choice import judge_options_help, with_launcher_args
-    from mmie_tasks.runner.plugin import run_lmms_eval, runner_commands
+    from mmie_tasks.runner.command_line import run_lmms_eval, runner_commands
 
     name = arguments[0]
     is_evaluation = name == "eval" or name.startswith("-")

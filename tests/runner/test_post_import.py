@@ -13,7 +13,7 @@ from types import ModuleType
 
 import pytest
 
-from mmie_tasks.runner.plugin import after_import
+from mmie_tasks.runner.post_import import after_import
 
 
 @pytest.fixture

@@ -1,0 +1,130 @@
+"""Runs the command line of lmms-eval for ``mmie-tasks``, with an exit status for what failed."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from mmie_tasks.runner.plugin import install_hooks
+from mmie_tasks.runner.post_import import after_import
+
+if TYPE_CHECKING:
+    from lmms_eval.tasks import TaskManager
+
+
+def runner_commands() -> frozenset[str]:
+    """The commands of the installed lmms-eval; empty if it does not list them
+    (``cli/dispatch.py:18``).
+    """
+    from lmms_eval.cli import dispatch
+
+    return frozenset(getattr(dispatch, "_SUBCOMMANDS", ()))
+
+
+def run_lmms_eval() -> int:
+    """Run lmms-eval's command line on ``sys.argv``, with our tasks and launchers.
+
+    Returns:
+        The exit status: 1 if an evaluation failed, which the runner prints and forgets.
+
+    Raises:
+        SystemExit: The runner ends the process itself.
+    """
+    failed: list[Namespace] = []
+
+    def watch_evaluations(runner: ModuleType) -> None:
+        from mmie_tasks.runner.hooks import wrap_once
+
+        wrap_once(runner, "cli_evaluate_single", functools.partial(_list_failures, failed))
+        wrap_once(runner.TaskManager, "match_tasks", refuse_unknown_tasks)
+        wrap_once(runner.eval_logger, "add", _colour_by_default)
+
+    install_hooks()  # before the runner imports its tasks
+    after_import("lmms_eval.__main__", watch_evaluations)
+    from lmms_eval.cli.dispatch import main
+
+    main()
+    for arguments in failed:
+        model = f"{arguments.model} ({arguments.model_args})"  # as the runner prints it
+        sys.stderr.write(
+            f"mmie-tasks: the evaluation of `{model}` on `{arguments.tasks}` failed; its error is "
+            "above.\n"
+        )
+    return int(bool(failed))
+
+
+def _list_failures(
+    failed: list[Namespace], evaluate: Callable[[Namespace], object]
+) -> Callable[[Namespace], object]:
+    """Wrap the runner's evaluation so that the arguments of one that raises stay in a list.
+
+    The runner catches what an evaluation raises, prints it, goes on with the next one of
+    ``--config`` and ends with status 0 (``__main__.py:609``); without ``--tasks`` it ends with 0 as
+    well. An unknown task costs the same, without a traceback.
+    """
+    from mmie_tasks.core.errors import MmieTasksError
+
+    @functools.wraps(evaluate)
+    def evaluate_single(arguments: Namespace) -> object:
+        if arguments.tasks is None:
+            sys.stderr.write(
+                "mmie-tasks: an evaluation needs `--tasks`.\n\nhint: `mmie-tasks tasks list`\n"
+            )
+            raise SystemExit(2)
+        failed.append(arguments)
+        try:
+            results = evaluate(arguments)
+        except MmieTasksError as error:
+            sys.stderr.write(f"{error}\n")
+            return None, None  # no results and no samples, as on all ranks but 0
+        failed.pop()
+        return results
+
+    return evaluate_single
+
+
+def refuse_unknown_tasks(match_tasks: Callable[..., list[str]]) -> Callable[..., list[str]]:
+    """Wrap the method of ``TaskManager`` that finds the tasks, groups and tags of ``--tasks``.
+
+    It refuses what the runner would refuse next (``__main__.py:716``): a name that is neither one
+    of these, nor a file, nor a pattern with ``*``; and a pattern if nothing matches at all.
+    """
+
+    @functools.wraps(match_tasks)
+    def match_known_tasks(manager: TaskManager, names: Sequence[str]) -> list[str]:
+        from mmie_tasks.core.errors import SettingWrong
+        from mmie_tasks.core.options import nearest
+
+        matched = match_tasks(manager, names)
+        others = [name for name in names if name not in matched and not Path(name).is_file()]
+        nothing = len(others) == len(names) and not matched
+        unknown = [name for name in others if "*" not in name or nothing]
+        for name in unknown:
+            similar = ", ".join(f"`{task}`" for task in nearest(name.strip(), manager.all_tasks))
+            hint = (
+                f"did you mean {similar}?" if similar else "`mmie-tasks tasks list` shows all names"
+            )
+            raise SettingWrong(f"There is no task, group, tag or task file `{name}`.", hint=hint)
+        return matched
+
+    return match_known_tasks
+
+
+def _colour_by_default(add: Callable[..., int]) -> Callable[..., int]:
+    """Wrap loguru's ``add``: the runner asks for colours whatever it writes to
+    (``__main__.py:515``).
+    """
+
+    @functools.wraps(add)
+    def add_sink(*args: object, **options: object) -> int:
+        options.pop(
+            "colorize", None
+        )  # loguru's default: ``LOGURU_COLORIZE``, which `cli.main` sets, else terminals
+        return add(*args, **options)
+
+    return add_sink
