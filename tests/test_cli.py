@@ -38,29 +38,22 @@ def status_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> object:
     return stop.value.code
 
 
-@pytest.mark.parametrize(
-    ("arguments", "output"),
-    [
-        pytest.param(["path"], f"{task_dir()}\n", id="path"),
-        pytest.param(["--version"], f"mmie-tasks {__version__}\n", id="version"),
-    ],
-)
 def test_path_and_version_print_one_line(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    output: str,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run_main(monkeypatch, *arguments)
-    assert capsys.readouterr().out == output
+    run_main(monkeypatch, "path")
+    run_main(monkeypatch, "--version")
+    assert capsys.readouterr().out == f"{task_dir()}\nmmie-tasks {__version__}\n"
 
 
-@pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"]])
 def test_help_groups_our_commands_and_names_those_of_the_runner(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run_main(monkeypatch, *arguments)
-    output = capsys.readouterr().out
+    outputs = set()
+    for words in ([], ["-h"], ["--help"]):
+        run_main(monkeypatch, *words)
+        outputs.add(capsys.readouterr().out)
+    (output,) = outputs
     positions = [
         output.index(word)
         for word in ("Run:", "  eval ", "Look at results", "  report ", "Set up:", "  doctor ")
@@ -70,10 +63,10 @@ def test_help_groups_our_commands_and_names_those_of_the_runner(
     assert max(map(len, output.splitlines())) <= 100
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_one_line_of_the_help_and_can_be_loaded(name: str) -> None:
-    assert HELP.count(f"\n  {name} ") == 1
-    assert callable(load_command(name))
+def test_every_command_has_one_line_of_the_help_and_can_be_loaded() -> None:
+    for name in COMMANDS:
+        assert HELP.count(f"\n  {name} ") == 1
+        assert callable(load_command(name))
 
 
 @pytest.mark.parametrize("command", WITH_HELP, ids=" ".join)
@@ -106,27 +99,16 @@ def test_every_command_has_a_help_that_shows_its_defaults(
             assert f"default: {action.default}" in output
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        pytest.param("doctor", {"--tasks", "--task", "--judge", "--judge_args"}, id="doctor"),
-        pytest.param("prefetch", {"--tasks", "--task", "--judge", "--dry_run"}, id="prefetch"),
-        *(
-            pytest.param(name, {"--tasks", "--task"}, id=name)
-            for name in ("report", "table", "agreement", "compare", "calibrate", "rescore")
-        ),
-    ],
-)
 def test_options_have_the_runners_style_and_one_meaning(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    name: str,
-    options: set[str],
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert status_of(monkeypatch, name, "--help") == 0
-    words = {word.strip("[],()`;:.") for word in capsys.readouterr().out.split()}
-    assert options <= words
-    assert not [word for word in words if word.startswith("--") and "-" in word[2:]]
+    more = {"doctor": {"--judge", "--judge_args"}, "prefetch": {"--judge", "--dry_run"}}
+    results = ("report", "table", "agreement", "compare", "calibrate", "rescore")
+    for name in (*more, *results):
+        assert status_of(monkeypatch, name, "--help") == 0
+        words = {word.strip("[],()`;:.") for word in capsys.readouterr().out.split()}
+        assert {"--tasks", "--task", *more.get(name, ())} <= words, name
+        assert not [word for word in words if word.startswith("--") and "-" in word[2:]], name
 
 
 @pytest.mark.parametrize(
@@ -162,38 +144,21 @@ def test_an_invalid_command_line_ends_with_status_2(
 
 
 @pytest.mark.parametrize("name", ["eval", "doctor", "prefetch"])
-@pytest.mark.parametrize(
-    ("judge", "message"),
-    [
-        pytest.param(
-            "mmei=openai",
-            "`--judge` chooses a judge for `mmei`, which is no benchmark",
-            id="unknown",
-        ),
-        pytest.param(
-            "milebench=openai",
-            "`--judge` chooses a judge for `milebench`, which is scored",
-            id="no-judge",
-        ),
-    ],
-)
 def test_a_judge_for_no_judged_benchmark_is_refused_at_once(
-    monkeypatch: pytest.MonkeyPatch, name: str, judge: str, message: str
+    monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    with pytest.raises(SystemExit, match=rf"{message}[\s\S]*hint: "):
-        run_main(monkeypatch, name, "--tasks", "mmie", "--judge", judge)
+    for benchmark in ("mmei", "milebench"):
+        with pytest.raises(SystemExit, match=rf"`{benchmark}`[\s\S]*hint: "):
+            run_main(monkeypatch, name, "--tasks", "mmie", "--judge", f"{benchmark}=openai")
 
 
-@pytest.mark.parametrize(
-    "name", ["prefetch", "report", "table", "agreement", "compare", "calibrate", "rescore"]
-)
 def test_a_subcommand_prints_an_error_with_a_hint(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["not-there"] if name == "prefetch" else ["not-there", "not-there"]
-    arguments += ["--plan", "5"] if name == "calibrate" else []
-    with pytest.raises(SystemExit, match=r"not-there[\s\S]*hint: "):
-        run_main(monkeypatch, name, *arguments)
+    more = {"prefetch": (), "calibrate": ("not-there", "--plan", "5")}
+    for name in ("report", "table", "agreement", "compare", "rescore", *more):
+        with pytest.raises(SystemExit, match=r"not-there[\s\S]*hint: "):
+            run_main(monkeypatch, name, "not-there", *more.get(name, ("not-there",)))
     assert capsys.readouterr().out == ""
 
 

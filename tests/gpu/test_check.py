@@ -13,8 +13,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from gpu import check, drills, machine, parts, steps
-from gpu.check import PARTS, Row, completed, error_line, parsed, run, table
+from gpu import check, drills, parts, steps
+from gpu.check import PARTS, Row, completed, parsed, run, table
 from support.internvl_golden import CHECKPOINT
 from support.paged_kernel import paged_kernel
 from support.transformers_5 import needs_transformers_5
@@ -241,17 +241,6 @@ def test_a_part_that_takes_too_long_is_stopped_and_not_run(
     assert re.search(r"\| the judge \| not run \| \d s were left, and it needs 40 s \|", text)
 
 
-def test_rows_of_an_earlier_run_are_not_shown_again(
-    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program(tmp_path, monkeypatch, FIRST_ROW)
-    run(options(out, "--parts", "recorded"), lambda _: None)
-    program(tmp_path, monkeypatch, "raise SystemExit('no')")
-    printed: list[str] = []
-    assert run(options(out, "--parts", "recorded"), printed.append) == 1
-    assert "| one request a call | failed | no |" in "\n".join(printed)
-
-
 @pytest.mark.skipif(torch.cuda.device_count() > 0, reason="a GPU is here")
 def test_without_a_gpu_nothing_is_checked_and_the_reason_is_printed(out: Path) -> None:
     printed: list[str] = []
@@ -259,58 +248,6 @@ def test_without_a_gpu_nothing_is_checked_and_the_reason_is_printed(out: Path) -
     (line,) = printed
     assert "Nothing was checked" in line
     assert "torch finds no GPU" in line
-
-
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        pytest.param("time.sleep(60)", "did not start the GPU within 1 s", id="a slow disk"),
-        pytest.param(
-            "raise RuntimeError('no driver\\nmore')", "RuntimeError: no driver", id="error"
-        ),
-    ],
-)
-def test_machine_facts_that_cannot_be_had_are_a_sentence(
-    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, words: str
-) -> None:
-    path = tmp_path / "machine.py"
-    path.write_text(f"import time\n{body}\n")
-    monkeypatch.setattr(check, "MACHINE_PROGRAM", path)
-    monkeypatch.setattr(check, "MACHINE_SECONDS", 1 if "sleep" in body else 60)
-    printed: list[str] = []
-    assert run(options(out), printed.append) == 1
-    [line] = printed
-    assert words in line
-    assert "Traceback" not in line
-
-
-def test_missing_packages_are_named_with_the_command(monkeypatch, capsys) -> None:
-    monkeypatch.setattr(
-        machine, "find_spec", lambda name: None if name in ("loguru", "PIL") else name
-    )
-    assert machine.main("cpu") == 1
-    assert "`pip install loguru pillow`" in capsys.readouterr().err
-
-
-def test_a_triton_whose_wheel_has_another_name_has_its_version(monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "triton", SimpleNamespace(__version__="3.9+git"))
-    assert "triton 3.9+git" in machine.describe("cpu")
-    monkeypatch.setitem(sys.modules, "triton", None)
-    assert "triton not installed" in machine.describe("cpu")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--parts", "kernel,speeed"], "no such part: speeed; the parts are kernel, steps"),
-        (["--seconds", "0"], "--seconds must be above 0"),
-        (["--device", "cpu"], "on a CPU only --tiny can be run"),
-    ],
-)
-def test_options_that_make_no_sense_are_refused(arguments, words, capsys) -> None:
-    with pytest.raises(SystemExit):
-        parsed(arguments)
-    assert words in capsys.readouterr().err
 
 
 def test_it_takes_less_than_ten_minutes_unless_told_otherwise() -> None:
@@ -324,14 +261,6 @@ def test_a_table_has_every_check_and_breaks_at_no_character_of_a_detail() -> Non
     assert printed.startswith("Run on a GPU.\n\n| part | check |")
     assert "| one request a call | failed | a \\| b c |" in printed
     assert printed.count("| not run | left out |") == sum(len(p.checks) for p in PARTS.values()) - 1
-
-
-def test_the_message_is_that_of_the_last_traceback_or_the_last_line() -> None:
-    two = "Traceback (most recent call last):\n  a\nA: 1\n\nDuring:\n\n"
-    two += "Traceback (most recent call last):\n  b\nB: 2\nhint: c\n"
-    assert error_line(two) == "B: 2"
-    assert error_line("warning\nkilled\n") == "killed"
-    assert error_line("") == "it ended without a message"
 
 
 def test_checks_behind_a_failed_one_are_not_run() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import io
+import itertools
 import json
 import os
 import zlib
@@ -48,8 +49,8 @@ def png(colour: int) -> bytes:
     return file.getvalue()
 
 
-def data_uri(content: bytes, kind: str = "png") -> str:
-    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
+def data_uri(content: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(content).decode()}"
 
 
 def image_part(url: str) -> Message:
@@ -138,13 +139,6 @@ def contents(answer: ParsedAnswer) -> list[str | bytes]:
         ("openai", True, "null and images", "", ""),
         ("openai", True, "text and images", "one <image> two", "one <image> two"),
         ("async_openai", False, "parts", NO_TEXT.format("list"), NO_TEXT.format("list")),
-        (
-            "async_openai",
-            False,
-            "null and images",
-            NO_TEXT.format("NoneType"),
-            NO_TEXT.format("NoneType"),
-        ),
         ("async_openai", False, "text and images", "one <image> two", "one <image> two"),
     ],
     ids=lambda value: str(value)[:16],
@@ -192,33 +186,26 @@ def test_the_error_that_async_openai_writes_as_an_answer_is_no_answer(content: s
 # With the wrapper.
 
 
-@pytest.mark.parametrize("usage", [USAGE, None], ids=["usage", "no-usage"])
-@pytest.mark.parametrize("reply", list(REPLIES))
 @pytest.mark.parametrize(("name", "simple"), MODELS)
 def test_pictures_arrive_byte_for_byte_in_files_and_in_order(
-    chat: ChatServer,
-    tmp_path: Path,
-    name: str,
-    simple: bool,
-    reply: str,
-    usage: Mapping[str, int] | None,
+    chat: ChatServer, tmp_path: Path, name: str, simple: bool
 ) -> None:
-    chat.answer, chat.usage = lambda _: REPLIES[reply], usage
     model = model_for(chat, name, simple)
     assert keep_chat_pictures(model, tmp_path / "pictures")
-    (output,) = ask(model)
-    text = arriving(output)
-    assert isinstance(text, str)
-    assert len(text) < 1000
-    expected = {"only texts in parts": ["one", "two"], "null and images": [png(1), png(2)]}.get(
-        reply, ["one", png(1), "two", png(2)]
-    )
-    assert contents(parse_answer([text])) == expected
-    if usage:
-        counts = output.token_counts
-        assert counts is not None
-        assert (counts.input_tokens, counts.output_tokens) == (7, 5)
-    assert ResponseCache._is_valid_response(output, "generate_until")
+    fewer = {"only texts in parts": ["one", "two"], "null and images": [png(1), png(2)]}
+    for reply, usage in itertools.product(REPLIES, (USAGE, None)):
+        chat.answer, chat.usage = lambda _, reply=reply: REPLIES[reply], usage
+        (output,) = ask(model)
+        text = arriving(output)
+        assert isinstance(text, str)
+        assert len(text) < 1000
+        expected = fewer.get(reply, ["one", png(1), "two", png(2)])
+        assert contents(parse_answer([text])) == expected, reply
+        if usage:
+            counts = output.token_counts
+            assert counts is not None
+            assert (counts.input_tokens, counts.output_tokens) == (7, 5)
+        assert ResponseCache._is_valid_response(output, "generate_until")
 
 
 def test_azure_is_a_chat_client_too(
@@ -257,28 +244,20 @@ def test_many_requests_at_once_get_their_own_pictures_and_a_second_run_writes_no
     assert len(files[0]) == 60
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
+def test_a_reply_without_pictures_is_not_changed(chat: ChatServer, tmp_path: Path) -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    messages: list[Message] = [
         {"content": "A fox."},
         {"content": "out/a.png"},
         {"content": "see ![a](https://example.com/a.png)", "images": []},
         {"content": '{"text": "A", "images": ["/o/a.png"]}', "images": None},
         {"content": None, "refusal": "No.", "reasoning": "hm"},
-        {
-            "content": "",
-            "tool_calls": [
-                {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-            ],
-        },
-    ],
-)
-def test_a_reply_without_pictures_is_not_changed(
-    chat: ChatServer, tmp_path: Path, message: Message
-) -> None:
-    chat.answer = lambda _: message
-    before, after = completion(client_of(chat)), completion(client_of(chat, tmp_path))
-    assert after.model_dump_json() == before.model_dump_json()
+        {"content": "", "tool_calls": [call]},
+    ]
+    plain, wrapped = client_of(chat), client_of(chat, tmp_path)
+    for message in messages:
+        chat.answer = lambda _, message=message: message
+        assert completion(wrapped).model_dump_json() == completion(plain).model_dump_json()
     assert not list(tmp_path.iterdir())
 
 
@@ -326,25 +305,16 @@ def test_the_extra_body_is_in_every_request_and_the_models_own_keys_stay(
     assert [request["chat_template_kwargs"] for request in chat.requests] == [expected] * 2
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        SimpleNamespace(),
-        SimpleNamespace(client=None),
-        SimpleNamespace(client=SimpleNamespace(chat=print)),
-    ],
-    ids=["no-client", "null", "an-engine-with-a-method-chat"],
-)
-def test_a_model_without_a_chat_client_is_left_alone(model: object, tmp_path: Path) -> None:
-    assert not keep_chat_pictures(model, tmp_path / "pictures")
+def test_a_model_without_a_chat_client_is_left_alone(tmp_path: Path) -> None:
+    engine = SimpleNamespace(chat=print)  # an engine with a method of that name
+    for attributes in ({}, {"client": None}, {"client": engine}):
+        assert not keep_chat_pictures(SimpleNamespace(**attributes), tmp_path / "pictures")
     assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_that_cannot_be_created_is_a_clear_error(chat: ChatServer, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(
-        SettingWrong, match="file/pictures` for pictures cannot be created: Not a directory"
-    ):
+    with pytest.raises(SettingWrong, match="file/pictures"):
         client_of(chat, tmp_path / "file" / "pictures")
 
 
@@ -373,18 +343,6 @@ def bomb() -> bytes:
         ),
         pytest.param(lambda: data_uri(os.urandom(9999)), "unreadable", id="no image"),
         pytest.param(lambda: data_uri(png(1)[:-30]), "unreadable", id="cut off"),
-        pytest.param(lambda: data_uri(png(1)) + "*" * 999, "unreadable", id="damaged base64"),
-        pytest.param(
-            lambda: data_uri(b"<svg xmlns='http://www.w3.org/2000/svg'/>", "svg+xml"),
-            "unreadable",
-            id="svg",
-        ),
-        pytest.param(
-            lambda: "data:image/svg+xml;utf8," + "<svg/>" * 999,
-            "unreadable",
-            id="svg without base64",
-        ),
-        pytest.param(lambda: "data:" + "x" * 9999, "unreadable", id="no comma"),
         pytest.param(lambda: data_uri(bomb()), "too_large", id="400 million pixels"),
         pytest.param(lambda: "https://example.com/a.png", "remote", id="a URL"),
         pytest.param(lambda: "/does/not/exist.png", "missing", id="a path"),
@@ -412,17 +370,15 @@ def resolved(reference: str, folder: Path) -> ImageFile:
     return ImageResolver((), folder).resolve(reference)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [[{"type": "audio", "data": "AAAA"}], [7], {"type": "audio"}, [text_part("[ERROR] no")]],
-    ids=["audio", "a number", "an object", "an error"],
-)
 def test_content_that_is_no_answer_is_a_failure_and_not_a_text(
-    chat: ChatServer, tmp_path: Path, content: object
+    chat: ChatServer, tmp_path: Path
 ) -> None:
-    chat.answer = lambda _: {"content": content}
-    text = completion(client_of(chat, tmp_path)).choices[0].message.content
-    assert parse_answer([text]).failure == "the tested model reported an error"
+    client = client_of(chat, tmp_path)
+    audio = {"type": "audio", "data": "AAAA"}
+    for content in ([audio], [7], {"type": "audio"}, [text_part("[ERROR] no")]):
+        chat.answer = lambda _, content=content: {"content": content}
+        text = completion(client).choices[0].message.content
+        assert parse_answer([text]).failure == "the tested model reported an error", content
 
 
 PICTURES = [A, B, data_uri(b"no image"), "https://example.com/a.png", "out/a.png"]
@@ -473,7 +429,7 @@ def client(chat: ChatServer, tmp_path: Path) -> OpenAI:
     return client_of(chat, tmp_path)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 @given(message=MESSAGES)
 def test_the_text_is_read_as_the_message_with_the_same_counts(
     chat: ChatServer, client: OpenAI, tmp_path: Path, message: Message

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
-import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.example import ANSWERS, DATA
+from support.example import ANSWERS, archive
 from support.hub_server import COMMIT, Request
 from support.judge_server import judge_server
 from support.mmie_hub import ARCHIVE, mmie_hub
@@ -19,14 +17,6 @@ from support.mmie_seam import KEY, TABLE, N, create_workplace, evaluate, printed
 from support.runner import CommandResult, Workplace
 
 from mmie_tasks.benchmarks.milebench.data import PARTS, REPO
-
-
-def archive(datasets: tuple[str, ...]) -> bytes:
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w:gz") as tar:
-        for dataset in datasets:
-            tar.add(DATA / dataset, arcname=dataset)
-    return content.getvalue()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,14 +62,8 @@ def test_one_dataset_of_milebench_downloads_only_its_archive_of_images(hub_run: 
 
 
 def test_a_missing_archive_stops_the_run_with_a_message(tmp_path: Path) -> None:
-    options = (
-        "--tasks",
-        "milebench_SlideVQA",
-        "--model",
-        "predictions",
-        "--model_args",
-        f"path={ANSWERS}",
-    )
+    answers = ("--model", "predictions", "--model_args", f"path={ANSWERS}")
+    options = ("--tasks", "milebench_SlideVQA", *answers)
     result = Workplace(folder=tmp_path).run("lmms-eval", *options)
     assert result.status == 1
     assert "`MILEBENCH_DATA`" in result.output

@@ -181,25 +181,17 @@ def test_a_pipeline_in_this_process_draws_the_same_pictures_in_every_run(
     assert set(drawn[0].values()) <= shown(judge)
 
 
-@pytest.mark.parametrize("force_simple", [False, True], ids=["chat", "simple"])
 def test_a_model_of_lmms_eval_writes_with_its_own_weights(
-    workplace: Workplace, judge: JudgeServer, drawer: JudgeServer, force_simple: bool
+    workplace: Workplace, judge: JudgeServer, drawer: JudgeServer
 ) -> None:
     with patch.dict(os.environ):  # importing transformers 4 sets variables
         write_tiny_writer(workplace.folder / "writer")
     (workplace.plugins / "decord.py").write_text(
         "VideoReader = cpu = None\n"
     )  # LLaVA needs it for videos only
-    more = ("--force_simple",) if force_simple else ()
     lvlm = "llava_hf:pretrained=writer,device_map=cpu,dtype=float32"
-    options = (
-        *arguments(lvlm, images(drawer)),
-        "--gen_kwargs",
-        "max_new_tokens=12",
-        "--device",
-        "cpu",
-        *more,
-    )
+    more = ("--gen_kwargs", "max_new_tokens=12", "--device", "cpu")
+    options = (*arguments(lvlm, images(drawer)), *more)
     result = evaluate(workplace, *options, url=judge.url)
     assert result.status == 0, result.output
     assert "Freed of the tested model `LlavaHf`" in result.output, result.output

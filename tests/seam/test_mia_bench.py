@@ -105,16 +105,10 @@ def test_replies_of_a_judge_server_give_the_table_the_log_and_the_usage(
     assert KEY not in everything_written(workplace) + result.output
 
 
-@pytest.mark.parametrize("launcher", [True, False], ids=["launcher", "variable"])
-def test_two_processes_judge_their_own_halves(
-    workplace: Workplace, server: JudgeServer, launcher: bool
-) -> None:
-    if launcher:
-        result = evaluate(workplace, url=server.url, command=TORCHRUN)
-        assert result.output.count("ours instead of the built-in of the same name") == 1
-    else:
-        judge = f"openai:model=judge-model,base_url={server.url}"
-        result = evaluate(workplace, processes=2, MMIE_TASKS_JUDGE=judge)
+def test_two_processes_judge_their_own_halves(workplace: Workplace, server: JudgeServer) -> None:
+    judge = f"openai:model=judge-model,base_url={server.url}"
+    result = evaluate(workplace, command=TORCHRUN, MMIE_TASKS_JUDGE=judge)
+    assert result.output.count("ours instead of the built-in of the same name") == 1
     assert FULL.items() <= printed(result).items(), result.output
     assert len(server) == 8
     assert sorted(line["doc_id"] for line in samples(workplace)) == list(range(8))
@@ -176,20 +170,12 @@ def test_a_predict_only_run_needs_no_judge_and_is_scored_later(
     assert FULL.items() <= printed(result).items(), result.output
 
 
-@pytest.mark.parametrize(
-    ("judge", "message"),
-    [
-        pytest.param("name=opnai", "There is no judge or launcher `opnai`", id="name"),
-        pytest.param("name=openai,modle=x", "no option `modle`", id="option"),
-        pytest.param("name=openai,timeout=soon", "`timeout=soon`", id="type"),
-    ],
-)
 def test_an_invalid_judge_option_stops_the_run_before_the_model_generates(
-    workplace: Workplace, judge: str, message: str
+    workplace: Workplace,
 ) -> None:
-    result = evaluate(workplace, "--model", "stub", "--launcher_args", judge)
+    result = evaluate(workplace, "--model", "stub", "--launcher_args", "name=openai,modle=x")
     assert result.status == 1, result.output
-    assert message in result.output
+    assert "`modle`" in result.output
     assert "stub: generating" not in result.output
 
 

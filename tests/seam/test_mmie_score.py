@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
-import pytest
-from safetensors.torch import load_file, save_file
-from support import random_checkpoint, scripted_checkpoint
+from support import scripted_checkpoint
 from support.internvl_golden import CHECKPOINT
 from support.mmie_seam import N, evaluate, printed, results, samples
 from support.runner import CommandResult, Workplace
 from support.transformers_5 import needs_transformers_5
 
-from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
-
 pytestmark = needs_transformers_5
 
-REAL_WIDTH = random_checkpoint.REAL_WIDTH
-NARROW = replace(
-    REAL_WIDTH, text=replace(REAL_WIDTH.text, intermediate_size=1024)
-)  # half the weights
 LOADED = "Loading MMIE-Score"
 FREED = "Freed of the tested model `StubChat`: `_workers`."
 
@@ -49,6 +39,7 @@ def test_the_default_judge_is_that_of_the_paper_and_gives_the_table(workplace: W
     signature = results(workplace)["configs"]["mmie"]["metadata"]["signature"]
     assert signature.startswith("judge:mmie_score|model:MMIE-Score@")
     assert "|paper_judge:yes|" in signature
+    assert "|dtype:float32|device:cpu|" in signature
     logged = samples(workplace)[0]["coverage"]["replies"][0]
     assert logged["text"] == "### Score: 4"
     assert logged["usage"]["input_tokens"] > 50
@@ -88,25 +79,15 @@ def test_two_processes_have_a_judge_each(workplace: Workplace) -> None:
     assert result.output.count(LOADED) == 2
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        pytest.param(lambda folder: shutil.rmtree(folder), "does not exist", id="no-folder"),
-        pytest.param(lambda f: (f / "tokenizer.model").unlink(), "tokenizer.model", id="tokenizer"),
-        pytest.param(
-            lambda f: (f / "model-00002-of-00004.safetensors").unlink(), "model-00002", id="shard"
-        ),
-    ],
-)
 def test_an_unusable_checkpoint_stops_the_run_before_the_model_generates(
-    workplace: Workplace, damage: object, message: str
+    workplace: Workplace,
 ) -> None:
     folder = workplace.folder / "judge"
     shutil.copytree(CHECKPOINT, folder)
-    damage(folder)  # type: ignore[operator]
+    (folder / "model-00002-of-00004.safetensors").unlink()
     result = judged(workplace, "--model", "stub", model=folder)
     assert result.status == 1, result.output
-    assert message in result.output
+    assert "model-00002" in result.output
     assert "hint: " in result.output
     assert "stub: generating" not in result.output
     assert "Traceback" not in result.output
@@ -119,30 +100,3 @@ def test_the_tested_model_is_freed_before_the_judge_is_loaded(workplace: Workpla
     assert printed(result)["official"] == 66.67, result.output
     freed = result.output.index(FREED)
     assert result.output.index("stub: generating") < freed < result.output.index(LOADED)
-
-
-def test_a_model_of_real_width_judges_a_run_in_fp32(workplace: Workplace) -> None:
-    model = random_checkpoint.write(workplace.folder / "judge", NARROW)
-    _end_soon(model)
-    result = judged(workplace, "--limit", "3", model=model)  # one sample of each category
-    assert printed(result)["unscored_unparsed"] == 3.0, result.output
-    usages = [line["coverage"]["replies"][0]["usage"] for line in samples(workplace)]
-    assert len(usages) == 3
-    assert min(usage["input_tokens"] for usage in usages) > 256  # 256 for each tile
-    assert all(0 < usage["output_tokens"] < 1024 for usage in usages)
-    assert (
-        "|dtype:float32|device:cpu|"
-        in results(workplace)["configs"]["mmie"]["metadata"]["signature"]
-    )
-    shutil.rmtree(model)  # a quarter of a gigabyte
-
-
-def _end_soon(folder: Path) -> None:
-    """Let replies end after some tokens, not after some hundred: scale the logit of ``<|end|>``."""
-    end = SlowLlamaTokenizer(folder).id_of("<|end|>")
-    name = "language_model.lm_head.weight"
-    index = json.loads((folder / "model.safetensors.index.json").read_text(encoding="utf-8"))
-    shard = folder / index["weight_map"][name]
-    tensors = load_file(shard)
-    tensors[name][end] *= 10
-    save_file(tensors, shard, metadata={"format": "pt"})

@@ -1,6 +1,6 @@
 """Every way of starting the runner knows our tasks, and ours win over its own.
 
-A console script of each package and ``accelerate launch`` are started as processes. The others run
+The runner's console script and ``accelerate launch`` are started as processes. The others run
 their entry point in a fork, in which nothing of `mmie_tasks` and no model or task of `lmms_eval` is
 imported: see `support.fork_server`. `test_mia_bench` starts ``torchrun``.
 """
@@ -27,22 +27,17 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     return sketched(tmp_path_factory.mktemp("ways"))
 
 
-@pytest.mark.parametrize(
-    "start",
-    [
-        pytest.param("lmms-eval", id="lmms-eval"),
-        pytest.param(f"{ACCELERATE} --dynamo_backend no -m lmms_eval", id="accelerate launch"),
-        pytest.param("mmie-tasks eval", id="mmie-tasks eval"),
-    ],
-)
+@pytest.mark.parametrize("start", ["lmms-eval", f"{ACCELERATE} --dynamo_backend no -m lmms_eval"])
 def test_an_evaluation_uses_our_task_and_reports_the_override_once(
     workplace: Workplace, start: str
 ) -> None:
-    result = workplace.run_process(*start.split(), *EVALUATION, NO_COLOR="1")
+    check_our_task(workplace.run_process(*start.split(), *EVALUATION))
+
+
+def test_our_command_uses_our_task_and_colours_nothing_but_terminals(workplace: Workplace) -> None:
+    result = workplace.run("mmie-tasks", "eval", *EVALUATION)
     check_our_task(result)
-    assert not (
-        result.has_codes and start.startswith("mmie-tasks")
-    )  # lmms-eval colours whatever it writes to
+    assert not result.has_codes
 
 
 @pytest.mark.parametrize("module", ["lmms_eval", "mmie_tasks"])

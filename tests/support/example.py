@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
-from collections.abc import Callable
+import tarfile
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,15 @@ def copy_of(dataset: str, folder: Path) -> Path:
     """Copy one dataset of the example into a folder."""
     shutil.copytree(DATA / dataset, folder / dataset)
     return folder
+
+
+def archive(datasets: Iterable[str]) -> bytes:
+    """Datasets of the example in a ``tar.gz``, as on the Hub."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as tar:
+        for dataset in datasets:
+            tar.add(DATA / dataset, arcname=dataset)
+    return content.getvalue()
 
 
 def change(root: Path, dataset: str, edit: Callable[[dict[str, Any]], None]) -> None:

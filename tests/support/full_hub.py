@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from mmie_tasks.benchmarks.milebench.data import PARTS, REPO
-from support.example import DATA
+from support.example import archive
 from support.hub_server import HubServer, ask
 from support.mia_bench_hub import mia_bench_hub
 from support.mmie_hub import mmie_hub
@@ -53,7 +51,7 @@ def full_hub(filler_bytes: int = 0) -> Iterator[HubServer]:
         mia_bench_hub() as mia_bench,
     ):
         for part in (1, 4):
-            hub.holds(REPO, f"MileBench_part{part}.tar.gz", _archive(PARTS[part]))
+            hub.holds(REPO, f"MileBench_part{part}.tar.gz", archive(PARTS[part]))
         for other in (mmie, mia_bench):
             hub.files |= other.files
             hub.hashes |= other.hashes
@@ -69,11 +67,3 @@ def prefetch(
     """
     code = PREFETCH.format(arguments=list(arguments), before=before)
     return Done(**ask(hub.url, home, code, **{"MMIE_OTHER_PROMPTS": OTHER_PROMPTS, **environment}))
-
-
-def _archive(datasets: tuple[str, ...]) -> bytes:
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w:gz") as tar:
-        for dataset in datasets:
-            tar.add(DATA / dataset, arcname=dataset)
-    return content.getvalue()
