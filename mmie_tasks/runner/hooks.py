@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-import itertools
 import math
-import operator
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
@@ -26,6 +24,7 @@ from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.judges.base import JudgeReply, Outcome
 from mmie_tasks.judging.session import BenchmarkJudge, close_judges, register_launcher
 from mmie_tasks.runner.answer_files import OUTPUT, remove_after_logging
+from mmie_tasks.runner.generation import called_after_generation, one_task_per_call
 from mmie_tasks.runner.interruption import exits_on_ctrl_c, judging_stops_on_ctrl_c
 from mmie_tasks.runner.run_summary import (
     SUMMARY,
@@ -350,74 +349,6 @@ def _prepare_model(evaluate: Method) -> Method:
         return results
 
     return evaluate_prepared_model
-
-
-@contextmanager
-def one_task_per_call(model: Any, tasks: Iterable[Task]) -> Iterator[None]:  # noqa: ANN401 - the runner's
-    """Split each call of a model's ``generate_until`` by task, if one of the tasks is ours.
-
-    The runner passes the requests of all tasks in one call. Most of its Hugging Face models batch
-    those with equal ``generation_kwargs`` and read every image of a batch from the task of its
-    first request (``task = task[0]``, ``models/simple/qwen2_5_vl.py:200``, or
-    ``doc_to_messages[0]``, ``models/chat/huggingface.py:208``): a sample gets an image of another
-    task. With a batch size of 1 the calls stay as they are, and those of a model that splits them
-    itself (`interleaved`, whose writer must have written for all tasks before anything is drawn).
-
-    Args:
-        model: The tested model, whose method is replaced until the context ends.
-        tasks: The tasks of this evaluation.
-    """
-    configs = [
-        getattr(task, "config", None) for task in tasks
-    ]  # `benchmark_of` finds none after `--predict_only`
-    has_ours = any("provenance" in (getattr(config, "metadata", None) or {}) for config in configs)
-    is_split = getattr(type(model), "splits_by_task", False) or getattr(
-        model, "batch_size", None
-    ) in (1, "1")
-    if is_split or not has_ours:
-        yield
-        return
-    generate = model.generate_until
-
-    @functools.wraps(generate)
-    def generate_until(requests: Iterable[Any]) -> list[object]:
-        by_task = itertools.groupby(requests, key=operator.attrgetter("task_name"))
-        return [answer for _, group in by_task for answer in generate(list(group))]
-
-    model.generate_until = generate_until
-    try:
-        yield
-    finally:
-        del model.generate_until
-
-
-@contextmanager
-def called_after_generation(
-    model: Any,  # noqa: ANN401 - the runner's
-    functions: Sequence[Callable[[], None]],
-) -> Iterator[None]:
-    """Call functions when the runner cleans the model, once, in every process of a run.
-
-    That is after all tasks have been generated and before any of them is scored
-    (``evaluator.py:1249``).
-
-    Args:
-        model: The tested model, whose method is replaced until the context ends.
-        functions: Called in their order, before the model is cleaned.
-    """
-    clean = model.clean
-
-    @functools.wraps(clean)
-    def call_and_clean() -> None:
-        for function in functions:
-            function()
-        clean()
-
-    model.clean = call_and_clean
-    try:
-        yield
-    finally:
-        del model.clean
 
 
 def _check_first(evaluate: Method) -> Method:

@@ -153,8 +153,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
     is_simple = False
     force_simple = False
     splits_by_task = True
-    """The writer's calls hold one task each: see `one_task_per_call` in `mmie_tasks.runner.hooks`.
-    """
+    """The writer's calls hold one task each: see `mmie_tasks.runner.generation`."""
 
     def __init__(
         self,

@@ -300,9 +300,9 @@ def test_the_extra_body_is_in_every_request_and_the_models_own_keys_stay(
     extra_body = {"modalities": ["image", "text"], "chat_template_kwargs": {"a": 1}}
     assert keep_chat_pictures(model, tmp_path, extra_body)
     ask(model, 2)
-    assert [request["modalities"] for request in chat.requests] == [["image", "text"]] * 2
+    assert [request["modalities"] for request in chat.asked] == [["image", "text"]] * 2
     expected = {"enable_thinking": False} if own else {"a": 1}
-    assert [request["chat_template_kwargs"] for request in chat.requests] == [expected] * 2
+    assert [request["chat_template_kwargs"] for request in chat.asked] == [expected] * 2
 
 
 def test_a_model_without_a_chat_client_is_left_alone(tmp_path: Path) -> None:

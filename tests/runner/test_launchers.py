@@ -56,19 +56,11 @@ def test_a_judge_is_chosen_while_its_launcher_exists() -> None:
     assert launcher_choices() == {}
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        pytest.param({"modle": "m"}, "no option `modle`", id="unknown"),
-        pytest.param({"timeout": "soon"}, "`timeout=soon`", id="type"),
-        pytest.param({"api_key": "sk-123"}, "takes no `api_key=`", id="secret"),
-    ],
-)
-def test_an_invalid_option_ends_the_run_when_the_launcher_is_created(
-    options: dict[str, object], message: str
-) -> None:
-    with pytest.raises(SystemExit, match=message):
-        launchers.openai(**options)
+def test_an_invalid_option_ends_the_run_when_the_launcher_is_created() -> None:
+    for name, value in {"modle": "m", "timeout": "soon", "api_key": "sk-123"}.items():
+        with pytest.raises(SystemExit, match=f"`{name}[`=]") as end:
+            launchers.openai(**{name: value})
+        assert "sk-123" not in str(end.value)
 
 
 @pytest.mark.parametrize(

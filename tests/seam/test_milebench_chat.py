@@ -41,7 +41,7 @@ def test_the_server_gets_the_official_prompt_with_every_image_in_position(
     result = run(chat, tmp_path, "GPR1200")
     whole = json.loads((DATA / "GPR1200" / "GPR1200.json").read_text(encoding="utf-8"))
     first = whole["data"][0]["task_instance"]
-    requests = [request["messages"][0]["content"] for request in chat.requests]
+    requests = [request["messages"][0]["content"] for request in chat.asked]
     (content,) = [parts for parts in requests if len(parts) == 2 * len(first["images_path"]) + 1]
     assert content[0]["text"] == "Look at the shapes and answer.\nImage1:"
     assert [part["text"] for part in content[2:6:2]] == [" Image2:", " Image3:"]
@@ -50,14 +50,14 @@ def test_the_server_gets_the_official_prompt_with_every_image_in_position(
     folder = DATA / "GPR1200" / "images"
     files = [Image.open(folder / name).convert("RGB").tobytes() for name in first["images_path"]]
     assert [pixels(part) for part in content[1::2]] == files
-    assert {request["max_tokens"] for request in chat.requests} == {512}
+    assert {request["max_tokens"] for request in chat.asked} == {512}
     assert result.values["MileBench GPR1200", "coverage"] == "100", result.output
 
 
 def test_a_model_whose_server_fails_has_no_answers_and_no_number(
     chat: ChatServer, tmp_path: Path
 ) -> None:
-    chat.status = 400
+    chat.fails(400, times=10**6)
     result = run(chat, tmp_path, "TQA")
     assert result.values["MileBench TQA", "coverage"] == "0", result.output
     assert result.values["MileBench TQA", "official"] == "NaN"
