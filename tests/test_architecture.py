@@ -18,12 +18,13 @@ PACKAGE = Path(mmie_tasks.__file__).parent
 
 LAYERS = (
     ("core",),
+    ("record",),
     ("hub",),
     ("http",),
     ("judges", "answers"),
     ("judging", "interleaved"),
-    ("runs",),
     ("benchmarks",),
+    ("runs",),
     ("preflight",),
     ("results",),
     ("runner",),
@@ -41,8 +42,9 @@ PURE_IMPORTS = (
     "mmie_tasks.core.messages",
     "mmie_tasks.core.tables",
     "mmie_tasks.core.verdict",
-    "mmie_tasks.runs.benchmark",  # types
-    "mmie_tasks.runs.rows",
+    "mmie_tasks.record.metrics",
+    "mmie_tasks.record.rows",
+    "mmie_tasks.record.sample",  # types
 )
 
 IMPORTS_BY_STRING = (
@@ -192,7 +194,7 @@ def test_every_module_keeps_the_rules() -> None:
         ),
         pytest.param("judges/x.py", "import mmie_tasks.benchmarks.a.sample", id="judge"),
         pytest.param("judges/x.py", "from mmie_tasks.answers import parsing", id="same-layer"),
-        pytest.param("runs/x.py", "from mmie_tasks.benchmarks import registry", id="runs"),
+        pytest.param("benchmarks/x.py", "from mmie_tasks.runs import run", id="runs"),
         pytest.param("hub/x.py", "from mmie_tasks.judges import base", id="hub"),
         pytest.param("judging/x.py", "def f():\n    import lmms_eval", id="runner-in-a-function"),
         pytest.param("cli.py", "from lmms_eval import cli", id="cli-imports-lmms-eval"),
@@ -232,7 +234,7 @@ def test_a_violation_is_found(path: str, source: str) -> None:
             "runner/x.py", "def f():\n    from lmms_eval.cli import dispatch", id="runner"
         ),
         pytest.param("judges/x.py", "import openai", id="judge"),
-        pytest.param("results/x.py", "from mmie_tasks.runs import benchmark", id="below"),
+        pytest.param("results/x.py", "from mmie_tasks.runs import run", id="below"),
         pytest.param("core/files.py", "import os\ndef f():\n    return os.environ", id="environ"),
     ],
 )

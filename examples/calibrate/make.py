@@ -125,8 +125,9 @@ def replies(out: Path) -> Iterator[str]:
     from mmie_tasks.benchmarks.mmie.data import dataset
     from mmie_tasks.benchmarks.mmie.request import build_request
     from mmie_tasks.benchmarks.mmie.sample import Sample
-    from mmie_tasks.judges.base import DigitToken, JudgeReply, content_key
+    from mmie_tasks.judges.base import content_key
     from mmie_tasks.judges.cache_store import CachedReply, export_line
+    from mmie_tasks.record.reply import DigitToken, JudgeReply
 
     for doc in dataset("all", {"MMIE_DATA": str(out / "data")}):
         sample = Sample.from_doc(doc)
@@ -163,8 +164,9 @@ def write_run_inputs(out: Path) -> None:
 def fill_in(out: Path, plan: Path) -> None:
     """Write ``people.csv``: the plan, scored by two people."""
     from mmie_tasks.core.verdict import Scored
+    from mmie_tasks.record.sample import LoggedSample
+    from mmie_tasks.record.segment import LoggedSegment
     from mmie_tasks.results.people import answer_digest
-    from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment
 
     def digest(category: str, count: int) -> str:
         segments = tuple(

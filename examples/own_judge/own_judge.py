@@ -5,7 +5,8 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mmie_tasks.judges.base import JudgeReply, JudgeRequest, JudgeUnavailable, Outcome
+from mmie_tasks.judges.base import JudgeRequest, JudgeUnavailable, Outcome
+from mmie_tasks.record.reply import JudgeReply
 
 
 @dataclass(frozen=True, kw_only=True)

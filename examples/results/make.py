@@ -105,8 +105,9 @@ def line(
         last_digit: The probabilities of digits as the reply's last character, if the judge reports
             them.
     """
-    from mmie_tasks.judges.base import DigitToken, JudgeReply, content_key
+    from mmie_tasks.judges.base import content_key
     from mmie_tasks.judges.cache_store import CachedReply, export_line
+    from mmie_tasks.record.reply import DigitToken, JudgeReply
 
     logprobs = tuple(
         round(math.log(last_digit[n]), 4) if n in last_digit else None for n in range(10)

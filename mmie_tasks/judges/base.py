@@ -17,11 +17,12 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.record.reply import JudgeReply
 
 if TYPE_CHECKING:
     from mmie_tasks.http.retries import ReplyStore
@@ -75,52 +76,6 @@ class JudgeRequest:
     max_tokens: int
     attempt: int = 0
     wants_digits: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """Tokens of one or more replies, and their cost in US dollars; None if unknown."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    reasoning_tokens: int = 0  # the part of the output tokens that is not in the text
-    cost_usd: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DigitToken:
-    """A digit of a reply that the judge generated as a token of its own.
-
-    Attributes:
-        offset: Index of the digit in the reply's text.
-        logprobs: Natural logarithms of the probabilities of the digits 0 to 9 as this token, ten
-            values; None for a digit whose probability is not reported.
-    """
-
-    offset: int
-    logprobs: tuple[float | None, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeReply:
-    """A judge's reply.
-
-    Attributes:
-        text: The whole text.
-        model: The model, as the server names it: ``gpt-4o-2024-11-20``.
-        usage: Tokens and cost; of a cached reply, those of the original one.
-        finish: ``length`` if the reply reached ``max_tokens`` and is incomplete.
-        cached: Whether the reply comes from a cache or recording.
-        digits: The digits of the text that are tokens of their own, in order; None if the judge
-            reports no probabilities.
-    """
-
-    text: str
-    model: str
-    usage: Usage = field(default_factory=Usage)
-    finish: Literal["stop", "length"] = "stop"
-    cached: bool = False
-    digits: tuple[DigitToken, ...] | None = None
 
 
 Outcome: TypeAlias = JudgeReply | JudgeError

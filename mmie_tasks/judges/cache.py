@@ -19,7 +19,6 @@ from mmie_tasks.judges.base import (
     InProcess,
     Judge,
     JudgeError,
-    JudgeReply,
     JudgeRequest,
     Outcome,
     RequestBroken,
@@ -31,6 +30,7 @@ from mmie_tasks.judges.base import (
     content_key,
 )
 from mmie_tasks.judges.cache_store import CachedReply, CacheFile, ReplyTable, named_errors
+from mmie_tasks.record.reply import JudgeReply
 
 if TYPE_CHECKING:
     from mmie_tasks.hub.asset import Asset

@@ -18,7 +18,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
@@ -32,7 +31,7 @@ from pydantic import BaseModel, ConfigDict, Field, InstanceOf, ValidationError
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.core.files import cache_dir
-from mmie_tasks.judges.base import DigitToken, JudgeReply, Usage
+from mmie_tasks.record.reply import JudgeReply, Usage, read_digits
 
 VERSION = 1
 
@@ -395,31 +394,6 @@ def export_line(cached: CachedReply) -> str:
     return json.dumps(fields) + "\n"
 
 
-def read_digits(exported: object, text: str) -> tuple[DigitToken, ...] | None:
-    """The digits of a reply in a log or an export; None if it has none.
-
-    Args:
-        exported: The reply as a JSON object, perhaps with ``digits``.
-        text: Its text.
-
-    Raises:
-        ValueError: They are not digits of this text, or their probabilities are impossible.
-    """
-    digits = _ExportedDigits.model_validate(exported).digits
-    if digits is None:
-        return None
-    offsets = [digit.offset for digit in digits]
-    if offsets != sorted(
-        {match.start() for match in re.finditer("[0-9]", text)}.intersection(offsets)
-    ):
-        raise ValueError(
-            "the offsets in `digits` are not those of digits in the text, in ascending order"
-        )
-    return tuple(
-        DigitToken(offset=digit.offset, logprobs=tuple(digit.logprobs)) for digit in digits
-    )
-
-
 def read_export(path: Path) -> Iterator[CachedReply]:
     """All replies of an export, read line by line; blank lines are skipped.
 
@@ -464,23 +438,6 @@ class _ExportedUsage(BaseModel):
     output_tokens: _Count
     reasoning_tokens: _Count
     cost_usd: Annotated[float, Field(ge=0, le=_MAX_COUNT)] | None = None
-
-
-class _ExportedDigit(BaseModel):
-    model_config = ConfigDict(strict=True)
-
-    offset: _Count
-    logprobs: Annotated[
-        list[_LogProbability | None], Field(min_length=10, max_length=10, strict=False)
-    ]
-
-
-class _ExportedDigits(BaseModel):
-    model_config = ConfigDict(strict=True)
-
-    digits: Annotated[list[_ExportedDigit], Field(strict=False)] | None = (
-        None  # or tuples, before they are JSON
-    )
 
 
 class _ExportedReply(BaseModel):

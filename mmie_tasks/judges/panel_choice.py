@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from pydantic import PositiveInt
 
@@ -17,33 +16,9 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.options import Choice
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.registry import PANEL, JudgeChoice
-
-Rule: TypeAlias = Literal["mean", "median", "majority"]
+from mmie_tasks.record.panel import Panel, Rule
 
 _HINT = "`--judge a --judge b`; a single judge is not a panel"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
-    """How several judges make one verdict.
-
-    Attributes:
-        rule: Combines the points of the judges that gave any. ``majority``: the points that most
-            judges give; of several such, their mean.
-        min_valid: The fewest judges with points; with fewer, the sample is unscored.
-    """
-
-    rule: Rule = "mean"
-    min_valid: int
-
-    @property
-    def signature(self) -> str:
-        """Everything of the panel that can move a score, except its judges.
-
-        >>> Panel(min_valid=2).signature
-        'panel:mean,min_valid=2'
-        """
-        return f"panel:{self.rule},min_valid={self.min_valid}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,6 @@ from pathlib import Path
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.judges.base import (
-    JudgeReply,
     JudgeRequest,
     JudgeUnavailable,
     Outcome,
@@ -24,6 +23,7 @@ from mmie_tasks.judges.base import (
     content_key,
 )
 from mmie_tasks.judges.cache_store import CachedReply, default_path, read_recording
+from mmie_tasks.record.reply import JudgeReply
 
 
 def open_judge(

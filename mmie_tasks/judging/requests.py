@@ -5,33 +5,23 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from loguru import logger
 from tqdm import tqdm  # type: ignore[import-untyped]
 
-from mmie_tasks.core.verdict import (
-    NO_PROBABILITIES,
-    Scored,
-    Unscored,
-    UnscoredReason,
-    Verdict,
-    Verdicts,
-)
+from mmie_tasks.core.verdict import Unscored, UnscoredReason, Verdicts
 from mmie_tasks.judges.base import (
     CountsRequests,
     Judge,
     JudgeError,
     JudgeMisconfigured,
     JudgeRefused,
-    JudgeReply,
     JudgeRequest,
     JudgeUnavailable,
     Outcome,
@@ -40,8 +30,7 @@ from mmie_tasks.judges.base import (
     RequestCounts,
     RequestUnfit,
 )
-
-ReplyReader: TypeAlias = Callable[[str], Verdict]
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
 
 _REASONS: Mapping[type[JudgeError], UnscoredReason] = {
     JudgeUnavailable: "unavailable",
@@ -51,9 +40,6 @@ _REASONS: Mapping[type[JudgeError], UnscoredReason] = {
     RequestUnfit: "unfit",
     OutOfBudget: "budget",
 }
-
-_POINTS_DECIMALS = 2  # finer than the probabilities of a model in bfloat16
-_ENTROPY_DECIMALS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,47 +57,6 @@ class CheckedRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeResult:
-    """The replies to a request, or the reason there is none.
-
-    Attributes:
-        reply: The first reply; None without one.
-        second_reply: The reply to the request when it was sent a second time.
-        failure: Why there is no reply.
-    """
-
-    reply: JudgeReply | None = None
-    second_reply: JudgeReply | None = None
-    failure: Unscored | None = None
-
-    @property
-    def replies(self) -> tuple[JudgeReply, ...]:
-        """The replies in order; none, one or two."""
-        return tuple(reply for reply in (self.reply, self.second_reply) if reply is not None)
-
-    @property
-    def last_text(self) -> str:
-        """The text of the last reply; empty without one."""
-        return self.replies[-1].text if self.replies else ""
-
-    def first_verdict(self, read: ReplyReader, *, read_cut_off: bool = False) -> Verdict:
-        """The verdict of the first reply, as a script gives that sends each request once.
-
-        Args:
-            read: Makes a verdict of a reply's text.
-            read_cut_off: Also read a reply that reached its token limit, as a script does that
-                does not look at the finish reason.
-        """
-        if read_cut_off and self.reply is not None:
-            return read(self.reply.text)
-        return _verdict(self.reply, self.failure, read)
-
-    def verdict(self, read: ReplyReader) -> Verdict:
-        """The verdict of the second reply if there is one, else of the first."""
-        return _verdict(self.second_reply or self.reply, self.failure, read)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GradedRequest(CheckedRequest):
     """A request, and the benchmark's readers of its replies.
 
@@ -124,14 +69,6 @@ class GradedRequest(CheckedRequest):
     grade: Callable[[JudgeResult], Verdicts]
     cut_images: int = 0
     cut_texts: int = 0
-
-
-def _verdict(reply: JudgeReply | None, failure: Unscored | None, read: ReplyReader) -> Verdict:
-    if reply is None:
-        return failure or Unscored("unavailable", "no request was sent to the judge")
-    if reply.finish == "length":
-        return Unscored("cut_off", "the reply reached its token limit")
-    return read(reply.text)
 
 
 def judge_all(
@@ -183,73 +120,6 @@ def unscored(error: JudgeError) -> Unscored:
     """The verdict for an error of a judge: its reason, and the first line of its message."""
     reasons = (reason for kind, reason in _REASONS.items() if isinstance(error, kind))
     return Unscored(next(reasons, "unavailable"), str(error).partition("\n")[0])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedScore:
-    """The expected score of one reply.
-
-    Attributes:
-        verdict: The mean on the benchmark's own scale, rounded to 2 decimals, or why there is none.
-        entropy_bits: Entropy of the probabilities in bits, 0 if the judge is certain; None without
-            a mean.
-    """
-
-    verdict: Verdict
-    entropy_bits: float | None = None
-
-
-def expected_verdict(
-    reply: JudgeReply | None, offset: int | None, official: Verdict, full_marks: int
-) -> ExpectedScore:
-    """The mean of the points under the probabilities at the position of the official score.
-
-    The probabilities are those of the digits from 0 to `full_marks` that are reported, divided by
-    their sum.
-
-    Args:
-        reply: The reply that the official score was read from; None without one.
-        offset: Index of the official score in the reply's text; None if it is not a single digit
-            from 0 to 9.
-        official: The official verdict. Without points it is the expected verdict, too.
-        full_marks: Of the scale that begins at 0; at most 9.
-
-    >>> from mmie_tasks.judges.base import DigitToken
-    >>> a_half, a_quarter = math.log(0.5), math.log(0.25)
-    >>> logprobs = (None, None, None, a_quarter, a_half, a_quarter, *[None] * 4)
-    >>> token = DigitToken(offset=7, logprobs=logprobs)
-    >>> expected_verdict(JudgeReply(text="Score: 4", model="m", digits=(token,)), 7, Scored(4), 6)
-    ExpectedScore(verdict=Scored(points=4.0, reading=''), entropy_bits=1.5)
-    """
-    if isinstance(official, Unscored):
-        return ExpectedScore(verdict=official)
-    if reply is None or reply.digits is None:
-        return ExpectedScore(verdict=NO_PROBABILITIES)
-    if offset is None:
-        return _without("the official score is not a single digit")
-    tokens = [token for token in reply.digits if token.offset == offset]
-    logprobs = tokens[0].logprobs[: full_marks + 1] if tokens else ()
-    reported = {
-        n: logprob
-        for n, logprob in enumerate(logprobs)
-        if logprob is not None and math.isfinite(logprob)
-    }
-    if not reported:
-        return _without("the reply has no probabilities at the official score")
-    highest = max(reported.values())
-    weights = {points: math.exp(logprob - highest) for points, logprob in reported.items()}
-    total = math.fsum(weights.values())
-    mean = math.fsum(points * weight for points, weight in weights.items()) / total
-    shares = [weight / total for weight in weights.values() if weight]
-    entropy_bits = math.fsum(share * -math.log2(share) for share in shares)
-    return ExpectedScore(
-        verdict=Scored(round(mean, _POINTS_DECIMALS)),
-        entropy_bits=abs(round(entropy_bits, _ENTROPY_DECIMALS)),
-    )
-
-
-def _without(detail: str) -> ExpectedScore:
-    return ExpectedScore(verdict=Unscored("no_probabilities", detail))
 
 
 class Progress:

@@ -34,16 +34,11 @@ from mmie_tasks.judges.base import (
 )
 from mmie_tasks.judges.cache import CachedJudge, runs_in_process
 from mmie_tasks.judges.choice import JudgeChoices, choose_judges, is_paper_judge, open_judge
-from mmie_tasks.judges.panel_choice import ChosenJudges, Panel
+from mmie_tasks.judges.panel_choice import ChosenJudges
 from mmie_tasks.judges.registry import JudgeChoice, parse_choice, plugin_errors
-from mmie_tasks.judging.panel import Judged, MemberResult, combine
-from mmie_tasks.judging.requests import (
-    CheckedRequest,
-    GradedRequest,
-    JudgeResult,
-    Progress,
-    judge_all,
-)
+from mmie_tasks.judging.requests import CheckedRequest, GradedRequest, Progress, judge_all
+from mmie_tasks.record.panel import Judged, MemberResult, Panel, combine
+from mmie_tasks.record.reply import JudgeResult
 
 if TYPE_CHECKING:
     from _collections_abc import dict_items, dict_values

@@ -11,14 +11,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mmie_tasks.core.bootstrap import Floats, Indices
+from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import table
 from mmie_tasks.core.verdict import COVERAGE_FLOOR, Scored, Tally, Unscored, mean_of
+from mmie_tasks.record.intervals import Floats, Indices
+from mmie_tasks.record.metric_values import floor_of
+from mmie_tasks.record.metrics import Metric
+from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.commands import require_kind
-from mmie_tasks.runs.benchmark import Benchmark, Metric, ScoreKind
-from mmie_tasks.runs.log_files import TaskRun
-from mmie_tasks.runs.summary import floor_of, metrics_of, signature_fields
+from mmie_tasks.runs.run import TaskRun
+from mmie_tasks.runs.summary import metrics_of, signature_fields
 
 Flags = npt.NDArray[np.bool_]
 

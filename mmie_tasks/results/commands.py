@@ -10,9 +10,9 @@ from typing import Literal, get_args
 from mmie_tasks.benchmarks.registry import benchmark_of_task, entries, entry_names, entry_of_task
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.tables import listed
-from mmie_tasks.runs import log_files
-from mmie_tasks.runs.benchmark import ScoreKind
-from mmie_tasks.runs.log_files import Run, TaskRun
+from mmie_tasks.record.sample import ScoreKind
+from mmie_tasks.runs import run as run_files
+from mmie_tasks.runs.run import Run, TaskRun
 from mmie_tasks.runs.summary import reasons_of
 
 _RUN = "a run with `--log_samples`: the folder of `--output_path`, a results file or a sample log"
@@ -105,7 +105,7 @@ def open_runs(sources: Iterable[str], tasks: Sequence[str] = ()) -> list[Run]:
                 f"`{task}` is not a task of a registered benchmark.",
                 hint=f"task names begin with {entry_names(entries())}",
             )
-    return log_files.open_runs(sources, benchmark_of_task, tasks)
+    return run_files.open_runs(sources, benchmark_of_task, tasks)
 
 
 def notes_of(runs: Sequence[Run]) -> list[str]:

@@ -12,7 +12,8 @@ from itertools import groupby
 
 import numpy as np
 
-from mmie_tasks.core.bootstrap import (
+from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell, signed_cell, table, wrapped
+from mmie_tasks.record.intervals import (
     Floats,
     Interval,
     bootstrap_means,
@@ -20,7 +21,8 @@ from mmie_tasks.core.bootstrap import (
     percentile_interval,
     seed_of,
 )
-from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell, signed_cell, table, wrapped
+from mmie_tasks.record.metrics import Metric
+from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.alignment import (
     PLAIN_MEAN,
     AlignedRuns,
@@ -38,8 +40,7 @@ from mmie_tasks.results.commands import (
     result_parser,
 )
 from mmie_tasks.results.render import json_text
-from mmie_tasks.runs.benchmark import Metric, ScoreKind
-from mmie_tasks.runs.log_files import Run, TaskRun
+from mmie_tasks.runs.run import Run, TaskRun
 
 EXACT_PAIRS = 16
 """With up to this many pairs that differ, the test goes through all 2 ** 16 choices of signs."""

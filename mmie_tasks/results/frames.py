@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, get_args
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import counted
 from mmie_tasks.core.verdict import Scored, Verdict
-from mmie_tasks.judging.panel import disagreement
+from mmie_tasks.record.log_line import IMAGE_PLACEHOLDER
+from mmie_tasks.record.metric_values import metric_value
+from mmie_tasks.record.metrics import Metric, Scale
+from mmie_tasks.record.panel import disagreement
+from mmie_tasks.record.sample import LoggedSample, ScoreKind
+from mmie_tasks.record.segment import LoggedSegment
 from mmie_tasks.results.commands import open_run
-from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment, Metric, Scale, ScoreKind
-from mmie_tasks.runs.log_files import Run
-from mmie_tasks.runs.log_line import IMAGE_PLACEHOLDER
-from mmie_tasks.runs.summary import judge_of, metric_value, metrics_of
+from mmie_tasks.runs.run import Run
+from mmie_tasks.runs.summary import judge_of, metrics_of
 
 if TYPE_CHECKING:
     import pandas as pd

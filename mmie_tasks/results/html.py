@@ -29,7 +29,7 @@ from PIL import Image
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.core.tables import counted
 from mmie_tasks.hub.images import TooManyPixels, check_end, open_rgb, size_px
-from mmie_tasks.runs.benchmark import LoggedSegment
+from mmie_tasks.record.segment import LoggedSegment
 
 Json: TypeAlias = dict[str, Any]
 """An object of a page's data, ready for JSON."""

@@ -19,13 +19,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from mmie_tasks.core.bootstrap import allocation
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.verdict import Scored
+from mmie_tasks.record.intervals import allocation
+from mmie_tasks.record.log_files import split_name
+from mmie_tasks.record.metric_values import metric_value
+from mmie_tasks.record.metrics import Metric, Scale
+from mmie_tasks.record.sample import ALL, LoggedSample, ScoreKind
 from mmie_tasks.results.commands import read_text
-from mmie_tasks.runs.benchmark import ALL, LoggedSample, Metric, Scale, ScoreKind
-from mmie_tasks.runs.log_files import TaskRun, split_name
-from mmie_tasks.runs.summary import metric_value, metrics_of
+from mmie_tasks.runs.run import TaskRun
+from mmie_tasks.runs.summary import metrics_of
 
 _MIN_PER_STRATUM = 2  # samples that a plan takes of every stratum at least: one has no spread
 

@@ -17,11 +17,11 @@ from typing import Literal, TypeAlias
 from pydantic import BaseModel
 from tabulate import LATEX_ESCAPE_RULES, tabulate
 
-from mmie_tasks.core.bootstrap import Interval
 from mmie_tasks.core.tables import percent_cell, table
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.runs.benchmark import Metric
-from mmie_tasks.runs.log_files import Run, TaskRun
+from mmie_tasks.record.intervals import Interval
+from mmie_tasks.record.metrics import Metric
+from mmie_tasks.runs.run import Run, TaskRun
 
 Format: TypeAlias = Literal["md", "csv", "latex"]
 

@@ -15,25 +15,20 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import TypeVar, get_args
 
+from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.tables import percent_cell, signed_cell, table
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, as_row, differ
-from mmie_tasks.judging.panel import Rule
+from mmie_tasks.record import log_line
+from mmie_tasks.record.metric_values import MetricValue, metric_value
+from mmie_tasks.record.metrics import Metric
+from mmie_tasks.record.panel import Rule
+from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, ScoreKind
 from mmie_tasks.results.commands import listed_names, open_runs, require_range, result_parser
 from mmie_tasks.results.render import json_text
-from mmie_tasks.runs import log_line
-from mmie_tasks.runs.benchmark import (
-    SCORE_KINDS,
-    BadRecord,
-    Benchmark,
-    Line,
-    LoggedSample,
-    Metric,
-    ScoreKind,
-)
-from mmie_tasks.runs.log_files import Run, TaskRun, sample_lines
-from mmie_tasks.runs.summary import MetricValue, judge_signatures, metric_value, metrics_of
+from mmie_tasks.runs.run import Run, TaskRun, sample_lines
+from mmie_tasks.runs.summary import judge_signatures, metrics_of
 
 _MAX_TEXT = 60  # characters of a reading or detail in a table
 _MAX_NAMES = 5  # samples to name that cannot be rescored for one reason

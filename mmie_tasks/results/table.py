@@ -9,8 +9,12 @@ from itertools import product
 from pathlib import Path
 from typing import get_args
 
+from mmie_tasks.benchmarks.benchmark import Benchmark, PublishedRow
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import counted
+from mmie_tasks.record.metric_values import metric_value
+from mmie_tasks.record.metrics import Metric
+from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.calibrate.correction import (
     CORRECTED_INTERVALS,
     SAMPLING_ERROR_ONLY,
@@ -21,9 +25,8 @@ from mmie_tasks.results.commands import listed_names, notes_of, open_runs, resul
 from mmie_tasks.results.judge_exam.stored import JudgeGrades, StoredGrades, judge_lines
 from mmie_tasks.results.people import Label
 from mmie_tasks.results.render import Cell, Format, Sheet, json_text, sheet_text
-from mmie_tasks.runs.benchmark import Benchmark, Metric, PublishedRow, ScoreKind
-from mmie_tasks.runs.log_files import Run, TaskRun
-from mmie_tasks.runs.summary import drawn_answers_of, marks_of, metric_value, metrics_of
+from mmie_tasks.runs.run import Run, TaskRun
+from mmie_tasks.runs.summary import drawn_answers_of, marks_of, metrics_of
 
 _SUFFIXES: Mapping[str, Format] = {".csv": "csv", ".tex": "latex"}
 _CAPTION = (

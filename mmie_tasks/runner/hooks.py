@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
+from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_of_module
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
-from mmie_tasks.judges.base import JudgeReply, Outcome
+from mmie_tasks.judges.base import Outcome
 from mmie_tasks.judging.session import BenchmarkJudge, close_judges, register_launcher
+from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.runner.answer_files import OUTPUT, remove_after_logging
 from mmie_tasks.runner.generation import called_after_generation, one_task_per_call
 from mmie_tasks.runner.interruption import exits_on_ctrl_c, judging_stops_on_ctrl_c
@@ -33,7 +35,6 @@ from mmie_tasks.runner.run_summary import (
     shows_all_rows,
     summarise_after,
 )
-from mmie_tasks.runs.benchmark import Benchmark
 
 Method: TypeAlias = Callable[..., Any]
 Task: TypeAlias = Any  # the runner's task object; the runner is untyped

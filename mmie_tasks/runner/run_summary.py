@@ -22,10 +22,11 @@ from typing import Any
 from loguru import logger
 from tabulate import tabulate
 
+from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.options import choice_setting
-from mmie_tasks.runs.benchmark import BadRecord, Benchmark
-from mmie_tasks.runs.log_files import TaskRun, without_off_scale_points
-from mmie_tasks.runs.rows import COVERAGE
+from mmie_tasks.record.rows import COVERAGE
+from mmie_tasks.record.sample import BadRecord
+from mmie_tasks.runs.run import TaskRun, without_off_scale_points
 from mmie_tasks.runs.summary import Headline, details_of, headline_of, notes_of
 
 KEY = "mmie_tasks"

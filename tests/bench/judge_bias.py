@@ -23,7 +23,7 @@ from typing import Literal
 
 import numpy as np
 
-from mmie_tasks.core.bootstrap import Floats, bootstrap_interval
+from mmie_tasks.record.intervals import Floats, bootstrap_interval
 from mmie_tasks.results.calibrate.estimate import (
     MIN_LABELS,
     CorrectedMean,

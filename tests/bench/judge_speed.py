@@ -22,8 +22,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from mmie_tasks.judges.base import Judge, JudgeReply, JudgeRequest
+from mmie_tasks.judges.base import Judge, JudgeRequest
 from mmie_tasks.judges.openai import open_judge
+from mmie_tasks.record.reply import JudgeReply
 
 TESTS = Path(__file__).resolve().parents[1]
 AT_MOST = 20

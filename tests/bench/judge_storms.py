@@ -25,8 +25,9 @@ from support.virtual_time import simulate
 
 from mmie_tasks.http.rate_limit import Pace
 from mmie_tasks.http.retries import Failure, Undelivered
-from mmie_tasks.judges.base import JudgeReply, JudgeRequest
+from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.openai import open_judge
+from mmie_tasks.record.reply import JudgeReply
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from support.judge_workload import REAL_TILE_PX, SIZES, requests
 from support.random_checkpoint import TINY_SHAPE, write
 from support.ray_engines import ScriptedEngine
 
-from mmie_tasks.judges.base import JudgeReply, JudgeRequest
+from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score import inputs
 from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
@@ -40,6 +40,7 @@ from mmie_tasks.judges.mmie_score.cluster import EnginePool
 from mmie_tasks.judges.mmie_score.engine.schedule import Failure, Prompt
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer, RequestQueue
 from mmie_tasks.judges.mmie_score.ray_session import RaySession
+from mmie_tasks.record.reply import JudgeReply
 
 GPU_RATE = 20_000 / (2.0 * 3600)  # samples/s: the goal for one H200
 GPUS = 8

@@ -32,7 +32,7 @@ from support.judge_workload import REAL_TILE_TOKENS, SIZES, Size, requests
 from support.random_checkpoint import write
 from support.stock_internvl import generate, load
 
-from mmie_tasks.judges.base import JudgeReply, JudgeRequest
+from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.devices import choose_device, choose_dtype, exact_fp32
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, PlainDecoder, StaticDecoder
@@ -40,6 +40,7 @@ from mmie_tasks.judges.mmie_score.engine.model import Prefill, Vision, normalize
 from mmie_tasks.judges.mmie_score.engine.schedule import Prompt
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder, reply_text
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
+from mmie_tasks.record.reply import JudgeReply
 
 
 @dataclass(kw_only=True)

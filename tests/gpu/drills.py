@@ -13,10 +13,11 @@ from typing import Any
 import torch
 from loguru import logger
 
-from mmie_tasks.judges.base import JudgeReply, JudgeRequest
+from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.devices import release_memory
 from mmie_tasks.judges.mmie_score.engine.decoding import PlainDecoder, StaticDecoder
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
+from mmie_tasks.record.reply import JudgeReply
 
 FORK_PROGRAM = """
 import os, sys, torch

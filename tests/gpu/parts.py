@@ -22,7 +22,7 @@ from support import internvl_golden as golden
 from support.judge_workload import SIZES, Size, requests
 from support.random_checkpoint import REAL_WIDTH, write
 
-from mmie_tasks.judges.base import JudgeReply, JudgeRequest
+from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.devices import choose_device, exact_arithmetic
 from mmie_tasks.judges.mmie_score.engine.attention import Attend, BatchLayout, PagedAttention
 from mmie_tasks.judges.mmie_score.engine.decoding import PlainDecoder, StaticDecoder
@@ -32,6 +32,7 @@ from mmie_tasks.judges.mmie_score.engine.schedule import Prompt
 from mmie_tasks.judges.mmie_score.engine.self_check import self_check
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 from mmie_tasks.judges.mmie_score.loading import LoadedJudge
+from mmie_tasks.record.reply import JudgeReply
 
 if TYPE_CHECKING:
     from bench.mmie_score_speed import Measurement, Setup

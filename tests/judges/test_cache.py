@@ -9,15 +9,10 @@ import pytest
 from support.judges import SIGNATURE, ScriptedJudge, scripted_reply, scripted_request
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
-from mmie_tasks.judges.base import (
-    JudgeMisconfigured,
-    JudgeReply,
-    JudgeUnavailable,
-    RequestBroken,
-    Usage,
-)
+from mmie_tasks.judges.base import JudgeMisconfigured, JudgeUnavailable, RequestBroken
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_store import CacheFile
+from mmie_tasks.record.reply import JudgeReply, Usage
 
 A, B, C = (scripted_request(text) for text in "abc")
 

@@ -18,8 +18,9 @@ from mmie_tasks.judges.choice import (
     parse_choices,
     with_launcher_args,
 )
-from mmie_tasks.judges.panel_choice import Panel, judges_of
+from mmie_tasks.judges.panel_choice import judges_of
 from mmie_tasks.judges.registry import JudgeChoice, parse_choice
+from mmie_tasks.record.panel import Panel
 
 DEFAULT = "openai:gpt-4o-2024-11-20"
 

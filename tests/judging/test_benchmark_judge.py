@@ -11,13 +11,14 @@ from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, Outcome
 from mmie_tasks.judges.choice import ALL_OTHERS
 from mmie_tasks.judges.registry import JudgeChoice
 from mmie_tasks.judging import session
-from mmie_tasks.judging.requests import GradedRequest, JudgeResult
+from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import (
     BenchmarkJudge,
     DeferredRows,
     PendingSample,
     register_launcher,
 )
+from mmie_tasks.record.reply import JudgeResult
 
 
 class CheckCountingJudge(FunctionJudge):

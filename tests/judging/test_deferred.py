@@ -10,8 +10,7 @@ from support.judges import FunctionJudge, echo, reply, text_of
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.judges.base import Judge, JudgeRequest, JudgeUnavailable, Outcome
-from mmie_tasks.judging.panel import Judged
-from mmie_tasks.judging.requests import GradedRequest, JudgeResult
+from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import (
     BenchmarkJudge,
     DeferredRows,
@@ -20,6 +19,8 @@ from mmie_tasks.judging.session import (
     PendingSample,
     SharedJudge,
 )
+from mmie_tasks.record.panel import Judged
+from mmie_tasks.record.reply import JudgeResult
 
 
 def grade(result: JudgeResult) -> Verdicts:

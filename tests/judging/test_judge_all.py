@@ -19,7 +19,8 @@ from mmie_tasks.judges.base import (
     RequestBroken,
     RequestUnfit,
 )
-from mmie_tasks.judging.requests import CheckedRequest, JudgeResult, judge_all
+from mmie_tasks.judging.requests import CheckedRequest, judge_all
+from mmie_tasks.record.reply import JudgeResult
 
 
 def checked(text: str) -> CheckedRequest:

@@ -18,11 +18,12 @@ from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict,
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import Judge, JudgeMisconfigured, JudgeRequest, Outcome
 from mmie_tasks.judges.cache_store import CacheFile, default_path
-from mmie_tasks.judges.panel_choice import Panel, Rule
 from mmie_tasks.judging import session
-from mmie_tasks.judging.panel import Judged, MemberResult, combine
-from mmie_tasks.judging.requests import GradedRequest, JudgeResult, expected_verdict
+from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import BenchmarkJudge, PendingSample
+from mmie_tasks.record.expected import expected_verdict
+from mmie_tasks.record.panel import Judged, MemberResult, Panel, Rule, combine
+from mmie_tasks.record.reply import JudgeResult
 
 FULL_MARKS = 6
 

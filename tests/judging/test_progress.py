@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 from support.judges import FunctionJudge, echo, reply
 
-from mmie_tasks.judges.base import JudgeReply, JudgeUnavailable, Outcome, RequestCounts, Usage
+from mmie_tasks.judges.base import JudgeUnavailable, Outcome, RequestCounts
 from mmie_tasks.judging.requests import Progress
+from mmie_tasks.record.reply import JudgeReply, Usage
 
 
 def priced(usd: float | None) -> JudgeReply:

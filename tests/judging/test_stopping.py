@@ -15,8 +15,9 @@ from mmie_tasks.core.verdict import Scored, Verdicts
 from mmie_tasks.judges.base import JudgeRequest, Outcome
 from mmie_tasks.judges.registry import JudgeChoice
 from mmie_tasks.judging import session
-from mmie_tasks.judging.requests import GradedRequest, JudgeResult
+from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import BenchmarkJudge, PendingSample, close_judges, stop_judging
+from mmie_tasks.record.reply import JudgeResult
 
 SILENT_S = 60.0  # a judge's timeout; each test ends long before
 

@@ -16,9 +16,9 @@ from support.report_runs import run, sample
 import mmie_tasks
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.judging import session
+from mmie_tasks.record.metric_values import metric_value
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.frames import SCORE_COLUMNS, LoadedRun
-from mmie_tasks.runs.summary import metric_value
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "analysis.py"
 SAMPLE_COLUMNS = [

@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.verdict import Scored
+from mmie_tasks.record.metrics import Scale
+from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.record.segment import LoggedSegment
 from mmie_tasks.results.people import Label, answer_digest, csv_text, id_in_csv, read_labels
-from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment, Scale
 
 SIX = Scale(full_marks=6, unit="points, 0 to 6", whole=True, percent=lambda mean: mean / 0.06)
 

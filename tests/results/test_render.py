@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support.report_runs import METRICS, SIGNATURE, run, sample
 
-from mmie_tasks.core.bootstrap import Interval
 from mmie_tasks.core.verdict import Scored, Unscored
+from mmie_tasks.record.intervals import Interval
 from mmie_tasks.results.render import Cell, Sheet, json_text, sheet_text
 
 ONE = run("one", [sample("1")])

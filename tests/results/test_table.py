@@ -15,11 +15,13 @@ from support.logged_runs import JUDGE, mia_lines, milebench_lines, mmie_lines, w
 from support.report_runs import SIGNATURE, SKETCH, run, sample
 from support.stored_exams import write_exam
 
+from mmie_tasks.benchmarks.benchmark import PublishedRow
 from mmie_tasks.benchmarks.milebench import task as milebench
 from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_TASKS
 from mmie_tasks.benchmarks.mmie import task as mmie
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Scored
+from mmie_tasks.record.metric_values import metric_value
 from mmie_tasks.results.calibrate.correction import correct
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.judge_exam.stored import StoredGrades
@@ -27,9 +29,8 @@ from mmie_tasks.results.people import csv_text, judged_samples, planned_answers,
 from mmie_tasks.results.render import sheet_text
 from mmie_tasks.results.table import ScoreTable, as_json, score_table
 from mmie_tasks.results.table import run as run_table
-from mmie_tasks.runs.benchmark import PublishedRow
-from mmie_tasks.runs.log_files import Run
-from mmie_tasks.runs.summary import marks_of, metric_value
+from mmie_tasks.runs.run import Run
+from mmie_tasks.runs.summary import marks_of
 
 MODEL_A = run("model_a", [sample(str(number), number % 5, category="a") for number in range(10)])
 MODEL_B = run(

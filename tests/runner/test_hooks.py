@@ -14,6 +14,7 @@ from lmms_eval.evaluator_utils import TaskOutput
 from support.report_runs import SKETCH
 
 from mmie_tasks.benchmarks import registry
+from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.mia_bench import task as mia_bench
 from mmie_tasks.benchmarks.milebench import task as milebench
 from mmie_tasks.benchmarks.mmie import task as mmie
@@ -21,7 +22,6 @@ from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.runner import hooks
 from mmie_tasks.runner.generation import one_task_per_call
-from mmie_tasks.runs.benchmark import Benchmark
 
 PACKAGE = "their_package"
 

@@ -7,8 +7,9 @@ import pytest
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.choice import ALL_OTHERS, as_launcher_args, parse_choices
-from mmie_tasks.judges.panel_choice import Panel, judges_of
+from mmie_tasks.judges.panel_choice import judges_of
 from mmie_tasks.judging.session import launcher_choices
+from mmie_tasks.record.panel import Panel
 from mmie_tasks.runner import launchers
 
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.verdict import Scored, as_row
+from mmie_tasks.record import log_line
+from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.runner.run_summary import RunSummary
-from mmie_tasks.runs import log_line
-from mmie_tasks.runs.benchmark import Benchmark, Metric, Scale
 
 BENCHMARK = Benchmark(
     name="sketch",

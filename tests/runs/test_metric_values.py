@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.runs.benchmark import ALL, LoggedSample, Metric, Scale
-from mmie_tasks.runs.log_files import TaskRun
-from mmie_tasks.runs.summary import metric_value, metrics_of, samples_by_stratum
+from mmie_tasks.record.metric_values import metric_value, samples_by_stratum
+from mmie_tasks.record.metrics import Metric, Scale
+from mmie_tasks.record.sample import ALL, LoggedSample
+from mmie_tasks.runs.run import TaskRun
+from mmie_tasks.runs.summary import metrics_of
 
 SCALE = Scale(full_marks=10, unit="points, 0 to 10", percent=lambda mean: round(10 * mean, 2))
 WHOLE = Metric(name="", title="All", kind="headline")

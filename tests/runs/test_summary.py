@@ -14,8 +14,8 @@ from support.logged_runs import mia_lines, milebench_lines, mmie_lines
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict
-from mmie_tasks.runs.benchmark import LoggedSample
-from mmie_tasks.runs.log_files import TaskRun
+from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.summary import details_of, headline_of, notes_of, scored_of
 
 REPLY = {

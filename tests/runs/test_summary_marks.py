@@ -7,8 +7,8 @@ import pytest
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
-from mmie_tasks.runs.benchmark import LoggedSample
-from mmie_tasks.runs.log_files import TaskRun
+from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.summary import judge_name, marks_of
 
 PAPER = (

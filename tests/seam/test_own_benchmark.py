@@ -14,13 +14,14 @@ from types import ModuleType
 import pytest
 from support.runner import CommandResult, Workplace, write
 
+from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.preflight.doctor import check_benchmark
+from mmie_tasks.record.log_files import find_runs, read_lines
+from mmie_tasks.record.metric_values import metric_value
+from mmie_tasks.record.sample import BadRecord
 from mmie_tasks.results.commands import open_run
-from mmie_tasks.runs.benchmark import BadRecord, Benchmark
-from mmie_tasks.runs.log_files import find_runs, read_lines
-from mmie_tasks.runs.summary import metric_value
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLE, MMIE = EXAMPLES / "own_benchmark", EXAMPLES / "mmie"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.runs.benchmark import Benchmark, LoggedSample, Metric, Scale
-from mmie_tasks.runs.log_files import TaskRun
+from mmie_tasks.record.metrics import Metric, Scale
+from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.runs.run import TaskRun
 
 
 def _not_logged(line):

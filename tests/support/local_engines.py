@@ -10,9 +10,10 @@ from __future__ import annotations
 import sys
 import threading
 
-from mmie_tasks.judges.base import JudgeReply, JudgeRequest
+from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.cluster import EnginePool
 from mmie_tasks.judges.mmie_score.ray_session import RaySession
+from mmie_tasks.record.reply import JudgeReply
 from support.ray_engines import ScriptedEngine
 
 

@@ -22,8 +22,7 @@ from mmie_tasks.benchmarks.milebench import sample as mile
 from mmie_tasks.benchmarks.mmie import metrics as mmie_metrics
 from mmie_tasks.benchmarks.mmie import sample as mmie
 from mmie_tasks.benchmarks.mmie.task import grade
-from mmie_tasks.judges.base import DigitToken, JudgeReply, Usage
-from mmie_tasks.judging.requests import JudgeResult
+from mmie_tasks.record.reply import DigitToken, JudgeReply, JudgeResult, Usage
 
 JUDGE = "judge:made_up|model:made-up"
 DATE = "20261121_120000"

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from mmie_tasks.benchmarks.mia_bench import metrics as mia_bench
 from mmie_tasks.benchmarks.mmie import metrics as mmie
-from mmie_tasks.runs.rows import COVERAGE, RunnerTable
+from mmie_tasks.record.rows import COVERAGE, RunnerTable
 
 HEAD = "metric_list:\n"
-ROWS = "mmie_tasks.runs.rows"
+ROWS = "mmie_tasks.record.rows"
 PLAIN = f"""\
   - metric: score  # only with --baseline, which needs plain numbers: 0 to 1
     aggregation: !function {ROWS}.plain_mean

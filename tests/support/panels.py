@@ -8,9 +8,8 @@ from typing import Any
 from mmie_tasks.benchmarks.mmie import metrics, sample
 from mmie_tasks.benchmarks.mmie.task import grade
 from mmie_tasks.core.verdict import Unscored, Verdicts
-from mmie_tasks.judges.base import JudgeReply, Usage
-from mmie_tasks.judging.panel import Judged, MemberResult, Panel, combine
-from mmie_tasks.judging.requests import JudgeResult
+from mmie_tasks.record.panel import Judged, MemberResult, Panel, combine
+from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
 
 MODELS = ("gpt-4o", "gpt-4o-mini", "qwen")
 FAILURE = Unscored("unavailable", "HTTP 503")

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from mmie_tasks.core.verdict import Scored
+from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.results.people import COLUMNS, Label, judged_samples, planned_answers
-from mmie_tasks.runs.benchmark import LoggedSample
-from mmie_tasks.runs.log_files import TaskRun
+from mmie_tasks.runs.run import TaskRun
 
 
 def human_points(sample: LoggedSample, rater: str = "") -> float:

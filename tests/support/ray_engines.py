@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mmie_tasks.judges.base import JudgeMisconfigured, JudgeReply, JudgeRequest, JudgeUnavailable
+from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, JudgeUnavailable
 from mmie_tasks.judges.mmie_score.devices import DeviceFull
 from mmie_tasks.judges.mmie_score.remote import EngineReply
+from mmie_tasks.record.reply import JudgeReply
 
 TESTS = Path(__file__).resolve().parent.parent
 HEALTH_CHECKS = {

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from mmie_tasks.judges.base import DigitToken, JudgeReply, Usage
 from mmie_tasks.judges.cache_store import CachedReply, export_line
+from mmie_tasks.record.reply import DigitToken, JudgeReply, Usage
 from support.judges import SIGNATURE
 
 any_text = st.text(st.characters(exclude_categories=()))  # lone surrogates and NUL, too

@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
 
+from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
-from mmie_tasks.runs.benchmark import Benchmark, Line, LoggedSample, Metric, Scale
-from mmie_tasks.runs.log_files import Run, TaskRun
+from mmie_tasks.record.metrics import Metric, Scale
+from mmie_tasks.record.sample import Line, LoggedSample
+from mmie_tasks.runs.run import Run, TaskRun
 
 SIGNATURE = "judge:made_up|model:made-up|task:sketch@1-A"
 SCALE = Scale(

@@ -6,8 +6,9 @@ import os
 
 from loguru import logger
 
+from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.errors import DataMissing
-from mmie_tasks.runs.benchmark import Benchmark, Metric, Scale
+from mmie_tasks.record.metrics import Metric, Scale
 
 
 def process_docs(docs):

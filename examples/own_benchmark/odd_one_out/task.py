@@ -17,8 +17,9 @@ from mmie_tasks.answers.parsing import NOT_TEXT, failure_of
 from mmie_tasks.core.messages import user_turn
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, as_row
 from mmie_tasks.hub.images import ImageOpener, check_images
-from mmie_tasks.runs.benchmark import LoggedSample, Metric, Scale
-from mmie_tasks.runs.rows import RunnerTable, aggregation
+from mmie_tasks.record.metrics import Metric, Scale
+from mmie_tasks.record.rows import RunnerTable, aggregation
+from mmie_tasks.record.sample import LoggedSample
 from odd_one_out import __version__
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from mmie_tasks.benchmarks.mia_bench import official
 from mmie_tasks.benchmarks.mia_bench.robust import read_reply
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.verdict import Scored, Verdict, Verdicts, as_row
-from mmie_tasks.runs.benchmark import SCORE_KINDS, LoggedSample, Metric, Scale
-from mmie_tasks.runs.rows import RunnerTable, judge_records
+from mmie_tasks.record.metrics import Metric, Scale
+from mmie_tasks.record.rows import RunnerTable, judge_records
+from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample
 
 MetricRow = dict[str, object]
 """What one sample adds to one metric, as the runner logs it."""

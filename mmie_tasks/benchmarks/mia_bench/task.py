@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmie_tasks.answers.parsing import NOT_TEXT, failure_of
+from mmie_tasks.benchmarks.benchmark import Benchmark, Doc
 from mmie_tasks.benchmarks.mia_bench import data, metrics, prompts
 from mmie_tasks.benchmarks.mia_bench.official import read_official
 from mmie_tasks.benchmarks.mia_bench.robust import is_impossible, read_robust
@@ -29,24 +30,15 @@ from mmie_tasks.core.verdict import Scored, Verdict, Verdicts
 from mmie_tasks.hub.asset import Asset, installed_asset
 from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.judging.panel import Judged
-from mmie_tasks.judging.requests import GradedRequest, JudgeResult
+from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import BenchmarkJudge, MetricRows, PendingSample
-from mmie_tasks.runs import log_line
-from mmie_tasks.runs.benchmark import (
-    SCORE_KINDS,
-    BadRecord,
-    Benchmark,
-    Doc,
-    Line,
-    LoggedSample,
-    LoggedSegment,
-    Record,
-    ScoreKind,
-    Segments,
-)
-from mmie_tasks.runs.log_line import NOT_LOGGED
-from mmie_tasks.runs.rows import aggregation, plain_score
+from mmie_tasks.record import log_line
+from mmie_tasks.record.log_line import NOT_LOGGED
+from mmie_tasks.record.panel import Judged
+from mmie_tasks.record.reply import JudgeResult
+from mmie_tasks.record.rows import aggregation, plain_score
+from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, Record, ScoreKind
+from mmie_tasks.record.segment import LoggedSegment, Segments
 
 if TYPE_CHECKING:
     import datasets

@@ -25,8 +25,9 @@ from mmie_tasks.benchmarks.milebench.sample import (
     Sample,
 )
 from mmie_tasks.core.verdict import Verdict, Verdicts, as_row
-from mmie_tasks.runs.benchmark import LoggedSample, Metric, Scale
-from mmie_tasks.runs.rows import RunnerTable
+from mmie_tasks.record.metrics import Metric, Scale
+from mmie_tasks.record.rows import RunnerTable
+from mmie_tasks.record.sample import LoggedSample
 
 MetricRow: TypeAlias = dict[str, object]
 

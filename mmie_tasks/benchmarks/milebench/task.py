@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from mmie_tasks.answers.parsing import NOT_TEXT, failure_of
+from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, PublishedRow
 from mmie_tasks.benchmarks.milebench import data, metrics
 from mmie_tasks.benchmarks.milebench.combined_image import combined_image
 from mmie_tasks.benchmarks.milebench.metrics import MetricRow
@@ -38,18 +39,10 @@ from mmie_tasks.core.messages import user_turn
 from mmie_tasks.core.options import coverage_floor, floor_signature
 from mmie_tasks.core.verdict import Unscored, Verdict, Verdicts
 from mmie_tasks.hub.images import ImageOpener
-from mmie_tasks.runs import log_line
-from mmie_tasks.runs.benchmark import (
-    BadRecord,
-    Benchmark,
-    Doc,
-    Line,
-    LoggedSample,
-    LoggedSegment,
-    PublishedRow,
-    Record,
-)
-from mmie_tasks.runs.rows import Row, aggregation
+from mmie_tasks.record import log_line
+from mmie_tasks.record.rows import Row, aggregation
+from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
+from mmie_tasks.record.segment import LoggedSegment
 
 if TYPE_CHECKING:
     import datasets

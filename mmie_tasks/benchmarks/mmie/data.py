@@ -156,7 +156,7 @@ def ids_of_1k(ids_by_category: Mapping[str, Sequence[str]]) -> frozenset[str]:
     >>> len(ids_of_1k({"SA": ["SA-1", "SA-2"], "PBL": [], "MSR": ["MSR-1"]}))
     3
     """
-    from mmie_tasks.core.bootstrap import allocation  # numpy, which few commands need
+    from mmie_tasks.record.intervals import allocation  # numpy, which few commands need
 
     counts = [len(ids) for ids in ids_by_category.values()]
     sizes = allocation(counts, min(SMALL_ROWS, sum(counts)))

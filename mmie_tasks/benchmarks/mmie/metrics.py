@@ -15,8 +15,9 @@ from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, percent_of
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
 from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Scored, Verdict, Verdicts, as_row, verdict_of
-from mmie_tasks.runs.benchmark import LoggedSample, Metric, Scale
-from mmie_tasks.runs.rows import RunnerTable, judge_records
+from mmie_tasks.record.metrics import Metric, Scale
+from mmie_tasks.record.rows import RunnerTable, judge_records
+from mmie_tasks.record.sample import LoggedSample
 
 MetricRow = dict[str, object]
 """What one sample adds to one metric, as the runner logs it."""

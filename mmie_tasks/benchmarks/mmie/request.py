@@ -41,7 +41,8 @@ from mmie_tasks.core.options import choice_setting
 from mmie_tasks.core.verdict import UnscoredReason
 from mmie_tasks.hub.asset import Asset, DownloadPlan, data_asset
 from mmie_tasks.hub.pinned_file import Pin, RetryPolicy, cached_bytes, pinned_bytes
-from mmie_tasks.judges.base import JudgeReply, JudgeRequest
+from mmie_tasks.judges.base import JudgeRequest
+from mmie_tasks.record.reply import JudgeReply
 
 ASSEMBLY = "MMIE_ASSEMBLY"
 OUTPUT_ROOT = "MMIE_OUTPUT_ROOT"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 
+from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, PublishedRow
 from mmie_tasks.benchmarks.mmie import data, metrics, prompts
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, digit_offset, read_official
@@ -38,23 +39,16 @@ from mmie_tasks.core.tables import counted, listed
 from mmie_tasks.core.verdict import Verdict, Verdicts
 from mmie_tasks.hub.asset import Asset
 from mmie_tasks.hub.images import ImageOpener
-from mmie_tasks.judging.panel import Judged
-from mmie_tasks.judging.requests import GradedRequest, JudgeResult, expected_verdict
+from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import BenchmarkJudge, MetricRows, PendingSample
-from mmie_tasks.runs import log_line
-from mmie_tasks.runs.benchmark import (
-    BadRecord,
-    Benchmark,
-    Doc,
-    Line,
-    LoggedSample,
-    LoggedSegment,
-    PublishedRow,
-    Record,
-    Segments,
-)
-from mmie_tasks.runs.log_files import find_runs, read_lines
-from mmie_tasks.runs.rows import aggregation, plain_score
+from mmie_tasks.record import log_line
+from mmie_tasks.record.expected import expected_verdict
+from mmie_tasks.record.log_files import find_runs, read_lines
+from mmie_tasks.record.panel import Judged
+from mmie_tasks.record.reply import JudgeResult
+from mmie_tasks.record.rows import aggregation, plain_score
+from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
+from mmie_tasks.record.segment import LoggedSegment, Segments
 
 if TYPE_CHECKING:
     import datasets
@@ -602,7 +596,7 @@ def leaderboard_row(
     Returns:
         None where there are no samples, or too few with a score.
     """
-    from mmie_tasks.runs.summary import metric_value  # numpy, which few commands need
+    from mmie_tasks.record.metric_values import metric_value  # numpy, which few commands need
 
     row: dict[str, str | float | None] = {
         "Model": model,

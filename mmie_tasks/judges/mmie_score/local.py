@@ -11,18 +11,12 @@ from functools import cached_property
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from mmie_tasks.judges.base import (
-    DigitToken,
-    JudgeMisconfigured,
-    JudgeReply,
-    JudgeRequest,
-    Outcome,
-    Usage,
-)
+from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, Outcome
 from mmie_tasks.judges.mmie_score import devices, inputs
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, locate, open_checkpoint
 from mmie_tasks.judges.mmie_score.devices import AttentionOption, DtypeOption
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer, RequestQueue
+from mmie_tasks.record.reply import DigitToken, JudgeReply, Usage
 
 if TYPE_CHECKING:
     import torch

@@ -14,7 +14,6 @@ from mmie_tasks.judges.base import (
     JudgeError,
     JudgeMisconfigured,
     JudgeRefused,
-    JudgeReply,
     JudgeRequest,
     JudgeUnavailable,
     Outcome,
@@ -23,6 +22,7 @@ from mmie_tasks.judges.base import (
     RequestCounts,
 )
 from mmie_tasks.judges.openai.settings import Adaptations, Settings
+from mmie_tasks.record.reply import JudgeReply
 
 _ERRORS: Mapping[str, type[JudgeError]] = {
     "unavailable": JudgeUnavailable,

@@ -27,14 +27,11 @@ from mmie_tasks.http.rate_limit import quota_reset_s
 from mmie_tasks.http.retries import Failure, Success
 from mmie_tasks.hub.images import image_suffix
 from mmie_tasks.judges.base import (
-    DigitToken,
     JudgeError,
     JudgeRefused,
-    JudgeReply,
     JudgeRequest,
     JudgeUnavailable,
     RequestBroken,
-    Usage,
     image_bytes,
 )
 from mmie_tasks.judges.openai.models import Price
@@ -46,6 +43,7 @@ from mmie_tasks.judges.openai.settings import (
     Settings,
     dialect_of,
 )
+from mmie_tasks.record.reply import DigitToken, JudgeReply, Usage
 
 # Failures with log-probabilities before a request is sent without: of a server that never accepted
 # any, and of one request to a server that did and may only have an outage. A timeout counts as two.

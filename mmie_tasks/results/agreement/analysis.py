@@ -14,10 +14,14 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.registry import benchmark_of_task, entries, entry_names
-from mmie_tasks.core.bootstrap import Floats
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.verdict import Scored, Unscored
+from mmie_tasks.record.intervals import Floats
+from mmie_tasks.record.log_files import NamedPath, numbered_names, split_name
+from mmie_tasks.record.metrics import Scale
+from mmie_tasks.record.sample import LoggedSample, ScoreKind
 from mmie_tasks.results.agreement.measures import (
     ALL_MEASURES,
     GROUP_MEASURES,
@@ -30,8 +34,7 @@ from mmie_tasks.results.agreement.measures import (
 )
 from mmie_tasks.results.commands import open_run, require_kind
 from mmie_tasks.results.people import answer_digest, read_labels
-from mmie_tasks.runs.benchmark import Benchmark, LoggedSample, Scale, ScoreKind
-from mmie_tasks.runs.log_files import NamedPath, Run, TaskRun, numbered_names, split_name
+from mmie_tasks.runs.run import Run, TaskRun
 from mmie_tasks.runs.summary import judge_of
 
 _DIGITS = 9  # points are rounded to this many decimals: two ways to one fraction are equal

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from mmie_tasks.core.bootstrap import LEVEL
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell, short_name, table
+from mmie_tasks.record.intervals import LEVEL
+from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.agreement import measures
 from mmie_tasks.results.agreement.analysis import (
     Agreement,
@@ -19,7 +20,6 @@ from mmie_tasks.results.agreement.analysis import (
 from mmie_tasks.results.agreement.measures import Measurement, MeasureOptions
 from mmie_tasks.results.commands import listed_names, require_range, result_parser
 from mmie_tasks.results.render import json_text
-from mmie_tasks.runs.benchmark import ScoreKind
 
 _MIN_RESAMPLES = 100  # the ends of an interval are the 2nd or 3rd from the last
 

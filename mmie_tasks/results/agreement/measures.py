@@ -15,15 +15,15 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from mmie_tasks.core.bootstrap import (
+from mmie_tasks.core.tables import percent_cell
+from mmie_tasks.record.intervals import (
     Floats,
     Indices,
     Interval,
     percentile_interval,
     resample_counts,
 )
-from mmie_tasks.core.tables import percent_cell
-from mmie_tasks.runs.benchmark import Scale
+from mmie_tasks.record.metrics import Scale
 
 
 @dataclass(frozen=True, slots=True, eq=False)

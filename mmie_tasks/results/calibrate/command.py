@@ -21,6 +21,8 @@ from mmie_tasks.core.tables import (
     table,
     wrapped,
 )
+from mmie_tasks.record.log_files import numbered_names
+from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.alignment import scored_signatures, signature_differences
 from mmie_tasks.results.calibrate.correction import CorrectedScore, Correction, OtherScore, correct
 from mmie_tasks.results.calibrate.estimate import Population
@@ -43,8 +45,7 @@ from mmie_tasks.results.people import (
     read_label_files,
 )
 from mmie_tasks.results.render import json_text
-from mmie_tasks.runs.benchmark import ScoreKind
-from mmie_tasks.runs.log_files import TaskRun, numbered_names
+from mmie_tasks.runs.run import TaskRun
 
 _NO_LABELS_HINT = (
     "name a file that `calibrate --plan` wrote for this run, or its page exported, with scores"

@@ -15,10 +15,12 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from mmie_tasks.core.bootstrap import Floats, resample_counts
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.tables import counted, short_name
 from mmie_tasks.core.verdict import Scored
+from mmie_tasks.record.intervals import Floats, resample_counts
+from mmie_tasks.record.metrics import Scale
+from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.agreement.measures import (
     Measurement,
     MeasureOptions,
@@ -46,8 +48,7 @@ from mmie_tasks.results.people import (
     strata_in_order,
     stratum_weights,
 )
-from mmie_tasks.runs.benchmark import Scale, ScoreKind
-from mmie_tasks.runs.log_files import TaskRun
+from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.summary import metrics_of
 
 RESAMPLES = 1000

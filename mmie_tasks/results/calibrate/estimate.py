@@ -40,7 +40,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from scipy.special import stdtrit
 
-from mmie_tasks.core.bootstrap import LEVEL, Floats, Integers, Interval
+from mmie_tasks.record.intervals import LEVEL, Floats, Integers, Interval
 
 Population: TypeAlias = Literal["run", "larger"]
 """What the interval is for: the samples of the run alone, or a larger population that they were

@@ -14,6 +14,9 @@ from markupsafe import Markup
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.core.tables import counted
+from mmie_tasks.record.metrics import Scale
+from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.record.segment import LoggedSegment
 from mmie_tasks.results.html import (
     MAX_SEGMENTS,
     EmbeddedImage,
@@ -26,7 +29,6 @@ from mmie_tasks.results.html import (
     segments_json,
 )
 from mmie_tasks.results.people import PlannedAnswer, csv_cell, id_in_csv
-from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment, Scale
 
 MAX_SIDE_PX = 1024
 """The longest side of a picture in the page."""

@@ -20,12 +20,14 @@ from typing import TypeAlias
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, differ
 from mmie_tasks.judges.base import JudgeRequest, content_key
-from mmie_tasks.judging.requests import CheckedRequest, GradedRequest, JudgeResult
+from mmie_tasks.judging.requests import CheckedRequest, GradedRequest
 from mmie_tasks.judging.session import SharedJudge, judge_together
+from mmie_tasks.record.reply import JudgeResult
+from mmie_tasks.record.sample import BadRecord
+from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.record.segment import Segments as LoggedSegments
 from mmie_tasks.results.judge_exam.stored import COMPARE
 from mmie_tasks.results.judge_exam.verdicts import Judgement, Pair, Segments
-from mmie_tasks.runs.benchmark import BadRecord, LoggedSegment
-from mmie_tasks.runs.benchmark import Segments as LoggedSegments
 
 RequestMaker: TypeAlias = Callable[[LoggedSegments, LoggedSegments, None], GradedRequest]
 """`Benchmark.judge_request`, for questions that are no samples of the benchmark."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from mmie_tasks.hub.images import open_bounded, open_rgb
-from mmie_tasks.runs.benchmark import LoggedSegment, Segments
+from mmie_tasks.record.segment import LoggedSegment, Segments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

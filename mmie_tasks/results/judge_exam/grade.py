@@ -17,7 +17,13 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from mmie_tasks.core.bootstrap import LEVEL, Floats, Interval, percentile_interval, resample_counts
+from mmie_tasks.record.intervals import (
+    LEVEL,
+    Floats,
+    Interval,
+    percentile_interval,
+    resample_counts,
+)
 from mmie_tasks.results.judge_exam.verdicts import Judgement, Pair, Segments, Side, VerdictSet
 
 Order: TypeAlias = Literal["forward", "reverse"]

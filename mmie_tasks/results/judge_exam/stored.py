@@ -24,7 +24,7 @@ from mmie_tasks.core.tables import percent_cell, short_name
 from mmie_tasks.results.judge_exam.grade import Grade
 from mmie_tasks.results.judge_exam.verdicts import VerdictSet
 from mmie_tasks.results.render import json_text
-from mmie_tasks.runs.log_files import TaskRun
+from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.summary import judge_signatures, signature_fields
 
 COMPARE = "compare"

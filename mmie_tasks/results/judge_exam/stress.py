@@ -18,21 +18,22 @@ from tempfile import TemporaryDirectory
 from typing import Literal, TypeAlias
 
 from mmie_tasks.answers.images import check_image
-from mmie_tasks.core.bootstrap import Interval, bootstrap_interval
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.tables import counted, listed, percent_cell, table, wrapped
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.judges.base import RequestBroken, content_key
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import SharedJudge
+from mmie_tasks.record.intervals import Interval, bootstrap_interval
+from mmie_tasks.record.sample import BadRecord, Line
+from mmie_tasks.record.segment import Segments
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.judge_exam.asking import ask, cost_text, fixed_choice
 from mmie_tasks.results.judge_exam.changes import Change, Exchange, changes, donors, images_of
 from mmie_tasks.results.judge_exam.grade import exact_interval
 from mmie_tasks.results.people import JudgedSample, answer_digest, judged_samples
 from mmie_tasks.results.render import json_text
-from mmie_tasks.runs.benchmark import BadRecord, Line, Segments
-from mmie_tasks.runs.log_files import TaskRun, sample_lines
+from mmie_tasks.runs.run import TaskRun, sample_lines
 
 # Name of the changes in an exam's signature; another number for other changes.
 _CHANGES_NAME = "changes-1"

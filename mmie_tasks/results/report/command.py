@@ -21,7 +21,7 @@ from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import atomic_write, readable_size
 from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell, signed_cell
-from mmie_tasks.judges.base import JudgeReply
+from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.results.alignment import mixed_keys, scored_signatures
 from mmie_tasks.results.calibrate.correction import (
     CORRECTED_INTERVALS,
@@ -47,7 +47,7 @@ from mmie_tasks.results.report.samples import (
     thumbnail_priority,
 )
 from mmie_tasks.results.report.tables import METHOD, charts, metric_tables, unlike_keys
-from mmie_tasks.runs.log_files import Run, TaskRun
+from mmie_tasks.runs.run import Run, TaskRun
 from mmie_tasks.runs.summary import judge_name, marks_of, signature_fields
 
 _MAX_NOTES = 3  # that the command prints; the report has all

@@ -13,12 +13,14 @@ from functools import partial
 from itertools import islice
 from typing import TypeAlias
 
+from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
-from mmie_tasks.judges.base import JudgeReply
+from mmie_tasks.record.reply import JudgeReply
+from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample
+from mmie_tasks.record.segment import LoggedSegment
 from mmie_tasks.results import html
 from mmie_tasks.results.html import Json, cut, finite, plain, segments_json
-from mmie_tasks.runs.benchmark import SCORE_KINDS, Benchmark, LoggedSample, LoggedSegment
-from mmie_tasks.runs.log_files import Run, TaskRun
+from mmie_tasks.runs.run import Run, TaskRun
 from mmie_tasks.runs.summary import judge_facts
 
 MAX_PREVIEW = 100  # characters of a question in the list of samples

@@ -11,16 +11,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from mmie_tasks.core.bootstrap import LEVEL, bootstrap_interval
 from mmie_tasks.core.verdict import Scored, Verdict, differ, tally
+from mmie_tasks.record.intervals import LEVEL, bootstrap_interval
+from mmie_tasks.record.log_line import number
+from mmie_tasks.record.metric_values import RESAMPLES, metric_value
+from mmie_tasks.record.metrics import Metric, Scale
+from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, ScoreKind
 from mmie_tasks.results.alignment import scored_signatures, signature_differences
 from mmie_tasks.results.compare import MetricComparison, compare
 from mmie_tasks.results.html import Json, ends, finite
 from mmie_tasks.results.report.samples import JoinedTask
-from mmie_tasks.runs.benchmark import SCORE_KINDS, LoggedSample, Metric, Scale, ScoreKind
-from mmie_tasks.runs.log_files import TaskRun
-from mmie_tasks.runs.log_line import number
-from mmie_tasks.runs.summary import RESAMPLES, metric_value, metrics_of
+from mmie_tasks.runs.run import TaskRun
+from mmie_tasks.runs.summary import metrics_of
 
 METHOD = (
     f"Intervals are {LEVEL:.0%} percentile bootstrap intervals over samples, "

@@ -15,10 +15,10 @@ from mmie_tasks.benchmarks.mia_bench.metrics import record
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.benchmarks.mia_bench.task import BENCHMARK, grade
 from mmie_tasks.core.verdict import Unscored, Verdicts
-from mmie_tasks.judges.base import JudgeReply
-from mmie_tasks.judging.panel import Judged, MemberResult, Panel, combine
-from mmie_tasks.judging.requests import JudgeResult
-from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, LoggedSegment
+from mmie_tasks.record.panel import Judged, MemberResult, Panel, combine
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
+from mmie_tasks.record.sample import SCORE_KINDS, BadRecord
+from mmie_tasks.record.segment import LoggedSegment
 
 LINES = list(mia_lines(80))
 SOUND = "score of component 1: 3/6, score of component 2: 4/4, total score: 7/10. Fine."

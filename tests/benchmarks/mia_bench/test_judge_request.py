@@ -19,11 +19,12 @@ from mmie_tasks.benchmarks.mia_bench.data import dataset
 from mmie_tasks.benchmarks.mia_bench.task import BENCHMARK
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.hub.images import ImageOpener
-from mmie_tasks.judges.base import JudgeReply
 from mmie_tasks.judging import session
-from mmie_tasks.judging.requests import GradedRequest, JudgeResult
+from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import judge_together
-from mmie_tasks.runs.benchmark import BadRecord, LoggedSegment, Segments
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
+from mmie_tasks.record.sample import BadRecord
+from mmie_tasks.record.segment import LoggedSegment, Segments
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "mia_bench"
 

@@ -10,8 +10,7 @@ from mmie_tasks.benchmarks.mia_bench.official import TOTAL
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.benchmarks.mia_bench.task import grade
 from mmie_tasks.core.verdict import Unscored
-from mmie_tasks.judges.base import JudgeReply
-from mmie_tasks.judging.requests import JudgeResult
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
 
 REPLY = {
     "text": "",

@@ -15,8 +15,9 @@ from mmie_tasks.benchmarks.milebench.data import dataset
 from mmie_tasks.benchmarks.milebench.task import BENCHMARK
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.hub.images import ImageOpener
-from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, LoggedSegment
-from mmie_tasks.runs.summary import metric_value
+from mmie_tasks.record.metric_values import metric_value
+from mmie_tasks.record.sample import SCORE_KINDS, BadRecord
+from mmie_tasks.record.segment import LoggedSegment
 
 LINES = list(milebench_lines(6))
 ONE = next(line for line in LINES if line["coverage"]["rule"] == "choice")

@@ -13,7 +13,7 @@ from mmie_tasks.benchmarks.milebench.data import dataset
 from mmie_tasks.benchmarks.milebench.sample import DATASETS
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.hub.images import ImageOpener
-from mmie_tasks.runs.rows import coverage
+from mmie_tasks.record.rows import coverage
 
 
 @pytest.fixture(autouse=True)

@@ -14,9 +14,10 @@ from mmie_tasks.benchmarks.mmie.metrics import TABLE
 from mmie_tasks.benchmarks.mmie.official import mean_points, percent_of
 from mmie_tasks.benchmarks.mmie.task import BENCHMARK, percent
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored
-from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, LoggedSample, LoggedSegment
-from mmie_tasks.runs.log_files import without_off_scale_points
-from mmie_tasks.runs.summary import metric_value
+from mmie_tasks.record.metric_values import metric_value
+from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, LoggedSample
+from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.runs.run import without_off_scale_points
 
 LINES = list(mmie_lines(60, image="kite.png", unscored=0.05, with_digits=30))
 REASONS = ["unparsed", "left_out", "unavailable"]

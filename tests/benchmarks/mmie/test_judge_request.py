@@ -19,11 +19,12 @@ from support.mmie_judge import by_category, words
 from mmie_tasks.benchmarks.mmie import task
 from mmie_tasks.benchmarks.mmie.task import BENCHMARK
 from mmie_tasks.core.verdict import Scored
-from mmie_tasks.judges.base import JudgeReply
 from mmie_tasks.judging import session
-from mmie_tasks.judging.requests import GradedRequest, JudgeResult
+from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import judge_together
-from mmie_tasks.runs.benchmark import BadRecord, LoggedSegment
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
+from mmie_tasks.record.sample import BadRecord
+from mmie_tasks.record.segment import LoggedSegment
 
 ROWS = [
     conversation("SA-0", [segment("Begin.", "images/a.png"), segment("", "images/b.png")], "So."),

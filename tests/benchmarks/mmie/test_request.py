@@ -18,7 +18,7 @@ from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.prompts import IMAGE
 from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
 from mmie_tasks.core.errors import DataMissing, SettingWrong
-from mmie_tasks.judges.base import JudgeReply, Usage
+from mmie_tasks.record.reply import JudgeReply, Usage
 
 
 @pytest.fixture(autouse=True)

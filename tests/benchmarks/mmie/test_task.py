@@ -23,9 +23,9 @@ from mmie_tasks.core.errors import DataMissing, SettingWrong
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored
 from mmie_tasks.hub.images import ImageOpener
-from mmie_tasks.judges.base import DigitToken, JudgeReply, content_key
-from mmie_tasks.judging.requests import JudgeResult
-from mmie_tasks.runs.rows import coverage
+from mmie_tasks.judges.base import content_key
+from mmie_tasks.record.reply import DigitToken, JudgeReply, JudgeResult
+from mmie_tasks.record.rows import coverage
 
 SHARED = task_dir() / "mmie" / "_mmie_shared"
 

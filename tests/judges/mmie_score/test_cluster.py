@@ -25,7 +25,6 @@ from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.base import (
     JudgeMisconfigured,
-    JudgeReply,
     JudgeRequest,
     JudgeUnavailable,
     Outcome,
@@ -41,6 +40,7 @@ from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 from mmie_tasks.judges.mmie_score.ray_session import RaySession, choose_session
 from mmie_tasks.judges.mmie_score.remote import RemoteEngine, assigned_device
 from mmie_tasks.judges.registry import create
+from mmie_tasks.record.reply import JudgeReply
 
 pytestmark = [
     pytest.mark.filterwarnings(f"ignore::{kind}")  # of Ray's own modules

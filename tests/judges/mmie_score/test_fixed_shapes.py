@@ -16,10 +16,11 @@ from support.mmie_engine import one_thread
 from support.paged_kernel import paged_kernel
 from support.transformers_5 import needs_transformers_5
 
-from mmie_tasks.judges.base import JudgeReply, JudgeRequest
+from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score import loading
 from mmie_tasks.judges.mmie_score.engine.attention import PagedAttention
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
+from mmie_tasks.record.reply import JudgeReply
 
 pytestmark = needs_transformers_5
 

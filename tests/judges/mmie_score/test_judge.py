@@ -23,7 +23,6 @@ from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.judges.base import (
     InProcess,
     JudgeMisconfigured,
-    JudgeReply,
     JudgeRequest,
     RequestBroken,
     RequestUnfit,
@@ -36,6 +35,7 @@ from mmie_tasks.judges.mmie_score.engine.attention import PagedAttention
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 from mmie_tasks.judges.mmie_score.local import LocalJudge, check_transformers
 from mmie_tasks.judges.registry import create
+from mmie_tasks.record.reply import JudgeReply
 
 pytestmark = needs_transformers_5
 

@@ -24,10 +24,11 @@ from support.stock_internvl import generate, load
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges import registry
-from mmie_tasks.judges.base import JudgeReply, JudgeRequest
+from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.engine.model import normalized
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder, reply_text
+from mmie_tasks.record.reply import JudgeReply
 
 pytestmark = needs_transformers_5
 

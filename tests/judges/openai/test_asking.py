@@ -13,7 +13,8 @@ from support.judge_server import Sent, completion, error, judge_server
 
 from mmie_tasks.http.client import MAX_BODY_BYTES
 from mmie_tasks.http.rate_limit import START, Pace
-from mmie_tasks.judges.base import JudgeRefused, JudgeReply, JudgeRequest, RequestBroken
+from mmie_tasks.judges.base import JudgeRefused, JudgeRequest, RequestBroken
+from mmie_tasks.record.reply import JudgeReply
 
 
 def test_every_request_gets_its_own_reply_under_its_own_index(server):

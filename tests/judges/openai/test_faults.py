@@ -8,8 +8,9 @@ from support.judge_faults import FAULTS, UNTIL_ANSWERED, readme_table, sent_of, 
 from support.judge_server import HANG
 
 import mmie_tasks.judges
-from mmie_tasks.judges.base import JudgeError, JudgeReply
+from mmie_tasks.judges.base import JudgeError
 from mmie_tasks.judging.requests import unscored
+from mmie_tasks.record.reply import JudgeReply
 
 CASES = [(fault, case) for fault in FAULTS for case in fault.cases]
 

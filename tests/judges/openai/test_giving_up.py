@@ -15,7 +15,8 @@ from support.judge_server import HANG, HANG_UP, Sent, completion, error, judge_s
 
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.http.rate_limit import FAILURES_BEFORE_PAUSE, START, Pace
-from mmie_tasks.judges.base import JudgeMisconfigured, JudgeReply, JudgeUnavailable
+from mmie_tasks.judges.base import JudgeMisconfigured, JudgeUnavailable
+from mmie_tasks.record.reply import JudgeReply
 
 
 @contextmanager

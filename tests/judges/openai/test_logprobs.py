@@ -23,11 +23,12 @@ from support.judge_server import (
 )
 
 from mmie_tasks.http.client import MAX_BODY_BYTES
-from mmie_tasks.judges.base import JudgeRefused, JudgeReply, JudgeRequest
+from mmie_tasks.judges.base import JudgeRefused, JudgeRequest
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_store import CacheFile
 from mmie_tasks.judges.openai.settings import PLAIN, REASONING
 from mmie_tasks.judges.openai.wire import chat_body, digits_of, read_completion
+from mmie_tasks.record.reply import JudgeReply
 
 OTHERS = {" 4": -2.5, "x": -3.0}
 

@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 from support.judge_asking import settings_of
 
 from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error
-from mmie_tasks.judges.base import JudgeRefused, JudgeReply, JudgeRequest, Usage
+from mmie_tasks.judges.base import JudgeRefused, JudgeRequest
 from mmie_tasks.judges.openai import wire
 from mmie_tasks.judges.openai.models import Price
 from mmie_tasks.judges.openai.settings import PLAIN, REASONING
+from mmie_tasks.record.reply import JudgeReply, Usage
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

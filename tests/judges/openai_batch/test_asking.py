@@ -9,11 +9,12 @@ from support.batch_asking import KEY, MODEL, outcome_text, request
 from support.batch_server import completion
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.judges.base import JudgeMisconfigured, JudgeReply, content_key
+from mmie_tasks.judges.base import JudgeMisconfigured, content_key
 from mmie_tasks.judges.openai.batch import BatchJudge
 from mmie_tasks.judges.openai.batch_files import Limits
 from mmie_tasks.judges.openai.settings import PLAIN
 from mmie_tasks.judges.openai.wire import chat_body
+from mmie_tasks.record.reply import JudgeReply
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8
 

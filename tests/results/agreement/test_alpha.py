@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mmie_tasks.core.bootstrap import resample_counts
+from mmie_tasks.record.intervals import resample_counts
 from mmie_tasks.results.agreement import measures as module
 from mmie_tasks.results.agreement.measures import LEVELS, alpha, alphas, rating_rows
 

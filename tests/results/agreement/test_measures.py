@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics
 
-from mmie_tasks.core import bootstrap
+from mmie_tasks.record import intervals
+from mmie_tasks.record.metrics import Scale
 from mmie_tasks.results.agreement import measures
 from mmie_tasks.results.agreement.measures import ALL_MEASURES, MeasureOptions, measure, rating_rows
-from mmie_tasks.runs.benchmark import Scale
 
 SIX = Scale(full_marks=6, unit="points, 0 to 6", whole=True, percent=lambda mean: mean / 0.06)
 HUNDRED = Scale(full_marks=100, unit="percent", percent=lambda mean: mean)
@@ -67,7 +67,7 @@ def test_the_weighted_statistics_equal_those_of_the_libraries(rows):
 @example([(0, 0), (0, 1), (1, 2)], 29)  # without rounding there is no variance
 def test_a_weighted_statistic_equals_that_of_the_drawn_samples(rows, seed):
     grouped = pairs(rows)
-    [drawn] = bootstrap.resample_counts(grouped.counts, 1, seed)
+    [drawn] = intervals.resample_counts(grouped.counts, 1, seed)
     again = np.repeat(
         np.column_stack((grouped.judge, grouped.reference)), drawn[0].astype(int), axis=0
     )
@@ -169,7 +169,7 @@ def by_hand(x, y, statistic, resamples=2000):
     return np.quantile([statistic(x[indices], y[indices]) for indices in drawn], (0.025, 0.975))
 
 
-@pytest.mark.parametrize("many", [bootstrap._MANY_ROWS, 0], ids=["by-count", "by-index"])
+@pytest.mark.parametrize("many", [intervals._MANY_ROWS, 0], ids=["by-count", "by-index"])
 @pytest.mark.parametrize(
     ("name", "statistic"),
     [
@@ -179,7 +179,7 @@ def by_hand(x, y, statistic, resamples=2000):
     ],
 )
 def test_intervals_equal_those_of_a_textbook_bootstrap(monkeypatch, many, name, statistic):
-    monkeypatch.setattr(bootstrap, "_MANY_ROWS", many)
+    monkeypatch.setattr(intervals, "_MANY_ROWS", many)
     random = np.random.default_rng(3)
     x = random.integers(0, 7, 150).astype(float)
     y = np.clip(x + random.integers(-2, 4, 150), 0, 6)
@@ -204,6 +204,6 @@ def test_chunks_do_not_change_the_interval(monkeypatch):
     options = MeasureOptions(scale=SIX, resamples=101)
     rows = [(n % 7, n % 5) for n in range(80)]
     whole = measure(pairs(rows), ALL_MEASURES, options)
-    monkeypatch.setattr(bootstrap, "_CHUNK", 200)
-    assert len(list(bootstrap.resample_counts(pairs(rows).counts, 101))) > 10
+    monkeypatch.setattr(intervals, "_CHUNK", 200)
+    assert len(list(intervals.resample_counts(pairs(rows).counts, 101))) > 10
     assert measure(pairs(rows), ALL_MEASURES, options) == whole

@@ -6,7 +6,7 @@ import pytest
 from support.logged_runs import mmie_lines, write_run
 
 from mmie_tasks.results.commands import open_run
-from mmie_tasks.runs.log_files import TaskRun
+from mmie_tasks.runs.run import TaskRun
 
 
 @pytest.fixture(scope="session")

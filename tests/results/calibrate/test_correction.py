@@ -16,11 +16,11 @@ from support.people import human_points, labels_of, with_samples
 
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.verdict import Scored, Unscored
+from mmie_tasks.record.metric_values import metric_value
+from mmie_tasks.record.segment import LoggedSegment
 from mmie_tasks.results.calibrate.correction import correct, labels_by_benchmark
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.people import csv_text, judged_samples, planned_answers, read_labels
-from mmie_tasks.runs.benchmark import LoggedSegment
-from mmie_tasks.runs.summary import metric_value
 
 
 def percent(points):

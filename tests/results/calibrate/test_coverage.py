@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from mmie_tasks.core.bootstrap import Floats, allocation, bootstrap_interval
+from mmie_tasks.record.intervals import Floats, allocation, bootstrap_interval
 from mmie_tasks.results.calibrate.estimate import (
     MIN_LABELS,
     CorrectedMean,

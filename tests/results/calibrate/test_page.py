@@ -22,11 +22,13 @@ from support.report_payload import HOSTILE
 from support.report_runs import SCALE, sample
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.judges.base import JudgeReply, Usage
+from mmie_tasks.record.metrics import Scale
+from mmie_tasks.record.reply import JudgeReply, Usage
+from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.record.segment import LoggedSegment
 from mmie_tasks.results.calibrate.command import run as calibrate
 from mmie_tasks.results.calibrate.page import labelling_page
 from mmie_tasks.results.people import PlannedAnswer, answer_digest, id_in_csv, read_labels
-from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment, Scale
 
 PERCENT = Scale(full_marks=100, unit="percent of full marks", percent=lambda points: points)
 SEED = 7

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from mmie_tasks.core.verdict import Unscored
+from mmie_tasks.record.metric_values import metric_value
 from mmie_tasks.results.compare import compare
-from mmie_tasks.runs.summary import metric_value
 
 
 def compared(a, b, score_kind="official", top=10):

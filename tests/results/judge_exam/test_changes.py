@@ -11,8 +11,8 @@ from PIL import Image
 
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.hub.images import open_rgb
+from mmie_tasks.record.segment import LoggedSegment, Segments
 from mmie_tasks.results.judge_exam.changes import Exchange, changes, copied, donors
-from mmie_tasks.runs.benchmark import LoggedSegment, Segments
 
 QUESTION = (LoggedSegment(text="Why?", image="q.png"),)
 DONOR = Exchange(

@@ -21,11 +21,12 @@ from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.judges.registry import parse_choice
 from mmie_tasks.judging import session
+from mmie_tasks.record.log_files import SampleLog
 from mmie_tasks.results.judge_exam import stress as stress_module
 from mmie_tasks.results.judge_exam.changes import changes
 from mmie_tasks.results.judge_exam.command import run
 from mmie_tasks.results.judge_exam.stress import Effect, effect, stress_test
-from mmie_tasks.runs.log_files import SampleLog, read_task
+from mmie_tasks.runs.run import read_task
 
 FAIR = {
     "images_shuffled": "notices",

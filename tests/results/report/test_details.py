@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from support.report_runs import SIGNATURE, sample
 
 from mmie_tasks.core.verdict import Scored
-from mmie_tasks.judges.base import JudgeReply, Usage
+from mmie_tasks.record.reply import JudgeReply, Usage
+from mmie_tasks.record.segment import LoggedSegment
 from mmie_tasks.results.html import MAX_TEXT, EmbeddedImage
 from mmie_tasks.results.report.command import CHUNK_BYTES, pack
 from mmie_tasks.results.report.samples import (
@@ -22,7 +23,6 @@ from mmie_tasks.results.report.samples import (
     sample_detail,
     shown_images,
 )
-from mmie_tasks.runs.benchmark import LoggedSegment
 
 SEEN = EmbeddedImage("data:image/webp;base64,AAAA")
 

@@ -15,7 +15,9 @@ from support.people import labels_of, write_labels
 from support.report_runs import SIGNATURE, run, sample
 from support.stored_exams import write_exam
 
-from mmie_tasks.judges.base import JudgeReply, Usage
+from mmie_tasks.record.reply import JudgeReply, Usage
+from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.record.segment import LoggedSegment
 from mmie_tasks.results.calibrate.correction import (
     CORRECTED_INTERVALS,
     SAMPLING_ERROR_ONLY,
@@ -24,8 +26,7 @@ from mmie_tasks.results.calibrate.correction import (
 from mmie_tasks.results.commands import open_runs
 from mmie_tasks.results.judge_exam.stored import StoredGrades
 from mmie_tasks.results.report.command import payload
-from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment
-from mmie_tasks.runs.log_files import Run
+from mmie_tasks.runs.run import Run
 from mmie_tasks.runs.summary import marks_of
 
 UNGRADED = StoredGrades({"XDG_CACHE_HOME": "/nowhere"})

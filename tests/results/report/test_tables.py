@@ -8,11 +8,11 @@ import pytest
 from support.report_runs import SCALE, run, sample
 
 from mmie_tasks.core.verdict import Scored
+from mmie_tasks.record.metric_values import metric_value
 from mmie_tasks.results.compare import compare
 from mmie_tasks.results.report.samples import join_tasks
 from mmie_tasks.results.report.tables import metric_tables
-from mmie_tasks.runs.log_files import Run
-from mmie_tasks.runs.summary import metric_value
+from mmie_tasks.runs.run import Run
 
 SAMPLES = [sample("1", 4, 3, "a"), sample("2", 2, 2, "b"), sample("3", 3, 3, "a")]
 

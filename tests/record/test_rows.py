@@ -16,16 +16,10 @@ from support.metric_lists import files, with_metrics
 from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.runs.benchmark import LoggedSample, Metric, Scale
-from mmie_tasks.runs.rows import (
-    RunnerTable,
-    aggregation,
-    coverage,
-    plain_mean,
-    plain_score,
-    weighted_mean,
-)
-from mmie_tasks.runs.summary import metric_value
+from mmie_tasks.record.metric_values import metric_value
+from mmie_tasks.record.metrics import Metric, Scale, weighted_mean
+from mmie_tasks.record.rows import RunnerTable, aggregation, coverage, plain_mean, plain_score
+from mmie_tasks.record.sample import LoggedSample
 
 SCALE = Scale(full_marks=4, unit="points, 0 to 4", percent=lambda mean: 25 * mean)
 WHOLE = Metric(name="", title="All", kind="headline")

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from mmie_tasks.core.options import coverage_floor
-from mmie_tasks.core.tables import counted
-from mmie_tasks.core.verdict import Mean, Scored, Unscored, Verdict, mean_of, tally
-from mmie_tasks.runs.benchmark import ALL, LoggedSample, Metric, Scale, ScoreKind
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict
+from mmie_tasks.record.metrics import Metric, Scale, weighted_mean
+from mmie_tasks.record.sample import ALL, LoggedSample, ScoreKind
 
 Row: TypeAlias = dict[str, object]
 Aggregation: TypeAlias = Callable[[Sequence[Mapping[str, object]]], float]
@@ -117,44 +117,6 @@ def aggregation(scale: Scale, weights: Mapping[str, float] | None = None) -> Agg
 def _verdict(row: Mapping[str, object]) -> Verdict:
     points = row.get("points")
     return Scored(float(points)) if isinstance(points, (int, float)) else Unscored(row["unscored"])  # type: ignore[arg-type]  # ours
-
-
-def weighted_mean(
-    groups: Mapping[str, Sequence[Verdict]],
-    weights: Mapping[str, float],
-    floor: float,
-    by: str = "part",
-) -> Mean:
-    """The weighted mean of the groups' means, in points, or the reason there is none.
-
-    Samples that the official script leaves out enter neither the mean nor the coverage.
-
-    Args:
-        groups: Group to its verdicts.
-        weights: Group to its weight; weights add up to 1.
-        floor: Of coverage, below which a group has no mean, 0 to 1.
-        by: What a group is, for the reason.
-
-    >>> weighted_mean({"a": [Scored(1), Unscored("left_out")]}, {"a": 0.5, "b": 0.5}, 0.9).why_not
-    '1 of 2 parts not in this run: b'
-    """
-    if absent := [name for name in weights if not groups.get(name)]:
-        if len(weights) == 1:
-            return Mean(None, "no samples in this run")
-        more = ", ..." if len(absent) > 1 else ""
-        return Mean(
-            None, f"{len(absent)} of {counted(len(weights), by)} not in this run: {absent[0]}{more}"
-        )
-    total, reasons = 0.0, []
-    for name, weight in weights.items():
-        mean = mean_of(
-            tally(v for v in groups[name] if isinstance(v, Scored) or v.reason != "left_out"), floor
-        )
-        total += weight * (mean.value or 0.0)
-        if mean.why_not:
-            reasons.append(f"{name}: {mean.why_not}" if len(weights) > 1 else mean.why_not)
-    more = f"; {len(reasons) - 2} more reasons" if len(reasons) > 2 else ""
-    return Mean(None, "; ".join(reasons[:2]) + more) if reasons else Mean(total)
 
 
 def coverage(records: Sequence[Mapping[str, object]]) -> float:

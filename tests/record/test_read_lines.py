@@ -3,7 +3,7 @@
 import pytest
 
 from mmie_tasks.core.errors import AnswersUnusable
-from mmie_tasks.runs.log_files import read_lines
+from mmie_tasks.record.log_files import read_lines
 
 
 def log(folder, content):

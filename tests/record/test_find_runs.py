@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.runs.log_files import find_runs, parse_log_name
+from mmie_tasks.record.log_files import find_runs, parse_log_name
 
 OLD, NEW = "20261121_090000", "20261121_100000"
 

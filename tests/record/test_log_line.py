@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict, Verdicts, as_row
-from mmie_tasks.judges.base import DigitToken, JudgeReply
-from mmie_tasks.judging.requests import JudgeResult
-from mmie_tasks.runs import log_line
-from mmie_tasks.runs.benchmark import BadRecord
+from mmie_tasks.record import log_line
+from mmie_tasks.record.reply import DigitToken, JudgeReply, JudgeResult
+from mmie_tasks.record.sample import BadRecord
 
 REPLY = JudgeReply(text="Score: 4", model="m")
 AGAIN = JudgeReply(text="Score: 3", model="m")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmie_tasks.core import bootstrap
-from mmie_tasks.core.bootstrap import bootstrap_interval
+from mmie_tasks.record import intervals
+from mmie_tasks.record.intervals import bootstrap_interval
 
 POINTS = st.lists(st.integers(0, 6), min_size=2, max_size=60)
 QUICK = settings(max_examples=50, deadline=None)
@@ -67,9 +67,9 @@ def test_the_interval_of_many_points_agrees_with_the_normal_distribution():
     assert (low, high) == pytest.approx((3 - half, 3 + half), abs=0.03 * half)
 
 
-@pytest.mark.parametrize("many", [bootstrap._MANY_ROWS, 0], ids=["by-count", "by-index"])
+@pytest.mark.parametrize("many", [intervals._MANY_ROWS, 0], ids=["by-count", "by-index"])
 def test_both_ways_of_drawing_equal_a_textbook_bootstrap(monkeypatch, many):
-    monkeypatch.setattr(bootstrap, "_MANY_ROWS", many)
+    monkeypatch.setattr(intervals, "_MANY_ROWS", many)
     points = [0] * 30 + [1] * 5 + [4.5] * 3 + [6] * 2
     expected = by_hand(points, 4000, seed=1)
     assert bootstrap_interval(points, seed=2) == pytest.approx(expected, abs=0.12)
@@ -84,15 +84,15 @@ def test_many_distinct_values_are_drawn_as_samples_and_not_as_counts(monkeypatch
     assert (low, high) == pytest.approx((0.5 - half, 0.5 + half), abs=0.15 * half)
 
 
-@pytest.mark.parametrize("many", [bootstrap._MANY_ROWS, 0], ids=["by-count", "by-index"])
+@pytest.mark.parametrize("many", [intervals._MANY_ROWS, 0], ids=["by-count", "by-index"])
 def test_chunks_do_not_change_the_interval(monkeypatch, many):
     points = random.Random(3).choices(range(7), k=50)  # noqa: S311
-    monkeypatch.setattr(bootstrap, "_MANY_ROWS", many)
+    monkeypatch.setattr(intervals, "_MANY_ROWS", many)
     whole = bootstrap_interval(points, resamples=101)
-    monkeypatch.setattr(bootstrap, "_CHUNK", 60)
+    monkeypatch.setattr(intervals, "_CHUNK", 60)
     assert bootstrap_interval(points, resamples=101) == pytest.approx(whole, rel=1e-12)
-    assert list(bootstrap.chunk_sizes(101, 7)) == [8] * 12 + [5]
-    assert list(bootstrap.chunk_sizes(3, 10**9)) == [1, 1, 1]
+    assert list(intervals.chunk_sizes(101, 7)) == [8] * 12 + [5]
+    assert list(intervals.chunk_sizes(3, 10**9)) == [1, 1, 1]
 
 
 def test_the_seed_determines_the_draw():

@@ -15,14 +15,36 @@ from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts, as_row
-from mmie_tasks.judges.panel_choice import Panel, Rule
-from mmie_tasks.judging.requests import JudgeResult
-
-__all__ = ["Judged", "MemberResult", "Panel", "Rule", "combine"]
+from mmie_tasks.record.reply import JudgeResult
 
 _Kind: TypeAlias = Literal["official", "robust", "expected"]
 _KINDS: tuple[_Kind, ...] = ("official", "robust", "expected")
 _DECIMALS = 9  # points that are equal up to these are the same vote: fractions computed in two ways
+
+Rule: TypeAlias = Literal["mean", "median", "majority"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """How several judges make one verdict.
+
+    Attributes:
+        rule: Combines the points of the judges that gave any. ``majority``: the points that most
+            judges give; of several such, their mean.
+        min_valid: The fewest judges with points; with fewer, the sample is unscored.
+    """
+
+    rule: Rule = "mean"
+    min_valid: int
+
+    @property
+    def signature(self) -> str:
+        """Everything of the panel that can move a score, except its judges.
+
+        >>> Panel(min_valid=2).signature
+        'panel:mean,min_valid=2'
+        """
+        return f"panel:{self.rule},min_valid={self.min_valid}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +125,7 @@ class Judged:
         """The field ``panel`` of a record: its settings, each judge's replies and verdicts, and
         their disagreement.
 
-        Empty for a single judge. `mmie_tasks.runs.log_line.members` reads it.
+        Empty for a single judge. `mmie_tasks.record.log_line.members` reads it.
         """
         if self.panel is None:
             return {}

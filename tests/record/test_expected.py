@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
-from mmie_tasks.judges.base import DigitToken, JudgeReply
-from mmie_tasks.judging.requests import ExpectedScore, expected_verdict
+from mmie_tasks.record.expected import ExpectedScore, expected_verdict
+from mmie_tasks.record.reply import DigitToken, JudgeReply
 
 FULL_MARKS = 6
 REPLY = "2 of 3 steps.\n### Score\n4"

@@ -18,11 +18,11 @@ from mmie_tasks.core.verdict import (
     Verdict,
     Verdicts,
 )
-from mmie_tasks.judges.base import DigitToken, JudgeReply, Usage
-from mmie_tasks.judges.cache_store import read_digits
-from mmie_tasks.judging.panel import Judged, MemberResult, Panel, Rule, combine
-from mmie_tasks.judging.requests import ExpectedScore, JudgeResult
-from mmie_tasks.runs.benchmark import BadRecord, Line, LoggedSample, LoggedSegment, Record, Segments
+from mmie_tasks.record.expected import ExpectedScore
+from mmie_tasks.record.panel import Judged, MemberResult, Panel, Rule, combine
+from mmie_tasks.record.reply import DigitToken, JudgeReply, JudgeResult, Usage, read_digits
+from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
+from mmie_tasks.record.segment import LoggedSegment, Segments
 
 IMAGE_PLACEHOLDER = "<image>"
 """Placeholder of an image in a logged question, unless the model's wrapper sets another."""
@@ -338,7 +338,7 @@ def sample(line: Line, full_marks: float, groups: Sequence[str] = ()) -> LoggedS
     * ``id``: a text
     * ``official``, ``robust``: rows of `mmie_tasks.core.verdict.as_row`
     * ``expected``: such a row, with ``entropy_bits``; may be missing
-    * ``replies``, ``panel``: those of `mmie_tasks.judging.panel.Judged.fields`; missing if the
+    * ``replies``, ``panel``: those of `mmie_tasks.record.panel.Judged.fields`; missing if the
       benchmark is scored by rule
     * ``images``: paths of the question's images, in order; may be missing
     * ``signature``: a text; may be missing

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from mmie_tasks.benchmarks.mmie.data import PUBLISHED, SMALL_ROWS
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
-from mmie_tasks.core.bootstrap import allocation
+from mmie_tasks.record.intervals import allocation
 
 QUICK = settings(max_examples=40, deadline=None)
 

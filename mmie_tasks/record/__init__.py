@@ -1,0 +1,1 @@
+"""What a run writes and reads: replies, verdicts of several judges, samples, metrics."""

@@ -1,0 +1,79 @@
+"""The expected score of a reply: the mean of the points under the judge's probabilities."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict
+from mmie_tasks.record.reply import JudgeReply
+
+_POINTS_DECIMALS = 2  # finer than the probabilities of a model in bfloat16
+_ENTROPY_DECIMALS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedScore:
+    """The expected score of one reply.
+
+    Attributes:
+        verdict: The mean on the benchmark's own scale, rounded to 2 decimals, or why there is none.
+        entropy_bits: Entropy of the probabilities in bits, 0 if the judge is certain; None without
+            a mean.
+    """
+
+    verdict: Verdict
+    entropy_bits: float | None = None
+
+
+def expected_verdict(
+    reply: JudgeReply | None, offset: int | None, official: Verdict, full_marks: int
+) -> ExpectedScore:
+    """The mean of the points under the probabilities at the position of the official score.
+
+    The probabilities are those of the digits from 0 to `full_marks` that are reported, divided by
+    their sum.
+
+    Args:
+        reply: The reply that the official score was read from; None without one.
+        offset: Index of the official score in the reply's text; None if it is not a single digit
+            from 0 to 9.
+        official: The official verdict. Without points it is the expected verdict, too.
+        full_marks: Of the scale that begins at 0; at most 9.
+
+    >>> from mmie_tasks.judges.base import DigitToken
+    >>> a_half, a_quarter = math.log(0.5), math.log(0.25)
+    >>> logprobs = (None, None, None, a_quarter, a_half, a_quarter, *[None] * 4)
+    >>> token = DigitToken(offset=7, logprobs=logprobs)
+    >>> expected_verdict(JudgeReply(text="Score: 4", model="m", digits=(token,)), 7, Scored(4), 6)
+    ExpectedScore(verdict=Scored(points=4.0, reading=''), entropy_bits=1.5)
+    """
+    if isinstance(official, Unscored):
+        return ExpectedScore(verdict=official)
+    if reply is None or reply.digits is None:
+        return ExpectedScore(verdict=NO_PROBABILITIES)
+    if offset is None:
+        return _without("the official score is not a single digit")
+    tokens = [token for token in reply.digits if token.offset == offset]
+    logprobs = tokens[0].logprobs[: full_marks + 1] if tokens else ()
+    reported = {
+        n: logprob
+        for n, logprob in enumerate(logprobs)
+        if logprob is not None and math.isfinite(logprob)
+    }
+    if not reported:
+        return _without("the reply has no probabilities at the official score")
+    highest = max(reported.values())
+    weights = {points: math.exp(logprob - highest) for points, logprob in reported.items()}
+    total = math.fsum(weights.values())
+    mean = math.fsum(points * weight for points, weight in weights.items()) / total
+    shares = [weight / total for weight in weights.values() if weight]
+    entropy_bits = math.fsum(share * -math.log2(share) for share in shares)
+    return ExpectedScore(
+        verdict=Scored(round(mean, _POINTS_DECIMALS)),
+        entropy_bits=abs(round(entropy_bits, _ENTROPY_DECIMALS)),
+    )
+
+
+def _without(detail: str) -> ExpectedScore:
+    return ExpectedScore(verdict=Unscored("no_probabilities", detail))

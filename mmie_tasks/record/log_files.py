@@ -1,0 +1,190 @@
+"""Finds the sample logs of runs, and reads their lines.
+
+lmms-eval writes ``<output_path>/<model>/<date>_samples_<task>.jsonl`` and, beside it,
+``<date>_results.json``. A log of 20,000 samples has about 100 MB, so lines are read one by one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
+from mmie_tasks.record.sample import Line
+
+HINT = "pass the folder given as `--output_path`, of a run with `--log_samples`"
+
+_LOG_NAME = re.compile(r"(?P<date>.*?)_?samples_(?P<task>.+)\.jsonl")
+_RESULTS_NAME = re.compile(r"(?P<date>.*?)_?results\.json")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleLog:
+    """A sample log, identified by its file name.
+
+    Attributes:
+        path: The file.
+        date: As the runner wrote it; later dates sort later.
+        task: The task's name in lmms-eval.
+    """
+
+    path: Path
+    date: str
+    task: str
+
+    @property
+    def results(self) -> Path:
+        """The results file of the same evaluation."""
+        return self.path.with_name(f"{self.date}_results.json" if self.date else "results.json")
+
+
+@dataclass(frozen=True, slots=True)
+class RunLogs:
+    """The logs of one run: the newest log of each task.
+
+    Attributes:
+        name: The name given on the command line, or that of the tested model's folder.
+        folder: The folder of the logs.
+        logs: Sorted by task.
+        older: Number of older logs of the same tasks, which are ignored.
+    """
+
+    name: str
+    folder: Path
+    logs: tuple[SampleLog, ...]
+    older: int = 0
+
+
+def find_runs(word: str) -> list[RunLogs]:
+    """Find the runs that a command-line word names: ``PATH`` or ``NAME=PATH``.
+
+    A path is a folder that contains runs at any depth, a results file, or one sample log.
+
+    Raises:
+        AnswersUnusable: The path does not exist, or contains no sample log.
+        SettingWrong: The name stands for several runs.
+    """
+    try:
+        named = split_name(word)
+        name, path = named.name, named.path
+        if not path.exists():
+            raise AnswersUnusable(f"`{path}` does not exist.", hint=HINT)
+        runs = []
+        for folder, logs in sorted(_by_folder(path).items()):
+            newest = {log.task: log for log in sorted(logs, key=lambda log: (log.task, log.date))}
+            run_name = name or folder.resolve().name  # `.` has no name
+            runs.append(RunLogs(run_name, folder, tuple(newest.values()), len(logs) - len(newest)))
+    except (OSError, RuntimeError) as error:  # no permission, name too long, unknown `~user`
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise AnswersUnusable(f"`{word[:200]}` cannot be opened: {reason}.", hint=HINT) from error
+    if not runs:
+        raise AnswersUnusable(f"`{path}` contains no log of samples.", hint=HINT)
+    if name and len(runs) > 1:
+        folders = ", ".join(f"`{run.folder}`" for run in runs)
+        raise SettingWrong(f"`{name}` names {len(runs)} runs: {folders}.", hint="name one of them")
+    return runs
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPath:
+    """A path, and its name on the command line; empty if it has none."""
+
+    name: str
+    path: Path
+
+
+def split_name(word: str) -> NamedPath:
+    """The name and path of a command-line word: ``PATH`` or ``NAME=PATH``.
+
+    Raises:
+        AnswersUnusable: The path is empty.
+    """
+    name, equals, path = word.partition("=")
+    if not equals or Path(word).expanduser().exists():
+        return NamedPath("", Path(word).expanduser())
+    if not path:
+        raise AnswersUnusable(f"`{word}` has no path after `=`.", hint=HINT)
+    return NamedPath(name.strip(), Path(path).expanduser())
+
+
+def numbered_names(names: Sequence[str]) -> list[str]:
+    """The names, those that occur several times with a number.
+
+    >>> numbered_names(["a", "b", "a"])
+    ['a (1)', 'b', 'a (2)']
+    """
+    seen = Counter[str]()
+    unique = []
+    for name in names:
+        seen[name] += 1
+        unique.append(f"{name} ({seen[name]})" if names.count(name) > 1 else name)
+    return unique
+
+
+def _by_folder(path: Path) -> dict[Path, list[SampleLog]]:
+    match = _RESULTS_NAME.fullmatch(path.name) if path.is_file() else None
+    if match:
+        files = sorted(path.parent.glob("*samples_*.jsonl"))
+    else:
+        files = sorted(path.rglob("*samples_*.jsonl")) if path.is_dir() else [path]
+    by_folder: dict[Path, list[SampleLog]] = defaultdict(list)
+    for file in files:
+        log = parse_log_name(file)
+        if log is not None and (match is None or log.date == match["date"]):
+            by_folder[file.parent].append(log)
+    return dict(by_folder)
+
+
+def parse_log_name(path: Path) -> SampleLog | None:
+    """The date and task in a log's file name; None if the file is not named like a sample log.
+
+    >>> parse_log_name(Path("out/m/20261121_101500_samples_mmie_sa.jsonl")).task
+    'mmie_sa'
+    """
+    match = _LOG_NAME.fullmatch(path.name)
+    return match and SampleLog(path=path, date=match["date"], task=match["task"])
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedLine:
+    """A line of a log and its number, from 1; `line` is None if the last line was cut off."""
+
+    number: int
+    line: Line | None
+
+
+def read_lines(log: Path) -> Iterator[NumberedLine]:
+    """Read every line of a log that is not blank.
+
+    Raises:
+        AnswersUnusable: The log cannot be opened, or a line is not a JSON object; names file and
+            line. A last line without line break is reported as cut off instead.
+    """
+    try:
+        with log.open("rb") as file:
+            for line_number, text in enumerate(file, 1):
+                if text.strip():
+                    yield NumberedLine(line_number, _parse_line(log, line_number, text))
+    except OSError as error:
+        message = f"`{log}` cannot be read: {error.strerror}."
+        raise AnswersUnusable(message, hint="check the path and its permissions") from error
+
+
+def _parse_line(log: Path, line_number: int, text: bytes) -> Line | None:
+    cause: Exception | None = None
+    try:
+        value: object = json.loads(text.decode())
+        if isinstance(value, dict):
+            return value
+        reason = f"it holds {type(value).__name__}, not an object"
+    except (ValueError, RecursionError) as error:
+        if not text.endswith(b"\n"):
+            return None
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        cause = error
+    message = f"`{log}`, line {line_number}, is not a logged sample: {reason}."
+    raise AnswersUnusable(message, hint="remove the line, or run the evaluation again") from cause

@@ -1,0 +1,156 @@
+"""A judge's reply, and the result of judging one request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mmie_tasks.core.verdict import Unscored, Verdict
+
+_LogProbability = Annotated[
+    float, Field(le=1e-3, allow_inf_nan=False)
+]  # rounded sums may be above 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of one or more replies, and their cost in US dollars; None if unknown."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0  # the part of the output tokens that is not in the text
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DigitToken:
+    """A digit of a reply that the judge generated as a token of its own.
+
+    Attributes:
+        offset: Index of the digit in the reply's text.
+        logprobs: Natural logarithms of the probabilities of the digits 0 to 9 as this token, ten
+            values; None for a digit whose probability is not reported.
+    """
+
+    offset: int
+    logprobs: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeReply:
+    """A judge's reply.
+
+    Attributes:
+        text: The whole text.
+        model: The model, as the server names it: ``gpt-4o-2024-11-20``.
+        usage: Tokens and cost; of a cached reply, those of the original one.
+        finish: ``length`` if the reply reached ``max_tokens`` and is incomplete.
+        cached: Whether the reply comes from a cache or recording.
+        digits: The digits of the text that are tokens of their own, in order; None if the judge
+            reports no probabilities.
+    """
+
+    text: str
+    model: str
+    usage: Usage = field(default_factory=Usage)
+    finish: Literal["stop", "length"] = "stop"
+    cached: bool = False
+    digits: tuple[DigitToken, ...] | None = None
+
+
+def read_digits(exported: object, text: str) -> tuple[DigitToken, ...] | None:
+    """The digits of a reply in a log or an export; None if it has none.
+
+    Args:
+        exported: The reply as a JSON object, perhaps with ``digits``.
+        text: Its text.
+
+    Raises:
+        ValueError: They are not digits of this text, or their probabilities are impossible.
+    """
+    digits = _ExportedDigits.model_validate(exported).digits
+    if digits is None:
+        return None
+    offsets = [digit.offset for digit in digits]
+    if offsets != sorted(
+        {match.start() for match in re.finditer("[0-9]", text)}.intersection(offsets)
+    ):
+        raise ValueError(
+            "the offsets in `digits` are not those of digits in the text, in ascending order"
+        )
+    return tuple(
+        DigitToken(offset=digit.offset, logprobs=tuple(digit.logprobs)) for digit in digits
+    )
+
+
+class _ExportedDigit(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    offset: Annotated[int, Field(ge=0)]
+    logprobs: Annotated[
+        list[_LogProbability | None], Field(min_length=10, max_length=10, strict=False)
+    ]
+
+
+class _ExportedDigits(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    digits: Annotated[list[_ExportedDigit], Field(strict=False)] | None = (
+        None  # or tuples, before they are JSON
+    )
+
+
+ReplyReader: TypeAlias = Callable[[str], Verdict]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeResult:
+    """The replies to a request, or the reason there is none.
+
+    Attributes:
+        reply: The first reply; None without one.
+        second_reply: The reply to the request when it was sent a second time.
+        failure: Why there is no reply.
+    """
+
+    reply: JudgeReply | None = None
+    second_reply: JudgeReply | None = None
+    failure: Unscored | None = None
+
+    @property
+    def replies(self) -> tuple[JudgeReply, ...]:
+        """The replies in order; none, one or two."""
+        return tuple(reply for reply in (self.reply, self.second_reply) if reply is not None)
+
+    @property
+    def last_text(self) -> str:
+        """The text of the last reply; empty without one."""
+        return self.replies[-1].text if self.replies else ""
+
+    def first_verdict(self, read: ReplyReader, *, read_cut_off: bool = False) -> Verdict:
+        """The verdict of the first reply, as a script gives that sends each request once.
+
+        Args:
+            read: Makes a verdict of a reply's text.
+            read_cut_off: Also read a reply that reached its token limit, as a script does that
+                does not look at the finish reason.
+        """
+        if read_cut_off and self.reply is not None:
+            return read(self.reply.text)
+        return _verdict(self.reply, self.failure, read)
+
+    def verdict(self, read: ReplyReader) -> Verdict:
+        """The verdict of the second reply if there is one, else of the first."""
+        return _verdict(self.second_reply or self.reply, self.failure, read)
+
+
+def _verdict(reply: JudgeReply | None, failure: Unscored | None, read: ReplyReader) -> Verdict:
+    if reply is None:
+        return failure or Unscored("unavailable", "no request was sent to the judge")
+    if reply.finish == "length":
+        return Unscored("cut_off", "the reply reached its token limit")
+    return read(reply.text)

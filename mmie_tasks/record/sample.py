@@ -1,0 +1,89 @@
+"""One scored sample, as it is read from a log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from mmie_tasks.core.verdict import NO_PROBABILITIES, Verdict, differ
+from mmie_tasks.record.panel import MemberResult
+from mmie_tasks.record.reply import JudgeReply
+from mmie_tasks.record.segment import LoggedSegment
+
+Line: TypeAlias = Mapping[str, object]
+"""One line of a sample log, as lmms-eval wrote it."""
+
+Record: TypeAlias = Mapping[str, object]
+"""What a task of ours logged of one sample: the row under ``coverage`` in a line."""
+
+ScoreKind: TypeAlias = Literal["official", "robust", "expected"]
+SCORE_KINDS: tuple[ScoreKind, ...] = ("official", "robust")
+"""The scores that a reader gives. The expected score is a mean over probabilities, which not every
+judge reports.
+"""
+
+ALL = "all"
+"""The group that contains every sample; it is not listed in `LoggedSample.groups`."""
+
+
+class BadRecord(ValueError):
+    """A log line is not a scored sample of this benchmark; the message names the missing field."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedSample:
+    """One scored sample, read from a log.
+
+    Attributes:
+        id: Unique within the benchmark.
+        official: Official verdict, on the benchmark's own scale.
+        robust: Robust verdict, on the benchmark's own scale.
+        expected: The mean of the points under the judge's probabilities, at the position of the
+            official score.
+        entropy_bits: Entropy of these probabilities in bits, 0 if the judge is certain; None
+            without them.
+        groups: Kind of group to the groups the sample belongs to: ``{"category": ("SA",)}``.
+        parts: For each score, component name to its fraction of full marks (0 to 1); empty for
+            benchmarks without components.
+        question: The question as the model was asked.
+        gold: The reference answer; empty if there is none.
+        answer: The tested model's answer.
+        replies: The judge's replies, the latest last; empty if there is none. Of several judges
+            those of all, in order.
+        members: The judges of a panel, in order, with their verdicts; empty with a single judge.
+        signature: Everything that can move the score.
+        pictures_not_drawn: Pictures that the answer asks for and that could not be drawn.
+        picture_signs: Signs that the answer's text has pictures that were not read.
+        facts: Further facts to display, name to value.
+    """
+
+    id: str
+    official: Verdict
+    robust: Verdict
+    groups: Mapping[str, tuple[str, ...]]
+    expected: Verdict = NO_PROBABILITIES
+    entropy_bits: float | None = None
+    parts: Mapping[ScoreKind, Mapping[str, float]] = field(default_factory=dict)
+    question: tuple[LoggedSegment, ...] = ()
+    gold: tuple[LoggedSegment, ...] = ()
+    answer: tuple[LoggedSegment, ...] = ()
+    replies: tuple[JudgeReply, ...] = ()
+    members: tuple[MemberResult, ...] = ()
+    signature: str = ""
+    pictures_not_drawn: int = 0
+    picture_signs: tuple[str, ...] = ()
+    facts: Mapping[str, str | float | bool] = field(default_factory=dict)
+
+    @property
+    def differs(self) -> bool:
+        """Whether official and robust points differ, or only one of them exists."""
+        return differ(self.official, self.robust)
+
+    def verdict(self, kind: ScoreKind) -> Verdict:
+        """The official, robust or expected verdict, on the benchmark's own scale."""
+        return {"official": self.official, "robust": self.robust, "expected": self.expected}[kind]
+
+    def names(self, kind: str) -> tuple[str, ...]:
+        """The groups of this kind that contain the sample."""
+        return (ALL,) if kind == ALL else self.groups.get(kind, ())
