@@ -37,7 +37,7 @@ from mmie_tasks.judges.mmie_score import inputs
 from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
 from mmie_tasks.judges.mmie_score.cluster import EnginePool
-from mmie_tasks.judges.mmie_score.engine.schedule import Failure, Prompt
+from mmie_tasks.judges.mmie_score.engine.schedule import FailedPrompt, JudgePrompt
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer, RequestQueue
 from mmie_tasks.judges.mmie_score.ray_session import RaySession
 from mmie_tasks.record.reply import JudgeReply
@@ -51,13 +51,15 @@ def builder_of(folder: Path) -> InputBuilder:
     return InputBuilder(open_checkpoint(CheckpointLocation(folder=folder, name="random weights")))
 
 
-def prepared(builder: InputBuilder, judge_requests: Sequence[JudgeRequest]) -> Iterator[Prompt]:
+def prepared(
+    builder: InputBuilder, judge_requests: Sequence[JudgeRequest]
+) -> Iterator[JudgePrompt]:
     """All prompts, as the engine gets them."""
     with closing(
         PromptPreparer(builder, RequestQueue.of(judge_requests, [0] * len(judge_requests)))
     ) as preparer:
         while (prompt := preparer.get(wait=True)) is not None:
-            assert not isinstance(prompt, Failure), prompt.error
+            assert not isinstance(prompt, FailedPrompt), prompt.error
             yield prompt
 
 

@@ -37,7 +37,7 @@ from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocati
 from mmie_tasks.judges.mmie_score.devices import choose_device, choose_dtype, exact_fp32
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, PlainDecoder, StaticDecoder
 from mmie_tasks.judges.mmie_score.engine.model import Prefill, Vision, normalized
-from mmie_tasks.judges.mmie_score.engine.schedule import Prompt
+from mmie_tasks.judges.mmie_score.engine.schedule import JudgePrompt
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder, reply_text
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 from mmie_tasks.record.reply import JudgeReply
@@ -81,7 +81,7 @@ def one_by_one(setup: Setup, numbered: Sequence[tuple[int, JudgeRequest]]) -> Me
     """As the official code: prepare a request, generate, decode; then the next."""
     model = load(setup.checkpoint, device=setup.device, dtype=setup.dtype)
 
-    def generated(key: int, request: JudgeRequest) -> tuple[Prompt, list[int]]:
+    def generated(key: int, request: JudgeRequest) -> tuple[JudgePrompt, list[int]]:
         prompt = setup.builder.prompt(key, request)
         tiles = None
         if prompt.tiles is not None:
@@ -254,7 +254,7 @@ def measure(chosen: argparse.Namespace, size: Size, root: Path) -> None:
     print_floor(judged, least, rows, peaks)
 
 
-def print_setup(setup: Setup, size: Size, prompts: Sequence[Prompt], seconds: float) -> None:
+def print_setup(setup: Setup, size: Size, prompts: Sequence[JudgePrompt], seconds: float) -> None:
     lengths = [len(prompt.ids) for prompt in prompts]
     replies = [prompt.max_new_tokens for prompt in prompts]
     tiles = sum(len(prompt.tiles) for prompt in prompts if prompt.tiles is not None)

@@ -28,7 +28,7 @@ from mmie_tasks.judges.mmie_score.engine.attention import Attend, BatchLayout, P
 from mmie_tasks.judges.mmie_score.engine.decoding import PlainDecoder, StaticDecoder
 from mmie_tasks.judges.mmie_score.engine.kernels import KERNELS, KernelName, unsupported
 from mmie_tasks.judges.mmie_score.engine.model import Prefill
-from mmie_tasks.judges.mmie_score.engine.schedule import Prompt
+from mmie_tasks.judges.mmie_score.engine.schedule import JudgePrompt
 from mmie_tasks.judges.mmie_score.engine.self_check import self_check
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 from mmie_tasks.judges.mmie_score.loading import LoadedJudge
@@ -546,7 +546,7 @@ def share_of_floor(
         length, tiles = setup.builder.length(request), setup.builder.tiles(request)
         blank = np.zeros((tiles, 0, 0, 3), dtype=np.uint8)
         prompts.append(
-            Prompt(key=key, ids=[0] * length, tiles=blank, max_new_tokens=request.max_tokens)
+            JudgePrompt(key=key, ids=[0] * length, tiles=blank, max_new_tokens=request.max_tokens)
         )
     least = floor(
         setup.checkpoint.config, setup.dtype.itemsize, prompts, min(rows, len(prompts)), peaks

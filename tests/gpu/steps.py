@@ -20,7 +20,7 @@ from mmie_tasks.judges.mmie_score.devices import exact_arithmetic
 from mmie_tasks.judges.mmie_score.engine.budget import Placement, kv_token_bytes
 from mmie_tasks.judges.mmie_score.engine.decoding import StaticDecoder
 from mmie_tasks.judges.mmie_score.engine.engine import Engine
-from mmie_tasks.judges.mmie_score.engine.schedule import Chunk, Prompt, Row
+from mmie_tasks.judges.mmie_score.engine.schedule import Chunk, JudgePrompt, LiveRow
 from mmie_tasks.judges.mmie_score.loading import LoadedJudge
 from mmie_tasks.judges.mmie_score.local import LocalJudge
 
@@ -66,14 +66,14 @@ class LayerStack:
         self.engine = None  # type: ignore[assignment]
         self.loaded.close()
 
-    def alive(self, count: int) -> list[Row]:
+    def alive(self, count: int) -> list[LiveRow]:
         """So many rows whose prompts are stored; as many as pages allow."""
         size = self.engine.budget.page_tokens
         pages = -(-(self.keys + 32) // size)
-        prompt = Prompt(key=0, ids=[3] * self.keys, max_new_tokens=32)
+        prompt = JudgePrompt(key=0, ids=[3] * self.keys, max_new_tokens=32)
         count = min(count, self.engine.budget.pages // pages)
         return [
-            Row(
+            LiveRow(
                 prompt=prompt,
                 pages=list(range(number * pages, (number + 1) * pages)),
                 stored=self.keys,

@@ -10,7 +10,7 @@ import torch
 
 from mmie_tasks.judges.mmie_score.checkpoint.config import Config
 from mmie_tasks.judges.mmie_score.engine.budget import kv_token_bytes
-from mmie_tasks.judges.mmie_score.engine.schedule import Prompt
+from mmie_tasks.judges.mmie_score.engine.schedule import JudgePrompt
 from support.random_checkpoint import Shape
 
 
@@ -55,7 +55,7 @@ class Floor:
 
 
 def floor(
-    config: Config, dtype_bytes: int, prompts: Sequence[Prompt], rows: int, peaks: Peaks
+    config: Config, dtype_bytes: int, prompts: Sequence[JudgePrompt], rows: int, peaks: Peaks
 ) -> Floor:
     """Computed from the model's sizes.
 

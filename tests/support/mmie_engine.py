@@ -21,18 +21,18 @@ from transformers.models.phi3.modeling_phi3 import Phi3RotaryEmbedding
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
-from mmie_tasks.judges.mmie_score.engine.budget import Budget
+from mmie_tasks.judges.mmie_score.engine.budget import MemoryPlan
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, PlainDecoder
 from mmie_tasks.judges.mmie_score.engine.engine import Engine
 from mmie_tasks.judges.mmie_score.engine.model import Prefill, TextModel, Vision, normalized
 from mmie_tasks.judges.mmie_score.engine.schedule import (
     Chunk,
     Completion,
-    Failure,
+    FailedPrompt,
+    JudgePrompt,
+    LiveRow,
     PagePool,
-    Prompt,
     Result,
-    Row,
     Schedule,
 )
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder, reply_text
@@ -68,7 +68,7 @@ def model() -> Any:
 
 
 @cache
-def golden_prompts() -> tuple[Prompt, ...]:
+def golden_prompts() -> tuple[JudgePrompt, ...]:
     """Prompts of the golden cases, built from requests; the key is the number of the case."""
     builder = InputBuilder(checkpoint())
     return tuple(
@@ -77,8 +77,8 @@ def golden_prompts() -> tuple[Prompt, ...]:
     )
 
 
-def text_prompt(key: int, ids: Iterable[int], max_new_tokens: int = 12) -> Prompt:
-    return Prompt(key=key, ids=list(ids), max_new_tokens=max_new_tokens)
+def text_prompt(key: int, ids: Iterable[int], max_new_tokens: int = 12) -> JudgePrompt:
+    return JudgePrompt(key=key, ids=list(ids), max_new_tokens=max_new_tokens)
 
 
 def random_ids(seed: int, count: int) -> list[int]:
@@ -116,7 +116,7 @@ def _stock_output(
     return generated.ids, generated.logits
 
 
-def stock_output(prompt: Prompt) -> tuple[list[int], torch.Tensor]:
+def stock_output(prompt: JudgePrompt) -> tuple[list[int], torch.Tensor]:
     """Output of transformers' ``generate()`` for a prompt alone: ids, and logits (steps, vocab)."""
     tiles = None if prompt.tiles is None else prompt.tiles.tobytes()
     return _stock_output(tuple(prompt.ids), tiles, prompt.max_new_tokens)
@@ -125,10 +125,12 @@ def stock_output(prompt: Prompt) -> tuple[list[int], torch.Tensor]:
 class ListSource:
     """Supplies prompts of a list, in order; with `late`, sometimes only to a caller that waits."""
 
-    def __init__(self, prompts: Iterable[Prompt | Failure], late: Random | None = None) -> None:
+    def __init__(
+        self, prompts: Iterable[JudgePrompt | FailedPrompt], late: Random | None = None
+    ) -> None:
         self._prompts, self._late = list(prompts), late
 
-    def get(self, *, wait: bool) -> Prompt | Failure | None:
+    def get(self, *, wait: bool) -> JudgePrompt | FailedPrompt | None:
         hesitates = not wait and self._late is not None and self._late.random() < 0.6
         return None if hesitates or not self._prompts else self._prompts.pop(0)
 
@@ -152,18 +154,18 @@ class CheckedPart:
         self,
         part: Any,
         check: Callable[[], None],
-        record: Callable[[Sequence[Row | Chunk], torch.Tensor], None],
+        record: Callable[[Sequence[LiveRow | Chunk], torch.Tensor], None],
     ) -> None:
         self._part, self._check, self._record = part, check, record
 
-    def step(self, computed: Sequence[Row | Chunk], *arguments: Any) -> torch.Tensor:
+    def step(self, computed: Sequence[LiveRow | Chunk], *arguments: Any) -> torch.Tensor:
         self._check()
         logits: torch.Tensor = self._part.step(computed, *arguments)
         self._record(computed, logits)
         return logits
 
 
-def check_page_counts(pool: PagePool, live: Sequence[Row], page_tokens: int) -> None:
+def check_page_counts(pool: PagePool, live: Sequence[LiveRow], page_tokens: int) -> None:
     """Every page is free or belongs to one row.
 
     Image features are dropped once the prompt is stored.
@@ -233,16 +235,16 @@ class EngineHarness:
         assert not self.engine.schedule.waiting
         assert len(self.pool.free) == self.pool.pages
 
-    def record(self, computed: Sequence[Row | Chunk], logits: torch.Tensor) -> None:
+    def record(self, computed: Sequence[LiveRow | Chunk], logits: torch.Tensor) -> None:
         """Record the logits behind rows, or behind those chunks that end a prompt."""
-        ending = [part for part in computed if isinstance(part, Row) or part.ends_prompt]
-        rows = [part if isinstance(part, Row) else part.row for part in ending]
+        ending = [part for part in computed if isinstance(part, LiveRow) or part.ends_prompt]
+        rows = [part if isinstance(part, LiveRow) else part.row for part in ending]
         for row, row_logits in zip(rows, logits, strict=True):
             self.keys.append(row.prompt.key)
             self.logits.setdefault(row.prompt.key, {})[len(row.output)] = row_logits.clone()
 
     def results(
-        self, prompts: Iterable[Prompt | Failure], *, late: Random | None = None
+        self, prompts: Iterable[JudgePrompt | FailedPrompt], *, late: Random | None = None
     ) -> dict[int, Result]:
         """Results by key; every prompt has exactly one."""
         results: dict[int, Result] = {}
@@ -255,7 +257,7 @@ class EngineHarness:
         self.check_empty()
         return results
 
-    def outputs(self, prompts: Iterable[Prompt], **options: Any) -> dict[int, list[int]]:
+    def outputs(self, prompts: Iterable[JudgePrompt], **options: Any) -> dict[int, list[int]]:
         """Generated tokens by key; no prompt may fail."""
         results = self.results(prompts, **options)
         return {key: completion(result).output for key, result in results.items()}
@@ -298,8 +300,8 @@ def build_engine(
     return harness
 
 
-def budget(plan: Plan, pages: int) -> Budget:
-    return Budget(
+def budget(plan: Plan, pages: int) -> MemoryPlan:
+    return MemoryPlan(
         pages=pages,
         page_tokens=plan.page_tokens,
         longest_pages=1,
@@ -317,8 +319,8 @@ def completion(result: Result) -> Completion:
     return result
 
 
-def failure(result: Result) -> Failure:
-    assert isinstance(result, Failure), result
+def failure(result: Result) -> FailedPrompt:
+    assert isinstance(result, FailedPrompt), result
     return result
 
 

@@ -14,7 +14,7 @@ from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 from mmie_tasks.judges.mmie_score.engine.model import Rotary
 from mmie_tasks.judges.mmie_score.loading import load_model
 
-Prompt: TypeAlias = "tuple[list[int], torch.Tensor | None]"
+JudgePrompt: TypeAlias = "tuple[list[int], torch.Tensor | None]"
 """Token ids, and the tiles of all its images in order, (tiles, 3, side, side), if it has any."""
 
 
@@ -43,7 +43,7 @@ def load(
 
 def generate(
     model: InternVLForConditionalGeneration,
-    prompts: Sequence[Prompt],
+    prompts: Sequence[JudgePrompt],
     *,
     max_new_tokens: int,
     checkpoint: Checkpoint,
@@ -68,7 +68,7 @@ def generate(
 @torch.inference_mode()
 def generate_with_logits(
     model: InternVLForConditionalGeneration,
-    prompts: Sequence[Prompt],
+    prompts: Sequence[JudgePrompt],
     *,
     max_new_tokens: int,
     checkpoint: Checkpoint,

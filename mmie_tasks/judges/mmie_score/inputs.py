@@ -34,7 +34,7 @@ from mmie_tasks.judges.mmie_score.checkpoint.config import (
     query,
     question_of,
 )
-from mmie_tasks.judges.mmie_score.engine.schedule import Failure, Prompt
+from mmie_tasks.judges.mmie_score.engine.schedule import FailedPrompt, JudgePrompt
 
 TILE_PX = 448
 _MAX_SIDE_PX = 500_000  # a longer strip would take gigabytes on its way to a tile
@@ -267,13 +267,13 @@ class InputBuilder:
 
     def prompt(
         self, key: int, request: JudgeRequest, images: Mapping[Path, bytes] = MappingProxyType({})
-    ) -> Prompt:
+    ) -> JudgePrompt:
         """Token ids and tiles of a request; raises like `read_tiles` and `ids_of`."""
         image_tiles = [
             read_tiles(path, self._tile_px, images.get(path)) for path in _images(request)
         ]
         counts = [len(image) for image in image_tiles]
-        return Prompt(
+        return JudgePrompt(
             key=key,
             ids=ids_of(self._query(request, counts), counts, self.checkpoint),
             tiles=np.concatenate(image_tiles) if image_tiles else None,
@@ -324,14 +324,14 @@ class PromptPreparer:
     def __init__(self, builder: InputBuilder, source: RequestQueue) -> None:
         self._builder = builder
         self._source = source
-        self._ahead: deque[Future[Prompt | Failure]] = deque()
+        self._ahead: deque[Future[JudgePrompt | FailedPrompt]] = deque()
         self._threads = ThreadPoolExecutor(thread_count(), thread_name_prefix="judge-inputs")
 
     def close(self) -> None:
         """End the threads; prompts that were not begun are dropped."""
         self._threads.shutdown(wait=True, cancel_futures=True)
 
-    def get(self, *, wait: bool) -> Prompt | Failure | None:
+    def get(self, *, wait: bool) -> JudgePrompt | FailedPrompt | None:
         """See `PromptSource.get`."""
         while len(self._ahead) < _MAX_AHEAD:
             queued = self._source.next(wait=wait and not self._ahead)
@@ -342,11 +342,11 @@ class PromptPreparer:
             return None
         return self._ahead.popleft().result()
 
-    def _prepare(self, queued: QueuedRequest) -> Prompt | Failure:
+    def _prepare(self, queued: QueuedRequest) -> JudgePrompt | FailedPrompt:
         try:
             return self._builder.prompt(queued.key, queued.request, queued.images)
         except JudgeError as error:
-            return Failure(key=queued.key, error=error)
+            return FailedPrompt(key=queued.key, error=error)
 
 
 def thread_count() -> int:

@@ -33,7 +33,7 @@ from mmie_tasks.judges.mmie_score.devices import (
     release_memory,
 )
 from mmie_tasks.judges.mmie_score.engine.attention import PagedAttention
-from mmie_tasks.judges.mmie_score.engine.budget import Budget, Placement, plan
+from mmie_tasks.judges.mmie_score.engine.budget import MemoryPlan, Placement, plan
 from mmie_tasks.judges.mmie_score.engine.decoding import (
     DigitRecorder,
     PlainDecoder,
@@ -88,7 +88,7 @@ class LoadedJudge:
         )
         return self._engine
 
-    def _budget(self, rows: int, tokens: int) -> Budget:
+    def _budget(self, rows: int, tokens: int) -> MemoryPlan:
         """Planned for the longest request where that is possible, else for one of
         `LEAST_TOKENS`.
         """
@@ -122,7 +122,7 @@ class LoadedJudge:
             raise self._no_memory("its weights", error) from error
 
     def _build_fitting(
-        self, model: InternVLForConditionalGeneration, budget: Budget, longest_tokens: int
+        self, model: InternVLForConditionalGeneration, budget: MemoryPlan, longest_tokens: int
     ) -> Engine:
         """Build the engine, with half the pages if the device has less memory than it reported."""
         try:
@@ -141,7 +141,7 @@ class LoadedJudge:
         return self._build_fitting(model, fewer, longest_tokens)
 
     def _build(
-        self, model: InternVLForConditionalGeneration, budget: Budget, longest_tokens: int
+        self, model: InternVLForConditionalGeneration, budget: MemoryPlan, longest_tokens: int
     ) -> Engine:
         checkpoint, placement = self._checkpoint, self._placement
         attention, fixed_rows = placement.attention, placement.max_rows if placement.fixed else None

@@ -13,7 +13,7 @@ from support import internvl_golden as golden
 from support.mmie_engine import checkpoint
 
 from mmie_tasks.judges.base import JudgeRequest, RequestBroken, RequestUnfit
-from mmie_tasks.judges.mmie_score.engine.schedule import Failure, Prompt
+from mmie_tasks.judges.mmie_score.engine.schedule import FailedPrompt, JudgePrompt
 from mmie_tasks.judges.mmie_score.inputs import (
     InputBuilder,
     PromptPreparer,
@@ -39,7 +39,7 @@ def of_case(case: golden.Case) -> JudgeRequest:
     return JudgeRequest(parts=case.parts, max_tokens=case.max_new_tokens)
 
 
-def prepared(requests: list[JudgeRequest]) -> Iterator[Prompt | Failure]:
+def prepared(requests: list[JudgeRequest]) -> Iterator[JudgePrompt | FailedPrompt]:
     lengths = [builder().length(request) for request in requests]
     with closing(PromptPreparer(builder(), RequestQueue.of(requests, lengths))) as preparer:
         while (prompt := preparer.get(wait=True)) is not None:
@@ -95,16 +95,16 @@ def test_unusable_requests_fail_with_their_keys_and_the_others_are_prepared() ->
     for key, request in enumerate(requests):
         result = results[key]
         if request in fine:
-            assert isinstance(result, Prompt)
+            assert isinstance(result, JudgePrompt)
             assert result.ids == list(CASES[fine.index(request)].input_ids)
         else:
-            assert isinstance(result, Failure)
+            assert isinstance(result, FailedPrompt)
 
 
 def test_the_longest_prompts_come_first() -> None:
     requests = [of_case(case) for case in CASES]
     prompts = list(prepared(requests))
-    lengths = [len(prompt.ids) for prompt in prompts if isinstance(prompt, Prompt)]
+    lengths = [len(prompt.ids) for prompt in prompts if isinstance(prompt, JudgePrompt)]
     assert lengths == sorted((len(case.input_ids) for case in CASES), reverse=True)
 
 
@@ -125,11 +125,11 @@ class SlowBuilder:
         self.may_finish, self.has_begun = threading.Event(), threading.Event()
         self.keys: list[int] = []
 
-    def prompt(self, key: int, request: JudgeRequest, images: object = None) -> Prompt:
+    def prompt(self, key: int, request: JudgeRequest, images: object = None) -> JudgePrompt:
         self.has_begun.set()
         assert self.may_finish.wait(10)
         self.keys.append(key)
-        return Prompt(key=key, ids=[1])
+        return JudgePrompt(key=key, ids=[1])
 
 
 def test_without_waiting_only_a_finished_prompt_is_supplied() -> None:
@@ -137,7 +137,7 @@ def test_without_waiting_only_a_finished_prompt_is_supplied() -> None:
     with closing(PromptPreparer(slow, one_request())) as preparer:  # type: ignore[arg-type]
         assert preparer.get(wait=False) is None
         slow.may_finish.set()
-        assert isinstance(preparer.get(wait=True), Prompt)
+        assert isinstance(preparer.get(wait=True), JudgePrompt)
         assert preparer.get(wait=True) is None
         assert preparer.get(wait=False) is None
 
@@ -156,7 +156,7 @@ def test_closing_ends_the_threads_and_prepares_nothing_more() -> None:
 
 def test_an_unexpected_error_reaches_the_caller() -> None:
     class BrokenBuilder(SlowBuilder):
-        def prompt(self, key: int, request: JudgeRequest, images: object = None) -> Prompt:
+        def prompt(self, key: int, request: JudgeRequest, images: object = None) -> JudgePrompt:
             raise ZeroDivisionError
 
     with (
@@ -174,7 +174,7 @@ def test_a_queue_supplies_what_other_threads_put_until_it_is_closed() -> None:
             0.05, queue.put, [QueuedRequest(key=7, request=request_of("Late."))]
         ).start()
         prompt = preparer.get(wait=True)
-        assert isinstance(prompt, Prompt)
+        assert isinstance(prompt, JudgePrompt)
         assert prompt.key == 7
         queue.put(QueuedRequest(key=8, request=request_of("Last.")))
         queue.close()

@@ -54,7 +54,7 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class MemoryPlan:
     """What the engine may use.
 
     Attributes:
@@ -135,7 +135,7 @@ def plan(
     tokens: int,
     free_bytes: int,
     device_bytes: int,
-) -> Budget:
+) -> MemoryPlan:
     """The budget with the largest steps that leave memory for one request.
 
     If steps are fixed, their size follows the memory of the whole device, so that it is the same in
@@ -180,7 +180,7 @@ def plan(
 
 def _candidates(
     checkpoint: Checkpoint, placement: Placement, rows: int, tokens: int, free_bytes: int
-) -> Sequence[Budget]:
+) -> Sequence[MemoryPlan]:
     """Budgets from the largest steps to the smallest, not of fewer rows, with as many pages as fit
     and can be used.
     """
@@ -190,7 +190,7 @@ def _candidates(
         max(tokens, config.llm_config.max_position_embeddings) if placement.fixed else tokens
     )
     stored_dtype_bytes = 4 if checkpoint.dtype == "float32" else 2
-    budget: Budget | None = Budget(
+    budget: MemoryPlan | None = MemoryPlan(
         pages=rows * -(-most_tokens // page_tokens),
         page_tokens=page_tokens,
         longest_pages=-(-tokens // page_tokens),
@@ -202,7 +202,7 @@ def _candidates(
         step_bytes=0,
     )
     reserve = CUDA_RESERVE_BYTES if placement.on_gpu else CPU_RESERVE_BYTES
-    candidates: list[Budget] = []
+    candidates: list[MemoryPlan] = []
     while budget is not None:
         plain = placement.attention.name == "sdpa"
         text = text_step_bytes(
@@ -228,7 +228,7 @@ def _candidates(
     return candidates
 
 
-def shrink(budget: Budget, min_rows: int = 1) -> Budget | None:
+def shrink(budget: MemoryPlan, min_rows: int = 1) -> MemoryPlan | None:
     """The next smaller budget, after memory ran out all the same; None if there is none.
 
     Chunks of prompts and vision batches are halved first, then rows, down to `min_rows`. Pages are
@@ -242,7 +242,7 @@ def shrink(budget: Budget, min_rows: int = 1) -> Budget | None:
 
 
 def _too_little(
-    smallest: Budget, free_bytes: int, longest_tokens: int, device: torch.device
+    smallest: MemoryPlan, free_bytes: int, longest_tokens: int, device: torch.device
 ) -> DeviceFull:
     pages = (smallest.longest_pages + 1) * smallest.page_bytes
     work = smallest.step_bytes

@@ -29,7 +29,7 @@ from mmie_tasks.judges.mmie_score.engine.attention import (
     PagedAttention,
 )
 from mmie_tasks.judges.mmie_score.engine.model import TextModel, padded_attend
-from mmie_tasks.judges.mmie_score.engine.schedule import Row, takes_long_factors
+from mmie_tasks.judges.mmie_score.engine.schedule import LiveRow, takes_long_factors
 
 Compute: TypeAlias = Callable[[], torch.Tensor]
 Capture: TypeAlias = Callable[[Compute], Compute]
@@ -55,7 +55,7 @@ class DigitRecorder:
         self._padding = torch.tensor(padding, device=device)
 
     @torch.inference_mode()
-    def record(self, rows: Sequence[Row], logits: torch.Tensor, tokens: Sequence[int]) -> None:
+    def record(self, rows: Sequence[LiveRow], logits: torch.Tensor, tokens: Sequence[int]) -> None:
         """Record log-probabilities in the rows whose next token is a digit, before the token is
         appended.
 
@@ -74,12 +74,12 @@ class DigitRecorder:
             rows[number].digits[len(rows[number].output)] = tuple(rounded)
 
 
-def slot(row: Row, position: int, page_tokens: int) -> int:
+def slot(row: LiveRow, position: int, page_tokens: int) -> int:
     """Where the keys of the row's token at a position are stored."""
     return row.pages[position // page_tokens] * page_tokens + position % page_tokens
 
 
-def _last_tokens(rows: Sequence[Row], page_tokens: int, long_after: int) -> NDArray[np.int64]:
+def _last_tokens(rows: Sequence[LiveRow], page_tokens: int, long_after: int) -> NDArray[np.int64]:
     """Id, position, slot and long factors of each row's last token, (4, rows)."""
     positions = [len(row.prompt.ids) + len(row.output) - 1 for row in rows]
     columns = [
@@ -112,7 +112,7 @@ class PlainDecoder:
     fixed_rows: int | None = None
 
     @torch.inference_mode()
-    def step(self, rows: Sequence[Row]) -> torch.Tensor:
+    def step(self, rows: Sequence[LiveRow]) -> torch.Tensor:
         """Logits (rows, vocabulary) behind the last token of each row."""
         text, count = self.text, len(rows)
         tokens = _last_tokens(rows, self.attention.page_tokens, text.rotary.long_after)
@@ -174,7 +174,7 @@ class StaticDecoder:
         """Whether steps are replayed."""
         return self._replay is not None
 
-    def write(self, rows: Sequence[Row]) -> None:
+    def write(self, rows: Sequence[LiveRow]) -> None:
         """Write the last tokens of some rows; the others are absent. ValueError if the tensors do
         not hold them.
         """
@@ -194,7 +194,7 @@ class StaticDecoder:
         self.table.copy_(torch.from_numpy(table))
 
     @torch.inference_mode()
-    def step(self, rows: Sequence[Row]) -> torch.Tensor:
+    def step(self, rows: Sequence[LiveRow]) -> torch.Tensor:
         """As `PlainDecoder.step`; no other step writes to the memory of the result."""
         self.write(rows)
         if self._replay is None:

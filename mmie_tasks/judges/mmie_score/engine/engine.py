@@ -10,17 +10,17 @@ from loguru import logger
 
 from mmie_tasks.judges.base import JudgeUnavailable
 from mmie_tasks.judges.mmie_score.devices import first_line, is_out_of_memory, release_memory
-from mmie_tasks.judges.mmie_score.engine.budget import Budget, shrink
+from mmie_tasks.judges.mmie_score.engine.budget import MemoryPlan, shrink
 from mmie_tasks.judges.mmie_score.engine.decoding import Decoder, DigitRecorder
 from mmie_tasks.judges.mmie_score.engine.model import Prefill, Vision
 from mmie_tasks.judges.mmie_score.engine.schedule import (
     Chunk,
     Completion,
-    Failure,
-    Prompt,
+    FailedPrompt,
+    JudgePrompt,
+    LiveRow,
     PromptSource,
     Result,
-    Row,
     Schedule,
 )
 
@@ -51,9 +51,9 @@ class Engine:
     decoder: Decoder
     digits: DigitRecorder
     end_token_id: int
-    budget: Budget
+    budget: MemoryPlan
     fixed: bool
-    full_budget: Budget = field(init=False)
+    full_budget: MemoryPlan = field(init=False)
     _delay: int = field(default=0, init=False)
     _source_is_empty: bool = field(default=False, init=False)
 
@@ -79,22 +79,22 @@ class Engine:
                 self.vision.drop(prompt)
             self.schedule.waiting.clear()
 
-    def _take_prompts(self, source: PromptSource) -> Iterator[Failure]:
+    def _take_prompts(self, source: PromptSource) -> Iterator[FailedPrompt]:
         """Take the prompts that are ready; wait for one only if there is nothing else to do."""
         schedule = self.schedule
         while not self._source_is_empty and len(schedule.waiting) < _MAX_WAITING:
             idle = not schedule.live and not schedule.waiting
             match prompt := source.get(wait=idle):
-                case Prompt() if not schedule.fits(prompt):
+                case JudgePrompt() if not schedule.fits(prompt):
                     reason = (
                         f"this request may come to {prompt.max_stored_tokens} tokens, and the "
                         f"judge's memory holds {schedule.max_tokens} at once"
                     )
-                    yield Failure(key=prompt.key, error=JudgeUnavailable(reason))
-                case Prompt():
+                    yield FailedPrompt(key=prompt.key, error=JudgeUnavailable(reason))
+                case JudgePrompt():
                     self.vision.add(prompt)
                     schedule.waiting.append(prompt)
-                case Failure():
+                case FailedPrompt():
                     yield prompt
                 case None:
                     self._source_is_empty = idle
@@ -112,7 +112,7 @@ class Engine:
             logits = self._within_memory(lambda: self.decoder.step(decoding), decoding)
         if logits is None:
             return
-        if isinstance(logits, Failure):
+        if isinstance(logits, FailedPrompt):
             yield logits
             return
         for chunk in chunks:
@@ -149,7 +149,7 @@ class Engine:
                 row.features = self.vision.features(row.prompt, self.budget.vision_tiles)
         return self.prefill.step(chunks, self.budget.chunk_tokens if self.fixed else None)
 
-    def _completion(self, row: Row) -> Completion | None:
+    def _completion(self, row: LiveRow) -> Completion | None:
         output, prompt = row.output, row.prompt
         ended = output[-1] == self.end_token_id
         if not ended and len(output) < prompt.max_new_tokens:
@@ -163,8 +163,8 @@ class Engine:
         )
 
     def _within_memory(
-        self, step: Callable[[], torch.Tensor], rows: Sequence[Row]
-    ) -> torch.Tensor | Failure | None:
+        self, step: Callable[[], torch.Tensor], rows: Sequence[LiveRow]
+    ) -> torch.Tensor | FailedPrompt | None:
         """The step's logits; None if memory ran out and a smaller step is to be planned."""
         try:
             return step()
@@ -181,7 +181,7 @@ class Engine:
             self.budget = self.full_budget
             self.schedule.max_rows = self.full_budget.rows
             text = f"the judge's device ran out of memory on this request alone: {reason}"
-            return Failure(key=rows[0].prompt.key, error=JudgeUnavailable(text))
+            return FailedPrompt(key=rows[0].prompt.key, error=JudgeUnavailable(text))
         self.budget = smaller or self.budget
         logger.warning(
             f"The judge's device ran out of memory; continuing with steps of {self.budget.step}, "

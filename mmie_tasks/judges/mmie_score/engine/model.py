@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 from mmie_tasks.judges.mmie_score.engine.attention import Attend, Attention, BatchLayout
-from mmie_tasks.judges.mmie_score.engine.schedule import Chunk, Prompt, takes_long_factors
+from mmie_tasks.judges.mmie_score.engine.schedule import Chunk, JudgePrompt, takes_long_factors
 
 if TYPE_CHECKING:
     from transformers import InternVLForConditionalGeneration, PretrainedConfig
@@ -69,17 +69,17 @@ class Vision:
         self._device, self._dtype = weight.device, weight.dtype
         self._prompts: OrderedDict[int, _PromptTiles] = OrderedDict()
 
-    def add(self, prompt: Prompt, *, first: bool = False) -> None:
+    def add(self, prompt: JudgePrompt, *, first: bool = False) -> None:
         """Add a prompt's tiles to the queue, in front of all others if `first`."""
         if prompt.tiles is not None:
             self._prompts[prompt.key] = _PromptTiles(prompt.tiles)
             self._prompts.move_to_end(prompt.key, last=not first)
 
-    def drop(self, prompt: Prompt) -> None:
+    def drop(self, prompt: JudgePrompt) -> None:
         """Remove a prompt."""
         self._prompts.pop(prompt.key, None)
 
-    def features(self, prompt: Prompt, batch_tiles: int) -> torch.Tensor | None:
+    def features(self, prompt: JudgePrompt, batch_tiles: int) -> torch.Tensor | None:
         """The features of an added prompt, (image tokens, hidden); None without images.
 
         They are computed now, with those of the prompts in the queue, unless an earlier call has

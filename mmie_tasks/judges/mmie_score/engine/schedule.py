@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
+class JudgePrompt:
     """A request as the model reads it.
 
     Attributes:
@@ -59,26 +59,26 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class FailedPrompt:
     """Why a request has no completion."""
 
     key: int
     error: JudgeError
 
 
-Result: TypeAlias = Completion | Failure
+Result: TypeAlias = Completion | FailedPrompt
 
 
 class PromptSource(Protocol):
     """Supplies prompts to the engine."""
 
-    def get(self, *, wait: bool) -> Prompt | Failure | None:
+    def get(self, *, wait: bool) -> JudgePrompt | FailedPrompt | None:
         """The next prompt. None: none is ready yet, or, with `wait`, none is left."""
         ...
 
 
 @dataclass(slots=True, kw_only=True)
-class Row:
+class LiveRow:
     """A sequence in computation.
 
     Attributes:
@@ -89,7 +89,7 @@ class Row:
         digits: See `Completion`.
     """
 
-    prompt: Prompt
+    prompt: JudgePrompt
     pages: list[int]
     features: torch.Tensor | None = None
     stored: int = 0
@@ -108,7 +108,7 @@ class Chunk:
     `stop`.
     """
 
-    row: Row
+    row: LiveRow
     start: int
     stop: int
 
@@ -162,8 +162,8 @@ class Schedule:
     page_tokens: int
     max_rows: int
     max_tokens: int = sys.maxsize
-    waiting: deque[Prompt] = field(default_factory=deque, init=False)
-    live: list[Row] = field(default_factory=list, init=False)
+    waiting: deque[JudgePrompt] = field(default_factory=deque, init=False)
+    live: list[LiveRow] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         self.max_tokens = min(self.max_tokens, self.pool.pages * self.page_tokens)
@@ -176,9 +176,9 @@ class Schedule:
             if needed > len(self.pool.free):
                 return
             self.waiting.popleft()
-            self.live.append(Row(prompt=prompt, pages=self.pool.take(needed)))
+            self.live.append(LiveRow(prompt=prompt, pages=self.pool.take(needed)))
 
-    def fits(self, prompt: Prompt) -> bool:
+    def fits(self, prompt: JudgePrompt) -> bool:
         """Whether a prompt can be admitted, if need be as the only row."""
         return prompt.max_stored_tokens <= self.max_tokens
 
@@ -194,17 +194,17 @@ class Schedule:
                 max_tokens -= chunks[-1].size
         return chunks
 
-    def decoding(self) -> list[Row]:
+    def decoding(self) -> list[LiveRow]:
         """The rows with a complete prompt: they have generated at least one token."""
         return [row for row in self.live if row.output]
 
-    def end(self, row: Row) -> None:
+    def end(self, row: LiveRow) -> None:
         """Remove a row and release its pages."""
         self.live = [live_row for live_row in self.live if live_row is not row]
         self.pool.release(row.pages)
         row.pages = []
 
-    def restart(self, row: Row) -> None:
+    def restart(self, row: LiveRow) -> None:
         """Put a row back as the first waiting prompt; computed again, its keys get the same rotary
         factors.
         """

@@ -19,7 +19,7 @@ from mmie_tasks.judges.mmie_score.engine.decoding import (
     cuda_capture,
 )
 from mmie_tasks.judges.mmie_score.engine.model import TextModel
-from mmie_tasks.judges.mmie_score.engine.schedule import Prompt, Row
+from mmie_tasks.judges.mmie_score.engine.schedule import JudgePrompt, LiveRow
 
 pytestmark = needs_transformers_5
 
@@ -30,7 +30,10 @@ PAGES, LONG_AFTER = 8, 300
 def test_log_probabilities_of_digits_are_computed_in_fp32_and_rounded(dtype):
     logits = (torch.randn(3, 50, generator=torch.Generator().manual_seed(1)) * 5).to(dtype)
     before, tokens = logits.clone(), [7, 40, 45]
-    rows = [Row(prompt=Prompt(key=key, ids=[1]), pages=[], output=[0] * key) for key in range(3)]
+    rows = [
+        LiveRow(prompt=JudgePrompt(key=key, ids=[1]), pages=[], output=[0] * key)
+        for key in range(3)
+    ]
     digit_ids = [*([digit, digit + 40] for digit in range(9)), [9]]
     DigitRecorder(digit_ids, CPU).record(rows, logits, tokens)
     expected = [[round(value, 4) for value in digit_logprobs(row, digit_ids)] for row in logits]
@@ -45,7 +48,7 @@ def test_log_probabilities_of_digits_are_computed_in_fp32_and_rounded(dtype):
 def test_nothing_is_recorded_where_no_digit_is_generated_and_a_certain_digit_has_no_negative_zero():
     logits = torch.zeros(2, 50)
     logits[1, 4] = 15
-    rows = [Row(prompt=Prompt(key=key, ids=[1]), pages=[]) for key in range(2)]
+    rows = [LiveRow(prompt=JudgePrompt(key=key, ids=[1]), pages=[]) for key in range(2)]
     DigitRecorder([[digit] for digit in range(10)], CPU).record(rows, logits, [20, 4])
     assert rows[0].digits == {}
     assert str(rows[1].digits[0][4]) == "0.0"
@@ -99,8 +102,8 @@ def decoder(text, *, rows=5, max_tokens=512, capture=None):
 
 
 def row(tokens, pages, last=7):
-    prompt = Prompt(key=tokens, ids=[3] * tokens)
-    return Row(prompt=prompt, pages=pages, stored=tokens, output=[last])
+    prompt = JudgePrompt(key=tokens, ids=[3] * tokens)
+    return LiveRow(prompt=prompt, pages=pages, stored=tokens, output=[last])
 
 
 def rows():

@@ -30,7 +30,7 @@ from support.mmie_engine import (
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.mmie_score.engine.model import TextModel
-from mmie_tasks.judges.mmie_score.engine.schedule import Prompt
+from mmie_tasks.judges.mmie_score.engine.schedule import JudgePrompt
 
 pytestmark = needs_transformers_5
 
@@ -39,7 +39,7 @@ IMAGE_CASE = 5  # the golden case with three pictures
 IMAGE_TOKEN, END_OF_TEXT, END = 993, 980, 987
 
 
-def check(prompts: Iterable[Prompt], plan: Plan, **options: Any) -> EngineHarness:
+def check(prompts: Iterable[JudgePrompt], plan: Plan, **options: Any) -> EngineHarness:
     """Check that every prompt has the output and the logits that it has alone."""
     prompts = list(prompts)
     engine = build_engine(plan)
@@ -53,7 +53,7 @@ def check(prompts: Iterable[Prompt], plan: Plan, **options: Any) -> EngineHarnes
     return engine
 
 
-def texts(*lengths: int, start: Iterable[int] = (), new: int = 12) -> list[Prompt]:
+def texts(*lengths: int, start: Iterable[int] = (), new: int = 12) -> list[JudgePrompt]:
     """Prompts of these lengths, which differ after a common start."""
     common = list(start)
     return [
@@ -62,13 +62,13 @@ def texts(*lengths: int, start: Iterable[int] = (), new: int = 12) -> list[Promp
     ]
 
 
-def image_prompt(key: int, before: int, after: int) -> Prompt:
+def image_prompt(key: int, before: int, after: int) -> JudgePrompt:
     """The images of a golden case within a text of a given length."""
     case = golden_prompts()[IMAGE_CASE]
     positions = np.flatnonzero(np.asarray(case.ids) == IMAGE_TOKEN)
     middle = case.ids[positions[0] - 1 : positions[-1] + 2]
     ids = [*random_ids(key, before), *middle, *random_ids(key + 50, after)]
-    return Prompt(key=key, ids=ids, tiles=case.tiles, max_new_tokens=12)
+    return JudgePrompt(key=key, ids=ids, tiles=case.tiles, max_new_tokens=12)
 
 
 def image_tiles() -> NDArray[np.uint8]:
@@ -77,7 +77,7 @@ def image_tiles() -> NDArray[np.uint8]:
 
 START = random_ids(1, 200)
 
-SCENES: dict[str, Callable[[], list[Prompt]]] = {
+SCENES: dict[str, Callable[[], list[JudgePrompt]]] = {
     "a long prompt": lambda: texts(300),
     "around the rotary limit": lambda: texts(*range(LONG_AFTER - 3, LONG_AFTER + 4)),
     "two long ones among short ones": lambda: texts(20, 400, 60, 257, 5),
@@ -106,7 +106,7 @@ SCENES: dict[str, Callable[[], list[Prompt]]] = {
         image_prompt(2, 5, 5),
     ],
     "different images behind one start": lambda: [
-        Prompt(key=key, ids=image_prompt(7, 64, 9).ids, tiles=tiles, max_new_tokens=12)
+        JudgePrompt(key=key, ids=image_prompt(7, 64, 9).ids, tiles=tiles, max_new_tokens=12)
         for key, tiles in enumerate([image_tiles(), 255 - image_tiles()])
     ],
     "the image token in the text, without an image": lambda: [
@@ -182,7 +182,7 @@ def test_a_text_ends_with_its_end_token_or_at_its_limit() -> None:
     [prompt] = [prompt for prompt in golden_prompts() if prompt.key == 0]  # it ends by itself
     length = len(stock_output(prompt)[0])
     prompts = [
-        Prompt(key=limit, ids=prompt.ids, max_new_tokens=limit)
+        JudgePrompt(key=limit, ids=prompt.ids, max_new_tokens=limit)
         for limit in (1, length - 1, length, length + 1)
     ]
     results = build_engine(Plan()).results(prompts)
@@ -241,10 +241,10 @@ def test_every_fixed_step_has_the_same_shapes(late: bool, monkeypatch: pytest.Mo
 class HesitantSource:
     """A source that supplies a prompt, then none yet, then another, and never ends."""
 
-    def __init__(self, prompts: list[Prompt]) -> None:
-        self._prompts: list[Prompt | None] = [prompts[0], None, prompts[1]]
+    def __init__(self, prompts: list[JudgePrompt]) -> None:
+        self._prompts: list[JudgePrompt | None] = [prompts[0], None, prompts[1]]
 
-    def get(self, *, wait: bool) -> Prompt | None:
+    def get(self, *, wait: bool) -> JudgePrompt | None:
         return self._prompts.pop(0) if self._prompts else None
 
 

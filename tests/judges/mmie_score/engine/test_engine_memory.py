@@ -28,8 +28,8 @@ from support.mmie_engine import (
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.base import JudgeUnavailable, RequestBroken
-from mmie_tasks.judges.mmie_score.engine.budget import Budget, shrink
-from mmie_tasks.judges.mmie_score.engine.schedule import Failure, Prompt, Row
+from mmie_tasks.judges.mmie_score.engine.budget import MemoryPlan, shrink
+from mmie_tasks.judges.mmie_score.engine.schedule import FailedPrompt, JudgePrompt, LiveRow
 
 pytestmark = needs_transformers_5
 
@@ -80,11 +80,11 @@ def at_first(where: str, times: int, error: BaseException = NO_MEMORY, after: in
 
 
 @cache
-def short_prompts() -> tuple[Prompt, ...]:
+def short_prompts() -> tuple[JudgePrompt, ...]:
     return tuple(replace(prompt, max_new_tokens=NEW_TOKENS) for prompt in golden_prompts())
 
 
-def check_golden(engine: EngineHarness, prompts: Sequence[Prompt] = ()) -> None:
+def check_golden(engine: EngineHarness, prompts: Sequence[JudgePrompt] = ()) -> None:
     for key, output in engine.outputs(prompts or short_prompts()).items():
         assert output == expected(key)
 
@@ -93,7 +93,7 @@ def expected(key: int) -> list[int]:
     return list(CASES[key].output_ids[:NEW_TOKENS])
 
 
-def shrunk(budget: Budget, times: int) -> Budget:
+def shrunk(budget: MemoryPlan, times: int) -> MemoryPlan:
     for _ in range(times):
         budget = shrink(budget) or budget
     return budget
@@ -163,7 +163,7 @@ def test_a_row_that_starts_again_has_the_digits_of_its_last_output() -> None:
     restarted = list[int]()
     restart = engine.engine.schedule.restart
 
-    def counted(row: Row) -> None:
+    def counted(row: LiveRow) -> None:
         row.digits[99] = (0.0,) * 10  # as if it had been recorded before
         restarted.append(row.prompt.key)
         restart(row)
@@ -281,7 +281,7 @@ def test_a_large_prompt_with_images_leaves_nothing_behind() -> None:
 
 
 def test_a_request_that_could_not_be_prepared_is_returned_as_a_failure() -> None:
-    broken = [Failure(key=key, error=RequestBroken(f"image {key}")) for key in (20, 21, 22)]
+    broken = [FailedPrompt(key=key, error=RequestBroken(f"image {key}")) for key in (20, 21, 22)]
     prompts = short_prompts()
     results = build_engine(PLAN).results(
         [broken[0], *prompts[:6], broken[1], *prompts[6:], broken[2]]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.mmie_engine import check_page_counts, text_prompt
 
 from mmie_tasks.judges.mmie_score.engine.decoding import slot
-from mmie_tasks.judges.mmie_score.engine.schedule import PagePool, Prompt, Row, Schedule
+from mmie_tasks.judges.mmie_score.engine.schedule import JudgePrompt, LiveRow, PagePool, Schedule
 
 
 @given(st.lists(st.integers(-3, 3)))
@@ -68,13 +68,13 @@ class SimulatedEngine:
         if self.schedule.live:
             self.schedule.restart(self.schedule.live[-1])
 
-    def _generate(self, row: Row) -> None:
+    def _generate(self, row: LiveRow) -> None:
         row.output.append(self.random.randrange(3))
         if len(row.output) == row.prompt.max_new_tokens or self.random.random() < 0.1:
             self.schedule.end(row)
             self.ended.append(row.prompt.key)
 
-    def _write(self, row: Row, start: int, stop: int) -> None:
+    def _write(self, row: LiveRow, start: int, stop: int) -> None:
         for position in range(start, stop):
             self.cache[slot(row, position, self.page_tokens)] = content(row, position)
 
@@ -90,12 +90,12 @@ class SimulatedEngine:
                 assert self.cache[slot(row, position, self.page_tokens)] == content(row, position)
 
 
-def content(row: Row, position: int) -> Hashable:
+def content(row: LiveRow, position: int) -> Hashable:
     """What the key of a token depends on: its row, and the tokens up to it."""
     return row.prompt.key, (*row.prompt.ids, *row.output)[: position + 1]
 
 
-def random_prompt(random: Random, key: int, max_tokens: int) -> Prompt:
+def random_prompt(random: Random, key: int, max_tokens: int) -> JudgePrompt:
     """A prompt of any length."""
     ids = [random.randrange(2)] * random.randint(1, max_tokens)
     return text_prompt(key, ids, random.randint(1, 9))

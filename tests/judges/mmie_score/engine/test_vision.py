@@ -16,7 +16,7 @@ from support.mmie_engine import max_difference, model, one_thread, text_prompt
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.mmie_score.engine.model import Vision
-from mmie_tasks.judges.mmie_score.engine.schedule import Prompt
+from mmie_tasks.judges.mmie_score.engine.schedule import JudgePrompt
 from mmie_tasks.judges.mmie_score.inputs import read_tiles
 
 pytestmark = needs_transformers_5
@@ -31,9 +31,9 @@ def single_thread() -> Iterator[None]:
         yield
 
 
-def image_prompt(key: int, *images: Path) -> Prompt:
+def image_prompt(key: int, *images: Path) -> JudgePrompt:
     tiles = np.concatenate([read_tiles(image, golden.TILE_PX) for image in images])
-    return Prompt(key=key, ids=[1], tiles=tiles)
+    return JudgePrompt(key=key, ids=[1], tiles=tiles)
 
 
 def expected(*images: Path) -> Any:
