@@ -137,7 +137,7 @@ def mmie_lines(
 def mia_bench_lines() -> list[str]:
     """The first judge's replies to B's answers."""
     from mmie_tasks.benchmarks.mia_bench.data import dataset
-    from mmie_tasks.benchmarks.mia_bench.task import request_of
+    from mmie_tasks.benchmarks.mia_bench.request import request_of
 
     docs = dataset({"MIA_BENCH_DATA": str(EXAMPLES / "mia_bench" / "data")})
     return [

@@ -1,6 +1,6 @@
 """The registry of benchmarks: ours, and those that other packages register.
 
-A benchmark of ours is a folder beside this file with a module ``task``. Another package
+A benchmark of ours is a folder beside this file with a module ``benchmark``. Another package
 registers its own in its ``pyproject.toml``:
 
     [project.entry-points."mmie_tasks.benchmarks"]
@@ -45,7 +45,7 @@ class BenchmarkEntry:
     @property
     def is_ours(self) -> bool:
         """Whether the benchmark comes with this package."""
-        return self.target == f"{_OURS}.{self.name}.task:BENCHMARK"
+        return self.target == f"{_OURS}.{self.name}.benchmark:BENCHMARK"
 
     @property
     def package(self) -> str:
@@ -139,9 +139,10 @@ _TaskLoader.add_multi_constructor("!", lambda _loader, _suffix, _node: None)
 
 def entries() -> tuple[BenchmarkEntry, ...]:
     """Every registered benchmark, ours first; another package cannot replace one of ours."""
-    names = sorted(p.parent.name for p in Path(__file__).resolve().parent.glob("*/task.py"))
+    names = sorted(p.parent.name for p in Path(__file__).resolve().parent.glob("*/benchmark.py"))
     by_name = {
-        name: BenchmarkEntry(name=name, target=f"{_OURS}.{name}.task:BENCHMARK") for name in names
+        name: BenchmarkEntry(name=name, target=f"{_OURS}.{name}.benchmark:BENCHMARK")
+        for name in names
     }
     for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
         by_name.setdefault(entry.name, BenchmarkEntry(name=entry.name, target=entry.value))

@@ -99,7 +99,7 @@ def test_a_judge_of_another_benchmark_is_refused(package):
     folder = package(sketch="judged_package.benchmark:BENCHMARK")
     (folder / "judged_package" / "benchmark.py").write_text(
         "from dataclasses import replace\n"
-        "from mmie_tasks.benchmarks.mmie.task import BENCHMARK\n"
+        "from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK\n"
         "BENCHMARK = replace(BENCHMARK, name='sketch')\n"
     )
     with pytest.raises(SettingWrong, match="judge of the benchmark `sketch` is that of `mmie`"):

@@ -15,7 +15,7 @@ from support.model_hub import model_hub
 LOOK = """
 import os
 from dataclasses import asdict
-from mmie_tasks.benchmarks.mmie.task import assets
+from mmie_tasks.benchmarks.mmie.benchmark import assets
 from mmie_tasks.preflight.doctor import check_assets
 answer = [asdict(finding) for finding in check_assets(assets((), os.environ))]
 """

@@ -27,7 +27,7 @@ answer = [asdict(finding) for finding in report.findings]
 # The official words are not ours: the pin is moved to words of our own.
 OWN_PIN = """
 import dataclasses, hashlib
-from mmie_tasks.benchmarks.mmie import request as file
+from mmie_tasks.benchmarks.mmie import judge_prompts as file
 content = {content!r}
 pin = file.OFFICIAL = dataclasses.replace(
     file.OFFICIAL, url="{url}", size_bytes=len(content), sha256=hashlib.sha256(content).hexdigest()

@@ -227,7 +227,7 @@ def test_an_invalid_option_is_an_error_with_a_hint(tmp_path):
 
 ODD = """
 from dataclasses import replace
-from mmie_tasks.benchmarks.mmie.task import BENCHMARK as mmie
+from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK as mmie
 
 def review(line):
     return {}[line["coverage"]["id"]]

@@ -16,9 +16,9 @@ from support.report_runs import SIGNATURE, SKETCH, run, sample
 from support.stored_exams import write_exam
 
 from mmie_tasks.benchmarks.benchmark import PublishedRow
-from mmie_tasks.benchmarks.milebench import task as milebench
+from mmie_tasks.benchmarks.milebench import benchmark as milebench_benchmark
 from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_TASKS
-from mmie_tasks.benchmarks.mmie import task as mmie
+from mmie_tasks.benchmarks.mmie import benchmark as mmie_benchmark
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.record.metric_values import metric_value
@@ -268,15 +268,15 @@ def test_the_published_scores_of_mmie_are_those_of_its_site() -> None:
     rows: Mapping[str, list[float]] = {
         model: percents for model, *percents in vectors("mmie_published")["rows"]
     }
-    for row in mmie.PUBLISHED_ROWS:
+    for row in mmie_benchmark.PUBLISHED_ROWS:
         assert [row.scores[name] for name in ("SA", "PBL", "MSR", "")] == rows[row.model]
 
 
-@pytest.mark.parametrize("row", milebench.PUBLISHED_ROWS, ids=lambda row: row.model)
+@pytest.mark.parametrize("row", milebench_benchmark.PUBLISHED_ROWS, ids=lambda row: row.model)
 def test_the_published_totals_of_milebench_are_means_of_its_published_tasks(
     row: PublishedRow,
 ) -> None:
-    assert set(row.scores) <= {metric.name for metric in milebench.BENCHMARK.metrics}
+    assert set(row.scores) <= {metric.name for metric in milebench_benchmark.BENCHMARK.metrics}
     realistic = [row.scores[task] for task in MEANS_OF_TASKS["real"]]
     assert sum(realistic) / len(realistic) == pytest.approx(row.scores["real"], abs=0.1)
     left_out = ("I-1",) if "leaves out I-1" in row.source else ()

@@ -29,7 +29,7 @@ def their_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.with_name("_shared").write_text(shared)
     monkeypatch.syspath_prepend(str(tmp_path))
     theirs = BenchmarkEntry(name="theirs", target="their_package.benchmark:BENCHMARK")
-    ours = BenchmarkEntry(name="mmie", target="mmie_tasks.benchmarks.mmie.task:BENCHMARK")
+    ours = BenchmarkEntry(name="mmie", target="mmie_tasks.benchmarks.mmie.benchmark:BENCHMARK")
     broken = BenchmarkEntry(name="broken", target="not_there.benchmark:BENCHMARK")
     monkeypatch.setattr(hooks, "entries", lambda: (ours, broken, theirs))
     return path

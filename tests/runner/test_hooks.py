@@ -17,6 +17,7 @@ from mmie_tasks.benchmarks import registry
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.mia_bench import task as mia_bench
 from mmie_tasks.benchmarks.milebench import task as milebench
+from mmie_tasks.benchmarks.mmie import benchmark as mmie_benchmark
 from mmie_tasks.benchmarks.mmie import task as mmie
 from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.errors import SettingWrong
@@ -239,7 +240,7 @@ def test_a_judge_for_an_unknown_benchmark_stops_a_run_from_python(
 ) -> None:
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "openai:m mmei=mmie_score")
     with pytest.raises(SettingWrong, match="`mmei`, which is no benchmark"):
-        hooks.check_judge(mmie.JUDGE, rank)
+        hooks.check_judge(mmie_benchmark.JUDGE, rank)
 
 
 def test_an_invalid_choice_of_rows_stops_an_evaluation_before_it_begins(

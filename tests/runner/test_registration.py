@@ -107,7 +107,7 @@ def test_a_second_registration_changes_nothing(logs: list[str]) -> None:
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """Creates a package with a folder of task files, and registers its benchmark."""
     registered: list[BenchmarkEntry] = [
-        BenchmarkEntry(name="mmie", target="mmie_tasks.benchmarks.mmie.task:BENCHMARK")
+        BenchmarkEntry(name="mmie", target="mmie_tasks.benchmarks.mmie.benchmark:BENCHMARK")
     ]
     monkeypatch.setattr(registration, "entries", lambda: tuple(registered))
     monkeypatch.syspath_prepend(str(tmp_path))

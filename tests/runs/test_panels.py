@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from support.hostile import JUNK, outcome, spoil
 from support.panels import MODELS, NOT_JUDGED, judged, mmie_line, signature
 
-from mmie_tasks.benchmarks.mmie.task import BENCHMARK
+from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.core.verdict import Scored, Unscored, as_row
 from mmie_tasks.record import log_line
 from mmie_tasks.record.panel import Judged, Panel, disagreement

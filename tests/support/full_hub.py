@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmie_tasks.benchmarks.milebench.data import PARTS, REPO
+from mmie_tasks.benchmarks.milebench.download import PARTS, REPO
 from support.example import archive
 from support.hub_server import HubServer, ask
 from support.mia_bench_hub import mia_bench_hub

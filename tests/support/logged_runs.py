@@ -16,12 +16,12 @@ from typing import Any
 
 from mmie_tasks.benchmarks.mia_bench import metrics as mia_metrics
 from mmie_tasks.benchmarks.mia_bench import sample as mia
-from mmie_tasks.benchmarks.mia_bench.task import grade as mia_grade
+from mmie_tasks.benchmarks.mia_bench.request import grade as mia_grade
 from mmie_tasks.benchmarks.milebench import metrics as mile_metrics
 from mmie_tasks.benchmarks.milebench import sample as mile
 from mmie_tasks.benchmarks.mmie import metrics as mmie_metrics
 from mmie_tasks.benchmarks.mmie import sample as mmie
-from mmie_tasks.benchmarks.mmie.task import grade
+from mmie_tasks.benchmarks.mmie.benchmark import grade
 from mmie_tasks.record.reply import DigitToken, JudgeReply, JudgeResult, Usage
 
 JUDGE = "judge:made_up|model:made-up"

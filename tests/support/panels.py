@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mmie_tasks.benchmarks.mmie import metrics, sample
-from mmie_tasks.benchmarks.mmie.task import grade
+from mmie_tasks.benchmarks.mmie.benchmark import grade
 from mmie_tasks.core.verdict import Unscored, Verdicts
 from mmie_tasks.record.panel import Judged, MemberResult, Panel, combine
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage

@@ -1,12 +1,5 @@
 """MMIE's samples as a `datasets.Dataset` whose images are paths, from a local folder or the gated
-Hub dataset.
-
-Below `mmie_tasks.core.files.cache_dir` a download leaves::
-
-    mmie/<commit>/data.json
-    mmie/<commit>/images/...                       the archive, with the folders inside it
-    mmie/commits/<revision>.txt                    see `mmie_tasks.hub.commits`
-    mmie/downloads/images.tar.gz/                  until it is unpacked
+Hub dataset (`mmie_tasks.benchmarks.mmie.download`).
 """
 
 from __future__ import annotations
@@ -24,21 +17,15 @@ from typing import TYPE_CHECKING, Any
 from loguru import logger
 
 from mmie_tasks.benchmarks.json_file import read_json_file
+from mmie_tasks.benchmarks.mmie.download import ANNOTATION, IMAGES, hub_folder
 from mmie_tasks.benchmarks.mmie.rows import DataRow, read_rows
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, BadSample
 from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.options import choice_setting
-from mmie_tasks.hub.archives import unpack_once
-from mmie_tasks.hub.asset import Asset, DownloadPlan, combined_plan, data_asset, plan_file
-from mmie_tasks.hub.commits import HubDataset, HubFolder
-from mmie_tasks.hub.download import HubFile, copy_once, install
 
 if TYPE_CHECKING:
     import datasets
-
-ANNOTATION = "data.json"
-IMAGES = "images"
 
 LAYOUT = (
     f"the layout is `{ANNOTATION}`, the file of MMIE/MMIE or one in the official judge's form, "
@@ -48,7 +35,9 @@ _EXAMPLE = "overview.json"  # of the same repository
 _NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 _MISSING = "MMIE_MISSING_IMAGES"
 
-SELECTIONS = ("all", "sa", "pbl", "msr", "1k")
+TASKS = {"all": "mmie", "sa": "mmie_sa", "pbl": "mmie_pbl", "msr": "mmie_msr", "1k": "mmie_1k"}
+"""Values of ``dataset_name``, to the tasks that have them."""
+
 PUBLISHED = {"SA": 5_005, "PBL": 11_482, "MSR": 3_616}
 """Published rows in each category (index.html of the project's site, 2287883)."""
 
@@ -80,9 +69,9 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
         DataBroken: Too many rows cannot be used (see `OddRows`); names row, id and field.
         SettingWrong: No such selection, or a variable has an invalid value.
     """
-    if selection not in SELECTIONS:
+    if selection not in TASKS:
         raise SettingWrong(
-            f"MMIE has no selection `{selection}`.", hint=f"one of {', '.join(SELECTIONS)}"
+            f"MMIE has no selection `{selection}`.", hint=f"one of {', '.join(TASKS)}"
         )
     odd_rows = OddRows("MMIE", _REPAIR, environment)
     if local := environment.get("MMIE_DATA"):
@@ -371,76 +360,14 @@ def _relative(reference: str) -> str | None:
     return None if is_outside or PureWindowsPath(reference).anchor else name
 
 
-# The Hub
-
-REPO = "MMIE/MMIE"
-ARCHIVE = "images.tar.gz"
-
-_DATASET = HubDataset(
-    repo=REPO, name="mmie", variable="MMIE_REVISION", required=(ANNOTATION, IMAGES)
-)
-_ALTERNATIVE = f"set `MMIE_DATA` to a folder with `{ANNOTATION}` and `{IMAGES}/`"
-
-
-def hub_folder(environment: Mapping[str, str]) -> HubFolder:
-    """The folder with the data file and ``images``, downloaded and unpacked first if necessary.
-
-    ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE`` are read by `huggingface_hub`
-    itself.
-
-    Args:
-        environment: Read: ``MMIE_REVISION`` (branch, tag or commit; by default ``main``), and what
-            `mmie_tasks.core.files.cache_dir` reads.
+def describe(environment: Mapping[str, str]) -> str:
+    """A sentence about samples and images, after a check of both.
 
     Raises:
-        DataMissing: No access, no such repository, revision or file, no connection, or a full disk.
-        DataBroken: The archive cannot be unpacked.
-        SettingWrong: ``MMIE_REVISION`` cannot be a revision.
+        MmieTasksError: As `dataset` and `check_data`.
     """
-    if cached := _DATASET.cached(environment):
-        return cached
-    revision, root = _DATASET.revision(environment), _DATASET.root(environment)
-    commit = install(_hub_file(ANNOTATION, revision), root, ANNOTATION, copy_once)
-    if not (root / commit / IMAGES).is_dir():
-        install(_hub_file(ARCHIVE, commit), root, IMAGES, unpack_once)
-    return _DATASET.stored(commit, environment)
-
-
-def _hub_file(name: str, revision: str) -> HubFile:
-    return HubFile(repo=REPO, filename=name, revision=revision, alternative=_ALTERNATIVE)
-
-
-# Assets
-
-
-def asset(environment: Mapping[str, str]) -> Asset:
-    """Data file and images.
-
-    Raises:
-        SettingWrong: ``MMIE_REVISION`` cannot be a revision.
-    """
-    cached = _DATASET.cached(environment)
-
-    def plan() -> DownloadPlan:
-        root, revision = _DATASET.root(environment), _DATASET.revision(environment)
-        annotation = plan_file(_hub_file(ANNOTATION, revision), root, ANNOTATION, unpacked=False)
-        images = plan_file(_hub_file(ARCHIVE, revision), root, IMAGES, unpacked=True)
-        return combined_plan(f"{annotation.source}, {ARCHIVE}", (annotation, images))
-
-    def describe() -> str:
-        docs = dataset("all", environment)
-        check_data(docs)
-        missing = missing_images(docs)
-        count = f"{len(missing):,} images are" if missing else "no image is"
-        return f"{len(docs):,} samples of {docs[0]['data']}; {count} missing"
-
-    return data_asset(
-        name="mmie: data",
-        variables=["MMIE_DATA"],
-        source=cached.revision if cached else REPO,
-        is_here=lambda: _DATASET.cached(environment) is not None,
-        plan=plan,
-        fetch=lambda: f"{hub_folder(environment).revision} is here",
-        environment=environment,
-        describe=describe,
-    )
+    docs = dataset("all", environment)
+    check_data(docs)
+    missing = missing_images(docs)
+    count = f"{len(missing):,} images are" if missing else "no image is"
+    return f"{len(docs):,} samples of {docs[0]['data']}; {count} missing"

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from support.hostile import JUNK, outcome, spoil
 from support.logged_runs import mia_lines
 
-from mmie_tasks.benchmarks.mia_bench import metrics, task
+from mmie_tasks.benchmarks.mia_bench import metrics, request
+from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mia_bench.metrics import record
+from mmie_tasks.benchmarks.mia_bench.request import grade
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
-from mmie_tasks.benchmarks.mia_bench.task import BENCHMARK, grade
 from mmie_tasks.core.verdict import Unscored, Verdicts
 from mmie_tasks.record.panel import Judged, MemberResult, Panel, combine
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
@@ -226,7 +227,7 @@ def panel_line(*texts_of_judges):
         )
     panel = Panel(rule="mean", min_valid=1)
     judged = Judged(verdicts=combine(members, panel), members=tuple(members), panel=panel)
-    logged = metrics.record(sample, judged.verdicts, task.last_reply(sample, judged))
+    logged = metrics.record(sample, judged.verdicts, request.last_reply(sample, judged))
     return {
         "filtered_resps": "A boat.",
         "input": "Look.",

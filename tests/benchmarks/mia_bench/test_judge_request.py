@@ -14,9 +14,10 @@ from support.judge_server import JudgeServer, judge_server
 from support.mia_judge import full_marks
 from support.mmie_data import draw
 
-from mmie_tasks.benchmarks.mia_bench import task
+from mmie_tasks.benchmarks.mia_bench import benchmark, prompts, task
+from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mia_bench.data import dataset
-from mmie_tasks.benchmarks.mia_bench.task import BENCHMARK
+from mmie_tasks.benchmarks.mia_bench.request import prompt_maker
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.judging import session
@@ -77,7 +78,7 @@ def test_the_request_for_an_unchanged_sample_is_that_of_the_run(
     assert len(server.asked) == 1
     sample = BENCHMARK.read_line(line)
     request = request_of(sample.question, sample.answer, line)
-    [result] = judge_together(task.JUDGE.judges().judges[0], [request], "")
+    [result] = judge_together(benchmark.JUDGE.judges().judges[0], [request], "")
     assert result.reply is not None
     assert result.reply.cached
     assert len(server.asked) == 1
@@ -119,7 +120,7 @@ def test_a_question_that_is_no_sample_is_its_own_only_component_and_its_pictures
     text, *images = request.request.parts
     assert images == [one, two, three]
     instruction, shown = "Go on.\n[picture 1]", "First\n[picture 2]\nthen\n[picture 3]\ndone."
-    official = task.prompts.official(task.prompt_maker()(instruction, [instruction], [10], shown))
+    official = prompts.official(prompt_maker()(instruction, [instruction], [10], shown))
     assert text == official
     reply = JudgeReply(text="score of component 1: 7/10, total score: 7/10. So.", model="m")
     verdicts = request.grade(JudgeResult(reply=reply))

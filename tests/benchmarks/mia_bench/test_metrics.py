@@ -7,8 +7,8 @@ from support.mia_replies import SENTENCE
 
 from mmie_tasks.benchmarks.mia_bench.metrics import TABLE, counts, graded_sample, notes, record
 from mmie_tasks.benchmarks.mia_bench.official import TOTAL
+from mmie_tasks.benchmarks.mia_bench.request import grade
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
-from mmie_tasks.benchmarks.mia_bench.task import grade
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 

@@ -13,7 +13,7 @@ from mmie_tasks.benchmarks.mia_bench.prompts import (
     official,
     runner_prompt,
 )
-from mmie_tasks.benchmarks.mia_bench.task import prompt_maker
+from mmie_tasks.benchmarks.mia_bench.request import prompt_maker
 
 ENDING = "in this EXACT format: a. Use only numbers, please. Then explain."
 CUT = "in this format: a. Then explain."
@@ -58,7 +58,7 @@ def test_the_installed_runner_gives_the_official_text():
 
 
 def test_the_runner_is_read_as_data_and_not_imported():
-    code = "from mmie_tasks.benchmarks.mia_bench.task import check_prompt; check_prompt();"
+    code = "from mmie_tasks.benchmarks.mia_bench.request import check_prompt; check_prompt();"
     code += "import sys; print([name for name in sys.modules if name.startswith('lmms_eval')])"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, check=True, text=True

@@ -12,7 +12,7 @@ from datasets import Dataset
 from PIL import Image
 from support.golden import GOLDEN, vectors
 
-from mmie_tasks.benchmarks.mia_bench import data, prompts, task
+from mmie_tasks.benchmarks.mia_bench import benchmark, data, prompts, request, task
 from mmie_tasks.benchmarks.mia_bench.data import dataset
 from mmie_tasks.benchmarks.mia_bench.official import read_official
 from mmie_tasks.benchmarks.mia_bench.robust import read_robust
@@ -72,14 +72,14 @@ def test_the_signature_names_judge_prompt_data_and_who_the_paper_asked(judged):
 )
 def test_another_judge_than_the_papers_is_visible(docs, monkeypatch, model, paper):
     monkeypatch.setenv("MMIE_TASKS_JUDGE", f"openai:{model}")
-    assert f"|model:{model}|" in task.signature(docs[0])
-    assert f"|paper_judge:{paper}|" in task.signature(docs[0])
+    assert f"|model:{model}|" in benchmark.signature(docs[0])
+    assert f"|paper_judge:{paper}|" in benchmark.signature(docs[0])
 
 
 def test_a_panel_with_the_papers_judge_is_not_the_papers_judge(docs, monkeypatch):
     panel = "panel:1.name=openai,1.model=gpt-4o-mini,2.name=openai,2.model=gpt-4o-2024-11-20"
     monkeypatch.setenv("MMIE_TASKS_JUDGE", panel)
-    signature = task.signature(docs[0])
+    signature = benchmark.signature(docs[0])
     assert signature.startswith("panel:mean,min_valid=2|judge:openai|model:gpt-4o-mini|")
     assert "|paper_judge:no|" in signature
 
@@ -89,27 +89,27 @@ def test_a_panel_with_the_papers_judge_is_not_the_papers_judge(docs, monkeypatch
 )
 def test_a_server_of_somebody_else_is_not_the_papers_judge(docs, monkeypatch, url, paper):
     monkeypatch.setenv("MMIE_TASKS_JUDGE", f"openai:model=gpt-4o-2024-11-20,base_url={url}")
-    assert f"|paper_judge:{paper}|" in task.signature(docs[0])
+    assert f"|paper_judge:{paper}|" in benchmark.signature(docs[0])
 
 
 def test_the_default_is_the_dated_model(docs, monkeypatch):
     monkeypatch.delenv("MMIE_TASKS_JUDGE")
-    assert task.signature(docs[0]).startswith("judge:openai|model:gpt-4o-2024-11-20|t:0|")
-    assert "judge" not in task.provenance(docs[0])
+    assert benchmark.signature(docs[0]).startswith("judge:openai|model:gpt-4o-2024-11-20|t:0|")
+    assert "judge" not in benchmark.provenance(docs[0])
 
 
 def test_the_judge_is_asked_the_official_text_and_then_shown_the_image(docs):
-    request = task.request_of(docs[0], "An answer.")
-    text, image = request.parts
+    sent = request.request_of(docs[0], "An answer.")
+    text, image = sent.parts
     assert "An answer." in text
     assert image == EXAMPLE / "data" / "images" / "0.png"
-    assert request.max_tokens == 2000
+    assert sent.max_tokens == 2000
 
 
 def test_another_text_of_the_runner_stops_the_run(monkeypatch):
-    monkeypatch.setattr(task, "prompt_maker", lambda: lambda *_: "Grade it, please.")
+    monkeypatch.setattr(request, "prompt_maker", lambda: lambda *_: "Grade it, please.")
     with pytest.raises(DataBroken, match="hint: install"):
-        task.check_prompt()
+        request.check_prompt()
 
 
 def test_the_tested_model_gets_the_image_then_the_instruction(docs):
@@ -199,26 +199,26 @@ def behaviour():
 def test_the_version_moves_when_a_score_can():
     """When this fails: raise the number of `VERSION`, in the YAML too, and note the new digest."""
     noted = json.loads((GOLDEN / "versions.json").read_text(encoding="utf-8"))["mia_bench"]
-    assert {"version": task.VERSION, "behaviour": behaviour()} == noted
+    assert {"version": benchmark.VERSION, "behaviour": behaviour()} == noted
 
 
 def test_yaml_and_code_name_one_version():
-    assert listed()["metadata"]["version"] == task.VERSION
+    assert listed()["metadata"]["version"] == benchmark.VERSION
 
 
 def test_the_check_of_a_run_covers_prompt_and_recording(monkeypatch, tmp_path):
-    task.JUDGE.check()
+    benchmark.JUDGE.check()
     monkeypatch.setenv("MMIE_TASKS_JUDGE", f"replay:path={tmp_path / 'none'}")
     with pytest.raises(SettingWrong):
-        task.JUDGE.check()
+        benchmark.JUDGE.check()
     monkeypatch.setenv("MMIE_TASKS_SYNC", "yes")
     with pytest.raises(SettingWrong, match="MMIE_TASKS_SYNC"):
-        task.JUDGE.check()
+        benchmark.JUDGE.check()
 
 
 def test_the_bundled_recording_is_of_the_bundled_answers(docs):
     recorded = (EXAMPLE / "replies.jsonl").read_text(encoding="utf-8").splitlines()
-    keys = {content_key(task.request_of(doc, a)) for doc, a in zip(docs, ANSWERS)}  # noqa: B905
+    keys = {content_key(request.request_of(doc, a)) for doc, a in zip(docs, ANSWERS)}  # noqa: B905
     assert keys <= {json.loads(line)["request"] for line in recorded}
     assert len(recorded) == 9
 
@@ -229,7 +229,7 @@ def test_the_floor_of_coverage_is_a_setting_that_the_signature_names(monkeypatch
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "openai:m,base_url=http://127.0.0.1:9/v1,cache=off")
     monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "0.5")
     assert task.percent(rows) == 50.0
-    assert "|min_coverage:0.5|pkg:" in task.signature({"data": "sha256:1"})
+    assert "|min_coverage:0.5|pkg:" in benchmark.signature({"data": "sha256:1"})
     monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "-1")
     with pytest.raises(SystemExit, match="from 0 to 1"):
         task.process_docs(SimpleNamespace(config_name=""))

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 from support.hub_server import COMMIT, PROGRAM, HubServer, ask, environment, watch
 
-from mmie_tasks.benchmarks.milebench.data import PARTS, REPO, dataset_folder
+from mmie_tasks.benchmarks.milebench.download import PARTS, REPO, dataset_folder
 from mmie_tasks.core.errors import DataMissing, SettingWrong
 
 ASK = """
 import os
+from mmie_tasks.benchmarks.milebench import download
 from mmie_tasks.benchmarks.milebench import data as assets
-folder = assets.dataset_folder("{dataset}", os.environ)
+folder = download.dataset_folder("{dataset}", os.environ)
 answer = {{"folder": str(folder.folder), "revision": folder.commit}}
 """
 INTO_THE_HUBS_CACHE = """

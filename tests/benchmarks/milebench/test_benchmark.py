@@ -11,8 +11,8 @@ from support.hostile import JUNK, outcome, spoil
 from support.logged_runs import milebench_lines
 
 from mmie_tasks.benchmarks.milebench import task
+from mmie_tasks.benchmarks.milebench.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.milebench.data import dataset
-from mmie_tasks.benchmarks.milebench.task import BENCHMARK
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.record.metric_values import metric_value

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 from support.example import DATA, copy_of
 
-from mmie_tasks.benchmarks.milebench import data, task
+from mmie_tasks.benchmarks.milebench import benchmark, data, task
 from mmie_tasks.benchmarks.milebench.data import dataset
 from mmie_tasks.benchmarks.milebench.sample import DATASETS
 from mmie_tasks.core.errors import DataMissing
@@ -157,10 +157,10 @@ def test_the_floor_of_coverage_is_a_setting_that_the_signature_names(monkeypatch
     rows = [{"points": 1.0}, {"unscored": "no_answer"}]
     doc = {"variant": "test", "data": "sha256:1"}
     assert math.isnan(task.percent(rows))
-    assert "min_coverage" not in task.signature(doc)
+    assert "min_coverage" not in benchmark.signature(doc)
     monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "0.5")
     assert task.percent(rows) == 100.0
-    assert "|min_coverage:0.5|pkg:" in task.signature(doc)
+    assert "|min_coverage:0.5|pkg:" in benchmark.signature(doc)
     monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "2")
     with pytest.raises(SystemExit, match="from 0 to 1"):
         task.process_docs(SimpleNamespace(config_name="DocVQA"))

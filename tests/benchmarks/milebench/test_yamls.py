@@ -10,7 +10,7 @@ import yaml
 from support.golden import GOLDEN, vectors
 from support.milebench_yamls import files, readme_table
 
-from mmie_tasks.benchmarks.milebench import task
+from mmie_tasks.benchmarks.milebench import benchmark, task
 from mmie_tasks.benchmarks.milebench.metrics import official, robust
 from mmie_tasks.benchmarks.milebench.prompts import interleaved
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, Sample
@@ -79,8 +79,8 @@ def behaviour():
 def test_the_version_changes_when_a_score_can_change():
     """When this fails: raise the number of `VERSION`, in the YAML too, and note the new digest."""
     noted = json.loads((GOLDEN / "versions.json").read_text(encoding="utf-8"))["milebench"]
-    assert {"version": task.VERSION, "behaviour": behaviour()} == noted
+    assert {"version": benchmark.VERSION, "behaviour": behaviour()} == noted
 
 
 def test_task_files_and_code_have_the_same_version():
-    assert shared()["metadata"]["version"] == task.VERSION
+    assert shared()["metadata"]["version"] == benchmark.VERSION

@@ -7,12 +7,12 @@ import pytest
 from support.hub_server import COMMIT, TOKEN, ask
 from support.mmie_hub import ANNOTATION, ARCHIVE, REPO, mmie_hub
 
-from mmie_tasks.benchmarks.mmie.data import hub_folder
+from mmie_tasks.benchmarks.mmie.download import hub_folder
 from mmie_tasks.core.errors import SettingWrong
 
 FETCH = """
 import os
-from mmie_tasks.benchmarks.mmie.data import hub_folder
+from mmie_tasks.benchmarks.mmie.download import hub_folder
 folder = hub_folder(os.environ)
 answer = {"folder": str(folder.folder), "revision": folder.revision}
 """

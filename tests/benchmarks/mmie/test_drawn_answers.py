@@ -18,8 +18,8 @@ from mmie_tasks.answers.drawn import (
     write_drawn_answer,
     write_undrawn_answer,
 )
-from mmie_tasks.benchmarks.mmie import task
-from mmie_tasks.benchmarks.mmie.task import read_line
+from mmie_tasks.benchmarks.mmie import export, task
+from mmie_tasks.benchmarks.mmie.benchmark import read_line
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.runs.summary import drawn_answers_of, marks_of
 
@@ -111,7 +111,7 @@ def run(docs):
 
 
 def test_a_run_with_drawn_answers_is_exported_in_the_official_form(run):
-    task.run_export([run, "-o", "official"], {"MMIE_DATA": "data"})
+    export.run_export([run, "-o", "official"], {"MMIE_DATA": "data"})
     drawn, text = json.loads(Path("official/data.json").read_text(encoding="utf-8"))
     assert [set(part) for part in drawn["answer"]] == [{"text", "image"}] * 2
     assert Path("official", drawn["answer"][1]["image"]).read_bytes() == Path("a.png").read_bytes()
@@ -119,7 +119,7 @@ def test_a_run_with_drawn_answers_is_exported_in_the_official_form(run):
 
 
 def test_a_leaderboard_row_of_drawn_answers_has_a_warning(run, logs):
-    task.run_export([run, "-o", "rows.csv", "--leaderboard", "--model", "pair"], {})
+    export.run_export([run, "-o", "rows.csv", "--leaderboard", "--model", "pair"], {})
     assert (
         "pair: its pictures are drawn by our reconstruction, not by the pipeline of published "
         "rows.\n" in logs

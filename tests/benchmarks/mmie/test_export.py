@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support.mmie_data import conversations_folder, draw
 
-from mmie_tasks.benchmarks.mmie import task
-from mmie_tasks.benchmarks.mmie.task import records_of
+from mmie_tasks.benchmarks.mmie import export
+from mmie_tasks.benchmarks.mmie.export import records_of
 from mmie_tasks.cli import main
 from mmie_tasks.core.errors import AnswersUnusable, DataBroken, DataMissing, SettingWrong
 
@@ -38,7 +38,7 @@ def log(*lines, name=f"run/{LOG}"):
 
 
 def exported(*arguments):
-    return task.run_export([*arguments], {"MMIE_DATA": "data"})
+    return export.run_export([*arguments], {"MMIE_DATA": "data"})
 
 
 def written(folder="official"):
@@ -99,7 +99,7 @@ def no_network(monkeypatch):
 def test_without_data_on_this_machine_nothing_is_downloaded_and_the_ways_to_it_are_named():
     log(line("SA-0"))
     with pytest.raises(DataMissing, match=r"`MMIE_DATA`.*`mmie-tasks prefetch mmie`"):
-        task.run_export(["run", "-o", "official"], {"MMIE_TASKS_CACHE": "cache"})
+        export.run_export(["run", "-o", "official"], {"MMIE_TASKS_CACHE": "cache"})
     assert not Path("official").exists()
 
 
@@ -110,7 +110,7 @@ def test_data_that_was_downloaded_before_is_read_without_a_connection():
     Path("data").rename(f"cache/mmie/{commit}")
     Path("cache/mmie/commits/main.txt").write_text(f"{commit}\n")
     log(line("SA-0", [STEP]))
-    task.run_export(["run", "-o", "official"], {"MMIE_TASKS_CACHE": "cache"})
+    export.run_export(["run", "-o", "official"], {"MMIE_TASKS_CACHE": "cache"})
     assert [row["id"] for row in written()] == ["SA-0"]
 
 
@@ -201,7 +201,7 @@ def leaderboard_record(category, points):
 
 def test_a_row_of_the_leaderboard_has_its_columns_in_their_order():
     records = [leaderboard_record(*pair) for pair in (("SA", 4), ("SA", 4), ("MSR", 1), ("MSR", 0))]
-    row = task.leaderboard_row(records, "stub", "Interleaved LVLM")
+    row = export.leaderboard_row(records, "stub", "Interleaved LVLM")
     assert list(row.items()) == [
         ("Model", "stub"),
         ("Model Type", "Interleaved LVLM"),
@@ -214,7 +214,7 @@ def test_a_row_of_the_leaderboard_has_its_columns_in_their_order():
 
 def test_the_leaderboard_gets_no_number_below_the_floor():
     records = [leaderboard_record("SA", 4), leaderboard_record("SA", "refused")]
-    row = task.leaderboard_row(records, "m", "t")
+    row = export.leaderboard_row(records, "m", "t")
     assert (row["SA"], row["AVG"]) == (None, None)
     floor = [{**record, "signature": "judge:x|min_coverage:0.5"} for record in records]
-    assert task.leaderboard_row(floor, "m", "t")["AVG"] == 66.67
+    assert export.leaderboard_row(floor, "m", "t")["AVG"] == 66.67

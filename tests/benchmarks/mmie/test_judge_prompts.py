@@ -7,7 +7,7 @@ import os
 import pytest
 from support.file_server import SOURCE
 
-from mmie_tasks.benchmarks.mmie.request import parse, templates
+from mmie_tasks.benchmarks.mmie.judge_prompts import parse, templates
 from mmie_tasks.core.errors import DataBroken, SettingWrong
 
 OTHERS = {

@@ -16,8 +16,8 @@ from support.judge_server import JudgeServer, judge_server
 from support.mmie_data import conversation, draw, folder, segment
 from support.mmie_judge import by_category, words
 
-from mmie_tasks.benchmarks.mmie import task
-from mmie_tasks.benchmarks.mmie.task import BENCHMARK
+from mmie_tasks.benchmarks.mmie import benchmark, task
+from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.judging import session
 from mmie_tasks.judging.requests import GradedRequest
@@ -100,7 +100,7 @@ def test_the_request_for_an_unchanged_sample_is_that_of_the_run(
     line = logged_line(row, answer)
     assert len(server.asked) == 1
     request = request_of(line)
-    [result] = judge_together(task.JUDGE.judges().judges[0], [request], "")
+    [result] = judge_together(benchmark.JUDGE.judges().judges[0], [request], "")
     assert result.reply is not None
     assert result.reply.cached
     assert len(server.asked) == 1

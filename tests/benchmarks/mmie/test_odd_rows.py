@@ -3,7 +3,7 @@
 import pytest
 from support.mmie_data import conversation, folder, judge_input, segment
 
-from mmie_tasks.benchmarks.mmie import task
+from mmie_tasks.benchmarks.mmie import benchmark
 from mmie_tasks.benchmarks.mmie.data import dataset
 from mmie_tasks.core.errors import DataBroken, SettingWrong
 
@@ -47,7 +47,7 @@ def test_a_row_that_cannot_be_judged_is_left_out_and_counted(row, problem, logs,
     assert line.startswith("MMIE: 1 of 21 rows cannot be used and are left out")
     assert problem in line
     assert ",left_out=1,rows=" in docs[0]["data"]
-    assert docs[0]["data"] in task.provenance(docs[0])
+    assert docs[0]["data"] in benchmark.provenance(docs[0])
 
 
 @pytest.mark.parametrize(("row", "problem"), UNUSABLE)

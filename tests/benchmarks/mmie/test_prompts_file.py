@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 from support.file_server import CONTENT, forwards, hangs, hangs_up, sends, serving
 
-from mmie_tasks.benchmarks.mmie import request
-from mmie_tasks.benchmarks.mmie.request import OFFICIAL, RetryPolicy, prompts_file, templates
+from mmie_tasks.benchmarks.mmie import judge_prompts
+from mmie_tasks.benchmarks.mmie.judge_prompts import OFFICIAL, RetryPolicy, prompts_file, templates
 from mmie_tasks.core.errors import DataBroken, DataMissing
 
 QUICK = RetryPolicy(tries=3, backoff_s=0.0, timeout_s=60.0)
@@ -44,7 +44,7 @@ def official_at_server(home, monkeypatch):
     """The official file, downloaded from the test's server instead of its pinned address."""
     official = replace(OFFICIAL, url=home["SERVER"])
     fetch_official = partial(prompts_file, pin=official, retry=QUICK)
-    monkeypatch.setattr(request, "prompts_file", fetch_official)
+    monkeypatch.setattr(judge_prompts, "prompts_file", fetch_official)
 
 
 def stored_files(tmp_path):

@@ -14,7 +14,7 @@ from support.golden import GOLDEN, vectors
 from support.mmie_data import conversations_folder, draw
 from support.mmie_judge import words
 
-from mmie_tasks.benchmarks.mmie import data, prompts, task
+from mmie_tasks.benchmarks.mmie import benchmark, data, prompts, task
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.benchmarks.mmie.robust import read_robust
@@ -75,7 +75,7 @@ def test_an_image_that_breaks_while_the_model_runs_costs_its_sample(docs):
     assert rows["official"]["unscored"] == rows["robust"]["unscored"] == "bad_image"
 
 
-@pytest.mark.parametrize(("selection", "name"), task.TASKS.items())
+@pytest.mark.parametrize(("selection", "name"), data.TASKS.items())
 def test_every_selection_is_a_task_and_says_so(selection, name):
     listed = yaml.safe_load((task_dir() / "mmie" / f"{name}.yaml").read_text("utf-8"))
     assert (listed["task"], listed["dataset_name"]) == (name, selection)
@@ -104,17 +104,17 @@ def test_missing_images_stop_the_run_unless_they_are_to_be_counted(docs, monkeyp
 
 
 def test_another_judge_than_the_papers_is_visible(docs, monkeypatch):
-    assert "judge:openai|model:nobody|" in task.signature(docs[0])
-    assert "|paper_judge:no|prompt:other:" in task.signature(docs[0])
-    assert "judge" not in task.provenance(docs[0])
-    before = task.signature(docs[0])
+    assert "judge:openai|model:nobody|" in benchmark.signature(docs[0])
+    assert "|paper_judge:no|prompt:other:" in benchmark.signature(docs[0])
+    assert "judge" not in benchmark.provenance(docs[0])
+    before = benchmark.signature(docs[0])
     monkeypatch.setenv("MMIE_ASSEMBLY", "full")
-    assert task.signature(docs[0]) == before.replace("assembly:official", "assembly:full")
+    assert benchmark.signature(docs[0]) == before.replace("assembly:official", "assembly:full")
 
 
 def test_without_a_judge_that_is_named_it_is_the_papers(monkeypatch):
     monkeypatch.delenv("MMIE_TASKS_JUDGE")
-    assert [judge.name for judge in task.JUDGE.choices().judges] == ["mmie_score"]
+    assert [judge.name for judge in benchmark.JUDGE.choices().judges] == ["mmie_score"]
 
 
 def test_a_judge_or_words_that_nobody_checked_cost_the_scores_and_not_the_answers(
@@ -191,10 +191,10 @@ def reply_of(text, *probabilities, **fields):
 )
 def test_the_expected_score_is_read_where_the_official_one_is(reply, expected):
     again = reply_of("### Score\n1", {1: 1.0})
-    verdicts = task.grade(JudgeResult(reply=reply, second_reply=again))
+    verdicts = benchmark.grade(JudgeResult(reply=reply, second_reply=again))
     assert verdicts.expected == expected
     assert (verdicts.entropy_bits is None) == isinstance(expected, Unscored)
-    plain = task.grade(JudgeResult(reply=replace(reply, digits=None)))
+    plain = benchmark.grade(JudgeResult(reply=replace(reply, digits=None)))
     assert (verdicts.official, verdicts.robust) == (plain.official, plain.robust)
 
 
@@ -221,11 +221,11 @@ def test_scores_are_the_official_ones():
 def test_the_floor_of_coverage_is_a_setting_that_the_signature_names(docs, monkeypatch):
     rows = [*ROWS, {"unscored": "refused"}]
     assert math.isnan(task.percent(rows))
-    assert "min_coverage" not in task.signature(docs[0])
+    assert "min_coverage" not in benchmark.signature(docs[0])
     monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "0.5")
     assert task.percent(rows) == 58.33
-    assert "|min_coverage:0.5|pkg:" in task.signature(docs[0])
-    assert "min_coverage" not in task.provenance(docs[0])
+    assert "|min_coverage:0.5|pkg:" in benchmark.signature(docs[0])
+    assert "min_coverage" not in benchmark.provenance(docs[0])
     monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "half")
     with pytest.raises(SystemExit, match="from 0 to 1"):
         task.process_docs(SimpleNamespace(config_name="all"))
@@ -269,8 +269,8 @@ def behaviour():
 def test_the_version_moves_when_a_score_can():
     """When this fails: raise the number of `VERSION`, in the YAML too, and note the new digest."""
     noted = json.loads((GOLDEN / "versions.json").read_text(encoding="utf-8"))["mmie"]
-    assert {"version": task.VERSION, "behaviour": behaviour()} == noted
+    assert {"version": benchmark.VERSION, "behaviour": behaviour()} == noted
 
 
 def test_yaml_and_code_name_one_version():
-    assert listed()["metadata"]["version"] == task.VERSION
+    assert listed()["metadata"]["version"] == benchmark.VERSION

@@ -13,9 +13,9 @@ from support.mmie_judge import words
 from mmie_tasks.answers import images
 from mmie_tasks.answers.picture_signs import PICTURE_SIGNS
 from mmie_tasks.benchmarks.mmie import request as requests
+from mmie_tasks.benchmarks.mmie.benchmark import read_line
 from mmie_tasks.benchmarks.mmie.metrics import SIGN_COUNTS, record
 from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
-from mmie_tasks.benchmarks.mmie.task import read_line
 from mmie_tasks.core.verdict import Verdicts
 
 

@@ -20,7 +20,7 @@ from support.mmie_judge import WORDS, content_of, gives
 from support.opening_folder import QUALITY, judged_answer, points_by, write_opening
 from support.transformers_5 import needs_transformers_5
 
-from mmie_tasks.benchmarks.mmie.task import BENCHMARK
+from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.judges.registry import parse_choice
 from mmie_tasks.judging.session import shared_judge
 from mmie_tasks.results.judge_exam.asking import giving_points

@@ -1,0 +1,102 @@
+"""The request for a MIA-Bench verdict, and the readers of its reply."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from mmie_tasks.benchmarks.benchmark import Doc
+from mmie_tasks.benchmarks.mia_bench import metrics, prompts
+from mmie_tasks.benchmarks.mia_bench.official import read_official
+from mmie_tasks.benchmarks.mia_bench.robust import is_impossible, read_robust
+from mmie_tasks.benchmarks.mia_bench.sample import Sample
+from mmie_tasks.core.errors import DataBroken
+from mmie_tasks.core.verdict import Scored, Verdicts
+from mmie_tasks.judges.base import JudgeRequest
+from mmie_tasks.judging.requests import GradedRequest
+from mmie_tasks.record.panel import Judged
+from mmie_tasks.record.reply import JudgeResult
+from mmie_tasks.record.sample import ScoreKind
+
+
+@functools.cache
+def prompt_maker() -> prompts.PromptMaker:
+    """The prompt maker in the installed runner's file, which is read as data and not imported.
+
+    Raises:
+        OfficialTextChanged: No such file or function.
+    """
+    spec = find_spec("lmms_eval")
+    for folder in (spec and spec.submodule_search_locations) or ():
+        path = Path(folder) / "tasks" / "mia_bench" / "utils.py"
+        if path.is_file():
+            return prompts.runner_prompt(path.read_text(encoding="utf-8"))
+    raise prompts.OfficialTextChanged("This lmms-eval has no MIA-Bench prompt.")
+
+
+def check_prompt() -> None:
+    """Check that the installed runner has the text that the official prompt is made from.
+
+    Raises:
+        DataBroken: It has not.
+    """
+    try:
+        prompts.check(prompt_maker())
+    except prompts.OfficialTextChanged as error:
+        raise DataBroken(str(error), hint=prompts.HINT) from error
+
+
+def request_of(doc: Doc, answer: str) -> JudgeRequest:
+    """The request for an answer: the official text, then the image."""
+    return graded_request(Sample.from_doc(doc), answer, [Path(doc["image"])]).request
+
+
+def graded_request(sample: Sample, answer: str, images: Sequence[Path]) -> GradedRequest:
+    """The official text with an answer, then images, as in the notebook (cell 11), and the readers
+    of the reply.
+    """
+    text = prompt_maker()(sample.instruction, sample.components, sample.weights, answer)
+    return GradedRequest(
+        request=JudgeRequest(
+            parts=(prompts.official(text), *images), max_tokens=prompts.MAX_TOKENS
+        ),
+        is_impossible=functools.partial(is_impossible, sample),
+        grade=functools.partial(grade, sample),
+    )
+
+
+def grade(sample: Sample, result: JudgeResult) -> Verdicts:
+    """The official verdict of the first reply and the robust verdict of the last, in percent of
+    full marks.
+    """
+    result = _with_needed_replies(sample, result)
+    official = result.first_verdict(lambda reply: read_official(sample.categories, reply))
+    robust = result.verdict(lambda reply: read_robust(sample, reply))
+    parts: dict[ScoreKind, Mapping[str, float]] = {}
+    if isinstance(official, Scored):
+        parts["official"] = metrics.official_shares(sample, result.replies[0].text)
+    if isinstance(robust, Scored):
+        parts["robust"] = metrics.robust_shares(sample, result.last_text)
+    return Verdicts(
+        official=metrics.in_percent(official), robust=metrics.in_percent(robust), parts=parts
+    )
+
+
+def _with_needed_replies(sample: Sample, result: JudgeResult) -> JudgeResult:
+    """The result; without a second reply if the first is possible, so that it would not be
+    requested again today.
+    """
+    first = result.reply
+    is_needed = first is not None and first.finish == "stop" and is_impossible(sample, first.text)
+    return result if is_needed else replace(result, second_reply=None)
+
+
+def last_reply(sample: Sample, judged: Judged) -> str | tuple[str, ...]:
+    """The text of the judge's last reply, of a panel that of each judge; empty without a reply."""
+    texts = tuple(
+        _with_needed_replies(sample, member.result).last_text for member in judged.members
+    )
+    return texts if judged.panel is not None else "".join(texts)

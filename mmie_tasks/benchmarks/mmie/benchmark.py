@@ -1,0 +1,290 @@
+"""MMIE's `Benchmark`: its judge, its samples in a log, its assets and its published scores."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, PublishedRow
+from mmie_tasks.benchmarks.mmie import data, download, judge_prompts, metrics, prompts
+from mmie_tasks.benchmarks.mmie import request as requests
+from mmie_tasks.benchmarks.mmie.export import run_export
+from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, digit_offset, read_official
+from mmie_tasks.benchmarks.mmie.robust import read_robust
+from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample, Segment
+from mmie_tasks.core import __version__
+from mmie_tasks.core.options import floor_signature
+from mmie_tasks.core.tables import listed
+from mmie_tasks.core.verdict import Verdict, Verdicts
+from mmie_tasks.hub.asset import Asset
+from mmie_tasks.judging.requests import GradedRequest
+from mmie_tasks.judging.session import BenchmarkJudge
+from mmie_tasks.record import log_line
+from mmie_tasks.record.expected import expected_verdict
+from mmie_tasks.record.reply import JudgeResult
+from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
+from mmie_tasks.record.segment import LoggedSegment, Segments
+
+VERSION = "5-C"
+"""``N-X`` of every task here: N changes with the scores, X with the interface."""
+
+JUDGE = BenchmarkJudge(
+    "mmie", "mmie_score", paper="mmie_score", title="MMIE", check_setup=requests.check_setup
+)
+
+
+def grade(result: JudgeResult) -> Verdicts:
+    """All verdicts of a reply. The official script also reads a reply that reached its limit."""
+    official = result.first_verdict(read_official, read_cut_off=True)
+    offset = digit_offset(result.reply.text) if result.reply else None
+    expected = expected_verdict(result.reply, offset, official, FULL_MARKS)
+    return Verdicts(
+        official=official,
+        robust=result.first_verdict(read_robust),
+        expected=expected.verdict,
+        entropy_bits=expected.entropy_bits,
+    )
+
+
+def picture_limit(doc: Doc) -> int:
+    """How many pictures of an answer the judge can see; 0 for multi-step reasoning, whose answers
+    are texts.
+
+    The answer ends with the third image of question and answer together (rules D9 and D5 in
+    `prompts`).
+    """
+    sample = Sample.from_doc(doc)
+    in_question = sum(isinstance(part, Path) for part in requests.question_parts(sample))
+    return 0 if sample.category == "MSR" else max(0, prompts.IMAGES_AT_END - in_question)
+
+
+def provenance(doc: Doc) -> str:
+    """Task version, readers and data revision in one line; without judge and request."""
+    return f"reader:official+robust|task:mmie@{VERSION}|data:{doc['data']}"
+
+
+def signature(doc: Doc) -> str:
+    """Everything that can move the score; another judge than the paper's is marked as such.
+
+    Raises:
+        MmieTasksError: The chosen judge cannot be opened.
+    """
+    settings = f"{requests.signature()}|{provenance(doc)}{floor_signature(os.environ)}"
+    return f"{JUDGE.signature()}|{settings}|pkg:{__version__}"
+
+
+_FACTS = {
+    "shape": "shape of the answer",
+    "answer_images": "images in the answer",
+    "shown_images": "images shown to the judge",
+    "tiles": "tiles",
+    "judge_tokens": "judge tokens",
+    "judge_tokens_exact": "judge tokens are exact",
+    "truncated": "truncated",
+    "dropped": "dropped",
+    "missing_images": "missing images",
+    "bad_images": "bad images",
+    "drawn": "pictures drawn",
+}
+_COUNTS = {
+    "image_problems": "images of the answer not used",
+    "unread": "texts and images not read",
+    "picture_signs": "signs of unread pictures",
+    "not_drawn": "pictures not drawn",
+    "unused": "not used of the writer's answer",
+}
+
+
+def read_line(line: Line) -> LoggedSample:
+    """Read one line of a sample log.
+
+    Raises:
+        BadRecord: The line is not a scored sample of this benchmark.
+    """
+    record = _record(line)
+    question = log_line.segments(record, "question")
+    gold, target = log_line.segments(record, "gold"), log_line.optional_text(line, "target")
+    answer = log_line.segments(record, "answer")  # empty or None: not parsed into segments
+    return replace(
+        log_line.sample(line, FULL_MARKS),
+        groups=metrics.groups(str(record["category"]), log_line.optional_text(record, "field")),
+        question=log_line.question(line, None) if question is None else question,
+        gold=log_line.text_segments(target) if gold is None else gold,
+        answer=answer or log_line.text_segments(log_line.answer(line)),
+        pictures_not_drawn=sum(_counts(record, "not_drawn").values()),
+        picture_signs=tuple(_counts(record, "picture_signs")),
+        facts=_facts(record),
+    )
+
+
+def reread(line: Line) -> Mapping[str, Verdict] | None:
+    """Apply the current readers to a line's saved replies; None if the line lacks them.
+
+    Raises:
+        BadRecord: The line is not a scored sample of this benchmark.
+    """
+    _record(line)
+    return log_line.reread(line, grade, FULL_MARKS)
+
+
+def rerecord(line: Line) -> Record:
+    """The record with the current readers' results; unchanged if it has no reply."""
+    record = _record(line)
+    judged = log_line.rejudged(record, grade, FULL_MARKS)
+    if judged is None or not log_line.replies(record):
+        return record
+    return {**record, **metrics.graded_fields(judged.verdicts), **judged.panel_fields}
+
+
+def judge_request(question: Segments, answer: Segments, line: Line | None) -> GradedRequest:
+    """The request for any question and answer, assembled as in a run; see
+    `Benchmark.judge_request`.
+
+    Without a line the template is that of situational analysis (SA).
+
+    Raises:
+        BadRecord: The line is not a sample of this benchmark, or the official script sends no such
+            request.
+        MmieTasksError: The templates are not available.
+    """
+    record = {} if line is None else _record(line)
+    logged = None if line is None else read_line(line)
+    if logged and answer == logged.answer and not record.get("answer"):
+        answer = log_line.segments(record, "answer") or ()
+    sample = Sample(
+        id=logged.id if logged else "",
+        index=0,
+        row=0,
+        category=str(record.get("category", "SA")),
+        field="",
+        question=_segments(question, record, "question"),
+        gold=_segments([replace(segment, image=None) for segment in logged.gold], record, "gold")
+        if logged
+        else (),
+    )
+    built = requests.request_for(sample, _segments(answer, record, "answer"))
+    if built.request is None:
+        raise BadRecord(f"{built.reason}: {built.detail}")
+    cut_images, cut_texts = built.cut_images, built.cut_texts
+    return GradedRequest(
+        request=built.request, grade=grade, cut_images=cut_images, cut_texts=cut_texts
+    )
+
+
+def _segments(segments: Sequence[LoggedSegment], record: Record, name: str) -> tuple[Segment, ...]:
+    """Segments for the assembly, in which an empty text ends a line and an absent one does not.
+
+    A logged segment has an empty text in both cases; the record says which it is at this position.
+    """
+    rows = record.get(name)
+    texts = (
+        [row.get("text") for row in rows if isinstance(row, Mapping)]
+        if isinstance(rows, list)
+        else []
+    )
+    log_line.parts(tuple(segments))  # every image is a file
+    return tuple(
+        Segment(
+            segment.text or ("" if "" in texts[position : position + 1] else None), segment.image
+        )
+        for position, segment in enumerate(segments)
+    )
+
+
+def _record(line: Line) -> Record:
+    record = log_line.record_of(line)
+    if record.get("category") not in CATEGORIES:
+        raise BadRecord(f"`category` is none of {', '.join(CATEGORIES)}: not a sample of MMIE")
+    return record
+
+
+def _facts(record: Record) -> dict[str, str | float | bool]:
+    """The facts worth showing: without zeros, empty texts and unset flags."""
+    facts = log_line.mapping(record, "facts")
+    shown: dict[str, str | float | bool] = {}
+    for name, title in _FACTS.items():
+        value = facts.get(name)
+        fact = value if isinstance(value, (str, bool)) else log_line.number(value)
+        if fact:
+            shown[title] = fact
+    if marks := ", ".join(
+        mark for mark, count in log_line.mapping(facts, "typed").items() if count
+    ):
+        shown["typed control marks"] = marks
+    for name, title in _COUNTS.items():
+        if counts := _counts(record, name):
+            shown[title] = listed(counts)
+    return shown
+
+
+def _counts(record: Record, name: str) -> dict[str, int]:
+    """Counts above 0 in the facts of a record, by name; of a log that may have any content."""
+    counts = log_line.mapping(log_line.mapping(record, "facts"), name)
+    return {
+        reason: count
+        for reason, value in counts.items()
+        if (count := int(log_line.number(value) or 0)) > 0
+    }
+
+
+PUBLISHED_ROWS = tuple(
+    PublishedRow(
+        model=model,
+        scores=dict(zip(("SA", "PBL", "MSR", ""), percents, strict=True)),
+        source="MMIE's project site, mmie-bench.github.io",
+    )
+    for model, percents in {
+        "MiniGPT-5": (47.63, 55.12, 42.17, 50.92),
+        "EMU-2": (39.65, 46.12, 50.75, 45.33),
+        "GILL": (46.72, 57.57, 39.33, 51.58),
+        "Anole": (48.95, 59.05, 51.72, 55.22),
+        "GPT-4o + SD-XL": (56.12, 73.25, 53.67, 65.47),
+        "Gemini-1.5 + SD-XL": (49.43, 71.85, 60.05, 64.15),
+        "LLaVA-34b + SD-XL": (55.97, 74.60, 47.28, 65.05),
+        "Qwen-VL-70b + SD-XL": (52.58, 73.57, 55.63, 65.12),
+    }.items()
+)
+_TOTAL = sum(data.PUBLISHED.values())
+
+
+def assets(_tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[Asset]:
+    """The data, and the official judge prompts; every task of MMIE needs both.
+
+    Raises:
+        SettingWrong: ``MMIE_REVISION`` cannot be a revision.
+    """
+    return [
+        download.asset(environment, lambda: data.describe(environment)),
+        judge_prompts.prompts_asset(environment, requests.describe_prompts),
+    ]
+
+
+BENCHMARK = Benchmark(
+    name="mmie",
+    title="MMIE",
+    scale=metrics.SCALE,
+    metrics=metrics.METRICS,
+    read_line=read_line,
+    reread=reread,
+    rerecord=rerecord,
+    strata="category",
+    counts=metrics.counts,
+    notes=metrics.notes,
+    published={
+        "mmie": _TOTAL,
+        "mmie_1k": _TOTAL,
+        **{f"mmie_{name.lower()}": n_samples for name, n_samples in data.PUBLISHED.items()},
+    },
+    published_rows=PUBLISHED_ROWS,
+    judge=JUDGE,
+    judge_request=judge_request,
+    assets=assets,
+    check_data=data.check_data,
+    provenance=provenance,
+    signature=signature,
+    add_answer_folder=requests.add_answer_folder,
+    picture_limit=picture_limit,
+    export=run_export,
+)
