@@ -45,7 +45,7 @@ RESULT_COMMANDS: Mapping[str, Command] = {
         "results.agreement.command:run", "whether judges agree with each other, or with people"
     ),
     "calibrate": Command(
-        "results.calibrate.command:run", "how wrong a judge is, and scores corrected by people"
+        "quality.calibrate.command:run", "how wrong a judge is, and scores corrected by people"
     ),
     "rescore": Command(
         "results.rescore:run", "score saved replies again with the readers of this version"
@@ -62,7 +62,7 @@ SETUP_COMMANDS: Mapping[str, Command] = {
         "cli:_prefetch", "download data, prompts and judges, for machines without internet"
     ),
     "judge-exam": Command(
-        "results.judge_exam.command:run", "grade a judge by people's verdicts, or stress-test it"
+        "quality.judge_exam.command:run", "grade a judge by people's verdicts, or stress-test it"
     ),
     "cache": Command(
         "judges.cache_command:run", "the cache of judge replies: statistics, export, import, prune"

@@ -27,6 +27,7 @@ LAYERS = (
     ("runs",),
     ("preflight",),
     ("results",),
+    ("quality",),
     ("runner",),
     ("cli",),
     ("__main__", "__init__"),
@@ -196,6 +197,7 @@ def test_every_module_keeps_the_rules() -> None:
         pytest.param("judges/x.py", "from mmie_tasks.answers import parsing", id="same-layer"),
         pytest.param("benchmarks/x.py", "from mmie_tasks.runs import run", id="runs"),
         pytest.param("hub/x.py", "from mmie_tasks.judges import base", id="hub"),
+        pytest.param("results/x.py", "from mmie_tasks.quality import plan", id="results"),
         pytest.param("judging/x.py", "def f():\n    import lmms_eval", id="runner-in-a-function"),
         pytest.param("cli.py", "from lmms_eval import cli", id="cli-imports-lmms-eval"),
         pytest.param("hub/a.py", "from mmie_tasks.runner import plugin", id="our-runner"),
@@ -235,6 +237,7 @@ def test_a_violation_is_found(path: str, source: str) -> None:
         ),
         pytest.param("judges/x.py", "import openai", id="judge"),
         pytest.param("results/x.py", "from mmie_tasks.runs import run", id="below"),
+        pytest.param("quality/x.py", "from mmie_tasks.results import render", id="quality"),
         pytest.param("core/files.py", "import os\ndef f():\n    return os.environ", id="environ"),
     ],
 )

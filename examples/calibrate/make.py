@@ -166,7 +166,7 @@ def fill_in(out: Path, plan: Path) -> None:
     from mmie_tasks.core.verdict import Scored
     from mmie_tasks.record.sample import LoggedSample
     from mmie_tasks.record.segment import LoggedSegment
-    from mmie_tasks.results.people import answer_digest
+    from mmie_tasks.results.labels import answer_digest
 
     def digest(category: str, count: int) -> str:
         segments = tuple(

@@ -15,17 +15,10 @@ from mmie_tasks.core.tables import counted
 from mmie_tasks.record.metric_values import metric_value
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.sample import ScoreKind
-from mmie_tasks.results.calibrate.correction import (
-    CORRECTED_INTERVALS,
-    SAMPLING_ERROR_ONLY,
-    correct,
-    labels_by_benchmark,
-)
+from mmie_tasks.results.annotation import Annotator, JudgeNote, judge_lines, open_annotator
 from mmie_tasks.results.commands import listed_names, notes_of, open_runs, result_parser, write_text
-from mmie_tasks.results.judge_exam.stored import JudgeGrades, StoredGrades, judge_lines
-from mmie_tasks.results.people import Label
 from mmie_tasks.results.render import Cell, Format, Sheet, json_text, sheet_text
-from mmie_tasks.runs.run import Run, TaskRun
+from mmie_tasks.runs.run import Run
 from mmie_tasks.runs.summary import drawn_answers_of, marks_of, metrics_of
 
 _SUFFIXES: Mapping[str, Format] = {".csv": "csv", ".tex": "latex"}
@@ -96,7 +89,7 @@ class Row:
     model: str
     is_published: bool = False
     cells: tuple[Cell | None, ...]
-    judges: tuple[JudgeGrades, ...] = ()
+    judges: tuple[JudgeNote, ...] = ()
 
     @property
     def title(self) -> str:
@@ -111,20 +104,19 @@ class ScoreTable:
     Attributes:
         columns: In the order of the tasks, each with its headline first.
         rows: Runs, then published scores.
+        interval_note: What the intervals of judged scores hold; empty without judged columns.
         remarks: On runs and columns: what was ignored or is not available.
     """
 
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
+    interval_note: str
     remarks: tuple[str, ...] = ()
 
     @property
     def caption(self) -> str:
         """What the scores and intervals are."""
-        if any(column.is_corrected for column in self.columns):
-            return f"{_CAPTION} {CORRECTED_INTERVALS}"
-        is_judged = any(column.benchmark.judge is not None for column in self.columns)
-        return f"{_CAPTION} {SAMPLING_ERROR_ONLY}" if is_judged else _CAPTION
+        return " ".join(filter(None, [_CAPTION, self.interval_note]))
 
     @property
     def sheet(self) -> Sheet:
@@ -160,7 +152,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
         expected=options.expected,
         published=options.published,
         people=options.people,
-        grades=StoredGrades(environment),
+        environment=environment,
     )
     if options.json:
         return json_text(as_json(scores))
@@ -211,7 +203,7 @@ def score_table(
     runs: Sequence[Run],
     groups: Sequence[str] = ("headline",),
     *,
-    grades: StoredGrades,
+    environment: Mapping[str, str],
     robust: bool = False,
     expected: bool = False,
     published: bool = False,
@@ -223,7 +215,7 @@ def score_table(
         runs: At least one.
         groups: The kinds of metrics to show, `Metric.kind`; ``paper`` for the headlines and the
             papers' own columns, which are those of the runner's table; ``all`` for every metric.
-        grades: The stored grades of judges.
+        environment: Names the cache folder with the grades of judges.
         robust: Whether a column with the robust score follows each official one.
         expected: Whether a column with the expected score follows, of tasks of which a run has one.
         published: Whether the benchmarks' published scores follow the runs.
@@ -237,15 +229,15 @@ def score_table(
     kinds: list[ScoreKind] = ["official"]
     kinds += ["robust"] if robust else []
     kinds += ["expected"] if expected else []
-    labels = labels_by_benchmark(people, [task for run_ in runs for task in run_.tasks.values()])
-    columns = _columns(runs, groups, kinds, labels.keys())
+    annotator = open_annotator(runs, people, environment)
+    columns = _columns(runs, groups, kinds, annotator.corrected_benchmarks)
     drawn = {c.task for c in columns if c.is_drawn}
     columns = tuple(
         c
         for c in columns
         if c.is_drawn or c.task not in drawn or _has_cells(c, runs, published=published)
     )
-    rows = [_run_row(run_, columns, labels, grades) for run_ in runs]
+    rows = [_run_row(run_, columns, annotator) for run_ in runs]
     remarks = notes_of(runs)
     if expected:
         with_expected = {column.task for column in columns if column.kind == "expected"}
@@ -255,7 +247,13 @@ def score_table(
         rows += _published_rows(columns)
         titles = {c.benchmark.title: None for c in columns if not c.benchmark.published_rows}
         remarks += [f"{title}: this package holds no published scores." for title in titles]
-    return ScoreTable(columns=columns, rows=tuple(rows), remarks=tuple(remarks))
+    is_judged = any(column.benchmark.judge is not None for column in columns)
+    return ScoreTable(
+        columns=columns,
+        rows=tuple(rows),
+        interval_note=annotator.interval_note if is_judged else "",
+        remarks=tuple(remarks),
+    )
 
 
 def _columns(
@@ -307,12 +305,9 @@ def _has_cells(column: Column, runs: Sequence[Run], *, published: bool) -> bool:
     )
 
 
-def _run_row(
-    run_: Run,
-    columns: Sequence[Column],
-    labels: Mapping[str, Sequence[Label]],
-    grades: StoredGrades,
-) -> Row:
+def _run_row(run_: Run, columns: Sequence[Column], annotator: Annotator) -> Row:
+    tasks = [task for task in dict.fromkeys(c.task for c in columns) if task in run_.tasks]
+    annotations = {task: annotator.annotation(run_.tasks[task]) for task in tasks}
     marks = {task: marks_of(task_run) for task, task_run in run_.tasks.items()}
     drawn = {task for task, task_run in run_.tasks.items() if drawn_answers_of(task_run)}
 
@@ -321,7 +316,8 @@ def _run_row(
         if task_run is None or column.is_drawn != (column.task in drawn):
             return None
         if column.is_corrected:
-            return _corrected_cell(task_run, labels[column.benchmark.name])
+            corrected = annotations[column.task].corrected
+            return corrected if corrected and corrected.scored else None
         value = metric_value(task_run.samples, column.metric, column.kind, column.benchmark.scale)
         if value is None:
             return None
@@ -333,28 +329,8 @@ def _run_row(
             notes=tuple(filter(None, (value.why_not, *marks[column.task]))),
         )
 
-    tasks = (
-        run_.tasks[task]
-        for task in dict.fromkeys(column.task for column in columns)
-        if task in run_.tasks
-    )
-    judges = dict.fromkeys(judge for task_run in tasks for judge in grades.judges_of(task_run))
+    judges = dict.fromkeys(judge for task in tasks for judge in annotations[task].judges)
     return Row(model=run_.name, cells=tuple(map(cell, columns)), judges=tuple(judges))
-
-
-def _corrected_cell(task_run: TaskRun, labels: Sequence[Label]) -> Cell | None:
-    """The score of a run, corrected with people's; None if no label is of its answers."""
-    correction = correct(task_run, labels)
-    if not correction.rater_names:
-        return None
-    score, estimate = correction.headline, correction.headline.corrected
-    return Cell(
-        percent=estimate.value if estimate else None,
-        interval=estimate.interval if estimate else None,
-        scored=score.labels,
-        total=score.samples,
-        notes=correction.notes,
-    )
 
 
 def _published_rows(columns: Sequence[Column]) -> list[Row]:

@@ -23,14 +23,14 @@ from typing import Literal
 
 import numpy as np
 
-from mmie_tasks.record.intervals import Floats, bootstrap_interval
-from mmie_tasks.results.calibrate.estimate import (
+from mmie_tasks.quality.calibrate.estimate import (
     MIN_LABELS,
     CorrectedMean,
     Estimate,
     StratumScores,
     corrected_mean,
 )
+from mmie_tasks.record.intervals import Floats, bootstrap_interval
 
 PEOPLE = "judge_modelAB_results.json"
 JUDGES = {

@@ -23,9 +23,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mmie_tasks.results.judge_exam import verdicts
-from mmie_tasks.results.judge_exam.grade import grade
-from mmie_tasks.results.judge_exam.verdicts import Pair, read_judgements
+from mmie_tasks.quality.judge_exam import verdicts
+from mmie_tasks.quality.judge_exam.grade import grade
+from mmie_tasks.quality.judge_exam.verdicts import Pair, read_judgements
 
 Figure: TypeAlias = tuple[str, float | None, str]
 """Its name, ours, and what it must be with as many decimals."""

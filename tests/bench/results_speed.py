@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from support.logged_runs import JUDGE, mmie_lines, write_run
 
-from mmie_tasks.results.calibrate.command import run as calibrate
+from mmie_tasks.quality.calibrate.command import run as calibrate
 
 PHOTOS = 40
 LINKS = 2400  # names of the same photographs, each decoded anew

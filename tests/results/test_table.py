@@ -21,11 +21,11 @@ from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_TASKS
 from mmie_tasks.benchmarks.mmie import benchmark as mmie_benchmark
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Scored
+from mmie_tasks.quality.calibrate.correction import correct
+from mmie_tasks.quality.plan import judged_samples, planned_answers
 from mmie_tasks.record.metric_values import metric_value
-from mmie_tasks.results.calibrate.correction import correct
 from mmie_tasks.results.commands import open_run
-from mmie_tasks.results.judge_exam.stored import StoredGrades
-from mmie_tasks.results.people import csv_text, judged_samples, planned_answers, read_label_files
+from mmie_tasks.results.labels import csv_text, read_label_files
 from mmie_tasks.results.render import sheet_text
 from mmie_tasks.results.table import ScoreTable, as_json, score_table
 from mmie_tasks.results.table import run as run_table
@@ -44,8 +44,7 @@ PUBLISHED = replace(
 )
 
 
-UNGRADED = StoredGrades({"XDG_CACHE_HOME": "/nowhere"})
-table_of = partial(score_table, grades=UNGRADED)
+table_of = partial(score_table, environment={"XDG_CACHE_HOME": "/nowhere"})
 
 
 def as_markdown(scores: ScoreTable) -> str:

@@ -33,7 +33,7 @@ from mmie_tasks.results.agreement.measures import (
     rating_rows,
 )
 from mmie_tasks.results.commands import open_run, require_kind
-from mmie_tasks.results.people import answer_digest, read_labels
+from mmie_tasks.results.labels import answer_digest, read_labels
 from mmie_tasks.runs.run import Run, TaskRun
 from mmie_tasks.runs.summary import judge_of
 

@@ -23,16 +23,9 @@ from mmie_tasks.core.files import atomic_write, readable_size
 from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell, signed_cell
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.results.alignment import mixed_keys, scored_signatures
-from mmie_tasks.results.calibrate.correction import (
-    CORRECTED_INTERVALS,
-    SAMPLING_ERROR_ONLY,
-    correct,
-    labels_by_benchmark,
-)
+from mmie_tasks.results.annotation import Annotation, judge_lines, open_annotator
 from mmie_tasks.results.commands import listed_names, notes_of, open_runs, result_parser
 from mmie_tasks.results.html import Json, cut, ends, finite, inert_json, plain, rendered
-from mmie_tasks.results.judge_exam.stored import StoredGrades, judge_lines
-from mmie_tasks.results.people import Label
 from mmie_tasks.results.report.samples import (
     BUDGET_BYTES,
     MAX_SIGNATURE,
@@ -84,7 +77,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
         title=options.title or f"Results of {', '.join(opened.name for opened in runs)}",
         made=f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
         people=options.people,
-        grades=StoredGrades(environment),
+        environment=environment,
         samples_with_thumbnails=options.thumbnails,
     )
     page = render(content)
@@ -156,7 +149,7 @@ def payload(
     *,
     title: str,
     made: str,
-    grades: StoredGrades,
+    environment: Mapping[str, str],
     people: Sequence[str] = (),
     samples_with_thumbnails: int = SAMPLES_WITH_THUMBNAILS,
     budget_bytes: int = BUDGET_BYTES,
@@ -167,7 +160,7 @@ def payload(
         runs: The runs of the report.
         title: Of the page.
         made: Date and time, for the page's head.
-        grades: The stored grades of judges.
+        environment: Names the cache folder with the grades of judges.
         people: Files of people's scores; the headlines of the runs that they are of are shown
             corrected, too.
         samples_with_thumbnails: At most this many of each task.
@@ -177,11 +170,12 @@ def payload(
         AnswersUnusable: A file of people's scores cannot be read, or is not of these runs.
     """
     joined_tasks = join_tasks(runs)
-    labels = labels_by_benchmark(people, [task for run_ in runs for task in run_.tasks.values()])
+    annotator = open_annotator(runs, people, environment)
     is_judged = any(task.benchmark.judge is not None for task in joined_tasks)
-    judges = [
-        judge for run_ in runs for task in run_.tasks.values() for judge in grades.judges_of(task)
+    annotations = [
+        {name: annotator.annotation(task) for name, task in run_.tasks.items()} for run_ in runs
     ]
+    judges = [judge for of_run in annotations for a in of_run.values() for judge in a.judges]
     tasks = []
     left_bytes = budget_bytes
     for index, task in enumerate(joined_tasks):
@@ -192,7 +186,8 @@ def payload(
             samples, samples_with_thumbnails, left_bytes // (len(joined_tasks) - index)
         )
         left_bytes -= thumbnails.used_bytes
-        tasks.append(_task_json(task, thumbnails, labels.get(task.benchmark.name, ()), grades))
+        of_task = {index: annotations[index][task.task] for index, _ in task.present}
+        tasks.append(_task_json(task, thumbnails, of_task))
         if thumbnails.left_out and samples_with_thumbnails:  # 0: the user disabled images
             hidden = f"images of {counted(thumbnails.left_out, 'sample')} are not shown"
             limit = f"{counted(samples_with_thumbnails, 'sample')} of a task"
@@ -206,9 +201,7 @@ def payload(
         "made": made,
         "package": __version__,
         "method": METHOD,
-        "judge_error": (CORRECTED_INTERVALS if labels else SAMPLING_ERROR_ONLY)
-        if is_judged
-        else "",
+        "judge_error": annotator.interval_note if is_judged else "",
         "judges": [plain(line) for line in judge_lines(judges)],
         "runs": [
             {
@@ -224,7 +217,7 @@ def payload(
 
 
 def _task_json(
-    task: JoinedTask, thumbnails: TaskThumbnails, labels: Sequence[Label], grades: StoredGrades
+    task: JoinedTask, thumbnails: TaskThumbnails, annotations: Mapping[int, Annotation]
 ) -> Json:
     scale = task.benchmark.scale
     signatures = {signature: index for index, signature in enumerate(task.signatures)}
@@ -246,7 +239,7 @@ def _task_json(
         "judged": any("|judge:" in f"|{signature}" for signature in signatures),
         "present": [index for index, _ in task.present],
         "summaries": [
-            _summary(index, task_run, labels, grades) for index, task_run in task.present
+            _summary(index, task_run, annotations[index]) for index, task_run in task.present
         ],
         "signatures": [cut(signature, MAX_SIGNATURE) for signature in signatures],
         "notes": list(_notes(task)),
@@ -258,13 +251,13 @@ def _task_json(
     }
 
 
-def _summary(index: int, task_run: TaskRun, labels: Sequence[Label], grades: StoredGrades) -> Json:
+def _summary(index: int, task_run: TaskRun, annotation: Annotation) -> Json:
     """What stands beside the scores of a run on the first screen.
 
     `published` is None where it is unknown, `corrected` where no labels of the benchmark were
     named.
     """
-    judges = grades.judges_of(task_run)
+    judges, corrected = annotation.judges, annotation.corrected
     is_panel = len(judges) > 1
     return {
         "run": index,
@@ -276,18 +269,12 @@ def _summary(index: int, task_run: TaskRun, labels: Sequence[Label], grades: Sto
         "asked": len(task_run.samples),
         "published": task_run.benchmark.published.get(task_run.task),
         "marks": [cut(mark, _MAX_MARK) for mark in marks_of(task_run)],
-        "corrected": _corrected_json(task_run, labels) if labels else None,
-    }
-
-
-def _corrected_json(task_run: TaskRun, labels: Sequence[Label]) -> Json:
-    """The headline corrected by people, in percent, or why it is not."""
-    correction = correct(task_run, labels)
-    estimate = correction.headline.corrected
-    return {
-        "percent": finite(estimate.value) if estimate else None,
-        **ends(estimate.interval if estimate else None),
-        "notes": [cut(note, _MAX_REASON) for note in correction.notes],
+        "corrected": corrected
+        and {
+            "percent": finite(corrected.percent),
+            **ends(corrected.interval),
+            "notes": [cut(note, _MAX_REASON) for note in corrected.notes],
+        },
     }
 
 

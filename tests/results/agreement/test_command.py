@@ -13,7 +13,7 @@ from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
 from mmie_tasks.results.agreement.command import run
 from mmie_tasks.results.agreement.measures import ALL_MEASURES
 from mmie_tasks.results.commands import open_run
-from mmie_tasks.results.people import answer_digest
+from mmie_tasks.results.labels import answer_digest
 
 GPT = "judge:openai|model:gpt-4o-2024-11-20"
 OURS = "judge:mmie_score|model:mmie-eval"

@@ -15,27 +15,28 @@ from support.people import labels_of, write_labels
 from support.report_runs import SIGNATURE, run, sample
 from support.stored_exams import write_exam
 
+from mmie_tasks.quality.calibrate.correction import correct
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import LoggedSegment
-from mmie_tasks.results.calibrate.correction import (
-    CORRECTED_INTERVALS,
-    SAMPLING_ERROR_ONLY,
-    correct,
-)
 from mmie_tasks.results.commands import open_runs
-from mmie_tasks.results.judge_exam.stored import StoredGrades
 from mmie_tasks.results.report.command import payload
 from mmie_tasks.runs.run import Run
 from mmie_tasks.runs.summary import marks_of
 
-UNGRADED = StoredGrades({"XDG_CACHE_HOME": "/nowhere"})
+NO_GRADES = {"XDG_CACHE_HOME": "/nowhere"}
 NOT_SHOWN = "the difference of the runs is not shown: they were not scored alike"
 
 
 def payload_of(*runs: Run, **settings: Any) -> Any:
     content = payload(
-        runs, **{"title": "Made up", "made": "2026-11-21 14:00 UTC", "grades": UNGRADED, **settings}
+        runs,
+        **{
+            "title": "Made up",
+            "made": "2026-11-21 14:00 UTC",
+            "environment": NO_GRADES,
+            **settings,
+        },
     )
     json.dumps(content, allow_nan=False, ensure_ascii=False).encode()
     return content
@@ -142,7 +143,7 @@ def test_a_graded_judge_has_its_grade_beside_its_name_and_in_a_line_of_its_own(
         run(name, [sample("1", signature=f"judge:made_up|model:{name}")])
         for name in ("made-up", "other")
     )
-    content = payload_of(one, other, grades=StoredGrades(environment))
+    content = payload_of(one, other, environment=environment)
     assert [summary["grades"] for summary in content["tasks"][0]["summaries"]] == [
         ["agreement with people 71.08 %"],
         ["ungraded"],
@@ -153,9 +154,9 @@ def test_a_graded_judge_has_its_grade_beside_its_name_and_in_a_line_of_its_own(
     ]
     judges = "judge:made_up|model:made-up|judge:made_up|model:other"
     signature = f"panel:mean,min_valid=2|{judges}|paper_judge:no"
-    [panel] = task_of(
-        run("panel", [sample("1", signature=signature)]), grades=StoredGrades(environment)
-    )["summaries"]
+    [panel] = task_of(run("panel", [sample("1", signature=signature)]), environment=environment)[
+        "summaries"
+    ]
     assert panel["judge"] == "panel of made-up, other (mean)"
     assert panel["grades"] == ["made-up: agreement with people 71.08 %", "other: ungraded"]
 
@@ -184,7 +185,10 @@ def test_people_correct_the_headlines_of_the_runs_whose_answers_they_scored(
         != [""]
     )
     assert by_task["mia_bench"] == by_task["milebench"] == [None, None]
-    assert content["judge_error"] == CORRECTED_INTERVALS
+    assert (
+        content["judge_error"]
+        == "Only the intervals of scores that are corrected by people hold the judge's error too."
+    )
 
 
 def test_hand_picked_labels_give_a_reason_and_no_corrected_score(
@@ -202,7 +206,10 @@ def test_hand_picked_labels_give_a_reason_and_no_corrected_score(
 def test_without_people_a_sentence_says_what_the_intervals_of_judged_scores_lack(
     three_benchmarks: list[Run],
 ) -> None:
-    assert payload_of(*three_benchmarks)["judge_error"] == SAMPLING_ERROR_ONLY
+    assert (
+        payload_of(*three_benchmarks)["judge_error"]
+        == "The intervals hold the sampling error only, not the judge's error."
+    )
     by_rule = replace(
         three_benchmarks[0], tasks={"milebench": three_benchmarks[0].tasks["milebench"]}
     )

@@ -1,0 +1,167 @@
+"""The labelling page: one HTML file in which people score answers, without knowing the model."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from markupsafe import Markup
+
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.files import readable_size
+from mmie_tasks.core.tables import counted
+from mmie_tasks.quality.plan import PlannedAnswer
+from mmie_tasks.record.metrics import Scale
+from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.results.html import (
+    MAX_SEGMENTS,
+    EmbeddedImage,
+    Json,
+    embed_image,
+    has_image,
+    inert_json,
+    plain,
+    rendered,
+    segments_json,
+)
+from mmie_tasks.results.labels import csv_cell, id_in_csv
+
+MAX_SIDE_PX = 1024
+"""The longest side of a picture in the page."""
+
+BUDGET_CHARACTERS = 200 * 1024 * 1024
+"""Of all pictures of a page, as base64."""
+
+_QUALITY = 80
+_THREADS = 4
+# Full marks of a scale of whole points that is scored with a button and a key for each of them.
+_MAX_BUTTONS = 10
+_ASSETS = Path(__file__).resolve().parent / "assets"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabellingPage:
+    """A page, and what is missing in it.
+
+    Attributes:
+        html: To be written as UTF-8.
+        missing_images: How many images cannot be shown, as often as they should be; each has a note
+            with the reason.
+    """
+
+    html: str
+    missing_images: int
+
+
+def labelling_page(
+    answers: Sequence[PlannedAnswer], *, title: str, scale: Scale, seed: int
+) -> LabellingPage:
+    """The page in which people score these answers, in this order.
+
+    Its export has a row of `mmie_tasks.results.labels.COLUMNS` for each scored sample.
+
+    Args:
+        answers: To score; the page exports each id as `mmie_tasks.results.labels.id_in_csv` writes
+            it.
+        title: Of the page; must name neither model nor run.
+        scale: Of the scores: buttons for whole points up to 10, else a number field.
+        seed: Of the plan, for the export.
+
+    Raises:
+        SettingWrong: The pictures are too large for one page.
+    """
+    images = _embedded_images([answer.sample for answer in answers])
+    addresses = dict.fromkeys(image.address for image in images.values() if image.address)
+    pictures = {address: number for number, address in enumerate(addresses)}
+    samples = [_sample_json(answer, images, pictures) for answer in answers]
+    identity = json.dumps([seed, [[answer.id, answer.answer] for answer in answers]])
+    content = {
+        "key": hashlib.sha256(identity.encode()).hexdigest()[:16],
+        "seed": str(seed),
+        "full_marks": scale.full_marks,
+        "whole": scale.whole,
+        "buttons": scale.whole and scale.full_marks <= _MAX_BUTTONS,
+        "samples": samples,
+    }
+    values = {
+        "title": plain(title),
+        "scale": scale,
+        "content": content,
+        "data": inert_json(content),
+        "pictures": list(map(Markup, pictures)),  # base64: not escaped
+    }
+    html = rendered(_ASSETS, ("scores.js", "page.js"), values)
+    pieces = [
+        piece
+        for sample in samples
+        for part in ("question", "gold", "shown")
+        for piece in sample[part]
+    ]
+    return LabellingPage(
+        html=html, missing_images=sum("alt" in p and p["image"] is None for p in pieces)
+    )
+
+
+def _embedded_images(samples: Sequence[LoggedSample]) -> Mapping[str, EmbeddedImage]:
+    """Every image file of the samples, as the log names it; each is read once."""
+    segments = (
+        segment
+        for s in samples
+        for part in (s.question, s.gold, s.answer)
+        for segment in part[:MAX_SEGMENTS]
+    )
+    files = list(
+        dict.fromkeys(s.image for s in segments if has_image(s) and s.image and not s.problem)
+    )
+    images: dict[str, EmbeddedImage] = {}
+    characters = 0
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for file, image in zip(
+            files, pool.map(lambda f: embed_image(f, MAX_SIDE_PX, _QUALITY), files), strict=True
+        ):
+            images[file] = image
+            characters += len(image.address or "")
+            if characters > BUDGET_CHARACTERS:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise SettingWrong(
+                    f"The pictures of {counted(len(samples), 'sample')} take more than "
+                    f"{readable_size(BUDGET_CHARACTERS)}, too much for one labelling page.",
+                    hint="plan fewer samples: a smaller number behind `--plan`",
+                )
+    return images
+
+
+def _sample_json(
+    answer: PlannedAnswer, images: Mapping[str, EmbeddedImage], pictures: Mapping[str, int]
+) -> Json:
+    """What the page shows and exports of a sample; `image` is the number of a picture."""
+
+    def part(segments: Sequence[LoggedSegment], owner: str) -> list[Json]:
+        pieces = segments_json(segments, owner, images.__getitem__, MAX_SEGMENTS)
+        return [
+            {**piece, "image": pictures.get(piece["image"])} if "alt" in piece else piece
+            for piece in pieces
+        ]
+
+    # Where a model saved its pictures may tell its name. The judge sees no prompts of pictures, and
+    # people see none.
+    nameless = [
+        replace(s, image=None if s.problem else s.image, prompt="") for s in answer.sample.answer
+    ]
+    shown = part(nameless, "the answer")
+    return {
+        "id": plain(answer.id),
+        "cell": csv_cell(id_in_csv(answer.id)),
+        "answer": answer.answer,
+        "question": part(answer.sample.question, "the question"),
+        "gold": part(answer.sample.gold, "the reference answer"),
+        "shown": [
+            {**piece, "alt": piece["alt"].partition(":")[0]} if "alt" in piece else piece
+            for piece in shown
+        ],
+    }

@@ -1,0 +1,192 @@
+"""The plan of the answers that people should score.
+
+A plan is a random sample of a run whose order can be verified: the samples of a stratum are in the
+order of the SHA-256 of seed and id. People score the first ones of each stratum, so scores that
+were stopped early, a plan that was extended and a plan of two runs are all random samples, and the
+run and the seed alone show whether the scored samples are one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mmie_tasks.core.verdict import Scored
+from mmie_tasks.record.intervals import allocation
+from mmie_tasks.record.metric_values import metric_value
+from mmie_tasks.record.metrics import Metric
+from mmie_tasks.record.sample import ALL, LoggedSample, ScoreKind
+from mmie_tasks.results.labels import answer_digest
+from mmie_tasks.runs.run import TaskRun
+from mmie_tasks.runs.summary import metrics_of
+
+_MIN_PER_STRATUM = 2  # samples that a plan takes of every stratum at least: one has no spread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedSample:
+    """A sample with points.
+
+    Attributes:
+        sample: As it was logged.
+        stratum: Within which it is drawn.
+        points: On the benchmark's own scale.
+    """
+
+    sample: LoggedSample
+    stratum: str
+    points: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedSamples:
+    """The samples of a run that count for its headline and have points.
+
+    Attributes:
+        by_id: Sample id to sample.
+        weights: Stratum to its weight in the headline; weights add up to 1.
+        without: Why samples are not in it, to their ids: ``left_out``, ``unparsed``, ...
+        why_not: Why the headline has no value; empty if it has one.
+    """
+
+    by_id: Mapping[str, JudgedSample]
+    weights: Mapping[str, float]
+    without: Mapping[str, tuple[str, ...]]
+    why_not: str = ""
+
+
+def judged_samples(task_run: TaskRun, kind: ScoreKind) -> JudgedSamples:
+    """The samples that can be scored, by people and by the judge.
+
+    The strata are the groups of a headline that is a mean of group means, with its weights; else
+    the groups of the kind `Benchmark.strata`, weighted by their numbers of samples; else there is
+    one.
+
+    Args:
+        task_run: One task of a run.
+        kind: Which points.
+    """
+    metric, benchmark = metrics_of([task_run])[0], task_run.benchmark
+    by_id: dict[str, JudgedSample] = {}
+    without: defaultdict[str, list[str]] = defaultdict(list)
+    for sample in task_run.samples:
+        stratum = _stratum(sample, metric, benchmark.strata)
+        if stratum is None:
+            continue
+        verdict = metric.verdict(sample, kind, benchmark.scale)
+        if isinstance(verdict, Scored):
+            by_id[sample.id] = JudgedSample(sample=sample, stratum=stratum, points=verdict.points)
+        else:
+            without[verdict.reason].append(sample.id)
+    value = metric_value(task_run.samples, metric, kind, benchmark.scale, resamples=0)
+    return JudgedSamples(
+        by_id=by_id,
+        weights=stratum_weights(metric, [judged.stratum for judged in by_id.values()]),
+        without={reason: tuple(ids) for reason, ids in without.items()},
+        why_not=value.why_not if value else "no sample counts for it",
+    )
+
+
+def stratum_weights(metric: Metric, strata: Sequence[str]) -> Mapping[str, float]:
+    """Stratum to its weight in a metric.
+
+    Args:
+        metric: The headline.
+        strata: The stratum of each sample with points.
+    """
+    sizes = Counter(strata)
+    by_size = {name: sizes[name] / len(strata) for name in sorted(sizes)}
+    return metric.weights if len(metric.weights) > 1 else by_size
+
+
+def _stratum(sample: LoggedSample, metric: Metric, strata: str) -> str | None:
+    """The stratum of a sample; None if it does not count for the metric."""
+    group = metric.stratum(sample)
+    if group is None or len(metric.weights) > 1:
+        return group
+    return next(iter(sample.names(strata)), "other") if strata else ALL
+
+
+def strata_in_order(strata: Mapping[str, str], seed: int) -> dict[str, list[str]]:
+    """The ids of each stratum in the order in which people should score them: by SHA-256 of seed
+    and id.
+
+    Args:
+        strata: Sample id to its stratum.
+        seed: Of the plan.
+
+    Returns:
+        The strata are sorted by name.
+
+    >>> strata_in_order(dict.fromkeys("abcd", "SA"), 7)
+    {'SA': ['c', 'd', 'b', 'a']}
+    """
+    ids_by_stratum: dict[str, list[str]] = {name: [] for name in sorted(set(strata.values()))}
+
+    def position(id_: str) -> bytes:
+        return hashlib.sha256(f"{seed}\n{id_}".encode(errors="surrogatepass")).digest()
+
+    for id_ in sorted(strata, key=position):
+        ids_by_stratum[strata[id_]].append(id_)
+    return ids_by_stratum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedAnswer:
+    """An answer that people should score.
+
+    Attributes:
+        id: The sample's id.
+        answer: Its `answer_digest`.
+        stratum: That it was drawn in.
+        sample: The sample with this answer.
+    """
+
+    id: str
+    answer: str
+    stratum: str
+    sample: LoggedSample
+
+
+def planned_answers(
+    runs: Sequence[JudgedSamples], samples: int, seed: int
+) -> tuple[PlannedAnswer, ...]:
+    """The answers to score, in an order that stays in proportion to the strata wherever one stops.
+
+    Identical answers of two runs are one. Those of one sample are in an order that says nothing
+    about the runs.
+
+    Args:
+        runs: One or more; the plan is over the samples that any of them has points for.
+        samples: How many samples; all if there are fewer.
+        seed: The same seed gives the same plan, whatever the order of the log.
+    """
+    strata = {id_: judged.stratum for run in runs for id_, judged in run.by_id.items()}
+    ordered = strata_in_order(strata, seed)
+    counts = _counts([len(ids) for ids in ordered.values()], samples)
+    ranked = sorted(
+        ((rank + 0.5) / count, position, id_)
+        for position, (count, ids) in enumerate(zip(counts, ordered.values(), strict=True))
+        for rank, id_ in enumerate(ids[:count])
+    )
+    plan: list[PlannedAnswer] = []
+    for _, _, id_ in ranked:
+        answers = [run.by_id[id_].sample for run in runs if id_ in run.by_id]
+        for digest, sample in sorted({answer_digest(sample): sample for sample in answers}.items()):
+            plan.append(PlannedAnswer(id=id_, answer=digest, stratum=strata[id_], sample=sample))
+    return tuple(plan)
+
+
+def _counts(sizes: Sequence[int], samples: int) -> list[int]:
+    """How many samples a plan takes of each stratum: in proportion, and `_MIN_PER_STRATUM` at
+    least.
+    """
+    proportional = allocation(sizes, min(samples, sum(sizes)))
+    least = [min(_MIN_PER_STRATUM, size) for size in sizes]
+    counts = list(map(max, proportional, least))
+    for _ in range(sum(counts) - sum(proportional)):
+        largest = max(range(len(counts)), key=counts.__getitem__)
+        counts[largest] -= counts[largest] > _MIN_PER_STRATUM
+    return counts

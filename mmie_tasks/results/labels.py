@@ -1,0 +1,224 @@
+"""People's scores of answers: reading and writing their CSV files."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from mmie_tasks.core.errors import AnswersUnusable
+from mmie_tasks.record.log_files import split_name
+from mmie_tasks.record.metrics import Scale
+from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.results.commands import read_text
+
+COLUMNS = ("id", "answer", "seed", "rater", "score")
+"""The columns of a file, as plans are written; `id` and `score` are enough to read one."""
+
+_CSV_HINT = "the columns are `id` and `score`, and `rater` where several people rated"
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+_SEED = re.compile(r"\d{1,18}", re.ASCII)
+# A spreadsheet would compute a cell that begins like this, or drop the apostrophe.
+_FORMULA = re.compile(r"[=+\-@']")
+_ESCAPE = re.compile(rf"^'(?={_FORMULA.pattern})")
+_MAX_QUOTED = 40  # characters of a cell, in a message
+_DIGEST_CHARS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """A person's score of one answer, or a row of a plan that is not scored yet.
+
+    Attributes:
+        id: The sample's id, as the file has it: see `id_in_csv`.
+        points: On the benchmark's own scale; None if not rated yet.
+        rater: The person; the name of the file if it names no rater.
+        answer: The digest of the scored answer; empty if the file does not say which answer it is.
+        seed: Of the plan; None without a plan.
+        line: Line number in the file.
+    """
+
+    id: str
+    points: float | None
+    rater: str
+    answer: str = ""
+    seed: int | None = None
+    line: int
+
+
+def answer_digest(sample: LoggedSample) -> str:
+    """12 hexadecimal digits that tell the sample's answer from others.
+
+    They are from the SHA-256 of the answer's words and the names of its image files: spaces, and
+    the folder that the images were saved in, do not matter. The first is a letter, so that no
+    spreadsheet takes it for a number.
+    """
+    words = " ".join(" ".join(segment.text for segment in sample.answer).split())
+    images = [
+        PurePath(segment.image.replace("\\", "/")).name
+        for segment in sample.answer
+        if segment.image
+    ]
+    digest = hashlib.sha256(json.dumps([words, images]).encode()).hexdigest()
+    return "abcdef"[int(digest[0], 16) % 6] + digest[1:_DIGEST_CHARS]
+
+
+def id_in_csv(sample_id: str) -> str:
+    """The id that a sample has in a file: white space is one blank, and what UTF-8 cannot encode a
+    question mark.
+    """
+    return " ".join(sample_id.split()).encode(errors="replace").decode()
+
+
+def read_labels(path: Path, scale: Scale | None, name: str = "") -> tuple[Label, ...]:
+    """The scores of a CSV file, in its order.
+
+    Columns are separated by commas, semicolons or tabs; with semicolons or tabs, a score may have a
+    decimal comma. A leading apostrophe that keeps a spreadsheet from computing a cell is removed.
+
+    Args:
+        path: The file, in UTF-8.
+        scale: Of the scores; None accepts any number.
+        name: The rater of a file that names none; the file's name without suffix if empty.
+
+    Raises:
+        AnswersUnusable: The file cannot be read, a column is missing, a score is no number on the
+            scale, or a rater scored an answer twice; names the line.
+    """
+    rows = list(_csv_rows(path))
+    names_raters = any(row["rater"] for _, row in rows)
+    labels: dict[tuple[str, ...], Label] = {}
+    for line, row in rows:
+        if names_raters and row["score"] and not row["rater"]:
+            raise _csv_error(path, line, "its `rater` is empty")
+        if row["seed"] and not _SEED.fullmatch(row["seed"]):
+            raise _csv_error(path, line, f"the seed {_quoted(row['seed'])} is not a whole number")
+        key = (row["id"], row["answer"].lower(), row["rater"])
+        if key in labels:
+            by_rater = f" by {row['rater']}" if row["rater"] else ""
+            raise _csv_error(path, line, f"the sample {row['id']} has a second score{by_rater}")
+        labels[key] = Label(
+            id=row["id"],
+            points=_points(path, line, row["score"], scale),
+            rater=row["rater"] or ("" if names_raters else name or path.stem),
+            answer=row["answer"].lower(),
+            seed=int(row["seed"]) if row["seed"] else None,
+            line=line,
+        )
+    if not labels:
+        raise AnswersUnusable(f"`{path}` has a header and no scores.", hint=_CSV_HINT)
+    return tuple(labels.values())
+
+
+def read_label_files(words: Iterable[str], scale: Scale | None) -> tuple[Label, ...]:
+    """The scores of several files, one after the other.
+
+    Args:
+        words: ``PATH`` or ``NAME=PATH``; the name is the rater of a file that names none.
+        scale: As of `read_labels`.
+
+    Raises:
+        AnswersUnusable: As `read_labels`; also where a rater scored an answer in two files.
+    """
+    labels: list[Label] = []
+    scored: set[tuple[str, str, str]] = set()
+    for named in map(split_name, words):
+        for label in read_labels(named.path, scale, named.name):
+            key = (label.id, label.answer, label.rater)
+            if label.points is not None:
+                if key in scored:
+                    score = f"the sample {label.id} has a score by {label.rater}"
+                    raise _csv_error(named.path, label.line, f"{score} in another file too")
+                scored.add(key)
+            labels.append(label)
+    return tuple(labels)
+
+
+def _points(path: Path, line: int, score: str, scale: Scale | None) -> float | None:
+    """The points of a cell; None if it is empty."""
+    if not score:
+        return None
+    if not _NUMBER.fullmatch(score):
+        problem = f"the score {_quoted(score)} is not a number; leave it empty for not rated"
+        raise _csv_error(path, line, problem)
+    points = float(score)
+    if scale is not None and not 0 <= points <= scale.full_marks:
+        problem = f"the score {score} is not on the scale, 0 to {scale.full_marks:g}"
+        raise _csv_error(path, line, problem)
+    return points
+
+
+def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """Line number of each row, and its cells by column: all of `COLUMNS`, empty where the file
+    lacks one.
+    """
+    text = read_text(path, _CSV_HINT)
+    first_line = next((line for line in text.splitlines() if line.strip()), "")
+    delimiter = max((",", ";", "\t"), key=first_line.count)
+    lines = _csv_lines(path, text, delimiter)
+    number, header = next(lines, (1, []))
+    columns = [name.lower() for name in header]
+    for name in COLUMNS:
+        times = columns.count(name)
+        if times > 1 or (not times and name in ("id", "score")):
+            names = ", ".join(_quoted(column) for column in columns[:8]) or "nothing"
+            raise _csv_error(path, number, f"the header needs one column `{name}`, and has {names}")
+    for line, cells in lines:
+        if len(cells) < len(columns):
+            raise _csv_error(path, line, f"it has {len(cells)} of the {len(columns)} columns")
+        row = dict.fromkeys(COLUMNS, "") | dict(zip(columns, cells, strict=False))
+        if not row["id"]:
+            raise _csv_error(path, line, "its `id` is empty")
+        if delimiter != ",":
+            row["score"] = row["score"].replace(",", ".")
+        yield line, row
+
+
+def _csv_lines(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Line number (the last, of a row over several lines) and cells of each row with text."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        for cells in reader:
+            stripped = [cell.strip() for cell in cells]
+            if any(stripped):
+                yield reader.line_num, [_ESCAPE.sub("", cell) for cell in stripped]
+    except csv.Error as error:
+        raise _csv_error(path, reader.line_num, str(error)) from error
+
+
+def csv_cell(text: str) -> str:
+    """The text as a cell that no spreadsheet computes: formulas get a leading apostrophe.
+
+    >>> csv_cell("=1+1"), csv_cell("SA-1")
+    ("'=1+1", 'SA-1')
+    """
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def csv_text(rows: Iterable[tuple[str, str]], seed: int) -> str:
+    """A CSV with empty scores, without the line break at its end.
+
+    Args:
+        rows: Sample id and digest of the answer.
+        seed: Of the plan.
+    """
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(
+        (csv_cell(id_in_csv(sample_id)), digest, seed, "", "") for sample_id, digest in rows
+    )
+    return file.getvalue().rstrip("\n")
+
+
+def _csv_error(path: Path, line: int, problem: str) -> AnswersUnusable:
+    return AnswersUnusable(f"`{path}`, line {line}: {problem}.", hint=_CSV_HINT)
+
+
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}…")

@@ -1,0 +1,408 @@
+"""The corrected mean: equal to ppi-python where that has the form, to the formulas by hand
+elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from mmie_tasks.quality.calibrate.estimate import (
+    MIN_LABELS,
+    NORMAL_LABELS,
+    CorrectedMean,
+    StratumScores,
+    corrected_mean,
+)
+
+with warnings.catch_warnings():  # its import switches all warnings off
+    import ppi_py
+    from ppi_py.ppi import _calc_lam_glm
+
+POPULATIONS = ("run", "larger")
+
+
+def stratum(judge, labelled, people, *, weight=1.0, name="all") -> StratumScores:
+    return StratumScores(
+        name=name,
+        weight=weight,
+        judge=np.array(judge, dtype=np.float64),
+        labelled=np.array(labelled, dtype=np.int64),
+        people=np.array(people, dtype=np.float64),
+    )
+
+
+def random_stratum(
+    samples, labels, *, seed=0, slope=0.8, noise=1.0, weight=1.0, name="all"
+) -> StratumScores:
+    """Points from 0 to 6 by the judge, people's a line of these with noise."""
+    random = np.random.default_rng(seed)
+    judge = random.integers(0, 7, samples)
+    labelled = random.permutation(samples)[:labels]
+    people = 1 + slope * judge[labelled] + noise * random.normal(size=labels)
+    return stratum(judge, labelled, people, weight=weight, name=name)
+
+
+def width(estimate) -> float:
+    return estimate.interval.high - estimate.interval.low
+
+
+class TestOracle:
+    @pytest.mark.parametrize("slope", [0.3, 0.9, -0.4, 3.0, 0.0])
+    @pytest.mark.parametrize(
+        ("samples", "labels"),
+        [(20_103, 100), (20_000, NORMAL_LABELS), (200, 150), (61, 60), (60, 30)],
+    )
+    def test_for_a_larger_population_value_interval_and_weight_are_those_of_ppi_python(
+        self, samples, labels, slope
+    ):
+        scores = random_stratum(samples, labels, seed=samples + labels, slope=slope)
+        people, judge = scores.people, scores.judge[scores.labelled]
+        rest = np.delete(scores.judge, scores.labelled)
+        low, high = ppi_py.ppi_mean_ci(people, judge, rest, alpha=0.05)
+        value = ppi_py.ppi_mean_pointestimate(people, judge, rest)
+        lam = _calc_lam_glm(people, judge, rest, np.eye(1), clip=True)
+
+        mean = corrected_mean([scores], "larger")
+
+        got = (mean.corrected.value, *mean.corrected.interval, *mean.weights_of_judge)
+        assert got == pytest.approx((value.item(), low.item(), high.item(), lam), abs=1e-9)
+
+    def test_people_alone_is_the_classical_interval_of_ppi_python(self):
+        scores = random_stratum(5000, 80)
+        low, high = ppi_py.classical_mean_ci(scores.people, alpha=0.05)
+        assert corrected_mean([scores], "larger").people.interval == pytest.approx(
+            (low, high), abs=1e-9
+        )
+
+    def test_the_bias_of_a_larger_population_holds_the_error_of_both_means(self):
+        scores = random_stratum(300, 100)
+        mean = corrected_mean([scores], "larger")
+        (lam,), people, judge = mean.weights_of_judge, scores.people, scores.judge[scores.labelled]
+        rest = np.delete(scores.judge, scores.labelled)
+        # judge - corrected, written as a mean over the labelled samples and one over the others
+        labelled_part, rest_part = judge / 3 - (people - lam * judge), (2 / 3 - lam) * rest
+        variance = labelled_part.var() / 100 + rest_part.var() / 200
+        assert mean.bias.value == pytest.approx(labelled_part.mean() + rest_part.mean(), abs=1e-9)
+        assert width(mean.bias) == pytest.approx(
+            2 * stats.norm.ppf(0.975) * math.sqrt(variance), abs=1e-9
+        )
+
+
+class TestByHand:
+    """Judge 0, 2, 2, 4 and people 0, 1, 3, 4 over and over: 20 labels of 200 samples."""
+
+    scores = stratum([0, 2, 2, 4] * 5 + [1, 3, 3, 5] * 45, range(20), [0, 1, 3, 4] * 5)
+    mean = corrected_mean([scores])
+
+    def test_means(self):
+        assert (self.mean.samples, self.mean.labels) == (200, 20)
+        assert self.mean.weights_of_judge == (1,)  # covariance 8 of 4 samples, variance 8
+        assert (self.mean.judge, self.mean.people.value) == (2.9, 2)
+        assert self.mean.corrected.value == pytest.approx(
+            2.9
+        )  # on the labels they differ by 0 on average
+        assert self.mean.bias.value == pytest.approx(0)
+
+    def test_intervals(self):
+        factor = 1 / 20 - 1 / 200
+        assert width(self.mean.people) / 2 == pytest.approx(
+            stats.t.ppf(0.975, 19) * math.sqrt(50 / 19 * factor)
+        )
+        # people - judge is 0, -1, 1, 0: sum of squares 10, and 18 degrees of freedom beside mean
+        # and slope
+        half_width = stats.t.ppf(0.975, 18) * math.sqrt(10 / 18 * factor)
+        assert self.mean.corrected.interval == pytest.approx((2.9 - half_width, 2.9 + half_width))
+        assert self.mean.bias.interval == pytest.approx((-half_width, half_width))
+
+    def test_what_the_judge_is_worth(self):
+        assert self.mean.correlation == pytest.approx(8 / math.sqrt(8 * 10))
+        assert self.mean.labels_worth == pytest.approx(20 * (50 / 19) / (10 / 18))
+        assert self.mean.saves_labels
+        assert self.mean.labels_to_halve == 42  # 1/62 - 1/200 is a quarter of 1/20 - 1/200
+
+    def test_strata_are_added_with_their_weights_and_share_one_slope(self):
+        first, second = (
+            random_stratum(400, 30, seed=1, slope=0.2),
+            random_stratum(100, 10, seed=2, slope=0.9),
+        )
+        mean = corrected_mean([replace(first, weight=0.7), replace(second, weight=0.3)])
+        factors = (0.49 * (1 / 30 - 1 / 400), 0.09 * (1 / 10 - 1 / 100))
+        judged = [s.judge[s.labelled] for s in (first, second)]
+        covariances = [np.cov(s.people, f) for s, f in zip((first, second), judged, strict=True)]
+        lam = np.dot(factors, [c[0, 1] for c in covariances]) / np.dot(
+            factors, [c[1, 1] for c in covariances]
+        )
+        assert mean.weights_of_judge == pytest.approx((lam, lam))
+
+        residuals = [s.people - lam * f for s, f in zip((first, second), judged, strict=True)]
+        parts = [
+            lam * s.judge.mean() + e.mean() for s, e in zip((first, second), residuals, strict=True)
+        ]
+        assert mean.corrected.value == pytest.approx(0.7 * parts[0] + 0.3 * parts[1])
+        first_part, second_part = (
+            f * e.var(ddof=1) for f, e in zip(factors, residuals, strict=True)
+        )
+        degrees = (
+            (first_part + second_part) ** 2 / (first_part**2 / 29 + second_part**2 / 9) * 37 / 38
+        )
+        variance = (first_part + second_part) * 38 / 37
+        assert width(mean.corrected) == pytest.approx(
+            2 * stats.t.ppf(0.975, degrees) * math.sqrt(variance)
+        )
+
+
+class TestWorth:
+    """One pattern of 30 samples over and over, so that more labels change nothing but their
+    number.
+    """
+
+    def tiled(self, labels: int, population: str) -> CorrectedMean:
+        pattern = random_stratum(30, 30, seed=5)
+        judge = np.tile(pattern.judge[pattern.labelled], 2000)
+        return corrected_mean(
+            [stratum(judge, range(labels), np.tile(pattern.people, 2000)[:labels])], population
+        )
+
+    @pytest.mark.parametrize("population", POPULATIONS)
+    def test_so_many_more_labels_halve_the_interval(self, population):
+        before = self.tiled(600, population)
+        more = self.tiled(600 + before.labels_to_halve, population)
+        assert width(more.corrected) == pytest.approx(width(before.corrected) / 2, rel=0.01)
+
+    @pytest.mark.parametrize("population", POPULATIONS)
+    def test_so_many_labels_without_the_judge_give_an_interval_as_narrow(self, population):
+        with_judge = self.tiled(600, population)
+        assert with_judge.labels_worth > 1000
+        alone = self.tiled(round(with_judge.labels_worth), population)
+        assert width(alone.people) == pytest.approx(width(with_judge.corrected), rel=0.03)
+
+    def test_a_small_run_of_a_larger_population_cannot_halve_its_interval(self):
+        scores = random_stratum(150, 60)
+        assert corrected_mean([scores], "larger").labels_to_halve is None
+        assert corrected_mean([scores]).labels_to_halve <= 90
+
+    def test_a_judge_without_correlation_saves_no_labels(self):
+        useless = corrected_mean([random_stratum(20_000, 2000, slope=0)])
+        useful = corrected_mean([random_stratum(20_000, 2000, slope=0.8)])
+        assert useless.labels_worth == pytest.approx(2000, rel=0.01)
+        assert not useless.saves_labels
+        assert useful.labels_worth > 5000
+        assert useful.saves_labels
+
+    def test_a_nearly_perfect_judge_makes_labels_worth_the_whole_run_and_no_more(self):
+        mean = corrected_mean([random_stratum(700, 70, slope=1, noise=0.01)])
+        assert mean.labels_worth == 700
+        assert mean.labels_to_halve is not None
+
+    def test_a_judge_without_an_error_on_the_labels_has_no_interval(self):
+        """A judge that errs on 1 % of the samples would have an interval of no width in 40 % of the
+        draws.
+        """
+        mean = corrected_mean([random_stratum(700, 70, slope=1, noise=0)])
+        assert mean.corrected.value == pytest.approx(mean.judge + 1)
+        assert (mean.corrected.interval, mean.bias.interval) == (None, None)
+        assert "determine people's on all labelled samples" in mean.corrected.why_not
+        assert (mean.labels_worth, mean.labels_to_halve, mean.saves_labels) == (None, None, False)
+
+
+class TestDegenerate:
+    @pytest.mark.parametrize("population", POPULATIONS)
+    def test_a_constant_judge_has_no_weight_and_no_correlation(self, population):
+        mean = corrected_mean([stratum([4] * 500, range(40), np.arange(40) % 7)], population)
+        assert mean.weights_of_judge == (0,)
+        assert mean.correlation is None
+        assert mean.corrected == mean.people
+        assert not mean.saves_labels
+
+    @pytest.mark.parametrize("population", POPULATIONS)
+    def test_people_who_always_give_the_same_points_show_no_spread(self, population):
+        mean = corrected_mean([stratum(np.arange(500) % 7, range(40), [2 / 3] * 40)], population)
+        assert mean.corrected.value == pytest.approx(2 / 3)
+        assert mean.corrected.interval is mean.people.interval is mean.bias.interval is None
+        assert mean.corrected.why_not.startswith("people gave all labelled samples the same points")
+        assert mean.labels_worth is mean.labels_to_halve is mean.correlation is None
+
+    def test_a_run_with_a_label_on_every_sample_has_no_error_left(self):
+        mean = corrected_mean([stratum([1, 5, 3], [2, 0, 1], [0, 2, 1])])
+        assert mean.corrected.value == mean.people.value == 1
+        assert mean.corrected.interval == (1, 1)
+        assert mean.bias.interval == (2, 2)
+        assert (mean.labels_worth, mean.saves_labels, mean.labels_to_halve) == (3, False, None)
+
+    def test_for_a_larger_population_a_label_on_every_sample_leaves_people_alone(self):
+        mean = corrected_mean([random_stratum(100, 100)], "larger")
+        assert mean.weights_of_judge == (0,)
+        assert mean.corrected == mean.people
+        assert mean.labels_to_halve is None
+
+    def test_one_sample_with_its_label_is_the_whole_run_but_tells_nothing_of_a_larger_population(
+        self,
+    ):
+        one = stratum([4], [0], [3])
+        assert corrected_mean([one]).corrected.interval == (3, 3)
+        assert corrected_mean([one], "larger").corrected.interval is None
+
+    @pytest.mark.parametrize(
+        ("labels", "reason"),
+        [
+            pytest.param(
+                (MIN_LABELS - 3, 2),
+                f"an interval needs {MIN_LABELS} labels, and there are 19",
+                id="few",
+            ),
+            pytest.param(
+                (40, 1), "an interval needs 2 labels of MSR, and there are 1", id="one in a stratum"
+            ),
+            pytest.param(
+                (40, 0),
+                "an interval needs 2 labels of MSR, and there are 0",
+                id="none in a stratum",
+            ),
+            pytest.param(
+                (0, 0), f"an interval needs {MIN_LABELS} labels, and there are 0", id="none"
+            ),
+            pytest.param((MIN_LABELS - 2, 2), "", id="enough"),
+        ],
+    )
+    @pytest.mark.parametrize("population", POPULATIONS)
+    def test_too_few_labels_give_no_interval_but_the_reason(self, labels, reason, population):
+        strata = [
+            random_stratum(500, number, seed=seed, weight=0.5, name=name)
+            for seed, (name, number) in enumerate(zip(("SA", "MSR"), labels, strict=True))
+        ]
+        mean = corrected_mean(strata, population)
+        assert mean.corrected.why_not == mean.people.why_not == mean.bias.why_not == reason
+        assert (mean.corrected.interval is None) == (mean.labels_worth is None) == bool(reason)
+        assert math.isnan(mean.corrected.value) == (0 in labels)
+        assert math.isfinite(mean.judge)
+
+    def test_a_stratum_with_a_label_on_every_sample_adds_no_error(self):
+        complete = replace(random_stratum(1, 1, seed=1), weight=0.2)
+        rest = random_stratum(400, 40, seed=2)
+        both, alone = corrected_mean([complete, replace(rest, weight=0.8)]), corrected_mean([rest])
+        assert width(both.corrected) == pytest.approx(0.8 * width(alone.corrected))
+
+    def test_two_labels_that_a_line_fits_exactly_do_not_give_the_judge_weight(self):
+        complete = replace(random_stratum(30, 30, seed=1), weight=0.5)
+        two = stratum(np.arange(50) % 7, [3, 6], [1, 4], weight=0.5)
+        mean = corrected_mean([complete, two])
+        assert mean.weights_of_judge == (0, 0)
+        assert width(mean.corrected) > 0
+
+
+@st.composite
+def stratified_scores(draw, *, min_labels=0) -> list[StratumScores]:
+    """One to four strata with points in steps of a half; with one level, all points are the
+    same.
+    """
+    sizes = draw(st.lists(st.integers(max(1, min_labels), 60), min_size=1, max_size=4))
+    random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    strata = []
+    for index, samples in enumerate(sizes):
+        labels = draw(st.integers(min_labels, samples))
+        judge = random.integers(0, draw(st.integers(1, 13)), samples) / 2
+        labelled = random.permutation(samples)[:labels]
+        followed = draw(st.sampled_from([-1, 0, 0.5, 1, 2]))
+        people = (
+            followed * judge[labelled] + random.integers(0, draw(st.integers(1, 13)), labels) / 2
+        )
+        strata.append(
+            stratum(judge, labelled, people, weight=samples / sum(sizes), name=f"stratum {index}")
+        )
+    return strata
+
+
+populations = st.sampled_from(POPULATIONS)
+
+
+def numbers_of(mean: CorrectedMean) -> list[float]:
+    """All numbers of a result; NaN for those that it does not have."""
+    intervals = [
+        e.interval or (math.nan, math.nan) for e in (mean.people, mean.corrected, mean.bias)
+    ]
+    values = [
+        mean.judge,
+        mean.people.value,
+        mean.corrected.value,
+        mean.bias.value,
+        mean.correlation,
+        mean.labels_worth,
+    ]
+    return [math.nan if value is None else value for value in (*values, *np.ravel(intervals))]
+
+
+@given(stratified_scores(), populations)
+def test_any_scores_have_a_result_and_the_judge_a_weight_from_0_to_1(strata, population):
+    mean = corrected_mean(strata, population)
+    assert all(0 <= lam <= 1 for lam in mean.weights_of_judge)
+    assert mean.correlation is None or -1.000001 <= mean.correlation <= 1.000001
+    for estimate in (mean.people, mean.corrected, mean.bias):
+        assert (estimate.interval is None) == bool(estimate.why_not)
+        if estimate.interval:
+            assert estimate.interval.low <= estimate.value <= estimate.interval.high
+    assert mean.labels_to_halve is None or 0 < mean.labels_to_halve <= mean.samples - mean.labels
+
+
+@given(stratified_scores(), populations, st.randoms(use_true_random=False))
+def test_the_order_of_samples_and_of_strata_does_not_matter(strata, population, random):
+    shuffled = []
+    for scores in random.sample(strata, len(strata)):
+        order = np.array(
+            random.sample(range(scores.judge.size), scores.judge.size)
+        )  # new place to old place
+        labels = random.sample(range(scores.people.size), scores.people.size)
+        labelled = np.argsort(order)[scores.labelled[labels]]
+        shuffled.append(
+            replace(
+                scores, judge=scores.judge[order], labelled=labelled, people=scores.people[labels]
+            )
+        )
+    first, second = corrected_mean(strata, population), corrected_mean(shuffled, population)
+    assert numbers_of(second) == pytest.approx(numbers_of(first), abs=1e-7, nan_ok=True)
+
+
+@given(stratified_scores(), populations, st.integers(-5, 5))
+def test_points_added_by_the_judge_to_every_sample_change_only_its_bias(strata, population, shift):
+    before = corrected_mean(strata, population)
+    after = corrected_mean(
+        [replace(scores, judge=scores.judge + shift) for scores in strata], population
+    )
+    assert after.weights_of_judge == pytest.approx(before.weights_of_judge, abs=1e-9)
+    assert after.corrected.value == pytest.approx(before.corrected.value, abs=1e-9, nan_ok=True)
+    assert after.bias.value == pytest.approx(before.bias.value + shift, abs=1e-9, nan_ok=True)
+
+
+@given(stratified_scores(min_labels=20), st.integers(-2, 2))
+def test_a_judge_who_differs_from_people_by_a_constant_is_shifted_by_it(strata, shift):
+    perfect = [replace(scores, people=scores.judge[scores.labelled] + shift) for scores in strata]
+    mean = corrected_mean(perfect)
+    if mean.people.interval and mean.people.interval != (mean.people.value,) * 2:
+        assert mean.weights_of_judge == pytest.approx([1] * len(strata))
+        assert mean.corrected.value == pytest.approx(mean.judge + shift, abs=1e-9)
+        assert mean.corrected.interval is None
+
+
+@given(stratified_scores(min_labels=25))
+def test_a_stratum_of_weight_1_is_the_formula_for_a_run_without_strata(strata):
+    scores = replace(strata[0], weight=1)
+    mean = corrected_mean([scores])
+    people, judge, total = scores.people, scores.judge[scores.labelled], scores.judge.size
+    if not mean.corrected.interval or np.ptp(judge) == 0 or people.size == total:
+        return
+    lam = np.clip(np.cov(people, judge)[0, 1] / judge.var(ddof=1), 0, 1)
+    fitted = 1 if lam > 0 else 0
+    variance = (people - lam * judge).var(ddof=1 + fitted) / people.size * (1 - people.size / total)
+    value = lam * scores.judge.mean() + (people - lam * judge).mean()
+    half_width = stats.t.ppf(0.975, people.size - 1 - fitted) * math.sqrt(variance)
+    assert mean.corrected.value == pytest.approx(value, abs=1e-9)
+    assert mean.corrected.interval == pytest.approx(
+        (value - half_width, value + half_width), abs=1e-5
+    )

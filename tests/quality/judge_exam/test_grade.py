@@ -1,0 +1,397 @@
+"""The grade of a judge: hand-computed cases, properties, and planted judges on made-up verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from mmie_tasks.quality.judge_exam.grade import MIN_SAMPLES, grade
+from mmie_tasks.quality.judge_exam.verdicts import Judgement, Pair, VerdictSet
+
+OTHER = {"A": "B", "B": "A"}
+NO_SEGMENTS = ((), ())
+
+
+def pair(
+    id_, winner="A", *, sample="", subset="recipes", votes=(), images=None, answers=NO_SEGMENTS
+):
+    """A pair; of a question of its own unless `sample` names one."""
+    return Pair(
+        id=str(id_),
+        sample=sample or f"question {id_}",
+        subset=subset,
+        winner=winner,
+        is_tie=False,
+        votes=tuple(votes),
+        models=("one", "two"),
+        question=(),
+        answers=answers,
+        images=images,
+    )
+
+
+def pairs_won_by(winners):
+    return [pair(id_, winner) for id_, winner in enumerate(winners)]
+
+
+def verdict_set(pairs):
+    return VerdictSet(
+        name="mmrb2",
+        title="",
+        licence="",
+        source="",
+        pairs=tuple(pairs),
+        has_answers=False,
+        both_orders=True,
+    )
+
+
+def judgement(id_, is_reversed, a_wins):
+    return Judgement(
+        pair=str(id_),
+        is_reversed=is_reversed,
+        a_wins=a_wins,
+        why_not="" if a_wins is not None else "timeout",
+    )
+
+
+def forward(*a_wins):
+    """Judgements with A shown first, of the pairs 0, 1, and so on."""
+    return [judgement(id_, False, value) for id_, value in enumerate(a_wins)]
+
+
+def reverse(*a_wins):
+    return [judgement(id_, True, value) for id_, value in enumerate(a_wins)]
+
+
+def percents(shares):
+    return {name: round(share.value, 2) for name, share in shares.items()}
+
+
+def test_agreement_is_the_mean_over_both_orders_and_an_undecided_one_is_half_right():
+    result = grade(verdict_set(pairs_won_by("AAB")), [*forward(1, 0, 0), *reverse(1, 0.5, None)])
+    assert (result.agreement.value, result.agreement.n) == (100 * 3.5 / 5, 5)
+    assert percents(result.by_order) == {"forward": 66.67, "reverse": 75}
+
+
+@pytest.mark.parametrize(
+    ("a_first", "b_first", "accuracy"),
+    [
+        pytest.param((1, 1, 1, 1, 1), (1, 1, 1, 1, 1), 0.6, id="always the same answer"),
+        pytest.param((1, 0, None, 1, 0), (0, 0, 1, None, None), 6 / 7, id="missing judgements"),
+        pytest.param(
+            (None, None, None, 1, 1), (None, None, None, None, 1), 1 / 3, id="missing pairs"
+        ),
+    ],
+)
+def test_the_agreement_of_a_judge_that_is_never_undecided_is_the_accuracy_of_mmrb2s_own_script(
+    a_first, b_first, accuracy
+):
+    """``accuracy`` is what ``compute_accuracy.py`` prints for these verdicts, at commit 7ff0552."""
+    result = grade(verdict_set(pairs_won_by("ABAAB")), [*forward(*a_first), *reverse(*b_first)])
+    assert result.agreement.value == pytest.approx(100 * accuracy)
+
+
+def test_what_was_asked_without_a_verdict_lowers_the_coverage_and_nothing_else():
+    judged = [*forward(1, 0, 0), *reverse(1, 0)]
+    people = verdict_set(pairs_won_by("AABB"))
+    alone = grade(people, judged)
+    result = grade(
+        people,
+        [*judged, judgement(2, True, None), judgement(3, False, None), judgement(3, True, None)],
+    )
+    assert (alone.coverage, result.coverage) == (100, 62.5)
+    assert (result.asked, result.judged) == (8, 5)
+    assert replace(result, asked=5) == alone
+
+
+def test_agreement_without_peoples_ties_leaves_out_pairs_that_people_called_a_tie():
+    people = verdict_set([*pairs_won_by("AA"), replace(pair(2, "B"), is_tie=True)])
+    result = grade(people, [*forward(1, 0, 1), *reverse(1, 1, 0.5)])
+    assert result.agreement.n == 6
+    assert result.agreement_untied.n == 4
+    assert result.agreement_untied.value == 75
+    untied = grade(verdict_set(pairs_won_by("AA")), forward(1, 0)).agreement_untied
+    assert (untied.value, untied.why_not) == (None, "people called no judged pair a tie")
+
+
+def test_a_judge_that_prefers_neither_answer_is_counted():
+    result = grade(verdict_set(pairs_won_by("AAB")), [*forward(0.5, 0, 0.5), *reverse(1, None, 1)])
+    assert (result.undecided.value, result.undecided.n) == (40, 5)
+
+
+def test_judgements_without_an_order_have_no_shares_about_orders():
+    result = grade(
+        verdict_set(pairs_won_by("AAB")),
+        [judgement(id_, None, a_wins) for id_, a_wins in enumerate((1, 1, 1))],
+    )
+    assert result.agreement.value == pytest.approx(200 / 3)
+    assert result.by_order == {}
+    for share in (result.flips, result.first_answer, result.first_answer_people):
+        assert (share.value, share.n, share.why_not) == (None, 0, "each answer is judged by itself")
+
+
+def test_a_flip_is_another_verdict_on_the_same_pair_in_the_other_order():
+    result = grade(
+        verdict_set(pairs_won_by("AAAAA")), [*forward(1, 0, 1, 0.5, 1), *reverse(1, 0, 0, 1, None)]
+    )
+    assert (result.flips.value, result.flips.n) == (50, 4)
+
+
+def test_preference_for_the_first_answer_is_shown_with_peoples_for_the_same_pairs():
+    result = grade(verdict_set(pairs_won_by("AABB")), [*forward(1, 0.5, 1), *reverse(0)])
+    assert (result.first_answer.value, result.first_answer.n) == (100 * 3.5 / 4, 4)
+    assert result.first_answer_people.value == 50  # A of 0 and of 1, but not of 2, nor B of 0
+
+
+def test_preference_for_more_images_is_of_pairs_with_unequal_numbers_of_them():
+    numbers = [(1, 3), (3, 1), (2, 2), None, (0, 1)]
+    people = verdict_set([pair(id_, "A", images=images) for id_, images in enumerate(numbers)])
+    result = grade(people, forward(0, 1, 1, 1, 0.5))
+    assert (result.more_images.value, result.more_images.n) == (100 * 2.5 / 3, 3)
+    assert result.more_images_people.value == pytest.approx(100 / 3)
+
+
+def test_preference_for_longer_text_counts_characters_and_neither_images_nor_their_names():
+    long_name = Path("a-picture-with-a-long-name.png")
+    answers = [
+        (("ab", long_name, "c"), ("abcd",)),
+        (("abc",), ("ab", long_name)),
+        (("ab",), ("a", "b")),
+    ]
+    people = verdict_set([pair(id_, "A", answers=segments) for id_, segments in enumerate(answers)])
+    result = grade(people, forward(0, 0, 1))
+    assert (result.longer_text.value, result.longer_text.n) == (50, 2)
+    assert result.longer_text_people.value == 50
+
+
+def test_the_ceiling_is_how_often_raters_of_the_judged_pairs_name_peoples_verdict_and_agree():
+    people = verdict_set(
+        [pair(0, "A", votes="AAB"), pair(1, "B", votes="BBB"), pair(2, "B", votes="AAA")]
+    )
+    result = grade(people, [*forward(1, 1, None), *reverse(0, 0)])
+    assert (result.raters.value, result.raters.n) == (pytest.approx(100 * 5 / 6), 6)
+    assert (result.rater_pairs.value, result.rater_pairs.n) == (pytest.approx(100 * 4 / 6), 6)
+
+
+def test_each_subset_that_was_asked_has_its_agreement_also_without_a_verdict():
+    people = verdict_set(
+        [
+            pair(id_, "A", subset=subset)
+            for id_, subset in enumerate(["maps", "art", "maps", "cars"])
+        ]
+    )
+    shares = grade(people, forward(1, 1, 0, None)).by_subset
+    assert list(shares) == ["art", "cars", "maps"]
+    assert {name: (share.value, share.n) for name, share in shares.items()} == {
+        "art": (100, 1),
+        "cars": (None, 0),
+        "maps": (50, 2),
+    }
+    assert shares["cars"].why_not == "the judge gave no verdict"
+
+
+@pytest.mark.parametrize(
+    ("judgements", "reasons"),
+    [
+        pytest.param([], {}, id="nothing asked"),
+        pytest.param([*forward(None), *reverse(None)], {}, id="no verdicts"),
+        pytest.param(
+            forward(1),
+            {
+                "agreement": "too few questions for an interval: 1",
+                "first_answer": "too few questions for an interval: 1",
+                "more_images": "no judged pair is known to have unequal numbers of images",
+                "longer_text": "no judged pair is known to have texts of unequal length",
+                "raters": "no judged pair has published votes of single raters",
+            },
+            id="one verdict",
+        ),
+    ],
+)
+def test_where_there_is_nothing_to_count_there_is_no_value_but_a_reason(judgements, reasons):
+    result = grade(verdict_set(pairs_won_by("A")), judgements)
+    judged = [row for row in judgements if row.a_wins is not None]
+    assert result.coverage == (100 * len(judged) / len(judgements) if judgements else None)
+    assert result.flips.why_not == "no pair has verdicts in both orders"
+    assert result.rater_pairs.why_not == "no judged pair has published votes of two raters"
+    for name in ("agreement", "first_answer", "first_answer_people", "more_images", "longer_text"):
+        share = getattr(result, name)
+        assert share.interval is None
+        assert share.why_not == reasons.get(
+            name.removesuffix("_people"), "the judge gave no verdict"
+        )
+        assert (share.value is None) == (share.n == 0)
+
+
+def independent_pairs(share, count):
+    """Pairs of different questions, `share` percent of which a judge that always names A gets
+    right.
+    """
+    right = round(count * share / 100)
+    return verdict_set(pairs_won_by("A" * right + "B" * (count - right)))
+
+
+def test_the_interval_of_independent_verdicts_is_that_of_a_binomial_share():
+    agreement = grade(independent_pairs(70, 400), forward(*[1] * 400)).agreement
+    wilson = binomtest(280, 400).proportion_ci(method="wilson")
+    assert agreement.interval == pytest.approx([100 * wilson.low, 100 * wilson.high], abs=0.6)
+
+
+def test_a_second_order_with_the_same_verdicts_adds_no_certainty():
+    people = independent_pairs(70, 400)
+    one, both = (
+        grade(people, rows).agreement
+        for rows in (forward(*[1] * 400), forward(*[1] * 400) + reverse(*[1] * 400))
+    )
+    assert (one.n, both.n) == (400, 800)
+    assert both.interval == one.interval
+
+
+def test_pairs_of_one_question_with_the_same_verdict_are_one_case():
+    pairs = independent_pairs(70, 400).pairs
+    grouped = [replace(own, sample=str(int(own.id) // 4)) for own in pairs]
+    alone, clustered = (
+        grade(verdict_set(rows), forward(*[1] * 400)).agreement.interval
+        for rows in (pairs, grouped)
+    )
+    assert clustered.high - clustered.low == pytest.approx(2 * (alone.high - alone.low), rel=0.1)
+
+
+def test_a_resample_counts_as_many_pairs_as_its_questions_have():
+    samples = [str(question) for question in range(20) for _ in range(2 if question % 2 else 4)]
+    people = verdict_set(
+        [pair(id_, "AB"[id_ % 2], sample=sample) for id_, sample in enumerate(samples)]
+    )
+    agreement = grade(
+        people, forward(*[1] * len(samples))
+    ).agreement  # half right on every question
+    assert agreement.interval == (50, 50)
+
+
+@pytest.mark.parametrize("value", [0, 100])
+def test_the_interval_of_no_case_and_of_all_cases_is_the_exact_one(value):
+    agreement = grade(independent_pairs(value, 12), forward(*[1] * 12)).agreement
+    exact = binomtest(12 * value // 100, 12).proportion_ci(method="exact")
+    assert agreement.interval == pytest.approx([100 * exact.low, 100 * exact.high])
+
+
+def test_too_few_questions_give_a_value_without_interval_however_many_verdicts_there_are():
+    pairs = [pair(id_, sample=str(id_ % (MIN_SAMPLES - 1))) for id_ in range(100)]
+    agreement = grade(verdict_set(pairs), forward(*[1] * 60, *[0] * 40)).agreement
+    assert (agreement.value, agreement.interval) == (60, None)
+    assert agreement.why_not == "too few questions for an interval: 9"
+    enough = grade(
+        verdict_set([*pairs, pair(100)]), [*forward(*[1] * 60, *[0] * 40), judgement(100, False, 1)]
+    )
+    assert enough.agreement.interval is not None
+    assert not enough.agreement.why_not
+
+
+a_wins = st.sampled_from([None, 0.0, 0.5, 1.0])
+sides = st.sampled_from("AB")
+
+
+@st.composite
+def exams(draw, verdicts=a_wins):
+    """Up to 30 pairs of up to 15 questions, each asked for in one order or both."""
+    pairs, judgements = [], []
+    for id_ in range(draw(st.integers(0, 30))):
+        votes = draw(st.lists(sides, max_size=3))
+        images = draw(st.none() | st.tuples(st.integers(0, 3), st.integers(0, 3)))
+        answers = draw(st.sampled_from([NO_SEGMENTS, (("a", "b"), ("c",)), (("a",), ("bcd",))]))
+        sample, subset = str(draw(st.integers(0, 14))), draw(st.sampled_from(["maps", "art"]))
+        pairs.append(
+            pair(
+                id_,
+                draw(sides),
+                sample=sample,
+                subset=subset,
+                votes=votes,
+                images=images,
+                answers=answers,
+            )
+        )
+        orders = draw(st.sampled_from([(False,), (True,), (False, True)]))
+        judgements += [judgement(id_, is_reversed, draw(verdicts)) for is_reversed in orders]
+    return verdict_set(pairs), judgements
+
+
+def swapped(people, judgements):
+    """The same exam with B called A."""
+    pairs = [
+        replace(
+            own,
+            winner=OTHER[own.winner],
+            votes=tuple(OTHER[vote] for vote in own.votes),
+            models=own.models[::-1],
+            answers=own.answers[::-1],
+            images=own.images and own.images[::-1],
+        )
+        for own in people.pairs
+    ]
+    rows = [
+        judgement(row.pair, not row.is_reversed, None if row.a_wins is None else 1 - row.a_wins)
+        for row in judgements
+    ]
+    return verdict_set(pairs), rows
+
+
+@given(exams())
+@settings(max_examples=25)
+def test_calling_the_answers_of_every_pair_by_the_other_letter_only_swaps_the_orders(exam):
+    before, after = grade(*exam), grade(*swapped(*exam))
+    other_order = {"forward": "reverse", "reverse": "forward"}
+    assert {other_order[order]: share for order, share in after.by_order.items()} == before.by_order
+    assert replace(after, by_order=before.by_order) == before
+
+
+@given(exams(), st.randoms(use_true_random=False))
+@settings(max_examples=25)
+def test_the_order_of_pairs_and_judgements_does_not_matter(exam, shuffler):
+    people, judgements = exam
+    pairs, rows = list(people.pairs), list(judgements)
+    shuffler.shuffle(pairs)
+    shuffler.shuffle(rows)
+    assert grade(verdict_set(pairs), rows) == grade(people, judgements)
+
+
+@given(exams())
+@settings(max_examples=25)
+def test_judgements_without_a_verdict_move_nothing_but_the_coverage(exam):
+    people, judgements = exam
+    judged = grade(people, [row for row in judgements if row.a_wins is not None])
+    whole = grade(people, judgements)
+    assert judged.coverage in (100, None)
+    assert {
+        subset: share for subset, share in whole.by_subset.items() if share.n
+    } == judged.by_subset
+    assert {order: share for order, share in whole.by_order.items() if share.n} == judged.by_order
+    assert (
+        replace(whole, asked=judged.asked, by_subset=judged.by_subset, by_order=judged.by_order)
+        == judged
+    )
+
+
+@given(exams(verdicts=st.just(1.0)))
+@settings(max_examples=25)
+def test_a_judge_equal_to_people_agrees_always_and_its_inverse_never(exam):
+    people, judgements = exam
+    winners = {own.id: own.winner for own in people.pairs}
+    equal = [replace(row, a_wins=float(winners[row.pair] == "A")) for row in judgements]
+    same, inverse = (
+        grade(people, equal),
+        grade(people, [replace(row, a_wins=1 - row.a_wins) for row in equal]),
+    )
+    assert (same.agreement.value, inverse.agreement.value) == (
+        (100, 0) if judgements else (None, None)
+    )
+    assert same.first_answer == same.first_answer_people
+    assert same.more_images == same.more_images_people
+    assert same.longer_text == same.longer_text_people
+    assert same.flips.value in (0, None)

@@ -1,0 +1,269 @@
+"""``mmie-tasks judge-exam --method BENCHMARK``: points for each answer in a benchmark's own
+prompt.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import scripted_checkpoint
+from support.batch_server import batch_server
+from support.judge_server import JudgeServer, error
+from support.mia_judge import prompt_of
+from support.mmie_data import draw
+from support.mmie_judge import WORDS, content_of, gives
+from support.opening_folder import QUALITY, judged_answer, points_by, write_opening
+from support.transformers_5 import needs_transformers_5
+
+from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
+from mmie_tasks.judges.registry import parse_choice
+from mmie_tasks.judging.session import shared_judge
+from mmie_tasks.quality.judge_exam.asking import giving_points
+from mmie_tasks.quality.judge_exam.command import run
+from mmie_tasks.quality.judge_exam.verdicts import Judgement, Pair, Segments
+
+FAIR = points_by(lambda answer: answer.quality)
+
+Exam = Callable[..., str]
+
+
+@pytest.fixture
+def exam(folder: Path, server: JudgeServer, environment: dict[str, str]) -> Exam:
+    """The output for the judge on the server, with more words of the command line."""
+    server.says(FAIR)
+
+    def output(
+        *words: str, opening: Path = folder, method: str = "mmie", judge_args: str = "price=2.5/10"
+    ) -> str:
+        judge = ["openai:judge-model", "--judge_args", f"base_url={server.url},{judge_args}"]
+        printed = run(
+            [*judge, "--set", "opening", "--folder", str(opening), "--method", method, *words],
+            environment,
+        )
+        assert isinstance(printed, str)
+        return printed
+
+    return output
+
+
+def pair(pair_id: str, question: Segments, a: Segments, b: Segments) -> Pair:
+    return Pair(
+        id=pair_id,
+        sample=pair_id,
+        subset="",
+        winner="A",
+        is_tie=False,
+        votes=(),
+        models=("m", "n"),
+        question=question,
+        answers=(a, b),
+        images=None,
+    )
+
+
+def judgements(
+    server: JudgeServer, environment: dict[str, str], *pairs: Pair
+) -> tuple[Judgement, ...]:
+    assert BENCHMARK.judge_request is not None
+    judge = shared_judge(parse_choice(f"openai:judge-model,base_url={server.url}", ""), environment)
+    return giving_points("mmie", BENCHMARK.judge_request).ask(judge, pairs, "").judgements
+
+
+def test_each_answer_is_sent_once_in_the_benchmarks_template_with_its_pictures(
+    exam: Exam, server: JudgeServer, folder: Path
+) -> None:
+    exam()
+    assert len(server.asked) == 24
+    assert all(
+        str(content_of(body)[0]).startswith("Rate the tale.### Question\nquestion 0")
+        for body in server.asked
+    )
+    pictures = [picture for body in server.asked for picture in judged_answer(body).pictures]
+    assert len(pictures) == len({*pictures}) == len(list(folder.rglob("*.jpg")))
+
+
+def test_answers_are_judged_through_the_batch_api(
+    folder: Path, environment: dict[str, str]
+) -> None:
+    with batch_server() as server:
+        server.reply, server.polls = FAIR, 0
+        judge = f"openai:judge-model,base_url={server.url},batch=true"
+        printed = run(
+            [judge, "--set", "opening", "--folder", str(folder), "--method", "mmie", "--json"],
+            environment,
+        )
+        assert len(server.batches) == 1
+    assert json.loads(str(printed))["grade"]["agreement"]["value"] == 100
+
+
+def test_an_answer_of_several_pairs_is_judged_once(
+    exam: Exam, server: JudgeServer, tmp_path: Path
+) -> None:
+    folder = write_opening(tmp_path / "twice")
+    people = folder / "Interleaved_Arena" / "judge_modelAB_results.json"
+    rows = json.loads(people.read_text())
+    sides = {"A": "B", "B": "A"}
+    swapped = [
+        {
+            **row,
+            "model_A": row["model_B"],
+            "model_B": row["model_A"],
+            "winner": sides[row["winner"]],
+        }
+        for row in rows
+    ]
+    people.write_text(json.dumps(rows + swapped))
+    grade = json.loads(exam("--json", opening=folder))["grade"]
+    assert (grade["asked"], grade["agreement"]["value"]) == (24, 100)
+    assert len(server.asked) == 24
+
+
+def test_without_an_order_nothing_about_orders_is_reported(exam: Exam) -> None:
+    grade = json.loads(exam("--json"))["grade"]
+    assert grade["by_order"] == {}
+    for name in ("flips", "first_answer", "first_answer_people"):
+        assert grade[name]["value"] is None
+        assert grade[name]["why_not"] == "each answer is judged by itself"
+    output = " ".join(exam().split())
+    assert (
+        "another verdict in the other order, prefers the answer shown first: each answer is judged "
+        "by itself." in output
+    )
+    assert (
+        "Official scores in the prompt of mmie are compared; equal scores count as half." in output
+    )
+
+
+def test_equal_points_are_half_and_their_share_is_in_the_grade(
+    exam: Exam, server: JudgeServer
+) -> None:
+    server.says(lambda body: gives(4) if "question 0101" in json.dumps(body) else FAIR(body))
+    grade = json.loads(exam("--json"))["grade"]
+    assert (grade["agreement"]["value"], grade["undecided"]["value"]) == (75, 50)
+    assert [share["value"] for share in grade["by_subset"].values()] == [50, 100]
+
+
+def test_a_pair_without_points_for_both_answers_has_no_verdict(
+    exam: Exam, server: JudgeServer
+) -> None:
+    server.says(lambda body: "I like it." if f"{QUALITY}6 in" in json.dumps(body) else FAIR(body))
+    output = json.loads(exam("--json"))
+    assert output["grade"]["asked"] == 12
+    assert output["grade"]["judged"] == 6
+    assert output["grade"]["agreement"]["value"] == 100
+    assert {reason.partition(":")[0] for reason in output["without_verdict"]} == {"unparsed"}
+    server.says(FAIR)  # replies that cannot be read are in the cache
+    assert json.loads(exam("--json"))["grade"]["judged"] == 6
+    assert len(server.asked) == 24
+
+
+def test_failed_requests_are_sent_again_by_the_same_command(
+    exam: Exam, server: JudgeServer
+) -> None:
+    replies = iter(range(24))
+    server.says(lambda body: FAIR(body) if next(replies) % 4 else error(400, code="content_filter"))
+    assert json.loads(exam("--json"))["grade"]["judged"] < 12
+    server.says(FAIR)
+    assert json.loads(exam("--json"))["grade"]["judged"] == 12
+    assert len(server.asked) == 24 + 6
+    assert exam() == exam()
+    assert len(server.asked) == 24 + 6
+
+
+def test_the_cost_limit_ends_an_exam_with_the_replies_that_were_paid(
+    exam: Exam, server: JudgeServer
+) -> None:
+    output = json.loads(exam("--json", judge_args="price=2.5/10,max_cost=0.004,max_concurrency=1"))
+    assert 0 < output["grade"]["judged"] < 12
+    assert len(server.asked) < 24
+    assert {reason.partition(":")[0] for reason in output["without_verdict"]} == {"budget"}
+
+
+def test_what_the_prompt_does_not_show_is_counted(exam: Exam, tmp_path: Path) -> None:
+    folder = write_opening(
+        tmp_path / "many", fewest_pictures=3
+    )  # of 3 to 6 pictures, MMIE's prompt shows 3
+    assert json.loads(exam("--json", opening=folder))["not_shown"] == {"images": 36, "texts": 0}
+    assert "The prompt of mmie does not show 36 pictures and 0 texts of the answers." in exam(
+        opening=folder
+    )
+    assert json.loads(exam("--json"))["not_shown"] == {"images": 0, "texts": 0}
+    assert "does not show" not in exam()
+
+
+def test_an_answer_that_the_benchmark_cannot_judge_has_its_reason(
+    server: JudgeServer, environment: dict[str, str], tmp_path: Path
+) -> None:
+    server.says(FAIR)
+    image = draw(tmp_path / "a.png")
+    broken = tmp_path / "b.png"
+    broken.write_bytes(b"no image")
+    a, b = (f"{QUALITY}6",), (f"{QUALITY}3",)
+    left_out, unreadable, judged = judgements(
+        server,
+        environment,
+        pair("1", (image,) * 5, a, b),
+        pair("2", ("?",), a, (broken,)),
+        pair("3", ("?",), a, b),
+    )
+    assert left_out.why_not.startswith("left_out: 5 images")
+    assert unreadable.why_not.startswith("bad_image: ")
+    assert (judged.a_wins, judged.is_reversed) == (1, None)
+    assert len(server.asked) == 2
+
+
+def test_method_and_prompt_are_in_the_signature_and_in_the_stored_grade(
+    exam: Exam, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    document = json.loads(exam("--json"))
+    assert document["method"] == "mmie"
+    pattern = (
+        r"set:opening\|pairs:12,[0-9a-f]{12}\|method:mmie\|prompt:[0-9a-f]{12},max_tokens=1024"
+    )
+    assert re.fullmatch(pattern, document["exam"])
+    stored = Path(environment["MMIE_TASKS_CACHE"]).glob("judge_exams/*/*.json")
+    assert [json.loads(path.read_text())["exam"] for path in stored] == [document["exam"]]
+    monkeypatch.setenv("MMIE_ASSEMBLY", "full")
+    full = json.loads(exam("--json"))["exam"]
+    other_words = {**WORDS, "SA": WORDS["SA"].replace("Rate", "Judge")}
+    Path(environment["MMIE_TASKS_CACHE"]).parent.joinpath("other.json").write_text(
+        json.dumps(other_words)
+    )
+    monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(tmp_path / "other.json"))
+    assert len({document["exam"], full, json.loads(exam("--json"))["exam"]}) == 3
+
+
+def test_mia_benchs_prompt_grades_a_judge_that_gives_its_marks(
+    exam: Exam, server: JudgeServer
+) -> None:
+    def marks(body: dict[str, Any]) -> str:
+        match = re.search(rf"{QUALITY}(\d)", prompt_of(body))
+        assert match
+        return f"score of component 1: {match[1]}/10, total score: {match[1]}/10. So."
+
+    server.says(marks)
+    document = json.loads(exam("--json", method="mia_bench"))
+    assert (document["method"], document["grade"]["agreement"]["value"]) == ("mia_bench", 100)
+    assert all("question 0" in prompt_of(body) for body in server.asked)
+
+
+@needs_transformers_5
+def test_mmie_score_gives_points_in_mmies_prompt_by_default(
+    environment: dict[str, str], folder: Path, tmp_path: Path
+) -> None:
+    checkpoint = scripted_checkpoint.write(tmp_path / "judge")  # always 4 points
+    judge = ["mmie_score", "--set", "opening", "--folder", str(folder), "--limit", "2", "--json"]
+    output = run(judge, {**environment, "MMIE_SCORE_MODEL": str(checkpoint)})
+    assert isinstance(output, str)
+    document = json.loads(output)
+    assert document["judge"].startswith("judge:mmie_score|")
+    assert document["method"] == "mmie"
+    grade = document["grade"]
+    assert grade["judged"] == 2
+    assert grade["agreement"]["value"] == 50
+    assert grade["undecided"]["value"] == 100

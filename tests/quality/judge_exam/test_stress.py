@@ -1,0 +1,423 @@
+"""``mmie-tasks judge-exam --stress`` with judges on a loopback server that look at known parts of
+an answer.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import stress_runs as planted
+from support.judge_server import JudgeServer, error
+from support.logged_runs import milebench_lines, write_run
+from support.mia_judge import prompt_of
+
+from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.core.verdict import Scored
+from mmie_tasks.judges.registry import parse_choice
+from mmie_tasks.judging import session
+from mmie_tasks.quality.judge_exam import stress as stress_module
+from mmie_tasks.quality.judge_exam.changes import changes
+from mmie_tasks.quality.judge_exam.command import run
+from mmie_tasks.quality.judge_exam.stress import Effect, effect, stress_test
+from mmie_tasks.record.log_files import SampleLog
+from mmie_tasks.runs.run import read_task
+
+FAIR = {
+    "images_shuffled": "notices",
+    "images_removed": "notices",
+    "images_replaced": "notices",
+    "text_replaced": "notices",
+    "steps_reversed": "notices",
+    "emptied": "notices",
+    "images_reencoded": "unmoved",
+    "images_resized": "unmoved",
+    "whitespace": "unmoved",
+}
+NOT = "does not notice"
+DROPS = tuple(name for name, finding in FAIR.items() if finding == "notices")
+Stress = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def mmie(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mmie")
+    write_run(folder, "mmie", planted.mmie_run(folder / "pictures", 22))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def mia(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mia")
+    write_run(folder, "mia_bench", planted.mia_run(folder / "pictures", 22))
+    return folder
+
+
+@pytest.fixture
+def few_samples_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted judges have no noise, and half of the samples takes half of the time."""
+    monkeypatch.setattr(stress_module, "MIN_SAMPLES", 10)
+
+
+@pytest.fixture
+def stress(server: JudgeServer, tmp_path: Path) -> Stress:
+    server.says(planted.mmie_judge(planted.right_at_their_places))
+
+    def output(folder: Path, *options: str, judge_args: str = "price=2.5/10") -> str | int:
+        judge = ["openai:judge-model", "--judge_args", f"base_url={server.url},{judge_args}"]
+        return run(
+            [*judge, "--stress", str(folder), *options],
+            {"MMIE_TASKS_CACHE": str(tmp_path / "cache")},
+        )
+
+    return output
+
+
+def effects(output: str) -> dict[str, dict[str, Any]]:
+    return {effect["name"]: effect for effect in json.loads(output)["effects"]}
+
+
+def findings(output: str) -> dict[str, str]:
+    return {name: effect["finding"] for name, effect in effects(output).items()}
+
+
+@pytest.mark.parametrize(
+    ("judge", "convicted"),
+    [
+        pytest.param(planted.right_at_their_places, {}, id="fair"),
+        pytest.param(planted.constant, dict.fromkeys(DROPS, NOT), id="constant"),
+        pytest.param(
+            planted.right_words,
+            {"images_shuffled": NOT, "images_removed": NOT, "images_replaced": NOT},
+            id="text-only",
+        ),
+        pytest.param(
+            planted.right_words_beside_pictures,
+            {"images_shuffled": NOT, "images_replaced": NOT},
+            id="image-blind",
+        ),
+        pytest.param(
+            planted.right_in_any_order,
+            {"images_shuffled": NOT, "steps_reversed": NOT},
+            id="order-blind",
+        ),
+        pytest.param(
+            planted.more_pictures,
+            {
+                "images_shuffled": NOT,
+                "images_replaced": NOT,
+                "text_replaced": NOT,
+                "steps_reversed": NOT,
+            },
+            id="more-pictures",
+        ),
+        pytest.param(
+            planted.brevity,
+            {
+                "images_shuffled": NOT,
+                "images_removed": "rewards it",
+                "images_replaced": NOT,
+                "text_replaced": NOT,
+                "steps_reversed": NOT,
+                "emptied": "rewards it",
+            },
+            id="shorter-is-better",
+        ),
+        pytest.param(
+            planted.copies_are_worse,
+            {"images_reencoded": "moved", "images_resized": "moved"},
+            id="copies-are-worse",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("few_samples_are_enough")
+def test_a_judge_is_convicted_by_exactly_the_changes_that_it_does_not_see(
+    stress: Stress,
+    server: JudgeServer,
+    mmie: Path,
+    judge: Callable[..., int],
+    convicted: Mapping[str, str],
+) -> None:
+    server.says(planted.mmie_judge(judge))
+    assert findings(stress(mmie, "--json", "--limit", "12")) == {**FAIR, **convicted}
+
+
+@pytest.mark.parametrize(
+    ("judge", "convicted"),
+    [
+        pytest.param(planted.right_with_picture, {}, id="fair"),
+        pytest.param(planted.right_words, {"images_replaced": NOT}, id="text-only"),
+    ],
+)
+@pytest.mark.usefixtures("few_samples_are_enough")
+def test_where_answers_have_no_images_the_questions_image_is_changed(
+    stress: Stress,
+    server: JudgeServer,
+    mia: Path,
+    judge: Callable[..., int],
+    convicted: Mapping[str, str],
+) -> None:
+    server.says(planted.mia_judge(judge))
+    output = stress(mia, "--json", "--limit", "12")
+    fair = {
+        name: finding
+        for name, finding in FAIR.items()
+        if name not in ("images_shuffled", "images_removed")
+    }
+    assert findings(output) == {**fair, **convicted}
+    assert effects(output)["images_replaced"]["title"] == "question's images of another sample"
+    prompts = {prompt_of(body) for body in server.asked}
+    assert (
+        len(prompts) == 12 * 5
+    )  # images change no words: unchanged, other text, reversed, empty, white space
+
+
+def test_the_planted_size_is_inside_the_interval_and_a_larger_limit_asks_only_what_is_missing(
+    stress: Stress, server: JudgeServer, tmp_path: Path
+) -> None:
+    write_run(tmp_path / "run", "mmie", planted.mmie_run(tmp_path / "pictures", 40))
+    few = effects(stress(tmp_path / "run", "--json", "--limit", "20"))
+    assert len(server) == 200
+    sizes = {"images_shuffled": -2.7, "images_removed": -4.1, "steps_reversed": -5, "emptied": -5}
+    for name, size in sizes.items():
+        low, high = few[name]["interval"]
+        assert low < size < high
+        assert low < high
+    more = effects(stress(tmp_path / "run", "--json"))
+    assert len(server) == 400
+    assert {name: more[name]["mean_change"] for name in sizes} == pytest.approx(sizes)
+
+
+def test_a_second_call_asks_nothing_and_finds_the_same(
+    stress: Stress, server: JudgeServer, mmie: Path
+) -> None:
+    first, second = (json.loads(stress(mmie, "--json", "--limit", "3")) for _ in range(2))
+    assert len(server) == 30
+    assert first["effects"] == second["effects"]
+    assert first["usd_per_1000"] == second["usd_per_1000"] == pytest.approx(0.35)
+
+
+def moves(*pairs: tuple[float, float], times: int = 1, is_harmless: bool = False) -> Effect:
+    """The effect of a change on points before and after it, 0 to 6, each pair several times."""
+    change = next(
+        change for change in changes(has_answer_images=True) if change.is_harmless is is_harmless
+    )
+    return effect(change, [(before, Scored(after)) for before, after in pairs * times], 6)
+
+
+def test_samples_without_points_to_lose_are_counted_apart() -> None:
+    one = moves((4, 1), (4, 4), (0, 0), times=20)
+    assert one.n == 60
+    assert one.at_zero == 20
+    assert one.could_drop == 40
+    assert one.not_dropped == 50
+    assert one.mean_change == -1
+    assert one.not_dropped_interval == pytest.approx(
+        (33.802, 66.198), abs=1e-3
+    )  # scipy.stats.binomtest(20, 40)
+
+
+@pytest.mark.parametrize(
+    ("effect_of_change", "finding"),
+    [
+        pytest.param(moves((4, 1), times=20), "notices", id="drops"),
+        pytest.param(moves((4, 1), times=19), "too few", id="few"),
+        pytest.param(moves((4, 4), (3, 2), (2, 3), times=20), NOT, id="noise"),
+        pytest.param(moves((4, 5), times=20), "rewards it", id="rises"),
+        pytest.param(moves((0, 0), times=50), "too few", id="nothing-to-lose"),
+        pytest.param(moves((0, 2), times=50), "rewards it", id="nothing-to-lose-and-rises"),
+        pytest.param(moves((4, 4), times=20, is_harmless=True), "unmoved", id="equal"),
+        pytest.param(
+            moves(*[(4, 4)] * 9, (4, 5), (4, 3), times=9, is_harmless=True),
+            "unmoved",
+            id="little-noise",
+        ),
+        pytest.param(
+            moves((4, 4), (4, 5), (4, 3), times=20, is_harmless=True), "moved", id="much-noise"
+        ),
+        pytest.param(moves((4, 3.8), times=20, is_harmless=True), "moved", id="small-drift"),
+        pytest.param(moves((4, 3.95), times=20, is_harmless=True), "unmoved", id="tiny-drift"),
+    ],
+)
+def test_the_finding_depends_on_the_intervals(effect_of_change: Effect, finding: str) -> None:
+    assert effect_of_change.finding == finding
+
+
+def test_replies_without_points_are_counted_by_reason_and_move_nothing(
+    stress: Stress, server: JudgeServer, mmie: Path
+) -> None:
+    fair = planted.mmie_judge(planted.right_at_their_places)
+    server.says(
+        lambda body: (
+            fair(body)
+            if planted.plain(planted.seen(body)[1])
+            else error(400, code="content_filter")
+        )
+    )
+    output = json.loads(stress(mmie, "--json", "--limit", "4"))
+    empty = next(effect for effect in output["effects"] if effect["name"] == "emptied")
+    assert (empty["n"], empty["mean_change"], empty["without_points"]) == (0, None, {"refused": 4})
+    assert empty["finding"] == "too few"
+    assert "- Without points: empty answer: refused (4)." in stress(mmie, "--limit", "4")
+
+
+def test_a_broken_image_leaves_its_sample_out_of_the_changes_that_need_it(
+    stress: Stress, server: JudgeServer, tmp_path: Path
+) -> None:
+    write_run(tmp_path / "run", "mmie", planted.mmie_run(tmp_path / "pictures", 13))
+    (tmp_path / "pictures" / "4-1.png").write_bytes(b"no image")
+    (tmp_path / "pictures" / "6-2.png").unlink()
+    output = json.loads(stress(tmp_path / "run", "--json"))
+    assert output["unchanged_without_points"] == {"bad_image": 2}
+    counts = {
+        effect["name"]: (effect["n"], effect["without_points"]) for effect in output["effects"]
+    }
+    assert counts["images_removed"] == (11, {})
+    replaced, reasons = counts["images_replaced"]
+    assert 0 < reasons["bad_image"] == 11 - replaced
+    assert not any("no image" in json.dumps(body) for body in server.asked)
+
+
+def test_a_broken_image_of_a_question_is_never_sent(
+    stress: Stress, server: JudgeServer, tmp_path: Path
+) -> None:
+    write_run(tmp_path / "run", "mia_bench", planted.mia_run(tmp_path / "pictures", 6))
+    (tmp_path / "pictures" / "4-0.png").write_bytes(b"no image")
+    server.says(planted.mia_judge(planted.right_words))
+    output = json.loads(stress(tmp_path / "run", "--json"))
+    assert output["unchanged_without_points"] == {"bad_image": 1}
+    assert {
+        name: one["without_points"]
+        for name, one in effects(json.dumps(output)).items()
+        if one["without_points"]
+    } == {"images_replaced": {"bad_image": 1}}
+
+
+def test_a_change_that_the_judge_cannot_see_does_not_apply(stress: Stress, tmp_path: Path) -> None:
+    lines = []
+    for line in planted.mmie_run(tmp_path / "pictures", 5):
+        question = line["coverage"]["question"]
+        question += [
+            {"text": "", "image": question[0]["image"]}
+        ] * 2  # three images: none of the answer is shown
+        lines.append(line)
+    write_run(tmp_path / "run", "mmie", lines)
+    shuffled = effects(stress(tmp_path / "run", "--json"))["images_shuffled"]
+    assert (shuffled["n"], shuffled["not_applicable"], shuffled["finding"]) == (0, 5, "too few")
+
+
+def test_the_number_of_requests_is_printed_before_and_cost_and_signatures_behind(
+    stress: Stress, mmie: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = stress(mmie, "--limit", "20")
+    assert "20 samples of 22 of mmie, 9 changes: 200 requests at most;" in capsys.readouterr().err
+    assert "- Unchanged answers: 20 of 20 have points, " in output
+    assert "- 200 requests. 1,000 replies: US dollars 0.35, seconds " in output
+    assert (
+        "\njudge: judge:openai|model:judge-model|t:0|host:127.0.0.1\nexam: "
+        "stress:changes-1|task:mmie|" in output
+    )
+    assert re.search(
+        r"\| images shuffled +\| +20 \| +-\d\.\d\d \[-\d\.\d\d, -\d\.\d\d\] \|.*notices \|\n",
+        output,
+    )
+
+
+def test_the_cost_limit_leaves_samples_without_points(
+    stress: Stress, server: JudgeServer, mmie: Path
+) -> None:
+    output = json.loads(
+        stress(mmie, "--json", judge_args="price=2.5/10,max_cost=0.004,max_concurrency=1")
+    )
+    assert 0 < len(server) < 20
+    assert output["unchanged_without_points"].keys() <= {"budget"}
+    assert {reason for effect in output["effects"] for reason in effect["without_points"]} == {
+        "budget"
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        pytest.param(
+            ["--stress", "RULE"],
+            "`milebench` is scored by rule: there is no judge to test",
+            id="by-rule",
+        ),
+        pytest.param(
+            ["--stress", "BOTH"], "several judged tasks: `mia_bench`, `mmie`", id="several-tasks"
+        ),
+        pytest.param(
+            ["--stress", "BOTH", "--task", "mmmu"],
+            "`mmmu` is not a task of a registered",
+            id="no-such-task",
+        ),
+        pytest.param(["--stress", "BOTH", "--limit", "0"], "`--limit` is 0", id="no-samples"),
+        pytest.param(
+            ["--stress", "BOTH", "--folder", "x"],
+            "`--folder` has no effect with `--stress`",
+            id="folder",
+        ),
+        pytest.param(
+            ["--task", "mmie"],
+            "`--task` has no effect without `--stress`",
+            id="task-without-stress",
+        ),
+        pytest.param(["--stress", "NOWHERE"], "does not exist", id="no-run"),
+    ],
+)
+def test_bad_input_is_an_error_with_a_hint_before_any_request(
+    server: JudgeServer, tmp_path: Path, options: list[str], message: str
+) -> None:
+    write_run(tmp_path / "RULE", "milebench", milebench_lines(1))
+    write_run(tmp_path / "BOTH", "mmie", planted.mmie_run(tmp_path / "pictures", 2))
+    write_run(tmp_path / "BOTH", "mia_bench", planted.mia_run(tmp_path / "pictures", 2))
+    paths = [str(tmp_path / option) if option.isupper() else option for option in options]
+    with pytest.raises(MmieTasksError, match=rf"{message}[\s\S]*hint: "):
+        run(
+            [f"openai:m,base_url={server.url}", *paths],
+            {"MMIE_TASKS_CACHE": str(tmp_path / "cache")},
+        )
+    assert not len(server)
+
+
+def test_a_benchmark_of_another_package_is_tested_and_replies_of_its_run_are_not_asked_again(
+    server: JudgeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example = Path(__file__).parents[3] / "examples" / "own_judged_benchmark"
+    monkeypatch.syspath_prepend(example)
+    captions = importlib.import_module("captions.benchmark")
+    server.says("Right.\nScore: 4")
+    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("MMIE_TASKS_SYNC", "1")
+    judge = f"openai:judge-model,base_url={server.url}"
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", judge)
+    docs = json.loads((example / "captions/task_yamls/captions/samples.json").read_text())
+    answers = json.loads((example / "answers.json").read_text())
+    lines = [
+        {
+            **captions.process_results(doc, [answers[doc["id"]]]),
+            "input": "<image>",
+            "filtered_resps": answers[doc["id"]],
+        }
+        for doc in docs
+    ]
+    assert len(server) == 6
+    log = write_run(tmp_path / "run", "captions", lines)
+    task_run = read_task(SampleLog(path=log, date="", task="captions"), captions.BENCHMARK)
+    assert task_run is not None
+    shared = session.shared_judge(
+        parse_choice(judge, "test"), {"MMIE_TASKS_CACHE": str(tmp_path / "cache")}
+    )
+    result = stress_test(shared, task_run, 100, tmp_path)
+    assert len(server) == result.requests
+    not_applicable = {
+        effect.name: effect.not_applicable for effect in result.effects if effect.not_applicable
+    }
+    assert not_applicable == {"steps_reversed": 6}
+    assert {effect.n for effect in result.effects} == {0, 6}
