@@ -195,12 +195,12 @@ def _export(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
 
 
 def _run_lmms_eval(arguments: Sequence[str]) -> None:
-    """Pass the command line on to lmms-eval, with ``--judge`` as ``--launcher_args``.
+    """Run lmms-eval in this process, with the judges of ``--judge``.
 
     As for lmms-eval, a command line that begins with an option is an evaluation.
     """
     from mmie_tasks.benchmarks.registry import require_judged
-    from mmie_tasks.judges.choice import judge_options_help, with_launcher_args
+    from mmie_tasks.judges.flags import judge_options_help, split_eval_arguments
     from mmie_tasks.runner.command_line import run_lmms_eval, runner_commands
 
     name = arguments[0]
@@ -210,11 +210,13 @@ def _run_lmms_eval(arguments: Sequence[str]) -> None:
     if not is_evaluation:
         raise SystemExit(run_lmms_eval())
     try:
-        sys.argv[1:] = with_launcher_args(arguments, require_judged)
+        split = split_eval_arguments(arguments)
+        require_judged(split.choices, "`--judge`")
     except MmieTasksError as error:
         raise SystemExit(str(error)) from None
+    sys.argv[1:] = split.for_runner
     try:
-        status = run_lmms_eval()
+        status = run_lmms_eval(split.choices)
     finally:
         if {"-h", "--help"} & {*arguments}:  # the runner has printed its options, and ended
             print(f"\n{judge_options_help()}", end="")

@@ -23,9 +23,6 @@ from mmie_tasks.judges.base import Judge, JudgeMisconfigured
 
 ENTRY_POINTS = "mmie_tasks.judges"
 
-PANEL = "panel"
-"""In a choice, the name that stands for several judges together."""
-
 
 @dataclass(frozen=True, slots=True)
 class BuiltInJudge:
@@ -62,7 +59,7 @@ JudgeFactory: TypeAlias = Callable[..., Judge]
 _CACHE = ("cache",)  # an option that every judge has
 
 JudgeChoice: TypeAlias = Choice
-"""A judge by name, one of `names` or `PANEL`, with its options as the user typed them."""
+"""A judge by name, one of `names`, with its options as the user typed them."""
 
 
 def parse_choice(text: str, source: str) -> JudgeChoice:

@@ -31,13 +31,8 @@ from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.files import cache_dir, free_bytes, nearest_existing, readable_size
 from mmie_tasks.hub.asset import Asset, Check, combined_plan, hub_cache
 from mmie_tasks.judges.base import HasAssets
-from mmie_tasks.judges.choice import (
-    VARIABLE,
-    add_judge_options,
-    cache_path,
-    environment_choices,
-    parse_flags,
-)
+from mmie_tasks.judges.choice import VARIABLE, cache_path, environment_choices
+from mmie_tasks.judges.flags import add_judge_options, parse_flags
 from mmie_tasks.judges.registry import JudgeChoice
 from mmie_tasks.judging.session import BenchmarkJudge, SharedJudge, register_launcher
 

@@ -27,8 +27,8 @@ from mmie_tasks.core.tables import table
 from mmie_tasks.hub.asset import Asset, DownloadPlan
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import HasAssets
-from mmie_tasks.judges.choice import DEFAULT, JudgeChoices, choose_judges, open_judge, parse_flags
-from mmie_tasks.judges.panel_choice import judges_of
+from mmie_tasks.judges.choice import DEFAULT, JudgeChoices, choose_judges, open_judge
+from mmie_tasks.judges.flags import parse_flags
 from mmie_tasks.judges.registry import JudgeChoice
 from mmie_tasks.preflight.doctor import is_writable, problem_from, shortened
 
@@ -213,9 +213,7 @@ def judge_assets(
             except MmieTasksError as error:
                 notes.append(f"{subject} cannot be used: {problem_from('', error).message}.")
     if explicit and not choices:
-        choices = {
-            _key(judge): judge for choice in explicit.values() for judge in judges_of(choice).judges
-        }
+        choices = {_key(judge): judge for chosen in explicit.values() for judge in chosen.judges}
     assets: list[Asset] = []
     for choice in choices.values():
         assets += (new := _assets_of(choice, environment))

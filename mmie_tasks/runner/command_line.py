@@ -16,6 +16,8 @@ from mmie_tasks.runner.post_import import after_import
 if TYPE_CHECKING:
     from lmms_eval.tasks import TaskManager
 
+    from mmie_tasks.judges.choice import JudgeChoices
+
 
 def runner_commands() -> frozenset[str]:
     """The commands of the installed lmms-eval; empty if it does not list them
@@ -26,8 +28,11 @@ def runner_commands() -> frozenset[str]:
     return frozenset(getattr(dispatch, "_SUBCOMMANDS", ()))
 
 
-def run_lmms_eval() -> int:
+def run_lmms_eval(judges: JudgeChoices | None = None) -> int:
     """Run lmms-eval's command line on ``sys.argv``, with our tasks and launchers.
+
+    Args:
+        judges: Those of ``--judge``, for all evaluations of the command line; None for none.
 
     Returns:
         The exit status: 1 if an evaluation failed, which the runner prints and forgets.
@@ -44,6 +49,10 @@ def run_lmms_eval() -> int:
         wrap_once(runner.TaskManager, "match_tasks", refuse_unknown_tasks)
         wrap_once(runner.eval_logger, "add", _colour_by_default)
 
+    if judges:
+        from mmie_tasks.judging.session import register_launcher
+
+        register_launcher(watch_evaluations, judges)  # valid until this function returns
     install_hooks()  # before the runner imports its tasks
     after_import("lmms_eval.__main__", watch_evaluations)
     from lmms_eval.cli.dispatch import main

@@ -3,9 +3,8 @@
 The runner accepts a dotted class path as a value of ``AVAILABLE_LAUNCHERS`` and imports it when the
 name is used (``llm_judge/launcher/__init__.py:13``). Each judge has a launcher class, created when
 it is imported: ``launchers.openai``. It has nothing to start and only registers the choice.
-``name=default`` is one too, which leaves every benchmark that no option names its own judge, and
-``name=panel``, which stands for several judges. Other packages register judges in the group
-``mmie_tasks.judges`` (see `mmie_tasks.judges.registry`).
+``name=default`` is one too, which leaves every benchmark that no option names its own judge. Other
+packages register judges in the group ``mmie_tasks.judges`` (see `mmie_tasks.judges.registry`).
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from mmie_tasks.core.options import did_you_mean
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.choice import (
     DEFAULT,
+    PANEL_HINT,
     VARIABLE,
     JudgeChoices,
     environment_choices,
@@ -35,10 +35,8 @@ class Launchers(dict[str, str]):
     """Name to dotted class path. An unknown name ends the run with a list of the names."""
 
     def __missing__(self, name: str) -> str:
-        hint = (
-            "`name=` is one of "
-            f"{', '.join(f'`{launcher}`' for launcher in self)}{did_you_mean(name, self)}"
-        )
+        valid = ", ".join(f"`{launcher}`" for launcher in self)
+        hint = f"`name=` is one of {valid}{did_you_mean(name, self)}; {PANEL_HINT}"
         raise SystemExit(f"There is no judge or launcher `{name}`.\n\nhint: {hint}")
 
 
@@ -76,7 +74,7 @@ class JudgeLauncher:
 
     def __init__(self, **options: object) -> None:
         try:
-            choices = _choices(self.name, options)
+            choices = _choices({"name": self.name, **options})
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
         register_launcher(self, choices)
@@ -101,11 +99,11 @@ def parse_launcher_args(launcher_args: object) -> JudgeChoices:
     if not isinstance(launcher_args, str):
         return {}
     options: dict[str, object] = simple_parse_args_string(launcher_args)
-    name = str(options.pop("name", ""))
+    name = str(options.get("name", ""))
     if name not in _names():
         _ = launcher.AVAILABLE_LAUNCHERS[name]  # ends the run if there is none
         return {}
-    return _choices(name, options)
+    return _choices(options)
 
 
 def check_environment(environment: Mapping[str, str]) -> None:
@@ -117,14 +115,14 @@ def check_environment(environment: Mapping[str, str]) -> None:
     require_judged(environment_choices(environment), f"`{VARIABLE}`")
 
 
-def _choices(name: str, options: Mapping[str, object]) -> JudgeChoices:
-    choices = from_launcher_args(name, {key: str(value) for key, value in options.items()}, SOURCE)
+def _choices(options: Mapping[str, object]) -> JudgeChoices:
+    choices = from_launcher_args({key: str(value) for key, value in options.items()}, SOURCE)
     require_judged(choices, SOURCE)
     return choices
 
 
 def _names() -> tuple[str, ...]:
-    return (DEFAULT, registry.PANEL, *registry.names())
+    return (DEFAULT, *registry.names())
 
 
 def __getattr__(name: str) -> type[JudgeLauncher]:

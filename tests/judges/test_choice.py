@@ -15,14 +15,17 @@ from mmie_tasks.judges.choice import (
     environment_choices,
     is_paper_judge,
     open_judge,
-    parse_choices,
-    with_launcher_args,
 )
-from mmie_tasks.judges.panel_choice import judges_of
+from mmie_tasks.judges.flags import parse_flags, split_eval_arguments
+from mmie_tasks.judges.panel_choice import ChosenJudges
 from mmie_tasks.judges.registry import JudgeChoice, parse_choice
 from mmie_tasks.record.panel import Panel
 
 DEFAULT = "openai:gpt-4o-2024-11-20"
+
+
+def only(judge: JudgeChoice) -> ChosenJudges:
+    return ChosenJudges(judges=(judge,))
 
 
 def choose_judge(environment: dict[str, str], launched: JudgeChoices) -> JudgeChoice:
@@ -53,7 +56,7 @@ def test_invalid_choices_are_refused_without_repeating_them(text: str) -> None:
 
 
 def model_of(environment: dict[str, str], launched: JudgeChoice | None = None) -> str | None:
-    choices = {} if launched is None else {ALL_OTHERS: launched}
+    choices = {} if launched is None else {ALL_OTHERS: only(launched)}
     return choose_judge(environment, choices).options.get("model")
 
 
@@ -68,7 +71,7 @@ def test_the_launcher_comes_before_the_variable_and_that_before_the_default() ->
 
 def test_an_option_without_a_model_keeps_the_default_model() -> None:
     launched = JudgeChoice(name="openai", options={"max_cost": "2"})
-    choice = choose_judge({}, {ALL_OTHERS: launched})
+    choice = choose_judge({}, {ALL_OTHERS: only(launched)})
     assert choice.options == {"model": "gpt-4o-2024-11-20", "max_cost": "2"}
 
 
@@ -97,7 +100,7 @@ def test_the_source_names_the_variable_of_the_model() -> None:
 
 def test_another_judge_takes_no_option_from_the_default() -> None:
     replay = JudgeChoice(name="replay", options={"path": "x"})
-    assert choose_judge({"MODEL_VERSION": "y"}, {ALL_OTHERS: replay}) == replay
+    assert choose_judge({"MODEL_VERSION": "y"}, {ALL_OTHERS: only(replay)}) == replay
 
 
 @pytest.mark.parametrize(
@@ -115,11 +118,15 @@ def test_the_judge_of_a_benchmark_is_the_named_one_then_the_plain_one(
     launched: list[str], variable: str, judge: str
 ) -> None:
     environment = {"MMIE_TASKS_JUDGE": variable}
-    assert choose_judge(environment, parse_choices(launched, "here")).name == judge
+    assert choose_judge(environment, parse_flags(launched, ())).name == judge
 
 
 def named(choices: JudgeChoices) -> dict[str, tuple[str, dict[str, str]]]:
-    return {benchmark: (choice.name, dict(choice.options)) for benchmark, choice in choices.items()}
+    return {
+        benchmark: (judge.name, dict(judge.options))
+        for benchmark, chosen in choices.items()
+        for judge in chosen.judges
+    }
 
 
 @pytest.mark.parametrize(
@@ -149,45 +156,28 @@ def test_the_variable_chooses_one_judge_or_one_for_each_benchmark(
     assert named(environment_choices({"MMIE_TASKS_JUDGE": text})) == choices
 
 
-def judges_and_panel(
-    environment: dict[str, str], launched: JudgeChoices | None = None
-) -> tuple[list[str], Panel]:
-    """The judges of MIA-Bench's panel, as name and model, and the panel."""
-    chosen = choose_judges("mia_bench", DEFAULT, environment, launched or {})
-    assert chosen.panel is not None
-    return [
-        f"{judge.name}:{judge.options.get('model', '')}" for judge in chosen.judges
-    ], chosen.panel
-
-
 @pytest.mark.parametrize(
     "texts",
     [
-        pytest.param(["openai:a", "openai:b", "mmie_score"], id="all-benchmarks"),
+        pytest.param(["openai", "openai:b", "mmie_score"], id="all-benchmarks"),
         pytest.param(
-            ["mia_bench=openai:a", "mmie=replay", "mia_bench=openai:b", "mia_bench=mmie_score"],
+            ["mia_bench=openai", "mmie=replay", "mia_bench=openai:b", "mia_bench=mmie_score"],
             id="one",
-        ),
-        pytest.param(
-            ["panel:1.name=openai,2.name=openai,3.name=mmie_score,2.model=b,1.model=a"],
-            id="numbered",
         ),
     ],
 )
 def test_several_judges_for_one_benchmark_are_a_panel_that_needs_more_than_half(
     texts: list[str],
 ) -> None:
-    judges, panel = judges_and_panel({}, parse_choices(texts, "here"))
-    assert judges == ["openai:a", "openai:b", "mmie_score:"]
-    assert panel == Panel(rule="mean", min_valid=2)
+    chosen = choose_judges("mia_bench", DEFAULT, {}, parse_flags(texts, ()))
+    models = [f"{judge.name}:{judge.options.get('model', '')}" for judge in chosen.judges]
+    assert models == [DEFAULT, "openai:b", "mmie_score:"]
+    assert chosen.panel == Panel(rule="mean", min_valid=2)
 
 
-def test_the_variable_chooses_a_panel_too_and_a_judge_without_a_model_has_the_default_one() -> None:
-    judges, panel = judges_and_panel(
-        {"MMIE_TASKS_JUDGE": "mmie_score mia_bench=openai mia_bench=replay:path=/a b"}
-    )
-    assert judges == ["openai:gpt-4o-2024-11-20", "replay:"]
-    assert panel.min_valid == 2
+def test_the_variable_names_no_panel() -> None:
+    with pytest.raises(SettingWrong, match=r"2 judges for `mmie`[\s\S]*--judge a --judge b"):
+        environment_choices({"MMIE_TASKS_JUDGE": "mmie_score mmie=openai:a mmie=replay:path=/a b"})
 
 
 @pytest.mark.parametrize(
@@ -223,41 +213,49 @@ def test_every_built_in_judge_has_options() -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "launcher_args"),
+    ("flags", "choices"),
     [
-        ("--judge openai", "name=openai"),
-        ("--judge=openai:gpt-4o", "name=openai,model=gpt-4o"),
-        ("--judge openai --judge_args timeout=60", "name=openai,timeout=60"),
-        ("--judge-args=timeout=60 --judge openai:m", "name=openai,model=m,timeout=60"),
-        ("--judge replay:path=f.jsonl", "name=replay,path=f.jsonl"),
-        ("--judge mmie=mmie_score", "name=default,mmie.name=mmie_score"),
+        ("--judge openai", {"": ["openai"]}),
+        ("--judge=openai:gpt-4o", {"": ["openai,model=gpt-4o"]}),
+        ("--judge openai --judge_args timeout=60", {"": ["openai,timeout=60"]}),
+        ("--judge-args=timeout=60 --judge openai:m", {"": ["openai,model=m,timeout=60"]}),
+        ("--judge replay:path=it's=f.jsonl", {"": ["replay,path=it's=f.jsonl"]}),
+        ("--judge mmie=openai --judge_args timeout=60", {"mmie": ["openai,timeout=60"]}),
         (
-            "--judge mmie=openai --judge_args timeout=60",
-            "name=default,mmie.name=openai,mmie.timeout=60",
+            "--judge mmie=mmie_score --judge openai:m,timeout=60",
+            {"mmie": ["mmie_score"], "": ["openai,model=m,timeout=60"]},
         ),
-        (
-            "--judge mmie=mmie_score --judge mia_bench=openai:gpt-4o,timeout=60",
-            "name=default,mia_bench.name=openai,mia_bench.model=gpt-4o,mia_bench.timeout=60,mmie.name=mmie_score",
-        ),
-        ("--judge mmie=mmie_score --judge openai:m", "name=openai,model=m,mmie.name=mmie_score"),
         (
             "--judge openai:m --judge replay --judge_args rule=median",
-            "name=panel,rule=median,1.name=openai,1.model=m,2.name=replay",
+            {"": ["openai,model=m", "replay", "panel:median,min_valid=2"]},
         ),
         (
             "--judge mmie=openai:m --judge mmie=replay",
-            "name=default,mmie.name=panel,mmie.1.name=openai,mmie.1.model=m,mmie.2.name=replay",
+            {"mmie": ["openai,model=m", "replay", "panel:mean,min_valid=2"]},
         ),
     ],
 )
-def test_the_judge_flags_become_launcher_args(flags: str, launcher_args: str) -> None:
-    line = ["eval", *flags.split(), "--tasks", "x"]
-    assert with_launcher_args(line) == ["eval", "--tasks", "x", "--launcher_args", launcher_args]
+def test_the_judge_flags_are_taken_from_the_command_line(
+    flags: str, choices: dict[str, list[str]]
+) -> None:
+    split = split_eval_arguments(["eval", *flags.split(), "--tasks", "x"])
+    assert split.for_runner == ["eval", "--tasks", "x"]
+    assert {
+        benchmark: [
+            *(
+                ",".join([judge.name, *(f"{key}={value}" for key, value in judge.options.items())])
+                for judge in chosen.judges
+            ),
+            *([chosen.panel.signature] if chosen.panel else []),
+        ]
+        for benchmark, chosen in split.choices.items()
+    } == choices
 
 
 def test_a_command_without_a_judge_is_not_changed() -> None:
     line = ["eval", "--launcher_args", "name=sglang", "--judgement"]
-    assert with_launcher_args(line) == line
+    split = split_eval_arguments(line)
+    assert (split.for_runner, split.choices) == (line, {})
 
 
 @pytest.mark.parametrize(
@@ -279,13 +277,7 @@ def test_a_command_without_a_judge_is_not_changed() -> None:
             "--judge openai:a --judge openai:b --judge_args rule=best",
             "'mean', 'median' or 'majority'",
         ),
-        ("--judge panel:1.name=openai,3.name=replay", "without gaps; it has 1, 3."),
-        ("--judge panel:0.name=openai,1.name=replay", "without gaps; it has 0, 1."),
-        ("--judge panel:rule=mean", "without gaps; it has none."),
-        ("--judge panel:1.name=openai,2.model=b", "judge 2: There is no judge ``"),
-        ("--judge panel:1.name=openai,2.name=panel", "judge 2: There is no judge `panel`"),
-        ("--judge openai:a --judge panel:b.yaml", "a panel with other judges"),
-        ("--judge panel:b.yaml", "without gaps; it has none."),
+        ("--judge openai:a --judge repaly", "judge 2: There is no judge `repaly`"),
         ("--judge openai:a --judge openai:b --judge_args cascade=on", "no option `cascade`"),
         (
             "--judge openai:a --judge openai:b,api_key=sk-1234567",
@@ -294,13 +286,12 @@ def test_a_command_without_a_judge_is_not_changed() -> None:
         ("--judge_args a=b", "needs `--judge`"),
         ("--judge openai --judge_args timeout=1 --judge_args timeout=2", "given twice"),
         ("--judge mmie=openai --judge replay --judge_args timeout=1", "`--judge NAME:k=v,...`"),
-        ("--judge openai:it's", "option `model` of a judge has a quote"),
         ("--judge openai:x --launcher_args name=sglang", "both given"),
     ],
 )
 def test_invalid_judge_flags_are_refused(flags: str, message: str) -> None:
     with pytest.raises(SettingWrong) as error:
-        with_launcher_args(flags.split())
+        split_eval_arguments(flags.split())
     assert message in str(error.value)
     assert "1234567" not in str(error.value)
 
@@ -310,7 +301,7 @@ def test_a_judge_flag_without_a_value_ends_with_status_2(
     flag: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as stop:
-        with_launcher_args(["eval", flag])
+        split_eval_arguments(["eval", flag])
     assert stop.value.code == 2
     assert f"argument {flag}: expected one argument" in capsys.readouterr().err
 
@@ -386,10 +377,10 @@ COIN = "judge:coin|sides:{}"
 def test_the_papers_judge_is_known_by_name_model_and_server(
     default: str, paper: str, chosen: str, signature: str, is_papers: bool
 ) -> None:
-    choice = judges_of(parse_choice(chosen, "here"))
-    assert is_paper_judge(choice, signature, default, paper) is is_papers
+    choice = parse_choice(chosen, "here")
+    assert is_paper_judge(only(choice), signature, default, paper) is is_papers
 
 
 def test_a_panel_is_not_the_papers_judge() -> None:
-    panel = judges_of(parse_choices([DEFAULT, "openai:gpt-4o"], "here")[ALL_OTHERS])
+    panel = parse_flags([DEFAULT, "openai:gpt-4o"], ())[ALL_OTHERS]
     assert not is_paper_judge(panel, OURS, DEFAULT)

@@ -9,6 +9,7 @@ from mmie_tasks.core.verdict import Scored, Verdicts
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, Outcome
 from mmie_tasks.judges.choice import ALL_OTHERS
+from mmie_tasks.judges.panel_choice import ChosenJudges
 from mmie_tasks.judges.registry import JudgeChoice
 from mmie_tasks.judging import session
 from mmie_tasks.judging.requests import GradedRequest
@@ -68,7 +69,8 @@ def test_a_launchers_choice_counts_as_long_as_the_launcher_lives() -> None:
 
     launcher, judge = Launcher(), BenchmarkJudge("first", "counting")
     options = {"model": "launched", "cache": "off"}
-    register_launcher(launcher, {ALL_OTHERS: JudgeChoice(name="counting", options=options)})
+    choice = JudgeChoice(name="counting", options=options)
+    register_launcher(launcher, {ALL_OTHERS: ChosenJudges(judges=(choice,))})
     assert judge.signature() == "judge:counting|model:launched|paper_judge:no"
     del launcher
     assert judge.signature() == "judge:counting|model:right|paper_judge:yes"

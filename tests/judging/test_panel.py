@@ -18,6 +18,7 @@ from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict,
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import Judge, JudgeMisconfigured, JudgeRequest, Outcome
 from mmie_tasks.judges.cache_store import CacheFile, default_path
+from mmie_tasks.judges.flags import parse_flags
 from mmie_tasks.judging import session
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import BenchmarkJudge, PendingSample
@@ -41,14 +42,20 @@ def serve() -> Iterator[Callable[..., list[JudgeServer]]]:
 
 
 def choose(
-    monkeypatch: pytest.MonkeyPatch, servers: Sequence[JudgeServer], *more: str
+    monkeypatch: pytest.MonkeyPatch,
+    servers: Sequence[JudgeServer],
+    *more_judges: str,
+    panel: str = "",
 ) -> BenchmarkJudge:
-    """The session of a benchmark whose panel is one judge per server, and further options."""
+    """The session of a benchmark whose panel is one judge per server, and further judges.
+
+    `panel` holds the options of the panel.
+    """
     judges = [
-        f"{number}.name=openai,{number}.model=m{number},{number}.base_url={server.url}"
-        for number, server in enumerate(servers, start=1)
+        f"openai:m{number},base_url={server.url}" for number, server in enumerate(servers, start=1)
     ]
-    monkeypatch.setenv("MMIE_TASKS_JUDGE", f"panel:{','.join([*judges, *more])}")
+    flags = parse_flags([*judges, *more_judges], [panel] if panel else [])
+    monkeypatch.setattr(session, "launcher_choices", lambda: flags)
     return BenchmarkJudge("mmie", "openai:m", title="MMIE")
 
 
@@ -122,7 +129,7 @@ def test_every_sample_with_enough_valid_verdicts_is_scored_and_none_else(
     scored: range,
 ) -> None:
     servers = serve("2", refuses_even_numbers, "3")
-    rows = judge(choose(monkeypatch, servers, f"min_valid={min_valid}"), 10)
+    rows = judge(choose(monkeypatch, servers, panel=f"min_valid={min_valid}"), 10)
     assert [n for n, row in enumerate(rows) if "score" in row] == list(scored)
     assert rows[1]["score"] == pytest.approx(10 / 3)
     assert rows[0] == (
@@ -145,7 +152,7 @@ def test_another_rule_makes_no_requests(
     for rule in ("mean", "median", "majority"):
         monkeypatch.setattr(session, "_open_judges", {})
         points[rule] = {
-            row["score"] for row in judge(choose(monkeypatch, servers, f"rule={rule}"), 4)
+            row["score"] for row in judge(choose(monkeypatch, servers, panel=f"rule={rule}"), 4)
         }
     assert points == {"mean": {14 / 3}, "median": {6.0}, "majority": {6.0}}
     assert [numbers(server) for server in servers] == [[0, 1, 2, 3]] * 3
@@ -164,7 +171,7 @@ def test_the_signature_names_the_panel_and_all_judges(
     monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]]
 ) -> None:
     judged: list[Judged] = []
-    benchmark = choose(monkeypatch, serve("2", "4"), "rule=median")
+    benchmark = choose(monkeypatch, serve("2", "4"), panel="rule=median")
     judge(benchmark, 1, judged)
     signatures = [member.judge for member in judged[0].members]
     assert benchmark.signature() == "|".join(
@@ -188,10 +195,7 @@ def test_judges_that_differ_only_in_options_that_change_no_reply_are_the_same(
     serve: Callable[..., list[JudgeServer]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (server,) = serve("4")
-    judge = choose(monkeypatch, [server, server], "2.timeout=60")
-    monkeypatch.setenv(
-        "MMIE_TASKS_JUDGE", os.environ["MMIE_TASKS_JUDGE"].replace("2.model=m2", "2.model=m1")
-    )
+    judge = choose(monkeypatch, [server], f"openai:m1,timeout=60,base_url={server.url}")
     with pytest.raises(SettingWrong, match="judges of the panel are the same"):
         judge.check()
 
@@ -271,7 +275,7 @@ def test_a_judge_in_this_process_is_closed_before_the_next_one_loads(
 ) -> None:
     events: list[str] = []
     register(monkeypatch, a=InProcessJudge("a", events), b=InProcessJudge("b", events))
-    rows = judge(choose(monkeypatch, [], "1.name=a", "2.name=b"), 3)
+    rows = judge(choose(monkeypatch, [], "a", "b"), 3)
     assert rows == [{"score": float(n)} for n in range(3)]
     assert events == ["a loads", "a closes", "b loads", "b closes"]
 
@@ -281,7 +285,7 @@ def test_the_only_judge_in_this_process_stays_loaded(
 ) -> None:
     events: list[str] = []
     register(monkeypatch, a=InProcessJudge("a", events))
-    judge(choose(monkeypatch, serve("4"), "2.name=a"), 3)
+    judge(choose(monkeypatch, serve("4"), "a"), 3)
     assert events == ["a loads"]
 
 
@@ -304,9 +308,7 @@ def test_the_check_starts_no_device_of_a_judge_in_this_process(
     monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]], on_servers: int
 ) -> None:
     register(monkeypatch, c=JudgeOnADevice())
-    benchmark = choose(monkeypatch, serve(*["4"] * on_servers), f"{on_servers + 1}.name=c")
-    if not on_servers:
-        monkeypatch.setenv("MMIE_TASKS_JUDGE", "c")
+    benchmark = choose(monkeypatch, serve(*["4"] * on_servers), "c")
     benchmark.check()
 
 
@@ -315,7 +317,7 @@ def test_a_judge_in_this_process_is_refused_twice_without_starting_its_device(
 ) -> None:
     register(monkeypatch, c=JudgeOnADevice())
     with pytest.raises(SettingWrong, match="the judges 1 and 2 of the panel are the same"):
-        choose(monkeypatch, [], "1.name=c", "2.name=c").check()
+        choose(monkeypatch, [], "c", "c").check()
 
 
 def test_a_judge_that_raises_costs_only_its_own_verdicts(
@@ -328,7 +330,7 @@ def test_a_judge_that_raises_costs_only_its_own_verdicts(
 
     register(monkeypatch, raising=FunctionJudge(reply_or_raise))
     judged: list[Judged] = []
-    rows = judge(choose(monkeypatch, serve("2", "2"), "3.name=raising"), 4, judged)
+    rows = judge(choose(monkeypatch, serve("2", "2"), "raising"), 4, judged)
     assert rows == [{"score": 2.0}] * 2 + [{"score": pytest.approx(8 / 3)}] * 2
     failures = [one.members[2].result.failure for one in judged if one.members[2].result.failure]
     assert [failure.reason for failure in failures] == ["unavailable"] * 2
@@ -352,7 +354,7 @@ def test_a_samples_rows_are_filled_in_as_soon_as_its_last_judge_has_replied(
     first, second = InProcessJudge("a", []), StepJudge(echo)
     second.close, second.before_loading = first.close, first.before_loading  # type: ignore[attr-defined]
     register(monkeypatch, a=first, b=second)
-    judge(choose(monkeypatch, [], "1.name=a", "2.name=b"), 3, judged)
+    judge(choose(monkeypatch, [], "a", "b"), 3, judged)
     assert filled == [0, 1, 2]
 
 

@@ -13,6 +13,7 @@ from support.judges import FunctionJudge, echo
 
 from mmie_tasks.core.verdict import Scored, Verdicts
 from mmie_tasks.judges.base import JudgeRequest, Outcome
+from mmie_tasks.judges.flags import parse_flags
 from mmie_tasks.judges.registry import JudgeChoice
 from mmie_tasks.judging import session
 from mmie_tasks.judging.requests import GradedRequest
@@ -81,15 +82,9 @@ def test_stopping_ends_judges_that_wait_for_a_silent_server(
     server: JudgeServer, monkeypatch: pytest.MonkeyPatch, judges: int
 ) -> None:
     options = {"base_url": server.url, "timeout": SILENT_S, "max_concurrency": 1}
-    panel = [
-        f"{number}.{name}={value}"
-        for number in range(1, judges + 1)
-        for name, value in {"name": "openai", "model": f"m{number}", **options}.items()
-    ]
-    monkeypatch.setenv("MMIE_TASKS_JUDGE", f"panel:{','.join(panel)}")
-    if judges == 1:
-        single = ",".join(f"{name}={value}" for name, value in options.items())
-        monkeypatch.setenv("MMIE_TASKS_JUDGE", f"openai:model=m,{single}")
+    text = ",".join(f"{name}={value}" for name, value in options.items())
+    chosen = parse_flags([f"openai:m{number},{text}" for number in range(judges)], ())
+    monkeypatch.setattr(session, "launcher_choices", lambda: chosen)
     benchmark = BenchmarkJudge("mmie", "openai:m", title="MMIE")
     submit(benchmark, 5)
     told: list[str] = []

@@ -6,10 +6,8 @@ import pytest
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
-from mmie_tasks.judges.choice import ALL_OTHERS, as_launcher_args, parse_choices
-from mmie_tasks.judges.panel_choice import judges_of
+from mmie_tasks.judges.choice import ALL_OTHERS, JudgeChoices
 from mmie_tasks.judging.session import launcher_choices
-from mmie_tasks.record.panel import Panel
 from mmie_tasks.runner import launchers
 
 
@@ -25,10 +23,9 @@ def added(monkeypatch: pytest.MonkeyPatch, **available: str) -> dict[str, str]:
 def test_our_launchers_are_added_and_a_taken_name_keeps_its_meaning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert added(monkeypatch, panel="TheirPanel") == {
+    assert added(monkeypatch, default="TheirDefault") == {
         "sglang": "SGLangLauncher",
-        "default": "mmie_tasks.runner.launchers.default",
-        "panel": "TheirPanel",
+        "default": "TheirDefault",
         "of_ours": "mmie_tasks.runner.launchers.of_ours",
     }
 
@@ -42,17 +39,29 @@ def test_an_unknown_name_ends_the_run_with_the_valid_names(monkeypatch: pytest.M
     with pytest.raises(SystemExit) as error:
         added(monkeypatch)["opnai"]
     assert "no judge or launcher `opnai`" in str(error.value)
-    assert "`default`, `panel`, `of_ours`, `sglang`" in str(error.value)
-    with pytest.raises(SystemExit, match="did you mean `panel`"):
-        added(monkeypatch)["pannel"]
+    assert "`default`, `of_ours`, `sglang`" in str(error.value)
+    with pytest.raises(SystemExit, match="did you mean `default`"):
+        added(monkeypatch)["defualt"]
+
+
+def test_a_panel_is_named_by_our_command_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SystemExit, match="`mmie-tasks eval --judge a --judge b`"):
+        added(monkeypatch)["panel"]
+
+
+def named(choices: JudgeChoices) -> dict[str, tuple[str, dict[str, str]]]:
+    return {
+        benchmark: (judge.name, dict(judge.options))
+        for benchmark, chosen in choices.items()
+        for judge in chosen.judges
+    }
 
 
 def test_a_judge_is_chosen_while_its_launcher_exists() -> None:
     launcher = launchers.openai(model="m", timeout=60)  # typed by the runner
     launcher.launch()
     launcher.clean()
-    chosen = launcher_choices()[ALL_OTHERS]
-    assert (chosen.name, chosen.options) == ("openai", {"model": "m", "timeout": "60"})
+    assert named(launcher_choices()) == {ALL_OTHERS: ("openai", {"model": "m", "timeout": "60"})}
     del launcher
     assert launcher_choices() == {}
 
@@ -65,26 +74,23 @@ def test_an_invalid_option_ends_the_run_when_the_launcher_is_created() -> None:
 
 
 @pytest.mark.parametrize(
-    "texts",
+    ("launcher_args", "choices"),
     [
-        pytest.param(["openai:gpt-4o"], id="plain"),
+        pytest.param("name=openai,model=4", {"": ("openai", {"model": "4"})}, id="plain"),
         pytest.param(
-            ["mmie=mmie_score", "mia_bench=openai:gpt-4o-2024-11-20,timeout=60"], id="named"
-        ),
-        pytest.param(
-            ["replay:path=a;b", "mia_bench=openai:base_url=http://[::1]:1/v1?a=b;http://h/v1"],
+            "name=replay,path=a;b,mmie.name=openai,mmie.base_url=http://[::1]:1/v1?a=b;http://h/v1",
+            {
+                "": ("replay", {"path": "a;b"}),
+                "mmie": ("openai", {"base_url": "http://[::1]:1/v1?a=b;http://h/v1"}),
+            },
             id="both",
         ),
-        pytest.param(
-            ["openai:a", "openai:b,timeout=60", "mmie=replay:path=x", "mmie=mmie_score"],
-            id="panels",
-        ),
-        pytest.param([], id="none"),
     ],
 )
-def test_choices_survive_the_runners_parser(texts: list[str]) -> None:
-    choices = parse_choices(texts, launchers.SOURCE)
-    assert launchers.parse_launcher_args(as_launcher_args(choices)) == choices
+def test_launcher_args_are_read_by_the_runners_parser(
+    launcher_args: str, choices: dict[str, tuple[str, dict[str, str]]]
+) -> None:
+    assert named(launchers.parse_launcher_args(launcher_args)) == choices
 
 
 @pytest.mark.parametrize("launcher_args", [None, "name=sglang,tp=8"])
@@ -96,25 +102,10 @@ def test_a_launcher_chooses_the_judges_of_single_benchmarks() -> None:
     launcher = launchers.default(
         **{"mmie.name": "mmie_score", "mia_bench.name": "openai", "mia_bench.model": "m"}
     )
-    chosen = {
-        benchmark: (choice.name, choice.options) for benchmark, choice in launcher_choices().items()
+    assert named(launcher_choices()) == {
+        "mmie": ("mmie_score", {}),
+        "mia_bench": ("openai", {"model": "m"}),
     }
-    assert chosen == {"mmie": ("mmie_score", {}), "mia_bench": ("openai", {"model": "m"})}
-    del launcher
-
-
-def test_a_launcher_chooses_a_panel_of_judges() -> None:
-    launcher = launchers.panel(
-        **{"rule": "median", "min_valid": 1, "1.name": "openai", "1.model": 4, "2.name": "replay"}
-    )
-    chosen = judges_of(launcher_choices()[ALL_OTHERS])
-    assert chosen.panel == Panel(rule="median", min_valid=1)
-    assert [(judge.name, judge.options) for judge in chosen.judges] == [
-        ("openai", {"model": "4"}),
-        ("replay", {}),
-    ]
-    with pytest.raises(SystemExit, match="judge 2: There is no judge `repaly`"):
-        launchers.panel(**{"1.name": "openai", "2.name": "repaly"})
     del launcher
 
 
@@ -133,6 +124,7 @@ def test_a_launcher_chooses_a_panel_of_judges() -> None:
         pytest.param({"mmie.name": "opnai"}, "no judge `opnai`", id="judge"),
         pytest.param({"mmie.name": "openai", "mmie.modle": "m"}, "no option `modle`", id="option"),
         pytest.param({"mmie.model": "m"}, "hint: add `mmie.name=JUDGE`", id="no-name"),
+        pytest.param({"mmie.2.name": "openai"}, "`mmie.2`, which is no benchmark", id="panel"),
         pytest.param({"model": "m"}, "hint: add `name=JUDGE`", id="default-with-options"),
     ],
 )

@@ -52,10 +52,16 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
 def evaluate(
     workplace: Workplace, server: JudgeServer, output: str, answers: Path, *more: str
 ) -> CommandResult:
+    judge = ("--launcher_args", f"name=openai,model=judge-model,base_url={server.url}")
+    return run(workplace, ("lmms-eval",), output, answers, *judge, *more)
+
+
+def run(
+    workplace: Workplace, command: tuple[str, ...], output: str, answers: Path, *more: str
+) -> CommandResult:
     return workplace.run(
-        *("lmms-eval", "--model", "predictions", "--model_args", f"path={answers}"),
+        *(*command, "--model", "predictions", "--model_args", f"path={answers}"),
         *("--tasks", "captions"),
-        *("--launcher_args", f"name=openai,model=judge-model,base_url={server.url}"),
         *("--output_path", output, "--log_samples", *more),
     )
 
@@ -167,14 +173,13 @@ def test_its_prompt_can_be_sent_for_any_answer_and_for_an_unchanged_one_as_in_th
 def test_several_judges_need_no_line_of_the_package(
     workplace: Workplace, server: JudgeServer
 ) -> None:
-    options = [
-        f"{n}.name=openai,{n}.model={name},{n}.base_url={server.url}"
-        for n, name in ((1, "judge-model"), (2, "b"))
+    judges = [
+        word
+        for model in ("judge-model", "b")
+        for word in ("--judge", f"openai:{model},base_url={server.url}")
     ]
-    panel = ",".join(["name=panel", "rule=median", *options])
-    result = evaluate(
-        workplace, server, "panel", EXAMPLE / "answers.json", "--launcher_args", panel
-    )
+    words = (*judges, "--judge_args", "rule=median")
+    result = run(workplace, ("mmie-tasks", "eval"), "panel", EXAMPLE / "answers.json", *words)
     assert float(result.values[TASK, "official"]) == 70, result.output
     assert sorted(body["model"] for body in server.asked) == ["b"] * 6 + ["judge-model"] * 6
     assert "judge 2, b: points in 6 of 6 samples" in result.output

@@ -56,16 +56,15 @@ def evaluate_panel(
     workplace: Workplace, server: JudgeServer, rule: str, output: str
 ) -> CommandResult:
     judges = [
-        f"{n}.{key}={value}"
-        for n, model in enumerate(MODELS, 1)
-        for key, value in options(model, server)
+        word for model in MODELS for word in ("--judge", f"openai:{model},base_url={server.url}")
     ]
-    panel = ",".join(["name=panel", f"rule={rule}", "min_valid=2", *judges])
-    return evaluate(workplace, "--launcher_args", panel, "--output_path", output, **SETTINGS)
-
-
-def options(model: str, server: JudgeServer) -> list[tuple[str, str]]:
-    return [("name", "openai"), ("model", model), ("base_url", server.url)]
+    rules = ("--judge_args", f"rule={rule},min_valid=2")
+    return evaluate(
+        workplace,
+        *(*judges, *rules, "--output_path", output),
+        command=("mmie-tasks", "eval"),
+        **SETTINGS,
+    )
 
 
 @pytest.fixture(scope="module")

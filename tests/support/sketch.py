@@ -66,6 +66,7 @@ def add_ours(workplace: Workplace, **tasks: str) -> None:
     room = workplace.plugins / "mmie_tasks" / "benchmarks" / "sketch"
     write(room / "__init__.py", '"""Only in tests."""\n')
     shutil.copy(TESTS / "support" / "sketch_task.py", room / "task.py")
+    (room / "benchmark.py").write_text(f"from {OURS} import BENCHMARK\n")
     folder = workplace.task_dir / "sketch"
     write(folder / "samples.json", json.dumps(SAMPLES))
     for name, alias in tasks.items():

@@ -16,8 +16,8 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import counted, listed, percent_cell, short_name, table, wrapped
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.choice import with_judge_args
-from mmie_tasks.judges.registry import PANEL, JudgeChoice, parse_choice
+from mmie_tasks.judges.flags import with_judge_args
+from mmie_tasks.judges.registry import JudgeChoice, parse_choice
 from mmie_tasks.judging.session import SharedJudge, shared_judge
 from mmie_tasks.quality.judge_exam.asking import (
     Method,
@@ -82,10 +82,6 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:
         with_judge_args(options.judge, options.judge_args) if options.judge_args else options.judge
     )
     choice = parse_choice(text, "`judge-exam`")
-    if choice.name == PANEL:
-        raise SettingWrong(
-            "`judge-exam` grades one judge, not a panel.", hint="grade its judges one by one"
-        )
     shared = shared_judge(choice, environment)
     if not options.stress and options.set == "opening" and folder is None:
         raise SettingWrong(

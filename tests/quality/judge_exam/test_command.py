@@ -259,7 +259,6 @@ NOBODY = ("--method", "nobody", "--folder", "VERDICTS")
             ["openai:m", "--verdicts", "x.json"], "got both a judge and `--verdicts`", id="both"
         ),
         pytest.param(["nobody"], "There is no judge `nobody`", id="unknown-judge"),
-        pytest.param(["panel:1.name=openai,2.name=replay"], "one judge, not a panel", id="panel"),
         pytest.param(
             ["openai:m", "--judge_args", "temprature=1"],
             "no option `temprature`",
