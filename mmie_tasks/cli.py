@@ -14,7 +14,7 @@ from typing import TypeAlias
 from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import MmieTasksError
 
-Run: TypeAlias = Callable[[Sequence[str], Mapping[str, str]], str | int]
+RunCommand: TypeAlias = Callable[[Sequence[str], Mapping[str, str]], str | int]
 """Runs a command on its arguments and an environment.
 
 Returns the text to print, or, if the command has printed its text already, the exit status.
@@ -138,10 +138,10 @@ def _run_command(name: str, arguments: Sequence[str]) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def load_command(name: str) -> Run:
+def load_command(name: str) -> RunCommand:
     """Import the function that runs a command."""
     module, _, function = COMMANDS[name].target.partition(":")
-    run: Run = getattr(import_module(f"mmie_tasks.{module}"), function)
+    run: RunCommand = getattr(import_module(f"mmie_tasks.{module}"), function)
     return run
 
 

@@ -162,6 +162,44 @@ def test_no_folder_imports_itself_through_others() -> None:
     assert [folder for folder in graph if folder in reachable(graph, folder)] == []
 
 
+def file_graph() -> dict[str, set[str]]:
+    """Each module of our package, to those it imports, for types or inside functions, too."""
+    paths = {
+        ".".join(("mmie_tasks", *path.relative_to(PACKAGE).with_suffix("").parts)): path
+        for path in PACKAGE.rglob("*.py")
+    }
+    paths = {name.removesuffix(".__init__"): path for name, path in paths.items()}
+    graph = {}
+    for module, path in paths.items():
+        names = list(imported_modules(ast.parse(path.read_text(encoding="utf-8"))))
+        modules = {name if name in paths else name.rpartition(".")[0] for name in names}
+        graph[module] = modules & paths.keys() - {module}
+    return graph
+
+
+def test_no_file_imports_itself_through_others() -> None:
+    graph = file_graph()
+    assert len(graph) > 100
+    assert [module for module in graph if module in reachable(graph, module)] == []
+
+
+SAME_IN_EACH_BENCHMARK = {"Sample", "BadSample"}
+
+TWO_SEGMENTS = {"Segment"}
+"""One of answers, one of MMIE's requests, which tells an empty text from none."""
+
+
+def test_no_class_name_stands_for_two_things() -> None:
+    modules: dict[str, set[str]] = {}
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                modules.setdefault(node.name.lstrip("_"), set()).add(path.as_posix())
+    assert len(modules) > 200
+    doubled = {name for name, paths in modules.items() if len(paths) > 1}
+    assert doubled == SAME_IN_EACH_BENCHMARK | TWO_SEGMENTS
+
+
 def test_every_folder_has_a_layer() -> None:
     assert folder_graph().keys() <= RANK.keys()
 

@@ -19,7 +19,7 @@ from mmie_tasks.answers.parsing import NOT_TEXT, failure_of, parse_answer
 from mmie_tasks.answers.saved import (
     ANSWER_FIELDS,
     Answer,
-    Format,
+    AnswerFormat,
     SavedAnswer,
     Source,
     read_plain,
@@ -47,7 +47,7 @@ _NEVER_ANSWERS = re.compile(r".*_results\.json|eval\.json|eval_score\.json")
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _FileEntry:
     """One JSON value and its position in the file."""
 
     value: object
@@ -116,7 +116,7 @@ def read_answers(path: str, datasets: Collection[str] = ()) -> SavedAnswers:
     return SavedAnswers(tuple(answers), tuple(notes))
 
 
-def _load_entries(path: Path, notes: list[str]) -> list[_Entry]:
+def _load_entries(path: Path, notes: list[str]) -> list[_FileEntry]:
     """The lines of a JSONL, the entries of a list, or the only value, whatever the file's suffix.
 
     If the last line of a JSONL was cut off, as by a killed run, the file is read without that line,
@@ -146,8 +146,8 @@ def _load_entries(path: Path, notes: list[str]) -> list[_Entry]:
             return _parse_lines(content, path, notes)
         raise _not_json(path, error) from error
     if isinstance(value, list):
-        return [_Entry(entry, f"entry {number}") for number, entry in enumerate(value, 1)]
-    return [_Entry(value, _WHOLE_FILE)]
+        return [_FileEntry(entry, f"entry {number}") for number, entry in enumerate(value, 1)]
+    return [_FileEntry(value, _WHOLE_FILE)]
 
 
 def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -167,14 +167,14 @@ def _starts_with_json_line(content: bytes) -> bool:
         return False
 
 
-def _parse_lines(content: bytes, path: Path, notes: list[str]) -> list[_Entry]:
-    entries: list[_Entry] = []
+def _parse_lines(content: bytes, path: Path, notes: list[str]) -> list[_FileEntry]:
+    entries: list[_FileEntry] = []
     lines = content.split(b"\n")
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            entries.append(_Entry(json.loads(line.decode()), f"line {number}"))
+            entries.append(_FileEntry(json.loads(line.decode()), f"line {number}"))
         except (ValueError, RecursionError) as error:
             if number < len(lines):
                 raise _not_json(f"{path}, line {number}", error) from error
@@ -313,7 +313,7 @@ def _with_absolute_images(answer: Answer, folder: Path) -> Answer:
     return answer
 
 
-def _records(entries: Sequence[_Entry], *, strict: bool) -> Sequence[_Entry]:
+def _records(entries: Sequence[_FileEntry], *, strict: bool) -> Sequence[_FileEntry]:
     """The records of a file; those of an object ``{id: answer}`` are made of its pairs.
 
     That is distinguished from ``{id: score}``, an annotation or a configuration: with `strict`,
@@ -327,10 +327,12 @@ def _records(entries: Sequence[_Entry], *, strict: bool) -> Sequence[_Entry]:
     is_answer = [isinstance(value, (str, list)) for value in fields.values() if value is not None]
     if not any(is_answer) or (strict and not all(is_answer)):
         return ()
-    return [_Entry({"id": k, "answer": value}, f"key {k!r}") for k, value in fields.items() if k]
+    return [
+        _FileEntry({"id": k, "answer": value}, f"key {k!r}") for k, value in fields.items() if k
+    ]
 
 
-_PARTIAL: Collection[Format] = ("lmms-eval cache log", "answers of an ended run")
+_PARTIAL: Collection[AnswerFormat] = ("lmms-eval cache log", "answers of an ended run")
 
 
 def _merge_partial_logs(answers: Sequence[SavedAnswer]) -> list[SavedAnswer]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from mmie_tasks.answers.parsing import MISSING
-from mmie_tasks.answers.saved import Format, SavedAnswer
+from mmie_tasks.answers.saved import AnswerFormat, SavedAnswer
 from mmie_tasks.core.errors import AnswersUnusable
 
 _MatchKind: TypeAlias = Literal["id", "question", "number"]
@@ -64,7 +64,7 @@ class MatchReport:
     """
 
     task: str
-    formats: tuple[Format, ...]
+    formats: tuple[AnswerFormat, ...]
     by_id: int
     by_content: int
     by_position: int
@@ -155,14 +155,14 @@ def _normalised(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Agreement:
+class _GoldAgreement:
     """Whether gold answer and question are the same; None if one side does not know."""
 
     target: bool | None
     question: bool | None
 
     @classmethod
-    def of(cls, saved: SavedAnswer, sample: RequestedSample) -> _Agreement:
+    def of(cls, saved: SavedAnswer, sample: RequestedSample) -> _GoldAgreement:
         target = question = None
         if saved.target is not None and sample.target is not None:
             target = saved.target == sample.target
@@ -233,7 +233,7 @@ class AnswerMatcher:
         for sample_id in ids:
             indices = self._by_id.get(sample_id, [])
             own = [i for i in indices if self.saved[i].task in {None, sample.task}]
-            agreements = ((i, _Agreement.of(self.saved[i], sample)) for i in indices)
+            agreements = ((i, _GoldAgreement.of(self.saved[i], sample)) for i in indices)
             indices = own or [
                 i for i, same in agreements if False not in (same.question, same.target)
             ]
@@ -273,7 +273,7 @@ class AnswerMatcher:
         agreeing = differing = 0
         for position, index in at_number.items():
             saved = self.saved[index]
-            same = _Agreement.of(saved, requested[position])
+            same = _GoldAgreement.of(saved, requested[position])
             is_anothers = not same.question and (
                 saved.input_hash in hashes
                 or (saved.input is not None and _normalised(saved.input) in questions)

@@ -50,7 +50,7 @@ Object: TypeAlias = Mapping[object, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Content:
+class _ReadContent:
     """What was read of an object: the fields of `ParsedAnswer`."""
 
     segments: tuple[Segment, ...] = ()
@@ -65,7 +65,7 @@ def answer_of_object(value: object) -> ParsedAnswer | None:
 
     The shape is ``content`` (or another of `PARTS_KEYS`), ``parts``, ``part`` or ``text+images``.
     """
-    content: _Content | None = None
+    content: _ReadContent | None = None
     match value:
         case Mapping():
             is_others = value.get("role") in _OTHER_ROLES
@@ -79,7 +79,7 @@ def answer_of_object(value: object) -> ParsedAnswer | None:
             content = _joined([one for one in contents if one is not None], "parts")
             content = content if None not in contents else None
         case _ if not isinstance(value, (str, list, tuple)) and (image := image_reference(value)):
-            content = _Content(segments=(Segment(image=image),), shape="image")
+            content = _ReadContent(segments=(Segment(image=image),), shape="image")
     if content is None:
         return None
     return ParsedAnswer(
@@ -95,8 +95,8 @@ def _is_plain_text(value: object) -> bool:
     return isinstance(value, str) and not is_image_reference(value)
 
 
-def _joined(contents: Sequence[_Content], shape: str) -> _Content:
-    return _Content(
+def _joined(contents: Sequence[_ReadContent], shape: str) -> _ReadContent:
+    return _ReadContent(
         segments=tuple(segment for content in contents for segment in content.segments),
         shape=shape,
         unread=sum((content.unread for content in contents), Counter[str]()),
@@ -105,18 +105,18 @@ def _joined(contents: Sequence[_Content], shape: str) -> _Content:
     )
 
 
-def _read_part(part: object, *, depth: int, strict: bool = False) -> _Content | None:
+def _read_part(part: object, *, depth: int, strict: bool = False) -> _ReadContent | None:
     if isinstance(part, str):
         is_image = is_image_reference(part)
         segment = Segment(image=image_reference(part)) if is_image else Segment(text=part)
-        return _Content(segments=(segment,))
+        return _ReadContent(segments=(segment,))
     if isinstance(part, Mapping):
         return _read_object(part, depth=depth, strict=strict) if depth <= _MAX_DEPTH else None
     image = image_reference(part)  # Pillow's
-    return _Content(segments=(Segment(image=image),)) if image else None
+    return _ReadContent(segments=(Segment(image=image),)) if image else None
 
 
-def _read_object(part: Object, *, depth: int, strict: bool) -> _Content | None:
+def _read_object(part: Object, *, depth: int, strict: bool) -> _ReadContent | None:
     """Read an object.
 
     Args:
@@ -127,9 +127,9 @@ def _read_object(part: Object, *, depth: int, strict: bool) -> _Content | None:
     """
     kind = part.get("type")
     if part.get("role") in _OTHER_ROLES:
-        return _Content()
+        return _ReadContent()
     if isinstance(kind, str) and kind in _THINKING_TYPES:
-        return _Content(thinking_removed=True)
+        return _ReadContent(thinking_removed=True)
     for key in PARTS_KEYS:
         message = _read_message(part, key, depth) if key in part else None
         if message is not None:
@@ -141,7 +141,7 @@ def _read_object(part: Object, *, depth: int, strict: bool) -> _Content | None:
     return _read_pair(part, strict=strict)
 
 
-def _read_message(part: Object, key: str, depth: int) -> _Content | None:
+def _read_message(part: Object, key: str, depth: int) -> _ReadContent | None:
     """The parts under a key, with the images listed beside them."""
     values = part[key]
     if not isinstance(values, (list, tuple)):
@@ -152,12 +152,12 @@ def _read_message(part: Object, key: str, depth: int) -> _Content | None:
     if values and not any(contents):
         return None
     pairs = zip(contents, values, strict=True)
-    parts = [content or _Content(unread=_unread_part(value)) for content, value in pairs]
+    parts = [content or _ReadContent(unread=_unread_part(value)) for content, value in pairs]
     rest = _beside(part, key, IMAGES_KEY)
     return _with_images(_joined([*parts, rest], key), part.get(IMAGES_KEY))
 
 
-def _read_text_with_images(part: Object) -> _Content | None:
+def _read_text_with_images(part: Object) -> _ReadContent | None:
     """A text with its images, or the message of a chat server."""
     is_chat, images = _is_chat(part), part.get(IMAGES_KEY)
     is_image = not images or isinstance(images, (list, tuple)) or image_reference(images)
@@ -177,14 +177,14 @@ def _read_text_with_images(part: Object) -> _Content | None:
             segment = Segment(image=text)
         else:
             segment = Segment(text=text)
-        content = _joined([_Content(segments=(segment,)), content], "part")
+        content = _joined([_ReadContent(segments=(segment,)), content], "part")
     content = _with_images(content, images) if IMAGES_KEY in part else content
     if content.unread and not content.segments:
         return None
     return _joined([content], "text+images" if IMAGES_KEY in part else "part")
 
 
-def _with_images(content: _Content, listed: object) -> _Content:
+def _with_images(content: _ReadContent, listed: object) -> _ReadContent:
     """The content with listed images at the placeholders of its texts, the others at the end.
 
     Thinking goes first, for it may have placeholders. An image that is a part, too, is shown once.
@@ -203,7 +203,7 @@ def _with_images(content: _Content, listed: object) -> _Content:
         segments = interleaved.segments
         unfilled += interleaved.unfilled_placeholders
     not_read = sum(map(_count_contents, values)) - len(references)
-    return _Content(
+    return _ReadContent(
         segments=segments,
         shape=content.shape,
         unread=content.unread + Counter({IMAGES_KEY: not_read}),
@@ -212,7 +212,7 @@ def _with_images(content: _Content, listed: object) -> _Content:
     )
 
 
-def _read_typed_part(part: Object, kind: str) -> _Content | None:
+def _read_typed_part(part: Object, kind: str) -> _ReadContent | None:
     if kind not in _PART_TYPES:
         return None
     is_image = kind in _IMAGE_TYPES
@@ -222,10 +222,10 @@ def _read_typed_part(part: Object, kind: str) -> _Content | None:
     segments = (Segment(text, image),) if text is not None or image is not None else ()
     rest = _beside(part, key, None if text is None else text_key)
     unread = Counter({str(key): _count_contents(part.get(key)) - 1})
-    return _joined([_Content(segments=segments, unread=+unread), rest], "part")
+    return _joined([_ReadContent(segments=segments, unread=+unread), rest], "part")
 
 
-def _read_pair(part: Object, *, strict: bool) -> _Content | None:
+def _read_pair(part: Object, *, strict: bool) -> _ReadContent | None:
     keys = part.keys() & _PAIR_KEYS
     if strict and (not keys or ("image" not in part and part.keys() - _PAIR_KEYS)):
         return None
@@ -240,11 +240,11 @@ def _read_pair(part: Object, *, strict: bool) -> _Content | None:
     if text is None and image is None and not keys:
         return None
     unread = Counter({str(key): _count_contents(value) - (image is not None)})
-    pair = _Content(segments=(Segment(text, image),), unread=+unread)  # even if empty
+    pair = _ReadContent(segments=(Segment(text, image),), unread=+unread)  # even if empty
     return _joined([pair, _beside(part, "text", key)], "part")
 
 
-def _beside(part: Object, *read: str | None) -> _Content:
+def _beside(part: Object, *read: str | None) -> _ReadContent:
     """The count of the contents of a part under other keys than those that were read."""
     unread: Counter[str] = Counter()
     has_thinking = False
@@ -254,7 +254,7 @@ def _beside(part: Object, *read: str | None) -> _Content:
             has_thinking |= count > 0
         else:
             unread[str(key)] += count
-    return _Content(unread=+unread, thinking_removed=has_thinking)
+    return _ReadContent(unread=+unread, thinking_removed=has_thinking)
 
 
 def _unread_part(value: object) -> Counter[str]:

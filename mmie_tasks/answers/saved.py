@@ -26,7 +26,7 @@ _ANNOTATION_FIELDS = ("conversations", "task_instance", "meta_data")
 Answer: TypeAlias = str | tuple[str, ...]
 """The tested model's answer; one text per round if there were several."""
 
-Format: TypeAlias = Literal[
+AnswerFormat: TypeAlias = Literal[
     "lmms-eval sample log",
     "lmms-eval cache log",
     "answers of an ended run",
@@ -55,7 +55,7 @@ class SavedAnswer:
     """
 
     answer: Answer
-    format: Format
+    format: AnswerFormat
     location: str
     ids: tuple[str, ...] = ()
     task: str | None = None

@@ -27,7 +27,7 @@ from mmie_tasks.core.files import atomic_write, file_lock
 if TYPE_CHECKING:
     from huggingface_hub import HfFileMetadata
 
-Kind: TypeAlias = Literal["dataset", "model"]
+RepositoryKind: TypeAlias = Literal["dataset", "model"]
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -128,7 +128,7 @@ def explain(
     *,
     repo: str,
     revision: str,
-    kind: Kind = "dataset",
+    kind: RepositoryKind = "dataset",
     storage: str = "MMIE_TASKS_CACHE",
     is_downloading: bool = False,
 ) -> Explanation:
@@ -179,7 +179,7 @@ def http_status(error: BaseException) -> int | None:
 
 
 def _explain_refusal(
-    error: BaseException, status: int, *, repo: str, revision: str, kind: Kind
+    error: BaseException, status: int, *, repo: str, revision: str, kind: RepositoryKind
 ) -> Explanation:
     from huggingface_hub import errors as hub
 

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 Untyped: TypeAlias = Any  # of diffusers and transformers
 Dtype: TypeAlias = Literal["auto", "bfloat16", "float16", "float32"]
-Outcome: TypeAlias = tuple[int, Picture | DrawingError]
-Batch: TypeAlias = list[Picture | DrawingError]
+NumberedPicture: TypeAlias = tuple[int, Picture | DrawingError]
+PictureBatch: TypeAlias = list[Picture | DrawingError]
 
 _OLDEST = (0, 38)  # of diffusers
 _INDEX = "model_index.json"  # lists the components of a pipeline: name to library and class
@@ -449,7 +449,7 @@ class PipelineDrawer:
     def _batch(self) -> int:
         return self.batch_size or (1 if self._device == "cpu" else 4)
 
-    def draw(self, requests: Sequence[PictureRequest]) -> Generator[Outcome, None, None]:
+    def draw(self, requests: Sequence[PictureRequest]) -> Generator[NumberedPicture, None, None]:
         """See `Drawer.draw`. The pipeline is loaded before the first picture is drawn, and stays
         until `close`.
 
@@ -561,7 +561,9 @@ class PipelineDrawer:
                 f"`{self._files.name}` reads; their pictures show the beginning of the prompt only."
             )
 
-    def _drawn(self, pipeline: Untyped, requests: Sequence[PictureRequest]) -> Batch | DrawingError:
+    def _drawn(
+        self, pipeline: Untyped, requests: Sequence[PictureRequest]
+    ) -> PictureBatch | DrawingError:
         """The pictures of one batch, or why there is none."""
         import torch
 

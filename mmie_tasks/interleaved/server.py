@@ -52,7 +52,7 @@ _LIST_TIMEOUT_S = 10.0
 _OPTIONAL = ("response_format", "seed")  # left out where a server does not know them
 _CHOSEN = re.compile(r"\b(?:size|quality|num_inference_steps|guidance_scale|negative_prompt)\b")
 
-Outcome: TypeAlias = Picture | DrawingError
+DrawnPicture: TypeAlias = Picture | DrawingError
 
 
 def open_drawer(
@@ -166,7 +166,7 @@ class ImageServer:
             raise missing_key
         http_client.check_servers(self.access, self._problem)
 
-    def draw(self, requests: Sequence[PictureRequest]) -> Iterator[tuple[int, Outcome]]:
+    def draw(self, requests: Sequence[PictureRequest]) -> Iterator[tuple[int, DrawnPicture]]:
         """See `Drawer.draw`. Nothing is sent before the first `next`; closing cancels the requests
         in flight.
         """
@@ -194,7 +194,9 @@ class ImageServer:
     def close(self) -> None:
         """Do nothing: a server takes no memory of this machine."""
 
-    def _connect(self) -> AbstractAsyncContextManager[Sequence[Endpoint[PictureRequest, Outcome]]]:
+    def _connect(
+        self,
+    ) -> AbstractAsyncContextManager[Sequence[Endpoint[PictureRequest, DrawnPicture]]]:
         return http_client.open_endpoints(
             self.access,
             lambda client, address: partial(self._attempt, client, address),
@@ -204,7 +206,7 @@ class ImageServer:
 
     async def _attempt(
         self, client: openai.AsyncOpenAI, address: str, request: PictureRequest
-    ) -> Success[Outcome] | Failure:
+    ) -> Success[DrawnPicture] | Failure:
         """Send a request; again at once if the server only does not know a parameter that can be
         left out.
 
@@ -236,7 +238,7 @@ class ImageServer:
 
     async def _send(
         self, client: openai.AsyncOpenAI, request: PictureRequest, omitted: frozenset[str]
-    ) -> Success[Outcome] | Failure:
+    ) -> Success[DrawnPicture] | Failure:
         secrets = self.access.secrets
         parameters = {
             "n": 1,
@@ -245,7 +247,7 @@ class ImageServer:
             **self.parameters,
         }
         body = {name: value for name, value in parameters.items() if name not in omitted}
-        outcome: Outcome
+        outcome: DrawnPicture
         try:
             # The SDK's timeout applies to every piece of the response; this one to all of it.
             content, pause_s = await asyncio.wait_for(
@@ -340,7 +342,7 @@ def drawing_error_of(undelivered: Undelivered, service: str) -> DrawingError:
     return DrawerUnavailable(undelivered.reason)
 
 
-def read_reply(content: bytes, max_side_px: int, secrets: Sequence[str] = ()) -> Outcome:
+def read_reply(content: bytes, max_side_px: int, secrets: Sequence[str] = ()) -> DrawnPicture:
     """Read the body of a reply, any bytes: JSON with a picture in base64, or why there is none,
     without secrets.
     """

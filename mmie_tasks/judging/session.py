@@ -153,7 +153,7 @@ class SharedJudge:
 _STOP_S = 1.0
 """How long judges are waited for that have been told to stop."""
 
-_running: list[_Batch] = []
+_running: list[_JudgedBatch] = []
 _one_model_lock = threading.Lock()  # of panels with several models in this process
 _launcher_choices: weakref.WeakKeyDictionary[object, JudgeChoices] = weakref.WeakKeyDictionary()
 _open_judges: dict[int, SharedJudge] = {}
@@ -417,7 +417,7 @@ class BenchmarkJudge:
         Judging has a thread of its own, because Ctrl-C does not reach a thread that waits for a
         server.
         """
-        batch = _Batch(pending, title, self.on_outcome)
+        batch = _JudgedBatch(pending, title, self.on_outcome)
         thread = ThreadPoolExecutor(1, thread_name_prefix="judging")
         job = thread.submit(batch.judge, self.judges)
         _running.append(batch)
@@ -432,7 +432,7 @@ class BenchmarkJudge:
             thread.shutdown(wait=False)  # its only job is done, or not awaited
 
 
-class _Batch:
+class _JudgedBatch:
     """Samples that are judged together; a sample's rows are filled in as soon as its last judge has
     replied.
 
@@ -590,12 +590,16 @@ def _is_sync(environment: Mapping[str, str]) -> bool:
 
 # Without a run
 
-Request: TypeAlias = str | tuple[str | Path, ...]
+RequestContent: TypeAlias = str | tuple[str | Path, ...]
 """A text, or texts and paths of image files in the order in which the judge reads them."""
 
 
 def judge(
-    name: str, requests: Request | list[Request], *, max_tokens: int = 2000, **options: object
+    name: str,
+    requests: RequestContent | list[RequestContent],
+    *,
+    max_tokens: int = 2000,
+    **options: object,
 ) -> list[JudgeResult]:
     """Ask a judge one request, or many at once, without a run of lmms-eval.
 
@@ -656,7 +660,7 @@ def judge_together(
     return [results[index] for index in range(len(requests))]
 
 
-def _parts(request: Request) -> tuple[str | Path, ...]:
+def _parts(request: RequestContent) -> tuple[str | Path, ...]:
     """The parts of a request; raises TypeError if it is neither a text nor a tuple of texts and
     paths.
     """

@@ -76,7 +76,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class TableRow:
     """A model: a run, or published scores.
 
     Attributes:
@@ -109,7 +109,7 @@ class ScoreTable:
     """
 
     columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     interval_note: str
     remarks: tuple[str, ...] = ()
 
@@ -305,7 +305,7 @@ def _has_cells(column: Column, runs: Sequence[Run], *, published: bool) -> bool:
     )
 
 
-def _run_row(run_: Run, columns: Sequence[Column], annotator: Annotator) -> Row:
+def _run_row(run_: Run, columns: Sequence[Column], annotator: Annotator) -> TableRow:
     tasks = [task for task in dict.fromkeys(c.task for c in columns) if task in run_.tasks]
     annotations = {task: annotator.annotation(run_.tasks[task]) for task in tasks}
     marks = {task: marks_of(task_run) for task, task_run in run_.tasks.items()}
@@ -330,10 +330,10 @@ def _run_row(run_: Run, columns: Sequence[Column], annotator: Annotator) -> Row:
         )
 
     judges = dict.fromkeys(judge for task in tasks for judge in annotations[task].judges)
-    return Row(model=run_.name, cells=tuple(map(cell, columns)), judges=tuple(judges))
+    return TableRow(model=run_.name, cells=tuple(map(cell, columns)), judges=tuple(judges))
 
 
-def _published_rows(columns: Sequence[Column]) -> list[Row]:
+def _published_rows(columns: Sequence[Column]) -> list[TableRow]:
     """The published scores of whole benchmarks, one row per model, without those that have none of
     the columns.
     """
@@ -352,7 +352,7 @@ def _published_rows(columns: Sequence[Column]) -> list[Row]:
 
     models = dict.fromkeys(model for rows in published.values() for model in rows)
     rows = [
-        Row(model=m, is_published=True, cells=tuple(cell(m, column) for column in columns))
+        TableRow(model=m, is_published=True, cells=tuple(cell(m, column) for column in columns))
         for m in models
     ]
     return [row for row in rows if any(row.cells)]

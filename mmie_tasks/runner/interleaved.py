@@ -99,7 +99,7 @@ _Outcomes: TypeAlias = "Mapping[PictureRequest, Path | DrawingError]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Sample:
+class _WriterSample:
     """The sample of a request of a task with pictures in answers.
 
     Attributes:
@@ -114,7 +114,7 @@ class _Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
+class _AnswerWithPictures:
     """A writer's output on its way to the answer.
 
     Attributes:
@@ -294,7 +294,10 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         return self._writer
 
     def _write(
-        self, requests: Sequence[Instance], samples: Sequence[_Sample | None], texts: WrittenTexts
+        self,
+        requests: Sequence[Instance],
+        samples: Sequence[_WriterSample | None],
+        texts: WrittenTexts,
     ) -> list[object]:
         """The writer's outputs. It gets portions of one task, whose texts are saved together.
 
@@ -319,7 +322,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
                 )
         return [outputs[position] for position in range(len(requests))]
 
-    def _sample(self, request: Instance) -> _Sample | None:
+    def _sample(self, request: Instance) -> _WriterSample | None:
         """The sample of a request; None for a task without pictures in answers."""
         owner = _task_of(request)
         benchmark = loaded_benchmark(owner) if owner is not None else None
@@ -330,13 +333,13 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         digest = hashlib.sha256(
             json.dumps(doc, sort_keys=True, default=str).encode(errors="surrogatepass")
         ).hexdigest()
-        return _Sample(
+        return _WriterSample(
             id=str(doc.get("id", doc_id)), limit=benchmark.picture_limit(doc), digest=digest
         )
 
     # Drawing
 
-    def _draw(self, answers: Sequence[_Answer], drawer: Drawer) -> _Outcomes:
+    def _draw(self, answers: Sequence[_AnswerWithPictures], drawer: Drawer) -> _Outcomes:
         """The outcome of every picture; the writer is freed first.
 
         Raises:
@@ -388,7 +391,7 @@ class _Instructions:
         self._protocol = protocol
         self._methods: dict[int, MethodType] = {}  # batching models compare and share them
 
-    def added_to(self, request: Instance, sample: _Sample | None) -> Instance:
+    def added_to(self, request: Instance, sample: _WriterSample | None) -> Instance:
         """The request with the words behind the question; a request of another task, without
         sample, unchanged.
         """
@@ -483,7 +486,7 @@ def _task_of(request: Instance) -> object | None:
     return next(owners, None)
 
 
-def _request_key(request: Instance, sample: _Sample | None) -> str:
+def _request_key(request: Instance, sample: _WriterSample | None) -> str:
     """What makes the writer's output for a request: task, sample, text and settings."""
     settings = [argument for argument in request.args if not isinstance(argument, MethodType)]
     return json.dumps([settings, sample and sample.digest], sort_keys=True, default=str)
@@ -504,12 +507,12 @@ def _saved_output(written: WrittenText) -> object:
     return GenerationResult(text=written.text, token_counts=TokenCounts(**written.tokens))
 
 
-def _read(output: object, sample: _Sample | None, protocol: Protocol) -> _Answer:
+def _read(output: object, sample: _WriterSample | None, protocol: Protocol) -> _AnswerWithPictures:
     """A writer's output, and the pictures to draw for it."""
     text, tokens = unwrap_generation_output(output)
     if sample is None or not isinstance(text, str):
-        return _Answer(output=output)
-    undrawn = _Answer(output=output, text=text, tokens=tokens)
+        return _AnswerWithPictures(output=output)
+    undrawn = _AnswerWithPictures(output=output, text=text, tokens=tokens)
     stripped = strip_thinking(text)
     if not sample.limit or failure_of(text) or not stripped.text.strip():
         return undrawn
@@ -522,7 +525,9 @@ def _read(output: object, sample: _Sample | None, protocol: Protocol) -> _Answer
         PictureRequest(prompt=prompt.text, seed=_seed(sample.id, number))
         for number, prompt in enumerate(written.prompts)
     )
-    return _Answer(output=output, text=text, tokens=tokens, written=written, pictures=pictures)
+    return _AnswerWithPictures(
+        output=output, text=text, tokens=tokens, written=written, pictures=pictures
+    )
 
 
 def _seed(sample_id: str, number: int) -> int:
@@ -531,7 +536,7 @@ def _seed(sample_id: str, number: int) -> int:
     return int.from_bytes(digest[:4], "big") >> 1
 
 
-def _facts(answer: _Answer, outcomes: _Outcomes, signature: str) -> DrawingFacts:
+def _facts(answer: _AnswerWithPictures, outcomes: _Outcomes, signature: str) -> DrawingFacts:
     drawn = [outcomes[picture] for picture in answer.pictures]
     failed = Counter(outcome.name for outcome in drawn if isinstance(outcome, DrawingError))
     unused = answer.written.unused if answer.written else {}
@@ -540,7 +545,7 @@ def _facts(answer: _Answer, outcomes: _Outcomes, signature: str) -> DrawingFacts
     )
 
 
-def _output(answer: _Answer, outcomes: _Outcomes, facts: DrawingFacts) -> object:
+def _output(answer: _AnswerWithPictures, outcomes: _Outcomes, facts: DrawingFacts) -> object:
     """What the runner gets: the answer as the JSON of `mmie_tasks.answers.drawn`, with the writer's
     tokens.
     """

@@ -27,7 +27,7 @@ _ARGUMENTS = "--model_args path=FILE_OR_FOLDER[;MORE]"
 _ID_COLUMNS = ("url", "id", "sample_id", "question_id", "index")
 
 
-class Request(Protocol):
+class RunnerRequest(Protocol):
     """The part of the runner's ``Instance`` that is used here."""
 
     @property
@@ -104,7 +104,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
             for note in reading.notes:
                 logger.warning("predictions: {}", note)
 
-    def generate_until(self, requests: Sequence[Request]) -> list[str | list[str]]:
+    def generate_until(self, requests: Sequence[RunnerRequest]) -> list[str | list[str]]:
         """Return the saved answer to each request, `MISSING` if there is none.
 
         Raises:
@@ -123,15 +123,17 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         responses = (answers[request.task][request.doc_id] for request in parsed_requests)
         return [answer if isinstance(answer, str) else list(answer) for answer in responses]
 
-    def generate_until_multi_round(self, requests: Sequence[Request]) -> list[str | list[str]]:
+    def generate_until_multi_round(
+        self, requests: Sequence[RunnerRequest]
+    ) -> list[str | list[str]]:
         """As `generate_until`; a saved list of rounds is returned as a list."""
         return self.generate_until(requests)
 
-    def loglikelihood(self, requests: Sequence[Request]) -> NoReturn:
+    def loglikelihood(self, requests: Sequence[RunnerRequest]) -> NoReturn:
         """Refuse: saved texts have no likelihoods."""
         raise _unsupported(requests, "requests likelihoods")
 
-    def generate_visual_cot(self, requests: Sequence[Request]) -> NoReturn:
+    def generate_visual_cot(self, requests: Sequence[RunnerRequest]) -> NoReturn:
         """Refuse: the images between the steps were not saved."""
         raise _unsupported(requests, "requests the images between its steps")
 
@@ -169,7 +171,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         return {sample.doc_id: saved.answer if saved else MISSING for sample, saved in matches}
 
 
-def _parse(request: Request) -> _ParsedRequest:
+def _parse(request: RunnerRequest) -> _ParsedRequest:
     match request.args:
         case (str(text), messages, _, int(doc_id), str(task), _) if callable(messages):
             return _ParsedRequest(task, doc_id, text, getattr(messages, "__self__", None))

@@ -171,7 +171,7 @@ def _rows(
     return rows
 
 
-def _row(sample: Sample, variant: Variant, source: _Annotation) -> DatasetRow:
+def _row(sample: Sample, variant: Variant, source: _AnnotationFile) -> DatasetRow:
     folder = source.path.parent
     return {
         "id": sample.id,
@@ -204,7 +204,7 @@ def _paths(folder: Path, names: Iterable[str], sample: Sample) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Annotation:
+class _AnnotationFile:
     """An annotation file, checked as far as all datasets have the same form."""
 
     path: Path  # <DATASET>/<DATASET>.json or <DATASET>/<DATASET>-adv.json
@@ -214,7 +214,9 @@ class _Annotation:
     revision: str  # a commit on the Hub, or a digest of the local file
 
 
-def _annotation(dataset: str, environment: Mapping[str, str], *, adversarial: bool) -> _Annotation:
+def _annotation(
+    dataset: str, environment: Mapping[str, str], *, adversarial: bool
+) -> _AnnotationFile:
     """The annotation file of a dataset, from ``MILEBENCH_DATA`` if it is set, otherwise from the
     Hub.
     """
@@ -242,7 +244,7 @@ def _local_folder(root: Path, dataset: str) -> Path:
     )
 
 
-def _checked_annotation(path: Path, file: JsonFile, commit: str) -> _Annotation:
+def _checked_annotation(path: Path, file: JsonFile, commit: str) -> _AnnotationFile:
     fields = file.value if isinstance(file.value, dict) else {}
     meta, entries = fields.get("meta_data"), fields.get("data")
     if not isinstance(meta, dict) or not isinstance(entries, list):
@@ -252,7 +254,7 @@ def _checked_annotation(path: Path, file: JsonFile, commit: str) -> _Annotation:
         raise DataBroken(
             f"`{path}`: `meta_data.task_instruction` is not a list of texts.", hint=REPAIR
         )
-    return _Annotation(
+    return _AnnotationFile(
         path=path,
         question_type=str(meta.get("question_type")),
         instructions=cast("list[str]", instructions),

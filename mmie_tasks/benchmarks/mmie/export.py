@@ -91,7 +91,7 @@ def _judge_input(run: Path, model: str, folder: Path, environment: Mapping[str, 
     ]
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)  # left by a killed process
-    images = _Images(unfinished)
+    images = _ExportedImages(unfinished)
     rows = [
         _export_row(samples[str(record["id"])], record, model, images) for record in with_answer
     ]
@@ -151,7 +151,9 @@ def _logs(run: Path) -> list[Path]:
     return [log.path for log in folders[0].logs if log.task in data.TASKS.values()]
 
 
-def _export_row(sample: Sample, record: Record, model: str, images: _Images) -> dict[str, object]:
+def _export_row(
+    sample: Sample, record: Record, model: str, images: _ExportedImages
+) -> dict[str, object]:
     logged = record.get("answer")
     segments = logged if isinstance(logged, list) else ()
     answer = [Segment(segment["text"], segment["image"]) for segment in segments]
@@ -170,7 +172,7 @@ def _export_row(sample: Sample, record: Record, model: str, images: _Images) -> 
     }
 
 
-class _Images:
+class _ExportedImages:
     """Copies files into ``images/``, every file once, numbered in order of first use."""
 
     def __init__(self, folder: Path) -> None:

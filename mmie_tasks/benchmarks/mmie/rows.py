@@ -65,16 +65,16 @@ class _Model(BaseModel):
     model_config = ConfigDict(strict=True)
 
 
-class _Part(_Model):
+class _RowPart(_Model):
     text: str | None = None
     image: str | None = None
 
 
-class _GoldPart(_Part):
+class _GoldPart(_RowPart):
     text: Annotated[str | None, BeforeValidator(_as_text)] = None
 
 
-_Content = Annotated[list[_Part], BeforeValidator(_as_parts)]
+_Content = Annotated[list[_RowPart], BeforeValidator(_as_parts)]
 _GoldContent = Annotated[list[_GoldPart], BeforeValidator(_as_parts)]
 
 
@@ -88,17 +88,17 @@ class _GoldAnswer(_Model):
     content: _GoldContent
 
 
-class _Row(_Model):
+class _DataRow(_Model):
     id: str = Field(min_length=1)
     field: Annotated[str, BeforeValidator(_as_label)] = ""
     subfield: Annotated[str, BeforeValidator(_as_label)] = ""
 
 
-class _HubRow(_Row):
+class _HubRow(_DataRow):
     conversations: list[Annotated[_Question | _GoldAnswer, Field(discriminator="role")]]
 
 
-class _JudgeRow(_Row):
+class _JudgeRow(_DataRow):
     question: _Content
     gt_answer: _GoldContent | None = None
 
@@ -200,7 +200,7 @@ def _content(row: _HubRow | _JudgeRow) -> tuple[SegmentTuple, SegmentTuple]:
     return by_role["human"], by_role["gpt"]
 
 
-def _segments(parts: Iterable[_Part]) -> SegmentTuple:
+def _segments(parts: Iterable[_RowPart]) -> SegmentTuple:
     return tuple(Segment(part.text, part.image or None) for part in parts)
 
 

@@ -54,7 +54,7 @@ _SAME_EVERYWHERE = (
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
-class _Engine:
+class _PoolMember:
     """An engine, as the pool sees it."""
 
     actor: Any  # Ray's handle
@@ -153,7 +153,7 @@ class EnginePool:
         self._likely_signature, self._limit = likely_signature, limit
         self._max_in_flight, self._deadline_s = max_in_flight, deadline_s
         self._has_waited = False
-        self._engines: list[_Engine] = []
+        self._engines: list[_PoolMember] = []
         self._refused: Counter[str] = Counter()  # engines by node
         self._full: Counter[str] = Counter()  # engines without memory that are tried again, by node
         self._try_again_s: dict[str, float] = {}  # by node
@@ -247,7 +247,7 @@ class EnginePool:
                 )
             self._has_waited = True
 
-    def _start(self, node: Node) -> _Engine:
+    def _start(self, node: Node) -> _PoolMember:
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -259,7 +259,7 @@ class EnginePool:
             scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=False),
         )
         actor = remote(self._engine_class).remote(**self._options)
-        return _Engine(actor=actor, node=node, start=actor.signature.remote())
+        return _PoolMember(actor=actor, node=node, start=actor.signature.remote())
 
     def _hand_out(self, work: _Work) -> Iterator[tuple[int, Outcome]]:
         """Fill the engines, but give none more than its share of what is left."""
@@ -296,7 +296,7 @@ class EnginePool:
         if arrived:
             arrived, _ = ray.wait(list(owners), num_returns=len(owners), timeout=0)
         outcomes: list[tuple[int, Outcome]] = []
-        failures: dict[_Engine, Exception] = {}
+        failures: dict[_PoolMember, Exception] = {}
         for ref in arrived:
             engine = owners[ref]
             try:
@@ -316,7 +316,7 @@ class EnginePool:
         return [*outcomes, *self._end_others(work)]
 
     def _received(
-        self, engine: _Engine, index: int, reply: EngineReply, work: _Work
+        self, engine: _PoolMember, index: int, reply: EngineReply, work: _Work
     ) -> tuple[int, Outcome]:
         """Finish a request; log what its engine warned of and no other one has, and a GPU of
         another kind.
@@ -363,7 +363,7 @@ class EnginePool:
         return outcomes
 
     def _end_failed(
-        self, engine: _Engine, failure: Exception, work: _Work
+        self, engine: _PoolMember, failure: Exception, work: _Work
     ) -> list[tuple[int, Outcome]]:
         """Refuse an engine that cannot be used, and replace one that was lost."""
         import ray
@@ -378,13 +378,15 @@ class EnginePool:
             return self._refuse(engine, error, work)
         return self._lose(engine, reason_of(failure), work)
 
-    def _end_hung(self, engine: _Engine, work: _Work) -> list[tuple[int, Outcome]]:
+    def _end_hung(self, engine: _PoolMember, work: _Work) -> list[tuple[int, Outcome]]:
         limit_s = self._deadline_s if engine.replies else max(self._deadline_s, LOADING_LIMIT_S)
         is_busy = bool(engine.in_flight) or engine.start is not None
         is_hung = is_busy and time.monotonic() > engine.progress_s + limit_s
         return self._lose(engine, f"no reply for {limit_s:g} s", work) if is_hung else []
 
-    def _refuse(self, engine: _Engine, error: JudgeError, work: _Work) -> list[tuple[int, Outcome]]:
+    def _refuse(
+        self, engine: _PoolMember, error: JudgeError, work: _Work
+    ) -> list[tuple[int, Outcome]]:
         node = engine.node
         if isinstance(error, DeviceFull) and self._full[node.id] < node.gpus:
             self._full[node.id] += 1
@@ -398,7 +400,7 @@ class EnginePool:
             self._error = error
         return self._end(engine, work)
 
-    def _lose(self, engine: _Engine, reason: str, work: _Work) -> list[tuple[int, Outcome]]:
+    def _lose(self, engine: _PoolMember, reason: str, work: _Work) -> list[tuple[int, Outcome]]:
         text = f"the engine on {engine.node.name} was lost: {reason}"
         logger.warning(
             f"MMIE-Score: {text}. Its {len(engine.in_flight)} requests go to other engines."
@@ -410,12 +412,12 @@ class EnginePool:
         self._looked_s = -_LOOK_AGAIN_S
         return self._end(engine, work, lost=text)
 
-    def _end(self, engine: _Engine, work: _Work, lost: str = "") -> list[tuple[int, Outcome]]:
+    def _end(self, engine: _PoolMember, work: _Work, lost: str = "") -> list[tuple[int, Outcome]]:
         self._engines.remove(engine)
         self._kill(engine)
         return work.give_back(list(engine.in_flight.values()), lost)
 
-    def _kill(self, engine: _Engine) -> None:
+    def _kill(self, engine: _PoolMember) -> None:
         import ray
 
         if ray.is_initialized():  # else Ray would connect to a cluster first

@@ -31,7 +31,7 @@ from mmie_tasks.judges.base import (
 )
 from mmie_tasks.judges.openai.batch_files import Limits, ResultLine, read_results, write_requests
 from mmie_tasks.judges.openai.batch_note import BatchNote, Submission
-from mmie_tasks.judges.openai.batch_provider import Batch, BatchPace, Provider, Rejected
+from mmie_tasks.judges.openai.batch_provider import BatchPace, Provider, ProviderBatch, Rejected
 from mmie_tasks.judges.openai.check import check
 from mmie_tasks.judges.openai.settings import Adaptations, Dialect, Settings, dialect_of
 from mmie_tasks.judges.openai.wire import NoText, chat_body, read_completion, top_logprobs_of
@@ -186,7 +186,7 @@ class _BatchRun:
         )
         self._price = settings.price.times(DISCOUNT) if settings.price else None
         self._dialect = dialect
-        self._states: dict[str, Batch] = {}
+        self._states: dict[str, ProviderBatch] = {}
         self._progress = ""
 
     def outcomes(self) -> Iterator[tuple[str, Outcome]]:
@@ -379,7 +379,7 @@ class _BatchRun:
         )
 
 
-def _reason_without_line(batch: Batch) -> str:
+def _reason_without_line(batch: ProviderBatch) -> str:
     if batch.status == "failed":
         return f"the batch failed: {batch.error.message} ({batch.error.code})"
     return f"the batch is {batch.status} and has no line for it"

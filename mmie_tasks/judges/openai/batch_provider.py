@@ -60,7 +60,7 @@ class BatchPace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class ProviderBatch:
     """A batch as the provider describes it; optional fields may be missing.
 
     Attributes:
@@ -85,7 +85,7 @@ class Batch:
         return self.status in ("completed", "failed", "expired", "cancelled")
 
 
-def read_batch(json_value: object, secrets: Sequence[str]) -> Batch:
+def read_batch(json_value: object, secrets: Sequence[str]) -> ProviderBatch:
     """Read a batch.
 
     Raises:
@@ -95,7 +95,7 @@ def read_batch(json_value: object, secrets: Sequence[str]) -> Batch:
     counts = json_object(fields.get("request_counts"))
     errors = json_list(json_object(fields.get("errors")).get("data"))
     files = (fields.get("output_file_id"), fields.get("error_file_id"))
-    return Batch(
+    return ProviderBatch(
         name=_text(fields, "id"),
         status=_text(fields, "status").lower(),
         files=tuple(file for file in files if isinstance(file, str) and file),
@@ -140,12 +140,12 @@ class Provider:
 
         return self._retry(call, self._settings.patience_s)
 
-    def create(self, input_file: str, nonce: str) -> Batch:
+    def create(self, input_file: str, nonce: str) -> ProviderBatch:
         """Create a batch of an uploaded file; after a lost response, again only if `find` finds
         none.
         """
 
-        def call() -> Batch:
+        def call() -> ProviderBatch:
             response = self._client.batches.with_raw_response.create(
                 completion_window="24h",
                 endpoint=ENDPOINT,
@@ -156,7 +156,7 @@ class Provider:
 
         return self._retry(call, self._settings.patience_s, lambda: self.find(nonce))
 
-    def retrieve(self, name: str) -> Batch:
+    def retrieve(self, name: str) -> ProviderBatch:
         """A batch in its present state."""
         batches = self._client.batches.with_raw_response
         return self._retry(
@@ -168,7 +168,7 @@ class Provider:
         files = self._client.files.with_raw_response
         return self._retry(lambda: bytes(files.content(file).content), self._pace.patience_s)
 
-    def find(self, nonce: str) -> Batch | None:
+    def find(self, nonce: str) -> ProviderBatch | None:
         """The batch with this nonce among the account's newest hundred; waits for a list that lags.
 
         None if there is none after `BatchPace.list_lag_s`, or if the server cannot list batches.
@@ -198,7 +198,7 @@ class Provider:
                 is_logged = True
             time.sleep(self._pace.first_poll_s)
 
-    def _read(self, content: bytes) -> Batch:
+    def _read(self, content: bytes) -> ProviderBatch:
         return read_batch(parse_json(content), self._settings.access.secrets)
 
     def _retry(

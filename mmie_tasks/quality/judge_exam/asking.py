@@ -23,7 +23,7 @@ from mmie_tasks.judges.base import JudgeRequest, content_key
 from mmie_tasks.judging.requests import CheckedRequest, GradedRequest
 from mmie_tasks.judging.session import SharedJudge, judge_together
 from mmie_tasks.quality.judge_exam.stored import COMPARE
-from mmie_tasks.quality.judge_exam.verdicts import Judgement, Pair, Segments
+from mmie_tasks.quality.judge_exam.verdicts import Judgement, Pair, PartsInOrder
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.sample import BadRecord
 from mmie_tasks.record.segment import LoggedSegment
@@ -83,7 +83,7 @@ def comparison_request(pair: Pair, *, is_reversed: bool) -> JudgeRequest:
         is_reversed: Whether B is shown first.
     """
     answers = pair.answers[::-1] if is_reversed else pair.answers
-    segments: Segments = (*pair.question, *pair.answers[0], *pair.answers[1])
+    segments: PartsInOrder = (*pair.question, *pair.answers[0], *pair.answers[1])
     code = unused_code(segment for segment in segments if isinstance(segment, str))
     blocks = {"question": pair.question, "answer 1": answers[0], "answer 2": answers[1]}
     parts: list[str | Path] = [_INTRODUCTION.format(code=code)]
@@ -105,7 +105,7 @@ def unused_code(texts: Iterable[str], digits: int = 12) -> str:
     return code
 
 
-def _joined_texts(segments: Segments) -> Iterator[str | Path]:
+def _joined_texts(segments: PartsInOrder) -> Iterator[str | Path]:
     """The segments, with neighbouring texts as lines of one."""
     for is_text, group in groupby(segments, key=lambda segment: isinstance(segment, str)):
         if is_text:
@@ -201,7 +201,7 @@ class Comparisons:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Method:
+class ExamMethod:
     """How a judge is asked about pairs.
 
     Attributes:
@@ -217,14 +217,14 @@ class Method:
     ask: Callable[[SharedJudge, Sequence[Pair], str], Comparisons]
 
 
-def comparing() -> Method:
+def comparing() -> ExamMethod:
     """To ask for each pair which answer is better, with A first and with B first."""
-    return Method(
+    return ExamMethod(
         name=COMPARE, signature=f"method:{COMPARE}|{prompt_signature()}", ask=_compare_pairs
     )
 
 
-def giving_points(benchmark: str, judge_request: RequestMaker) -> Method:
+def giving_points(benchmark: str, judge_request: RequestMaker) -> ExamMethod:
     """To have points given to each answer by itself, in a benchmark's own prompt, and compare the
     official scores.
 
@@ -241,7 +241,7 @@ def giving_points(benchmark: str, judge_request: RequestMaker) -> Method:
     request = judge_request((LoggedSegment("How?"),), (LoggedSegment("So <image>."),), None).request
     prompt = f"prompt:{content_key(request)[:12]},max_tokens={request.max_tokens}"
     ask = partial(_score_answers, judge_request)
-    return Method(name=benchmark, signature=f"method:{benchmark}|{prompt}", ask=ask)
+    return ExamMethod(name=benchmark, signature=f"method:{benchmark}|{prompt}", ask=ask)
 
 
 def _compare_pairs(shared: SharedJudge, pairs: Sequence[Pair], title: str) -> Comparisons:
@@ -281,7 +281,7 @@ def _score_answers(
     by_content = {request.request: request for request in requests}
     outcome = ask(shared, list(by_content.values()), title)
     results = dict(zip(by_content, outcome.results, strict=True))
-    points: dict[tuple[Segments, Segments], float | str] = {}  # or why there are none
+    points: dict[tuple[PartsInOrder, PartsInOrder], float | str] = {}  # or why there are none
     for answer, request in request_or_reason.items():
         if isinstance(request, str):
             points[answer] = request
@@ -300,7 +300,7 @@ def _score_answers(
 
 
 def _request_or_reason(
-    judge_request: RequestMaker, question: Segments, answer: Segments
+    judge_request: RequestMaker, question: PartsInOrder, answer: PartsInOrder
 ) -> GradedRequest | str:
     """The request, or why the benchmark can make none."""
     try:
@@ -309,7 +309,7 @@ def _request_or_reason(
         return str(error).partition("\n")[0]
 
 
-def _logged(content: Segments) -> LoggedSegments:
+def _logged(content: PartsInOrder) -> LoggedSegments:
     return tuple(
         LoggedSegment(segment) if isinstance(segment, str) else LoggedSegment(image=str(segment))
         for segment in content

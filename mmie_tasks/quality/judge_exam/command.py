@@ -20,7 +20,7 @@ from mmie_tasks.judges.flags import with_judge_args
 from mmie_tasks.judges.registry import JudgeChoice, parse_choice
 from mmie_tasks.judging.session import SharedJudge, shared_judge
 from mmie_tasks.quality.judge_exam.asking import (
-    Method,
+    ExamMethod,
     choose_pairs,
     comparing,
     cost_text,
@@ -169,7 +169,7 @@ def _refuse_options(options: argparse.Namespace) -> None:
             raise SettingWrong(f"`--{name}` has no effect {where}.", hint=f"leave `--{name}` out")
 
 
-def _method(choice: JudgeChoice, name: str | None) -> Method:
+def _method(choice: JudgeChoice, name: str | None) -> ExamMethod:
     """How the judge is asked; by default it compares, or else it judges as for the benchmark whose
     judge it is.
 
@@ -214,7 +214,7 @@ def _published(path: Path, verdict_set: VerdictSet) -> Exam:
 
 def _examine(
     shared: SharedJudge,
-    method: Method,
+    method: ExamMethod,
     whole: VerdictSet,
     limit: int | None,
     environment: Mapping[str, str],

@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from mmie_tasks.quality.judge_exam.verdicts import Judgement, Pair, Segments, Side, VerdictSet
+from mmie_tasks.quality.judge_exam.verdicts import Judgement, Pair, PartsInOrder, Side, VerdictSet
 from mmie_tasks.record.intervals import (
     LEVEL,
     Floats,
@@ -111,7 +111,7 @@ class Grade:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
+class _GradeRow:
     """A judgement with a verdict, and its pair."""
 
     pair: Pair
@@ -151,13 +151,13 @@ def grade(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Grade:
     """
     pairs = {pair.id: pair for pair in verdict_set.pairs}
     rows = [
-        _Row(pair=pairs[j.pair], is_reversed=j.is_reversed, a_wins=j.a_wins)
+        _GradeRow(pair=pairs[j.pair], is_reversed=j.is_reversed, a_wins=j.a_wins)
         for j in judgements
         if j.a_wins is not None
     ]
     judged_pairs = list({row.pair.id: row.pair for row in rows}.values())
     orders = {judgement.is_reversed for judgement in judgements}
-    rows_by_subset: dict[str, list[_Row]] = {pairs[j.pair].subset: [] for j in judgements}
+    rows_by_subset: dict[str, list[_GradeRow]] = {pairs[j.pair].subset: [] for j in judgements}
     for row in rows:
         rows_by_subset[row.pair.subset].append(row)
     first = [(row, row.first_side) for row in rows if row.is_reversed is not None]
@@ -207,22 +207,22 @@ def grade(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Grade:
     )
 
 
-def _agreement(rows: Sequence[_Row], why_none: str = _NO_VERDICTS) -> Share:
+def _agreement(rows: Sequence[_GradeRow], why_none: str = _NO_VERDICTS) -> Share:
     return _share(((row.pair, row.preference(row.pair.winner)) for row in rows), why_none)
 
 
-def _flips(rows: Sequence[_Row], why_none: str) -> Share:
+def _flips(rows: Sequence[_GradeRow], why_none: str) -> Share:
     forward = {row.pair.id: row.a_wins for row in rows if not row.is_reversed}
     both = [row for row in rows if row.is_reversed and row.pair.id in forward]
     return _share(((row.pair, float(row.a_wins != forward[row.pair.id])) for row in both), why_none)
 
 
-def _judge_prefers(sides: Sequence[tuple[_Row, Side]], why_none: str) -> Share:
+def _judge_prefers(sides: Sequence[tuple[_GradeRow, Side]], why_none: str) -> Share:
     """How often the judge prefers the side beside each row."""
     return _share(((row.pair, row.preference(side)) for row, side in sides), why_none)
 
 
-def _people_prefer(sides: Sequence[tuple[_Row, Side]], why_none: str) -> Share:
+def _people_prefer(sides: Sequence[tuple[_GradeRow, Side]], why_none: str) -> Share:
     return _share(((row.pair, float(row.pair.winner == side)) for row, side in sides), why_none)
 
 
@@ -237,7 +237,7 @@ def _larger(sizes: tuple[int, ...] | None) -> Side | None:
     return "A" if sizes[0] > sizes[1] else "B"
 
 
-def _length(answer: Segments) -> int:
+def _length(answer: PartsInOrder) -> int:
     """Characters of an answer's texts."""
     return sum(len(segment) for segment in answer if isinstance(segment, str))
 

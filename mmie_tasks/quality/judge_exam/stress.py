@@ -55,7 +55,7 @@ above it.
 # excludes 0.
 _DRIFT = 0.01
 
-Finding: TypeAlias = Literal[
+StressFinding: TypeAlias = Literal[
     "notices", "does not notice", "rewards it", "unmoved", "moved", "too few"
 ]
 
@@ -97,7 +97,7 @@ class Effect:
     could_drop: int
     not_dropped: float | None
     not_dropped_interval: Interval | None
-    finding: Finding
+    finding: StressFinding
     not_applicable: int
     without_points: Mapping[str, int]
 
@@ -356,7 +356,7 @@ def _finding(
     full_marks: float,
     *,
     could_drop: int,
-) -> Finding:
+) -> StressFinding:
     """What the intervals of the mean change and of its size say about a judge."""
     if interval is None or sizes is None:
         return "too few"

@@ -38,13 +38,13 @@ from mmie_tasks.results.commands import read_text
 
 Side: TypeAlias = Literal["A", "B"]
 SetName: TypeAlias = Literal["mmrb2", "opening"]
-Segments: TypeAlias = tuple[str | Path, ...]
+PartsInOrder: TypeAlias = tuple[str | Path, ...]
 """Texts and image files in order."""
 
-_Content: TypeAlias = tuple[tuple[Literal["text", "image"], str], ...]
+_ContentPart: TypeAlias = tuple[tuple[Literal["text", "image"], str], ...]
 """Texts and names of images in order."""
 
-_Contents: TypeAlias = tuple[Segments, tuple[Segments, Segments]]
+_Contents: TypeAlias = tuple[PartsInOrder, tuple[PartsInOrder, PartsInOrder]]
 """A question and its answers."""
 
 _REPAIR = "replace it by the published file"
@@ -88,8 +88,8 @@ class Pair:
     is_tie: bool
     votes: tuple[Side, ...]
     models: tuple[str, str]
-    question: Segments
-    answers: tuple[Segments, Segments]
+    question: PartsInOrder
+    answers: tuple[PartsInOrder, PartsInOrder]
     images: tuple[int, int] | None
 
 
@@ -233,7 +233,7 @@ def _unique(source: str, pairs: Iterable[Pair]) -> tuple[Pair, ...]:
     return tuple(by_id.values())
 
 
-def _segments_of(content: _Content, folder: Path | None) -> Segments:
+def _segments_of(content: _ContentPart, folder: Path | None) -> PartsInOrder:
     """Texts, and images as files below `folder`, whose headers are checked; without a folder the
     texts alone.
     """
@@ -304,12 +304,12 @@ _MMRB2_HINT = (
 
 class _Mmrb2Answer(BaseModel):
     model_name: str
-    response_content: _Content
+    response_content: _ContentPart
 
 
 class _Mmrb2Row(BaseModel):
     id: str
-    prompt_content: _Content | None = None
+    prompt_content: _ContentPart | None = None
     prompt_source: str
     prompt_metadata: dict[str, object] = Field(default_factory=dict)
     response_a: _Mmrb2Answer
@@ -513,13 +513,13 @@ def _other_dataset(difference: str) -> DataBroken:
     )
 
 
-class _Entry(BaseModel):
+class _VerdictEntry(BaseModel):
     judgement: str | None = None
 
 
 class _Orders(BaseModel):
-    forward: tuple[_Entry, ...] = ()
-    reverse: tuple[_Entry, ...] = ()
+    forward: tuple[_VerdictEntry, ...] = ()
+    reverse: tuple[_VerdictEntry, ...] = ()
 
 
 def _mmrb2_judge_rows(text: str) -> Iterator[tuple[str, bool, str | None]]:
@@ -648,7 +648,7 @@ def _opening_contents(folder: Path, pair: Pair) -> _Contents:
     return _segments_of(question, folder / "OpenING-benchmark"), (answers[0], answers[1])
 
 
-def _opening_content(parts: Iterable[_OpeningPart]) -> _Content:
+def _opening_content(parts: Iterable[_OpeningPart]) -> _ContentPart:
     content: list[tuple[Literal["text", "image"], str]] = []
     for part in parts:
         content.append(

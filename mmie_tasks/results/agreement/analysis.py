@@ -80,7 +80,7 @@ class Rater:
         return dict(sorted(Counter(self.unscored.values()).items()))
 
 
-def read_panel(sources: Sequence[str], task: str | None, score_kind: ScoreKind) -> Panel:
+def read_panel(sources: Sequence[str], task: str | None, score_kind: ScoreKind) -> RaterPanel:
     """Read every rater that the command line names, ``PATH`` or ``NAME=PATH`` of runs and CSV
     files, and align them.
 
@@ -219,7 +219,7 @@ def _model(rater: Rater) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Panel:
+class RaterPanel:
     """The points of all raters of the same samples.
 
     Attributes:
@@ -253,7 +253,7 @@ class Panel:
         return column
 
 
-def _panel(task: str, benchmark: Benchmark, raters: tuple[Rater, ...]) -> Panel:
+def _panel(task: str, benchmark: Benchmark, raters: tuple[Rater, ...]) -> RaterPanel:
     """Align the points of all raters by sample."""
     times = Counter(id_ for r in raters for ids in (r.points, r.unscored) for id_ in ids)
     shared = {id_ for id_, count in times.items() if count > 1}
@@ -283,7 +283,7 @@ def _panel(task: str, benchmark: Benchmark, raters: tuple[Rater, ...]) -> Panel:
     members = {
         f"mean of {party}": people for party, people in people_by_csv.items() if len(people) > 1
     }
-    return Panel(
+    return RaterPanel(
         task=task,
         benchmark=benchmark,
         raters=raters,
@@ -299,7 +299,7 @@ def _panel(task: str, benchmark: Benchmark, raters: tuple[Rater, ...]) -> Panel:
     )
 
 
-def reference_of(panel: Panel, name: str | None) -> str:
+def reference_of(panel: RaterPanel, name: str | None) -> str:
     """The rater to compare the others with: people where there are any, else the first rater.
 
     Args:
@@ -412,7 +412,7 @@ class Agreement:
         disputed: Samples that raters disagree on most, the worst first.
     """
 
-    panel: Panel
+    panel: RaterPanel
     reference: str
     options: MeasureOptions
     with_reference: tuple[RaterPair, ...]
@@ -422,7 +422,7 @@ class Agreement:
     disputed: tuple[DisputedSample, ...]
 
 
-def analyse(panel: Panel, reference: str, options: MeasureOptions, top: int) -> Agreement:
+def analyse(panel: RaterPanel, reference: str, options: MeasureOptions, top: int) -> Agreement:
     """Compute all measures.
 
     Args:
@@ -465,7 +465,9 @@ def analyse(panel: Panel, reference: str, options: MeasureOptions, top: int) -> 
     )
 
 
-def _rater_pair(judge: str, reference: str, panel: Panel, options: MeasureOptions) -> RaterPair:
+def _rater_pair(
+    judge: str, reference: str, panel: RaterPanel, options: MeasureOptions
+) -> RaterPair:
     pairs = rating_rows(panel.column(judge), panel.column(reference))
     confusion: tuple[tuple[int, ...], ...] = ()
     if options.scale.whole:
@@ -484,7 +486,7 @@ def _rater_pair(judge: str, reference: str, panel: Panel, options: MeasureOption
     )
 
 
-def _alphas(panel: Panel, options: MeasureOptions) -> list[RaterAlpha]:
+def _alphas(panel: RaterPanel, options: MeasureOptions) -> list[RaterAlpha]:
     kinds = np.array([rater.kind for rater in panel.raters])
     everyone = np.ones(len(kinds), dtype=bool)
     alphas = []
@@ -503,7 +505,7 @@ def _alphas(panel: Panel, options: MeasureOptions) -> list[RaterAlpha]:
 
 
 def _group_pairs(
-    judges: Sequence[str], reference: str, panel: Panel, options: MeasureOptions
+    judges: Sequence[str], reference: str, panel: RaterPanel, options: MeasureOptions
 ) -> Iterator[RaterPair]:
     """Of each judge and each group; kinds with one group only are left out."""
     indices_of: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
@@ -527,7 +529,7 @@ def _group_pairs(
         )
 
 
-def _disputed(panel: Panel, top: int) -> list[DisputedSample]:
+def _disputed(panel: RaterPanel, top: int) -> list[DisputedSample]:
     points = panel.points.to_numpy()
     spread = np.nan_to_num(np.fmax.reduce(points, axis=1) - np.fmin.reduce(points, axis=1)).round(9)
     # Of equals, those with more raters, then ids.

@@ -19,7 +19,7 @@ from mmie_tasks.quality.judge_exam.asking import (
     prompt_signature,
     read_verdict,
 )
-from mmie_tasks.quality.judge_exam.verdicts import Pair, Segments
+from mmie_tasks.quality.judge_exam.verdicts import Pair, PartsInOrder
 
 PICTURE = Path("a.png")
 
@@ -27,9 +27,9 @@ PICTURE = Path("a.png")
 def pair(
     pair_id: str = "1",
     subset: str = "cooking",
-    question: Segments = ("How?",),
-    a: Segments = ("text of A",),
-    b: Segments = ("text of B",),
+    question: PartsInOrder = ("How?",),
+    a: PartsInOrder = ("text of A",),
+    b: PartsInOrder = ("text of B",),
 ) -> Pair:
     return Pair(
         id=pair_id,

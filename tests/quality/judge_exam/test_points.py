@@ -25,7 +25,7 @@ from mmie_tasks.judges.registry import parse_choice
 from mmie_tasks.judging.session import shared_judge
 from mmie_tasks.quality.judge_exam.asking import giving_points
 from mmie_tasks.quality.judge_exam.command import run
-from mmie_tasks.quality.judge_exam.verdicts import Judgement, Pair, Segments
+from mmie_tasks.quality.judge_exam.verdicts import Judgement, Pair, PartsInOrder
 
 FAIR = points_by(lambda answer: answer.quality)
 
@@ -51,7 +51,7 @@ def exam(folder: Path, server: JudgeServer, environment: dict[str, str]) -> Exam
     return output
 
 
-def pair(pair_id: str, question: Segments, a: Segments, b: Segments) -> Pair:
+def pair(pair_id: str, question: PartsInOrder, a: PartsInOrder, b: PartsInOrder) -> Pair:
     return Pair(
         id=pair_id,
         sample=pair_id,
