@@ -41,7 +41,7 @@ def expected_verdict(
         official: The official verdict. Without points it is the expected verdict, too.
         full_marks: Of the scale that begins at 0; at most 9.
 
-    >>> from mmie_tasks.judges.base import DigitToken
+    >>> from mmie_tasks.record.reply import DigitToken
     >>> a_half, a_quarter = math.log(0.5), math.log(0.25)
     >>> logprobs = (None, None, None, a_quarter, a_half, a_quarter, *[None] * 4)
     >>> token = DigitToken(offset=7, logprobs=logprobs)
