@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from loguru import logger
 
@@ -36,71 +36,17 @@ from mmie_tasks.judges.cache import CachedJudge, runs_in_process
 from mmie_tasks.judges.choice import JudgeChoices, choose_judges, is_paper_judge, open_judge
 from mmie_tasks.judges.panel_choice import ChosenJudges
 from mmie_tasks.judges.registry import JudgeChoice, parse_choice, plugin_errors
-from mmie_tasks.judging.requests import CheckedRequest, GradedRequest, Progress, judge_all
+from mmie_tasks.judging.deferred import DeferredRows, MetricRows
+from mmie_tasks.judging.progress import Progress
+from mmie_tasks.judging.requests import CheckedRequest, GradedRequest, judge_all
 from mmie_tasks.record.panel import Judged, MemberResult, Panel, combine
 from mmie_tasks.record.reply import JudgeResult
-
-if TYPE_CHECKING:
-    from _collections_abc import dict_items, dict_values
-
 
 SYNC_VARIABLE = "MMIE_TASKS_SYNC"
 CHECK_VALID_S = 900.0
 """How long the check of a judge holds: later benchmarks of a run do not repeat it."""
 
 _JUDGE_VARIABLES = re.compile("JUDGE|API|ENDPOINT|MODEL|BASE|MMIE|CACHE")
-
-
-MetricRow: TypeAlias = dict[str, object]
-MetricRows: TypeAlias = Mapping[str, MetricRow]
-
-
-class DeferredRows(dict[str, object]):
-    """Rows by metric. Reading them waits until they are judged; copying the dict does not.
-
-    The runner copies it into the log with ``dict.update``, which takes the inner dicts as they
-    are; these are the ones that are filled in. ``__iter__`` is not overridden: copying would wait.
-
-    Args:
-        metrics: The metrics that every sample has; each starts with an empty row.
-        wait: Called before every read; returns when the rows are filled in.
-    """
-
-    __slots__ = ("_wait",)
-
-    def __init__(self, metrics: Sequence[str], wait: Callable[[], None]) -> None:
-        super().__init__({metric: {} for metric in metrics})
-        self._wait = wait
-
-    def fill(self, rows: MetricRows) -> None:
-        """Fill the rows in place and add those of further metrics. Does not wait."""
-        for metric, row in rows.items():
-            deferred_row = super().setdefault(metric, {})
-            if isinstance(deferred_row, dict):
-                deferred_row.update(row)
-
-    def items(self) -> dict_items[str, object]:
-        """As `dict.items`, after judging."""
-        self._wait()
-        return super().items()
-
-    def values(self) -> dict_values[str, object]:
-        """As `dict.values`, after judging."""
-        self._wait()
-        return super().values()
-
-    def __getitem__(self, key: str) -> object:
-        self._wait()
-        return super().__getitem__(key)
-
-    def get(self, key: str, default: object = None) -> object:
-        """As `dict.get`, after judging."""
-        self._wait()
-        return super().get(key, default)
-
-    def __reduce__(self) -> tuple[type[dict[str, object]], tuple[dict[str, object]]]:
-        self._wait()
-        return dict, (dict(super().items()),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

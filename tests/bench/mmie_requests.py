@@ -91,7 +91,7 @@ def measure(root: Path) -> None:
     from mmie_tasks.benchmarks.mmie import data, task
     from mmie_tasks.benchmarks.mmie.request import build_request
     from mmie_tasks.benchmarks.mmie.sample import Sample
-    from mmie_tasks.judging.session import DeferredRows
+    from mmie_tasks.judging.deferred import DeferredRows
 
     begun = time.perf_counter()
     docs = task.process_docs(SimpleNamespace(config_name="all"))

@@ -12,13 +12,9 @@ from mmie_tasks.judges.choice import ALL_OTHERS
 from mmie_tasks.judges.panel_choice import ChosenJudges
 from mmie_tasks.judges.registry import JudgeChoice
 from mmie_tasks.judging import session
+from mmie_tasks.judging.deferred import DeferredRows
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.judging.session import (
-    BenchmarkJudge,
-    DeferredRows,
-    PendingSample,
-    register_launcher,
-)
+from mmie_tasks.judging.session import BenchmarkJudge, PendingSample, register_launcher
 from mmie_tasks.record.reply import JudgeResult
 
 

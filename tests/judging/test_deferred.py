@@ -3,22 +3,18 @@ from __future__ import annotations
 import json
 import pickle
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import NoReturn
 
 import pytest
 from support.judges import FunctionJudge, echo, reply, text_of
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.judges.base import Judge, JudgeRequest, JudgeUnavailable, Outcome
+from mmie_tasks.judging.deferred import DeferredRows, MetricRows
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.judging.session import (
-    BenchmarkJudge,
-    DeferredRows,
-    MetricRows,
-    OpenJudges,
-    PendingSample,
-    SharedJudge,
-)
+from mmie_tasks.judging.session import BenchmarkJudge, OpenJudges, PendingSample, SharedJudge
 from mmie_tasks.record.panel import Judged
 from mmie_tasks.record.reply import JudgeResult
 
@@ -78,6 +74,26 @@ def test_a_copy_made_before_judging_is_filled_in_too_and_is_json() -> None:
     assert logged == {"points": {}}
     session.judge_pending()
     assert json.dumps(logged) == '{"points": {"score": 3.0}}'
+
+
+def test_dict_update_copies_a_subclass_of_dict_without_calling_its_methods() -> None:
+    """What `DeferredRows` relies on of CPython."""
+
+    class Unreadable(dict[str, int]):
+        def keys(self) -> NoReturn:
+            raise AssertionError("read while it was copied")
+
+        items = values = __getitem__ = get = keys  # type: ignore[assignment]
+
+    class Iterating(Unreadable):
+        def __iter__(self) -> Iterator[str]:
+            return super().__iter__()
+
+    logged: dict[str, int] = {}
+    logged.update(Unreadable(points=3))
+    assert logged == {"points": 3}
+    with pytest.raises(AssertionError, match="while it was copied"):
+        logged.update(Iterating(points=4))
 
 
 def test_a_row_that_only_judging_adds_is_there_when_read() -> None:

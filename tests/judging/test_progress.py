@@ -6,7 +6,7 @@ import pytest
 from support.judges import FunctionJudge, echo, reply
 
 from mmie_tasks.judges.base import JudgeUnavailable, Outcome, RequestCounts
-from mmie_tasks.judging.requests import Progress
+from mmie_tasks.judging.progress import Progress
 from mmie_tasks.record.reply import JudgeReply, Usage
 
 

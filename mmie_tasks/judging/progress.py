@@ -1,0 +1,139 @@
+"""The progress of judging: a bar with failures, rate and cost, and a final log line."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from loguru import logger
+from tqdm import tqdm  # type: ignore[import-untyped]
+
+from mmie_tasks.judges.base import CountsRequests, Judge, JudgeError, Outcome, RequestCounts
+from mmie_tasks.record.reply import JudgeReply
+
+
+class Progress:
+    """A progress bar, and a final log line.
+
+    The bar shows what failed, came from the cache, is in flight and was sent again, tokens per
+    second, and the cost with a forecast of the total: the mean of the replies that were paid for,
+    for every sample that is left.
+
+    The rate counts the input and output tokens of replies that arrived since judging began, over
+    the time since then; replies from the cache do not count. The remaining time is tqdm's, from
+    samples per second. A judge that computes its longest samples first becomes faster, so the
+    remaining time is then over- rather than underestimated.
+
+    Args:
+        title: Name of the benchmark; with an empty title nothing is shown or logged.
+        total: Number of samples.
+        on_outcome: Called with every outcome as well.
+        judge: The judge that replies, which may know how its requests are going.
+        clock: Seconds, from any origin.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        total: int,
+        on_outcome: Callable[[Outcome], None] = lambda _: None,
+        judge: Judge | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._title = title
+        self._judge = judge
+        self._total = total
+        self._on_outcome = on_outcome
+        self._clock = clock
+        self._began_s = clock()
+        self._earlier_retries = 0
+        self._bar: tqdm[None] | None = None
+        self._counts: Counter[str] = Counter()
+        self._failures: Counter[str] = Counter()
+        self._cost_usd: float | None = 0.0  # None as soon as the price of a reply is unknown
+
+    def __enter__(self) -> Progress:
+        self._began_s = self._clock()
+        if (counts := self._request_counts()) is not None:
+            self._earlier_retries = counts.retries
+        if self._title:
+            is_other_rank = os.environ.get("RANK", "0") != "0"  # one bar for all ranks of a run
+            position = (
+                None if sys.stderr.isatty() else 0
+            )  # elsewhere no codes that move the cursor between bars
+            self._bar = tqdm(
+                total=self._total,
+                desc=f"Judging {self._title}",
+                unit="sample",
+                disable=is_other_rank,
+                position=position,
+            )
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+        if self._title:
+            logger.info(f"Judged {self._title}: {self.summary()}")
+
+    def update(self, outcome: Outcome) -> None:
+        """Count an outcome."""
+        self._on_outcome(outcome)
+        self._counts["requests"] += 1
+        match outcome:
+            case JudgeReply(cached=True):
+                self._counts["cached"] += 1
+            case JudgeReply(usage=usage):
+                self._counts["paid"] += 1
+                self._counts["input"] += usage.input_tokens
+                self._counts["output"] += usage.output_tokens
+                if self._cost_usd is not None:
+                    self._cost_usd = (
+                        None if usage.cost_usd is None else self._cost_usd + usage.cost_usd
+                    )
+            case JudgeError():
+                self._counts["failed"] += 1
+                self._failures[str(outcome).partition("\n")[0]] += 1
+        if self._bar is not None:
+            self._bar.total = max(self._total, self._counts["requests"])  # some are sent twice
+            parts = [f"failed {self._counts['failed']}", f"cached {self._counts['cached']}"]
+            if (requests := self._request_counts()) is not None:
+                parts.append(f"in flight {requests.in_flight}")
+            self._bar.set_postfix_str(self._joined(*parts), refresh=False)
+            self._bar.update()
+
+    def summary(self) -> str:
+        """The counts that are not 0, and the most frequent failures on lines of their own."""
+        counts = self._counts
+        titles = {
+            "cached": "from the cache",
+            "failed": "failed",
+            "input": "tokens in",
+            "output": "tokens out",
+        }
+        parts = (f"{counts[name]:,} {title}" for name, title in titles.items() if counts[name])
+        text = self._joined(f"{counts['requests']:,} requests", *parts)
+        return text + "".join(
+            f"\n  {count} x {failure}" for failure, count in self._failures.most_common(5)
+        )
+
+    def _request_counts(self) -> RequestCounts | None:
+        return self._judge.request_counts() if isinstance(self._judge, CountsRequests) else None
+
+    def _joined(self, *parts: str) -> str:
+        """The parts, and of retries, the tokens per second and the cost those that are not 0."""
+        counts = self._request_counts()
+        retries = counts.retries - self._earlier_retries if counts is not None else 0
+        tokens = self._counts["input"] + self._counts["output"]
+        elapsed_s = self._clock() - self._began_s
+        rate = f"{tokens / elapsed_s:,.0f} tokens/s" if tokens and elapsed_s > 0 else ""
+        cost = f"{self._cost_usd:.4f} USD" if self._cost_usd else ""
+        if self._cost_usd and (left := self._total - self._counts["requests"]) > 0:
+            total_usd = self._cost_usd * (1 + left / self._counts["paid"])
+            cost = f"{self._cost_usd:.4f} of about {total_usd:.4f} USD"
+        cost = "cost unknown" if self._cost_usd is None else cost
+        sent_again = f"{retries} sent again" if retries else ""
+        return ", ".join(part for part in (*parts, sent_again, rate, cost) if part)
