@@ -23,9 +23,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mmie_tasks.quality.judge_exam import verdicts
+from mmie_tasks.quality.judge_exam import mmrb2, opening
 from mmie_tasks.quality.judge_exam.grade import grade
-from mmie_tasks.quality.judge_exam.verdicts import Pair, read_judgements
+from mmie_tasks.quality.judge_exam.judgements import read_judgements
+from mmie_tasks.quality.judge_exam.verdicts import Pair
 
 Figure: TypeAlias = tuple[str, float | None, str]
 """Its name, ours, and what it must be with as many decimals."""
@@ -39,7 +40,7 @@ SAMPLE = "evaluate/generate_judgements/outputs/sample_task3_interleaved.json"
 
 
 def opening_figures(folder: Path) -> Iterator[Figure]:
-    people = verdicts.load_opening(folder, os.environ)
+    people = opening.load_opening(folder, os.environ)
     for judge, (file, agreement, first_answer, first_answer_people) in OPENING_JUDGES.items():
         result = grade(people, read_judgements(folder / "Interleaved_Arena" / file, people))
         yield f"OpenING, {judge}: agreement", result.agreement.value, agreement
@@ -55,7 +56,7 @@ def mmrb2_figures(folder: Path, scratch: Path) -> Iterator[Figure]:
     shutil.copy(
         folder / "benchmark" / "interleaved_response_only.json", scratch / "interleaved.json"
     )
-    people = verdicts.load_mmrb2(folder, os.environ)
+    people = mmrb2.load_mmrb2(folder, os.environ)
     yield (
         "MMRB2: is it published",
         100.0 * people.source.endswith("(the published verdicts)"),

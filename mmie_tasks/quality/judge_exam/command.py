@@ -27,16 +27,12 @@ from mmie_tasks.quality.judge_exam.asking import (
     giving_points,
 )
 from mmie_tasks.quality.judge_exam.grade import Grade, Share, grade
+from mmie_tasks.quality.judge_exam.judgements import read_judgements
+from mmie_tasks.quality.judge_exam.mmrb2 import load_mmrb2
+from mmie_tasks.quality.judge_exam.opening import load_opening
 from mmie_tasks.quality.judge_exam.stored import COMPARE, Exam, as_json, store
 from mmie_tasks.quality.judge_exam.stress import run_stress
-from mmie_tasks.quality.judge_exam.verdicts import (
-    Judgement,
-    SetName,
-    VerdictSet,
-    load_mmrb2,
-    load_opening,
-    read_judgements,
-)
+from mmie_tasks.quality.judge_exam.verdicts import Judgement, SetName, VerdictSet
 from mmie_tasks.results.commands import require_range
 
 _JUDGE_HINT = (

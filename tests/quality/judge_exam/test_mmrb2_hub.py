@@ -15,10 +15,10 @@ LOAD = """
 import json, os
 from dataclasses import asdict
 from loguru import logger
-from mmie_tasks.quality.judge_exam import verdicts
+from mmie_tasks.quality.judge_exam import mmrb2
 lines = []
 logger.add(lambda line: lines.append(str(line)))
-loaded = asdict(verdicts.load_mmrb2(None, os.environ))
+loaded = asdict(mmrb2.load_mmrb2(None, os.environ))
 answer = json.loads(json.dumps({**loaded, "log": "".join(lines)}, default=str))
 """
 IN_THE_HUBS_CACHE = """

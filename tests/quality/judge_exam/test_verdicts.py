@@ -24,9 +24,10 @@ from support.verdict_files import (
 
 from mmie_tasks.core.errors import AnswersUnusable, DataBroken, DataMissing
 from mmie_tasks.hub.pinned_file import RetryPolicy
-from mmie_tasks.quality.judge_exam import verdicts
+from mmie_tasks.quality.judge_exam import mmrb2, opening
 from mmie_tasks.quality.judge_exam.grade import grade
-from mmie_tasks.quality.judge_exam.verdicts import Judgement, Pair, VerdictSet, read_judgements
+from mmie_tasks.quality.judge_exam.judgements import read_judgements
+from mmie_tasks.quality.judge_exam.verdicts import Judgement, Pair, VerdictSet
 
 ONCE = RetryPolicy(tries=1, timeout_s=60.0)
 CONTENT = json.dumps(OPENING_ROWS).encode()
@@ -56,12 +57,12 @@ def readable(verdict_set: VerdictSet) -> Pair:
 
 def download(server: Server, cache: Path, content: bytes = CONTENT) -> VerdictSet:
     pin = replace(
-        verdicts.OPENING_VERDICTS,
+        opening.OPENING_VERDICTS,
         url=f"{server.url}/verdicts",
         size_bytes=len(content),
         sha256=hashlib.sha256(content).hexdigest(),
     )
-    return verdicts.load_opening(None, {"MMIE_TASKS_CACHE": str(cache)}, pin, ONCE)
+    return opening.load_opening(None, {"MMIE_TASKS_CACHE": str(cache)}, pin, ONCE)
 
 
 def test_opening_is_downloaded_once_and_has_verdicts_only(server: Server, tmp_path: Path) -> None:
@@ -89,15 +90,15 @@ def test_another_file_is_never_taken_for_the_published_verdicts(
 
 
 def test_the_pinned_file_is_that_of_the_facts() -> None:
-    assert verdicts.OPENING_VERDICTS.url.startswith(
+    assert opening.OPENING_VERDICTS.url.startswith(
         "https://raw.githubusercontent.com/LanceZPF/OpenING/56b663bc84ef64960c02"
     )
-    assert verdicts.OPENING_VERDICTS.size_bytes == 1_025_107
-    assert verdicts.OPENING_VERDICTS.sha256[:8] == "2bf58594"
+    assert opening.OPENING_VERDICTS.size_bytes == 1_025_107
+    assert opening.OPENING_VERDICTS.sha256[:8] == "2bf58594"
 
 
 def test_of_a_tie_the_forced_side_is_the_winner(tmp_path: Path) -> None:
-    pairs = verdicts.load_opening(opening_folder(tmp_path), {}).pairs
+    pairs = opening.load_opening(opening_folder(tmp_path), {}).pairs
     assert [(pair.winner, pair.is_tie) for pair in pairs] == [
         ("A", False),
         ("B", True),
@@ -110,7 +111,7 @@ def test_of_a_tie_the_forced_side_is_the_winner(tmp_path: Path) -> None:
 
 
 def test_opening_answers_are_texts_with_their_images_behind_them(tmp_path: Path) -> None:
-    verdict_set = verdicts.load_opening(opening_folder(tmp_path), {})
+    verdict_set = opening.load_opening(opening_folder(tmp_path), {})
     assert (verdict_set.has_answers, verdict_set.missing_answers) == (True, 0)
     assert readable(verdict_set) == Pair(
         id=FIRST,
@@ -196,7 +197,7 @@ def test_pairs_without_complete_answers_are_left_out_and_counted(
 ) -> None:
     folder = opening_folder(tmp_path)
     edit(folder / name)
-    verdict_set = verdicts.load_opening(folder, {})
+    verdict_set = opening.load_opening(folder, {})
     assert verdict_set.has_answers
     assert (FIRST not in {pair.id for pair in verdict_set.pairs}, len(logs)) == (True, 1)
     assert verdict_set.missing_answers == 3 - len(verdict_set.pairs)
@@ -215,7 +216,7 @@ def test_a_model_or_sample_cannot_name_a_file_outside_the_folder(
         opening_row(hostile, "Red", "Green", "A"),
     ]
     write_json(folder / OPENING_FILE, rows)
-    assert verdicts.load_opening(folder, {}).missing_answers == 2
+    assert opening.load_opening(folder, {}).missing_answers == 2
     assert "not a file inside" in logs[0] or "File name too long" in logs[0]
 
 
@@ -225,7 +226,7 @@ def test_a_folder_without_any_complete_answer_has_verdicts_only(
     folder = opening_folder(tmp_path)
     for file in folder.glob("gen_outputs/*/*.jpg"):
         file.unlink()
-    verdict_set = verdicts.load_opening(folder, {})
+    verdict_set = opening.load_opening(folder, {})
     assert len(verdict_set.pairs) == 3
     assert verdict_set.has_answers is False
     assert verdict_set.missing_answers == 0
@@ -253,7 +254,7 @@ def test_verdicts_in_another_layout_are_broken_data(
 ) -> None:
     (tmp_path / "verdicts.json").write_text(content, encoding="utf-8")
     with pytest.raises(DataBroken, match=r"verdicts\.json") as error:
-        verdicts.load_opening(tmp_path / "verdicts.json", {})
+        opening.load_opening(tmp_path / "verdicts.json", {})
     assert problem in error.value.message
 
 
@@ -264,17 +265,17 @@ def test_a_folder_without_the_file_is_missing_data_with_the_layout_in_the_hint(
     with pytest.raises(
         DataMissing, match=r"cannot be read(.|\n)*hint: name a folder with `[\w/]+\.json`"
     ):
-        (verdicts.load_opening if name == "opening" else verdicts.load_mmrb2)(tmp_path, {})
+        (opening.load_opening if name == "opening" else mmrb2.load_mmrb2)(tmp_path, {})
 
 
 def test_the_source_of_a_local_file_says_whether_it_is_the_published_one(tmp_path: Path) -> None:
     path = write_json(tmp_path / "verdicts.json", OPENING_ROWS)
-    pin = replace(verdicts.OPENING_VERDICTS, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+    pin = replace(opening.OPENING_VERDICTS, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
     assert (
-        verdicts.load_opening(path, {}, pin).source
+        opening.load_opening(path, {}, pin).source
         == f"`{path}` (SHA-256 {pin.sha256[:12]}…, the published file)"
     )
-    assert verdicts.load_opening(path, {}).source.endswith("…, not the published file)")
+    assert opening.load_opening(path, {}).source.endswith("…, not the published file)")
 
 
 # MMRB2
@@ -284,20 +285,20 @@ def test_mmrb2_verdicts_are_the_published_ones_whatever_their_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [mmrb2_row(1), mmrb2_row(2)]
-    loaded = verdicts.load_mmrb2(mmrb2_file(tmp_path, rows), {})
+    loaded = mmrb2.load_mmrb2(mmrb2_file(tmp_path, rows), {})
     assert loaded.source.endswith(" (not the published verdicts)")
-    monkeypatch.setattr(verdicts, "MMRB2_VERDICTS_SHA256", verdicts.verdicts_sha256(loaded.pairs))
-    assert verdicts.load_mmrb2(mmrb2_file(tmp_path, rows[::-1]), {}).source.endswith(
+    monkeypatch.setattr(mmrb2, "MMRB2_VERDICTS_SHA256", mmrb2.verdicts_sha256(loaded.pairs))
+    assert mmrb2.load_mmrb2(mmrb2_file(tmp_path, rows[::-1]), {}).source.endswith(
         " (the published verdicts)"
     )
     rows[0]["chosen"] = "A" if rows[0]["chosen"] == "B" else "B"
-    assert verdicts.load_mmrb2(mmrb2_file(tmp_path, rows), {}).source.endswith(
+    assert mmrb2.load_mmrb2(mmrb2_file(tmp_path, rows), {}).source.endswith(
         " (not the published verdicts)"
     )
 
 
 def test_mmrb2_verdicts_have_votes_texts_and_numbers_of_images(tmp_path: Path) -> None:
-    verdict_set = verdicts.load_mmrb2(mmrb2_file(tmp_path, [mmrb2_row(1)]), {})
+    verdict_set = mmrb2.load_mmrb2(mmrb2_file(tmp_path, [mmrb2_row(1)]), {})
     assert verdict_set.has_answers is False
     assert verdict_set.both_orders is True
     assert verdict_set.missing_answers == 0
@@ -316,7 +317,7 @@ def test_mmrb2_verdicts_have_votes_texts_and_numbers_of_images(tmp_path: Path) -
             images=(2, 1),
         ),
     )
-    assert verdicts.load_mmrb2(tmp_path / MMRB2_FILE, {}) == verdict_set
+    assert mmrb2.load_mmrb2(tmp_path / MMRB2_FILE, {}) == verdict_set
 
 
 @pytest.mark.parametrize(
@@ -336,20 +337,20 @@ def test_mmrb2_fields_of_another_type_are_broken_data(
 ) -> None:
     folder = mmrb2_file(tmp_path, [mmrb2_row(1), mmrb2_row(2, **{field: value})])
     with pytest.raises(DataBroken, match=rf"`pairs\.1\.{field}"):
-        verdicts.load_mmrb2(folder, {})
+        mmrb2.load_mmrb2(folder, {})
 
 
 def test_a_folder_that_the_official_script_has_built_has_answers(
     tmp_path: Path, logs: list[str]
 ) -> None:
     folder = built_mmrb2_folder(tmp_path, [mmrb2_row(1), mmrb2_row(2)])
-    verdict_set = verdicts.load_mmrb2(folder, {})
+    verdict_set = mmrb2.load_mmrb2(folder, {})
     assert (verdict_set.has_answers, verdict_set.missing_answers, logs) == (True, 0, [])
     pair = readable(verdict_set)
     assert pair.question == ("q.png", "Go on.")
     assert pair.answers == (("1_a0.jpg", " First. ", "1_a1.jpg"), ("One.", "1_b0.jpg"))
     (folder / "images/1_b0.jpg").unlink()
-    verdict_set = verdicts.load_mmrb2(folder, {})
+    verdict_set = mmrb2.load_mmrb2(folder, {})
     assert ([pair.id for pair in verdict_set.pairs], verdict_set.missing_answers) == (["pair-2"], 1)
 
 
@@ -358,12 +359,12 @@ def test_a_folder_that_the_official_script_has_built_has_answers(
 
 @pytest.fixture
 def people(tmp_path: Path) -> VerdictSet:
-    return verdicts.load_opening(write_json(tmp_path / "people.json", OPENING_ROWS), {})
+    return opening.load_opening(write_json(tmp_path / "people.json", OPENING_ROWS), {})
 
 
 @pytest.fixture
 def experts(tmp_path: Path) -> VerdictSet:
-    return verdicts.load_mmrb2(mmrb2_file(tmp_path, [mmrb2_row(number) for number in range(3)]), {})
+    return mmrb2.load_mmrb2(mmrb2_file(tmp_path, [mmrb2_row(number) for number in range(3)]), {})
 
 
 def judged(verdict_set: VerdictSet, folder: Path, content: object) -> tuple[Judgement, ...]:

@@ -1,0 +1,78 @@
+"""A judge's verdicts on the pairs of a set, from a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from loguru import logger
+from pydantic import ValidationError
+
+from mmie_tasks.core.errors import AnswersUnusable
+from mmie_tasks.quality.judge_exam.mmrb2 import mmrb2_judge_rows
+from mmie_tasks.quality.judge_exam.opening import opening_judge_rows
+from mmie_tasks.quality.judge_exam.verdicts import FIRST_WINS, Judgement, VerdictSet, problem_of
+from mmie_tasks.results.commands import read_text
+
+
+def read_judgements(path: Path, verdict_set: VerdictSet) -> tuple[Judgement, ...]:
+    """A judge's verdicts from a file in the layout in which the set's repository publishes or reads
+    them.
+
+    A missing or empty verdict is none, and so is one that names no side. Each pair of the set gets
+    a judgement in each order that is asked for, with or without verdict. What the file has on other
+    pairs is named in the log.
+
+    Raises:
+        AnswersUnusable: The file cannot be read, is not in that layout, has two verdicts on a pair
+            in one order, or none on a pair of the set.
+    """
+    hint = f"name a judge's file in the layout of {verdict_set.title.partition(':')[0]}"
+    text = read_text(path, hint)
+    rows = (
+        opening_judge_rows(text, verdict_set)
+        if verdict_set.name == "opening"
+        else mmrb2_judge_rows(text)
+    )
+    winners: dict[tuple[str, bool], str] = {}
+    try:
+        for pair_id, is_reversed, winner in rows:
+            if (pair_id, is_reversed) in winners:
+                message = f"`{path}` has two verdicts on `{pair_id}` in one order."
+                raise AnswersUnusable(message, hint="remove one of them")
+            winners[pair_id, is_reversed] = winner or ""
+    except ValidationError as error:
+        raise AnswersUnusable(
+            f"`{path}` is not in the expected layout: {problem_of(error)}.", hint=hint
+        ) from error
+    judged = {pair_id for pair_id, _ in winners}
+    unknown = sorted(judged - {pair.id for pair in verdict_set.pairs})
+    if len(unknown) == len(judged):
+        raise AnswersUnusable(
+            f"`{path}` has no verdict on a pair of {verdict_set.title}.", hint=hint
+        )
+    if unknown:
+        names = ", ".join(f"`{name[:80]}`" for name in unknown[:3]) + (", …" if unknown[3:] else "")
+        logger.warning(
+            f"`{path}` has verdicts on {len(unknown)} pairs that are not in the set: {names}."
+        )
+    judgements = []
+    for pair in verdict_set.pairs:
+        orders = [
+            order
+            for order in (False, True)
+            if verdict_set.both_orders or (pair.id, order) in winners
+        ]
+        judgements += [
+            _judgement(pair.id, order, winners.get((pair.id, order), ""))
+            for order in orders or [False]
+        ]
+    return tuple(judgements)
+
+
+def _judgement(pair: str, is_reversed: bool, winner: str) -> Judgement:
+    if (first_wins := FIRST_WINS.get(winner)) is not None:
+        return Judgement(
+            pair=pair, is_reversed=is_reversed, a_wins=1 - first_wins if is_reversed else first_wins
+        )
+    why_not = f"the verdict is {winner[:40]!r}" if winner else "no verdict in the file"
+    return Judgement(pair=pair, is_reversed=is_reversed, a_wins=None, why_not=why_not)
