@@ -1,7 +1,8 @@
 """Benchmarks for lmms-eval, scored as their papers score them: MMIE, MileBench and MIA-Bench.
 
 In Python: `load_run` opens a saved run as pandas tables, `judge` asks a judge without a run. Both
-are imported when they are first used; importing the package does nothing else.
+are imported when they are first used; importing the package does nothing else. Packages that add a
+benchmark or a judge import from `mmie_tasks.extend`.
 """
 
 from __future__ import annotations

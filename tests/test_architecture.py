@@ -29,7 +29,7 @@ LAYERS = (
     ("results",),
     ("quality",),
     ("runner",),
-    ("cli",),
+    ("cli", "extend"),
     ("__main__", "__init__"),
 )
 """From the lowest to the highest. Folders of one layer do not import each other."""
@@ -52,6 +52,7 @@ IMPORTS_BY_STRING = (
     "benchmarks/registry.py",
     "core/options.py",  # factories of judges and drawers
     "cli.py",  # its table of commands
+    "extend.py",  # its table of names
 )
 """The only files that import a module whose name is computed."""
 

@@ -5,8 +5,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mmie_tasks.judges.base import JudgeRequest, JudgeUnavailable, Outcome
-from mmie_tasks.record.reply import JudgeReply
+from mmie_tasks.extend import JudgeReply, JudgeRequest, JudgeUnavailable, Outcome
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mmie_tasks.benchmarks.benchmark import Benchmark
-from mmie_tasks.core.verdict import Unscored, Verdict
-from mmie_tasks.record import log_line
-from mmie_tasks.record.sample import BadRecord, Line, LoggedSample
-from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.extend import (
+    BadRecord,
+    Benchmark,
+    Line,
+    LoggedSample,
+    LoggedSegment,
+    Unscored,
+    Verdict,
+    log_line,
+)
 from odd_one_out import task
 
 

@@ -13,13 +13,22 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmie_tasks.answers.parsing import NOT_TEXT, failure_of
-from mmie_tasks.core.messages import user_turn
-from mmie_tasks.core.verdict import Scored, Unscored, Verdict, as_row
-from mmie_tasks.hub.images import ImageOpener, check_images
-from mmie_tasks.record.metrics import Metric, Scale
-from mmie_tasks.record.rows import RunnerTable, aggregation
-from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.extend import (
+    NOT_TEXT,
+    ImageOpener,
+    LoggedSample,
+    Metric,
+    RunnerTable,
+    Scale,
+    Scored,
+    Unscored,
+    Verdict,
+    aggregation,
+    as_row,
+    check_images,
+    failure_of,
+    user_turn,
+)
 from odd_one_out import __version__
 
 if TYPE_CHECKING:

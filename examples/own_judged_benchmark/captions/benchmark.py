@@ -6,20 +6,30 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mmie_tasks.answers.parsing import failure_of
-from mmie_tasks.benchmarks.benchmark import Benchmark
-from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts, as_row
-from mmie_tasks.hub.images import ImageOpener
-from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.judging.session import BenchmarkJudge, PendingSample
-from mmie_tasks.record import log_line
-from mmie_tasks.record.metrics import Metric, Scale
-from mmie_tasks.record.panel import Judged
-from mmie_tasks.record.reply import JudgeResult
-from mmie_tasks.record.rows import RunnerTable, aggregation
-from mmie_tasks.record.sample import Line, LoggedSample
-from mmie_tasks.record.segment import Segments
+from mmie_tasks.extend import (
+    Benchmark,
+    BenchmarkJudge,
+    GradedRequest,
+    ImageOpener,
+    Judged,
+    JudgeRequest,
+    JudgeResult,
+    Line,
+    LoggedSample,
+    Metric,
+    PendingSample,
+    RunnerTable,
+    Scale,
+    Scored,
+    Segments,
+    Unscored,
+    Verdict,
+    Verdicts,
+    aggregation,
+    as_row,
+    failure_of,
+    log_line,
+)
 
 REQUEST = (
     "How well does the sentence describe the picture? Reply with a reason and a last line "
