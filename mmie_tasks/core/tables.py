@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from tabulate import tabulate
@@ -111,3 +112,17 @@ def listed(counts: Mapping[str, int]) -> str:
     """
     ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     return ", ".join(f"{name} ({count:,})" for name, count in ordered)
+
+
+def numbered_names(names: Sequence[str]) -> list[str]:
+    """The names, those that occur several times with a number.
+
+    >>> numbered_names(["a", "b", "a"])
+    ['a (1)', 'b', 'a (2)']
+    """
+    seen = Counter[str]()
+    unique = []
+    for name in names:
+        seen[name] += 1
+        unique.append(f"{name} ({seen[name]})" if names.count(name) > 1 else name)
+    return unique

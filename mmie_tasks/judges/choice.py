@@ -21,6 +21,7 @@ from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_store import CacheFile, default_path
 from mmie_tasks.judges.panel_choice import ChosenJudges, join_judges, refuse_equal_judges
 from mmie_tasks.judges.registry import JudgeChoice, parse_choice
+from mmie_tasks.record.signature import Signature
 
 VARIABLE = "MMIE_TASKS_JUDGE"
 PANEL_HINT = "several judges for a benchmark need `mmie-tasks eval --judge a --judge b`"
@@ -184,7 +185,7 @@ def is_paper_judge(chosen: ChosenJudges, signature: str, default: str, paper: st
     if chosen.panel is not None:
         return False
     choice, wanted = chosen.judges[0], parse_choice(paper or default, "the paper's judge")
-    fields = dict(part.partition(":")[::2] for part in signature.split("|"))
+    fields = Signature(signature).fields
     more = choice.options if choice.name == wanted.name and not paper else ()
     for key, value in {**dict.fromkeys(more, ""), "judge": wanted.name, **wanted.options}.items():
         options = (

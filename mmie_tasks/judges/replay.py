@@ -24,6 +24,7 @@ from mmie_tasks.judges.base import (
 )
 from mmie_tasks.judges.cache_store import CachedReply, default_path, read_recording
 from mmie_tasks.record.reply import JudgeReply
+from mmie_tasks.record.signature import Signature
 
 
 def open_judge(
@@ -131,7 +132,7 @@ class ReplayJudge:
             yield from read_recording(path, signature)
 
     def _matches(self, signature: str, model: str) -> bool:
-        return self._model in (None, model) or f"model:{self._model}" in signature.split("|")
+        return self._model in (None, model) or Signature(signature).has("model", self._model)
 
     def _select(self, counts: Mapping[tuple[str, str], int], path: str) -> str:
         """The selected signature, from the replies by signature and model; raises `SettingWrong`

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,20 +109,6 @@ def split_name(word: str) -> NamedPath:
     if not path:
         raise AnswersUnusable(f"`{word}` has no path after `=`.", hint=HINT)
     return NamedPath(name.strip(), Path(path).expanduser())
-
-
-def numbered_names(names: Sequence[str]) -> list[str]:
-    """The names, those that occur several times with a number.
-
-    >>> numbered_names(["a", "b", "a"])
-    ['a (1)', 'b', 'a (2)']
-    """
-    seen = Counter[str]()
-    unique = []
-    for name in names:
-        seen[name] += 1
-        unique.append(f"{name} ({seen[name]})" if names.count(name) > 1 else name)
-    return unique
 
 
 def _by_folder(path: Path) -> dict[Path, list[SampleLog]]:

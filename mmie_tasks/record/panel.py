@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts, as_row
 from mmie_tasks.record.reply import JudgeResult
+from mmie_tasks.record.signature import Signature
 
 _Kind: TypeAlias = Literal["official", "robust", "expected"]
 _KINDS: tuple[_Kind, ...] = ("official", "robust", "expected")
@@ -187,7 +188,7 @@ def _combined(members: Sequence[MemberResult], panel: Panel, kind: _Kind) -> Ver
     if len(points) >= panel.min_valid:
         return Scored(_by_rule(points, panel.rule))
     reasons = [
-        (_short_name(member.judge), verdict.reason)
+        (Signature(member.judge).kind_and_model, verdict.reason)
         for member, verdict in zip(members, verdicts, strict=True)
         if isinstance(verdict, Unscored)
     ]
@@ -222,13 +223,3 @@ def _by_rule(values: Sequence[float], rule: Rule) -> float:
         case "majority":
             values = statistics.multimode(round(value, _DECIMALS) for value in values)
     return sum(values) / len(values)  # also of points that are infinite, unlike `fmean`
-
-
-def _short_name(signature: str) -> str:
-    """The judge's kind and model, from its signature.
-
-    >>> _short_name("judge:openai|host:127.0.0.1:8000|model:gpt-4o|temperature:0")
-    'openai/gpt-4o'
-    """
-    fields = dict(part.partition(":")[::2] for part in signature.split("|"))
-    return "/".join(filter(None, (fields.get("judge"), fields.get("model"))))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -19,9 +18,10 @@ from mmie_tasks.record.intervals import Floats, Indices
 from mmie_tasks.record.metric_values import floor_of
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.sample import ScoreKind
+from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.commands import require_kind
 from mmie_tasks.runs.run import TaskRun
-from mmie_tasks.runs.summary import metrics_of, signature_fields
+from mmie_tasks.runs.summary import metrics_of
 
 Flags = npt.NDArray[np.bool_]
 
@@ -236,20 +236,6 @@ class SignatureDifference:
     b: tuple[str, ...]
 
 
-def signature_values(signature: str) -> dict[str, str]:
-    """Key to value, of a signature; of the task's version only what moves a score.
-
-    >>> signature_values("judge:openai|t:0|task:mmie@1-A|data:sha256:12")
-    {'judge': 'openai', 't': '0', 'task': 'mmie@1', 'data': 'sha256:12'}
-    """
-    fields = signature_fields(signature)
-    if version := re.fullmatch(
-        r"(?P<scoring>.+@\d+)-\w+", fields.get("task", "")
-    ):  # name@N-X: X is the interface
-        fields["task"] = version["scoring"]
-    return fields
-
-
 def signature_differences(a: Iterable[str], b: Iterable[str]) -> tuple[SignatureDifference, ...]:
     """The keys that move a score and are not the same throughout two sets of signatures.
 
@@ -266,7 +252,10 @@ def signature_differences(a: Iterable[str], b: Iterable[str]) -> tuple[Signature
     >>> signature_differences(["t:0|pkg:0.1.0"], ["t:1|pkg:0.2.0"])
     (SignatureDifference(key='t', a=('0',), b=('1',)),)
     """
-    a_values, b_values = [signature_values(s) for s in a], [signature_values(s) for s in b]
+    a_values, b_values = (
+        [Signature(s).scoring_fields for s in a],
+        [Signature(s).scoring_fields for s in b],
+    )
     keys = dict.fromkeys(key for values in (*a_values, *b_values) for key in values)
     differences = []
     for key in keys:
@@ -319,7 +308,9 @@ def require_comparable(
     Raises:
         SettingWrong: Another key differs, or no signature has a key that is to be ignored.
     """
-    keys = dict.fromkeys(key for signature in (*a, *b) for key in signature_values(signature))
+    keys = dict.fromkeys(
+        key for signature in (*a, *b) for key in Signature(signature).scoring_fields
+    )
     if unknown := sorted(set(ignored) - set(keys)):
         hint = f"the keys are: {', '.join(keys) or 'none, these logs have no signatures'}"
         raise SettingWrong(f"`--ignore`: no signature has `{unknown[0]}`.", hint=hint)

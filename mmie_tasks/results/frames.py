@@ -20,9 +20,10 @@ from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.panel import disagreement
 from mmie_tasks.record.sample import LoggedSample, ScoreKind
 from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.runs.run import Run
-from mmie_tasks.runs.summary import judge_of, metrics_of
+from mmie_tasks.runs.summary import metrics_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -246,7 +247,7 @@ def _panel_columns(sample: LoggedSample) -> dict[str, object]:
     for number, member in enumerate(sample.members, 1):
         replies = member.result.replies
         columns |= {
-            f"judge_{number}": judge_of(member.judge),
+            f"judge_{number}": Signature(member.judge).name,
             f"judge_{number}_official": _points(member.verdicts.official),
             f"judge_{number}_robust": _points(member.verdicts.robust),
             f"judge_{number}_reply": replies[-1].text if replies else None,

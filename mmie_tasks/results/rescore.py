@@ -25,10 +25,11 @@ from mmie_tasks.record.metric_values import MetricValue, metric_value
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.panel import Rule
 from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, ScoreKind
+from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.commands import listed_names, open_runs, require_range, result_parser
 from mmie_tasks.results.render import json_text
 from mmie_tasks.runs.run import Run, TaskRun, sample_lines
-from mmie_tasks.runs.summary import judge_signatures, metrics_of
+from mmie_tasks.runs.summary import metrics_of
 
 _MAX_TEXT = 60  # characters of a reading or detail in a table
 _MAX_NAMES = 5  # samples to name that cannot be rescored for one reason
@@ -117,20 +118,18 @@ def _rescore(task_run: TaskRun, panel_options: Mapping[str, object]) -> _Rescore
 def _with_panel_options(line: Line, options: Mapping[str, object]) -> Line:
     """The line with other options of the panel that judged it; the same line for a single judge."""
     record = log_line.record_of(line)
-    signature = log_line.optional_text(record, "signature")
-    match = re.match(r"panel:(\w+),min_valid=(\d+)", signature)
-    if not options or match is None:
+    signature = Signature(log_line.optional_text(record, "signature"))
+    panel = signature.panel
+    if not options or panel is None:
         return line
-    rule, min_valid = options.get("rule", match[1]), options.get("min_valid", int(match[2]))
-    if isinstance(min_valid, int) and min_valid > (judges := len(judge_signatures(signature))):
+    rule = options.get("rule", panel.rule)
+    min_valid = options.get("min_valid", panel.min_valid)
+    if isinstance(min_valid, int) and min_valid > (judges := len(signature.judges)):
         hint = f"`--min_valid` with a number from 1 to {judges}"
         raise SettingWrong(
             f"`--min_valid {min_valid}` is more than the {judges} judges of the panel.", hint=hint
         )
-    renewed = {
-        **record,
-        "signature": f"panel:{rule},min_valid={min_valid}{signature[match.end() :]}",
-    }
+    renewed = {**record, "signature": str(signature.with_panel(str(rule), str(min_valid)))}
     if logged_panel := log_line.mapping(record, "panel"):  # not of an answer that was not judged
         renewed["panel"] = {**logged_panel, **options}
     return {**line, "coverage": renewed}

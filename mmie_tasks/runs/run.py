@@ -14,15 +14,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.errors import AnswersUnusable
+from mmie_tasks.core.tables import numbered_names
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
-from mmie_tasks.record.log_files import (
-    HINT,
-    RunLogs,
-    SampleLog,
-    find_runs,
-    numbered_names,
-    read_lines,
-)
+from mmie_tasks.record.log_files import HINT, RunLogs, SampleLog, find_runs, read_lines
 from mmie_tasks.record.log_line import number
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, ScoreKind

@@ -7,20 +7,20 @@ paper, the details of the results file, and notes for the log.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import get_args
 
-from mmie_tasks.core.tables import NO_VALUE, counted, listed, percent_cell
+from mmie_tasks.core.tables import NO_VALUE, counted, listed, numbered_names, percent_cell
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, UnscoredReason, Verdict
-from mmie_tasks.record.log_files import numbered_names
 from mmie_tasks.record.metric_values import RESAMPLES, MetricValue, metric_value, samples_by_stratum
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.panel import Disagreement, disagreement
 from mmie_tasks.record.rows import replies_of
 from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, Record, ScoreKind
+from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.run import TaskRun
 
 REASONS: tuple[UnscoredReason, ...] = tuple(
@@ -156,77 +156,13 @@ def scored_of(task_run: TaskRun) -> str:
     return f"{scored:,} of {len(verdicts) - left_out:,}{remark}"
 
 
-def signature_fields(signature: str) -> dict[str, str]:
-    """Key to value, of a signature as it is logged; several values of a key are joined.
-
-    A judge of a panel that lacks a key of the others has the value ``none``, so that values tell
-    judges apart.
-
-    >>> signature_fields("judge:openai|model:gpt-4o|paper_judge:no")["model"]
-    'gpt-4o'
-    >>> signature_fields("panel:mean|judge:openai|host:a|judge:replay|paper_judge:no")["host"]
-    'a, none'
-    """
-    pairs = [part.partition(":")[::2] for part in signature.split("|") if part]
-    judges, number = sum(key == "judge" for key, _ in pairs), 0
-    values: defaultdict[str, list[str]] = defaultdict(list)
-    judge_keys = set()
-    for key, value in pairs:
-        number += key == "judge"
-        if 0 < number < judges:  # what is behind the last judge may belong to the benchmark
-            judge_keys.add(key)
-        if key in judge_keys:
-            values[key] += ["none"] * (number - 1 - len(values[key]))
-        values[key].append(value)
-    for key in judge_keys:
-        values[key] += ["none"] * (judges - len(values[key]))
-    return {key: ", ".join(parts) for key, parts in values.items()}
-
-
-def judge_signatures(signature: str) -> list[str]:
-    """A logged signature from each ``judge:`` up to the next: of a panel, its members.
-
-    >>> judge_signatures("panel:mean|judge:a|t:0|judge:b|paper_judge:no")
-    ['judge:a|t:0', 'judge:b|paper_judge:no']
-    """
-    _, *judges = f"|{signature}".split("|judge:")
-    return [f"judge:{judge}" for judge in judges]
-
-
-def judges_of(signature: str) -> list[str]:
-    """The names of a panel's judges, in order: the model, or else the kind; empty for a single
-    judge.
-
-    >>> judges_of("panel:mean,min_valid=2|judge:openai|model:gpt-4o|judge:mmie_score|t:0")
-    ['gpt-4o', 'mmie_score']
-    """
-    is_panel = "panel" in signature_fields(signature)
-    return (
-        numbered_names([judge_of(judge) for judge in judge_signatures(signature)])
-        if is_panel
-        else []
-    )
-
-
-def judge_of(signature: str) -> str:
-    """The judge's model, or else its kind; of a panel its judges and rule; empty for a benchmark
-    scored by rule.
-
-    >>> judge_of("panel:mean,min_valid=2|judge:openai|model:gpt-4o|judge:mmie_score|t:0")
-    'panel of gpt-4o, mmie_score (mean)'
-    """
-    fields = signature_fields(signature)
-    if judges := judges_of(signature):
-        rule = fields["panel"].partition(",")[0]
-        return f"panel of {', '.join(judges)} ({rule})"
-    return fields.get("model") or fields.get("judge", "")
-
-
 def judge_name(task_run: TaskRun) -> str:
-    """The names of the judges of a task's samples, by `judge_of`; empty for a benchmark that is
-    scored by rule.
+    """The names of the judges of a task's samples, by `Signature.name`; empty for a benchmark
+    that is scored by rule.
     """
-    return ", ".join(dict.fromkeys(filter(None, map(judge_of, task_run.signatures))))
+    return ", ".join(
+        dict.fromkeys(filter(None, (Signature(text).name for text in task_run.signatures)))
+    )
 
 
 def judge_facts(sample: LoggedSample) -> dict[str, str]:
@@ -237,7 +173,7 @@ def judge_facts(sample: LoggedSample) -> dict[str, str]:
     """
     facts = {}
     names = numbered_names(
-        [judge_of(member.judge) or "without a name" for member in sample.members]
+        [Signature(member.judge).name or "without a name" for member in sample.members]
     )
     for name, member in zip(names, sample.members, strict=True):
         official, robust = member.verdicts.official, member.verdicts.robust
@@ -267,9 +203,10 @@ def marks_of(task_run: TaskRun) -> tuple[str, ...]:
         ``other prompt words``, ``3 unscored``, ``pictures drawn by our reconstruction (step-1), not
         by the paper's pipeline``, ``answers that may have unread pictures: looks like JSON (2)``.
     """
-    fields = [signature_fields(signature) for signature in task_run.signatures]
+    signatures = [Signature(text) for text in task_run.signatures]
+    fields = [signature.fields for signature in signatures]
     marks = [_part_of_samples(task_run)]
-    if any("paper_judge:no" in signature.split("|") for signature in task_run.signatures):
+    if any(signature.is_of_another_judge for signature in signatures):
         marks.append(f"judge: {judge_name(task_run)}, not the paper's")
     if not all(entry.get("prompt", "official").startswith("official") for entry in fields):
         marks.append("other prompt words")
@@ -291,7 +228,7 @@ def drawn_answers_of(task_run: TaskRun) -> tuple[str, ...]:
     """How the answers of ``--model interleaved`` were drawn: the values of ``answers`` in the
     signatures, else none.
     """
-    values = (signature_fields(signature).get("answers") for signature in task_run.signatures)
+    values = (Signature(text).fields.get("answers") for text in task_run.signatures)
     return tuple(dict.fromkeys(value for value in values if value is not None))
 
 
@@ -388,7 +325,7 @@ def _judge_runs(task_run: TaskRun) -> dict[str, TaskRun]:
     """The name of each judge of a panel to the samples that it was asked about, with its own
     official verdicts.
     """
-    names = max(map(judges_of, task_run.signatures), key=len, default=[])
+    names = max((Signature(text).judge_names for text in task_run.signatures), key=len, default=[])
     return {
         name: replace(task_run, samples=_judged_by(task_run, index))
         for index, name in enumerate(names)

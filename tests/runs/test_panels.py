@@ -21,17 +21,11 @@ from mmie_tasks.core.verdict import Scored, Unscored, as_row
 from mmie_tasks.record import log_line
 from mmie_tasks.record.panel import Judged, Panel, disagreement
 from mmie_tasks.record.sample import BadRecord
+from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.frames import LoadedRun
 from mmie_tasks.results.rescore import _new_record
 from mmie_tasks.runs.run import Run, TaskRun
-from mmie_tasks.runs.summary import (
-    details_of,
-    headline_of,
-    judge_facts,
-    judge_of,
-    notes_of,
-    signature_fields,
-)
+from mmie_tasks.runs.summary import details_of, headline_of, judge_facts, notes_of
 
 
 def run_of(*judgements: Judged) -> tuple[TaskRun, list[Mapping[str, object]]]:
@@ -177,8 +171,8 @@ def test_a_record_with_fewer_judges_than_its_rule_needs_is_not_read_again() -> N
 
 
 def test_a_panel_is_named_after_its_judges_and_rule() -> None:
-    assert judge_of(signature("median")) == "panel of gpt-4o, gpt-4o-mini, qwen (median)"
-    assert judge_of(signature(models=("m", "m"))) == "panel of m (1), m (2) (mean)"
+    assert Signature(signature("median")).name == "panel of gpt-4o, gpt-4o-mini, qwen (median)"
+    assert Signature(signature(models=("m", "m"))).name == "panel of m (1), m (2) (mean)"
     run, _ = run_of(judged(4, 5, 6))
     headline = headline_of(run)
     assert headline.judge == "panel of gpt-4o, gpt-4o-mini, qwen (mean)"
@@ -187,9 +181,9 @@ def test_a_panel_is_named_after_its_judges_and_rule() -> None:
 
 def test_the_same_options_of_other_judges_are_another_signature() -> None:
     first, second = (
-        signature_fields(
+        Signature(
             f"panel:mean,min_valid=1|judge:openai|model:a{a}|judge:openai|model:b{b}|paper_judge:no"
-        )
+        ).fields
         for a, b in (("|host:h", ""), ("", "|host:h"))
     )
     assert first["paper_judge"] == second["paper_judge"] == "no"

@@ -16,6 +16,7 @@ from mmie_tasks.core.tables import (
     NO_VALUE,
     counted,
     listed,
+    numbered_names,
     percent_cell,
     signed_cell,
     table,
@@ -25,7 +26,6 @@ from mmie_tasks.quality.calibrate.correction import CorrectedScore, Correction, 
 from mmie_tasks.quality.calibrate.estimate import Population
 from mmie_tasks.quality.calibrate.page import labelling_page
 from mmie_tasks.quality.plan import judged_samples, planned_answers
-from mmie_tasks.record.log_files import numbered_names
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.alignment import scored_signatures, signature_differences
 from mmie_tasks.results.commands import (

@@ -22,9 +22,9 @@ from mmie_tasks.core.files import atomic_write, cache_dir
 from mmie_tasks.core.tables import percent_cell, short_name
 from mmie_tasks.quality.judge_exam.grade import Grade
 from mmie_tasks.quality.judge_exam.verdicts import VerdictSet
+from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.render import json_text
 from mmie_tasks.runs.run import TaskRun
-from mmie_tasks.runs.summary import judge_signatures, signature_fields
 
 COMPARE = "compare"
 """The method of an exam in which the judge compares two answers; of others, the benchmark whose
@@ -32,7 +32,6 @@ prompt it got.
 """
 
 _MAX_SHOWN = 2  # grades of one judge
-_BEHIND_JUDGE = frozenset({"paper_judge", "prompt", "reader", "task", "data", "pkg", "replayed"})
 _Percent: TypeAlias = Annotated[float, Field(ge=0, le=100)]
 
 
@@ -200,8 +199,8 @@ class StoredGrades:
         all.
         """
         judges = []
-        for logged in (j for s in task_run.signatures for j in judge_signatures(s)):
-            fields = signature_fields(logged)
+        for logged in (j for text in task_run.signatures for j in Signature(text).judges):
+            fields = logged.fields
             judges.append(
                 JudgeGrades(
                     benchmark=task_run.benchmark.title,
@@ -212,11 +211,9 @@ class StoredGrades:
             )
         return tuple(dict.fromkeys(judges))
 
-    def _exams_of(self, logged: str) -> tuple[StoredExam, ...]:
+    def _exams_of(self, logged: Signature) -> tuple[StoredExam, ...]:
         """The exams of the judge with whose signature a logged one begins, the best last."""
-        fields = logged.split("|")
-        ends = [end for end, field in enumerate(fields) if field.partition(":")[0] in _BEHIND_JUDGE]
-        judges = ["|".join(fields[:end]) for end in (len(fields), *reversed(ends))]
+        judges = [judge.text for judge in logged.judge_alone]
         for judge in judges:
             if judge not in self._exams:
                 files = filter(

@@ -17,11 +17,13 @@ import pandas as pd
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.registry import benchmark_of_task, entries, entry_names
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
+from mmie_tasks.core.tables import numbered_names
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.intervals import Floats
-from mmie_tasks.record.log_files import NamedPath, numbered_names, split_name
+from mmie_tasks.record.log_files import NamedPath, split_name
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import LoggedSample, ScoreKind
+from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.agreement.measures import (
     ALL_MEASURES,
     GROUP_MEASURES,
@@ -35,7 +37,6 @@ from mmie_tasks.results.agreement.measures import (
 from mmie_tasks.results.commands import open_run, require_kind
 from mmie_tasks.results.labels import answer_digest, read_labels
 from mmie_tasks.runs.run import Run, TaskRun
-from mmie_tasks.runs.summary import judge_of
 
 _DIGITS = 9  # points are rounded to this many decimals: two ways to one fraction are equal
 
@@ -215,7 +216,7 @@ def _model(rater: Rater) -> str:
     """The judge's model or the panel, from the first signature of a log; empty where it has
     none.
     """
-    return judge_of("".join(rater.signatures[:1]))
+    return Signature("".join(rater.signatures[:1])).name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

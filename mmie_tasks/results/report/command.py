@@ -22,6 +22,7 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import atomic_write, readable_size
 from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell, signed_cell
 from mmie_tasks.record.reply import JudgeReply
+from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.alignment import mixed_keys, scored_signatures
 from mmie_tasks.results.annotation import Annotation, judge_lines, open_annotator
 from mmie_tasks.results.commands import listed_names, notes_of, open_runs, result_parser
@@ -41,7 +42,7 @@ from mmie_tasks.results.report.samples import (
 )
 from mmie_tasks.results.report.tables import METHOD, charts, metric_tables, unlike_keys
 from mmie_tasks.runs.run import Run, TaskRun
-from mmie_tasks.runs.summary import judge_name, marks_of, signature_fields
+from mmie_tasks.runs.summary import judge_name, marks_of
 
 _MAX_NOTES = 3  # that the command prints; the report has all
 _MAX_MODEL = 100  # characters of a model's name
@@ -331,7 +332,7 @@ def signature_rows(signatures: Sequence[str]) -> list[dict[str, object]]:
     >>> signature_rows(["judge:a|t:0", "judge:b|t:0"])[0]
     {'key': 'judge', 'values': ['a', 'b'], 'differs': True}
     """
-    by_signature = [signature_fields(signature) for signature in signatures]
+    by_signature = [Signature(signature).fields for signature in signatures]
     keys = dict.fromkeys(key for fields in by_signature for key in fields)
     rows = {key: [fields.get(key, "") for fields in by_signature] for key in keys}
     return [

@@ -3,13 +3,13 @@
 import pytest
 
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.alignment import (
     SignatureDifference,
     mixed_keys,
     require_comparable,
     scored_signatures,
     signature_differences,
-    signature_values,
 )
 
 OPENAI = (
@@ -92,7 +92,7 @@ def test_swapping_the_runs_swaps_the_sides_of_each_difference():
 
 @pytest.mark.parametrize("signature", ["", "|", "no colon", ":", "a:b:c|a:d"])
 def test_any_text_has_parts(signature):
-    assert isinstance(signature_values(signature), dict)
+    assert isinstance(Signature(signature).scoring_fields, dict)
     assert signature_differences([signature], [signature]) == ()
 
 
