@@ -19,6 +19,7 @@ _OF_THE_BENCHMARK = frozenset(
 """Keys that end the part of the last judge."""
 
 _PANEL = re.compile(r"\Apanel:(\w+),min_valid=(\d+)")
+_PACKAGE = re.compile(r"\|pkg:[^|]*")
 _TASK_VERSION = re.compile(r"(?P<scoring>.+@\d+)-\w+")  # name@N-X: X is the interface
 
 
@@ -113,6 +114,14 @@ class Signature:
         'panel:median,min_valid=1|judge:a|judge:b'
         """
         return Signature(_PANEL.sub(f"panel:{rule},min_valid={min_valid}", self.text))
+
+    def with_package(self, version: str) -> Signature:
+        """The same signature, of another version of this package.
+
+        >>> str(Signature("judge:a|pkg:0.1.0").with_package("0.2.0"))
+        'judge:a|pkg:0.2.0'
+        """
+        return Signature(_PACKAGE.sub(f"|pkg:{version}", self.text))
 
     @property
     def judges(self) -> tuple[Signature, ...]:

@@ -394,7 +394,7 @@ def _write_log(rescored: _RescoredTask, path: Path) -> Path:
                 current = _with_panel_options(line, rescored.panel_options)
                 record = _new_record(rescored.task_run.benchmark, current)
                 if isinstance(signature := record.get("signature"), str):
-                    record["signature"] = re.sub(r"\|pkg:[^|]*", f"|pkg:{__version__}", signature)
+                    record["signature"] = str(Signature(signature).with_package(__version__))
                 record["rescored"] = {"pkg": __version__, "changed": after[sample.id] != sample}
                 runner_values = {key: line[key] for key in _RUNNER_KEYS if key in line}
                 rewritten = {**runner_values, "coverage": record}

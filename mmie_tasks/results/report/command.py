@@ -237,7 +237,7 @@ def _task_json(
         "unit": scale.unit,
         "full_marks": scale.full_marks,
         "whole": scale.whole,
-        "judged": any("|judge:" in f"|{signature}" for signature in signatures),
+        "judged": any(Signature(signature).judges for signature in signatures),
         "present": [index for index, _ in task.present],
         "summaries": [
             _summary(index, task_run, annotations[index]) for index, task_run in task.present
