@@ -65,6 +65,8 @@ class Benchmark:
         rerecord: The record of a line with the current readers' results. Raises `BadRecord`.
         strata: The kind of group within which samples are drawn for people to score; empty to draw
             from all samples alike.
+        stratum_sizes: Stratum to its number of samples in the whole benchmark; empty without
+            strata. Intervals for the benchmark weigh the strata by them.
         counts: Given the records of a run's samples, the benchmark's own counts, for the results
             file: name to number.
         notes: Given the records of a run's samples, lines for the log about what is not as usual.
@@ -102,6 +104,7 @@ class Benchmark:
     reread: Callable[[Line], Mapping[str, Verdict] | None]
     rerecord: Callable[[Line], Record] | None = None
     strata: str = ""
+    stratum_sizes: Mapping[str, int] = field(default_factory=dict)
     counts: Callable[[Sequence[Record]], Mapping[str, float]] = lambda _: {}
     notes: Callable[[Sequence[Record]], Iterable[str]] = lambda _: ()
     published: Mapping[str, int] = field(default_factory=dict)

@@ -64,6 +64,22 @@ def bootstrap_interval(
     return Interval(float(low), float(high))
 
 
+def with_unseen_error(variance: float, count: int, full_marks: float) -> float:
+    """A variance of errors that allows for one error of half the scale that the draw lacks.
+
+    Few draws miss errors that are rare and large, and then show too small a variance.
+
+    Args:
+        variance: Sample variance of the errors, in squared points.
+        count: How many errors it is of, at least 1.
+        full_marks: Of the scale, in points.
+
+    >>> with_unseen_error(0.0, 9, 6)
+    1.0
+    """
+    return ((count - 1) * variance + (full_marks / 2) ** 2) / count
+
+
 def percentile_interval(values: Floats, level: float = LEVEL) -> Interval:
     """The interval that leaves out the same share of resampled values at both ends.
 

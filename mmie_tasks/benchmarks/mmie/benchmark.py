@@ -270,6 +270,7 @@ BENCHMARK = Benchmark(
     reread=reread,
     rerecord=rerecord,
     strata="category",
+    stratum_sizes=data.PUBLISHED,
     counts=metrics.counts,
     notes=metrics.notes,
     published={
