@@ -26,27 +26,19 @@ from mmie_tasks.quality.calibrate.estimate import (
     corrected_mean,
 )
 from mmie_tasks.quality.plan import JudgedSamples, judged_samples, strata_in_order, stratum_weights
-from mmie_tasks.record.intervals import Floats, resample_counts
+from mmie_tasks.record.intervals import Floats
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.agreement.measures import (
     Measurement,
-    MeasureOptions,
-    RatingRows,
     alpha,
     measure,
     pearson,
-    rating_rows,
     with_interval,
 )
 from mmie_tasks.results.labels import Label, answer_digest, id_in_csv, read_label_files
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.summary import metrics_of
-
-RESAMPLES = 1000
-"""Of intervals of correlations."""
-
-_MIN_COMPARED = 10  # with fewer labels there is no interval of a difference of correlations
 
 ProblemName = Literal[
     "hand_picked",  # labels without a seed or without the answer's digest: not from a plan
@@ -313,10 +305,10 @@ def correct(
             Problem(name="too_few", text=rows[0].why_not, count=rows[0].labels, hint=hint)
         )
     seeds = {label.seed for label in matched.labels}
-    options = MeasureOptions(scale=task_run.benchmark.scale, resamples=RESAMPLES)
+    percent = replace(task_run.benchmark.scale, full_marks=100)
     reasons = dict.fromkeys(reason for run in judged for reason in run.without)
     ids = sorted(scores.people)
-    pairs = rating_rows(_points(scores.judge, ids), _points(scores.people, ids))
+    pairs = _points(scores.judge, ids), _points(scores.people, ids)
     return Correction(
         task=task_run.task,
         title=task_run.benchmark.title,
@@ -325,10 +317,10 @@ def correct(
         seed=next(iter(seeds)) if len(seeds) == 1 else None,
         headline=rows[0],
         strata=tuple(rows[1:]),
-        correlation=measure(pairs, ["pearson"], options)["pearson"],
+        correlation=measure(*pairs, ["pearson"], percent)["pearson"],
         rater_names=tuple(sorted({label.rater for label in matched.labels})),
-        raters=_rater_agreement(matched.labels),
-        other_scores=() if baseline else tuple(_other_scores(task_run, scores.people, options)),
+        raters=_rater_agreement(matched.labels, task_run.benchmark.scale),
+        other_scores=() if baseline else tuple(_other_scores(task_run, scores.people)),
         without={
             reason: sum(len(run.without.get(reason, ())) for run in judged) for reason in reasons
         },
@@ -504,7 +496,7 @@ def _corrected_score(
     )
 
 
-def _rater_agreement(labels: Sequence[Label]) -> RaterAgreement | None:
+def _rater_agreement(labels: Sequence[Label], scale: Scale) -> RaterAgreement | None:
     raters = sorted({label.rater for label in labels})
     if len(raters) < 2:
         return None
@@ -527,21 +519,22 @@ def _rater_agreement(labels: Sequence[Label]) -> RaterAgreement | None:
     return RaterAgreement(
         raters=tuple(raters),
         samples=len(several),
-        alpha=alpha(points, "interval", RESAMPLES),
+        alpha=alpha(points, "interval", scale),
         correlation=sum(correlations) / len(correlations) if correlations else None,
     )
 
 
-def _other_scores(
-    task_run: TaskRun, people: Mapping[str, float], options: MeasureOptions
-) -> Iterator[OtherScore]:
+def _other_scores(task_run: TaskRun, people: Mapping[str, float]) -> Iterator[OtherScore]:
     """The robust and the expected score, each if the labelled samples have it and it is not the
     official one.
     """
     labelled = [sample for sample in task_run.samples if sample.id in people]
     kinds: tuple[ScoreKind, ...] = ("robust", "expected")
     for kind in kinds:
-        verdicts = [(people[s.id], s.official, s.verdict(kind)) for s in labelled]
+        full_marks = task_run.benchmark.scale.full_marks
+        verdicts = [
+            (people[s.id] * full_marks / 100, s.official, s.verdict(kind)) for s in labelled
+        ]
         points = [
             (human, official.points, other.points)
             for human, official, other in verdicts
@@ -549,42 +542,26 @@ def _other_scores(
         ]
         if all(official == other for _, official, other in points):
             continue
-        rows = rating_rows(*np.array(points, dtype=np.float64).T)
-        official, other = (
-            RatingRows(rows.points[:, [0, column]], rows.counts) for column in (1, 2)
+        rows = np.array(points, dtype=np.float64).reshape(-1, 3)
+        scale = task_run.benchmark.scale
+        of_official, of_other = (
+            measure(rows[:, column], rows[:, 0], ["pearson"], scale)["pearson"] for column in (1, 2)
         )
-        values = [
-            measure(pairs, ["pearson"], replace(options, resamples=0))["pearson"]
-            for pairs in (official, other)
-        ]
-        r_official, r_other = (measurement.value for measurement in values)
+        difference = Measurement(why_not=of_official.why_not or of_other.why_not)
+        if of_official.value is not None and of_other.value is not None:
+            difference = with_interval(
+                lambda r: pearson(r[:, 2], r[:, 0]) - pearson(r[:, 1], r[:, 0]),
+                rows,
+                scale.full_marks,
+                "difference",
+            )
         yield OtherScore(
             kind=kind,
-            labels=rows.samples,
-            correlation=r_other,
-            official=r_official,
-            difference=_difference(official, other, *values),
+            labels=len(rows),
+            correlation=of_other.value,
+            official=of_official.value,
+            difference=difference,
         )
-
-
-def _difference(
-    official: RatingRows, other: RatingRows, r_official: Measurement, r_other: Measurement
-) -> Measurement:
-    """The other correlation less the official one, with the percentile interval over the same
-    resamples of both.
-    """
-    if r_official.value is None or r_other.value is None:
-        return Measurement(why_not=r_official.why_not or r_other.why_not)
-    value = r_other.value - r_official.value
-    if official.samples < _MIN_COMPARED:
-        return Measurement(
-            value=value, why_not=f"{counted(official.samples, 'label')} are too few for an interval"
-        )
-    draws = resample_counts(official.counts, RESAMPLES)
-    resampled = np.concatenate(
-        [pearson(other, weights) - pearson(official, weights) for weights in draws]
-    )
-    return with_interval(value, resampled, official.samples)
 
 
 def labels_by_benchmark(
