@@ -17,7 +17,7 @@ import stat
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 from urllib.parse import unquote
@@ -37,6 +37,7 @@ from mmie_tasks.hub.images import (
     open_file,
     size_px,
 )
+from mmie_tasks.record.segment import Segment, Segments
 
 ImageProblem: TypeAlias = Literal["", "missing", "outside", "unreadable", "too_large", "remote"]
 
@@ -70,27 +71,8 @@ class ImageFile:
     size_px: tuple[int, int] = (0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedSegment:
-    """A segment of an answer with the file of its image.
-
-    Attributes:
-        text: As the model wrote it, without its thinking; None if absent.
-        image: How the model refers to the image; None if absent.
-        file: The image's file, or why it cannot be used; None if there is no image.
-        prompt: The words that the image was drawn to; None if they are not known.
-    """
-
-    text: str | None = None
-    image: str | None = None
-    file: ImageFile | None = None
-    prompt: str | None = None
-
-
-def resolve_images(
-    answer: ParsedAnswer, resolver: ImageResolver, task: str, row: int
-) -> tuple[ResolvedSegment, ...]:
-    """The segments of an answer, in order, with every image resolved. Never raises.
+def resolve_images(answer: ParsedAnswer, resolver: ImageResolver, task: str, row: int) -> Segments:
+    """The segments of an answer, in order; every image is a file or has a problem. Never raises.
 
     Args:
         answer: The parsed answer.
@@ -98,21 +80,20 @@ def resolve_images(
         task: Name of the task; some models leave images in files that are named after it.
         row: The sample's row in the task's dataset, from 0, which those names also hold.
     """
-    segments: list[ResolvedSegment] = []
+    segments: list[Segment] = []
     for segment in answer.segments:
-        file = resolver.resolve(segment.image) if segment.image is not None else None
-        row_images = []
-        if segment.image is not None and file is not None and not file.path:
-            row_images = resolver.row_images(segment.image, row)
+        resolved = resolver.resolve_segment(segment)
+        row_images = (
+            resolver.row_images(segment.image, row) if segment.image and resolved.problem else []
+        )
         if not row_images:
-            segments.append(ResolvedSegment(segment.text, segment.image, file, segment.prompt))
+            segments.append(resolved)
         elif segment.text is not None:
-            segments.append(ResolvedSegment(segment.text))
-        references = map(str, row_images)
-        segments += [ResolvedSegment(None, image, resolver.resolve(image)) for image in references]
+            segments.append(Segment(segment.text))
+        segments += [resolver.resolve_segment(Segment(image=str(path))) for path in row_images]
     if not any(segment.image for segment in segments):
         images = resolver.metadata_images(task, row)
-        segments += [ResolvedSegment(None, image, resolver.resolve(image)) for image in images]
+        segments += [resolver.resolve_segment(Segment(image=image)) for image in images]
     return tuple(segments)
 
 
@@ -143,6 +124,14 @@ class ImageResolver:
             return self._write_data_uri(reference)
         path = self._existing_path(reference)
         return check_image(path, self._max_pixels) if isinstance(path, Path) else path
+
+    def resolve_segment(self, segment: Segment) -> Segment:
+        """The segment with the path of its image's file, or the problem with it."""
+        if segment.image is None:
+            return segment
+        file = self.resolve(segment.image)
+        path = segment.image if file.path is None else str(file.path)
+        return replace(segment, image=path, problem=file.problem, detail=file.detail)
 
     def is_folder(self, reference: str) -> bool:
         """Whether a reference names a folder."""

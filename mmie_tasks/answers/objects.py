@@ -24,8 +24,9 @@ from typing import TypeAlias
 
 from mmie_tasks.answers.placeholders import interleave_segments
 from mmie_tasks.answers.references import image_key, image_reference, is_image_reference
-from mmie_tasks.answers.segments import ParsedAnswer, Segment
+from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.answers.thinking import segments_without_thinking
+from mmie_tasks.record.segment import Segment
 
 IMAGES_KEY = "images"
 PARTS_KEYS = ("content", "messages", "output")

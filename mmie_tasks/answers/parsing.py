@@ -24,9 +24,10 @@ from mmie_tasks.answers.json_values import JSON, json_value
 from mmie_tasks.answers.objects import PARTS_KEYS, answer_of_object
 from mmie_tasks.answers.placeholders import image_spans, split_at_images
 from mmie_tasks.answers.references import image_reference, is_image_reference, is_single_path
-from mmie_tasks.answers.segments import ParsedAnswer, Segment
+from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.answers.thinking import segments_without_thinking, strip_thinking
 from mmie_tasks.core.messages import replace_surrogates
+from mmie_tasks.record.segment import Segment
 
 MISSING = "[PREDICTIONS_MISSING]"
 """Stands for the answer of a sample without a saved answer, or with null."""
@@ -281,7 +282,7 @@ def _finish(answer: ParsedAnswer, notation: str) -> ParsedAnswer:
         Segment(
             text=segment.text and replace_surrogates(segment.text),
             image=segment.image and replace_surrogates(segment.image),
-            prompt=segment.prompt and replace_surrogates(segment.prompt),
+            prompt=replace_surrogates(segment.prompt),
         )
         for segment in segments
     )

@@ -11,23 +11,7 @@ from pathlib import Path
 
 from mmie_tasks.answers.drawn import DrawingFacts
 from mmie_tasks.core.messages import replace_surrogates
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A part of an answer: a text, then an image, either of which may be absent.
-
-    Attributes:
-        text: As the model wrote it; None if absent.
-        image: How the model refers to the image: a path, a URL, a data URI; None if absent. Never
-            the empty text.
-        prompt: The words that the image was drawn to, of an answer of ``--model interleaved``; else
-            None.
-    """
-
-    text: str | None = None
-    image: str | None = None
-    prompt: str | None = None
+from mmie_tasks.record.segment import Segment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,6 +41,7 @@ from mmie_tasks.judging.progress import Progress
 from mmie_tasks.judging.requests import CheckedRequest, GradedRequest, judge_all
 from mmie_tasks.record.panel import Judged, MemberResult, Panel, combine
 from mmie_tasks.record.reply import JudgeResult
+from mmie_tasks.record.signature import signature_text
 
 SYNC_VARIABLE = "MMIE_TASKS_SYNC"
 CHECK_VALID_S = 900.0
@@ -183,7 +184,7 @@ class OpenJudges:
     def signature(self) -> str:
         """Everything of the judges that can move a score."""
         signatures = [shared.judge.signature for shared in self.judges]
-        return "|".join([self.panel.signature, *signatures] if self.panel else signatures)
+        return signature_text(*([self.panel.signature] if self.panel else []), *signatures)
 
 
 class BenchmarkJudge:
@@ -272,7 +273,7 @@ class BenchmarkJudge:
         """
         signature = self.judges().signature
         is_papers = is_paper_judge(self.choices(), signature, self.default, self._paper)
-        return f"{signature}|paper_judge:{'yes' if is_papers else 'no'}"
+        return signature_text(signature, paper_judge="yes" if is_papers else "no")
 
     def machine(self) -> str | None:
         """What computed the replies of judges in this process; None if nothing did."""

@@ -22,7 +22,7 @@ from mmie_tasks.record.expected import ExpectedScore
 from mmie_tasks.record.panel import Judged, MemberResult, Panel, Rule, combine
 from mmie_tasks.record.reply import DigitToken, JudgeReply, JudgeResult, Usage, read_digits
 from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
-from mmie_tasks.record.segment import LoggedSegment, Segments
+from mmie_tasks.record.segment import Segment, Segments
 
 IMAGE_PLACEHOLDER = "<image>"
 """Placeholder of an image in a logged question, unless the model's wrapper sets another."""
@@ -264,7 +264,7 @@ def answer(line: Line) -> str:
     return optional_text(line, "filtered_resps")
 
 
-def segments(record: Record, name: str) -> tuple[LoggedSegment, ...] | None:
+def segments(record: Record, name: str) -> Segments | None:
     """Texts and images of a record in their order; None if the record has none.
 
     Raises:
@@ -274,8 +274,8 @@ def segments(record: Record, name: str) -> tuple[LoggedSegment, ...] | None:
     if value is None:
         return None
     return tuple(
-        LoggedSegment(
-            text=optional_text(segment, "text"),
+        Segment(
+            text=_field(segment, "text", str, "a text"),
             image=optional_text(segment, "image") or None,
             problem=optional_text(segment, "problem"),
             prompt=optional_text(segment, "prompt"),
@@ -302,7 +302,7 @@ def parts(segments: Segments) -> tuple[str | Path, ...]:
     return tuple(content)
 
 
-def question(line: Line, images: Sequence[str] | None) -> tuple[LoggedSegment, ...]:
+def question(line: Line, images: Sequence[str] | None) -> tuple[Segment, ...]:
     """The question of a line, its images put in place of the placeholders.
 
     Args:
@@ -317,19 +317,17 @@ def question(line: Line, images: Sequence[str] | None) -> tuple[LoggedSegment, .
     prompt = optional_text(line, "input")
     *before, last = prompt.split(IMAGE_PLACEHOLDER)
     if images is None:
-        placed_segments = [LoggedSegment(text=part, problem=NOT_LOGGED) for part in before]
+        placed_segments = [Segment(text=part, problem=NOT_LOGGED) for part in before]
     elif len(images) == len(before):
-        placed_segments = [
-            LoggedSegment(text=t, image=i) for t, i in zip(before, images, strict=True)
-        ]
+        placed_segments = [Segment(text=t, image=i) for t, i in zip(before, images, strict=True)]
     else:
-        return (*text_segments(prompt), *(LoggedSegment(image=image) for image in images))
+        return (*text_segments(prompt), *(Segment(image=image) for image in images))
     return (*placed_segments, *text_segments(last))
 
 
-def text_segments(content: str) -> tuple[LoggedSegment, ...]:
+def text_segments(content: str) -> tuple[Segment, ...]:
     """A text as one segment; no segment if it is empty."""
-    return (LoggedSegment(text=content),) if content else ()
+    return (Segment(text=content),) if content else ()
 
 
 def sample(line: Line, full_marks: float, groups: Sequence[str] = ()) -> LoggedSample:

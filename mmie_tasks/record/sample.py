@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Verdict, differ
 from mmie_tasks.record.panel import MemberResult
 from mmie_tasks.record.reply import JudgeReply
-from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.record.segment import Segments
 
 Line: TypeAlias = Mapping[str, object]
 """One line of a sample log, as lmms-eval wrote it."""
@@ -65,9 +65,9 @@ class LoggedSample:
     expected: Verdict = NO_PROBABILITIES
     entropy_bits: float | None = None
     parts: Mapping[ScoreKind, Mapping[str, float]] = field(default_factory=dict)
-    question: tuple[LoggedSegment, ...] = ()
-    gold: tuple[LoggedSegment, ...] = ()
-    answer: tuple[LoggedSegment, ...] = ()
+    question: Segments = ()
+    gold: Segments = ()
+    answer: Segments = ()
     replies: tuple[JudgeReply, ...] = ()
     members: tuple[MemberResult, ...] = ()
     signature: str = ""

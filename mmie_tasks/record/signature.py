@@ -2,16 +2,20 @@
 
 ``panel:mean,min_valid=2|judge:openai|model:gpt-4o|paper_judge:no|prompt:official|...|pkg:0.1.0``:
 the rule of a panel, each judge from ``judge:`` up to the next one, whether the judge is the
-paper's, and what the benchmark adds. This module is the only one that takes the text apart.
+paper's, and what the benchmark adds. This module puts the text together and takes it apart.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mmie_tasks.core import __version__
+from mmie_tasks.core.options import coverage_floor
 from mmie_tasks.core.tables import numbered_names
+from mmie_tasks.core.verdict import COVERAGE_FLOOR
 
 _OF_THE_BENCHMARK = frozenset(
     {"paper_judge", "prompt", "reader", "task", "data", "pkg", "replayed"}
@@ -21,6 +25,27 @@ _OF_THE_BENCHMARK = frozenset(
 _PANEL = re.compile(r"\Apanel:(\w+),min_valid=(\d+)")
 _PACKAGE = re.compile(r"\|pkg:[^|]*")
 _TASK_VERSION = re.compile(r"(?P<scoring>.+@\d+)-\w+")  # name@N-X: X is the interface
+
+
+def signature_text(*parts: str, **fields: object) -> str:
+    """A signature of parts that are signatures themselves, then of keys with their values.
+
+    >>> signature_text("judge:a|t:0", prompt="official", data="sha256:12")
+    'judge:a|t:0|prompt:official|data:sha256:12'
+    """
+    return "|".join((*parts, *(f"{key}:{value}" for key, value in fields.items())))
+
+
+def run_signature(*parts: str, environment: Mapping[str, str]) -> str:
+    """The signature of a benchmark's numbers in a run: its parts, the floor of coverage if it is
+    not the default, and the version of this package.
+
+    Raises:
+        SettingWrong: See `coverage_floor`.
+    """
+    floor = coverage_floor(environment)
+    changed = {} if floor == COVERAGE_FLOOR else {"min_coverage": f"{floor:g}"}
+    return signature_text(*parts, **changed, pkg=__version__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ def answer_digest(sample: LoggedSample) -> str:
     the folder that the images were saved in, do not matter. The first is a letter, so that no
     spreadsheet takes it for a number.
     """
-    words = " ".join(" ".join(segment.text for segment in sample.answer).split())
+    words = " ".join(" ".join(segment.text or "" for segment in sample.answer).split())
     images = [
         PurePath(segment.image.replace("\\", "/")).name
         for segment in sample.answer

@@ -13,8 +13,8 @@ from support.answer_shapes import SHAPES, A, counted, parsed, with_table
 from mmie_tasks.answers import saved
 from mmie_tasks.answers.parsing import MISSING, NOT_TEXT, parse_answer
 from mmie_tasks.answers.saved import as_answer
-from mmie_tasks.answers.segments import Segment
 from mmie_tasks.answers.thinking import StrippedText, strip_thinking
+from mmie_tasks.record.segment import Segment
 
 
 def flat(parsed):

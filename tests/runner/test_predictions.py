@@ -13,7 +13,8 @@ from support.mmie_judge import words
 
 from mmie_tasks.answers.parsing import MISSING
 from mmie_tasks.benchmarks.mmie import request
-from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
+from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.record.segment import Segment
 from mmie_tasks.runner.predictions import Predictions
 
 

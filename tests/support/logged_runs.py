@@ -23,6 +23,7 @@ from mmie_tasks.benchmarks.mmie import metrics as mmie_metrics
 from mmie_tasks.benchmarks.mmie import sample as mmie
 from mmie_tasks.benchmarks.mmie.benchmark import grade
 from mmie_tasks.record.reply import DigitToken, JudgeReply, JudgeResult, Usage
+from mmie_tasks.record.segment import Segment
 
 JUDGE = "judge:made_up|model:made-up"
 DATE = "20261121_120000"
@@ -50,8 +51,8 @@ def mmie_lines(
     quality, noise = _lots(seed, answers), _lots(seed, answers, judge)
     for index in range(count):
         category = mmie.CATEGORIES[index % 3]
-        question = (mmie.Segment(text=_words(index, 40), image=image),)
-        gold = (mmie.Segment(text=_words(index + 1, 30)), mmie.Segment(image=image))
+        question = (Segment(text=_words(index, 40), image=image),)
+        gold = (Segment(text=_words(index + 1, 30)), Segment(image=image))
         sample = mmie.Sample(
             id=f"{category}-{index}",
             index=index,

@@ -10,6 +10,7 @@ from mmie_tasks.benchmarks.mmie.benchmark import grade
 from mmie_tasks.core.verdict import Unscored, Verdicts
 from mmie_tasks.record.panel import Judged, MemberResult, Panel, combine
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
+from mmie_tasks.record.segment import Segment
 
 MODELS = ("gpt-4o", "gpt-4o-mini", "qwen")
 FAILURE = Unscored("unavailable", "HTTP 503")
@@ -49,7 +50,7 @@ def mmie_line(judgement: Judged, sample_id: str = "SA-1") -> dict[str, Any]:
         row=0,
         category="SA",
         field="Art",
-        question=(sample.Segment(text="Draw."),),
+        question=(Segment(text="Draw."),),
         gold=(),
     )
     rule = judgement.panel.rule if judgement.panel else "mean"

@@ -14,8 +14,6 @@ from mmie_tasks.benchmarks.benchmark import Benchmark, Doc
 from mmie_tasks.benchmarks.mia_bench import data, download, metrics, prompts
 from mmie_tasks.benchmarks.mia_bench.request import check_prompt, grade, graded_request, last_reply
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
-from mmie_tasks.core import __version__
-from mmie_tasks.core.options import floor_signature
 from mmie_tasks.core.verdict import Verdict
 from mmie_tasks.hub.asset import Asset, installed_asset
 from mmie_tasks.judging.requests import GradedRequest
@@ -25,6 +23,7 @@ from mmie_tasks.record.log_line import NOT_LOGGED
 from mmie_tasks.record.panel import Judged
 from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, Record, ScoreKind
 from mmie_tasks.record.segment import LoggedSegment, Segments
+from mmie_tasks.record.signature import run_signature, signature_text
 
 VERSION = "3-B"
 """``N-X``: N changes with the scores, X with the interface."""
@@ -42,9 +41,11 @@ JUDGE = BenchmarkJudge(
 
 def provenance(doc: Doc) -> str:
     """Task version, prompt, readers and data revision in one line; without the judge."""
-    return (
-        f"prompt:official,max_tokens={prompts.MAX_TOKENS}|reader:official+robust"
-        f"|task:mia_bench@{VERSION}|data:{doc['data']}"
+    return signature_text(
+        prompt=f"official,max_tokens={prompts.MAX_TOKENS}",
+        reader="official+robust",
+        task=f"mia_bench@{VERSION}",
+        data=doc["data"],
     )
 
 
@@ -54,7 +55,7 @@ def signature(doc: Doc) -> str:
     Raises:
         SettingWrong: The chosen judge cannot be opened.
     """
-    return f"{JUDGE.signature()}|{provenance(doc)}{floor_signature(os.environ)}|pkg:{__version__}"
+    return run_signature(JUDGE.signature(), provenance(doc), environment=os.environ)
 
 
 def read_line(line: Line) -> LoggedSample:

@@ -17,25 +17,29 @@ from mmie_tasks.benchmarks.milebench.sample import (
     Sample,
     has_variant,
 )
-from mmie_tasks.core import __version__
-from mmie_tasks.core.options import floor_signature
 from mmie_tasks.core.verdict import Unscored, Verdict, Verdicts
 from mmie_tasks.record import log_line
 from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
 from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.record.signature import run_signature, signature_text
 
 VERSION = "1-B"  # of every task of MileBench: the number moves with the scores
 
 
 def provenance(doc: Doc) -> str:
     """Task version, prompt, readers and data in one line, which is saved with the results."""
-    data = f"variant:{doc['variant']}|prompt:official|reader:official+robust|data:{doc['data']}"
-    return f"task:milebench@{VERSION}|{data}"
+    return signature_text(
+        task=f"milebench@{VERSION}",
+        variant=doc["variant"],
+        prompt="official",
+        reader="official+robust",
+        data=doc["data"],
+    )
 
 
 def signature(doc: Doc) -> str:
     """Everything that can move the score: `provenance` and the version of this package."""
-    return f"{provenance(doc)}{floor_signature(os.environ)}|pkg:{__version__}"
+    return run_signature(provenance(doc), environment=os.environ)
 
 
 _NOT_IN_ANSWER = {"no_answer", "not_text", "bad_image"}  # reasons that the saved answer lacks

@@ -13,9 +13,7 @@ from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.export import run_export
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, digit_offset, read_official
 from mmie_tasks.benchmarks.mmie.robust import read_robust
-from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample, Segment
-from mmie_tasks.core import __version__
-from mmie_tasks.core.options import floor_signature
+from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
 from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Verdict, Verdicts
 from mmie_tasks.hub.asset import Asset
@@ -25,7 +23,8 @@ from mmie_tasks.record import log_line
 from mmie_tasks.record.expected import expected_verdict
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
-from mmie_tasks.record.segment import LoggedSegment, Segments
+from mmie_tasks.record.segment import Segments
+from mmie_tasks.record.signature import run_signature, signature_text
 
 VERSION = "5-C"
 """``N-X`` of every task here: N changes with the scores, X with the interface."""
@@ -62,7 +61,7 @@ def picture_limit(doc: Doc) -> int:
 
 def provenance(doc: Doc) -> str:
     """Task version, readers and data revision in one line; without judge and request."""
-    return f"reader:official+robust|task:mmie@{VERSION}|data:{doc['data']}"
+    return signature_text(reader="official+robust", task=f"mmie@{VERSION}", data=doc["data"])
 
 
 def signature(doc: Doc) -> str:
@@ -71,8 +70,8 @@ def signature(doc: Doc) -> str:
     Raises:
         MmieTasksError: The chosen judge cannot be opened.
     """
-    settings = f"{requests.signature()}|{provenance(doc)}{floor_signature(os.environ)}"
-    return f"{JUDGE.signature()}|{settings}|pkg:{__version__}"
+    parts = (JUDGE.signature(), requests.signature(), provenance(doc))
+    return run_signature(*parts, environment=os.environ)
 
 
 _FACTS = {
@@ -159,37 +158,16 @@ def judge_request(question: Segments, answer: Segments, line: Line | None) -> Gr
         row=0,
         category=str(record.get("category", "SA")),
         field="",
-        question=_segments(question, record, "question"),
-        gold=_segments([replace(segment, image=None) for segment in logged.gold], record, "gold")
-        if logged
-        else (),
+        question=question,
+        gold=logged.gold if logged else (),
     )
-    built = requests.request_for(sample, _segments(answer, record, "answer"))
+    log_line.parts(question + answer)  # every image is a file
+    built = requests.request_for(sample, answer)
     if built.request is None:
         raise BadRecord(f"{built.reason}: {built.detail}")
     cut_images, cut_texts = built.cut_images, built.cut_texts
     return GradedRequest(
         request=built.request, grade=grade, cut_images=cut_images, cut_texts=cut_texts
-    )
-
-
-def _segments(segments: Sequence[LoggedSegment], record: Record, name: str) -> tuple[Segment, ...]:
-    """Segments for the assembly, in which an empty text ends a line and an absent one does not.
-
-    A logged segment has an empty text in both cases; the record says which it is at this position.
-    """
-    rows = record.get(name)
-    texts = (
-        [row.get("text") for row in rows if isinstance(row, Mapping)]
-        if isinstance(rows, list)
-        else []
-    )
-    log_line.parts(tuple(segments))  # every image is a file
-    return tuple(
-        Segment(
-            segment.text or ("" if "" in texts[position : position + 1] else None), segment.image
-        )
-        for position, segment in enumerate(segments)
     )
 
 

@@ -12,12 +12,13 @@ from pathlib import Path
 from loguru import logger
 
 from mmie_tasks.benchmarks.mmie import data, download, metrics
-from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample, Segment
+from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
 from mmie_tasks.core.errors import AnswersUnusable, DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.core.tables import counted
 from mmie_tasks.record.log_files import find_runs, read_lines
 from mmie_tasks.record.sample import LoggedSample, Record
+from mmie_tasks.record.segment import Segment
 
 _LEADERBOARD_COLUMNS = ("Model", "Model Type", "SA", "PBL", "MSR", "AVG")
 _TYPES = {"interleaved": "Interleaved LVLM", "integrated": "Integrated LVLM"}

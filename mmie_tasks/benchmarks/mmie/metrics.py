@@ -18,6 +18,7 @@ from mmie_tasks.core.verdict import Scored, Verdict, Verdicts, as_row, verdict_o
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.rows import RunnerTable, judge_records
 from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.record.segment import segment_rows
 
 MetricRow = dict[str, object]
 """What one sample adds to one metric, as the runner logs it."""
@@ -147,10 +148,8 @@ def record(sample: Sample, verdicts: Verdicts, facts: RequestFacts) -> MetricRow
         "field": sample.field,
         **graded_fields(verdicts),
         "facts": asdict(facts),
-        **{
-            name: [{"text": segment.text, "image": segment.image} for segment in segments]
-            for name, segments in (("question", sample.question), ("gold", sample.gold))
-        },
+        "question": segment_rows(sample.question),
+        "gold": segment_rows(sample.gold),
     }
 
 

@@ -35,7 +35,8 @@ from pathlib import Path
 from string import Formatter
 from typing import TypeAlias
 
-from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
+from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.record.segment import Segment
 
 MAX_TOKENS = 1024
 """Limit of a reply, in tokens (``main.py``, the generation settings)."""
@@ -92,7 +93,7 @@ def assemble(
 
     Args:
         sample: The sample.
-        answer: The tested model's answer; `Segment.missing` is set for images without a file.
+        answer: The tested model's answer; `Segment.problem` is set for images without a file.
         template: With the fields of `str.format`; only its own braces have a meaning.
         full: See above.
 
@@ -121,7 +122,7 @@ def assemble(
         images=tuple(images.present),
         left_out=len(images.present) > _MOST_IMAGES,
         bad_gold=_bad_gold(sample, full=full),
-        cut_images=sum(bool(segment.image) and not segment.missing for segment in cut),
+        cut_images=sum(bool(segment.image) and not segment.problem for segment in cut),
         cut_texts=0 if full else sum(bool((segment.text or "").strip()) for segment in cut),
         missing=tuple(images.missing),
         typed=dict(control_strings),
@@ -146,7 +147,7 @@ class _Images:
 
     def segment_parts(self, segment: Segment) -> list[_Part]:
         parts: list[_Part] = [] if segment.text is None else [f"{segment.text}\n"]
-        if segment.image and segment.missing:
+        if segment.image and segment.problem:
             self.missing.append(segment.image)
         elif segment.image:
             self.present.append(segment.image)

@@ -19,7 +19,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 from loguru import logger
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, BadSample, Segment, category_of
+from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, BadSample, category_of
+from mmie_tasks.record.segment import Segment
 
 _SEVERAL_TURNS = "rows with several turns of one role, joined in order"
 _SEVERAL_TOKENS = "ids that name several categories, of which the first of SA, PBL, MSR counts"

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from mmie_tasks.record.segment import Segment
+
 CATEGORIES = ("SA", "PBL", "MSR")
 """Situational analysis, project-based learning, multi-step reasoning.
 
@@ -18,21 +20,6 @@ The order in which an id is searched for them (``prompts.py:32-40``, ``main.py:1
 
 class BadSample(ValueError):
     """A row that cannot be used; the message names the sample and the field."""
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A text followed by an image, of a question or an answer; either may be absent.
-
-    Attributes:
-        text: None if absent; an empty text is a text.
-        image: Path of an image file; None if absent.
-        missing: Whether the file does not exist.
-    """
-
-    text: str | None = None
-    image: str | None = None
-    missing: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

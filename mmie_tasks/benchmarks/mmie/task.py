@@ -25,6 +25,8 @@ from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import PendingSample
 from mmie_tasks.record.panel import Judged
 from mmie_tasks.record.rows import aggregation, plain_score
+from mmie_tasks.record.segment import segment_rows
+from mmie_tasks.record.signature import signature_text
 
 if TYPE_CHECKING:
     import datasets
@@ -105,7 +107,7 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
     table = metrics.TABLE if doc["task"] in WHOLE_TASKS else metrics.CATEGORY_TABLE
 
     def make_rows(judged: Judged) -> MetricRows:
-        logged = {"signature": _shown_signature(doc, built), "answer": list(built.answer)}
+        logged = {"signature": _shown_signature(doc, built), "answer": segment_rows(built.answer)}
         facts = requests.with_usage(built.facts, judged.result.reply)
         record = {**metrics.record(sample, judged.verdicts, facts), **logged, **judged.fields}
         return table.rows(metrics.graded_sample(sample, judged.verdicts), record)
@@ -125,9 +127,10 @@ def _shown_signature(doc: Doc, built: requests.BuiltRequest) -> str:
     try:
         shown_signature = signature(doc)
     except MmieTasksError as error:  # an unusable judge leaves samples unscored
-        shown_signature = f"judge:unknown|why:{str(error).splitlines()[0]}|{provenance(doc)}"
+        why = signature_text(judge="unknown", why=str(error).splitlines()[0])
+        shown_signature = signature_text(why, provenance(doc))
     if built.answer_signature is not None:
-        shown_signature += f"|answers:{built.answer_signature}"
+        shown_signature = signature_text(shown_signature, answers=built.answer_signature)
     return shown_signature
 
 

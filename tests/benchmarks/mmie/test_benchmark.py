@@ -67,7 +67,7 @@ def test_question_gold_and_answer_are_shown_with_their_images():
 
 
 def test_an_image_of_an_answer_that_could_not_be_used_says_why():
-    answer = [{"text": "", "image": "../../secret", "problem": "outside"}]
+    answer = [{"text": None, "image": "../../secret", "problem": "outside"}]
     (segment,) = BENCHMARK.read_line(changed(answer=answer)).answer
     assert segment == LoggedSegment(image="../../secret", problem="outside")
 

@@ -16,9 +16,10 @@ from support.mmie_judge import words
 
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.prompts import IMAGE
-from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
+from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.errors import DataMissing, SettingWrong
 from mmie_tasks.record.reply import JudgeReply, Usage
+from mmie_tasks.record.segment import Segment
 
 
 @pytest.fixture(autouse=True)
@@ -113,7 +114,7 @@ def test_images_in_the_answer_itself_become_files_the_judge_is_shown():
     result = build(parts(uri("a.png")))
     shown = [part for part in result.request.parts if isinstance(part, Path)]
     assert [path.read_bytes() for path in shown[1:]] == [Path("a.png").read_bytes()]
-    assert result.answer[0]["image"] == str(shown[1])
+    assert result.answer[0].image == str(shown[1])
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from support.mmie_data import conversation, judge_input, segment
 
 from mmie_tasks.benchmarks.mmie.rows import read_rows
-from mmie_tasks.benchmarks.mmie.sample import BadSample, Segment
+from mmie_tasks.benchmarks.mmie.sample import BadSample
+from mmie_tasks.record.segment import Segment
 
 HELLO = [segment("Hello.")]
 JSON = st.recursive(

@@ -18,7 +18,7 @@ from mmie_tasks.benchmarks.mmie import benchmark, data, prompts, task
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.benchmarks.mmie.robust import read_robust
-from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
+from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.errors import DataMissing, SettingWrong
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored
@@ -26,6 +26,7 @@ from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.judges.base import content_key
 from mmie_tasks.record.reply import DigitToken, JudgeReply, JudgeResult
 from mmie_tasks.record.rows import coverage
+from mmie_tasks.record.segment import Segment
 
 SHARED = task_dir() / "mmie" / "_mmie_shared"
 

@@ -15,8 +15,9 @@ from mmie_tasks.answers.picture_signs import PICTURE_SIGNS
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.benchmark import read_line
 from mmie_tasks.benchmarks.mmie.metrics import SIGN_COUNTS, record
-from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
+from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.verdict import Verdicts
+from mmie_tasks.record.segment import Segment
 
 
 @pytest.fixture(autouse=True)
