@@ -23,9 +23,10 @@ from loguru import logger
 
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.http.access import Access, public_address
+from mmie_tasks.http.endpoint import Endpoint, Failure, FailureKind, ReplyT, RequestT, Success
 from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error, redact
-from mmie_tasks.http.rate_limit import Health, Limiter, Pace, quota_reset_s, retry_after_s
-from mmie_tasks.http.retries import Endpoint, Failure, FailureKind, ReplyT, RequestT, Success
+from mmie_tasks.http.rate_limit import quota_reset_s, retry_after_s
+from mmie_tasks.http.retries import Sender
 
 MAX_BODY_BYTES = 4 * 2**20
 """Limit of a reply, after decompression. A long one has some 100 KiB."""
@@ -105,30 +106,24 @@ async def read_body(response: StreamedResponse, max_bytes: int = MAX_BODY_BYTES)
 
 @asynccontextmanager
 async def open_endpoints(
-    access: Access,
-    attempt_with: Callable[[openai.AsyncOpenAI, str], Attempt[RequestT, ReplyT]],
-    *,
-    pace: Pace,
-    max_concurrency: int,
+    sender: Sender, attempt_with: Callable[[openai.AsyncOpenAI, str], Attempt[RequestT, ReplyT]]
 ) -> AsyncIterator[Sequence[Endpoint[RequestT, ReplyT]]]:
     """Open a client for each server, for `send_all`.
 
     `attempt_with` returns, for a client and its address for messages, the function that sends a
     request once.
     """
-    endpoints = []
     async with AsyncExitStack() as stack:
-        for url in access.base_urls:
-            client = await stack.enter_async_context(async_client(access, url))
+        endpoints = []
+        for url in sender.access.base_urls:
+            client = await stack.enter_async_context(async_client(sender.access, url))
             address = public_address(url)
             endpoints.append(
                 Endpoint(
                     address=address,
-                    limiter=Limiter(
-                        ceiling=max_concurrency, no_growth_s=pace.no_growth_s, clock=time.monotonic
-                    ),
-                    health=Health(pace=pace, clock=time.monotonic),
                     send=attempt_with(client, address),
+                    ceiling=sender.max_concurrency,
+                    pace=sender.pace,
                 )
             )
         yield endpoints

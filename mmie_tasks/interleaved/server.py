@@ -11,7 +11,6 @@ import base64
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
@@ -28,9 +27,10 @@ from mmie_tasks.http import client as http_client
 from mmie_tasks.http.access import Access
 from mmie_tasks.http.bodies import json_list, json_object, model_names, nearest_names, parse_json
 from mmie_tasks.http.budget import Budget
+from mmie_tasks.http.endpoint import Failure, Pace, Success
 from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error, redact
-from mmie_tasks.http.rate_limit import Pace, Traffic, quota_reset_s
-from mmie_tasks.http.retries import Endpoint, Failure, SendPolicy, Success, Undelivered, send_all
+from mmie_tasks.http.rate_limit import quota_reset_s
+from mmie_tasks.http.retries import Sender, Undelivered, send_all
 from mmie_tasks.interleaved.base import (
     DrawerMisconfigured,
     DrawerRefused,
@@ -140,7 +140,6 @@ class ImageServer:
     price_usd: float | None
     budget: Budget
     pace: Pace = field(default_factory=Pace)
-    _traffic: Traffic = field(init=False, default_factory=Traffic)
     _omitted: dict[str, frozenset[str]] = field(init=False, default_factory=dict)
     """Address of a server to the parameters that it does not know."""
 
@@ -175,15 +174,15 @@ class ImageServer:
             return
         if not requests:
             return
-        policy = SendPolicy(
-            service=self.access.service,
+        sender = Sender(
+            access=self.access,
             budget=self.budget,
-            pace=self.pace,
+            max_concurrency=self.max_concurrency,
             patience_s=self.patience_s,
-            redact=lambda text: redact(text, self.access.secrets),
-            traffic=self._traffic,
+            pace=self.pace,
         )
-        for index, result in send_all(requests, self._connect, policy):
+        connect = partial(http_client.open_endpoints, sender, self._attempt_with)
+        for index, result in send_all(requests, connect, sender):
             yield (
                 index,
                 drawing_error_of(result, self.access.service)
@@ -194,15 +193,10 @@ class ImageServer:
     def close(self) -> None:
         """Do nothing: a server takes no memory of this machine."""
 
-    def _connect(
-        self,
-    ) -> AbstractAsyncContextManager[Sequence[Endpoint[PictureRequest, DrawnPicture]]]:
-        return http_client.open_endpoints(
-            self.access,
-            lambda client, address: partial(self._attempt, client, address),
-            pace=self.pace,
-            max_concurrency=self.max_concurrency,
-        )
+    def _attempt_with(
+        self, client: openai.AsyncOpenAI, address: str
+    ) -> http_client.Attempt[PictureRequest, DrawnPicture]:
+        return partial(self._attempt, client, address)
 
     async def _attempt(
         self, client: openai.AsyncOpenAI, address: str, request: PictureRequest

@@ -13,8 +13,8 @@ from loguru import logger
 from mmie_tasks.http.access import public_address
 from mmie_tasks.http.bodies import json_count, json_list, json_object, parse_json
 from mmie_tasks.http.client import ATTEMPT_ERRORS, blocking_client, failure_of
+from mmie_tasks.http.endpoint import Pace
 from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error
-from mmie_tasks.http.rate_limit import Pace
 from mmie_tasks.judges.base import JudgeUnavailable
 from mmie_tasks.judges.openai.batch_files import ENDPOINT
 from mmie_tasks.judges.openai.settings import Settings

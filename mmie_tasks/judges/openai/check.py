@@ -13,9 +13,8 @@ from loguru import logger
 from mmie_tasks.http.access import UNREACHABLE_HINT, public_address
 from mmie_tasks.http.bodies import model_names, nearest_names, parse_json
 from mmie_tasks.http.client import ATTEMPT_ERRORS, async_client, check_servers
+from mmie_tasks.http.endpoint import Failure, Pace, Success
 from mmie_tasks.http.errors import ServerError
-from mmie_tasks.http.rate_limit import Pace
-from mmie_tasks.http.retries import Failure, Success
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, JudgeUnavailable
 from mmie_tasks.judges.openai.models import retirement_notice
 from mmie_tasks.judges.openai.settings import Adaptations, Settings

@@ -22,9 +22,9 @@ from loguru import logger
 from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.http.bodies import json_count, json_list, json_object, parse_json
 from mmie_tasks.http.client import ATTEMPT_ERRORS, failure_of, read_body
+from mmie_tasks.http.endpoint import Failure, Success
 from mmie_tasks.http.errors import ServerError, UnusableBody, redact
 from mmie_tasks.http.rate_limit import quota_reset_s
-from mmie_tasks.http.retries import Failure, Success
 from mmie_tasks.hub.images import image_suffix
 from mmie_tasks.judges.base import (
     JudgeError,

@@ -12,7 +12,7 @@ from support.judge_asking import KEY, ask, judge_at, question_of, requests
 from support.judge_server import Sent, completion, error, judge_server
 
 from mmie_tasks.http.client import MAX_BODY_BYTES
-from mmie_tasks.http.rate_limit import START, Pace
+from mmie_tasks.http.endpoint import START, Pace
 from mmie_tasks.judges.base import JudgeRefused, JudgeRequest, RequestBroken
 from mmie_tasks.record.reply import JudgeReply
 

@@ -14,7 +14,7 @@ from support.judge_asking import ask, judge_at, question_of
 from support.judge_server import HANG, HANG_UP, Sent, completion, error, judge_server
 
 from mmie_tasks.core.errors import MmieTasksError
-from mmie_tasks.http.rate_limit import FAILURES_BEFORE_PAUSE, START, Pace
+from mmie_tasks.http.endpoint import FAILURES_BEFORE_PAUSE, START, Pace
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeUnavailable
 from mmie_tasks.record.reply import JudgeReply
 
