@@ -129,14 +129,23 @@ class JudgingSession:
     Args:
         choices: The judges of ``--judge`` or of the runner's launcher; by default none.
         environment: Read when a judge is chosen or opened; by default the process's.
+        on_outcome: Called with every outcome: the runner keeps a ledger of tokens.
+        before_loading: Called before a judge loads a model into this process, to free memory.
     """
 
     def __init__(
-        self, choices: JudgeChoices | None = None, environment: Mapping[str, str] | None = None
+        self,
+        choices: JudgeChoices | None = None,
+        environment: Mapping[str, str] | None = None,
+        *,
+        on_outcome: Callable[[Outcome], None] = lambda _: None,
+        before_loading: Callable[[], object] = lambda: None,
     ) -> None:
         self.choices = choices or {}
         self.environment = os.environ if environment is None else environment
+        self.on_outcome = on_outcome
         self.one_model_lock = threading.Lock()  # of panels with several models in this process
+        self._before_loading = before_loading
         self.batches: list[_JudgedBatch] = []  # that are being judged
         self._judges: dict[tuple[str, frozenset[tuple[str, str]]], SharedJudge] = {}
         self._opening = threading.Lock()
@@ -150,8 +159,10 @@ class JudgingSession:
         key = (choice.name, frozenset(choice.options.items()))
         with self._opening:
             if key not in self._judges:
-                judge = open_judge(choice, self.environment)
-                self._judges[key] = SharedJudge(judge, choice.name)
+                shared = SharedJudge(open_judge(choice, self.environment), choice.name)
+                if isinstance(judge := shared.wrapped, InProcess):
+                    judge.before_loading(self._before_loading)
+                self._judges[key] = shared
             return self._judges[key]
 
     def close(self) -> None:
@@ -231,8 +242,6 @@ class BenchmarkJudge:
         default: The judge unless the user chooses another, as `choice.parse_choice` reads it.
         session: The session of the evaluation, set by the runner's hooks; None outside one.
         sync: Whether each sample is judged before ``process_results`` returns.
-        on_outcome: Called with every outcome, by one thread at a time; set by the runner, which
-            keeps a ledger of tokens.
     """
 
     def __init__(
@@ -248,7 +257,6 @@ class BenchmarkJudge:
         self.default = default
         self.session: JudgingSession | None = None
         self.sync = False
-        self.on_outcome: Callable[[Outcome], None] = lambda _: None
         self._title = title or benchmark
         self._paper = paper
         self._check_setup = check_setup
@@ -261,20 +269,12 @@ class BenchmarkJudge:
         return self.session or session_without_run()
 
     def choices(self) -> ChosenJudges:
-        """The judges that this run uses, and which setting chose them.
-
-        Raises:
-            SettingWrong: ``MMIE_TASKS_JUDGE`` is not a valid choice, or the panel is invalid.
-        """
+        """The judges that this run uses, and which setting chose them; as `choose_judges`."""
         session = self._session
         return choose_judges(self.benchmark, self.default, session.environment, session.choices)
 
     def judges(self) -> OpenJudges:
-        """The judges themselves. Sends no request.
-
-        Raises:
-            SettingWrong: No such judge or option, or an unusable value.
-        """
+        """The judges themselves; raises as `choose_judges` and `JudgingSession.open`."""
         chosen = self.choices()
         judges = tuple(map(self._session.open, chosen.judges))
         if chosen.panel is None:
@@ -285,16 +285,6 @@ class BenchmarkJudge:
             name = f"{choice.name}:{model}" if model else choice.name
             names.append(f"judge {number} of {len(judges)} ({name})")
         return OpenJudges(judges=judges, names=tuple(names), panel=chosen.panel)
-
-    def before_loading(self, callback: Callable[[], object]) -> None:
-        """Have a function called before a judge loads a model into this process, if it does.
-
-        Raises:
-            SettingWrong: No such judge or option, or an unusable value.
-        """
-        for shared in self.judges().judges:
-            if isinstance(judge := shared.wrapped, InProcess):
-                judge.before_loading(callback)
 
     def signature(self) -> str:
         """Everything of the judge or panel that can move a score, and whether it is the paper's
@@ -316,14 +306,10 @@ class BenchmarkJudge:
     def check(self) -> None:
         """Check that every judge can be used, before anything is generated.
 
-        A check that passed less than `CHECK_VALID_S` ago, for another benchmark or before the
-        tested model was loaded, is not repeated.
-
         Raises:
-            SettingWrong: The choice, or ``MMIE_TASKS_SYNC``, is invalid, or a panel has a judge
+            SettingWrong: A choice, or ``MMIE_TASKS_SYNC``, is invalid, or a judge is in a panel
                 twice.
-            JudgeMisconfigured: A judge cannot reply as it is set up.
-            DataBroken: Its cache file is unusable.
+            MmieTasksError: As `check_setup` and `SharedJudge.check`.
         """
         self.check_setup()
         judges = self.judges().judges
@@ -336,10 +322,11 @@ class BenchmarkJudge:
         # read.
         signatures = [shared.judge.signature for shared in judges if not shared.in_process]
         if len(set(signatures)) < len(signatures):
-            message = (
-                "Two judges of the panel are the same: they differ in options that change no reply."
+            raise SettingWrong(
+                "Two judges of the panel are the same: they differ in options that change no "
+                "reply.",
+                hint="another judge, or another model",
             )
-            raise SettingWrong(message, hint="another judge, or another model")
 
     def check_setup(self) -> None:
         """Check what judging needs beside the judges, such as the official prompts.
@@ -347,8 +334,13 @@ class BenchmarkJudge:
         Raises:
             MmieTasksError: It is missing or broken, or ``MMIE_TASKS_SYNC`` is invalid.
         """
-        _is_sync(os.environ)
+        _ = self._is_sync
         self._check_setup()
+
+    @property
+    def _is_sync(self) -> bool:
+        hint = f"`export {SYNC_VARIABLE}=1` judges each sample at once, as `--baseline` needs it"
+        return self.sync or choice_setting(os.environ, SYNC_VARIABLE, "0", "1", hint=hint) == "1"
 
     def submit(
         self,
@@ -362,7 +354,7 @@ class BenchmarkJudge:
             plain: Makes the plain numbers that a sample has beside its rows if `sync`, for
                 ``--baseline``; by default none.
         """
-        if self.sync or _is_sync(os.environ):  # here, threads may judge in parallel
+        if self._is_sync:  # here, threads may judge in parallel
             deferred_rows = DeferredRows(sample.metrics, lambda: None)
             self._judge_batch([(sample, deferred_rows)], title="")
             rows = {name: row for name, row in deferred_rows.items() if isinstance(row, dict)}
@@ -390,7 +382,7 @@ class BenchmarkJudge:
         server.
         """
         session = self._session
-        batch = _JudgedBatch(waiting, title, self.on_outcome, session.one_model_lock)
+        batch = _JudgedBatch(waiting, title, session)
         thread = ThreadPoolExecutor(1, thread_name_prefix="judging")
         job = thread.submit(batch.judge, self.judges)
         session.batches.append(batch)
@@ -412,17 +404,10 @@ class _JudgedBatch:
     Judges on servers are asked at the same time, those in this process one after the other.
     """
 
-    def __init__(
-        self,
-        waiting: _Waiting,
-        title: str,
-        on_outcome: Callable[[Outcome], None],
-        one_model_lock: threading.Lock,
-    ) -> None:
+    def __init__(self, waiting: _Waiting, title: str, session: JudgingSession) -> None:
         self._waiting = waiting
         self._title = title
-        self._on_outcome = on_outcome
-        self._one_model_lock = one_model_lock
+        self._session = session
         self._stopped = threading.Event()  # set when no further reply is awaited
         self._open = OpenJudges(judges=())
         self._results: list[dict[int, MemberResult]] = [{} for _ in waiting]  # by judge
@@ -492,7 +477,7 @@ class _JudgedBatch:
         models = sum(other.in_process for other in self._open.judges)
         takes_turns = shared.in_process and models > 1
         with (
-            self._one_model_lock if takes_turns else nullcontext(),
+            self._session.one_model_lock if takes_turns else nullcontext(),
             Progress(title, len(requests), self._report, shared.judge) as bar,
         ):
             try:
@@ -508,7 +493,7 @@ class _JudgedBatch:
 
     def _report(self, outcome: Outcome) -> None:
         with self._lock:
-            self._on_outcome(outcome)
+            self._session.on_outcome(outcome)
 
     def _add(self, position: int, index: int, result: JudgeResult) -> None:
         """Add a judge's result; fill in the sample's rows once every judge has one."""
@@ -536,14 +521,6 @@ class _JudgedBatch:
 def _ended_early(error: Exception) -> JudgeResult:
     detail = f"the judge ended early: {type(error).__name__}: {error}"
     return JudgeResult(failure=Unscored("unavailable", detail))
-
-
-def _is_sync(environment: Mapping[str, str]) -> bool:
-    """Whether ``MMIE_TASKS_SYNC``, 0 or 1, asks to judge samples one by one; raises `SettingWrong`
-    for other values.
-    """
-    hint = f"`export {SYNC_VARIABLE}=1` judges each sample at once, as `--baseline` needs it"
-    return choice_setting(environment, SYNC_VARIABLE, "0", "1", hint=hint) == "1"
 
 
 # Without a run

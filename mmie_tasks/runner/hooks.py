@@ -190,11 +190,8 @@ def check_judge(judge: BenchmarkJudge, rank: int) -> None:
         MmieTasksError: The judge, or what its requests need, cannot be used.
     """
     from mmie_tasks.runner.launchers import check_environment
-    from mmie_tasks.runner.model_memory import free_tested_models
 
     check_environment(os.environ)
-    judge.on_outcome = log_judge_usage
-    judge.before_loading(free_tested_models)
     if rank == 0:
         judge.check()
     else:
@@ -359,10 +356,19 @@ def _prepare_model(evaluate: Method) -> Method:
     return evaluate_prepared_model
 
 
+def _new_session(choices: JudgeChoices) -> JudgingSession:
+    """A session with these judges, or those of ``mmie-tasks eval --judge``."""
+    from mmie_tasks.runner.model_memory import free_tested_models
+
+    return JudgingSession(
+        choices or command_judges, on_outcome=log_judge_usage, before_loading=free_tested_models
+    )
+
+
 @contextmanager
 def _session(tasks: Iterable[Task], launcher: object) -> Iterator[JudgingSession]:
     """The session of an evaluation, handed to the judges of its tasks, and closed at the end."""
-    session = _begun.get() or JudgingSession(getattr(launcher, "choices", command_judges))
+    session = _begun.get() or _new_session(getattr(launcher, "choices", {}))
     benchmarks = filter(None, map(loaded_benchmark, tasks))
     with session.used_by(filter(None, (benchmark.judge for benchmark in benchmarks))):
         try:
@@ -383,8 +389,7 @@ def _check_first(evaluate: Method) -> Method:
         OUTPUT.begin(call.arguments)
         command_line = kwargs.get("cli_args")
         try:
-            chosen = parse_launcher_args(call.arguments.get("launcher_args"))
-            session = JudgingSession(chosen or command_judges)
+            session = _new_session(parse_launcher_args(call.arguments.get("launcher_args")))
             if command_line is not None and not kwargs.get("predict_only") and _is_first_process():
                 shows_all_rows(os.environ)
                 _check_judges(kwargs, session)

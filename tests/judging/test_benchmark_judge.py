@@ -93,7 +93,7 @@ def test_synchronous_rows_are_plain_and_have_plain_numbers(
 
 def test_rows_are_deferred_by_default_and_every_outcome_is_reported() -> None:
     judge, outcomes = BenchmarkJudge("", "counting"), list[Outcome]()
-    judge.on_outcome = outcomes.append
+    judge.session = JudgingSession(on_outcome=outcomes.append)
     rows = judge.submit(sample(), plain=lambda _: {})
     assert outcomes == []
     assert dict(rows.items()) == {"a": {"score": 1.0}}

@@ -218,7 +218,8 @@ def test_ctrl_c_keeps_the_replies_that_have_arrived(
             os.kill(os.getpid(), signal.SIGINT)
 
     benchmark = choose([first, second])
-    benchmark.on_outcome = interrupt
+    assert benchmark.session is not None
+    benchmark.session.on_outcome = interrupt
     with pytest.raises(KeyboardInterrupt):
         judge(benchmark, 40)
     with CacheFile(default_path(os.environ)).open() as replies:
