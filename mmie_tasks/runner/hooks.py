@@ -14,7 +14,8 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
@@ -23,7 +24,8 @@ from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_of_module
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.judges.base import Outcome
-from mmie_tasks.judging.session import BenchmarkJudge, close_judges, register_launcher
+from mmie_tasks.judges.choice import JudgeChoices
+from mmie_tasks.judging.session import BenchmarkJudge, JudgingSession
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.runner.answer_files import OUTPUT, remove_after_logging
 from mmie_tasks.runner.generation import called_after_generation, one_task_per_call
@@ -40,6 +42,12 @@ Method: TypeAlias = Callable[..., Any]
 Task: TypeAlias = Any  # the runner's task object; the runner is untyped
 
 _WRAPPED = "_mmie_tasks_wrapped"
+
+command_judges: JudgeChoices = {}
+"""The judges of ``mmie-tasks eval --judge``, for all evaluations of the command line."""
+
+_begun: ContextVar[JudgingSession | None] = ContextVar("begun", default=None)
+"""The session that ``simple_evaluate`` has begun, and in which ``evaluate`` judges."""
 
 _benchmarks: WeakKeyDictionary[object, Benchmark] = WeakKeyDictionary()  # of loaded tasks
 _signature_writers: WeakKeyDictionary[object, Callable[[], None]] = WeakKeyDictionary()
@@ -182,11 +190,8 @@ def check_judge(judge: BenchmarkJudge, rank: int) -> None:
         MmieTasksError: The judge, or what its requests need, cannot be used.
     """
     from mmie_tasks.runner.launchers import check_environment
-    from mmie_tasks.runner.model_memory import free_tested_models
 
     check_environment(os.environ)
-    judge.on_outcome = log_judge_usage
-    judge.before_loading(free_tested_models)
     if rank == 0:
         judge.check()
     else:
@@ -327,9 +332,7 @@ def _prepare_model(evaluate: Method) -> Method:
         from mmie_tasks.runner.model_memory import record_tested_model
 
         options = signature.bind(*args, **kwargs).arguments
-        as_rows = shows_all_rows(
-            os.environ
-        )  # an invalid setting ends the run here, and not after it
+        as_rows = shows_all_rows(os.environ)  # an invalid setting ends the run here, not after it
         model = options["lm"]
         tasks = [task for task in _leaf_tasks(options["task_dict"]) if task is not None]
         record_tested_model(model)
@@ -338,18 +341,40 @@ def _prepare_model(evaluate: Method) -> Method:
             stack.enter_context(one_task_per_call(model, tasks))
             if any(loaded_benchmark(task) for task in tasks) and _is_first_process():
                 OUTPUT.warn_of_what_is_not_saved()
+            session = stack.enter_context(_session(tasks, options.get("eval_server_launcher")))
             if any(_is_judged(task) for task in tasks):
                 functions = [lambda: OUTPUT.save(tasks)]
                 if options.get("cli_args") is not None:
-                    functions.append(stack.enter_context(judging_stops_on_ctrl_c()))
+                    functions.append(stack.enter_context(judging_stops_on_ctrl_c(session)))
                 stack.enter_context(called_after_generation(model, functions))
             results = evaluate(*args, **kwargs)
-        if isinstance(results, dict):  # None on all ranks but 0
-            sign_again(tasks)
-            SUMMARY.add_details(results, as_rows=as_rows)
+            if isinstance(results, dict):  # None on all ranks but 0
+                sign_again(tasks)
+                SUMMARY.add_details(results, as_rows=as_rows)
         return results
 
     return evaluate_prepared_model
+
+
+def _new_session(choices: JudgeChoices) -> JudgingSession:
+    """A session with these judges, or those of ``mmie-tasks eval --judge``."""
+    from mmie_tasks.runner.model_memory import free_tested_models
+
+    return JudgingSession(
+        choices or command_judges, on_outcome=log_judge_usage, before_loading=free_tested_models
+    )
+
+
+@contextmanager
+def _session(tasks: Iterable[Task], launcher: object) -> Iterator[JudgingSession]:
+    """The session of an evaluation, handed to the judges of its tasks, and closed at the end."""
+    session = _begun.get() or _new_session(getattr(launcher, "choices", {}))
+    benchmarks = filter(None, map(loaded_benchmark, tasks))
+    with session.used_by(filter(None, (benchmark.judge for benchmark in benchmarks))):
+        try:
+            yield session
+        finally:
+            session.close()
 
 
 def _check_first(evaluate: Method) -> Method:
@@ -357,21 +382,25 @@ def _check_first(evaluate: Method) -> Method:
 
     @functools.wraps(evaluate)
     def simple_evaluate(*args: object, **kwargs: Any) -> object:  # noqa: ANN401 - as the original
+        from mmie_tasks.runner.launchers import parse_launcher_args
+
         call = signature.bind(*args, **kwargs)
         call.apply_defaults()
         OUTPUT.begin(call.arguments)
         command_line = kwargs.get("cli_args")
-        if command_line is not None and not kwargs.get("predict_only") and _is_first_process():
-            try:
+        try:
+            session = _new_session(parse_launcher_args(call.arguments.get("launcher_args")))
+            if command_line is not None and not kwargs.get("predict_only") and _is_first_process():
                 shows_all_rows(os.environ)
-                _check_judges(kwargs)
-            except MmieTasksError as error:
-                raise SystemExit(str(error)) from None
+                _check_judges(kwargs, session)
+        except MmieTasksError as error:
+            raise SystemExit(str(error)) from None
+        begun = _begun.set(session)
         try:
             with exits_on_ctrl_c() if command_line is not None else nullcontext():
                 results = evaluate(*args, **kwargs)
         finally:
-            close_judges()
+            _begun.reset(begun)
         if command_line is not None and results is not None:
             report = report_command(
                 command_line.output_path, has_samples=command_line.log_samples, answers=OUTPUT.kept
@@ -382,17 +411,13 @@ def _check_first(evaluate: Method) -> Method:
     return simple_evaluate
 
 
-class _Placeholder:
-    """Keeps a choice of judge registered until the runner creates the launcher itself."""
-
-
-def _check_judges(options: Mapping[str, Any]) -> None:
+def _check_judges(options: Mapping[str, Any], session: JudgingSession) -> None:
     """Check the judges of the requested tasks.
 
     Raises:
         MmieTasksError: A judge cannot be used.
     """
-    from mmie_tasks.runner.launchers import check_environment, parse_launcher_args
+    from mmie_tasks.runner.launchers import check_environment
 
     index = getattr(options.get("task_manager"), "task_index", None)
     requested = set(benchmarks_of_tasks(options.get("tasks") or (), index or {}))
@@ -402,12 +427,10 @@ def _check_judges(options: Mapping[str, Any]) -> None:
     judges = [benchmark.judge for benchmark in benchmarks if benchmark.judge is not None]
     if not judges:
         return
-    placeholder = _Placeholder()
     check_environment(os.environ)
-    if choices := parse_launcher_args(options.get("launcher_args")):
-        register_launcher(placeholder, choices)
-    for judge in judges:
-        judge.check()
+    with session.used_by(judges):
+        for judge in judges:
+            judge.check()
 
 
 def benchmarks_of_tasks(

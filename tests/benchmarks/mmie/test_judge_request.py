@@ -19,7 +19,6 @@ from support.mmie_judge import by_category, words
 from mmie_tasks.benchmarks.mmie import benchmark, task
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.core.verdict import Scored
-from mmie_tasks.judging import session
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import judge_together
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
@@ -47,7 +46,6 @@ def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, server: JudgeS
     monkeypatch.chdir(tmp_path)
     for name in ("MMIE_PROMPTS", "MMIE_ASSEMBLY", "MMIE_TASKS_SYNC"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(session, "_open_judges", {})
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("MMIE_DATA", str(folder(tmp_path / "data", ROWS)))
