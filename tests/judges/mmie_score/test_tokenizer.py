@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import io
 import json
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +67,6 @@ def any_tokenizer(
     return SlowLlamaTokenizer(folder)
 
 
-def changed(folder: Path, **keys: object) -> SlowLlamaTokenizer:
-    return SlowLlamaTokenizer(golden.tokenizer_folder(folder, lambda c: c.update(keys)))
-
-
 def stripping(folder: Path, token: str, **flags: bool) -> SlowLlamaTokenizer:
     def change(config: dict[str, Any]) -> None:
         for listed in config["added_tokens_decoder"].values():
@@ -114,16 +109,6 @@ def test_every_flag_has_its_official_effect(variant: dict[str, Any], tmp_path: P
     assert [text for text, _ in decoded] == [official for _, official in decoded]
 
 
-def test_a_space_mark_stands_before_the_first_role(tokenizer: SlowLlamaTokenizer) -> None:
-    first = [tokenizer.id_of(token) for token in ("<s>", "\u2581", "<|system|>")]
-    assert tokenizer.encode("<|system|>\n")[:3] == first
-
-
-def test_legacy_adds_no_space_mark_before_the_first_role(tmp_path: Path) -> None:
-    old = changed(tmp_path, legacy=True)
-    assert old.encode("<|system|>\n") == [old.id_of("<s>"), old.id_of("<|system|>")]
-
-
 @pytest.mark.parametrize(
     ("flags", "same_as"),
     [
@@ -160,13 +145,6 @@ def test_only_the_list_in_the_configuration_is_read(
     assert with_more.encode("a <more>") == tokenizer.encode("a <more>")
 
 
-def test_added_tokens_and_pieces_have_ids_by_their_text(tokenizer: SlowLlamaTokenizer) -> None:
-    ids = [tokenizer.id_of(name) for name in ("<|end|>", "<s>", "\u2581", "<0x0A>", "no token")]
-    assert ids[:2] == [987, 1]
-    assert None not in ids[:4]
-    assert ids[4] is None
-
-
 def test_a_stop_token_that_is_not_special_stays_in_the_text(tokenizer: SlowLlamaTokenizer) -> None:
     ids = [
         *tokenizer.encode("the"),
@@ -179,11 +157,6 @@ def test_an_id_outside_the_vocabulary_is_the_replacement_character(
     tokenizer: SlowLlamaTokenizer,
 ) -> None:
     assert tokenizer.decode([len(tokenizer), -1, 10**9]).replace(" ", "") == "\ufffd" * 3
-
-
-def test_a_first_word_keeps_the_space_before_it(any_tokenizer: SlowLlamaTokenizer) -> None:
-    with_space = {any_tokenizer.id_of(f"\u2581{'the'[:n]}") for n in range(4)}
-    assert any_tokenizer.encode("the")[1] in with_space - {None}
 
 
 @given(text=texts())
@@ -286,19 +259,6 @@ def test_plain_text_survives_encoding_and_decoding(
 def test_a_lone_surrogate_is_a_value_error(tokenizer: SlowLlamaTokenizer, text: str) -> None:
     with pytest.raises(ValueError, match="surrogates not allowed"):
         tokenizer.encode(text)
-
-
-def test_threads_may_share_a_tokenizer(tokenizer: SlowLlamaTokenizer) -> None:
-    cases = golden.read("tokenizer_cases")["encode"] * 5
-    with ThreadPoolExecutor(4) as pool:
-        ids = list(pool.map(tokenizer.encode, [case["text"] for case in cases]))
-    assert ids == [case["ids"] for case in cases]
-
-
-def test_a_prompt_of_many_tiles_is_one_token_per_mark(tokenizer: SlowLlamaTokenizer) -> None:
-    ids = tokenizer.encode(f"<img>{'<IMG_CONTEXT>' * 13_312}</img>")
-    assert ids.count(tokenizer.id_of("<IMG_CONTEXT>") or 0) == 13_312
-    assert len(ids) == 13_312 + 3
 
 
 # Broken and unsupported files.
