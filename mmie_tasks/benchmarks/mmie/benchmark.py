@@ -27,7 +27,7 @@ from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
 from mmie_tasks.record.segment import LoggedSegment, Segments
 
-VERSION = "5-C"
+VERSION = "6-C"
 """``N-X`` of every task here: N changes with the scores, X with the interface."""
 
 JUDGE = BenchmarkJudge(
