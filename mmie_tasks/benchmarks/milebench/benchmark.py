@@ -23,7 +23,7 @@ from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
 from mmie_tasks.record.segment import LoggedSegment
 from mmie_tasks.record.signature import run_signature, signature_text
 
-VERSION = "1-B"  # of every task of MileBench: the number moves with the scores
+VERSION = "2-B"  # of every task of MileBench: the number moves with the scores
 
 
 def provenance(doc: Doc) -> str:

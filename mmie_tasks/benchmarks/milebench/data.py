@@ -28,6 +28,7 @@ from mmie_tasks.benchmarks.milebench.sample import (
     rule_of,
 )
 from mmie_tasks.benchmarks.odd_rows import OddRows
+from mmie_tasks.benchmarks.order import fair_order
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.hub.asset import Asset, Check, local_asset
 from mmie_tasks.hub.images import check_images, inside
@@ -49,7 +50,7 @@ _LAYOUT = (
 
 
 def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
-    """The samples of one dataset, or of all of them in turns.
+    """The samples of one dataset in random order (`fair_order`), or of all datasets in turns.
 
     Columns: ``id`` (``DocVQA/131``), ``dataset``, ``variant``, ``question_type``, ``instruction``,
     ``context``, ``choices``, ``gold`` (null if the annotation has none), ``images`` and
@@ -168,7 +169,7 @@ def _rows(
         except BadSample as error:
             odd_rows.add(source.path, position, str(error))
     odd_rows.check(source.path, len(rows))
-    return rows
+    return fair_order(rows, lambda row: str(row["id"]))
 
 
 def _row(sample: Sample, variant: Variant, source: _AnnotationFile) -> DatasetRow:

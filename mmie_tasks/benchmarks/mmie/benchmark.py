@@ -26,7 +26,7 @@ from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.record.signature import run_signature, signature_text
 
-VERSION = "5-C"
+VERSION = "6-C"
 """``N-X`` of every task here: N changes with the scores, X with the interface."""
 
 JUDGE = BenchmarkJudge(

@@ -21,6 +21,7 @@ from mmie_tasks.benchmarks.mmie.download import ANNOTATION, IMAGES, hub_folder
 from mmie_tasks.benchmarks.mmie.rows import DataRow, read_rows
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, BadSample
 from mmie_tasks.benchmarks.odd_rows import OddRows
+from mmie_tasks.benchmarks.order import fair_order
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.options import choice_setting
 
@@ -50,7 +51,8 @@ _REPAIR = (
 
 
 def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
-    """The samples, going round the categories, so that the first few are from all of them.
+    """The samples, in an order in which every prefix has categories and fields in their proportions
+    (`fair_order`).
 
     Columns: ``id``, ``index`` (position among these samples in the order of the data file, from 0),
     ``row`` (position in this dataset, from 0), ``category`` (by the id), ``field`` and ``subfield``
@@ -226,10 +228,7 @@ def _dataset(
     import datasets
 
     positions = {row.id: position for position, row in enumerate(rows)}
-    turns = itertools.zip_longest(
-        *([row for row in rows if row.category == name] for name in CATEGORIES)
-    )
-    rows = [row for turn in turns for row in turn if row is not None]
+    rows = fair_order(rows, lambda row: row.id, lambda row: row.category, lambda row: row.field)
     text, whole_number = datasets.Value("string"), datasets.Value("int32")
     features = dict.fromkeys(("id", "category", "field", "subfield", "data"), text)
     features |= {"index": whole_number, "row": whole_number}

@@ -34,8 +34,20 @@ def test_all_goes_round_the_datasets():
     assert {row["dataset"] for row in rows.select(range(29))} == set(DATASETS)
 
 
+def test_in_a_dataset_the_order_is_random_and_the_same_whatever_the_file(root):
+    def enlarge(whole):
+        whole["data"] = [{**whole["data"][0], "sample_id": i} for i in range(20)]
+
+    change(root, "DocVQA", enlarge)
+    ids = list(load(root)["id"])
+    assert ids[:5] == [f"DocVQA/{i}" for i in (7, 0, 6, 11, 17)]
+    change(root, "DocVQA", lambda whole: whole["data"].reverse())
+    assert list(load(root)["id"]) == ids
+
+
 def test_the_adversarial_variant_has_its_own_file():
     plain, shuffled = load(DATA)[0], load(DATA, "DocVQA@adv")[0]
+    assert plain["id"] == shuffled["id"]
     assert plain["choices"] == shuffled["choices"][::-1]
     assert len(load(DATA, "all@adv")) == 2 * 26
 
@@ -148,7 +160,7 @@ def test_an_odd_sample_is_left_out_and_counted(edit, problem, logs, root):
 
     change(root, "DocVQA", enlarge)
     rows = load(root)
-    assert list(rows["id"]) == [f"DocVQA/{i}" for i in range(20) if i != 7]
+    assert set(rows["id"]) == {f"DocVQA/{i}" for i in range(20) if i != 7}
     [line] = logs
     assert line.startswith("MileBench: 1 of 20 rows cannot be used and are left out")
     assert problem in line
@@ -196,12 +208,12 @@ def test_two_combined_pictures_of_one_sample_are_named(root):
 
 def test_a_sample_id_may_be_any_text(root):
     change(root, "DocVQA", lambda whole: whole["data"][0].update(sample_id="a/b"))
-    assert Sample.from_doc(load(root)[0]).id == "DocVQA/a/b"
+    assert "DocVQA/a/b" in {Sample.from_doc(row).id for row in load(root)}
 
 
 def test_a_null_gold_stays_null(root):
     change(root, "DocVQA", lambda whole: whole["data"][0].update(response=None))
-    assert load(root)[0]["gold"] is None
+    assert None in load(root)["gold"]
 
 
 def test_an_empty_dataset_is_named(root):

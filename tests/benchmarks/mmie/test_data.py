@@ -9,6 +9,7 @@ from support.mmie_data import (
     conversation,
     conversations_folder,
     folder,
+    in_file_order,
     judge_input,
     judge_input_folder,
     segment,
@@ -20,7 +21,8 @@ from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 
 
 def load(path, selection="all", **environment):
-    return dataset(selection, {"MMIE_DATA": str(path), **environment})
+    """The rows in the order of the file; `test_selection` is about theirs."""
+    return in_file_order(dataset(selection, {"MMIE_DATA": str(path), **environment}))
 
 
 STOP = {"MMIE_TASKS_ODD_ROWS": "stop"}
@@ -45,7 +47,7 @@ def test_both_forms_give_the_same_rows(tmp_path):
     from_judge_input = load(
         judge_input_folder(tmp_path / "b", answers={"SA-0": [segment("x", "y.png")]})
     )
-    names = ["id", "index", "row", "category"]
+    names = ["id", "index", "category"]
     assert (
         from_conversations.select_columns(names).to_list()
         == from_judge_input.select_columns(names).to_list()

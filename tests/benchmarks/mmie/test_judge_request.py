@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from support.judge_server import JudgeServer, judge_server
-from support.mmie_data import conversation, draw, folder, segment
+from support.mmie_data import conversation, draw, folder, in_file_order, segment
 from support.mmie_judge import by_category, words
 
 from mmie_tasks.benchmarks.mmie import benchmark, task
@@ -58,7 +58,7 @@ def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, server: JudgeS
 
 def logged_line(row: int, answer: str) -> dict[str, Any]:
     """The line of a judged answer, as in a log."""
-    doc = task.process_docs(SimpleNamespace(config_name="all"))[row]
+    doc = in_file_order(task.process_docs(SimpleNamespace(config_name="all")))[row]
     rows = dict(task.process_results(doc, [answer]).items())
     line: dict[str, Any] = json.loads(json.dumps({"filtered_resps": answer, "target": "", **rows}))
     return line

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from PIL import Image
 from support.golden import GOLDEN, vectors
-from support.mmie_data import conversations_folder, draw
+from support.mmie_data import conversations_folder, draw, in_file_order
 from support.mmie_judge import words
 
 from mmie_tasks.benchmarks.mmie import benchmark, data, prompts, task
@@ -45,7 +45,8 @@ def surroundings(monkeypatch, tmp_path):
 
 @pytest.fixture
 def docs():
-    return task.process_docs(SimpleNamespace(config_name="all"))
+    """The samples in the order of the file."""
+    return in_file_order(task.process_docs(SimpleNamespace(config_name="all")))
 
 
 def test_the_tested_model_is_shown_the_question_with_its_images_in_their_places(docs):
