@@ -16,6 +16,9 @@ from pathlib import Path
 
 from mmie_tasks.core.messages import replace_surrogates
 
+WITHHELD = ("unavailable", "misconfigured", "over_budget", "not_stored")
+"""Why a picture is not in an answer through no fault of the models: another run may draw it."""
+
 _MAX_CHARACTERS = 500  # of a signature
 _NAME_CHARACTERS = 80  # of a reason and of what is unused
 _MAX_COUNT = 10**6
@@ -36,6 +39,11 @@ class DrawingFacts:
     drawn: int = 0
     failed: Mapping[str, int] = field(default_factory=dict)
     unused: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def withheld(self) -> Mapping[str, int]:
+        """Of the pictures that failed those that another run may draw: see `WITHHELD`."""
+        return {reason: count for reason, count in self.failed.items() if reason in WITHHELD}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
