@@ -41,6 +41,7 @@ from mmie_tasks.results.commands import (
 )
 from mmie_tasks.results.render import json_text
 from mmie_tasks.runs.run import Run, TaskRun
+from mmie_tasks.runs.summary import marks_of
 
 EXACT_PAIRS = 16
 """With up to this many pairs that differ, the test goes through all 2 ** 16 choices of signs."""
@@ -418,7 +419,9 @@ def _blocks(comparison: Comparison) -> list[str]:
     left_over = [f"{count:,} {reason}" for reason, count in comparison.left_over.items()]
     counts = "; ".join([f"{comparison.pairs:,} pairs", *left_over])
     head = f"{a.task}: {a.benchmark.title}, {comparison.score_kind} score. {counts}."
-    blocks = ["\n".join([head, *_notes(a, b)])]
+    marks = [(label, mark) for label, run in (("A", a), ("B", b)) for mark in marks_of(run)]
+    lines = [wrapped(f"{label}: {mark}") for label, mark in marks]
+    blocks = ["\n".join([head, *_notes(a, b), *lines])]
     for kind, metrics in groupby(comparison.metrics, key=lambda c: c.metric.kind):
         blocks.append(_metric_table(kind, list(metrics)))
     if sentence := _headline_sentence(comparison.metrics):

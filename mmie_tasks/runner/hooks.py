@@ -348,6 +348,7 @@ def _prepare_model(evaluate: Method) -> Method:
                     functions.append(stack.enter_context(judging_stops_on_ctrl_c(session)))
                 stack.enter_context(called_after_generation(model, functions))
             results = evaluate(*args, **kwargs)
+            OUTPUT.scored(is_first_process=_is_first_process())
             if isinstance(results, dict):  # None on all ranks but 0
                 sign_again(tasks)
                 SUMMARY.add_details(results, as_rows=as_rows)

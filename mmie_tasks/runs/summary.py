@@ -200,7 +200,7 @@ def marks_of(task_run: TaskRun) -> tuple[str, ...]:
 
     Returns:
         Short phrases: ``8 of 20,103 samples (--limit 8)``, ``judge: gpt-4o, not the paper's``,
-        ``other prompt words``, ``3 unscored``, ``pictures drawn by our reconstruction (step-1), not
+        ``other prompt words``, ``3 unscored``, ``pictures drawn by our reconstruction (step-2), not
         by the paper's pipeline``, ``answers that may have unread pictures: looks like JSON (2)``.
     """
     signatures = [Signature(text) for text in task_run.signatures]
@@ -239,6 +239,8 @@ def _picture_marks(task_run: TaskRun) -> Iterator[str]:
             f"pictures drawn by our reconstruction ({', '.join(protocols)}), not by the paper's "
             "pipeline"
         )
+        if cut := sum(bool(sample.facts.get("truncated")) for sample in task_run.samples):
+            yield f"{counted(cut, 'answer')} cut by the limit on images"
     if not_drawn := sum(sample.pictures_not_drawn for sample in task_run.samples):
         yield f"{counted(not_drawn, 'picture')} not drawn"
     if signs := Counter(sign for sample in task_run.samples for sign in sample.picture_signs):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from mmie_tasks.answers.drawn import WITHHELD
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, PublishedRow
 from mmie_tasks.benchmarks.mmie import data, download, judge_prompts, metrics, prompts
 from mmie_tasks.benchmarks.mmie import request as requests
@@ -149,6 +150,8 @@ def judge_request(question: Segments, answer: Segments, line: Line | None) -> Gr
         MmieTasksError: The templates are not available.
     """
     record = {} if line is None else _record(line)
+    if not (not_drawn := _counts(record, "not_drawn")).keys().isdisjoint(WITHHELD):
+        raise BadRecord(f"not_drawn: pictures not drawn: {listed(not_drawn)}")
     logged = None if line is None else read_line(line)
     if logged and answer == logged.answer and not record.get("answer"):
         answer = log_line.segments(record, "answer") or ()

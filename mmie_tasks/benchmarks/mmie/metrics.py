@@ -268,9 +268,7 @@ def _drawing_notes(facts: Sequence[RequestFacts]) -> Iterator[str]:
     if of_model:
         lacking = sum(bool(sample.not_drawn) for sample in of_model)
         failed = (
-            f"; not drawn: {listed(not_drawn)}; answers judged without a picture they ask "
-            "for: "
-            f"{lacking:,}"
+            f"; not drawn: {listed(not_drawn)}; answers without a picture they ask for: {lacking:,}"
         )
         yield (
             "pictures drawn: "

@@ -25,6 +25,7 @@ from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.core.options import choice_setting
+from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import UnscoredReason
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.record.reply import JudgeReply
@@ -144,7 +145,11 @@ def build_request(sample: Sample, results: Sequence[object], task: str) -> Built
     """
     answer = _parsed(results)
     built = _built_for(sample, answer, task)
-    return replace(built, answer_signature=answer.drawing.signature) if answer.drawing else built
+    if answer.drawing is None:
+        return built
+    if withheld := answer.drawing.withheld:
+        built = built.withdrawn("not_drawn", f"pictures not drawn: {listed(withheld)}")
+    return replace(built, answer_signature=answer.drawing.signature)
 
 
 def _built_for(sample: Sample, answer: ParsedAnswer, task: str) -> BuiltRequest:

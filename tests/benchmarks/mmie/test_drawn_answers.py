@@ -19,7 +19,9 @@ from mmie_tasks.answers.drawn import (
     write_undrawn_answer,
 )
 from mmie_tasks.benchmarks.mmie import export, task
-from mmie_tasks.benchmarks.mmie.benchmark import read_line
+from mmie_tasks.benchmarks.mmie.benchmark import judge_request, read_line
+from mmie_tasks.record.sample import BadRecord
+from mmie_tasks.record.segment import LoggedSegment
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.runs.summary import drawn_answers_of, marks_of
 
@@ -70,6 +72,31 @@ def test_the_record_has_the_prompts_and_what_was_not_drawn_or_not_used(docs):
     assert sample.facts["pictures drawn"] == 1
     assert sample.facts["pictures not drawn"] == "refused (2)"
     assert sample.facts["not used of the writer's answer"] == "pictures over the limit (1)"
+
+
+@pytest.mark.parametrize(
+    ("reason", "unscored"),
+    [
+        ("unavailable", "not_drawn"),
+        ("misconfigured", "not_drawn"),
+        ("over_budget", "not_drawn"),
+        ("not_stored", "not_drawn"),
+        ("refused", "unavailable"),  # of the judge that these tests have
+        ("unusable", "unavailable"),
+    ],
+)
+def test_a_picture_withheld_by_the_drawers_fault_leaves_the_sample_unscored(docs, reason, unscored):
+    facts = DrawingFacts(signature="step-1,images,model=flux", failed={"refused": 1, reason: 1})
+    record = record_of(docs[0], write_drawn_answer(["Cut."], facts))
+    assert record["official"]["unscored"] == unscored
+    assert record["signature"].endswith("|answers:step-1,images,model=flux")
+    line = {"coverage": record}
+    if unscored == "not_drawn":
+        assert f"{reason} (1)" in record["official"]["detail"]
+        with pytest.raises(BadRecord, match="not_drawn"):  # no judge gets it later, either
+            judge_request((), (LoggedSegment("Cut."),), line)
+    else:
+        assert judge_request((), (LoggedSegment("Cut."),), line).request
 
 
 @pytest.mark.parametrize(

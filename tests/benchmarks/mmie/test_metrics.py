@@ -147,7 +147,7 @@ def test_the_record_has_everything_that_is_needed_to_score_again():
         pytest.param(
             {"drawn": 25, "not_drawn": {"refused": 2, "late": 1}},
             {"pictures_drawn": 25, "pictures_failed": 3},
-            "pictures drawn: 25; not drawn: refused (2), late (1); answers judged without a "
+            "pictures drawn: 25; not drawn: refused (2), late (1); answers without a "
             "picture they ask for: 1",
             id="not drawn",
         ),
