@@ -80,7 +80,7 @@ def judged_samples(task_run: TaskRun, kind: ScoreKind) -> JudgedSamples:
             by_id[sample.id] = JudgedSample(sample=sample, stratum=stratum, points=verdict.points)
         else:
             without[verdict.reason].append(sample.id)
-    value = metric_value(task_run.samples, metric, kind, benchmark.scale, resamples=0)
+    value = metric_value(task_run.samples, metric, kind, benchmark.scale)
     return JudgedSamples(
         by_id=by_id,
         weights=stratum_weights(metric, [judged.stratum for judged in by_id.values()]),

@@ -160,7 +160,7 @@ def _metric_changes(rescored: _RescoredTask) -> list[_MetricChange]:
         if metric.part:
             continue  # readers give the sample's points, not the shares of components
         before, after = (
-            metric_value(samples, metric, kind, task_run.benchmark.scale, resamples=0)
+            metric_value(samples, metric, kind, task_run.benchmark.scale)
             for samples in (task_run.samples, rescored.samples)
         )
         if before is not None and after is not None:

@@ -13,9 +13,14 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import get_args
 
-from mmie_tasks.core.tables import NO_VALUE, counted, listed, numbered_names, percent_cell
+from mmie_tasks.core.tables import NO_VALUE, counted, listed, numbered_names, percent_cell, plural
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, UnscoredReason, Verdict
-from mmie_tasks.record.metric_values import RESAMPLES, MetricValue, metric_value, samples_by_stratum
+from mmie_tasks.record.metric_values import (
+    MetricValue,
+    in_proportion,
+    metric_value,
+    samples_by_stratum,
+)
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.panel import Disagreement, disagreement
 from mmie_tasks.record.rows import replies_of
@@ -104,7 +109,7 @@ class Headline:
 
 def headline_of(task_run: TaskRun) -> Headline:
     """The headline of a task, computed from its samples."""
-    values = _headline_values(task_run, RESAMPLES)
+    values = _headline_values(task_run)
     return Headline(
         task=task_run.task,
         official=values["official"],
@@ -117,12 +122,17 @@ def headline_of(task_run: TaskRun) -> Headline:
     )
 
 
-def _headline_values(task_run: TaskRun, resamples: int) -> Mapping[ScoreKind, MetricValue | None]:
-    metric, scale = metrics_of([task_run])[0], task_run.benchmark.scale
-    return {
-        kind: metric_value(task_run.samples, metric, kind, scale, resamples)
-        for kind in task_run.score_kinds
-    }
+def value_of(task_run: TaskRun, metric: Metric, kind: ScoreKind) -> MetricValue | None:
+    """The value of a metric of a task, with its interval; None if no sample counts for it."""
+    benchmark = task_run.benchmark
+    return metric_value(
+        task_run.samples, metric, kind, benchmark.scale, benchmark.strata, benchmark.stratum_sizes
+    )
+
+
+def _headline_values(task_run: TaskRun) -> Mapping[ScoreKind, MetricValue | None]:
+    metric = metrics_of([task_run])[0]
+    return {kind: value_of(task_run, metric, kind) for kind in task_run.score_kinds}
 
 
 def _missing_scores(
@@ -199,13 +209,17 @@ def marks_of(task_run: TaskRun) -> tuple[str, ...]:
         task_run: The task with its samples.
 
     Returns:
-        Short phrases: ``8 of 20,103 samples (--limit 8)``, ``judge: gpt-4o, not the paper's``,
-        ``other prompt words``, ``3 unscored``, ``pictures drawn by our reconstruction (step-2), not
+        Short phrases: ``8 of 20,103 samples (--limit 8)``, ``categories not in MMIE's
+        proportions``, ``judge: gpt-4o, not the paper's``, ``other prompt words``,
+        ``3 unscored``, ``pictures drawn by our reconstruction (step-2), not
         by the paper's pipeline``, ``answers that may have unread pictures: looks like JSON (2)``.
     """
     signatures = [Signature(text) for text in task_run.signatures]
     fields = [signature.fields for signature in signatures]
+    benchmark = task_run.benchmark
     marks = [_part_of_samples(task_run)]
+    if not in_proportion(task_run.samples, benchmark.strata, benchmark.stratum_sizes):
+        marks.append(f"{plural(benchmark.strata)} not in {benchmark.title}'s proportions")
     if any(signature.is_of_another_judge for signature in signatures):
         marks.append(f"judge: {judge_name(task_run)}, not the paper's")
     if not all(entry.get("prompt", "official").startswith("official") for entry in fields):
@@ -277,8 +291,7 @@ def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float 
         name = f"_{metric.name}" if metric.name else ""
         has_interval = metric.in_table or metric.kind == "headline"
         for kind in SCORE_KINDS:
-            resamples = {} if has_interval and kind == "official" else {"resamples": 0}
-            value = metric_value(samples, metric, kind, benchmark.scale, **resamples)
+            value = value_of(task_run, metric, kind)
             details[f"{kind}{name}"] = value.percent if value else None
             if kind == "official":
                 details[f"scored{name}"] = float(value.scored if value else 0)
@@ -306,12 +319,9 @@ def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float 
 
 def _panel_details(task_run: TaskRun, judge_runs: Mapping[str, TaskRun]) -> dict[str, float | None]:
     details: dict[str, float | None] = {}
-    metric, scale = metrics_of([task_run])[0], task_run.benchmark.scale
+    metric = metrics_of([task_run])[0]
     for number, judge_run in enumerate(judge_runs.values(), 1):
-        total, value = (
-            len(judge_run.samples),
-            metric_value(judge_run.samples, metric, "official", scale, resamples=0),
-        )
+        total, value = (len(judge_run.samples), value_of(judge_run, metric, "official"))
         details[f"judge_{number}_asked"] = float(total)
         details[f"judge_{number}_scored"] = float(total - reasons_of(judge_run, "official").total())
         details[f"judge_{number}_official"] = value.percent if value else None
@@ -350,8 +360,7 @@ def _disagreements(task_run: TaskRun) -> list[Disagreement]:
 
 
 def _expected_details(task_run: TaskRun) -> dict[str, float | None]:
-    metric, scale = metrics_of([task_run])[0], task_run.benchmark.scale
-    value = metric_value(task_run.samples, metric, "expected", scale, resamples=0)
+    value = value_of(task_run, metrics_of([task_run])[0], "expected")
     with_score = [sample for sample in task_run.samples if isinstance(sample.expected, Scored)]
     entropies = [sample.entropy_bits for sample in with_score if sample.entropy_bits is not None]
     return {
@@ -371,7 +380,7 @@ def notes_of(task_run: TaskRun, records: Sequence[Record]) -> Iterator[str]:
     """Lines for the log about what is not as usual, about the judge's replies, and the
     signatures.
     """
-    yield from _missing_scores(task_run, _headline_values(task_run, resamples=0))
+    yield from _missing_scores(task_run, _headline_values(task_run))
     official, robust = (reasons_of(task_run, kind) for kind in SCORE_KINDS)
     if official == robust:
         yield from [f"unscored: {listed(official)}"] if official else []

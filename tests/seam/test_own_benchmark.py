@@ -158,7 +158,7 @@ def test_metric_values_of_the_log_equal_the_table(workplace: Workplace) -> None:
     task = open_run(str(workplace.folder / "out")).tasks["odd_one_out"]
     for number in task.benchmark.metrics:
         for reading in ("official", "robust"):
-            figure = metric_value(task.samples, number, reading, task.benchmark.scale, resamples=0)
+            figure = metric_value(task.samples, number, reading, task.benchmark.scale)
             name = "_".join(filter(None, (reading, number.name)))
             percent = figure and figure.percent
             printed = "NaN" if percent is None else f"{percent:.4f}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from mmie_tasks.benchmarks.milebench import metrics as mile_metrics
 from mmie_tasks.benchmarks.milebench import sample as mile
 from mmie_tasks.benchmarks.mmie import metrics as mmie_metrics
 from mmie_tasks.benchmarks.mmie import sample as mmie
-from mmie_tasks.benchmarks.mmie.benchmark import grade
+from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK, grade
 from mmie_tasks.record.reply import DigitToken, JudgeReply, JudgeResult, Usage
 from mmie_tasks.record.segment import Segment
 
@@ -43,14 +44,21 @@ def mmie_lines(
     unscored: float = 0.02,
     image: str | None = None,
     with_digits: int = 0,
+    in_proportion: bool = False,
 ) -> Iterator[Line]:
     """Lines of a log of ``mmie``; a share of `unscored` has a reply without a score.
 
-    The replies of the first `with_digits` samples carry the probabilities of their digits.
+    Its categories take turns, or are in MMIE's own proportions. The replies of the first
+    `with_digits` samples carry the probabilities of their digits.
     """
-    quality, noise = _lots(seed, answers), _lots(seed, answers, judge)
+    quality, noise, taken = _lots(seed, answers), _lots(seed, answers, judge), Counter[str]()
     for index in range(count):
         category = mmie.CATEGORIES[index % 3]
+        if in_proportion:  # the one that lacks most of its share
+            sizes = BENCHMARK.stratum_sizes
+            shares = {c: (index + 1) * size / sum(sizes.values()) for c, size in sizes.items()}
+            category = max(mmie.CATEGORIES, key=lambda c: shares[c] - taken[c])
+        taken[category] += 1
         question = (Segment(text=_words(index, 40), image=image),)
         gold = (Segment(text=_words(index + 1, 30)), Segment(image=image))
         sample = mmie.Sample(

@@ -246,6 +246,6 @@ def leaderboard_row(
         for record in records
     ]
     for metric in metrics.METRICS[: len(CATEGORIES) + 1]:  # the average and the categories
-        value = metric_value(samples, metric, "official", metrics.SCALE, resamples=0)
+        value = metric_value(samples, metric, "official", metrics.SCALE)
         row[metric.name or "AVG"] = value.percent if value else None
     return row

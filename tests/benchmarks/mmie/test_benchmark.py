@@ -47,7 +47,7 @@ def test_a_mean_is_rounded_as_the_official_table(verdicts):
         LoggedSample(id=str(n), official=verdict, robust=verdict, groups={})
         for n, verdict in enumerate(verdicts)
     ]
-    value = metric_value(samples, BENCHMARK.metrics[0], "official", BENCHMARK.scale, 0)
+    value = metric_value(samples, BENCHMARK.metrics[0], "official", BENCHMARK.scale)
     rows = [TABLE.rows(sample, {})["official"] for sample in samples]
     expected = percent(rows)
     assert value.percent == (None if math.isnan(expected) else expected)
