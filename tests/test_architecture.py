@@ -43,6 +43,7 @@ PURE_IMPORTS = (
     "mmie_tasks.core.messages",
     "mmie_tasks.core.tables",
     "mmie_tasks.core.verdict",
+    "mmie_tasks.record.fields",
     "mmie_tasks.record.metrics",
     "mmie_tasks.record.rows",
     "mmie_tasks.record.sample",  # types

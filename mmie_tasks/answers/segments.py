@@ -5,7 +5,8 @@ one.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,6 +39,17 @@ class ParsedAnswer:
     unfilled_placeholders: int = 0
     unread: Mapping[str, int] = field(default_factory=dict)
     drawing: DrawingFacts | None = None
+
+
+def joined(shape: str, answers: Sequence[ParsedAnswer]) -> ParsedAnswer:
+    """Several answers, or parts of one, in order."""
+    return ParsedAnswer(
+        segments=tuple(segment for answer in answers for segment in answer.segments),
+        shape=shape,
+        thinking_removed=any(answer.thinking_removed for answer in answers),
+        unfilled_placeholders=sum(answer.unfilled_placeholders for answer in answers),
+        unread=dict(sum((Counter(answer.unread) for answer in answers), Counter[str]())),
+    )
 
 
 def write_answer(parts: Iterable[str | Path]) -> str:

@@ -288,43 +288,46 @@ def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float 
     benchmark, samples = task_run.benchmark, task_run.samples
     details: dict[str, float | None] = {}
     for metric in metrics_of([task_run]):
-        name = f"_{metric.name}" if metric.name else ""
-        has_interval = metric.in_table or metric.kind == "headline"
-        for kind in SCORE_KINDS:
-            value = value_of(task_run, metric, kind)
-            details[f"{kind}{name}"] = value.percent if value else None
-            if kind == "official":
-                details[f"scored{name}"] = float(value.scored if value else 0)
-                details[f"samples{name}"] = float(value.total if value else 0)
-            if kind == "official" and has_interval:
-                low, high = (value and value.interval) or (None, None)
-                details |= {f"ci95_low{name}": low, f"ci95_high{name}": high}
+        details |= _metric_details(task_run, metric)
     details["differ"] = float(sum(sample.differs for sample in samples))
-    for kind, prefix in (("official", ""), ("robust", "robust_")):
+    prefixes: dict[ScoreKind, str] = {"official": "", "robust": "robust_"}
+    for kind, prefix in prefixes.items():
         unscored = reasons_of(task_run, kind)
         details |= {f"{prefix}unscored_{reason}": float(unscored[reason]) for reason in REASONS}
     if judge_runs := _judge_runs(task_run):
         details |= _panel_details(task_run, judge_runs)
     elif benchmark.scale.whole:
-        points = Counter(
-            sample.official.points for sample in samples if isinstance(sample.official, Scored)
-        )
-        details |= {
-            f"points_{n}": float(points[n]) for n in range(int(benchmark.scale.full_marks) + 1)
-        }
+        points = Counter(v.points for s in samples if isinstance(v := s.official, Scored))
+        full_marks = int(benchmark.scale.full_marks)
+        details |= {f"points_{n}": float(points[n]) for n in range(full_marks + 1)}
     if any("expected" in record for record in records):
         details |= _expected_details(task_run)
     return details | dict(benchmark.counts(records))
 
 
+def _metric_details(task_run: TaskRun, metric: Metric) -> dict[str, float | None]:
+    """Scores, counts and, of a metric that people quote, the interval."""
+    name = f"_{metric.name}" if metric.name else ""
+    has_interval = metric.in_table or metric.kind == "headline"
+    official, robust = (value_of(task_run, metric, kind) for kind in SCORE_KINDS)
+    details = {
+        f"official{name}": official.percent if official else None,
+        f"scored{name}": float(official.scored if official else 0),
+        f"samples{name}": float(official.total if official else 0),
+    }
+    if has_interval:
+        low, high = (official and official.interval) or (None, None)
+        details |= {f"ci95_low{name}": low, f"ci95_high{name}": high}
+    return details | {f"robust{name}": robust.percent if robust else None}
+
+
 def _panel_details(task_run: TaskRun, judge_runs: Mapping[str, TaskRun]) -> dict[str, float | None]:
     details: dict[str, float | None] = {}
-    metric = metrics_of([task_run])[0]
     for number, judge_run in enumerate(judge_runs.values(), 1):
-        total, value = (len(judge_run.samples), value_of(judge_run, metric, "official"))
+        total = len(judge_run.samples)
         details[f"judge_{number}_asked"] = float(total)
         details[f"judge_{number}_scored"] = float(total - reasons_of(judge_run, "official").total())
-        details[f"judge_{number}_official"] = value.percent if value else None
+        details[f"judge_{number}_official"] = _headline_percent(judge_run, "official")
     spreads = _disagreements(task_run)
     return details | {
         "judges_compared": float(len(spreads)),
@@ -335,39 +338,35 @@ def _panel_details(task_run: TaskRun, judge_runs: Mapping[str, TaskRun]) -> dict
 
 def _judge_runs(task_run: TaskRun) -> dict[str, TaskRun]:
     """The name of each judge of a panel to the samples that it was asked about, with its own
-    official verdicts.
+    official verdicts; empty for a single judge.
     """
     names = max((Signature(text).judge_names for text in task_run.signatures), key=len, default=[])
-    return {
-        name: replace(task_run, samples=_judged_by(task_run, index))
-        for index, name in enumerate(names)
-    }
-
-
-def _judged_by(task_run: TaskRun, index: int) -> tuple[LoggedSample, ...]:
-    samples = [sample for sample in task_run.samples if len(sample.members) > index]
-    return tuple(
-        replace(sample, official=sample.members[index].verdicts.official) for sample in samples
-    )
+    judge_runs = {}
+    for index, name in enumerate(names):
+        asked = [sample for sample in task_run.samples if len(sample.members) > index]
+        verdicts = [sample.members[index].verdicts.official for sample in asked]
+        judged = (replace(s, official=v) for s, v in zip(asked, verdicts, strict=True))
+        judge_runs[name] = replace(task_run, samples=tuple(judged))
+    return judge_runs
 
 
 def _disagreements(task_run: TaskRun) -> list[Disagreement]:
-    return [
-        spread
-        for sample in task_run.samples
-        if (spread := disagreement(sample.members)) is not None
-    ]
+    return list(filter(None, (disagreement(sample.members) for sample in task_run.samples)))
 
 
 def _expected_details(task_run: TaskRun) -> dict[str, float | None]:
-    value = value_of(task_run, metrics_of([task_run])[0], "expected")
     with_score = [sample for sample in task_run.samples if isinstance(sample.expected, Scored)]
     entropies = [sample.entropy_bits for sample in with_score if sample.entropy_bits is not None]
     return {
-        "expected": value.percent if value else None,
+        "expected": _headline_percent(task_run, "expected"),
         "expected_samples": float(len(with_score)),
         "expected_entropy_bits": math.fsum(entropies) / len(entropies) if entropies else None,
     }
+
+
+def _headline_percent(task_run: TaskRun, kind: ScoreKind) -> float | None:
+    value = value_of(task_run, metrics_of([task_run])[0], kind)
+    return value.percent if value else None
 
 
 def reasons_of(task_run: TaskRun, kind: ScoreKind) -> Counter[str]:

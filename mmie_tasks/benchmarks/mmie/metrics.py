@@ -14,7 +14,8 @@ from typing import TypeAlias
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, percent_of
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
 from mmie_tasks.core.tables import listed
-from mmie_tasks.core.verdict import Scored, Verdict, Verdicts, as_row, verdict_of
+from mmie_tasks.core.verdict import Scored, Verdict, Verdicts, as_row
+from mmie_tasks.record.fields import verdict
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.rows import RunnerTable, judge_records
 from mmie_tasks.record.sample import LoggedSample
@@ -292,17 +293,9 @@ def _long(facts: Sequence[RequestFacts]) -> str:
 
 def _parsed(records: Sequence[SampleRecord]) -> list[bool]:
     """Whether points could be read, for each sample and judge with a reply."""
-    verdicts = [
-        verdict_in(entry, "official") for record in records for entry in judge_records(record)
-    ]
+    verdicts = [verdict(entry, "official") for record in records for entry in judge_records(record)]
     return [
-        isinstance(verdict, Scored)
-        for verdict in verdicts
-        if isinstance(verdict, Scored) or verdict.reason in _UNREAD
+        isinstance(official, Scored)
+        for official in verdicts
+        if isinstance(official, Scored) or official.reason in _UNREAD
     ]
-
-
-def verdict_in(record: Mapping[str, object], kind: str) -> Verdict:
-    """The verdict, 0 to 6, that a record has under ``official`` or ``robust``."""
-    row = record[kind]
-    return verdict_of(row if isinstance(row, Mapping) else {})

@@ -14,10 +14,10 @@ from mmie_tasks.benchmarks.mmie.metrics import (
     graded_sample,
     notes,
     record,
-    verdict_in,
 )
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
+from mmie_tasks.record.fields import verdict
 
 
 def sample(category="PBL", field="Education"):
@@ -79,8 +79,8 @@ def test_the_record_has_everything_that_is_needed_to_score_again():
     verdicts = Verdicts(official=Scored(4, "4"), robust=Unscored("unparsed", "two verdicts"))
     logged = json.loads(json.dumps(record(sample(), verdicts, facts)))
     assert facts_of(logged) == facts
-    assert verdict_in(logged, "official") == verdicts.official
-    assert verdict_in(logged, "robust") == verdicts.robust
+    assert verdict(logged, "official") == verdicts.official
+    assert verdict(logged, "robust") == verdicts.robust
     assert (logged["id"], logged["category"], logged["field"]) == ("PBL-1", "PBL", "Education")
 
 
