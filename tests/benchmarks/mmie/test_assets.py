@@ -19,9 +19,9 @@ answer = {"folder": str(folder.folder), "revision": folder.revision}
 LOAD = """
 import os
 from mmie_tasks.benchmarks.mmie.data import dataset, missing_images
-docs = dataset("all", os.environ)
+docs = sorted(dataset("all", os.environ), key=lambda doc: doc["index"])
 answer = {
-    "ids": list(docs["id"]),
+    "ids": [doc["id"] for doc in docs],
     "data": docs[0]["data"],
     "images": [one["image"] for doc in docs for one in doc["question"] if one["image"]],
     "missing": missing_images(docs),

@@ -100,7 +100,7 @@ def test_the_data_file_may_be_written_in_many_ways(write, tmp_path):
     ("content", "expected"),
     [
         pytest.param(b"", "not JSON (line 1, column 1)", id="empty"),
-        pytest.param(b" [ ] ", "no rows in it", id="empty list"),
+        pytest.param(b" [ ] ", "not a list with rows", id="empty list"),
         pytest.param(b"<html>", "not JSON (line 1, column 1)", id="a web page"),
         pytest.param(b"[,]", "not JSON", id="only a comma"),
         pytest.param(b"[", "not JSON", id="cut off at once"),
@@ -113,7 +113,7 @@ def test_the_data_file_may_be_written_in_many_ways(write, tmp_path):
         pytest.param(b"[" * 100_000, "not JSON (nested too deeply)", id="nested without end"),
         pytest.param(b'[{"id": ' + b"9" * 5000 + b"}]", "", id="a long number"),
         pytest.param(b"[7]", "row 0: it is int, not an object", id="not rows"),
-        pytest.param(b'{"SA-1": {}}', "not a list of rows", id="by id"),
+        pytest.param(b'{"SA-1": {}}', "not a list with rows", id="by id"),
     ],
 )
 def test_a_data_file_that_is_none_is_broken_data(content, expected, tmp_path):
