@@ -10,7 +10,6 @@ whole scale where all points are equal. The page of `mmie_tasks.results` has the
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
@@ -221,11 +220,6 @@ def chunk_sizes(draws: int, width: int) -> Iterator[int]:
     size = max(1, _CHUNK // width)
     for begin in range(0, draws, size):
         yield min(size, draws - begin)
-
-
-def seed_of(key: str) -> int:
-    """A seed for everything that is drawn under a name, the same in every process."""
-    return zlib.crc32(key.encode())
 
 
 def allocation(stratum_sizes: Sequence[int], subset_size: int) -> list[int]:

@@ -27,7 +27,6 @@ from mmie_tasks.quality.calibrate.estimate import Population
 from mmie_tasks.quality.calibrate.page import labelling_page
 from mmie_tasks.quality.plan import judged_samples, planned_answers
 from mmie_tasks.record.sample import ScoreKind
-from mmie_tasks.results.alignment import scored_signatures, signature_differences
 from mmie_tasks.results.commands import (
     common_tasks,
     listed_names,
@@ -39,6 +38,7 @@ from mmie_tasks.results.commands import (
 )
 from mmie_tasks.results.labels import Label, csv_text, id_in_csv, read_label_files
 from mmie_tasks.results.render import json_text
+from mmie_tasks.results.signatures import scored_signatures, signature_differences
 from mmie_tasks.runs.run import TaskRun
 
 _NO_LABELS_HINT = (

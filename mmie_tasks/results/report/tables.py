@@ -16,10 +16,10 @@ from mmie_tasks.record.intervals import LEVEL, stratified_mean
 from mmie_tasks.record.log_line import number
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, ScoreKind
-from mmie_tasks.results.alignment import scored_signatures, signature_differences
 from mmie_tasks.results.compare import MetricComparison, compare
 from mmie_tasks.results.html import Json, ends, finite
 from mmie_tasks.results.report.samples import JoinedTask
+from mmie_tasks.results.signatures import scored_signatures, signature_differences
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.summary import metrics_of, value_of
 
@@ -90,7 +90,7 @@ def _differences(task: JoinedTask) -> dict[tuple[str, str], Json]:
     """
     match [run for _, run in task.present]:
         case [a, b] if not unlike_keys(task):
-            metrics = compare(a, b, resamples=10_000, labels=("first run", "second run")).metrics
+            metrics = compare(a, b, labels=("first run", "second run")).metrics
             return {(c.metric.kind, c.metric.name): _difference(c) for c in metrics}
     return {}
 
