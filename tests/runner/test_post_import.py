@@ -61,15 +61,6 @@ def test_a_function_registered_twice_is_called_once(name: str) -> None:
     assert len(modules) == 1
 
 
-def test_two_functions_can_wait_for_one_module(name: str) -> None:
-    first: list[ModuleType] = []
-    second: list[int] = []
-    after_import(name, first.append)
-    after_import(name, lambda module: second.append(module.value))
-    importlib.import_module(name)
-    assert (len(first), second) == (1, [1])
-
-
 def test_a_reload_calls_the_function_again(name: str) -> None:
     modules: list[ModuleType] = []
     after_import(name, modules.append)
@@ -120,12 +111,6 @@ def test_a_failed_import_calls_nothing_and_the_next_one_counts(name: str, folder
     (folder / f"{name}.py").write_text("value = 'repaired'\n")
     importlib.import_module(name)
     assert len(modules) == 1
-
-
-def test_importing_a_missing_module_still_fails() -> None:
-    after_import("not_there_at_all", lambda _module: None)
-    with pytest.raises(ModuleNotFoundError):
-        importlib.import_module("not_there_at_all")
 
 
 @pytest.mark.parametrize("position", [pytest.param(0, id="ahead"), pytest.param(1, id="behind")])
