@@ -86,21 +86,6 @@ def test_the_loader_of_a_spec_can_be_used_without_an_import(name: str, folder: P
     assert spec.loader.get_filename() == str(folder / f"{name}.py")
 
 
-def test_a_function_registered_during_an_import_gets_the_finished_module(
-    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    modules: list[int] = []
-    asking = ModuleType("asking")
-    asking.ask = lambda: after_import(name, lambda module: modules.append(module.value))
-    monkeypatch.setitem(sys.modules, "asking", asking)
-    (folder / f"{name}.py").write_text("import asking\nasking.ask()\nimport inner\nvalue = 2\n")
-    (folder / "inner.py").touch()
-    (folder / "later.py").touch()
-    importlib.import_module(name)
-    importlib.import_module("later")
-    assert modules == [2]
-
-
 def test_a_failed_import_calls_nothing_and_the_next_one_counts(name: str, folder: Path) -> None:
     modules: list[ModuleType] = []
     after_import(name, modules.append)
