@@ -50,7 +50,6 @@ _begun: ContextVar[JudgingSession | None] = ContextVar("begun", default=None)
 """The session that ``simple_evaluate`` has begun, and in which ``evaluate`` judges."""
 
 _benchmarks: WeakKeyDictionary[object, Benchmark] = WeakKeyDictionary()  # of loaded tasks
-_signature_writers: WeakKeyDictionary[object, Callable[[], None]] = WeakKeyDictionary()
 
 
 def wrap_once(owner: object, name: str, wrap: Callable[[Method], Method]) -> None:
@@ -71,24 +70,25 @@ def wrap_task_loader(load: Method) -> Method:
     @functools.wraps(load)
     def load_and_prepare(manager: object, *args: object, **kwargs: object) -> Mapping[Any, Any]:
         loaded: Mapping[Any, Any] = load(manager, *args, **kwargs)
-        for task in _leaf_tasks(loaded):
+        for task in _leaf_tasks(loaded).values():
             if (benchmark := benchmark_of(task)) is not None:
                 _benchmarks[task] = benchmark
                 add_provenance(task, benchmark)
-                add_signature(task, benchmark)
                 check_before_requests(task, benchmark)
         return loaded
 
     return load_and_prepare
 
 
-def _leaf_tasks(loaded: Mapping[Any, Any]) -> Iterator[Task]:
-    """The task objects in what the runner loaded: groups are nested mappings."""
-    for entry in loaded.values():
+def _leaf_tasks(loaded: Mapping[Any, Any]) -> dict[str, Task]:
+    """Name to task object in what the runner loaded: groups are nested mappings."""
+    tasks: dict[str, Task] = {}
+    for name, entry in loaded.items():
         if isinstance(entry, Mapping):
-            yield from _leaf_tasks(entry)
-        else:
-            yield entry[1] if isinstance(entry, tuple) else entry
+            tasks |= _leaf_tasks(entry)
+        elif (task := entry[1] if isinstance(entry, tuple) else entry) is not None:
+            tasks[name] = task
+    return tasks
 
 
 def benchmark_of(task: Task) -> Benchmark | None:
@@ -119,12 +119,12 @@ def check_before_requests(task: Task, benchmark: Benchmark) -> None:
 
     That is after ``--predict_only`` and ``--limit`` are known and before any generation
     (``evaluator.py:1128``). The benchmark is told the run's output folder first: answers may refer
-    to images there. A task whose benchmark has neither check nor judge is left as it is.
+    to images there. A task of a benchmark without check, judge and signature stays as it is.
 
     On the command line a `MmieTasksError` ends the process with its text and status 1; the runner
     would print a traceback and end with 0. From Python the exception is raised as it is.
     """
-    if benchmark.check_data is None and benchmark.judge is None:
+    if benchmark.check_data is None and benchmark.judge is None and benchmark.signature is None:
         return
     build = task.build_all_requests
 
@@ -135,6 +135,8 @@ def check_before_requests(task: Task, benchmark: Benchmark) -> None:
             if benchmark.add_answer_folder and isinstance(output_path, str) and output_path:
                 benchmark.add_answer_folder(Path(output_path))
             _check_data_and_judge(benchmark, task, kwargs)
+            if benchmark.signature is not None and not _is_predict_only(task):
+                benchmark.signature(task.eval_docs_no_media[0])  # its settings are valid
         except MmieTasksError as error:
             if _command_line(task) is None:
                 raise
@@ -222,50 +224,26 @@ def add_provenance(task: Task, benchmark: Benchmark) -> None:
     task.config.metadata = {**(task.config.metadata or {}), "provenance": provenance}
 
 
-def add_signature(task: Task, benchmark: Benchmark) -> None:
-    """Put the benchmark's signature into the results file, as ``metadata.signature``.
+def add_signatures(configs: dict[str, dict[str, Any]], tasks: Mapping[str, Task]) -> None:
+    """Put the benchmarks' signatures into the results, as ``metadata.signature``, after judging.
 
-    It is added when requests are built and not before: the runner derives the key of its cache of
-    answers from an earlier copy of the configuration, which must not change with the judge. After
-    judging it is written again: a judge in this process fixes its signature when it starts, and
-    then says what computed its replies, as ``metadata.judged_on``.
+    Not earlier: a judge in this process fixes its signature when it starts, and then says what
+    computed its replies, as ``metadata.judged_on``. The task's own configuration stays as it is:
+    the runner derives the key of its cache of answers from it, which must not change with the
+    judge.
+
+    Args:
+        configs: Name of a task to its configuration in the results.
+        tasks: Name to task.
     """
-    if (signature := benchmark.signature) is None:
-        return
-    dump, build = task.dump_config, task.build_all_requests
-    dumped_metadata: list[dict[str, Any]] = []
-
-    @functools.wraps(dump)
-    def dump_config() -> dict[str, Any]:
-        config: dict[str, Any] = dump()
-        config["metadata"] = dict(config.get("metadata") or {})
-        dumped_metadata.append(config["metadata"])
-        return config
-
-    def write() -> None:
-        if _is_predict_only(task):
-            return
-        machine = benchmark.judge.machine() if benchmark.judge is not None else None
-        for metadata in dumped_metadata:
-            metadata["signature"] = signature(task.eval_docs_no_media[0])
-            if machine is not None:
-                metadata["judged_on"] = machine
-
-    @functools.wraps(build)
-    def build_all_requests(*args: object, **kwargs: object) -> None:
-        build(*args, **kwargs)
-        write()
-
-    _signature_writers[task] = write
-    task.dump_config = dump_config
-    task.build_all_requests = build_all_requests
-
-
-def sign_again(tasks: Iterable[Task]) -> None:
-    """Write the signatures of tasks into the results once more, after judging."""
-    for task in tasks:
-        if (write := _signature_writers.get(task)) is not None:
-            write()
+    for name, task in tasks.items():
+        benchmark = loaded_benchmark(task)
+        if benchmark is None or benchmark.signature is None or _is_predict_only(task):
+            continue
+        metadata = configs[name].setdefault("metadata", {})
+        metadata["signature"] = benchmark.signature(task.eval_docs_no_media[0])
+        if benchmark.judge is not None and (machine := benchmark.judge.machine()) is not None:
+            metadata["judged_on"] = machine
 
 
 # The evaluator
@@ -334,7 +312,8 @@ def _prepare_model(evaluate: Method) -> Method:
         options = signature.bind(*args, **kwargs).arguments
         as_rows = shows_all_rows(os.environ)  # an invalid setting ends the run here, not after it
         model = options["lm"]
-        tasks = [task for task in _leaf_tasks(options["task_dict"]) if task is not None]
+        named_tasks = _leaf_tasks(options["task_dict"])
+        tasks = list(named_tasks.values())
         record_tested_model(model)
         SUMMARY.clear()
         with ExitStack() as stack:
@@ -350,7 +329,7 @@ def _prepare_model(evaluate: Method) -> Method:
             results = evaluate(*args, **kwargs)
             OUTPUT.scored(is_first_process=_is_first_process())
             if isinstance(results, dict):  # None on all ranks but 0
-                sign_again(tasks)
+                add_signatures(results["configs"], named_tasks)
                 SUMMARY.add_details(results, as_rows=as_rows)
         return results
 

@@ -14,13 +14,7 @@ from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.judges.base import Judge, JudgeRequest, JudgeUnavailable, Outcome
 from mmie_tasks.judging.deferred import DeferredRows, MetricRows
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.judging.session import (
-    BenchmarkJudge,
-    JudgingSession,
-    OpenJudges,
-    PendingSample,
-    SharedJudge,
-)
+from mmie_tasks.judging.session import BenchmarkJudge, OpenJudges, PendingSample, SharedJudge
 from mmie_tasks.record.panel import Judged
 from mmie_tasks.record.reply import JudgeResult
 
@@ -167,12 +161,3 @@ def test_synchronous_judging_gives_plain_rows_and_runs_in_parallel() -> None:
         rows = list(submitted)
     assert rows == [{"points": {"score": float(n)}} for n in range(4)]
     assert not any(isinstance(row, DeferredRows) for row in rows)
-
-
-def test_every_outcome_is_reported() -> None:
-    outcomes: list[Outcome] = []
-    session = SessionWith(FunctionJudge(echo))
-    session.session = JudgingSession(on_outcome=outcomes.append)
-    submit(session, "3")
-    session.judge_pending()
-    assert outcomes == [reply("3")]
