@@ -13,7 +13,7 @@ import inspect
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -316,16 +316,7 @@ def _prepare_model(evaluate: Method) -> Method:
         tasks = list(named_tasks.values())
         record_tested_model(model)
         SUMMARY.clear()
-        with ExitStack() as stack:
-            stack.enter_context(one_task_per_call(model, tasks))
-            if any(loaded_benchmark(task) for task in tasks) and _is_first_process():
-                OUTPUT.warn_of_what_is_not_saved()
-            session = stack.enter_context(_session(tasks, options.get("eval_server_launcher")))
-            if any(_is_judged(task) for task in tasks):
-                functions = [lambda: OUTPUT.save(tasks)]
-                if options.get("cli_args") is not None:
-                    functions.append(stack.enter_context(judging_stops_on_ctrl_c(session)))
-                stack.enter_context(called_after_generation(model, functions))
+        with one_task_per_call(model, tasks), _judging(model, tasks, options):
             results = evaluate(*args, **kwargs)
             OUTPUT.scored(is_first_process=_is_first_process())
             if isinstance(results, dict):  # None on all ranks but 0
@@ -334,6 +325,21 @@ def _prepare_model(evaluate: Method) -> Method:
         return results
 
     return evaluate_prepared_model
+
+
+@contextmanager
+def _judging(model: object, tasks: Sequence[Task], options: Mapping[str, Any]) -> Iterator[None]:
+    """The judging session of a run; outputs are saved when the model has answered everything."""
+    if any(loaded_benchmark(task) for task in tasks) and _is_first_process():
+        OUTPUT.warn_of_what_is_not_saved()
+    with ExitStack() as stack:
+        session = stack.enter_context(_session(tasks, options.get("eval_server_launcher")))
+        if any(_is_judged(task) for task in tasks):
+            functions = [lambda: OUTPUT.save(tasks)]
+            if options.get("cli_args") is not None:
+                functions.append(stack.enter_context(judging_stops_on_ctrl_c(session)))
+            stack.enter_context(called_after_generation(model, functions))
+        yield
 
 
 def _new_session(choices: JudgeChoices) -> JudgingSession:
