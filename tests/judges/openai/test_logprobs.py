@@ -189,21 +189,10 @@ MALFORMED = [
     pytest.param({"content": [None]}, id="no-token"),
     pytest.param(five(token=5), id="token-number"),
     pytest.param(five(bytes="5"), id="bytes-text"),
-    pytest.param(five(bytes=[53.0]), id="bytes-of-floats"),
     pytest.param(five(bytes=[256]), id="bytes-out-of-range"),
     *(
         pytest.param(five(logprob=value), id=f"logprob-{value!r:.12}")
-        for value in (
-            None,
-            "-0.5",
-            False,
-            float("nan"),
-            float("-inf"),
-            float("inf"),
-            0.5,
-            10**400,
-            -(10**400),
-        )
+        for value in (None, "-0.5", False, float("nan"), float("-inf"), 0.5, 10**400)
     ),
     *(
         pytest.param(five(top_logprobs=value), id=f"top-{name}")
@@ -211,14 +200,9 @@ MALFORMED = [
             "null": None,
             "object": {"5": -0.5},
             "empty": [],
-            "of-numbers": [-0.5],
             "without-logprob": [{"token": "5", "bytes": [53]}],
-            "nan": [alternative("4", float("nan"))],
-            "positive": [alternative("x", 1.0)],
             "malformed-bytes": [{**alternative("4"), "bytes": [-1]}],
-            "bytes-of-booleans": [{**alternative("4", -2), "bytes": [True]}],
             "too-likely": [alternative("5"), alternative("4"), alternative("x")],
-            "ten-thousand": [alternative(str(number), -99.0) for number in range(10_000)],
         }.items()
     ),
     pytest.param({"content": [token("5", others=OTHERS), token("5", 2.0)]}, id="second-token"),

@@ -1,14 +1,13 @@
 """Killed at any moment, or run by two processes at once: nothing is paid for twice."""
 
 import json
-import signal
 import threading
 
 import pytest
 from support.batch_asking import fast, outcome_text, request, watch
 
-from mmie_tasks.judges.openai.batch_files import Limits
 from mmie_tasks.judges.openai.batch_note import RETENTION_S, BatchNote
+from mmie_tasks.judges.openai.batch_provider import Limits
 
 
 def reaches(fault):
@@ -115,29 +114,6 @@ def test_closing_the_iterator_names_the_running_batches(server, asking, logs):
     assert "`batch_2` go on at" in "".join(logs)
     assert asking.texts("a", "b") == ["A", "B"]
     assert server.count("create") == 2
-
-
-@pytest.fixture
-def interruptible():
-    """Python's own handler; in background jobs of a shell, the signal is ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("interruptible")
-def test_an_interrupt_names_the_running_batch(server, asking, logs):
-    server.polls = 1_000
-    outcomes = asking.judge().ask([request("a")])
-    main = threading.main_thread().ident
-    server.before["retrieve"] = lambda: signal.pthread_kill(main, signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt):
-        list(outcomes)
-    assert "`batch_1` go on at http://127.0.0.1" in "".join(logs)
-    server.before.clear()
-    server.batches["batch_1"]["_polls"] = 0
-    assert asking.texts("a") == ["A"]
-    assert server.count("create") == 1
 
 
 def test_a_run_that_is_stopped_names_the_running_batch_and_waits_for_no_poll(server, asking, logs):
