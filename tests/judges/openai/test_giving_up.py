@@ -6,14 +6,14 @@ import signal
 import time
 from collections import Counter
 from contextlib import contextmanager
-from itertools import chain, cycle, pairwise, repeat
+from itertools import chain, repeat
 
 import pytest
 from support.judge_asking import ask, judge_at
 from support.judge_server import HANG, Sent, completion, error, judge_server
 
 from mmie_tasks.core.errors import MmieTasksError
-from mmie_tasks.http.endpoint import FAILURES_BEFORE_PAUSE, START, Pace
+from mmie_tasks.http.endpoint import FAILURES_BEFORE_PAUSE, Pace
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeUnavailable
 from mmie_tasks.record.reply import JudgeReply
 
@@ -47,13 +47,6 @@ def test_a_slow_reply_is_waited_for_although_another_request_has_failed(server):
     server.delay_s = 0.6
     replies = ask(judge_at(server.url, patience=0.3), 4)
     assert [type(reply) for reply in replies] == [JudgeReply] * 4
-
-
-def test_a_long_retry_after_does_not_end_the_run_while_others_get_replies(server):
-    server.delay_s = 0.05
-    server.fails(429, headers={"Retry-After": "0.6"})
-    replies = ask(judge_at(server.url, patience=0.4, max_concurrency=2), 30)
-    assert all(isinstance(reply, JudgeReply) for reply in replies)
 
 
 def exhausted(reset):
@@ -106,13 +99,6 @@ def test_the_retry_after_of_a_429_wins_over_the_reset_of_the_quota(server):
     assert [type(reply) for reply in ask(judge_at(server.url), 3)] == [JudgeReply] * 3
 
 
-def test_a_quota_is_waited_for_longer_than_the_patience(server):
-    server.says(replying(20, then=with_headers(exhausted("1s"))))
-    begun = time.monotonic()
-    assert {type(reply) for reply in ask(judge_at(server.url, patience=0.2), 60)} == {JudgeReply}
-    assert time.monotonic() - begun >= 1
-
-
 @pytest.mark.parametrize("unit_s", [1.0, 0.001], ids=["seconds", "milliseconds"])
 def test_a_gateway_that_writes_unix_times_costs_no_reply(server, unit_s):
     """30 requests in 0.1 s; beyond, a 429 with a right `Retry-After`. The reset is written as a
@@ -157,15 +143,6 @@ def test_a_server_that_denies_everything_is_paused_and_given_up_after_the_patien
     assert "hint:" in str(outcomes[0])
     assert server.times[-1] - server.times[0] < 1.5
     assert sum("denies access" in line for line in log) == 2  # when it is paused, and at the end
-
-
-@pytest.mark.parametrize("status", [401, 404])
-def test_every_second_request_may_be_denied(server, log, status):
-    replies = cycle([error(status), "5"])
-    server.says(lambda _: next(replies))
-    assert {type(reply) for reply in ask(judge_at(server.url), 100)} == {JudgeReply}
-    assert len(server) == 200
-    assert not any("answers again" in line for line in log)
 
 
 @pytest.mark.parametrize("status", [401, 500])
@@ -217,23 +194,6 @@ def test_one_dying_server_of_two_costs_no_sample(fault):
         assert all(isinstance(reply, JudgeReply) for reply in replies)
         assert len(two) > 10
         assert {reply.text for reply in replies} == {"a", "b"}
-
-
-def test_a_server_on_probation_gets_one_request_at_a_time(server):
-    at_once = []
-
-    def reply(_):
-        at_once.append(server.at_once)
-        return error(503) if len(at_once) <= before_rest + 6 else "5"
-
-    server.says(reply)
-    server.delay_s = 0.01
-    before_rest = START + FAILURES_BEFORE_PAUSE - 1  # each failure before the last makes room
-    pace = Pace(base_s=0.05, cap_s=0.05, fraction=lambda: 1.0)
-    assert {type(reply) for reply in ask(judge_at(server.url, pace=pace), 100)} == {JudgeReply}
-    probed = server.times[before_rest : before_rest + 6]
-    assert at_once[before_rest : before_rest + 6] == [1] * 6
-    assert all(later - earlier >= 0.05 for earlier, later in pairwise(probed))
 
 
 def test_everything_ends_when_all_servers_deny_access_and_all_are_named(server):

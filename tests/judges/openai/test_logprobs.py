@@ -399,20 +399,6 @@ def test_many_requests_at_once_learn_what_a_server_rejects_with_one_warning(serv
     assert len(warnings(log)) == 1
 
 
-def test_after_a_reply_with_log_probabilities_a_rejected_request_is_not_sent_again(server):
-    requests = wanting(30)
-    server.says(
-        lambda body: (
-            error(400, message="bad")
-            if '"question 29"' in json.dumps(body)
-            else reporting("5")(body)
-        )
-    )
-    server.delay_s = 0.01
-    assert isinstance(ask(judge_at(server.url), requests)[29], JudgeRefused)
-    assert server.statuses == {200: 29, 400: 1}
-
-
 # Servers that fail without a word about log-probabilities.
 
 LARGE = Sent(content=b" " * (MAX_BODY_BYTES + 1))

@@ -112,11 +112,6 @@ def test_a_request_larger_than_a_file_cannot_be_sent(asking):
     assert outcomes[1].startswith("RequestBroken: the request is too large for a batch")
 
 
-def test_nothing_remains_on_the_disk(asking):
-    asking.texts("a")
-    assert asking.remaining_suffixes() == []
-
-
 def test_only_the_owner_may_read_the_files_on_the_disk(server, asking):
     modes = {}
 

@@ -4,7 +4,7 @@ import json
 import threading
 
 import pytest
-from support.batch_asking import fast, outcome_text, request, watch
+from support.batch_asking import outcome_text, request, watch
 
 from mmie_tasks.judges.openai.batch_note import RETENTION_S, BatchNote
 from mmie_tasks.judges.openai.batch_provider import Limits
@@ -33,14 +33,6 @@ def test_a_killed_process_pays_once(server, asking, processes, route, done, batc
     assert asking.texts("a", "b") == ["A", "B"]
     assert len(server.batches) == batches
     assert asking.remaining_suffixes() == []
-
-
-def test_after_a_kill_a_batch_that_the_list_lacks_at_first_is_found(server, asking, processes):
-    held = server.holds("create", done=True)
-    processes.killed("a", "b", when=reaches(held))
-    server.lagging_lists = 3
-    assert asking.texts("a", "b", pace=fast(list_lag_s=60.0)) == ["A", "B"]
-    assert (len(server.batches), server.count("list")) == (1, 4)
 
 
 def test_after_a_kill_before_a_batch_was_requested_none_is_looked_for(server, asking, processes):
