@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from loguru import logger
 
 from mmie_tasks.core.errors import DataBroken
 from mmie_tasks.core.options import choice_setting
+
+_Sample = TypeVar("_Sample")
 
 _ODD_ROWS_SETTING = "MMIE_TASKS_ODD_ROWS"
 _MAX_ODD_PERCENT = 10  # a file with more unusable rows is not the benchmark's data file
@@ -31,11 +34,44 @@ class OddRows:
     def __init__(self, title: str, repair: str, environment: Mapping[str, str]) -> None:
         self._title, self._repair = title, repair
         hint = f"`export {_ODD_ROWS_SETTING}=skip` counts unusable rows and leaves them out"
-        self.stop = (
+        self._stop = (
             choice_setting(environment, _ODD_ROWS_SETTING, "skip", "stop", hint=hint) == "stop"
         )
         self._problems: dict[Path, dict[int, str]] = {}
         self._total = 0
+
+    def usable(
+        self,
+        file: Path,
+        rows: Iterable[object],
+        read: Callable[[int, object], _Sample],
+        id_of: Callable[[_Sample], str],
+    ) -> list[_Sample]:
+        """The samples of the rows that can be used; see `add` for the others.
+
+        Ids must be unique, because answers are matched to samples by them: the first row counts.
+
+        Args:
+            file: The data file.
+            rows: Its rows.
+            read: Position and row to the sample. Raises a `ValueError`, such as the benchmark's
+                `BadSample`, for a row that cannot be used; its text names row, id and field.
+            id_of: The id of a sample.
+        """
+        samples: dict[str, _Sample] = {}
+        positions: dict[str, int] = {}
+        for position, row in enumerate(rows):
+            try:
+                sample = read(position, row)
+            except ValueError as error:
+                self.add(file, position, str(error))
+                continue
+            id_ = id_of(sample)
+            if (first := positions.setdefault(id_, position)) == position:
+                samples[id_] = sample
+            else:
+                self.add(file, position, f"row {position}: the id {id_!r} is that of row {first}")
+        return list(samples.values())
 
     def add(self, file: Path, row: int, problem: str) -> None:
         """Leave out a row.
@@ -48,7 +84,7 @@ class OddRows:
         Raises:
             DataBroken: The setting is ``stop``.
         """
-        if self.stop:
+        if self._stop:
             raise DataBroken(f"`{file}`: {problem}.", hint=self._repair)
         self._problems.setdefault(file, {})[row] = problem
 

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,8 +78,14 @@ def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
     else:
         fetched = hub_folder(environment)
         folder, revision = fetched.folder, fetched.revision
-    file = read_json_file(folder / ANNOTATION, layout=_LAYOUT, repair=_REPAIR)
-    entries = _entries(folder / ANNOTATION, file.value, odd_rows)
+    path = folder / ANNOTATION
+    file = read_json_file(path, layout=_LAYOUT, repair=_REPAIR)
+    if not isinstance(file.value, list) or not file.value:
+        raise DataBroken(f"`{path}`: not a list with rows in it.", hint=_REPAIR)
+    entries = odd_rows.usable(
+        path, file.value, partial(_entry, folder=folder), lambda entry: entry.sample.id
+    )
+    odd_rows.check(path, len(entries))
     odd_rows.log()
     paths = image_paths(folder, {int(entry.sample.id): entry.image for entry in entries})
     if len(entries) == 400 and words_digest([e.sample for e in entries]) != OFFICIAL_WORDS:
@@ -121,19 +128,6 @@ def _local_folder(root: Path) -> Path:
             f"`{root}` contains no `{ANNOTATION}`; it contains: {names}.", hint=_LAYOUT
         )
     return root
-
-
-def _entries(path: Path, value: object, odd_rows: OddRows) -> list[_Entry]:
-    if not isinstance(value, list) or not value:
-        raise DataBroken(f"`{path}`: not a list with rows in it.", hint=_REPAIR)
-    entries = []
-    for row, fields in enumerate(value):
-        try:
-            entries.append(_entry(row, fields, path.parent))
-        except BadSample as error:  # noqa: PERF203 - the other rows are read
-            odd_rows.add(path, row, str(error))
-    odd_rows.check(path, len(entries))
-    return entries
 
 
 def _entry(row: int, fields: object, folder: Path) -> _Entry:

@@ -10,7 +10,7 @@ import pytest
 from support.hub_server import COMMIT, PROGRAM, HubServer, ask, environment, watch
 
 from mmie_tasks.benchmarks.milebench.download import PARTS, REPO, dataset_folder
-from mmie_tasks.core.errors import DataMissing, SettingWrong
+from mmie_tasks.core.errors import SettingWrong
 
 ASK = """
 import os
@@ -178,20 +178,6 @@ def start(hub, home):
         stderr=subprocess.PIPE,
         text=True,
     )
-
-
-@pytest.mark.parametrize(
-    ("dataset", "close"),
-    [
-        pytest.param("alfred", "it has `ALFRED`", id="case"),
-        pytest.param("CLEVR_Change", "it has `CLEVR-Change`", id="hyphen"),
-        pytest.param("qqqq", "`WikiVQA`", id="nothing close: all"),
-    ],
-)
-def test_an_unknown_dataset_lists_close_names(tmp_path, dataset, close):
-    with pytest.raises(DataMissing) as caught:
-        dataset_folder(dataset, {"MMIE_TASKS_CACHE": str(tmp_path)})
-    assert close in str(caught.value)
 
 
 @pytest.mark.parametrize("revision", ["../x", "a b", "-x", "/etc", "x/../../y"])

@@ -113,7 +113,7 @@ def test_a_byte_order_mark_does_not_matter(root):
 
 def test_a_repeated_sample_id_is_named_with_both_positions(root):
     change(root, "DocVQA", lambda whole: whole["data"].append(whole["data"][0]))
-    with pytest.raises(DataBroken, match="`sample_id` 0 occurs twice, at 0 and 2"):
+    with pytest.raises(DataBroken, match="row 2: the id 'DocVQA/0' is that of row 0"):
         load(root)
 
 
@@ -147,7 +147,9 @@ def edit_sample(entry, path=None, **fields):
             {"path": "../../secret.png"}, "7: The dataset names '../../secret.png'", id="outside"
         ),
         pytest.param({"sample_id": ["7"]}, "`sample_id` is ['7']", id="id is no string"),
-        pytest.param({"sample_id": "3"}, "`sample_id` 3 occurs twice, at 3 and 7", id="repeated"),
+        pytest.param(
+            {"sample_id": "3"}, "row 7: the id 'DocVQA/3' is that of row 3", id="repeated"
+        ),
         pytest.param({"task_instance": None}, "`task_instance` is NoneType", id="no question"),
     ],
 )
