@@ -98,14 +98,10 @@ def test_the_example_is_what_its_program_writes(tmp_path):
     assert drawn == {path.name for path in (DATA / "images").iterdir()}
 
 
-@pytest.mark.parametrize(
-    ("names", "image"),
-    [pytest.param(("000.jpg", "000.png"), "https://a.org/c.jpg", id="numbered twice")],
-)
-def test_two_pictures_for_one_row_are_broken_data(names, image, tmp_path):
-    create_images(tmp_path, *names)
-    with pytest.raises(DataBroken, match=f"{names[0]}, {names[1]}"):
-        image_paths(tmp_path, {0: image})
+def test_two_pictures_for_one_row_are_broken_data(tmp_path):
+    create_images(tmp_path, "000.jpg", "000.png")
+    with pytest.raises(DataBroken, match=r"000\.jpg, 000\.png"):
+        image_paths(tmp_path, {0: "https://a.org/c.jpg"})
 
 
 @pytest.mark.parametrize("image", ["../x.jpg", "/etc/hostname", r"..\x.jpg", "C:\\x.jpg"])

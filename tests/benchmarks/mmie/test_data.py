@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from pathlib import Path
 
 import pytest
 from support.mmie_data import (
@@ -208,10 +207,3 @@ def test_no_folder_of_images_is_every_image_missing(tmp_path):
         f"{path}/images/0.png": "SA-1",
         "/elsewhere/1.png": "SA-1",
     }
-
-
-def test_the_folders_for_tests_name_pictures_that_are_there(tmp_path):
-    for make in (conversations_folder, judge_input_folder):
-        docs = load(make(tmp_path / make.__name__, n=3))
-        images = [one["image"] for doc in docs for one in doc["question"] + doc["gold"]]
-        assert [Path(image).is_file() for image in images if image] == [True] * 7
