@@ -371,7 +371,7 @@ def sample(line: Line, full_marks: float, groups: Sequence[str] = ()) -> LoggedS
 
 
 def reread(
-    line: Line, grade: Callable[[JudgeResult], Verdicts], full_marks: float
+    line: Line, grade: Callable[[JudgeResult], Verdicts] | None, full_marks: float
 ) -> Mapping[str, Verdict] | None:
     """The verdicts of the current readers on a line's saved replies: `Benchmark.reread` of a judged
     benchmark.
@@ -381,7 +381,7 @@ def reread(
 
     Args:
         line: A line whose record has the fields of `sample`.
-        grade: The verdicts on the replies of one judge.
+        grade: The verdicts on the replies of one judge; None if nothing can be read.
         full_marks: As of `sample`.
 
     Returns:
@@ -402,9 +402,7 @@ def reread(
 def rejudged(
     record: Record, grade: Callable[[JudgeResult], Verdicts] | None, full_marks: float
 ) -> Judged | None:
-    """As `reread`, of a record, with the replies and verdicts of each judge; `grade` is None if
-    nothing can be read.
-    """
+    """As `reread`, of a record, with the replies and verdicts of each judge."""
     logged_panel, current = panel(record), []
     for judge_record in _judge_records(record):
         member, saved_replies = _member(judge_record, full_marks), _replies(judge_record)
