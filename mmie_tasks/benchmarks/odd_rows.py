@@ -109,10 +109,15 @@ class OddRows:
             first = next(iter(problems.values()))
             raise DataBroken(f"`{file}`: {first}. {count}.", hint=self._repair)
 
-    def log(self) -> None:
-        """Log one warning about the rows that are left out, with the first of them."""
+    def report(self) -> str:
+        """Log one warning about the rows that are left out, with the first of them.
+
+        Returns:
+            Their number and digest, for the data's revision: ``,left_out=1,rows=1f0c9a``; empty
+            without such rows.
+        """
         if not self._problems:
-            return
+            return ""
         named = [
             f"`{file.name}`: {problem}"
             for file, problems in self._problems.items()
@@ -124,10 +129,6 @@ class OddRows:
             f"out, as the signature says (`{_ODD_ROWS_SETTING}=stop` ends the run instead). "
             + "; ".join([*named[:_NAMED_ROWS], *more])
         )
-
-    @property
-    def suffix(self) -> str:
-        """Number and digest of the rows that are left out, for the data's revision; or empty."""
         rows = [f"{file.name}:{row}" for file, rows in self._problems.items() for row in rows]
         digest = hashlib.sha256("\n".join(sorted(rows)).encode()).hexdigest()[:6]
-        return f",left_out={len(rows)},rows={digest}" if rows else ""
+        return f",left_out={len(rows)},rows={digest}"

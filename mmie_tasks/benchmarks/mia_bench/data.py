@@ -76,14 +76,13 @@ def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
         raise DataBroken(f"`{path}`: not a list with rows in it.", hint=_REPAIR)
     rows = odd_rows.usable(path, file.value, partial(_row, folder=folder), itemgetter("id"))
     odd_rows.check(path, len(rows))
-    odd_rows.log()
+    data = f"{revision or file.digest}{odd_rows.report()}"
     paths = image_paths(folder, {int(row["id"]): row["url"] for row in rows})
     if len(rows) == 400 and words_digest(rows) != OFFICIAL_WORDS:
         logger.info(
             "MIA-Bench: instructions or components of these 400 rows differ from those of the "
             "official file."
         )
-    data = f"{revision or file.digest}{odd_rows.suffix}"
     docs = [{**row, "image": str(paths[int(row["id"])]), "data": data} for row in rows]
     text, whole_number = datasets.Value("string"), datasets.Value("int32")
     features = dict.fromkeys(_TEXTS, text)

@@ -74,14 +74,13 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     names, variant = _parse_selection(selection)
     odd_rows = OddRows("MileBench", REPAIR, environment)
     per_dataset = _load_rows(names, variant, environment, odd_rows)
-    odd_rows.log()
+    suffix = odd_rows.report()
     rows = [row for turn in itertools.zip_longest(*per_dataset) for row in turn if row is not None]
     revisions = {str(row["dataset"]): str(row["data"]) for row in rows}
     if len(set(revisions.values())) > 1:  # local files have one each: a digest of all of them
         digest = _digest([f"{name} {revisions[name]}" for name in sorted(revisions)])
         rows = [{**row, "data": f"sha256:{digest}"} for row in rows]
-    if suffix := odd_rows.suffix:
-        rows = [{**row, "data": f"{row['data']}{suffix}"} for row in rows]
+    rows = [{**row, "data": f"{row['data']}{suffix}"} for row in rows]
     text = datasets.Value("string")
     features = {k: [text] if isinstance(v, list) else text for k, v in rows[0].items()}
     return datasets.Dataset.from_list(rows, features=datasets.Features(features))

@@ -88,9 +88,8 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     paths = image_paths(path.parent, references, hub=bool(revision))
     rows = _without_outside_images(rows, paths, path, odd_rows)
     odd_rows.check(path, len(rows))
-    odd_rows.log()
+    data = f"{revision or file.digest}{odd_rows.report()}"
     _count(rows, revision)
-    data = f"{revision or file.digest}{odd_rows.suffix}"
     return _dataset(_selected(rows, selection, path), paths, data)
 
 
