@@ -164,19 +164,24 @@ def read_replies(record: Record) -> tuple[JudgeReply, ...] | None:
     Raises:
         BadRecord: ``replies`` is not a list, or ``panel`` has another form.
     """
-    by_judge = [_replies(judge_record) for judge_record in _judge_records(record)]
+    by_judge = [_replies(judge_record) for judge_record in judge_records(record)]
     return None if None in by_judge else tuple(chain.from_iterable(filter(None, by_judge)))
 
 
-def _judge_records(record: Record) -> Sequence[Record]:
-    """The records of a panel's judges; without a panel, the sample's own record."""
+def judge_records(record: Record) -> Sequence[Record]:
+    """The parts of a record that have a judge's replies and verdicts: a panel's members, or the
+    record itself.
+
+    Raises:
+        BadRecord: ``panel`` has another form.
+    """
     logged_panel = mapping(record, "panel")
     if not logged_panel:
         return (record,)
-    judge_records = field(logged_panel, "members", list, "a list of judges", elements=Mapping)
-    if not judge_records:
+    members = field(logged_panel, "members", list, "a list of judges", elements=Mapping)
+    if not members:
         raise BadRecord("`panel` has no `members`")
-    return judge_records
+    return members
 
 
 def read_panel(record: Record) -> Panel | None:
@@ -202,8 +207,8 @@ def read_members(record: Record, full_marks: float) -> tuple[MemberResult, ...]:
     Raises:
         BadRecord: ``panel`` has another form, or a judge has neither points nor a reason.
     """
-    judge_records = _judge_records(record) if read_panel(record) else ()
-    return tuple(_member(judge_record, full_marks) for judge_record in judge_records)
+    members = judge_records(record) if read_panel(record) else ()
+    return tuple(_member(judge_record, full_marks) for judge_record in members)
 
 
 def _member(judge_record: Record, full_marks: float) -> MemberResult:
@@ -248,7 +253,7 @@ def rejudged(
         BadRecord: A field has another form.
     """
     logged_panel, current = read_panel(record), []
-    for judge_record in _judge_records(record):
+    for judge_record in judge_records(record):
         member, saved_replies = _member(judge_record, full_marks), _replies(judge_record)
         logged = (member.verdicts.official, member.verdicts.robust)
         if saved_replies and grade:

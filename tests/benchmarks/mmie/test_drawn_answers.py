@@ -19,7 +19,7 @@ from mmie_tasks.answers.drawn import (
     write_undrawn_answer,
 )
 from mmie_tasks.benchmarks.mmie import export, task
-from mmie_tasks.benchmarks.mmie.benchmark import read_line
+from mmie_tasks.benchmarks.mmie.record import read_line
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.runs.summary import drawn_answers_of, marks_of
 
