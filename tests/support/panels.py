@@ -9,9 +9,10 @@ from mmie_tasks.benchmarks.mmie import sample
 from mmie_tasks.benchmarks.mmie.benchmark import grade
 from mmie_tasks.benchmarks.mmie.record import RequestFacts, sample_record
 from mmie_tasks.core.verdict import Unscored, Verdicts
-from mmie_tasks.record.panel import Judged, MemberResult, Panel, combine
+from mmie_tasks.record.panel import Judged, MemberResult, combine
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
 from mmie_tasks.record.segment import Segment
+from mmie_tasks.record.signature import Panel
 
 MODELS = ("gpt-4o", "gpt-4o-mini", "qwen")
 FAILURE = Unscored("unavailable", "HTTP 503")
