@@ -29,10 +29,6 @@ def by_id(path: Path) -> dict[str, object]:
         pytest.param(
             "a.jsonl", '{"id": 1, "answer": "x"}\n\n{"id": "b", "answer": "y"}', id="lines"
         ),
-        pytest.param(
-            "a.jsonl", '[{"id": 1, "answer": "x"}, {"id": "b", "answer": "y"}]', id="wrong"
-        ),
-        pytest.param("a.json", '{"id": 1, "answer": "x"}\n{"id": "b", "answer": "y"}\n', id="also"),
         pytest.param("a.json", '{"1": "x", "b": "y"}', id="object"),
         pytest.param("a.txt", '{"1": "x",\n "b": "y"}', id="other name"),
         pytest.param("a.json", b'\xef\xbb\xbf{"1": "x", "b": "y"}', id="byte order mark"),

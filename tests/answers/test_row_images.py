@@ -92,7 +92,6 @@ def test_the_note_of_qwen_image_edit_names_one_image(resolver, tmp_path, image, 
         pytest.param({"generated_images": "a.png"}, id="a text"),
         pytest.param({"generated_images": [1]}, id="numbers"),
         pytest.param({"generated_image_path": 1}, id="a number"),
-        pytest.param(" " * 5_000_000 + "{}", id="very large"),
     ],
 )
 def test_a_broken_metadata_file_is_skipped(resolver, tmp_path, content) -> None:
@@ -108,9 +107,3 @@ def test_a_metadata_file_is_only_read_inside_a_root(resolver, tmp_path) -> None:
     assert resolver.metadata_images("mmie", 3) == []
     assert resolver.metadata_images("../outside", 3) == []
     assert resolver.metadata_images("\0", 3) == []
-
-
-def test_a_metadata_file_that_is_no_regular_file_is_not_opened(resolver, tmp_path) -> None:
-    (tmp_path / "mmie").mkdir()
-    os.mkfifo(tmp_path / "mmie" / "3_metadata.json")
-    assert resolver.metadata_images("mmie", 3) == []

@@ -59,7 +59,7 @@ class LabellingPage:
 
 
 def labelling_page(
-    answers: Sequence[PlannedAnswer], *, title: str, scale: Scale, seed: int
+    answers: Sequence[PlannedAnswer], *, title: str, scale: Scale, seed: int, guide: str = ""
 ) -> LabellingPage:
     """The page in which people score these answers, in this order.
 
@@ -71,6 +71,7 @@ def labelling_page(
         title: Of the page; must name neither model nor run.
         scale: Of the scores: buttons for whole points up to 10, else a number field.
         seed: Of the plan, for the export.
+        guide: What raters should know, shown with the keys; the benchmark's rubric, for example.
 
     Raises:
         SettingWrong: The pictures are too large for one page.
@@ -91,6 +92,7 @@ def labelling_page(
     values = {
         "title": plain(title),
         "scale": scale,
+        "guide": plain(guide),
         "content": content,
         "data": inert_json(content),
         "pictures": list(map(Markup, pictures)),  # base64: not escaped

@@ -311,7 +311,9 @@ def _request_or_reason(
 
 def _logged(content: PartsInOrder) -> LoggedSegments:
     return tuple(
-        LoggedSegment(segment) if isinstance(segment, str) else LoggedSegment(image=str(segment))
+        LoggedSegment(segment or None)
+        if isinstance(segment, str)
+        else LoggedSegment(image=str(segment))
         for segment in content
     )
 

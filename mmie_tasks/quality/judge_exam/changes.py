@@ -138,9 +138,9 @@ def _text_replaced(segments: Segments, donors: Iterable[Segments], _: Path) -> S
     donated = next((text for text in map(_text_of, donors) if text and text != own), None)
     if not own or donated is None:
         return None
-    first = next(index for index, segment in enumerate(segments) if segment.text.strip())
+    first = next(index for index, segment in enumerate(segments) if _has_text(segment))
     return tuple(
-        replace(segment, text=donated if index == first else "")
+        replace(segment, text=donated if index == first else "" if segment.text == "" else None)
         for index, segment in enumerate(segments)
     )
 
@@ -155,7 +155,7 @@ def _steps_reversed(segments: Segments, *_: object) -> Segments | None:
     """
     steps: list[list[LoggedSegment]] = []
     for segment in segments:
-        if segment.text.strip() or not steps:
+        if _has_text(segment) or not steps:
             steps.append([])
         steps[-1].append(segment)
     if len(steps) > 1:
@@ -204,7 +204,11 @@ def images_of(segments: Segments) -> list[str]:
 
 def _text_of(segments: Segments) -> str:
     """The texts that are not blank, one after the other."""
-    return "\n".join(segment.text for segment in segments if segment.text.strip())
+    return "\n".join(segment.text or "" for segment in segments if _has_text(segment))
+
+
+def _has_text(segment: LoggedSegment) -> bool:
+    return bool(segment.text and segment.text.strip())
 
 
 def _with_images(segments: Segments, images: Iterable[str]) -> Segments:

@@ -147,7 +147,7 @@ def _preview(row: SampleRow) -> str:
     question = next((s.question for s in row if s is not None and s.question), ())
     words: list[str] = []
     for segment in question:
-        words += segment.text[: 4 * MAX_PREVIEW].split()
+        words += (segment.text or "")[: 4 * MAX_PREVIEW].split()
         if sum(map(len, words)) >= MAX_PREVIEW:
             break
     line = " ".join(words)
