@@ -269,7 +269,7 @@ def test_replies_of_the_kernel_that_was_used_in_the_end_are_cached_under_its_nam
     settles_on_triton(monkeypatch)
     freed: list[str] = []
     after = CachedJudge(judge=judge_with(), file=file)
-    after.before_loading(lambda: freed.append("freed"))
+    after.judge.before_loading(lambda: freed.append("freed"))
     assert after.signature == before.signature
     signatures = {
         index: (after.signature, reply.cached)
@@ -292,9 +292,9 @@ def test_the_machine_that_computed_is_known_after_the_run_and_not_in_the_signatu
     judge, tmp_path
 ) -> None:
     fresh = CachedJudge(judge=judge_with(), file=CacheFile(tmp_path / "replies.sqlite3"))
-    assert fresh.machine() is None
+    assert fresh.judge.machine() is None
     list(fresh.ask([request("Why?")]))
-    assert fresh.machine() == f"CPU, torch {torch.__version__}"
+    assert fresh.judge.machine() == f"CPU, torch {torch.__version__}"
     assert torch.__version__ not in fresh.signature == judge.signature
 
 
