@@ -27,6 +27,7 @@ from mmie_tasks.answers.references import image_key, image_reference, is_image_r
 from mmie_tasks.answers.segments import ParsedAnswer, Segment
 from mmie_tasks.answers.thinking import segments_without_thinking
 
+VIDEO = "a video in the place of an answer"
 IMAGES_KEY = "images"
 PARTS_KEYS = ("content", "messages", "output")
 
@@ -67,6 +68,8 @@ def answer_of_object(value: object) -> ParsedAnswer | None:
     """
     content: _ReadContent | None = None
     match value:
+        case {"videos": [*_], **rest} if not any(rest.values()):  # `fastvideo` of lmms-eval
+            return ParsedAnswer(shape="video", failure=VIDEO)
         case Mapping():
             is_others = value.get("role") in _OTHER_ROLES
             content = None if is_others else _read_object(value, depth=0, strict=True)

@@ -26,7 +26,11 @@ from mmie_tasks.judges.base import Outcome
 from mmie_tasks.judging.session import BenchmarkJudge, close_judges, register_launcher
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.runner.answer_files import OUTPUT, remove_after_logging
-from mmie_tasks.runner.generation import called_after_generation, one_task_per_call
+from mmie_tasks.runner.generation import (
+    called_after_generation,
+    name_null_replies,
+    one_task_per_call,
+)
 from mmie_tasks.runner.interruption import exits_on_ctrl_c, judging_stops_on_ctrl_c
 from mmie_tasks.runner.run_summary import (
     SUMMARY,
@@ -336,12 +340,15 @@ def _prepare_model(evaluate: Method) -> Method:
         SUMMARY.clear()
         with ExitStack() as stack:
             stack.enter_context(one_task_per_call(model, tasks))
-            if any(loaded_benchmark(task) for task in tasks) and _is_first_process():
+            ours = list(filter(loaded_benchmark, tasks))
+            if ours and _is_first_process():
                 OUTPUT.warn_of_what_is_not_saved()
+            functions = [lambda: name_null_replies(ours)]
             if any(_is_judged(task) for task in tasks):
-                functions = [lambda: OUTPUT.save(tasks)]
+                functions.append(lambda: OUTPUT.save(tasks))
                 if options.get("cli_args") is not None:
                     functions.append(stack.enter_context(judging_stops_on_ctrl_c()))
+            if ours:
                 stack.enter_context(called_after_generation(model, functions))
             results = evaluate(*args, **kwargs)
         OUTPUT.scored(is_first_process=_is_first_process())
