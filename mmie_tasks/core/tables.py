@@ -100,8 +100,12 @@ def counted(count: int, noun: str) -> str:
     >>> counted(1, "run"), counted(20_000, "sample"), counted(3, "category")
     ('1 run', '20,000 samples', '3 categories')
     """
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{count:,} {noun if count == 1 else plural}"
+    return f"{count:,} {noun if count == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """The plural of a noun in English: ``categories`` of ``category``."""
+    return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
 
 
 def listed(counts: Mapping[str, int]) -> str:

@@ -4,28 +4,40 @@ that people corrected.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
-from mmie_tasks.quality.calibrate.correction import correct, labels_by_benchmark
+from mmie_tasks.core.errors import AnswersUnusable
+from mmie_tasks.quality.calibrate.correction import correct
+from mmie_tasks.quality.calibrate.estimate import Population
 from mmie_tasks.quality.judge_exam.stored import StoredGrades
 from mmie_tasks.results.annotation import Annotation
-from mmie_tasks.results.labels import Label
+from mmie_tasks.results.labels import Label, id_in_csv, read_label_files
 from mmie_tasks.results.render import Cell
 from mmie_tasks.runs.run import Run, TaskRun
 
-_SAMPLING_ERROR_ONLY = "The intervals hold the sampling error only, not the judge's error."
-_CORRECTED_INTERVALS = (
-    "Only the intervals of scores that are corrected by people hold the judge's error too."
-)
+_INTERVAL_NOTES: Mapping[Population | None, str] = {
+    None: "The intervals hold the sampling error only, not the judge's error.",
+    "larger": (
+        "Only the intervals of scores that are corrected by people hold the judge's error too."
+    ),
+    "run": "Corrected scores, and their intervals, are for the samples of these runs only.",
+}
 
 
 class QualityAnnotator:
     """Annotates with stored grades of judges, and with labels."""
 
-    def __init__(self, labels: Mapping[str, Sequence[Label]], grades: StoredGrades) -> None:
+    def __init__(
+        self,
+        labels: Mapping[str, Sequence[Label]],
+        grades: StoredGrades,
+        population: Population = "larger",
+    ) -> None:
         """With people's scores by the name of the benchmark that they are of."""
         self._labels = labels
         self._grades = grades
+        self._population: Population = population
 
     @property
     def corrected_benchmarks(self) -> frozenset[str]:
@@ -35,19 +47,22 @@ class QualityAnnotator:
     @property
     def interval_note(self) -> str:
         """What the intervals of judged scores hold."""
-        return _CORRECTED_INTERVALS if self._labels else _SAMPLING_ERROR_ONLY
+        return _INTERVAL_NOTES[self._population if self._labels else None]
 
     def annotation(self, task_run: TaskRun) -> Annotation:
         """The judges of a task of a run, and its headline corrected with the labels."""
         labels = self._labels.get(task_run.benchmark.name)
         return Annotation(
             judges=self._grades.judges_of(task_run),
-            corrected=_corrected(task_run, labels) if labels else None,
+            corrected=_corrected(task_run, labels, self._population) if labels else None,
         )
 
 
 def open_annotator(
-    runs: Sequence[Run], people: Sequence[str], environment: Mapping[str, str]
+    runs: Sequence[Run],
+    people: Sequence[str],
+    environment: Mapping[str, str],
+    population: Population | None = None,
 ) -> QualityAnnotator:
     """The annotator of runs, see `mmie_tasks.results.annotation`.
 
@@ -55,16 +70,19 @@ def open_annotator(
         runs: To be annotated.
         people: Files of people's scores, ``PATH`` or ``NAME=PATH``.
         environment: Names the cache folder with the grades.
+        population: What the intervals of corrected scores are for. The default is the larger one,
+            which the intervals of official scores beside them are for.
 
     Raises:
         AnswersUnusable: A file cannot be read, or has no label of a sample of these runs.
     """
     task_runs = [task_run for run in runs for task_run in run.tasks.values()]
-    return QualityAnnotator(labels_by_benchmark(people, task_runs), StoredGrades(environment))
+    labels = labels_by_benchmark(people, task_runs)
+    return QualityAnnotator(labels, StoredGrades(environment), population or "larger")
 
 
-def _corrected(task_run: TaskRun, labels: Sequence[Label]) -> Cell:
-    correction = correct(task_run, labels)
+def _corrected(task_run: TaskRun, labels: Sequence[Label], population: Population) -> Cell:
+    correction = correct(task_run, labels, population=population)
     score, estimate = correction.headline, correction.headline.corrected
     return Cell(
         percent=estimate.value if estimate else None,
@@ -73,3 +91,33 @@ def _corrected(task_run: TaskRun, labels: Sequence[Label]) -> Cell:
         total=score.samples,
         notes=correction.notes,
     )
+
+
+def labels_by_benchmark(
+    words: Sequence[str], task_runs: Iterable[TaskRun]
+) -> dict[str, tuple[Label, ...]]:
+    """People's scores of several files, by the name of the benchmark whose samples they are of.
+
+    Args:
+        words: ``PATH`` or ``NAME=PATH`` of CSV files, each with labels of one benchmark.
+        task_runs: Of any runs; those that no judge scored do not count.
+
+    Raises:
+        AnswersUnusable: A file cannot be read, or has no label of a sample of these runs.
+    """
+    ids: defaultdict[str, set[str]] = defaultdict(set)
+    scales = {}
+    for task_run in (run for run in task_runs if run.benchmark.judge is not None):
+        scales[task_run.benchmark.name] = task_run.benchmark.scale
+        ids[task_run.benchmark.name] |= {id_in_csv(sample.id) for sample in task_run.samples}
+    words_by_benchmark: defaultdict[str, list[str]] = defaultdict(list)
+    for word in words:
+        labelled = [id_in_csv(label.id) for label in read_label_files([word], None)]
+        counts = {name: sum(id_ in own for id_ in labelled) for name, own in ids.items()}
+        name = max(counts, key=counts.__getitem__, default="")
+        if not counts.get(name):
+            message = f"`{word}` has no label of a sample that a judge scored in these runs."
+            hint = "name the labels of these runs: `--people people.csv`"
+            raise AnswersUnusable(message, hint=hint)
+        words_by_benchmark[name].append(word)
+    return {name: read_label_files(own, scales[name]) for name, own in words_by_benchmark.items()}

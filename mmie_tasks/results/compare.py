@@ -1,141 +1,60 @@
 """The command ``mmie-tasks compare``: paired differences of two runs, and whether they are chance.
 
-A difference is a weighted mean of the mean differences of groups; samples are resampled in pairs
-within the groups. Seeds are fixed, and the order of the samples does not matter.
+The samples that both runs have points for are a draw of the benchmark's, as for every interval of
+the package: one Student's t gives the interval of a difference and its p-value.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
 
-from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell, signed_cell, table, wrapped
-from mmie_tasks.record.intervals import (
-    Floats,
-    Interval,
-    bootstrap_means,
-    chunk_sizes,
-    percentile_interval,
-    seed_of,
+from mmie_tasks.benchmarks.benchmark import Benchmark
+from mmie_tasks.core.tables import (
+    NO_VALUE,
+    counted,
+    percent_cell,
+    plural,
+    signed_cell,
+    table,
+    wrapped,
 )
-from mmie_tasks.record.metrics import Metric
-from mmie_tasks.record.sample import ScoreKind
-from mmie_tasks.results.alignment import (
-    PLAIN_MEAN,
-    AlignedRuns,
-    SignatureDifference,
-    Stratum,
-    difference_table,
-    require_comparable,
-    scored_signatures,
-)
+from mmie_tasks.core.verdict import COVERAGE_FLOOR, Scored, Unscored, Verdict
+from mmie_tasks.record.intervals import MIN_SAMPLES, Interval, StratifiedMean
+from mmie_tasks.record.metric_values import estimated, floor_of, in_proportion, samples_by_stratum
+from mmie_tasks.record.metrics import Metric, Scale, weighted_mean
+from mmie_tasks.record.sample import LoggedSample, ScoreKind
 from mmie_tasks.results.commands import (
     common_tasks,
     listed_names,
     open_run,
+    require_kind,
     require_range,
     result_parser,
 )
 from mmie_tasks.results.render import json_text
+from mmie_tasks.results.signatures import (
+    SignatureDifference,
+    difference_table,
+    require_comparable,
+    scored_signatures,
+)
 from mmie_tasks.runs.run import Run, TaskRun
-from mmie_tasks.runs.summary import marks_of
+from mmie_tasks.runs.summary import marks_of, metrics_of
 
-EXACT_PAIRS = 16
-"""With up to this many pairs that differ, the test goes through all 2 ** 16 choices of signs."""
+IDENTICAL = "identical"
+"""In place of an interval: both runs have the same points in every pair."""
 
-_MIN_PAIRS = 10  # with fewer pairs there is no interval: the bootstrap of so few is much too narrow
-
+_TOO_FEW = (f"fewer than {MIN_SAMPLES} pairs", "a group of one pair")
+_NO_INTERVAL = "none"  # the reason is below the table
 _EQUAL = 1e-9  # points this close are equal, as in `verdict.differ`
-_LEVEL = 0.005  # percent points: prints as 0.00
+_LEVEL = 0.005  # percentage points: prints as 0.00
 _SIGNIFICANT = 0.05
-_MAX_RESAMPLES = 1_000_000
-
-
-def mean_difference(strata: Sequence[Stratum]) -> float:
-    """The weighted mean of the mean differences."""
-    return float(sum(s.weight * np.sort(s.points).mean() for s in strata))
-
-
-class Resampling:
-    """Intervals and p-values of many metrics; strata that metrics share are drawn once.
-
-    The points of the strata are differences: B minus A of each pair, at least one, in any order.
-
-    Args:
-        resamples: How many, of the bootstrap and of the permutation test.
-    """
-
-    def __init__(self, resamples: int) -> None:
-        self._resamples = resamples
-        self._means: dict[str, Floats] = {}
-        self._flipped_means: dict[str, Floats] = {}
-
-    def interval(self, strata: Sequence[Stratum]) -> Interval | None:
-        """95 % percentile bootstrap of the weighted mean difference, pairs drawn within strata.
-
-        Returns:
-            In the unit of the differences; None where a stratum has fewer than two pairs.
-        """
-        if any(len(stratum.points) < 2 for stratum in strata):
-            return None
-        for stratum in strata:
-            if stratum.key not in self._means:
-                means = bootstrap_means(
-                    stratum.points.tolist(), self._resamples, seed_of(stratum.key)
-                )
-                self._means[stratum.key] = means
-        return percentile_interval(self._total(strata, self._means))
-
-    def p_value(self, strata: Sequence[Stratum]) -> float:
-        """Two-sided p of the paired permutation test of the weighted mean difference.
-
-        The sign of each difference is random: which of a pair is A and which is B. Exact up to
-        `EXACT_PAIRS` pairs that differ; else ``(k + 1) / (resamples + 1)``, where k draws are at
-        least as far from 0 as the actual difference (Phipson and Smyth 2010).
-        """
-        steps = np.concatenate([s.weight * s.points / len(s.points) for s in strata])
-        steps = np.abs(steps[steps != 0])
-        actual = abs(mean_difference(strata)) - _EQUAL * float(steps.sum())
-        if len(steps) <= EXACT_PAIRS:
-            sums = np.zeros(1)  # for every choice of signs, shape ``(2 ** steps,)``
-            for step in np.sort(steps):
-                sums = np.concatenate([sums - step, sums + step])
-            return float((np.abs(sums) >= actual).mean())
-        for stratum in strata:
-            if stratum.key not in self._flipped_means:
-                random = np.random.default_rng(seed_of(f"flip {stratum.key}"))
-                self._flipped_means[stratum.key] = _flipped_means(
-                    stratum.points, self._resamples, random
-                )
-        total = self._total(strata, self._flipped_means)
-        return float((1 + (np.abs(total) >= actual).sum()) / (1 + self._resamples))
-
-    def _total(self, strata: Sequence[Stratum], means: Mapping[str, Floats]) -> Floats:
-        total = np.zeros(self._resamples)
-        for stratum in strata:
-            total += stratum.weight * means[stratum.key]
-        return total
-
-
-def _flipped_means(differences: Floats, resamples: int, random: np.random.Generator) -> Floats:
-    """Means with random signs. Of n equal differences, the number of plus signs is binomial."""
-    sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
-    sums = np.zeros(resamples)
-    for count in np.unique(counts):
-        equally_many = sizes[counts == count]
-        chunks = []
-        for size in chunk_sizes(resamples, len(equally_many)):
-            shape = (size, len(equally_many))
-            if count == 1:  # quicker
-                plus_signs = random.integers(2, size=shape, dtype=np.int8).astype(np.int64)
-            else:
-                plus_signs = random.binomial(count, 0.5, size=shape)
-            chunks.append(2 * (plus_signs @ equally_many) - count * equally_many.sum())
-        sums += np.concatenate(chunks)
-    return np.divide(sums, len(differences))
+_ABSENT = Unscored("no_answer", "not in this run")
 
 
 def corrected(p_values: Sequence[float]) -> list[float]:
@@ -159,10 +78,11 @@ class MetricComparison:
         metric: The compared metric.
         a: Percent of full marks, rounded as the benchmark's own table; None where there is none.
         b: The same of B.
-        difference: B - A in percent points, not rounded.
-        interval: 95 %, in percent points; None where there is no value, or too few pairs.
+        difference: B - A in percentage points, not rounded.
+        interval: In percentage points. It is adjusted for the number of metrics as the p-value is:
+            it excludes 0 exactly where `p_corrected` is below 0.05.
         why_no_interval: Why there is a difference without an interval.
-        p: Of the paired permutation test.
+        p: Two-sided, of the hypothesis that the benchmark's mean difference is 0.
         p_corrected: Among the metrics of its kind.
         wins: Pairs with more points in B.
         ties: Pairs with the same points.
@@ -216,6 +136,7 @@ class Comparison:
     Attributes:
         a: The run that differences are counted from.
         b: The other.
+        marks: What makes the scores of A, and of B, incomparable with the published ones.
         ignored: Differences of the signatures that the user allows.
         metrics: The headline first, then kind by kind.
         differing: The samples on which they differ most, those first.
@@ -223,11 +144,11 @@ class Comparison:
         pairs: Samples that both have points for.
         floor: Of coverage, below which a metric has no value, 0 to 1.
         score_kind: Official, robust or expected.
-        resamples: Of the intervals and tests.
     """
 
     a: TaskRun
     b: TaskRun
+    marks: Mapping[str, tuple[str, ...]]
     ignored: tuple[SignatureDifference, ...]
     metrics: tuple[MetricComparison, ...]
     differing: tuple[_DifferingSample, ...]
@@ -235,7 +156,6 @@ class Comparison:
     pairs: int
     floor: float
     score_kind: ScoreKind
-    resamples: int
 
 
 def compare(
@@ -243,7 +163,6 @@ def compare(
     b: TaskRun,
     score_kind: ScoreKind = "official",
     *,
-    resamples: int,
     top: int = 0,
     labels: tuple[str, str] = ("A", "B"),
     ignored: tuple[SignatureDifference, ...] = (),
@@ -254,93 +173,208 @@ def compare(
         a: The first run.
         b: The other.
         score_kind: Official, robust or expected.
-        resamples: Of the intervals and tests.
         top: How many differing samples to list.
         labels: Names of the runs in reasons.
         ignored: Differences of the signatures that the user allows.
+
+    Raises:
+        SettingWrong: A run has no scores of this kind.
     """
-    runs = AlignedRuns([a, b], labels, score_kind)
-    resampling = Resampling(resamples)
-    metrics = [c for m in runs.metrics if (c := _compare_metric(runs, m, resampling)) is not None]
-    of_a, of_b = runs.run_points(PLAIN_MEAN)
-    in_a, in_b = np.isfinite(of_a.points), np.isfinite(of_b.points)
-    in_both = of_a.present & of_b.present
-    counted = in_both & of_a.counted & of_b.counted
-    distance = np.where(in_a & in_b, np.abs(of_b.points - of_a.points), 0)
-    order = np.argsort(-distance, kind="stable")[:top]  # equals in the order of their ids
-    left_over = {
-        "only in A": ~of_b.present,
-        "only in B": ~of_a.present,
-        "left out by the official script": in_both & ~counted,
-        "unscored in A only": counted & ~in_a & in_b,
-        "unscored in B only": counted & in_a & ~in_b,
-        "unscored in both": counted & ~in_a & ~in_b,
-    }
+    for run_, label in zip((a, b), labels, strict=True):
+        require_kind(run_, label, score_kind)
+    of_a, of_b = a.by_id, b.by_id
+    samples = dict(sorted({**of_b, **of_a}.items()))
+    pairs = _Pairs(
+        benchmark=a.benchmark,
+        by_id=(of_a, of_b),
+        labels=labels,
+        samples=tuple(samples.values()),
+        floor=max(map(floor_of, samples.values()), default=COVERAGE_FLOOR),
+        score_kind=score_kind,
+    )
+    metrics = [m for m in map(pairs.compare, metrics_of([a, b])) if m is not None]
+    left_over: dict[str, int] = {}
+    points: dict[str, tuple[float, float]] = {}
+    for id_ in samples:
+        verdicts = [run_[id_].verdict(score_kind) if id_ in run_ else None for run_ in (of_a, of_b)]
+        match verdicts:
+            case [Scored(points=in_a), Scored(points=in_b)]:
+                points[id_] = in_a, in_b
+            case _:
+                reason = _why_left_over(*verdicts)
+                left_over[reason] = left_over.get(reason, 0) + 1
+    differing = [
+        _DifferingSample(id=id_, a=in_a, b=in_b)
+        for id_, (in_a, in_b) in points.items()
+        if abs(in_b - in_a) > _EQUAL
+    ]
     return Comparison(
         a=a,
         b=b,
+        marks={label: marks_of(run_) for label, run_ in zip(labels, (a, b), strict=True)},
         ignored=ignored,
-        metrics=tuple(_with_corrected_p(metrics)),
-        differing=tuple(
-            _DifferingSample(id=runs.ids[i], a=float(of_a.points[i]), b=float(of_b.points[i]))
-            for i in order
-            if distance[i] > _EQUAL
-        ),
-        left_over={reason: int(flags.sum()) for reason, flags in left_over.items() if flags.any()},
-        pairs=int((in_a & in_b).sum()),
-        floor=runs.floor,
+        metrics=tuple(_adjusted(metrics, a.benchmark.scale)),
+        differing=tuple(sorted(differing, key=lambda s: -abs(s.b - s.a))[:top]),
+        left_over=left_over,
+        pairs=len(points),
+        floor=pairs.floor,
         score_kind=score_kind,
-        resamples=resamples,
     )
 
 
-def _compare_metric(
-    runs: AlignedRuns, metric: Metric, resampling: Resampling
-) -> MetricComparison | None:
-    shared = runs.shared(metric)
-    if shared is None:
-        return None
-    scale = runs.benchmark.scale
-    if shared.why_not:
-        return MetricComparison(metric=metric, pairs=shared.samples, why_not=shared.why_not)
-    strata = []
-    for stratum in shared.strata:
-        points = stratum.points[1] - stratum.points[0]
-        percent = np.where(np.abs(points) <= _EQUAL, 0, points) * (100 / scale.full_marks)
-        strata.append(replace(stratum, points=percent))
-    differences = np.concatenate([stratum.points for stratum in strata])
-    a, b = (scale.percent(float(mean)) for mean in shared.means)
-    why_no_interval = _why_no_interval(strata)
-    return MetricComparison(
-        metric=metric,
-        pairs=shared.samples,
-        a=a,
-        b=b,
-        difference=mean_difference(strata),
-        interval=None if why_no_interval else resampling.interval(strata),
-        why_no_interval=why_no_interval,
-        p=resampling.p_value(strata),
-        wins=int((differences > 0).sum()),
-        ties=int((differences == 0).sum()),
-        losses=int((differences < 0).sum()),
-    )
+def _why_left_over(in_a: Verdict | None, in_b: Verdict | None) -> str:
+    """Why a sample is in no pair."""
+    match in_a, in_b:
+        case _, None:
+            return "only in A"
+        case None, _:
+            return "only in B"
+        case (Unscored(reason="left_out"), _) | (_, Unscored(reason="left_out")):
+            return "left out by the official script"
+        case Unscored(), Unscored():
+            return "unscored in both"
+    return "unscored in A only" if isinstance(in_a, Unscored) else "unscored in B only"
 
 
-def _why_no_interval(strata: Sequence[Stratum]) -> str:
-    if sum(len(stratum.points) for stratum in strata) < _MIN_PAIRS:
-        return f"fewer than {_MIN_PAIRS} pairs"
-    return "a group of one pair" if any(len(stratum.points) < 2 for stratum in strata) else ""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pairs:
+    """Two runs of a task, aligned by sample.
+
+    Attributes:
+        benchmark: Of the task.
+        by_id: The samples of A and of B.
+        labels: Names of the runs in reasons.
+        samples: Every sample that a run has, in the order of the ids.
+        floor: Of coverage, below which a metric has no value, 0 to 1.
+        score_kind: Official, robust or expected.
+    """
+
+    benchmark: Benchmark
+    by_id: tuple[Mapping[str, LoggedSample], Mapping[str, LoggedSample]]
+    labels: tuple[str, str]
+    samples: tuple[LoggedSample, ...]
+    floor: float
+    score_kind: ScoreKind
+
+    def compare(self, metric: Metric) -> tuple[MetricComparison, StratifiedMean | None] | None:
+        """A metric of both runs, and its difference as an estimate in points; None where no sample
+        counts for it.
+
+        It has no value where a run has points for a smaller share than `floor` of the samples that
+        any run has: the scored samples might then be a biased choice.
+        """
+        groups = samples_by_stratum(self.samples, metric)
+        if not groups:
+            return None
+        scale = self.benchmark.scale
+        verdicts = []
+        reasons = []
+        for label, by_id in zip(self.labels, self.by_id, strict=True):
+            of_run = {
+                group: [
+                    metric.verdict(by_id[s.id], self.score_kind, scale)
+                    if s.id in by_id
+                    else _ABSENT
+                    for s in members
+                ]
+                for group, members in groups.items()
+            }
+            verdicts.append(of_run)
+            why_not = weighted_mean(of_run, metric.weights, self.floor, metric.by).why_not
+            reasons += [f"{label}: {why_not}"] if why_not else []
+        points = {
+            group: {
+                sample.id: (in_a.points, in_b.points)
+                for sample, in_a, in_b in zip(
+                    members, verdicts[0][group], verdicts[1][group], strict=True
+                )
+                if isinstance(in_a, Scored) and isinstance(in_b, Scored)
+            }
+            for group, members in groups.items()
+        }
+        number = sum(map(len, points.values()))
+        if empty := [group for group, of_group in points.items() if not of_group]:
+            reasons.append(f"{empty[0]}: no sample has a score in both runs")
+        if reasons:
+            why_not = "; ".join(reasons[:2])
+            return MetricComparison(metric=metric, pairs=number, why_not=why_not), None
+        means = [
+            sum(
+                weight
+                * math.fsum(pair[index] for pair in points[group].values())
+                / len(points[group])
+                for group, weight in metric.weights.items()
+            )
+            for index in (0, 1)
+        ]
+        differences = {
+            id_: 0.0 if abs(in_b - in_a) <= _EQUAL else in_b - in_a
+            for of_group in points.values()
+            for id_, (in_a, in_b) in of_group.items()
+        }
+        strata = self.benchmark.strata
+        estimate = estimated(self.samples, differences, metric, scale, strata)
+        comparison = MetricComparison(
+            metric=metric,
+            pairs=number,
+            a=scale.percent(means[0]),
+            b=scale.percent(means[1]),
+            difference=(means[1] - means[0]) * 100 / scale.full_marks,
+            why_no_interval=self._why_no_interval(metric, differences, estimate),
+            p=estimate.p_value if estimate and any(differences.values()) else None,
+            wins=sum(d > 0 for d in differences.values()),
+            ties=sum(d == 0 for d in differences.values()),
+            losses=sum(d < 0 for d in differences.values()),
+        )
+        return comparison, estimate
+
+    def _why_no_interval(
+        self, metric: Metric, differences: Mapping[str, float], estimate: StratifiedMean | None
+    ) -> str:
+        benchmark = self.benchmark
+        if not any(differences.values()):
+            return IDENTICAL
+        if estimate is None:
+            return _TOO_FEW[len(differences) >= MIN_SAMPLES]
+        if metric.by == benchmark.strata or in_proportion(
+            self.samples, benchmark.strata, benchmark.stratum_sizes
+        ):
+            return ""
+        return f"{plural(benchmark.strata)} not in {benchmark.title}'s proportions"
 
 
-def _with_corrected_p(comparisons: Sequence[MetricComparison]) -> list[MetricComparison]:
-    """Kind by kind, in the order in which the kinds come first; the kind is the family."""
-    kinds = list(dict.fromkeys(c.metric.kind for c in comparisons))
-    ordered = sorted(comparisons, key=lambda c: kinds.index(c.metric.kind))
+def _adjusted(
+    comparisons: Sequence[tuple[MetricComparison, StratifiedMean | None]], scale: Scale
+) -> list[MetricComparison]:
+    """With p-values and intervals for testing all metrics of a kind; the kinds in the order in
+    which they come first.
+    """
+    kinds = list(dict.fromkeys(c.metric.kind for c, _ in comparisons))
+    ordered = sorted(comparisons, key=lambda pair: kinds.index(pair[0].metric.kind))
     complete = []
-    for _, family in groupby(ordered, key=lambda c: c.metric.kind):
+    for _, family in groupby(ordered, key=lambda pair: pair[0].metric.kind):
         members = list(family)
-        p_values = iter(corrected([c.p for c in members if c.p is not None]))
-        complete += [c if c.p is None else replace(c, p_corrected=next(p_values)) for c in members]
+        p_values = [c.p for c, _ in members if c.p is not None]
+        adjusted = iter(corrected(p_values))
+        for comparison, estimate in members:
+            if comparison.p is None or estimate is None:
+                complete.append(comparison)
+                continue
+            p_corrected = next(adjusted)
+            share = comparison.p / p_corrected if p_corrected else 1 / len(p_values)
+            low, high = estimate.interval(
+                -scale.full_marks, scale.full_marks, 1 - _SIGNIFICANT * share
+            )
+            percent = 100 / scale.full_marks
+            complete.append(
+                replace(
+                    comparison,
+                    p_corrected=p_corrected,
+                    interval=None
+                    if comparison.why_no_interval
+                    else Interval(low * percent, high * percent),
+                )
+            )
     return complete
 
 
@@ -359,18 +393,9 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         runs=("a", "b"),
         top=10,
     )
-    help_text = "of intervals and tests; default: %(default)s"
-    parser.add_argument("--resamples", type=int, default=10_000, metavar="N", help=help_text)
     help_text = "keys of the signatures that may differ; default: none"
     parser.add_argument("--ignore", default="", metavar="KEY,...", help=help_text)
     parsed = parser.parse_args(arguments)
-    require_range(
-        "--resamples",
-        parsed.resamples,
-        1,
-        _MAX_RESAMPLES,
-        f"from 1 to {_MAX_RESAMPLES:,}; 10,000 is usual",
-    )
     require_range("--top", parsed.top, 0, None, hint="0 lists no sample")
     tasks = listed_names(parsed.tasks)
     a, b = open_run(parsed.a, tasks), open_run(parsed.b, tasks)
@@ -383,12 +408,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     }
     comparisons = [
         compare(
-            a.tasks[task],
-            b.tasks[task],
-            parsed.score_kind,
-            resamples=parsed.resamples,
-            top=parsed.top,
-            ignored=differences,
+            a.tasks[task], b.tasks[task], parsed.score_kind, top=parsed.top, ignored=differences
         )
         for task, differences in ignored.items()
     ]
@@ -419,9 +439,12 @@ def _blocks(comparison: Comparison) -> list[str]:
     left_over = [f"{count:,} {reason}" for reason, count in comparison.left_over.items()]
     counts = "; ".join([f"{comparison.pairs:,} pairs", *left_over])
     head = f"{a.task}: {a.benchmark.title}, {comparison.score_kind} score. {counts}."
-    marks = [(label, mark) for label, run in (("A", a), ("B", b)) for mark in marks_of(run)]
-    lines = [wrapped(f"{label}: {mark}") for label, mark in marks]
-    blocks = ["\n".join([head, *_notes(a, b), *lines])]
+    marks = [
+        wrapped(f"{label} is unlike the paper: {'; '.join(of_run)}.")
+        for label, of_run in comparison.marks.items()
+        if of_run
+    ]
+    blocks = ["\n".join([head, *_notes(a, b), *marks])]
     for kind, metrics in groupby(comparison.metrics, key=lambda c: c.metric.kind):
         blocks.append(_metric_table(kind, list(metrics)))
     if sentence := _headline_sentence(comparison.metrics):
@@ -447,6 +470,8 @@ def _metric_table(kind: str, metrics: Sequence[MetricComparison]) -> str:
         for c in metrics
     ]
     reasons = [f"{c.metric.title}: n/a, {c.why_not}" for c in metrics if c.why_not]
+    whys = dict.fromkeys(c.why_no_interval for c in metrics if _interval(c) == _NO_INTERVAL)
+    reasons += [f"No interval: {why}." for why in whys]
     return table(header, rows, notes=reasons, wrap=True)
 
 
@@ -456,27 +481,32 @@ def _headline_sentence(metrics: Sequence[MetricComparison]) -> str:
     if first is None or first.difference is None:
         return ""
     title = first.metric.title
+    if first.why_no_interval == IDENTICAL:
+        return wrapped(f"{title}: A and B have the same points in all {first.pairs:,} pairs.")
     wins = f"B has more points in {counted(first.wins, 'pair')}"
     counts = f"{wins}, as many in {first.ties:,}, fewer in {first.losses:,}."
     if first.is_level:
         return wrapped(f"{title}: A and B are level. {counts}")
     ahead, behind = ("B", "A") if first.difference > 0 else ("A", "B")
-    interval = (
+    facts = [f"p (Holm) {_p(first.p_corrected)}"] if first.p_corrected is not None else []
+    facts.append(
         f"95 % interval of B - A: {_interval(first)}"
         if first.interval
         else f"{first.why_no_interval}: no interval"
     )
     chance = " That may well be chance." if first.may_be_chance else ""
     return wrapped(
-        f"{title}: {ahead} is ahead of {behind} by {abs(first.difference):.2f} percent points "
-        f"(p (Holm) {_p(first.p_corrected)}; {interval}).{chance} {counts}"
+        f"{title}: {ahead} is ahead of {behind} by {abs(first.difference):.2f} percentage points "
+        f"({'; '.join(facts)}).{chance} {counts}"
     )
 
 
 def _interval(comparison: MetricComparison) -> str:
     if comparison.interval:
         return " to ".join(map(signed_cell, comparison.interval))
-    return "too few pairs" if comparison.why_no_interval else NO_VALUE
+    if comparison.why_no_interval in (IDENTICAL, *_TOO_FEW):
+        return IDENTICAL if comparison.why_no_interval == IDENTICAL else "too few pairs"
+    return _NO_INTERVAL if comparison.why_no_interval else NO_VALUE
 
 
 def _p(value: float | None) -> str:
@@ -487,13 +517,12 @@ def _p(value: float | None) -> str:
 
 def _method(comparisons: Sequence[Comparison]) -> str:
     floor = " or ".join(f"{floor:.0%}" for floor in sorted({c.floor for c in comparisons}))
-    draws = f"{comparisons[0].resamples:,}"
     return wrapped(
         "A and B: percent of full marks over the pairs, the samples that both have points for. "
-        "B - A: percent points, before the two are rounded. 95 % interval: percentile bootstrap of "
-        f"the pairs, within the groups that are averaged ({draws} resamples); none for fewer than "
-        f"{_MIN_PAIRS} pairs or a group of one. p: two-sided paired permutation test with random "
-        f"signs of the differences ({draws} draws; all choices of signs where {EXACT_PAIRS} pairs "
-        "or fewer differ), Holm-corrected among the metrics of one table. A metric has no value "
-        f"where either run has points for less than {floor} of the samples."
+        "B - A: percentage points, before the two are rounded. 95 % interval and p: paired "
+        "Student's t, two-sided, within the groups that are averaged; the pairs are a draw of the "
+        "benchmark's samples, and the judge's own errors are not in it. Both are adjusted by Holm "
+        "for the number of metrics in a table: an interval excludes 0 exactly where p is below "
+        f"{_SIGNIFICANT}. There is none for fewer than {MIN_SAMPLES} pairs or a group of one. A "
+        f"metric has no value where either run has points for less than {floor} of the samples."
     )

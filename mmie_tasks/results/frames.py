@@ -15,15 +15,14 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import counted
 from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.record.log_line import IMAGE_PLACEHOLDER
-from mmie_tasks.record.metric_values import metric_value
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.panel import disagreement
 from mmie_tasks.record.sample import LoggedSample, ScoreKind
-from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.runs.run import Run
-from mmie_tasks.runs.summary import metrics_of
+from mmie_tasks.runs.summary import metrics_of, value_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -153,7 +152,7 @@ class LoadedRun:
         for task, task_run in self.run.tasks.items():
             metrics = filter(is_shown, metrics_of([task_run]))
             for metric, kind in product(metrics, task_run.score_kinds):
-                value = metric_value(task_run.samples, metric, kind, task_run.benchmark.scale)
+                value = value_of(task_run, metric, kind)
                 if value is not None:
                     name = f"{kind}_{metric.name}" if metric.name else kind
                     names = (task, name, metric.title, metric.kind, kind)
@@ -217,7 +216,7 @@ def _percent(verdict: Verdict, scale: Scale) -> float:
     return scale.percent(verdict.points) if isinstance(verdict, Scored) else math.nan
 
 
-def _text(segments: tuple[LoggedSegment, ...]) -> str:
+def _text(segments: tuple[Segment, ...]) -> str:
     """The texts, with a placeholder for every image, also for one that could not be used."""
     parts = (
         (segment.text, IMAGE_PLACEHOLDER if segment.image or segment.problem else "")

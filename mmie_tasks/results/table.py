@@ -12,14 +12,13 @@ from typing import get_args
 from mmie_tasks.benchmarks.benchmark import Benchmark, PublishedRow
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import counted
-from mmie_tasks.record.metric_values import metric_value
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.annotation import Annotator, JudgeNote, judge_lines, open_annotator
 from mmie_tasks.results.commands import listed_names, notes_of, open_runs, result_parser, write_text
 from mmie_tasks.results.render import Cell, Format, Sheet, json_text, sheet_text
 from mmie_tasks.runs.run import Run
-from mmie_tasks.runs.summary import drawn_answers_of, marks_of, metrics_of
+from mmie_tasks.runs.summary import drawn_answers_of, marks_of, metrics_of, value_of
 
 _SUFFIXES: Mapping[str, Format] = {".csv": "csv", ".tex": "latex"}
 _CAPTION = (
@@ -318,7 +317,7 @@ def _run_row(run_: Run, columns: Sequence[Column], annotator: Annotator) -> Tabl
         if column.is_corrected:
             corrected = annotations[column.task].corrected
             return corrected if corrected and corrected.scored else None
-        value = metric_value(task_run.samples, column.metric, column.kind, column.benchmark.scale)
+        value = value_of(task_run, column.metric, column.kind)
         if value is None:
             return None
         return Cell(

@@ -1,6 +1,4 @@
-"""What is changed in the calls of the tested model: one task a batch, named null replies, and a call
-after the last.
-"""
+"""The calls of the tested model: one task a batch, null replies named, a call after the last."""
 
 from __future__ import annotations
 

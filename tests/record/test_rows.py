@@ -124,7 +124,7 @@ def test_the_task_file_computes_what_the_results_commands_compute(name: str) -> 
         value = getattr(import_module(module), function)([logged[line] for logged in lines])
         kind = "robust" if line == "robust" else "official"
         expected = metric_value(
-            samples, metrics.get(line, benchmark.metrics[0]), kind, benchmark.scale, 0
+            samples, metrics.get(line, benchmark.metrics[0]), kind, benchmark.scale
         )
         if expected is None or expected.percent is None:
             assert math.isnan(value), line

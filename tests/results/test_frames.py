@@ -15,10 +15,9 @@ from support.report_runs import run, sample
 
 import mmie_tasks
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.judging import session
-from mmie_tasks.record.metric_values import metric_value
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.frames import SCORE_COLUMNS, LoadedRun
+from mmie_tasks.runs.summary import value_of
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "analysis.py"
 SAMPLE_COLUMNS = [
@@ -49,7 +48,11 @@ SAMPLE_COLUMNS = [
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    write_run(tmp_path / "out" / "model", "mmie", mmie_lines(90, unscored=0.05, image="a.png"))
+    write_run(
+        tmp_path / "out" / "model",
+        "mmie",
+        mmie_lines(90, unscored=0.05, image="a.png", in_proportion=True),
+    )
     write_run(tmp_path / "out" / "model", "mia_bench", mia_lines(16))
     write_run(tmp_path / "out" / "model", "milebench", milebench_lines(1))
     return tmp_path / "out"
@@ -66,7 +69,7 @@ def test_samples_of_a_run_are_a_table_with_a_row_per_logged_sample(out: Path) ->
     assert set(unscored["unscored"]) == {"unparsed"}
     assert frame["official_percent"].max() <= 100
     assert frame.loc[frame["official"] == 3, "official_percent"].eq(50).all()
-    assert frame.groupby("category").size().to_dict() == {"SA": 30, "PBL": 30, "MSR": 30}
+    assert frame.groupby("category").size().to_dict() == {"SA": 23, "PBL": 51, "MSR": 16}
     assert frame["judge"].eq("made-up").all()
     assert frame["reply"].str.startswith("### Feedback").all()
     assert frame["second_reply"].isna().all()
@@ -111,7 +114,7 @@ def test_scores_are_those_of_the_results_commands(out: Path) -> None:
     assert tuple(frame.columns) == SCORE_COLUMNS
     task = opened.run.tasks["mmie"]
     for metric in task.benchmark.metrics[:3]:
-        value = metric_value(task.samples, metric, "robust", task.benchmark.scale)
+        value = value_of(task, metric, "robust")
         assert value is not None
         name = f"robust_{metric.name}" if metric.name else "robust"
         row = frame[(frame["task"] == "mmie") & (frame["metric"] == name)].iloc[0]
@@ -205,7 +208,6 @@ def test_the_example_reads_a_run_and_asks_a_judge(
     out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(session, "_open_judges", {})
     with judge_server("a kite") as server:
         monkeypatch.setattr(
             sys, "argv", [str(EXAMPLE), str(out), f"openai:judge-model,base_url={server.url}"]

@@ -30,7 +30,7 @@ from mmie_tasks.results.render import sheet_text
 from mmie_tasks.results.table import ScoreTable, as_json, score_table
 from mmie_tasks.results.table import run as run_table
 from mmie_tasks.runs.run import Run
-from mmie_tasks.runs.summary import marks_of
+from mmie_tasks.runs.summary import marks_of, value_of
 
 MODEL_A = run("model_a", [sample(str(number), number % 5, category="a") for number in range(10)])
 MODEL_B = run(
@@ -74,7 +74,9 @@ def rows_of(text: str) -> dict[str, list[str]]:
 @pytest.fixture
 def two_models(tmp_path: Path) -> list[str]:
     for name in ("one", "two"):
-        write_run(tmp_path / name, "mmie", mmie_lines(30, unscored=0, answers=name))
+        write_run(
+            tmp_path / name, "mmie", mmie_lines(30, unscored=0, answers=name, in_proportion=True)
+        )
     write_run(tmp_path / "one", "mia_bench", mia_lines(16))
     write_run(tmp_path / "two", "milebench", milebench_lines(1))
     return [f"A={tmp_path / 'one'}", f"B={tmp_path / 'two'}"]
@@ -88,7 +90,7 @@ def test_models_are_rows_and_benchmarks_are_columns(two_models: list[str]) -> No
     assert "MileBench real" in header
     assert rows["A"][header.index("MileBench real")] == rows["B"][header.index("MIA-Bench")] == "-"
     task = open_run(two_models[0]).tasks["mmie"]
-    value = metric_value(task.samples, task.benchmark.metrics[0], "official", task.benchmark.scale)
+    value = value_of(task, task.benchmark.metrics[0], "official")
     assert value is not None
     assert value.interval is not None
     expected = f"{value.percent:.2f} [{value.interval.low:.2f}, {value.interval.high:.2f}]"
@@ -356,7 +358,7 @@ def test_a_corrected_score_is_in_csv_latex_and_json_too(two_models: list[str], p
 def test_labels_that_are_no_random_sample_give_no_corrected_score_and_the_footnote_says_why(
     two_models: list[str], tmp_path: Path
 ) -> None:
-    (tmp_path / "hand.csv").write_text("id,score\nSA-0,3\n")
+    (tmp_path / "hand.csv").write_text("id,score\nPBL-0,3\n")
     text = run_table([two_models[0], "--tasks", "mmie", "--people", str(tmp_path / "hand.csv")], {})
     assert rows_of(text)["A"][1].startswith("n/a [^")
     assert "not a random sample: 1 label is not of a plan" in text

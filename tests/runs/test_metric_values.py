@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.record.metric_values import metric_value, samples_by_stratum
+from mmie_tasks.record.metric_values import in_proportion, metric_value, samples_by_stratum
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.sample import ALL, LoggedSample
 from mmie_tasks.runs.run import TaskRun
@@ -120,10 +120,55 @@ def test_a_part_of_an_unscored_sample_is_unscored():
     assert value_of(logged, PART).scored == 0
 
 
-def test_one_sample_or_no_resamples_give_no_interval():
-    assert value_of(samples(5)).interval is None
-    assert value_of(samples(5, 6), resamples=0).interval is None
-    assert value_of(samples(5, 6)).interval is not None
+def test_fewer_than_ten_samples_or_one_in_a_group_give_no_interval():
+    assert value_of(samples(*[5, 6] * 4)).interval is None
+    assert value_of(samples(*[5, 6] * 5)).interval is not None
+    assert value_of(samples(*[5, 6] * 5) + samples(4, letter="b"), BOTH).interval is None
+
+
+def in_strata(n_a, n_b, sizes, metric=WHOLE):
+    logged = samples(*[4, 8] * (n_a // 2)) + samples(*[1, 3] * (n_b // 2), letter="b")
+    return value_of(logged, metric, strata="letter", stratum_sizes=sizes)
+
+
+def test_a_plain_mean_has_an_interval_if_its_strata_are_in_the_benchmarks_proportions():
+    sizes = {"a": 3000, "b": 1000}
+    assert in_strata(30, 10, sizes).interval is not None
+    assert in_strata(20, 20, sizes).interval is None
+    assert in_strata(40, 0, sizes).interval is not None  # the task of one stratum
+    only_a = replace(WHOLE, by="letter", weights={"a": 1})
+    assert in_strata(20, 20, sizes, only_a).interval is not None
+    by_type = replace(WHOLE, name="x", part="x")
+    assert in_strata(20, 20, sizes, by_type).interval is None
+
+
+def test_the_interval_of_a_plain_mean_is_about_the_mean_with_the_errors_within_strata():
+    value = in_strata(30, 10, {"a": 3000, "b": 1000})
+    pooled = in_strata(30, 10, {})
+    assert value.percent == 50
+    assert sum(value.interval) == pytest.approx(100)
+    unstratified = value_of(samples(*[4, 8] * 15) + samples(*[1, 3] * 5, letter="b"))
+    assert value.interval == pooled.interval
+    assert value.interval.low > unstratified.interval.low
+
+
+@pytest.mark.parametrize(
+    ("counts", "is_like"),
+    [
+        pytest.param((25, 57, 18), True, id="rounded"),
+        pytest.param((24, 58, 18), True, id="one off"),
+        pytest.param((33, 34, 33), False, id="thirds"),
+        pytest.param((5005, 11_470, 3616), True, id="without twelve odd rows"),
+        pytest.param((0, 0, 9), True, id="one stratum"),
+        pytest.param((0, 0, 0), True, id="none"),
+    ],
+)
+def test_a_run_is_in_proportion_where_its_strata_are_rounded(counts, is_like):
+    sizes = {"a": 5005, "b": 11_482, "c": 3616}
+    logged = [
+        sample(1, Scored(1), name) for name, n in zip("abc", counts, strict=True) for _ in range(n)
+    ]
+    assert in_proportion(logged, "letter", sizes) == is_like
 
 
 @given(st.lists(st.integers(0, 10), min_size=2, max_size=30), st.randoms(use_true_random=False))
@@ -131,16 +176,18 @@ def test_the_order_of_samples_never_matters(points, lots):
     logged = samples(*points) + samples(3, 4, letter="b")
     shuffled = lots.sample(logged, len(logged))
     for number in (WHOLE, BOTH):
-        one, other = (value_of(ordered, number, resamples=50) for ordered in (logged, shuffled))
-        assert (one.percent, one.interval) == (other.percent, other.interval)
+        one, other = (value_of(ordered, number) for ordered in (logged, shuffled))
+        assert one.percent == other.percent
+        assert one.interval == pytest.approx(other.interval)
 
 
 @given(st.lists(st.integers(0, 10), min_size=1), st.integers(1, 9))
 def test_an_unscored_sample_moves_no_mean(points, factor):
     few = max(0, len(points) * factor // 90)
-    sound = value_of(samples(*points), resamples=0)
-    value = value_of(samples(*points, *["unparsed"] * few), resamples=0)
+    sound = value_of(samples(*points))
+    value = value_of(samples(*points, *["unparsed"] * few))
     assert value.percent == sound.percent
+    assert value.interval == sound.interval
     assert value.total == sound.total + few
 
 

@@ -14,15 +14,14 @@ from support.logged_runs import mia_lines, milebench_lines, mmie_lines
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict
+from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.summary import details_of, headline_of, notes_of, scored_of
 
-REPLY = {
-    "model": "grader-1",
-    "cached": False,
-    "usage": {"input_tokens": 1_000, "output_tokens": 2, "cost_usd": 0.5},
-}
+REPLY = JudgeReply(
+    text="4", model="grader-1", usage=Usage(input_tokens=1_000, output_tokens=2, cost_usd=0.5)
+)
 LINES = {"mmie": mmie_lines, "mia_bench": mia_lines, "milebench": milebench_lines}
 
 
@@ -67,7 +66,7 @@ def test_the_headline_has_what_people_quote() -> None:
     ]
     assert headline_of(run_of(*verdicts)).cells == (
         "mmie",
-        "50.00 [20.00, 80.00]",
+        "50.00 [11.53, 88.47]",
         "50.00",
         "n/a",
         "10 of 11 (1 left out by the official script)",
@@ -193,7 +192,7 @@ def test_samples_that_the_official_script_leaves_out_are_named_and_do_not_count(
 def test_the_names_of_details_do_not_depend_on_the_samples() -> None:
     empty: list[dict[str, object]] = []
     few = details_of(run_of(Unscored("unavailable")), empty)
-    many = details_of(run_of(*map(Scored, map(float, range(7)))), empty)
+    many = details_of(run_of(*map(Scored, map(float, [*range(7)] * 2))), empty)
     assert few.keys() == many.keys()
     assert (few["unscored_unavailable"], few["scored"], few["samples"], few["official"]) == (
         1,
@@ -202,8 +201,8 @@ def test_the_names_of_details_do_not_depend_on_the_samples() -> None:
         None,
     )
     assert (many["points_6"], many["scored_SA"], many["samples_PBL"], many["official_SA"]) == (
-        1,
-        7,
+        2,
+        14,
         0,
         50.0,
     )
@@ -243,12 +242,8 @@ def test_notes_name_reasons_differences_replies_and_signatures_and_no_zeros() ->
     plain = replace(
         run, benchmark=replace(run.benchmark, notes=lambda _: ["a note of the benchmark"])
     )
-    records = [
-        {"replies": [REPLY]},
-        {"replies": [{**REPLY, "cached": True, "model": "grader-2"}]},
-        {"replies": []},
-    ]
-    assert list(notes_of(plain, records)) == [
+    replies = (REPLY, replace(REPLY, cached=True, model="grader-2"))
+    assert list(notes_of(with_replies(plain, *replies), [])) == [
         "no official score: only 1 of 3 samples have a score",
         "without official score: unavailable (2); without robust score: none",
         "official and robust scores differ: 3",
@@ -256,8 +251,14 @@ def test_notes_name_reasons_differences_replies_and_signatures_and_no_zeros() ->
         "replies: grader-1 (1), grader-2 (1); 1 from the cache; 2,000 tokens in, 4 out, 1.0000 USD",
         "judge:openai|model:gpt-4o|paper_judge:no",
     ]
-    free = {**REPLY, "usage": {**REPLY["usage"], "cost_usd": None}}
-    assert any(line.endswith("cost unknown") for line in notes_of(plain, [{"replies": [free]}]))
+    of_unknown_cost = with_replies(plain, replace(REPLY, usage=Usage()))
+    assert any(line.endswith("cost unknown") for line in notes_of(of_unknown_cost, []))
+
+
+def with_replies(run: TaskRun, *replies: JudgeReply) -> TaskRun:
+    """The run; the first samples have these replies."""
+    pairs = zip_longest(run.samples, ((reply,) for reply in replies), fillvalue=())
+    return replace(run, samples=tuple(replace(sample, replies=own) for sample, own in pairs))
 
 
 def test_a_note_counts_replies_without_probabilities_where_others_have_some() -> None:

@@ -17,6 +17,7 @@ from support.runner import CommandResult, Workplace, write
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.verdict import Scored, Unscored
+from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.preflight.doctor import check_benchmark
 from mmie_tasks.record.log_files import find_runs, read_lines
 from mmie_tasks.record.metric_values import metric_value
@@ -157,7 +158,7 @@ def test_metric_values_of_the_log_equal_the_table(workplace: Workplace) -> None:
     task = open_run(str(workplace.folder / "out")).tasks["odd_one_out"]
     for number in task.benchmark.metrics:
         for reading in ("official", "robust"):
-            figure = metric_value(task.samples, number, reading, task.benchmark.scale, resamples=0)
+            figure = metric_value(task.samples, number, reading, task.benchmark.scale)
             name = "_".join(filter(None, (reading, number.name)))
             percent = figure and figure.percent
             printed = "NaN" if percent is None else f"{percent:.4f}"
@@ -251,7 +252,7 @@ def test_the_doctor_reports_on_the_benchmark(workplace: Workplace) -> None:
     ],
 )
 def test_the_doctor_reports_a_broken_package_as_a_problem(target: str, message: str) -> None:
-    first, *_ = check_benchmark(BenchmarkEntry(name="sketch", target=target), {})
+    first, *_ = check_benchmark(BenchmarkEntry(name="sketch", target=target), {}, JudgingSession())
     assert (first.status, first.subject) == ("problem", "sketch")
     assert message in first.message
 

@@ -23,7 +23,6 @@ from mmie_tasks.core.files import atomic_write, readable_size
 from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell, signed_cell
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.results.alignment import mixed_keys, scored_signatures
 from mmie_tasks.results.annotation import Annotation, judge_lines, open_annotator
 from mmie_tasks.results.commands import listed_names, notes_of, open_runs, result_parser
 from mmie_tasks.results.html import Json, cut, ends, finite, inert_json, plain, rendered
@@ -41,6 +40,7 @@ from mmie_tasks.results.report.samples import (
     thumbnail_priority,
 )
 from mmie_tasks.results.report.tables import METHOD, charts, metric_tables, unlike_keys
+from mmie_tasks.results.signatures import mixed_keys, scored_signatures
 from mmie_tasks.runs.run import Run, TaskRun
 from mmie_tasks.runs.summary import judge_name, marks_of
 

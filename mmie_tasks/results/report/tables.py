@@ -12,21 +12,20 @@ from dataclasses import dataclass
 from itertools import product
 
 from mmie_tasks.core.verdict import Scored, Verdict, differ, tally
-from mmie_tasks.record.intervals import LEVEL, bootstrap_interval
+from mmie_tasks.record.intervals import LEVEL, stratified_mean
 from mmie_tasks.record.log_line import number
-from mmie_tasks.record.metric_values import RESAMPLES, metric_value
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, ScoreKind
-from mmie_tasks.results.alignment import scored_signatures, signature_differences
 from mmie_tasks.results.compare import MetricComparison, compare
 from mmie_tasks.results.html import Json, ends, finite
 from mmie_tasks.results.report.samples import JoinedTask
+from mmie_tasks.results.signatures import scored_signatures, signature_differences
 from mmie_tasks.runs.run import TaskRun
-from mmie_tasks.runs.summary import metrics_of
+from mmie_tasks.runs.summary import metrics_of, value_of
 
 METHOD = (
-    f"Intervals are {LEVEL:.0%} percentile bootstrap intervals over samples, "
-    f"{RESAMPLES:,} resamples, fixed seed; within groups where a score is a mean of groups."
+    f"Intervals are {LEVEL:.0%} intervals (Student's t) for the whole benchmark, of which the "
+    "samples are a random draw; there is none for fewer than 10 samples."
 )
 
 
@@ -91,7 +90,7 @@ def _differences(task: JoinedTask) -> dict[tuple[str, str], Json]:
     """
     match [run for _, run in task.present]:
         case [a, b] if not unlike_keys(task):
-            metrics = compare(a, b, resamples=RESAMPLES, labels=("first run", "second run")).metrics
+            metrics = compare(a, b, labels=("first run", "second run")).metrics
             return {(c.metric.kind, c.metric.name): _difference(c) for c in metrics}
     return {}
 
@@ -116,10 +115,8 @@ def _cell(run: TaskRun, metric: Metric) -> Json | None:
     samples = [sample for sample in run.samples if metric.stratum(sample) is not None]
     cell: Json = {}
     for kind in run.score_kinds:
-        # Nearly all expected points differ, which makes resampling slow.
-        resamples = 0 if kind == "expected" else RESAMPLES
         name = f"{kind}_{metric.name}" if metric.name else kind
-        if (value := metric_value(samples, metric, kind, scale, resamples)) is not None:
+        if (value := value_of(run, metric, kind)) is not None:
             stored = run.stored.get(name)  # by the runner; shown only where it differs
             if stored is not None and value.percent is not None:
                 stored = None if abs(stored - value.percent) <= _HALF_DIGIT else stored
@@ -288,14 +285,15 @@ def _heat_map(run: int, needles: Sequence[_Needle], scale: Scale) -> Json:
 
 
 def _length_chart(needles: Sequence[_Needle], scale: Scale) -> Json:
-    bins, percent, series = _length_bins(needles), 100 / scale.full_marks, []
+    bins, full_marks, series = _length_bins(needles), scale.full_marks, []
     for run, kind in product(sorted({needle.run for needle in needles}), SCORE_KINDS):
         cells: list[list[Verdict]] = [[] for _ in bins]
         for needle in needles:
             if needle.run == run:
                 cells[bisect_left(list(bins), needle.length)].append(needle.sample.verdict(kind))
-        intervals = [bootstrap_interval(_points(cell)) for cell in cells]
-        low, high = ([i and i[end] * percent for i in intervals] for end in (0, 1))
+        estimates = [stratified_mean([_points(cell)], [1], full_marks) for cell in cells]
+        intervals = [e.interval(0, full_marks) if e else None for e in estimates]
+        low, high = ([i and i[end] * 100 / full_marks for i in intervals] for end in (0, 1))
         means = [_mean_percent(cell, scale) for cell in cells]
         series.append(_series(run, kind, means, low, high))
     return {

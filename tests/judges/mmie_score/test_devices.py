@@ -17,7 +17,6 @@ from mmie_tasks.judges.mmie_score.devices import (
     choose_device,
     choose_dtype,
     exact_arithmetic,
-    exact_fp32,
     free_bytes,
     release_memory,
     start,
@@ -73,22 +72,11 @@ def test_a_process_gets_its_device(gpus, count, option, rank, expected):
     [
         pytest.param(0, "cuda", "0", "finds no GPU", id="no GPU"),
         pytest.param(0, "cuda:1", "0", "finds no GPU", id="no GPU of a number"),
-        pytest.param(0, "cuda", "one", "finds no GPU", id="no GPU, and rank is no number"),
-        pytest.param(
-            1,
-            "cuda:1",
-            "0",
-            "there are 1: they count from 0",
-            id="number too high for the only GPU",
-        ),
-        pytest.param(2, "cuda:2", "0", "there are 2: they count from 0", id="number too high"),
+        pytest.param(2, "cuda:2", "0", "finds 2 GPU.*count from 0", id="number too high"),
         pytest.param(2, "auto", "2", "process 2 .* 2 GPU", id="more processes than GPUs"),
-        pytest.param(2, "cuda", "one", "`LOCAL_RANK` is `one`", id="rank is no number"),
         pytest.param(2, "gpu", "0", "`device=gpu`", id="another name"),
         pytest.param(2, "cuda:-1", "0", "`device=cuda:-1`", id="negative"),
-        pytest.param(2, "cuda:", "0", "`device=cuda:`", id="no number"),
-        pytest.param(2, "cuda:٣", "0", "is not a known device", id="another script"),
-        pytest.param(2, "mps", "0", "is not a known device", id="mps"),
+        pytest.param(2, "mps", "0", "`device=mps`", id="mps"),
     ],
 )
 def test_a_missing_device_is_an_error_with_a_hint(gpus, count, option, rank, words):
@@ -306,15 +294,6 @@ def test_a_gpu_that_cannot_be_started_is_an_error_with_a_hint(monkeypatch):
     start(CPU)
 
 
-def test_a_requested_kernel_is_taken_although_another_would_be_preferred(kernels):
-    kernels({}, {})
-    choice = choose_attention("triton", device=GPU, dtype=torch.bfloat16, config=TEXT)
-    assert (choice.attention.name, choice.reason) == (
-        "triton",
-        "the triton kernel passed its check on cuda:0",
-    )
-
-
 def test_kernels_are_compared_with_exact_results_whatever_a_tested_model_has_allowed(
     kernels, monkeypatch
 ):
@@ -467,7 +446,7 @@ def test_fp32_is_exact_inside_and_all_switches_are_as_before_afterwards(
         set_all()
         before = all_readings()
         set_all()
-        with exact_fp32():
+        with exact_arithmetic():
             assert old_readings() == [False, False, "highest"], (cudnn, matmul)
             assert {OPERATIONS[name].fp32_precision for name in OPERATIONS} <= {"ieee", "none"}, (
                 cudnn,
@@ -482,7 +461,7 @@ def test_a_torch_that_has_only_the_old_switches_gets_the_same(monkeypatch, cudnn
     monkeypatch.delattr(type(BACKENDS), "fp32_precision")
     set_old(cudnn, matmul)
     before = old_readings()
-    with exact_fp32():
+    with exact_arithmetic():
         assert old_readings() == [False, False, "highest"]
     assert old_readings() == before
 
@@ -492,7 +471,7 @@ def test_switches_are_restored_after_an_error():
     before = all_readings()
     set_defaults()
     set_old(True, "medium")
-    with suppress(KeyError), exact_fp32():
+    with suppress(KeyError), exact_arithmetic():
         raise KeyError
     assert all_readings() == before
 

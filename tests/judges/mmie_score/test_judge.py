@@ -323,15 +323,15 @@ def test_without_a_gpu_here_the_signature_starts_no_engine_of_ray(monkeypatch) -
 def test_the_hook_runs_once_before_each_loading_of_the_weights(tmp_path) -> None:
     calls: list[str] = []
     cached = CachedJudge(judge=judge_with(), file=CacheFile(tmp_path / "replies.sqlite3"))
-    assert isinstance(cached, InProcess)
+    assert isinstance(cached.judge, InProcess)
     assert isinstance(cached, SelfChecking)
     cached.check()
-    cached.before_loading(lambda: calls.append("hook"))
+    cached.judge.before_loading(lambda: calls.append("hook"))
     assert calls == []
     list(cached.ask([request("Why?")]))
     list(cached.ask([request("How?")]))
     assert calls == ["hook"]
-    cached.close()
+    cached.judge.close()
     list(cached.ask([request("Why?")]))  # cached: nothing is loaded
     assert calls == ["hook"]
     list(cached.ask([request("When?")]))

@@ -4,14 +4,15 @@ import random
 from dataclasses import replace
 
 import pytest
+from scipy import stats
 
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record.metric_values import metric_value
-from mmie_tasks.results.compare import compare
+from mmie_tasks.results.compare import compare, corrected
 
 
 def compared(a, b, score_kind="official", top=10):
-    return compare(a, b, score_kind, resamples=500, top=top)
+    return compare(a, b, score_kind, top=top)
 
 
 def numbers(a, b, **more):
@@ -38,7 +39,7 @@ def test_a_mean_of_group_means_weighs_the_groups(task_run):
     by_title = numbers(a, b)
     assert by_title["AVG"].difference == pytest.approx(20)
     assert by_title["Even"].difference == pytest.approx(30)
-    assert (by_title["Even"].interval, by_title["Even"].p) == (None, 0.125)  # one pair in a group
+    assert (by_title["Even"].interval, by_title["Even"].p) == (None, None)  # one pair in a group
 
 
 def test_the_values_of_each_run_equal_its_metric_values(task_run):
@@ -47,7 +48,7 @@ def test_the_values_of_each_run_equal_its_metric_values(task_run):
     benchmark, by_title = run.benchmark, numbers(run, run)
     assert set(by_title) == {"AVG", "Even", "A", "B", "Style"}
     for number in benchmark.metrics:
-        expected = metric_value(run.samples, number, "official", benchmark.scale, resamples=0)
+        expected = metric_value(run.samples, number, "official", benchmark.scale)
         assert expected is None or by_title[number.title].a == expected.percent
 
 
@@ -55,7 +56,7 @@ def test_groups_without_samples_are_left_out_and_their_mean_is_undefined(task_ru
     by_title = numbers(task_run({"a1": 1}), task_run({"a1": 2}))
     assert "C" not in by_title
     assert by_title["Even"].a is None
-    assert "not in these runs" in by_title["Even"].why_not
+    assert "1 of 2 letters not in this run: b" in by_title["Even"].why_not
 
 
 def test_unpaired_samples_are_counted_and_do_not_change_the_difference(task_run):
@@ -95,7 +96,7 @@ def test_one_group_below_the_floor_leaves_the_mean_of_groups_undefined(task_run)
     full = {f"a{n}": 5 for n in range(50)} | {"b1": 3, "b2": 4}
     by_title = numbers(task_run(full), task_run(full | {"b1": None}))
     assert by_title["AVG"].a is not None
-    assert by_title["Even"].why_not.startswith("b: B: only 1 of 2")
+    assert by_title["Even"].why_not.startswith("B: b: only 1 of 2")
     assert by_title["Even"].a is None
 
 
@@ -123,19 +124,19 @@ def test_without_pairs_every_metric_has_a_reason_and_no_value(task_run, a, b):
 
 def test_one_pair_has_a_difference_but_no_interval(task_run):
     average = numbers(task_run({"a1": 1}), task_run({"a1": 4}))["AVG"]
-    assert (average.difference, average.interval, average.p) == (30.0, None, 1.0)
+    assert (average.difference, average.interval, average.p) == (30.0, None, None)
 
 
 @pytest.mark.parametrize(
     ("pairs", "why_not"),
     [pytest.param(9, "fewer than 10 pairs", id="nine"), pytest.param(10, "", id="ten")],
 )
-def test_below_ten_pairs_there_is_a_p_value_and_no_interval(task_run, pairs, why_not):
+def test_below_ten_pairs_there_is_neither_a_p_value_nor_an_interval(task_run, pairs, why_not):
     a = {f"a{n}": n for n in range(pairs)}
     b = {name: 10 - points for name, points in a.items()}
     average = numbers(task_run(a), task_run(b))["AVG"]
     assert (average.interval is None, average.why_no_interval) == (bool(why_not), why_not)
-    assert average.p is not None
+    assert (average.p is None) == bool(why_not)
 
 
 def test_a_difference_may_be_chance_unless_its_corrected_p_is_small(task_run):
@@ -144,6 +145,77 @@ def test_a_difference_may_be_chance_unless_its_corrected_p_is_small(task_run):
     assert not numbers(task_run(a), task_run(clear))["AVG"].may_be_chance
     assert numbers(task_run(a), task_run(drawn(2, NAMES)))["AVG"].may_be_chance
     assert not numbers(task_run({"a1": None}), task_run({"a1": 1}))["AVG"].may_be_chance
+
+
+def test_the_same_points_in_every_pair_are_identical_and_have_no_interval(task_run):
+    average = numbers(task_run(drawn(1, NAMES)), task_run(drawn(1, NAMES)))["AVG"]
+    assert (average.difference, average.interval, average.p) == (0, None, None)
+    assert average.why_no_interval == "identical"
+    assert not average.may_be_chance
+
+
+def test_an_equal_difference_in_every_pair_has_an_interval_with_a_width(task_run):
+    a = {f"a{n}": n % 9 for n in range(40)}
+    average = numbers(task_run(a), task_run({name: p + 1 for name, p in a.items()}))["AVG"]
+    assert average.interval.low < 10 < average.interval.high
+
+
+def test_the_interval_and_p_value_of_a_plain_mean_are_those_of_a_paired_t_test(task_run):
+    names = [f"a{n}" for n in range(400)]
+    a, b = drawn(1, names), drawn(2, names, low=2)
+    average = numbers(task_run(a), task_run(b))["AVG"]
+    test = stats.ttest_rel([b[n] for n in names], [a[n] for n in names])
+    assert average.p == pytest.approx(test.pvalue, rel=0.05)
+    ends = [10 * end for end in test.confidence_interval(0.95)]
+    assert average.interval == pytest.approx(ends, abs=0.02)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_adjusted_intervals_exclude_0_exactly_where_the_adjusted_p_is_below_5_percent(
+    task_run, seed
+):
+    lots = random.Random(seed)  # noqa: S311 - no secret
+    a = {f"{letter}{n}": lots.randint(0, 9) for letter in "abc" for n in range(40)}
+    b = {name: points + (lots.random() < 0.15) for name, points in a.items()}
+    for result in compared(task_run(a), task_run(b)).metrics:
+        if result.interval:
+            excludes_0 = result.interval.low > 0 or result.interval.high < 0
+            assert excludes_0 == (result.p_corrected < 0.05)
+
+
+def test_a_difference_of_runs_with_other_proportions_has_a_p_value_and_no_interval(task_run):
+    runs = [
+        replace(run, benchmark=replace(run.benchmark, strata="letter", stratum_sizes=sizes))
+        for run in (task_run(drawn(1, NAMES)), task_run(drawn(2, NAMES, low=3)))
+        for sizes in ({"a": 900, "b": 100},)
+    ]
+    by_title = numbers(*runs)
+    assert "not in Letters's proportions" in by_title["AVG"].why_no_interval
+    assert by_title["AVG"].interval is None
+    assert by_title["AVG"].p is not None
+    assert by_title["A"].interval is not None
+
+
+def test_a_real_difference_is_found_and_chance_is_not(task_run):
+    found, chance = 0, 0
+    for seed in range(100):
+        a, b = drawn(seed, NAMES), drawn(1000 + seed, NAMES)
+        chance += numbers(task_run(a), task_run(b))["AVG"].p < 0.05
+        found += numbers(task_run(a), task_run(drawn(seed, NAMES, low=4)))["AVG"].p < 0.05
+    assert chance <= 10
+    assert found >= 95
+
+
+@pytest.mark.parametrize(
+    ("p_values", "expected"),
+    [
+        pytest.param([0.01, 0.04, 0.03, 0.005], [0.03, 0.06, 0.06, 0.02], id="textbook"),
+        pytest.param([0.5, 0.9], [1, 1], id="at most 1"),
+        pytest.param([], [], id="none"),
+    ],
+)
+def test_the_correction_is_holms(p_values, expected):
+    assert corrected(p_values) == pytest.approx(expected)
 
 
 def test_p_values_are_corrected_among_metrics_of_one_kind(task_run):

@@ -4,7 +4,7 @@ import pytest
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.results.alignment import (
+from mmie_tasks.results.signatures import (
     SignatureDifference,
     mixed_keys,
     require_comparable,

@@ -106,7 +106,7 @@ def test_the_maps_of_two_runs_have_the_same_columns() -> None:
 
 
 def test_needles_without_a_depth_give_a_line_over_lengths() -> None:
-    samples = [needle("1", 4, 10), needle("2", 2, 10), needle("3", 1, 20)]
+    samples = [needle(f"{n}", 2 + n % 2 * 2, 10) for n in range(10)] + [needle("x", 1, 20)]
     line = charts_of(run("one", samples))["needles-lines"]
     official = line["series"][0]
     assert (line["x"], official["values"]) == (["10", "20"], [75.0, 25.0])

@@ -15,6 +15,7 @@ from mmie_tasks.results.report.tables import metric_tables
 from mmie_tasks.runs.run import Run
 
 SAMPLES = [sample("1", 4, 3, "a"), sample("2", 2, 2, "b"), sample("3", 3, 3, "a")]
+TEN = [*SAMPLES, *(sample(str(number), 4, 4, "a") for number in range(4, 11))]
 
 
 def tables_of(*runs: object) -> list[dict]:
@@ -23,7 +24,7 @@ def tables_of(*runs: object) -> list[dict]:
 
 
 def test_every_cell_equals_the_metric_value_of_its_run() -> None:
-    one, two = run("one", SAMPLES), run("two", SAMPLES[:2])
+    one, two = run("one", TEN), run("two", [*TEN[1:], sample("11", 1, 1, "a")])
     headline = tables_of(one, two)[0]["rows"][0]
     for cell, source in zip(headline["cells"], (one, two), strict=True):
         task = source.tasks["sketch"]

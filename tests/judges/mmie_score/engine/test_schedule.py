@@ -188,15 +188,6 @@ def test_chunks_go_to_the_oldest_rows_first() -> None:
     assert spans == [(1, 5, 10), (2, 0, 10)]
 
 
-def test_a_chunk_that_was_not_computed_is_planned_again() -> None:
-    schedule = scheduled(pages=100)
-    schedule.waiting.append(text_prompt(1, [1] * 20))
-    schedule.admit()
-    first, second = schedule.chunks(5), schedule.chunks(5)
-    assert [(chunk.start, chunk.stop) for chunk in first] == [(0, 5)]
-    assert [(chunk.start, chunk.stop) for chunk in second] == [(0, 5)]
-
-
 def test_a_restarted_row_is_the_next_one() -> None:
     schedule = scheduled(pages=4)
     schedule.waiting.extend(text_prompt(key, [key] * 8, 1) for key in range(3))

@@ -1,0 +1,124 @@
+"""Differences between the signatures of two runs: whether their scores can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.tables import table
+from mmie_tasks.core.verdict import Scored
+from mmie_tasks.record.signature import Signature
+from mmie_tasks.runs.run import TaskRun
+
+HARMLESS_KEYS = frozenset({"pkg", "replayed"})
+"""Keys that move no score: a release that moves one raises the task's version, and a replayed reply
+is the reply of the recorded judge."""
+
+TESTED_KEYS = frozenset({"answers"})
+"""Keys that describe the tested model, in which runs may differ as in the model itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignatureDifference:
+    """A key in which the signatures of two runs differ.
+
+    Attributes:
+        key: ``judge``, ``model``, ``prompt``, ...
+        a: The values it has in the first run, sorted; ``none`` where a signature lacks it.
+        b: The same of the second. The same values as in `a` where either run is a mixture.
+    """
+
+    key: str
+    a: tuple[str, ...]
+    b: tuple[str, ...]
+
+
+def signature_differences(a: Iterable[str], b: Iterable[str]) -> tuple[SignatureDifference, ...]:
+    """The keys that move a score and are not the same throughout two sets of signatures.
+
+    A run that is a mixture of two judges cannot be compared: that counts as a difference, also
+    where the other run is the same mixture.
+
+    Args:
+        a: The signatures of one run.
+        b: Those of the other.
+
+    Returns:
+        In the order in which the signatures name the keys; empty where the runs can be compared.
+
+    >>> signature_differences(["t:0|pkg:0.1.0"], ["t:1|pkg:0.2.0"])
+    (SignatureDifference(key='t', a=('0',), b=('1',)),)
+    """
+    a_values, b_values = (
+        [Signature(s).scoring_fields for s in a],
+        [Signature(s).scoring_fields for s in b],
+    )
+    keys = dict.fromkeys(key for values in (*a_values, *b_values) for key in values)
+    differences = []
+    for key in keys:
+        of_a, of_b = (
+            tuple(sorted({s.get(key, "none") for s in signatures}))
+            for signatures in (a_values, b_values)
+        )
+        is_mixed = len(of_a) > 1 or len(of_b) > 1
+        if key not in HARMLESS_KEYS and (is_mixed or (of_a != of_b and key not in TESTED_KEYS)):
+            differences.append(SignatureDifference(key=key, a=of_a, b=of_b))
+    return tuple(differences)
+
+
+def mixed_keys(signatures: Iterable[str]) -> tuple[str, ...]:
+    """The keys that move a score and are not the same in all of these signatures.
+
+    >>> mixed_keys(["judge:a|t:0|pkg:1", "judge:b|t:0|pkg:2"])
+    ('judge',)
+    """
+    values = list(signatures)
+    return tuple(difference.key for difference in signature_differences(values, values))
+
+
+def scored_signatures(task_run: TaskRun) -> tuple[str, ...]:
+    """The signatures of the samples with points: a judge without scores moves no score."""
+    scored = (s for s in task_run.samples if Scored in (type(s.official), type(s.robust)))
+    return tuple(dict.fromkeys(sample.signature for sample in scored)) or task_run.signatures
+
+
+def difference_table(differences: Iterable[SignatureDifference]) -> str:
+    """The differences of two runs, A and B, as a table."""
+    rows = [[d.key, " and ".join(d.a), " and ".join(d.b)] for d in differences]
+    return table(["key", "A", "B"], rows, text_columns=3)
+
+
+def require_comparable(
+    a: Sequence[str], b: Sequence[str], ignored: Collection[str], task: str
+) -> tuple[SignatureDifference, ...]:
+    """Check that the scores of two runs can be compared.
+
+    Args:
+        a: The signatures of one run.
+        b: Those of the other.
+        ignored: Keys that may differ.
+        task: The task's name, for the message.
+
+    Returns:
+        The ignored differences.
+
+    Raises:
+        SettingWrong: Another key differs, or no signature has a key that is to be ignored.
+    """
+    keys = dict.fromkeys(
+        key for signature in (*a, *b) for key in Signature(signature).scoring_fields
+    )
+    if unknown := sorted(set(ignored) - set(keys)):
+        hint = f"the keys are: {', '.join(keys) or 'none, these logs have no signatures'}"
+        raise SettingWrong(f"`--ignore`: no signature has `{unknown[0]}`.", hint=hint)
+    differences = signature_differences(a, b)
+    if refused := [difference for difference in differences if difference.key not in ignored]:
+        all_keys = ",".join(difference.key for difference in differences)
+        raise SettingWrong(
+            f"`{task}`: A and B were not scored alike, so their scores cannot be compared.\n\n"
+            f"{difference_table(refused)}",
+            hint="run one of them again with the settings of the other; where only the reader "
+            f"differs, `mmie-tasks rescore` both; `--ignore {all_keys}` compares them anyway",
+        )
+    return differences

@@ -1,0 +1,123 @@
+"""The one rule of intervals of means."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from mmie_tasks.record.intervals import stratified_mean
+
+POINTS = st.lists(st.integers(0, 6), min_size=10, max_size=60)
+QUICK = settings(max_examples=50, deadline=None)
+
+
+def interval(strata, weights=(1,), full_marks=6, **level):
+    return stratified_mean(strata, weights, full_marks).interval(0, full_marks, **level)
+
+
+@QUICK
+@given(POINTS, st.randoms(use_true_random=False))
+def test_an_interval_holds_the_mean_stays_on_the_scale_and_ignores_the_order(points, order):
+    low, high = interval([points])
+    assert 0 <= low <= np.mean(points) <= high <= 6
+    assert interval([order.sample(points, len(points))]) == (low, high)
+
+
+@QUICK
+@given(POINTS)
+def test_an_interval_has_a_width_and_is_never_narrower_than_students_t(points):
+    low, high = interval([points])
+    assert high > low
+    t_low, t_high = stats.t.interval(
+        0.95, len(points) - 1, np.mean(points), stats.sem(points) or 1e-12
+    )
+    n = len(points)
+    degrees = stratified_mean([points], [1], 6).degrees
+    if np.ptp(points):  # the unseen error has degrees of freedom, too
+        assert n - 1 <= degrees <= 2 * (n - 1)
+        shrinks = stats.t.ppf(0.975, 2 * (n - 1)) / stats.t.ppf(0.975, n - 1)
+        assert high - low >= shrinks * (min(t_high, 6) - max(t_low, 0)) - 1e-9
+
+
+def test_many_points_have_the_interval_of_students_t():
+    points = [n % 7 for n in range(4900)]
+    expected = stats.t.interval(0.95, 4899, np.mean(points), stats.sem(points))
+    assert interval([points]) == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_higher_level_is_a_wider_interval():
+    points = [0, 1, 2, 3, 4, 5, 6, 3, 3, 3]
+    assert interval([points], level=0.8).low > interval([points], level=0.99).low
+
+
+def test_equal_points_have_the_interval_of_one_unseen_error_of_the_whole_scale():
+    low, high = interval([[6] * 30])
+    assert high == 6
+    assert low == pytest.approx(6 - stats.t.ppf(0.975, 29) * 6 / 30)
+
+
+@pytest.mark.parametrize(
+    ("strata", "weights"),
+    [
+        pytest.param([[1, 5] * 4 + [2]], [1], id="nine-samples"),
+        pytest.param([[1, 5] * 10, [3]], [0.5, 0.5], id="one-sample-in-a-stratum"),
+        pytest.param([], [], id="nothing"),
+    ],
+)
+def test_too_few_samples_have_no_interval(strata, weights):
+    assert stratified_mean(strata, weights, 6) is None
+
+
+def test_strata_add_their_variances_with_squared_weights_and_satterthwaites_degrees():
+    a, b = [0, 6, 3, 5, 1, 2], [4, 4, 6, 5]
+    mean = stratified_mean([a, b], [0.75, 0.25], 6)
+    of_a, of_b, unseen = 0.75**2 * np.var(a, ddof=1) / 6, 0.25**2 * np.var(b, ddof=1) / 4, 0.3**2
+    assert mean.value == pytest.approx(0.75 * np.mean(a) + 0.25 * np.mean(b))
+    assert mean.standard_error**2 == pytest.approx(of_a + of_b + unseen)
+    assert mean.degrees == pytest.approx(
+        (of_a + of_b + unseen) ** 2 / (of_a**2 / 5 + of_b**2 / 3 + unseen**2 / 9)
+    )
+
+
+@QUICK
+@given(st.lists(st.integers(-6, 6), min_size=10, max_size=40), st.floats(0.5, 0.999))
+def test_an_interval_excludes_0_exactly_where_the_p_value_is_below_its_level(differences, level):
+    mean = stratified_mean([differences], [1], 6)
+    low, high = mean.interval(-6, 6, level)
+    if abs(mean.p_value - (1 - level)) > 1e-9:
+        assert (low > 0 or high < 0) == (mean.p_value < 1 - level)
+
+
+def coverage(draw, truth, weights, full_marks, draws=400):
+    """The share of draws whose interval holds the truth."""
+    random = np.random.default_rng(5)
+    ends = [interval(draw(random), weights, full_marks) for _ in range(draws)]
+    return np.mean([low - 1e-9 <= truth <= high + 1e-9 for low, high in ends])
+
+
+@pytest.mark.parametrize(
+    ("values", "shares"),
+    [
+        pytest.param(range(7), [1 / 7] * 7, id="even"),
+        pytest.param(range(7), [0.08 / 6] * 6 + [0.92], id="skewed"),
+        pytest.param([0, 6], [0.08, 0.92], id="skewed, all or nothing"),
+    ],
+)
+@pytest.mark.parametrize("samples", [10, 20, 100])
+def test_intervals_hold_the_mean_of_the_population(values, shares, samples):
+    values = np.array(values, dtype=float)
+    truth = float(values @ shares)
+    held = coverage(lambda random: [random.choice(values, samples, p=shares)], truth, [1], 6)
+    assert held >= 0.88  # 90 % or more, less the noise of 400 draws
+
+
+def test_two_samples_of_each_of_many_groups_are_enough():
+    shares = np.linspace(0.1, 0.95, 29)
+    held = coverage(
+        lambda random: [(random.random(2) < share).astype(float) for share in shares],
+        float(shares.mean()),
+        [1 / 29] * 29,
+        1,
+    )
+    assert held >= 0.92
