@@ -16,6 +16,9 @@ from pathlib import Path
 
 from mmie_tasks.core.messages import replace_surrogates
 
+WITHHELD = ("unavailable", "misconfigured", "over_budget", "not_stored")
+"""Why a picture is not in an answer through no fault of the models: another run may draw it."""
+
 _MAX_CHARACTERS = 500  # of a signature
 _NAME_CHARACTERS = 80  # of a reason and of what is unused
 _MAX_COUNT = 10**6
@@ -26,7 +29,7 @@ class DrawingFacts:
     """How an answer was put together.
 
     Attributes:
-        signature: Protocol and drawer: ``step-1,images,model=flux,size=512x512``. Without ``|``.
+        signature: Protocol and drawer: ``step-2,images,model=flux,size=512x512``. Without ``|``.
         drawn: Pictures in the answer.
         failed: Pictures that are not in the answer because they could not be drawn, by reason.
         unused: What the writer wrote and the protocol could not use, by name.
@@ -36,6 +39,11 @@ class DrawingFacts:
     drawn: int = 0
     failed: Mapping[str, int] = field(default_factory=dict)
     unused: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def withheld(self) -> Mapping[str, int]:
+        """Of the pictures that failed those that another run may draw: see `WITHHELD`."""
+        return {reason: count for reason, count in self.failed.items() if reason in WITHHELD}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +101,7 @@ def read_drawn_answer(text: str) -> DrawnAnswer | None:
 
     The pictures are counted again.
 
-    >>> read_drawn_answer(write_undrawn_answer("42", DrawingFacts(signature="step-1"))).answer
+    >>> read_drawn_answer(write_undrawn_answer("42", DrawingFacts(signature="step-2"))).answer
     '42'
     >>> read_drawn_answer('{"answer": "42"}') is None
     True

@@ -117,7 +117,7 @@ def read_answers(path: str, datasets: Collection[str] = ()) -> SavedAnswers:
 
 
 def _load_entries(path: Path, notes: list[str]) -> list[_FileEntry]:
-    """The lines of a JSONL, the entries of a list, or the only value, whatever the file's suffix.
+    """The lines of a JSONL; of any other file, the entries of its list or the only value.
 
     If the last line of a JSONL was cut off, as by a killed run, the file is read without that line,
     and a note reports it.
@@ -133,7 +133,7 @@ def _load_entries(path: Path, notes: list[str]) -> list[_FileEntry]:
         ) from error
     if not content.strip():
         return []
-    if path.suffix == ".jsonl" and not content.lstrip().startswith(b"["):
+    if path.suffix == ".jsonl":
         return _parse_lines(content, path, notes)
     try:
         value: object = json.loads(content.decode(), object_pairs_hook=_without_repeats)
@@ -142,8 +142,6 @@ def _load_entries(path: Path, notes: list[str]) -> list[_FileEntry]:
             f"{path}: the key {error} occurs twice.", hint="keep one of the two answers"
         ) from error
     except (ValueError, RecursionError) as error:
-        if _starts_with_json_line(content):
-            return _parse_lines(content, path, notes)
         raise _not_json(path, error) from error
     if isinstance(value, list):
         return [_FileEntry(entry, f"entry {number}") for number, entry in enumerate(value, 1)]
@@ -156,15 +154,6 @@ def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
         counts = Counter(key for key, _ in pairs)
         raise _RepeatedKey(repr(next(key for key in counts if counts[key] > 1)))
     return fields
-
-
-def _starts_with_json_line(content: bytes) -> bool:
-    """Whether the first line is a JSON object by itself, so that the file is a JSONL."""
-    first_line, _, following = content.lstrip().partition(b"\n")
-    try:
-        return bool(following) and isinstance(json.loads(first_line), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 def _parse_lines(content: bytes, path: Path, notes: list[str]) -> list[_FileEntry]:

@@ -17,7 +17,7 @@ import stat
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 from urllib.parse import unquote
@@ -37,6 +37,7 @@ from mmie_tasks.hub.images import (
     open_file,
     size_px,
 )
+from mmie_tasks.record.segment import Segment, Segments
 
 ImageProblem: TypeAlias = Literal["", "missing", "outside", "unreadable", "too_large", "remote"]
 
@@ -44,7 +45,6 @@ MAX_DATA_BYTES = 64 * 1024 * 1024
 """Size limit of a data URI, decoded."""
 
 _ROW_IMAGE = re.compile(r"(\d{4}|[1-9]\d{4,8})_s(\d{1,9})\.png", re.ASCII)
-_MAX_METADATA_BYTES = 4 * 1024 * 1024
 _URL_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 _DATA_URI = re.compile(r"data:[^,]{0,300};base64,", re.IGNORECASE)
 _SHOWN_CHARACTERS = 200
@@ -61,36 +61,15 @@ class ImageFile:
             that leaves its folder. ``unreadable``: no image, or a damaged one. ``too_large``: too
             many pixels or bytes. ``remote``: a URL, which is never fetched.
         detail: The problem for people.
-        size_px: Width and height of the image; zeros if there is a problem.
     """
 
     path: Path | None = None
     problem: ImageProblem = ""
     detail: str = ""
-    size_px: tuple[int, int] = (0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedSegment:
-    """A segment of an answer with the file of its image.
-
-    Attributes:
-        text: As the model wrote it, without its thinking; None if absent.
-        image: How the model refers to the image; None if absent.
-        file: The image's file, or why it cannot be used; None if there is no image.
-        prompt: The words that the image was drawn to; None if they are not known.
-    """
-
-    text: str | None = None
-    image: str | None = None
-    file: ImageFile | None = None
-    prompt: str | None = None
-
-
-def resolve_images(
-    answer: ParsedAnswer, resolver: ImageResolver, task: str, row: int
-) -> tuple[ResolvedSegment, ...]:
-    """The segments of an answer, in order, with every image resolved. Never raises.
+def resolve_images(answer: ParsedAnswer, resolver: ImageResolver, task: str, row: int) -> Segments:
+    """The segments of an answer, in order; every image is a file or has a problem. Never raises.
 
     Args:
         answer: The parsed answer.
@@ -98,21 +77,20 @@ def resolve_images(
         task: Name of the task; some models leave images in files that are named after it.
         row: The sample's row in the task's dataset, from 0, which those names also hold.
     """
-    segments: list[ResolvedSegment] = []
+    segments: list[Segment] = []
     for segment in answer.segments:
-        file = resolver.resolve(segment.image) if segment.image is not None else None
-        row_images = []
-        if segment.image is not None and file is not None and not file.path:
-            row_images = resolver.row_images(segment.image, row)
+        resolved = resolver.resolve_segment(segment)
+        row_images = (
+            resolver.row_images(segment.image, row) if segment.image and resolved.problem else []
+        )
         if not row_images:
-            segments.append(ResolvedSegment(segment.text, segment.image, file, segment.prompt))
+            segments.append(resolved)
         elif segment.text is not None:
-            segments.append(ResolvedSegment(segment.text))
-        references = map(str, row_images)
-        segments += [ResolvedSegment(None, image, resolver.resolve(image)) for image in references]
+            segments.append(Segment(segment.text))
+        segments += [resolver.resolve_segment(Segment(image=str(path))) for path in row_images]
     if not any(segment.image for segment in segments):
         images = resolver.metadata_images(task, row)
-        segments += [ResolvedSegment(None, image, resolver.resolve(image)) for image in images]
+        segments += [resolver.resolve_segment(Segment(image=image)) for image in images]
     return tuple(segments)
 
 
@@ -122,15 +100,11 @@ class ImageResolver:
     Args:
         roots: Folders to which relative paths are joined; the first that has such a file wins.
         data_uri_dir: Folder for images that came as data URIs; created when it is needed.
-        max_pixels: Width times height, in pixels, above which an image is not used.
     """
 
-    def __init__(
-        self, roots: Sequence[Path], data_uri_dir: Path, max_pixels: int = MAX_PIXELS
-    ) -> None:
+    def __init__(self, roots: Sequence[Path], data_uri_dir: Path) -> None:
         self._roots = tuple(roots)
         self._data_uri_dir = data_uri_dir
-        self._max_pixels = max_pixels
         self._row_images: dict[Path, tuple[int, Mapping[int, list[Path]]]] = {}
 
     def resolve(self, reference: str) -> ImageFile:
@@ -142,7 +116,15 @@ class ImageResolver:
         if reference[:5].lower() == "data:":
             return self._write_data_uri(reference)
         path = self._existing_path(reference)
-        return check_image(path, self._max_pixels) if isinstance(path, Path) else path
+        return check_image(path) if isinstance(path, Path) else path
+
+    def resolve_segment(self, segment: Segment) -> Segment:
+        """The segment with the path of its image's file, or the problem with it."""
+        if segment.image is None:
+            return segment
+        file = self.resolve(segment.image)
+        path = segment.image if file.path is None else str(file.path)
+        return replace(segment, image=path, problem=file.problem, detail=file.detail)
 
     def is_folder(self, reference: str) -> bool:
         """Whether a reference names a folder."""
@@ -250,7 +232,7 @@ class ImageResolver:
             if not path.is_file():
                 with atomic_write(path) as part:
                     part.write_bytes(content)
-            file = check_image(path, self._max_pixels)
+            file = check_image(path)
             if file.problem:
                 path.unlink(missing_ok=True)
         except OSError as error:
@@ -259,15 +241,11 @@ class ImageResolver:
         return file
 
 
-def check_image(path: Path, max_pixels: int = MAX_PIXELS) -> ImageFile:
+def check_image(path: Path) -> ImageFile:
     """Check that a file is a complete image, by its type, its header and its end.
 
     The damage to expect is a file that was cut off while it was written. A TIFF or AVIF is decoded,
-    as its end cannot be recognised. Only regular files are opened.
-
-    Args:
-        path: It need not exist.
-        max_pixels: Width times height, in pixels, above which an image is not used.
+    as its end cannot be recognised. Only regular files are opened; the path need not exist.
     """
     status = _file_status(path)
     if status is None:
@@ -278,18 +256,18 @@ def check_image(path: Path, max_pixels: int = MAX_PIXELS) -> ImageFile:
     if not status.st_size:
         return _problem("unreadable", f"`{path}` is empty")
     try:
-        width, height = size_px(path, max_pixels)
+        size_px(path, MAX_PIXELS)
         with open_file(path) as file:
             has_end = check_end(file, path)
         if not has_end:
-            open_bounded(path, max_pixels)
+            open_bounded(path)
     except TooManyPixels as error:
         return _problem("too_large", str(error).partition("\n")[0])
     except (DataMissing, DataBroken) as error:
         return _problem("unreadable", str(error).partition("\n")[0])
     except OSError as error:
         return _problem("unreadable", f"`{path}` cannot be read: {error}")
-    return ImageFile(path=path, size_px=(width, height))
+    return ImageFile(path=path)
 
 
 def _file_status(path: Path) -> os.stat_result | None:
@@ -302,26 +280,18 @@ def _file_status(path: Path) -> os.stat_result | None:
 
 def _read_metadata_images(path: Path) -> list[str] | None:
     """The images in a ``<row>_metadata.json``; None if it cannot be read."""
-    status = _file_status(path)
-    if status is None or not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_METADATA_BYTES:
-        logger.warning(f"`{path}` was skipped: not a regular file, or a very large one.")
-        return None
     try:
         note = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         logger.warning(f"`{path}`, a model's list of its images, was skipped: {error!r:.200}.")
         return None
     match note:
-        case {"generated_images": [*images]}:
-            pass
-        case {"generated_image_path": image}:
-            images = [image]
-        case _:
-            images = [None]
-    if not all(isinstance(image, str) for image in images):
-        logger.warning(f"`{path}` was skipped: it has no list of paths under `generated_images`.")
-        return None
-    return [image for image in images if image.strip()]
+        case {"generated_images": [*images]} if all(isinstance(image, str) for image in images):
+            return [image for image in images if image.strip()]
+        case {"generated_image_path": str(image)}:
+            return [image] if image.strip() else []
+    logger.warning(f"`{path}` was skipped: it has no list of paths under `generated_images`.")
+    return None
 
 
 def _problem(problem: ImageProblem, detail: str) -> ImageFile:

@@ -154,23 +154,20 @@ def _normalised(text: str) -> str:
     return " ".join(_IMAGE_PLACEHOLDER.sub(" ", text).split())
 
 
-@dataclass(frozen=True, slots=True)
-class _GoldAgreement:
-    """Whether gold answer and question are the same; None if one side does not know."""
+def _same_target(saved: SavedAnswer, sample: RequestedSample) -> bool | None:
+    """Whether the gold answers are the same; None if one side does not know."""
+    if saved.target is None or sample.target is None:
+        return None
+    return saved.target == sample.target
 
-    target: bool | None
-    question: bool | None
 
-    @classmethod
-    def of(cls, saved: SavedAnswer, sample: RequestedSample) -> _GoldAgreement:
-        target = question = None
-        if saved.target is not None and sample.target is not None:
-            target = saved.target == sample.target
-        if sample.input is not None and saved.input is not None:
-            question = _normalised(saved.input) == _normalised(sample.input)
-        elif sample.input is not None and saved.input_hash is not None:
-            question = saved.input_hash == runner_hash(sample.input)
-        return cls(target=target, question=question)
+def _same_question(saved: SavedAnswer, sample: RequestedSample) -> bool | None:
+    """Whether the questions are the same; None if one side does not know."""
+    if sample.input is None:
+        return None
+    if saved.input is not None:
+        return _normalised(saved.input) == _normalised(sample.input)
+    return None if saved.input_hash is None else saved.input_hash == runner_hash(sample.input)
 
 
 class AnswerMatcher:
@@ -233,9 +230,11 @@ class AnswerMatcher:
         for sample_id in ids:
             indices = self._by_id.get(sample_id, [])
             own = [i for i in indices if self.saved[i].task in {None, sample.task}]
-            agreements = ((i, _GoldAgreement.of(self.saved[i], sample)) for i in indices)
             indices = own or [
-                i for i, same in agreements if False not in (same.question, same.target)
+                i
+                for i in indices
+                if _same_question(self.saved[i], sample) is not False
+                and _same_target(self.saved[i], sample) is not False
             ]
             if indices:
                 return self._only(indices, f"id `{sample_id}`")
@@ -273,18 +272,19 @@ class AnswerMatcher:
         agreeing = differing = 0
         for position, index in at_number.items():
             saved = self.saved[index]
-            same = _GoldAgreement.of(saved, requested[position])
-            is_anothers = not same.question and (
+            same_question = _same_question(saved, requested[position])
+            same_target = _same_target(saved, requested[position])
+            is_anothers = not same_question and (
                 saved.input_hash in hashes
                 or (saved.input is not None and _normalised(saved.input) in questions)
             )
-            if same.target is False or is_anothers:
+            if same_target is False or is_anothers:
                 differing += 1
-            elif same.question:
+            elif same_question:
                 agreeing += 1
                 matches[position] = (index, "question")
             else:
-                agreeing += same.target is True
+                agreeing += same_target is True
                 unconfirmed[position] = (index, "number")
         if agreeing >= _MIN_SHARE_OF_GOLDS * (agreeing + differing):
             matches |= unconfirmed

@@ -11,22 +11,24 @@ An answer is an object, or a list of parts:
   which is an image reference or a text
 
 Texts of parts stay unchanged. Messages of other roles (``"role": "user"``) are left out. Every
-function here returns the content that it reads, with the count of what it does not read; or None
+function here returns an answer of what it reads, with the count of what it does not read; or None
 for a value of another form, whose contents its caller counts.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
 from mmie_tasks.answers.placeholders import interleave_segments
 from mmie_tasks.answers.references import image_key, image_reference, is_image_reference
-from mmie_tasks.answers.segments import ParsedAnswer, Segment
+from mmie_tasks.answers.segments import ParsedAnswer, joined
 from mmie_tasks.answers.thinking import segments_without_thinking
+from mmie_tasks.record.segment import Segment
 
+VIDEO = "a video in the place of an answer"
 IMAGES_KEY = "images"
 PARTS_KEYS = ("content", "messages", "output")
 
@@ -49,24 +51,15 @@ _MAX_NUMBER = 10**15  # up to which Python writes all digits of a number
 Object: TypeAlias = Mapping[object, object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ReadContent:
-    """What was read of an object: the fields of `ParsedAnswer`."""
-
-    segments: tuple[Segment, ...] = ()
-    shape: str = "part"
-    unread: Counter[str] = field(default_factory=Counter)
-    thinking_removed: bool = False
-    unfilled_placeholders: int = 0
-
-
 def answer_of_object(value: object) -> ParsedAnswer | None:
     """The answer an object holds; None if it has no shape that holds one.
 
     The shape is ``content`` (or another of `PARTS_KEYS`), ``parts``, ``part`` or ``text+images``.
     """
-    content: _ReadContent | None = None
+    content: ParsedAnswer | None = None
     match value:
+        case {"videos": [*_], **rest} if not any(rest.values()):  # `fastvideo` of lmms-eval
+            return ParsedAnswer(shape="video", failure=VIDEO)
         case Mapping():
             is_others = value.get("role") in _OTHER_ROLES
             content = None if is_others else _read_object(value, depth=0, strict=True)
@@ -76,47 +69,29 @@ def answer_of_object(value: object) -> ParsedAnswer | None:
         case [*parts] if not all(map(_is_plain_text, parts)):
             has_images = any(isinstance(part, Mapping) and "image" in part for part in parts)
             contents = [_read_part(part, depth=0, strict=not has_images) for part in parts]
-            content = _joined([one for one in contents if one is not None], "parts")
+            content = joined("parts", [one for one in contents if one is not None])
             content = content if None not in contents else None
         case _ if not isinstance(value, (str, list, tuple)) and (image := image_reference(value)):
-            content = _ReadContent(segments=(Segment(image=image),), shape="image")
-    if content is None:
-        return None
-    return ParsedAnswer(
-        segments=content.segments,
-        shape=content.shape,
-        unread=content.unread,
-        thinking_removed=content.thinking_removed,
-        unfilled_placeholders=content.unfilled_placeholders,
-    )
+            content = ParsedAnswer(segments=(Segment(image=image),), shape="image")
+    return content
 
 
 def _is_plain_text(value: object) -> bool:
     return isinstance(value, str) and not is_image_reference(value)
 
 
-def _joined(contents: Sequence[_ReadContent], shape: str) -> _ReadContent:
-    return _ReadContent(
-        segments=tuple(segment for content in contents for segment in content.segments),
-        shape=shape,
-        unread=sum((content.unread for content in contents), Counter[str]()),
-        thinking_removed=any(content.thinking_removed for content in contents),
-        unfilled_placeholders=sum(content.unfilled_placeholders for content in contents),
-    )
-
-
-def _read_part(part: object, *, depth: int, strict: bool = False) -> _ReadContent | None:
+def _read_part(part: object, *, depth: int, strict: bool = False) -> ParsedAnswer | None:
     if isinstance(part, str):
         is_image = is_image_reference(part)
         segment = Segment(image=image_reference(part)) if is_image else Segment(text=part)
-        return _ReadContent(segments=(segment,))
+        return ParsedAnswer(shape="part", segments=(segment,))
     if isinstance(part, Mapping):
         return _read_object(part, depth=depth, strict=strict) if depth <= _MAX_DEPTH else None
     image = image_reference(part)  # Pillow's
-    return _ReadContent(segments=(Segment(image=image),)) if image else None
+    return ParsedAnswer(shape="part", segments=(Segment(image=image),)) if image else None
 
 
-def _read_object(part: Object, *, depth: int, strict: bool) -> _ReadContent | None:
+def _read_object(part: Object, *, depth: int, strict: bool) -> ParsedAnswer | None:
     """Read an object.
 
     Args:
@@ -127,9 +102,9 @@ def _read_object(part: Object, *, depth: int, strict: bool) -> _ReadContent | No
     """
     kind = part.get("type")
     if part.get("role") in _OTHER_ROLES:
-        return _ReadContent()
+        return ParsedAnswer(shape="part")
     if isinstance(kind, str) and kind in _THINKING_TYPES:
-        return _ReadContent(thinking_removed=True)
+        return ParsedAnswer(shape="part", thinking_removed=True)
     for key in PARTS_KEYS:
         message = _read_message(part, key, depth) if key in part else None
         if message is not None:
@@ -141,7 +116,7 @@ def _read_object(part: Object, *, depth: int, strict: bool) -> _ReadContent | No
     return _read_pair(part, strict=strict)
 
 
-def _read_message(part: Object, key: str, depth: int) -> _ReadContent | None:
+def _read_message(part: Object, key: str, depth: int) -> ParsedAnswer | None:
     """The parts under a key, with the images listed beside them."""
     values = part[key]
     if not isinstance(values, (list, tuple)):
@@ -152,12 +127,15 @@ def _read_message(part: Object, key: str, depth: int) -> _ReadContent | None:
     if values and not any(contents):
         return None
     pairs = zip(contents, values, strict=True)
-    parts = [content or _ReadContent(unread=_unread_part(value)) for content, value in pairs]
+    parts = [
+        content or ParsedAnswer(shape="part", unread=_unread_part(value))
+        for content, value in pairs
+    ]
     rest = _beside(part, key, IMAGES_KEY)
-    return _with_images(_joined([*parts, rest], key), part.get(IMAGES_KEY))
+    return _with_images(joined(key, [*parts, rest]), part.get(IMAGES_KEY))
 
 
-def _read_text_with_images(part: Object) -> _ReadContent | None:
+def _read_text_with_images(part: Object) -> ParsedAnswer | None:
     """A text with its images, or the message of a chat server."""
     is_chat, images = _is_chat(part), part.get(IMAGES_KEY)
     is_image = not images or isinstance(images, (list, tuple)) or image_reference(images)
@@ -177,14 +155,14 @@ def _read_text_with_images(part: Object) -> _ReadContent | None:
             segment = Segment(image=text)
         else:
             segment = Segment(text=text)
-        content = _joined([_ReadContent(segments=(segment,)), content], "part")
+        content = joined("part", [ParsedAnswer(shape="part", segments=(segment,)), content])
     content = _with_images(content, images) if IMAGES_KEY in part else content
     if content.unread and not content.segments:
         return None
-    return _joined([content], "text+images" if IMAGES_KEY in part else "part")
+    return joined("text+images" if IMAGES_KEY in part else "part", [content])
 
 
-def _with_images(content: _ReadContent, listed: object) -> _ReadContent:
+def _with_images(content: ParsedAnswer, listed: object) -> ParsedAnswer:
     """The content with listed images at the placeholders of its texts, the others at the end.
 
     Thinking goes first, for it may have placeholders. An image that is a part, too, is shown once.
@@ -203,16 +181,16 @@ def _with_images(content: _ReadContent, listed: object) -> _ReadContent:
         segments = interleaved.segments
         unfilled += interleaved.unfilled_placeholders
     not_read = sum(map(_count_contents, values)) - len(references)
-    return _ReadContent(
+    return replace(
+        content,
         segments=segments,
-        shape=content.shape,
-        unread=content.unread + Counter({IMAGES_KEY: not_read}),
+        unread=Counter(content.unread) + Counter({IMAGES_KEY: not_read}),
         thinking_removed=content.thinking_removed or removed,
         unfilled_placeholders=unfilled,
     )
 
 
-def _read_typed_part(part: Object, kind: str) -> _ReadContent | None:
+def _read_typed_part(part: Object, kind: str) -> ParsedAnswer | None:
     if kind not in _PART_TYPES:
         return None
     is_image = kind in _IMAGE_TYPES
@@ -222,10 +200,10 @@ def _read_typed_part(part: Object, kind: str) -> _ReadContent | None:
     segments = (Segment(text, image),) if text is not None or image is not None else ()
     rest = _beside(part, key, None if text is None else text_key)
     unread = Counter({str(key): _count_contents(part.get(key)) - 1})
-    return _joined([_ReadContent(segments=segments, unread=+unread), rest], "part")
+    return joined("part", [ParsedAnswer(shape="part", segments=segments, unread=+unread), rest])
 
 
-def _read_pair(part: Object, *, strict: bool) -> _ReadContent | None:
+def _read_pair(part: Object, *, strict: bool) -> ParsedAnswer | None:
     keys = part.keys() & _PAIR_KEYS
     if strict and (not keys or ("image" not in part and part.keys() - _PAIR_KEYS)):
         return None
@@ -240,11 +218,12 @@ def _read_pair(part: Object, *, strict: bool) -> _ReadContent | None:
     if text is None and image is None and not keys:
         return None
     unread = Counter({str(key): _count_contents(value) - (image is not None)})
-    pair = _ReadContent(segments=(Segment(text, image),), unread=+unread)  # even if empty
-    return _joined([pair, _beside(part, "text", key)], "part")
+    segments = (Segment(text, image),)  # even if empty
+    pair = ParsedAnswer(shape="part", segments=segments, unread=+unread)
+    return joined("part", [pair, _beside(part, "text", key)])
 
 
-def _beside(part: Object, *read: str | None) -> _ReadContent:
+def _beside(part: Object, *read: str | None) -> ParsedAnswer:
     """The count of the contents of a part under other keys than those that were read."""
     unread: Counter[str] = Counter()
     has_thinking = False
@@ -254,7 +233,7 @@ def _beside(part: Object, *read: str | None) -> _ReadContent:
             has_thinking |= count > 0
         else:
             unread[str(key)] += count
-    return _ReadContent(unread=+unread, thinking_removed=has_thinking)
+    return ParsedAnswer(shape="part", unread=+unread, thinking_removed=has_thinking)
 
 
 def _unread_part(value: object) -> Counter[str]:

@@ -13,20 +13,21 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from mmie_tasks.answers.drawn import DrawnAnswer, read_drawn_answer
 from mmie_tasks.answers.json_values import JSON, json_value
-from mmie_tasks.answers.objects import PARTS_KEYS, answer_of_object
+from mmie_tasks.answers.objects import PARTS_KEYS, VIDEO, answer_of_object
 from mmie_tasks.answers.placeholders import image_spans, split_at_images
 from mmie_tasks.answers.references import image_reference, is_image_reference, is_single_path
-from mmie_tasks.answers.segments import ParsedAnswer, Segment
+from mmie_tasks.answers.segments import ParsedAnswer, joined
 from mmie_tasks.answers.thinking import segments_without_thinking, strip_thinking
 from mmie_tasks.core.messages import replace_surrogates
+from mmie_tasks.record.segment import Segment
 
 MISSING = "[PREDICTIONS_MISSING]"
 """Stands for the answer of a sample without a saved answer, or with null."""
@@ -34,11 +35,16 @@ MISSING = "[PREDICTIONS_MISSING]"
 NOT_TEXT = "[PREDICTIONS_NOT_TEXT]"
 """The saved answer is a number, a list or an object; its JSON follows."""
 
-# Texts that replace an answer: two of this package, for saved answers, and those that lmms-eval
-# 0.7.3 (``models/``, ``llm_judge/``) returns for failures as if they were answers.
+NO_REPLY = "[NO_REPLY]"
+"""Stands for a null reply, which the runner would make an empty answer."""
+
+# Texts that replace an answer: three of this package, and those that lmms-eval 0.7.3 (``models/``,
+# ``llm_judge/``) returns for failures as if they were answers.
 _FAILURES = (
     (MISSING, "no saved answer"),
     (NOT_TEXT, "the saved answer is not text"),
+    (NO_REPLY, "the reply of the tested model was null"),
+    ("[SAFETY_BLOCKED", "the API of the tested model blocked the answer"),  # gemini
     ("[LMMS_EVAL_REQUEST_FAILED", "the request to the tested model failed"),
     ("[LMMS_EVAL_BUDGET_EXCEEDED]", "the token budget was used up"),
     ("[GENERATION_FAILED]", "generation failed"),
@@ -49,21 +55,8 @@ _FAILURES = (
     ),  # async_openai
 )
 
-_MAX_REPR_CHARACTERS = 4_000_000
-_MAX_REPR_TOKENS = 20_000
-_MAX_REPR_DEPTH = 20
-# Only what `repr` writes of plain objects. `ast.literal_eval` would take more, among it texts that
-# exhaust Python's parser (thousands of minus signs) or make it warn (unknown escapes).
-_REPR_TOKEN = re.compile(
-    r"""
-    \s+ | [\[\](){},:]
-    | (?:None|True|False)\b
-    | -?\d{1,40}(?:\.\d{1,40})?(?:e[+-]?\d{1,3})?(?![\w.])
-    | b?'[^'\\\n]*(?:\\[\\'"nrtxuU][^'\\\n]*)*'
-    | b?"[^"\\\n]*(?:\\[\\'"nrtxuU][^"\\\n]*)*"
-    """,
-    re.VERBOSE,
-)
+_MAX_REPR_CHARACTERS = 4_000_000  # with the data URIs of images
+_MAX_REPR_MARKS = 20_000
 # ``models/simple/qwen_image_edit.py`` of lmms-eval 0.7.3 answers so.
 _SAVED_TO = re.compile(r"(?:generated )?image saved to:[ \t]*(\S[^\n]*)", re.IGNORECASE)
 _VIDEO_SUFFIXES = (".mp4", ".webm", ".mov", ".avi", ".mkv")
@@ -111,7 +104,7 @@ def failure_of(answer: object) -> str | None:
 
 
 def parse_answer(
-    results: Sequence[object], is_folder: Callable[[str], bool] | None = None
+    results: Sequence[object], is_folder: Callable[[str], bool] = lambda _: False
 ) -> ParsedAnswer:
     """Parse the results that lmms-eval passes to ``process_results``. Never raises.
 
@@ -119,7 +112,7 @@ def parse_answer(
 
     Args:
         results: One or more texts or objects of one sample.
-        is_folder: Whether a path names a folder; by default relative to the working directory.
+        is_folder: Whether a path names a folder; by default none does.
 
     >>> answer = parse_answer(['{"text": "Cut. <image> Fold.", "images": ["a.png"]}'])
     >>> for segment in answer.segments:
@@ -140,18 +133,18 @@ def parse_answer(
         return _parse_drawn(drawn, is_folder)
     if reason := failure_of(rounds):
         return ParsedAnswer(shape="sentinel", failure=reason)
-    answers = [_parse_round(result, is_folder or _is_folder) for result in rounds]
+    answers = [_parse_round(result, is_folder) for result in rounds]
     if len(answers) == 1:
         return answers[0]
     if all(answer.failure for answer in answers):
         failures = (answer.failure for answer in answers)
         return ParsedAnswer(shape="rounds", failure=next(failures, "no result"))
-    joined = _joined("rounds", answers)
+    rounds_joined = joined("rounds", _with_content(answers))
     failed = Counter(f"round: {answer.failure}" for answer in answers if answer.failure)
-    return replace(joined, unread={**joined.unread, **failed})
+    return replace(rounds_joined, unread={**rounds_joined.unread, **failed})
 
 
-def _parse_drawn(drawn: DrawnAnswer, is_folder: Callable[[str], bool] | None) -> ParsedAnswer:
+def _parse_drawn(drawn: DrawnAnswer, is_folder: Callable[[str], bool]) -> ParsedAnswer:
     """Parse an answer of ``--model interleaved``; one that nothing was drawn to as the writer's
     text alone.
     """
@@ -168,16 +161,12 @@ def _parse_drawn(drawn: DrawnAnswer, is_folder: Callable[[str], bool] | None) ->
     )
 
 
-def _joined(shape: str, answers: Sequence[ParsedAnswer]) -> ParsedAnswer:
-    """Several answers as one, in order; those without content give no segments."""
-    with_content = [answer for answer in answers if answer.shape not in (_EMPTY, _ONLY_THINKING)]
-    return ParsedAnswer(
-        segments=tuple(segment for answer in with_content for segment in answer.segments),
-        shape=shape,
-        thinking_removed=any(answer.thinking_removed for answer in answers),
-        unfilled_placeholders=sum(answer.unfilled_placeholders for answer in answers),
-        unread=dict(sum((Counter(answer.unread) for answer in answers), Counter[str]())),
-    )
+def _with_content(answers: Sequence[ParsedAnswer]) -> list[ParsedAnswer]:
+    """The answers; of those without content no segments."""
+    return [
+        replace(answer, segments=()) if answer.shape in (_EMPTY, _ONLY_THINKING) else answer
+        for answer in answers
+    ]
 
 
 def _parse_round(result: object, is_folder: Callable[[str], bool]) -> ParsedAnswer:
@@ -220,7 +209,7 @@ def _parse_embedded(text: str) -> ParsedAnswer | None:
         answers += [_prose_around(text[end : one.start]), one.answer]
         end = one.end
     shape = "fence" if any(one.is_fenced for one in embedded) else "embedded"
-    return _joined(shape, [*answers, _prose_around(text[end:])])
+    return joined(shape, _with_content([*answers, _prose_around(text[end:])]))
 
 
 def _prose_around(text: str) -> ParsedAnswer:
@@ -281,7 +270,7 @@ def _finish(answer: ParsedAnswer, notation: str) -> ParsedAnswer:
         Segment(
             text=segment.text and replace_surrogates(segment.text),
             image=segment.image and replace_surrogates(segment.image),
-            prompt=segment.prompt and replace_surrogates(segment.prompt),
+            prompt=replace_surrogates(segment.prompt),
         )
         for segment in segments
     )
@@ -298,13 +287,6 @@ def _finish(answer: ParsedAnswer, notation: str) -> ParsedAnswer:
     return replace(
         answer, segments=segments, shape=shape, thinking_removed=thinking, unread=dict(unread)
     )
-
-
-def _is_folder(path: str) -> bool:
-    try:
-        return Path(path).expanduser().is_dir()
-    except (OSError, ValueError, RuntimeError):  # too long, a NUL, no home
-        return False
 
 
 # Plain text: prose, a path, prose with markdown images.
@@ -344,7 +326,7 @@ def _parse_path(text: str, is_folder: Callable[[str], bool]) -> ParsedAnswer | N
     if is_image_reference(text):
         return ParsedAnswer(segments=image, shape="path")
     if text.lower().endswith(_VIDEO_SUFFIXES):
-        return ParsedAnswer(shape="video", failure="a video in the place of an answer")
+        return ParsedAnswer(shape="video", failure=VIDEO)
     if text.strip("/\\.") and is_folder(text):
         return ParsedAnswer(segments=image, shape="folder")
     return None
@@ -363,27 +345,16 @@ def _objects_in(text: str) -> Iterator[tuple[str, object]]:
     first_line, _, fenced = body.partition("\n")
     if first_line.startswith("```") and fenced.endswith("```"):
         body = fenced[:-3].strip()
-    start = body[:1]
-    candidates = [
-        *([("json", JSON.decode, body)] if start in {"{", "["} else ()),
-        *([("repr", _load_repr, body)] if start in {"{", "[", "("} else ()),
-    ]
-    for notation, load, candidate in candidates:
-        with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-            yield notation, load(candidate)
+    for notation, brackets, load in (("json", "{[", JSON.decode), ("repr", "{[(", _load_repr)):
+        if body.startswith(tuple(brackets)):
+            with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+                yield notation, load(body)
 
 
 def _load_repr(text: str) -> object:
-    """Evaluate a text of tokens that `repr` writes, few and not deeply nested."""
-    position, depth = 0, 0
-    for _ in range(_MAX_REPR_TOKENS if len(text) <= _MAX_REPR_CHARACTERS else 0):
-        token = _REPR_TOKEN.match(text, position)
-        if token is None:
-            break
-        depth += (text[position] in "[({") - (text[position] in "])}")
-        position = token.end()
-        if depth > _MAX_REPR_DEPTH:
-            break
-        if position == len(text):
-            return ast.literal_eval(text)
-    raise ValueError("not what `repr` writes")
+    """Evaluate what `repr` writes of plain objects, up to a size that takes no second."""
+    if len(text) > _MAX_REPR_CHARACTERS or sum(map(text.count, ",+-*<~([{")) > _MAX_REPR_MARKS:
+        raise ValueError("too large to be what a model's wrapper printed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of escapes in prose that begins with a bracket
+        return ast.literal_eval(text)

@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
-from mmie_tasks.answers.images import ImageResolver, ResolvedSegment
+from mmie_tasks.answers.images import ImageResolver
 from mmie_tasks.answers.references import IMAGE_SUFFIXES
+from mmie_tasks.record.segment import Segment
 
 PictureSign: TypeAlias = Literal["looks like JSON", "names an existing image", "has an image tag"]
 PICTURE_SIGNS: tuple[PictureSign, ...] = get_args(PictureSign)
@@ -51,9 +53,7 @@ _IMAGE_TAG = re.compile(
 )
 
 
-def picture_signs(
-    segments: Sequence[ResolvedSegment], resolver: ImageResolver
-) -> tuple[PictureSign, ...]:
+def picture_signs(segments: Sequence[Segment], resolver: ImageResolver) -> tuple[PictureSign, ...]:
     """The signs of the texts of an answer, in the order of `PICTURE_SIGNS`. Never raises.
 
     ``looks like JSON``: a text begins as JSON, or has JSON in it and what may be an image in that.
@@ -66,7 +66,7 @@ def picture_signs(
         resolver: Knows the folders that images may be in.
     """
     texts = [segment.text for segment in segments if segment.text]
-    shown = {segment.file.path for segment in segments if segment.file}
+    shown = {Path(s.image) for s in segments if s.image and not s.problem}
     named = (resolver.existing_file(path) for text in texts for path in _image_paths(text))
     has_sign: dict[PictureSign, bool] = {
         "looks like JSON": any(map(_looks_like_json, texts)),

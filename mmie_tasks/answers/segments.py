@@ -5,29 +5,14 @@ one.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from mmie_tasks.answers.drawn import DrawingFacts
 from mmie_tasks.core.messages import replace_surrogates
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A part of an answer: a text, then an image, either of which may be absent.
-
-    Attributes:
-        text: As the model wrote it; None if absent.
-        image: How the model refers to the image: a path, a URL, a data URI; None if absent. Never
-            the empty text.
-        prompt: The words that the image was drawn to, of an answer of ``--model interleaved``; else
-            None.
-    """
-
-    text: str | None = None
-    image: str | None = None
-    prompt: str | None = None
+from mmie_tasks.record.segment import Segment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +39,17 @@ class ParsedAnswer:
     unfilled_placeholders: int = 0
     unread: Mapping[str, int] = field(default_factory=dict)
     drawing: DrawingFacts | None = None
+
+
+def joined(shape: str, answers: Sequence[ParsedAnswer]) -> ParsedAnswer:
+    """Several answers, or parts of one, in order."""
+    return ParsedAnswer(
+        segments=tuple(segment for answer in answers for segment in answer.segments),
+        shape=shape,
+        thinking_removed=any(answer.thinking_removed for answer in answers),
+        unfilled_placeholders=sum(answer.unfilled_placeholders for answer in answers),
+        unread=dict(sum((Counter(answer.unread) for answer in answers), Counter[str]())),
+    )
 
 
 def write_answer(parts: Iterable[str | Path]) -> str:

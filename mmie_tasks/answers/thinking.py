@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mmie_tasks.answers.segments import Segment
+from mmie_tasks.record.segment import Segment
 
 _THINKING_TAG = re.compile(
     r"[<\u25c1](/?)(?:think|thinking|analysis|reasoning)[>\u25b7]", re.IGNORECASE

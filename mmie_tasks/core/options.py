@@ -225,16 +225,6 @@ def coverage_floor(environment: Mapping[str, str], default: float = COVERAGE_FLO
     return floor
 
 
-def floor_signature(environment: Mapping[str, str]) -> str:
-    """The floor as a part of a signature; empty if it is the default.
-
-    Raises:
-        SettingWrong: See `coverage_floor`.
-    """
-    floor = coverage_floor(environment)
-    return "" if floor == COVERAGE_FLOOR else f"|min_coverage:{floor:g}"
-
-
 def choice_setting(
     environment: Mapping[str, str], variable: str, default: str, other: str, *, hint: str
 ) -> str:

@@ -9,6 +9,7 @@ from typing import Literal
 
 UnscoredReason = Literal[
     "no_answer",  # the tested model gave no answer: missing, or its API failed
+    "not_drawn",  # the drawer's fault kept a picture out of the answer: see `answers.drawn`
     "bad_image",  # an image for the tested model or the judge cannot be used
     "not_text",  # the answer is null, a number or a list
     "bad_gold",  # the sample cannot be scored: gold missing, empty, or not among its options
@@ -176,15 +177,3 @@ def as_row(verdict: Verdict, **fields: object) -> dict[str, object]:
             return {**fields, "score": points, "reading": short}
         case Unscored(reason=reason, detail=detail):
             return {**fields, "unscored": reason, "detail": detail}
-
-
-def verdict_of(row: Mapping[str, object]) -> Verdict:
-    """The verdict of a row: the inverse of `as_row`, for aggregation.
-
-    >>> verdict_of({"score": 1.0}), verdict_of({"unscored": "no_answer"})
-    (Scored(points=1.0, reading=''), Unscored(reason='no_answer', detail=''))
-    """
-    points = row.get("score", row.get("points"))
-    if isinstance(points, (int, float)):
-        return Scored(float(points), str(row.get("reading", "")))
-    return Unscored(row["unscored"], str(row.get("detail", "")))  # type: ignore[arg-type]  # ours

@@ -14,8 +14,8 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Protocol, TypeAlias
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import openai
@@ -23,9 +23,10 @@ from loguru import logger
 
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.http.access import Access, public_address
+from mmie_tasks.http.endpoint import Endpoint, Failure, FailureKind, ReplyT, RequestT, Success
 from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error, redact
-from mmie_tasks.http.rate_limit import Health, Limiter, Pace, quota_reset_s, retry_after_s
-from mmie_tasks.http.retries import Endpoint, Failure, FailureKind, ReplyT, RequestT, Success
+from mmie_tasks.http.rate_limit import quota_reset_s, retry_after_s
+from mmie_tasks.http.retries import Sender
 
 MAX_BODY_BYTES = 4 * 2**20
 """Limit of a reply, after decompression. A long one has some 100 KiB."""
@@ -41,17 +42,6 @@ _RETRIED = (408, 409, 425)
 
 # What an attempt may raise. Any other exception is a programming error.
 ATTEMPT_ERRORS = (openai.OpenAIError, _HTTPX.HTTPError, asyncio.TimeoutError, UnusableBody, OSError)
-
-
-Attempt: TypeAlias = Callable[[RequestT], Awaitable[Success[ReplyT] | Failure]]
-
-
-class StreamedResponse(Protocol):
-    """A response whose body is read in pieces, as the SDK's ``with_streaming_response`` gives."""
-
-    def iter_bytes(self) -> AsyncIterator[bytes]:
-        """The pieces, decompressed."""
-        ...
 
 
 def async_client(access: Access, url: str) -> openai.AsyncOpenAI:
@@ -86,49 +76,58 @@ def _options(access: Access, url: str) -> dict[str, Any]:
     }
 
 
-async def read_body(response: StreamedResponse, max_bytes: int = MAX_BODY_BYTES) -> bytes:
-    """The body of a response, decompressed.
+async def receive(
+    response: AbstractAsyncContextManager[openai.AsyncAPIResponse[Any]],
+    timeout_s: float,
+    max_bytes: int = MAX_BODY_BYTES,
+) -> tuple[bytes, float | None]:
+    """The decompressed body of a response, and the seconds until an exhausted quota is reset.
+
+    The SDK's timeout applies to every piece of the response; this one to all of it.
 
     Raises:
         UnusableBody: It is larger than the limit, or cannot be decompressed.
+        openai.OpenAIError: See `failure_of`; also what else is in `ATTEMPT_ERRORS`.
     """
-    body = bytearray()
+
+    async def read() -> tuple[bytes, float | None]:
+        body = bytearray()
+        async with response as opened:
+            async for chunk in opened.iter_bytes():
+                body.extend(chunk)
+                if len(body) > max_bytes:
+                    raise UnusableBody(f"the server sent more than {max_bytes // 2**20} MiB")
+            return bytes(body), quota_reset_s(opened.headers, time.time())
+
     try:
-        async for chunk in response.iter_bytes():
-            body += chunk
-            if len(body) > max_bytes:
-                raise UnusableBody(f"the server sent more than {max_bytes // 2**20} MiB")
+        return await asyncio.wait_for(read(), timeout_s)
     except _HTTPX.DecodingError as error:
         raise UnusableBody("the server sent a body that cannot be decompressed") from error
-    return bytes(body)
 
 
 @asynccontextmanager
 async def open_endpoints(
-    access: Access,
-    attempt_with: Callable[[openai.AsyncOpenAI, str], Attempt[RequestT, ReplyT]],
-    *,
-    pace: Pace,
-    max_concurrency: int,
+    sender: Sender,
+    attempt_with: Callable[
+        [openai.AsyncOpenAI, str], Callable[[RequestT], Awaitable[Success[ReplyT] | Failure]]
+    ],
 ) -> AsyncIterator[Sequence[Endpoint[RequestT, ReplyT]]]:
     """Open a client for each server, for `send_all`.
 
     `attempt_with` returns, for a client and its address for messages, the function that sends a
     request once.
     """
-    endpoints = []
     async with AsyncExitStack() as stack:
-        for url in access.base_urls:
-            client = await stack.enter_async_context(async_client(access, url))
+        endpoints = []
+        for url in sender.access.base_urls:
+            client = await stack.enter_async_context(async_client(sender.access, url))
             address = public_address(url)
             endpoints.append(
                 Endpoint(
                     address=address,
-                    limiter=Limiter(
-                        ceiling=max_concurrency, no_growth_s=pace.no_growth_s, clock=time.monotonic
-                    ),
-                    health=Health(pace=pace, clock=time.monotonic),
                     send=attempt_with(client, address),
+                    ceiling=sender.max_concurrency,
+                    pace=sender.pace,
                 )
             )
         yield endpoints

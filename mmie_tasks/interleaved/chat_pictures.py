@@ -15,6 +15,7 @@ from asyncio import to_thread
 from collections.abc import Awaitable, Mapping
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 from loguru import logger
 from pydantic import BaseModel
@@ -30,6 +31,15 @@ _MAX_HEAD_CHARACTERS = 300
 _MAX_BASE64_CHARACTERS = (
     400  # a multiple of 4; holds the size of the picture, but for a long header
 )
+
+
+def chat_completions(model: object) -> Any | None:  # noqa: ANN401 - of the OpenAI SDK or alike
+    """The completions of a model's client of the OpenAI SDK; None if it has no such client."""
+    try:
+        completions = attrgetter("client.chat.completions")(model)
+        return completions if callable(completions.create) else None
+    except AttributeError:
+        return None
 
 
 def keep_chat_pictures(
@@ -57,11 +67,10 @@ def keep_chat_pictures(
     Raises:
         SettingWrong: `folder` cannot be created.
     """
-    try:
-        completions = attrgetter("client.chat.completions")(model)
-        create = completions.create
-    except AttributeError:
+    completions = chat_completions(model)
+    if completions is None:
         return False
+    create = completions.create
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

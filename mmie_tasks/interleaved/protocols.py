@@ -1,33 +1,79 @@
 """Protocols: how a writer is told to ask for pictures, and how its text is read.
 
-MMIE's paper never released the words of its own pipeline, so these are a reconstruction. A change
-of the words, or of what is read, needs a new `Protocol.version`, which stands in the signature of
-every answer.
+MMIE's paper never released the words of its own pipeline, so these are a reconstruction. The judge
+sees no text after the last picture that it can see (rule D9 of MMIE), so the words ask for as many
+steps as pictures, and for nothing after the last one. A change of the words, or of what is read,
+needs a new `Protocol.version`, which stands in the signature of every answer.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-MARKER = "[picture]"
-"""What a writer puts where a picture belongs, under the protocol ``step``."""
+from mmie_tasks.answers.json_values import JsonValue, json_value
 
 NO_FORM = "answers that are not in the requested form"
+NO_PICTURE = "answers without a picture"
 OVER_LIMIT = "pictures over the limit"
 NO_WORDS = "pictures without words to draw"
 AROUND = "texts around the JSON"
+CUT_OFF = "answers that are cut off"
+LIKE_MARKER = "what looks like a marker"
 
-# As writers vary the marker. `![picture](a.png)` and `[picture](a.png)` are links.
-_MARKERS = re.compile(
-    r"<(?:picture|image|img)[ _-]?\d{0,3}>|(?<!!)\[(?:picture|image|img)[ _-]?\d{0,3}\](?!\()",
+_STEP = """\
+Answer with text and pictures: exactly {steps}, and nothing after the last picture. Begin with the \
+first step. Write plain text without headings or formatting, in the language of the question. \
+After each step, put the marker [picture] on a line of its own. A picture is drawn by a \
+text-to-image model that reads only the step before it, so name the people, the things and the \
+place in every step, and describe what appears again in the same words."""
+
+_DESCRIBE = """\
+Answer with text and pictures: exactly {steps}. Reply with one JSON object and nothing else:
+{{"steps": [{{"text": "...", "picture": "..."}}]}}
+"text" is the step as the reader sees it: plain text, in the language of the question. "picture" \
+describes its picture in one or two sentences for a text-to-image model that reads nothing else: \
+name the people, the things, the place and the style, and describe what appears again in the same \
+words."""
+
+# The marker as writers vary it; `![picture](a.png)` and `[picture](a.png)` are links. What simple
+# models read in place of the question's pictures, `<image>` or `[image 1]`, is a marker only on a
+# line of its own.
+_OWN = (
+    r"(?<![!\\])\[picture(?:\s*:\s*(?P<words>[^\]\n]+)|[ _#-]*\d{0,3})\](?!\()"
+    r"|<picture[ _-]?\d{0,3} ?/?>"
+)
+_OTHERS = r"(?<!!)\[(?:image|img)[ _#-]*\d{0,3}\](?!\()|<(?:image|img)[ _-]?\d{0,3} ?/?>"
+_LINE_MARKER = re.compile(
+    rf"^[ \t>*_`-]*(?:{_OWN}|{_OTHERS})[ \t\r*_`.]*$", re.IGNORECASE | re.MULTILINE
+)
+_INLINE_MARKER = re.compile(rf"[*_`]{{0,3}}(?:{_OWN})[*_`]{{0,3}}", re.IGNORECASE)
+# Escaped, in other brackets, cut off by a limit of tokens; or any short words in brackets on a line
+# of their own: `[Insert picture here]`, `[Bild]`.
+_LIKE_MARKER = re.compile(
+    r"""
+    \\\[picture\\?\] | \(picture\) | \{picture\} | \[p(?:i(?:c(?:t(?:ur?)?)?)?)?\Z | \[picture\Z
+    | ^[ \t>*_`-]*(?:\[[^\[\]\n]{1,40}\]|【[^【】\n]{1,40}】)[ \t\r*_`.]*$
+    """,
+    re.VERBOSE | re.IGNORECASE | re.MULTILINE,
+)
+_GREETING = re.compile(
+    r"\A(?:(?:sure|certainly|of course|okay|absolutely)\b[!,.]*\s*)?"
+    r"(?:here(?:'s|’s| is| are) (?:the|my|your)\b[^:\n]{0,100}:)?",
     re.IGNORECASE,
 )
-_FENCE = re.compile(r"```[ \t]*\w*[ \t]*\n(.*?)```", re.DOTALL)
+_LINE_START = re.compile(
+    r"\A[>#•\s-]*(?:(?:step|part)\s+(?:\d{1,2}|[a-z])\s*(?:[:.)–-]|$)\s*|\d{1,2}[.)]\s+)*",
+    re.IGNORECASE,
+)
+_FORMATTING = re.compile(r"^[ \t]*```.*$|\*+|__+|`+|\|", re.MULTILINE)
+
+_FENCE = re.compile(r"```[ \t]*\w*[ \t]*")
+_TRAILING_COMMA = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|,(?=\s*[\]}])', re.DOTALL)
+_BRACKET = re.compile(r"[\[{]")
+_MAX_VALUES = 50  # of JSON in a text
 _NAME_CHARACTERS = 40  # of a key in counts
 _PICTURE_KEYS = (
     "picture",
@@ -36,20 +82,6 @@ _PICTURE_KEYS = (
     "image_prompt",
     "prompt",
 )  # as writers vary it
-
-_STEP = """\
-Answer with text and pictures. Write short steps. After a step that a picture should show, put \
-the marker {marker} on a line of its own; you can use it {times}. The picture is drawn by a \
-text-to-image model that reads the text of that step, from the marker before it to this one, and \
-nothing else: name the people, the things and the place in it."""
-
-_DESCRIBE = """\
-Answer with text and pictures, as one JSON object and nothing else:
-{{"steps": [{{"text": "...", "picture": "..."}}]}}
-"text" is a step of the answer as the reader sees it. "picture" describes the picture that \
-follows it, in one or two sentences, for a text-to-image model that reads nothing else: name the \
-people, the things, the place and the style. \
-Leave "picture" out where a step needs none; {times_passive}."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,97 +112,124 @@ class Protocol:
 
     Attributes:
         version: Grows with every change that can change an answer.
-        instruction: The words behind the question, for a limit on pictures.
+        words: The words after the question; ``{steps}`` stands for the number of steps.
         read: The answer in a text without its thinking, for a limit on pictures. Never raises.
     """
 
     name: str
     version: int
-    instruction: Callable[[int], str]
+    words: str
     read: Callable[[str, int], WrittenAnswer]
 
     @property
     def signature(self) -> str:
-        """``step-1``."""
+        """``step-2``."""
         return f"{self.name}-{self.version}"
+
+    def instruction(self, limit: int) -> str:
+        """The words after the question, for a limit on pictures, at least 1."""
+        steps = "1 step, followed" if limit == 1 else f"{limit} steps, each followed"
+        return self.words.format(steps=f"{steps} by one picture")
 
 
 def read_steps(text: str, limit: int) -> WrittenAnswer:
     r"""Read an answer with markers: the text before a marker, from the last one on, is the
-    picture's prompt.
+    picture's prompt; of ``[picture: words]`` its words are.
 
-    Markers above the limit are removed and counted.
+    Markers count on lines of their own; within lines only in an answer without such a line. Those
+    above the limit are removed and counted. What looks like a marker stays text and is counted.
 
-    >>> read_steps("A red door.\n[picture]\nIt opens.", 1).parts
-    ('A red door.', Prompt(text='A red door.'), 'It opens.')
+    >>> read_steps("1. A **red** door.\n[picture]\nIt opens.", 1).parts
+    ('1. A **red** door.', Prompt(text='A red door.'), 'It opens.')
     """
+    markers = list(_LINE_MARKER.finditer(text)) or list(_INLINE_MARKER.finditer(text))
     parts: list[str | Prompt] = []
     unused: Counter[str] = Counter()
-    *steps, rest = (step.strip() for step in _MARKERS.split(text))
-    drawn = 0
-    for step in steps:
+    end = drawn = 0
+    for marker in markers:
+        step, end = text[end : marker.start()].strip(), marker.end()
         parts += [step] if step else []
-        if not step:
+        if not (prompt := _without_formatting(marker["words"] or step)):
             unused[NO_WORDS] += 1
         elif drawn == limit:
             unused[OVER_LIMIT] += 1
         else:
-            parts.append(Prompt(text=step))
+            parts.append(Prompt(text=prompt))
             drawn += 1
+    rest = text[end:].strip()
     parts += [rest] if rest or not parts else []
-    return WrittenAnswer(parts=tuple(parts), unused=dict(unused))
+    texts = [part for part in parts if isinstance(part, str)]
+    unused[LIKE_MARKER] = sum(
+        len(pattern.findall(text)) for pattern in (_LIKE_MARKER, _INLINE_MARKER) for text in texts
+    )
+    return _written(parts, unused)
+
+
+def _without_formatting(step: str) -> str:
+    """A step as a prompt: without Markdown, the number of the step, or "Sure! Here is ...:"."""
+    text = _GREETING.sub("", _FORMATTING.sub("", _INLINE_MARKER.sub("", step)).strip())
+    lines = (_LINE_START.sub("", line.strip()) for line in text.splitlines())
+    return "\n".join(filter(None, lines))
 
 
 def read_descriptions(text: str, limit: int) -> WrittenAnswer:
     """Read an answer in JSON: steps of a text and the description of a picture.
 
-    An answer in another form is one text without pictures, and is counted; so are descriptions
-    above the limit.
+    The JSON may have prose around it, and commas after the last value; of a list that breaks off,
+    the whole steps are read. An answer in another form is one text without pictures, and is
+    counted; so are descriptions above the limit.
 
     >>> read_descriptions('{"steps": [{"text": "It opens.", "picture": "A red door."}]}', 1).parts
     ('It opens.', Prompt(text='A red door.'))
     """
-    for candidate in _json_candidates(text):
-        if (steps := _steps_of(candidate)) is None:
+    for value, around in _json_values(text):
+        if (steps := _steps_of(value.value)) is None:
             continue
-        unused = Counter({AROUND: 1} if _has_prose(text, candidate) else {})
+        unused = Counter(
+            {AROUND: int(bool(_FENCE.sub("", around).strip())), CUT_OFF: int(value.is_cut_off)}
+        )
         parts: list[str | Prompt] = []
+        drawn = 0
         for part in [part for step in steps for part in _step_parts(step, unused)]:
-            if (
-                isinstance(part, Prompt)
-                and sum(isinstance(other, Prompt) for other in parts) == limit
-            ):
+            if isinstance(part, Prompt) and drawn == limit:
                 unused[OVER_LIMIT] += 1
             else:
                 parts.append(part)
-        return WrittenAnswer(parts=tuple(parts), unused=dict(unused))
-    return WrittenAnswer(parts=(text.strip(),), unused={NO_FORM: 1})
+                drawn += isinstance(part, Prompt)
+        return _written(parts, unused)
+    return _written([text.strip()], Counter({NO_FORM: 1}))
 
 
-def _json_candidates(text: str) -> Iterator[str]:
-    """Parts of a text that may be the requested JSON: all of it, code fences, from the first brace
-    to the last.
+def _written(parts: Sequence[str | Prompt], unused: Counter[str]) -> WrittenAnswer:
+    if not any(isinstance(part, Prompt) for part in parts):
+        unused[NO_PICTURE] += 1
+    return WrittenAnswer(parts=tuple(parts), unused=dict(+unused))
+
+
+def _json_values(text: str) -> Iterator[tuple[JsonValue, str]]:
+    """The JSON values in a text, outer ones before those inside them, each with the text around
+    it.
     """
-    yield text
-    yield from (fence[1] for fence in _FENCE.finditer(text))
-    begin, end = text.find("{"), text.rfind("}")
-    if begin >= 0:
-        yield text[begin : end + 1]
+    start = -1
+    for _ in range(_MAX_VALUES):
+        if (bracket := _BRACKET.search(text, start + 1)) is None:
+            return
+        start = bracket.start()
+        rest = _TRAILING_COMMA.sub(lambda match: match[1] or "", text[start:])
+        value = json_value(rest, 0)
+        yield value, text[:start] + rest[value.end :]
+        if value.value is None:
+            start += max(0, value.resume - 1)
 
 
-def _has_prose(text: str, candidate: str) -> bool:
-    """Whether a text has more than the JSON and the code fence around it."""
-    rest = text.replace(candidate, "", 1).strip()
-    return re.fullmatch(r"(?:```\s*\w*\s*```)?", rest) is None
-
-
-def _steps_of(text: str) -> list[object] | None:
-    with suppress(ValueError, RecursionError):
-        match json.loads(text, strict=False):  # models write line breaks into strings
-            case {"steps": list() as steps} | [*steps] if any(
-                isinstance(step, dict) for step in steps
-            ):
-                return steps
+def _steps_of(value: object) -> list[object] | None:
+    """The steps in JSON; None without one that has a text or a description."""
+    match value:
+        case {"steps": list() as steps} | [*steps] if any(
+            isinstance(step, dict) and not step.keys().isdisjoint(("text", *_PICTURE_KEYS))
+            for step in steps
+        ):
+            return steps
     return None
 
 
@@ -189,20 +248,8 @@ def _step_parts(step: object, unused: Counter[str]) -> Iterator[str | Prompt]:
             unused[f"`{str(key)[:_NAME_CHARACTERS]}` of a step"] += 1
 
 
-def _step_instruction(limit: int) -> str:
-    return _STEP.format(marker=MARKER, times="once" if limit == 1 else f"at most {limit} times")
-
-
-def _describe_instruction(limit: int) -> str:
-    return _DESCRIBE.format(
-        times_passive=f"there can be at most {limit} {'picture' if limit == 1 else 'pictures'}"
-    )
-
-
 PROTOCOLS: Mapping[str, Protocol] = {
-    "step": Protocol(name="step", version=1, instruction=_step_instruction, read=read_steps),
-    "describe": Protocol(
-        name="describe", version=1, instruction=_describe_instruction, read=read_descriptions
-    ),
+    "step": Protocol(name="step", version=2, words=_STEP, read=read_steps),
+    "describe": Protocol(name="describe", version=2, words=_DESCRIBE, read=read_descriptions),
 }
 """The protocols by name."""

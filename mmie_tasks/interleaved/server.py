@@ -9,9 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
@@ -28,9 +26,9 @@ from mmie_tasks.http import client as http_client
 from mmie_tasks.http.access import Access
 from mmie_tasks.http.bodies import json_list, json_object, model_names, nearest_names, parse_json
 from mmie_tasks.http.budget import Budget
+from mmie_tasks.http.endpoint import Failure, Pace, Success
 from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error, redact
-from mmie_tasks.http.rate_limit import Pace, Traffic, quota_reset_s
-from mmie_tasks.http.retries import Endpoint, Failure, SendPolicy, Success, Undelivered, send_all
+from mmie_tasks.http.retries import Sender, Undelivered, send_all
 from mmie_tasks.interleaved.base import (
     DrawerMisconfigured,
     DrawerRefused,
@@ -140,7 +138,6 @@ class ImageServer:
     price_usd: float | None
     budget: Budget
     pace: Pace = field(default_factory=Pace)
-    _traffic: Traffic = field(init=False, default_factory=Traffic)
     _omitted: dict[str, frozenset[str]] = field(init=False, default_factory=dict)
     """Address of a server to the parameters that it does not know."""
 
@@ -175,15 +172,19 @@ class ImageServer:
             return
         if not requests:
             return
-        policy = SendPolicy(
-            service=self.access.service,
+        sender = Sender(
+            access=self.access,
             budget=self.budget,
-            pace=self.pace,
+            max_concurrency=self.max_concurrency,
             patience_s=self.patience_s,
-            redact=lambda text: redact(text, self.access.secrets),
-            traffic=self._traffic,
+            pace=self.pace,
         )
-        for index, result in send_all(requests, self._connect, policy):
+        connect = partial(
+            http_client.open_endpoints,
+            sender,
+            lambda client, address: partial(self._attempt, client, address),
+        )
+        for index, result in send_all(requests, connect, sender):
             yield (
                 index,
                 drawing_error_of(result, self.access.service)
@@ -193,16 +194,6 @@ class ImageServer:
 
     def close(self) -> None:
         """Do nothing: a server takes no memory of this machine."""
-
-    def _connect(
-        self,
-    ) -> AbstractAsyncContextManager[Sequence[Endpoint[PictureRequest, DrawnPicture]]]:
-        return http_client.open_endpoints(
-            self.access,
-            lambda client, address: partial(self._attempt, client, address),
-            pace=self.pace,
-            max_concurrency=self.max_concurrency,
-        )
 
     async def _attempt(
         self, client: openai.AsyncOpenAI, address: str, request: PictureRequest
@@ -249,9 +240,12 @@ class ImageServer:
         body = {name: value for name, value in parameters.items() if name not in omitted}
         outcome: DrawnPicture
         try:
-            # The SDK's timeout applies to every piece of the response; this one to all of it.
-            content, pause_s = await asyncio.wait_for(
-                self._receive(client, request.prompt, body), self.access.timeout_s
+            content, pause_s = await http_client.receive(
+                client.images.with_streaming_response.generate(
+                    model=self.model, prompt=replace_surrogates(request.prompt), extra_body=body
+                ),
+                self.access.timeout_s,
+                _MAX_BODY_BYTES,
             )
         except UnusableBody as error:
             outcome, pause_s = PictureUnusable(redact(str(error), secrets)), None
@@ -262,16 +256,6 @@ class ImageServer:
             outcome = await asyncio.to_thread(read_reply, content, self.max_side_px, secrets)
         is_final = not isinstance(outcome, PictureUnusable) or isinstance(outcome, RemotePicture)
         return Success(reply=outcome, is_final=is_final, cost_usd=self.price_usd, pause_s=pause_s)
-
-    async def _receive(
-        self, client: openai.AsyncOpenAI, prompt: str, body: dict[str, object]
-    ) -> tuple[bytes, float | None]:
-        """The body of a response, and the seconds until an exhausted quota is reset."""
-        async with client.images.with_streaming_response.generate(
-            model=self.model, prompt=replace_surrogates(prompt), extra_body=body
-        ) as response:
-            content = await http_client.read_body(response, _MAX_BODY_BYTES)
-            return content, quota_reset_s(response.headers, time.time())
 
     async def _problem(self, url: str) -> DrawerMisconfigured | None:
         """Why a server certainly cannot be used; None if it may work. The log warns about an

@@ -1,17 +1,18 @@
-"""The file of a writer's texts: a run that is killed before all pictures are drawn does not write
-them again.
+"""Texts of a writer, a file for each request, kept until the samples are scored and logged: a run
+that is killed does not write them again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
 from loguru import logger
+
+from mmie_tasks.core.files import atomic_write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,97 +29,32 @@ class WrittenText:
     tokens: Mapping[str, int] | None = None
 
 
-class WrittenTexts:
-    """The texts of one call of the writer, in a file of JSON lines named by a digest of writer,
-    protocol and requests.
+def text_path(folder: Path, key: str) -> Path:
+    """The file for the request with this key, which is everything that changes its text."""
+    name = hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()[:32]
+    return folder / name[:2] / f"{name}.json"
 
-    Problems with the file are logged, and end no run.
 
-    Args:
-        folder: Created if missing.
-        request_keys: One text for the writer and the protocol, then one for each request, in order.
-    """
+def read_text(path: Path) -> WrittenText | None:
+    """The text in a file; None if there is none that can be read."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    match content:
+        case {"text": str(text), "tokens": dict() | None as tokens}:
+            return WrittenText(text=text, tokens=tokens)
+    return None
 
-    def __init__(self, folder: Path, request_keys: Iterable[str]) -> None:
-        digest = hashlib.sha256()
-        for key in request_keys:
-            content = key.encode(errors="surrogatepass")
-            digest.update(b"%d\n" % len(content) + content)
-        self._path = folder / f"{digest.hexdigest()[:32]}.jsonl"
-        self._lock = FileLock(self._path.with_suffix(".lock"))
-        self._is_usable = True
 
-    def __enter__(self) -> WrittenTexts:
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock.acquire(timeout=0)
-        except Timeout:
-            self._give_up("another process is running the same evaluation")
-        except OSError as error:
-            self._give_up(f"{error.strerror or error}")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
-
-    def read(self) -> dict[int, WrittenText]:
-        """The texts of an unfinished run, by the position of their request; empty if there is
-        none.
-        """
-        texts: dict[int, WrittenText] = {}
-        if not self._is_usable or not self._path.exists():
-            return texts
-        try:
-            lines = self._path.read_text(encoding="utf-8", errors="replace").splitlines()
-        except OSError as error:
-            self._give_up(f"{error.strerror or error}")
-            return texts
-        for line in lines:
-            try:
-                entry = json.loads(line)
-            except ValueError:  # the last line of a killed run
-                continue
-            match entry:
-                case {
-                    "position": int(position),
-                    "text": str(text),
-                    "tokens": dict() | None as tokens,
-                }:
-                    texts[position] = WrittenText(text=text, tokens=tokens)
-        if texts:
-            logger.warning(
-                f"interleaved: {len(texts):,} answers were written by an earlier run that was not "
-                "finished, and are used. To have them written again, delete "
-                f"`{self._path}`."
-            )
-        return texts
-
-    def add(self, texts: Mapping[int, WrittenText]) -> None:
-        """Write texts to the file, by the position of their request."""
-        if not self._is_usable or not texts:
-            return
-        lines = (
-            json.dumps({"position": position, "text": written.text, "tokens": written.tokens})
-            for position, written in texts.items()
-        )
-        try:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(
-                    "".join(f"\n{line}" for line in lines)
-                )  # behind a broken line of a killed run
-        except OSError as error:
-            self._give_up(f"{error.strerror or error}")
-
-    def delete(self) -> None:
-        """Delete the file: the run is finished."""
-        if self._is_usable:
-            self._path.unlink(missing_ok=True)
-            Path(self._lock.lock_file).unlink(missing_ok=True)
-
-    def _give_up(self, reason: str) -> None:
-        self._is_usable = False
+def save_texts(texts: Mapping[Path, WrittenText]) -> None:
+    """Write texts to their files. A file that cannot be written ends no run: a warning says so."""
+    try:
+        for path, written in texts.items():
+            with atomic_write(path) as part:
+                part.write_text(json.dumps({"text": written.text, "tokens": written.tokens}))
+    except OSError as error:
         logger.warning(
-            f"interleaved: what the writer writes cannot be saved in `{self._path.parent}` "
-            f"({reason}): if this run is killed, it is written "
-            "again."
+            f"interleaved: what the writer writes cannot be saved ({error.strerror or error}): if "
+            "this run is killed, it is written again."
         )

@@ -8,32 +8,23 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from loguru import logger
 
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.judges.base import (
-    CountsRequests,
-    HasAssets,
-    InProcess,
     Judge,
     JudgeError,
     JudgeRequest,
     Outcome,
     RequestBroken,
-    RequestCounts,
     SelfChecking,
     SettlesSignature,
-    Stoppable,
     UsesStore,
     content_key,
 )
 from mmie_tasks.judges.cache_store import CachedReply, CacheFile, ReplyTable, named_errors
 from mmie_tasks.record.reply import JudgeReply
-
-if TYPE_CHECKING:
-    from mmie_tasks.hub.asset import Asset
 
 # Disk full, locked for too long, damaged, deleted.
 _FILE_ERRORS = (sqlite3.Error, OSError, MmieTasksError)
@@ -44,17 +35,20 @@ class CachedJudge:
 
     Replies are cached, errors never. A problem with the file loses no reply: it is logged once, as
     a warning, and the rest of the run goes without the cache.
+
+    Attributes:
+        judge: The wrapped judge.
     """
 
     def __init__(self, judge: Judge, file: CacheFile) -> None:
-        self._judge = judge
+        self.judge = judge
         self._file = file
         self._is_disabled = False
 
     @property
     def signature(self) -> str:
         """The wrapped judge's: caching moves no score."""
-        return self._judge.signature
+        return self.judge.signature
 
     @property
     def path(self) -> Path:
@@ -71,31 +65,8 @@ class CachedJudge:
         """
         with self._file.open() as replies, named_errors(self.path):
             replies.check_writable()
-        if isinstance(self._judge, SelfChecking):
-            self._judge.check()
-
-    def assets(self) -> Sequence[Asset]:
-        """The assets of the wrapped judge."""
-        return self._judge.assets() if isinstance(self._judge, HasAssets) else ()
-
-    def request_counts(self) -> RequestCounts | None:
-        """Those of the wrapped judge."""
-        return self._judge.request_counts() if isinstance(self._judge, CountsRequests) else None
-
-    def stop(self) -> None:
-        """Stop the wrapped judge, if it can be stopped."""
-        if isinstance(self._judge, Stoppable):
-            self._judge.stop()
-
-    def before_loading(self, callback: Callable[[], object]) -> None:
-        """Have a function called before the wrapped judge loads a model, if it does."""
-        if isinstance(self._judge, InProcess):
-            self._judge.before_loading(callback)
-
-    def close(self) -> None:
-        """Free the memory of the wrapped judge, if it runs in this process."""
-        if isinstance(self._judge, InProcess):
-            self._judge.close()
+        if isinstance(self.judge, SelfChecking):
+            self.judge.check()
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         """Yield cached replies at once, then send all other requests together.
@@ -135,32 +106,28 @@ class CachedJudge:
         """Start the judge, and whether its signature is now another one than replies were looked up
         under.
         """
-        if not isinstance(self._judge, SettlesSignature):
+        if not isinstance(self.judge, SettlesSignature):
             return False
         with suppress(JudgeError):  # `ask` raises it again, for each request
-            self._judge.settle()
+            self.judge.settle()
         return self.signature != signature
-
-    def machine(self) -> str | None:
-        """What computed the replies of the wrapped judge, if it says so."""
-        return self._judge.machine() if isinstance(self._judge, SettlesSignature) else None
 
     def _send(
         self, requests: Sequence[JudgeRequest], indices: Sequence[Sequence[int]], store: _Store
     ) -> Iterator[tuple[int, Outcome]]:
         """Send the first of the requests with each content."""
         first_requests = [requests[first] for first, *_ in indices]
-        if isinstance(self._judge, UsesStore):
-            outcomes = self._judge.ask_with_store(first_requests, store)
+        if isinstance(self.judge, UsesStore):
+            outcomes = self.judge.ask_with_store(first_requests, store)
         else:
-            outcomes = self._judge.ask(first_requests)
+            outcomes = self.judge.ask(first_requests)
         pending = dict(enumerate(indices))
         try:
             for position, outcome in outcomes:
                 if position not in pending:
                     continue  # a second outcome of a request, or of none: the first one counts
                 first, *duplicates = pending.pop(position)
-                if isinstance(outcome, JudgeReply) and not isinstance(self._judge, UsesStore):
+                if isinstance(outcome, JudgeReply) and not isinstance(self.judge, UsesStore):
                     store.put(position, outcome)
                 yield first, outcome
                 if isinstance(outcome, JudgeReply):
@@ -187,11 +154,9 @@ class CachedJudge:
         )
 
 
-def runs_in_process(judge: Judge) -> bool:
-    """Whether a judge's model runs in this process and takes its memory; a cache around the judge
-    does not count.
-    """
-    return isinstance(judge._judge if isinstance(judge, CachedJudge) else judge, InProcess)
+def unwrapped(judge: Judge) -> Judge:
+    """The judge without the cache around it: what it can do besides replying."""
+    return judge.judge if isinstance(judge, CachedJudge) else judge
 
 
 class _Store:

@@ -12,6 +12,7 @@ from loguru import logger
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from mmie_tasks.judges.base import CountsRequests, Judge, JudgeError, Outcome, RequestCounts
+from mmie_tasks.judges.cache import unwrapped
 from mmie_tasks.record.reply import JudgeReply
 
 
@@ -44,7 +45,7 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._title = title
-        self._judge = judge
+        self._judge = unwrapped(judge) if judge else None
         self._total = total
         self._on_outcome = on_outcome
         self._clock = clock

@@ -1,19 +1,19 @@
-"""A judging session: a benchmark's judges, the samples that wait for them, and verdicts.
+"""Judging sessions: the judges of a run, the samples that wait for them, and verdicts.
 
-A benchmark has one `BenchmarkJudge`. All benchmarks of a run that use the same judge share one
+A benchmark has one `BenchmarkJudge`. The hooks of the runner make one `JudgingSession` for each
+evaluation and hand it to the benchmarks' judges. Benchmarks that use the same judge share one
 object of it, and so its budget and its check.
 """
 
 from __future__ import annotations
 
+import functools
 import os
-import re
 import threading
 import time
-import weakref
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -32,21 +32,23 @@ from mmie_tasks.judges.base import (
     SettlesSignature,
     Stoppable,
 )
-from mmie_tasks.judges.cache import CachedJudge, runs_in_process
+from mmie_tasks.judges.cache import CachedJudge, unwrapped
 from mmie_tasks.judges.choice import JudgeChoices, choose_judges, is_paper_judge, open_judge
 from mmie_tasks.judges.panel_choice import ChosenJudges
 from mmie_tasks.judges.registry import JudgeChoice, parse_choice, plugin_errors
 from mmie_tasks.judging.deferred import DeferredRows, MetricRows
 from mmie_tasks.judging.progress import Progress
 from mmie_tasks.judging.requests import CheckedRequest, GradedRequest, judge_all
-from mmie_tasks.record.panel import Judged, MemberResult, Panel, combine
+from mmie_tasks.record.panel import Judged, MemberResult, combine
 from mmie_tasks.record.reply import JudgeResult
+from mmie_tasks.record.signature import Panel, signature_text
 
 SYNC_VARIABLE = "MMIE_TASKS_SYNC"
 CHECK_VALID_S = 900.0
 """How long the check of a judge holds: later benchmarks of a run do not repeat it."""
 
-_JUDGE_VARIABLES = re.compile("JUDGE|API|ENDPOINT|MODEL|BASE|MMIE|CACHE")
+_STOP_S = 1.0
+"""How long judges are waited for that have been told to stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +66,12 @@ class PendingSample:
     metrics: Sequence[str]
 
 
+_Waiting: TypeAlias = Sequence[tuple[PendingSample, DeferredRows]]
+
+
 @dataclass(slots=True)
 class SharedJudge:
-    """A judge that everything in this process uses together, and its last check.
+    """A judge that all benchmarks of a session use together, and its last check.
 
     Attributes:
         judge: The judge.
@@ -77,6 +82,16 @@ class SharedJudge:
     judge: Judge
     name: str = ""
     checked_until_s: float = 0.0
+
+    @property
+    def wrapped(self) -> Judge:
+        """The judge without the cache around it."""
+        return unwrapped(self.judge)
+
+    @property
+    def in_process(self) -> bool:
+        """Whether its model runs in this process and takes its memory."""
+        return isinstance(self.wrapped, InProcess)
 
     def check(self) -> None:
         """Check that the judge can be used, unless a check passed less than `CHECK_VALID_S` ago.
@@ -91,78 +106,103 @@ class SharedJudge:
         with plugin_errors(self.name):
             if isinstance(self.judge, SelfChecking):
                 self.judge.check()
-            if not runs_in_process(self.judge):  # there, the signature may start a device
+            if not self.in_process:  # there, the signature may start a device
                 _ = self.judge.signature
         self.checked_until_s = time.monotonic() + CHECK_VALID_S
 
+    def close(self) -> None:
+        """Free the judge's memory if it runs in this process; it can be used again.
 
-_STOP_S = 1.0
-"""How long judges are waited for that have been told to stop."""
-
-_running: list[_JudgedBatch] = []
-_one_model_lock = threading.Lock()  # of panels with several models in this process
-_launcher_choices: weakref.WeakKeyDictionary[object, JudgeChoices] = weakref.WeakKeyDictionary()
-_open_judges: dict[int, SharedJudge] = {}
-_open_lock = threading.Lock()
-
-
-def register_launcher(launcher: object, choices: JudgeChoices) -> None:
-    """Use a launcher's choices as long as the launcher lives, that is for its evaluation."""
-    _launcher_choices[launcher] = choices
+        A failure is logged: no result may be lost by it.
+        """
+        if isinstance(judge := self.wrapped, InProcess):
+            try:
+                judge.close()
+            except Exception as error:  # noqa: BLE001 - a plugin, or a device that is out of order
+                logger.warning(
+                    f"The judge's memory could not be freed: {type(error).__name__}: {error}"
+                )
 
 
-def launcher_choices() -> JudgeChoices:
-    """The choices of the newest launcher that is alive; empty without one."""
-    return next(reversed(list(_launcher_choices.values())), {})
+class JudgingSession:
+    """The judges of one evaluation, and what they are judging at the moment.
 
-
-def close_judges() -> None:
-    """Free the memory of every judge that runs in this process; they can be used again."""
-    with _open_lock:
-        judges = [entry.judge for entry in _open_judges.values()]
-    for judge in judges:
-        _close(judge)
-
-
-def _close(judge: Judge) -> None:
-    """Free a judge's memory, if it runs in this process; a failure is logged: no result may be lost
-    by it.
+    Args:
+        choices: The judges of ``--judge`` or of the runner's launcher; by default none.
+        environment: Read when a judge is chosen or opened; by default the process's.
+        on_outcome: Called with every outcome: the runner keeps a ledger of tokens.
+        before_loading: Called before a judge loads a model into this process, to free memory.
     """
-    if isinstance(judge, InProcess):
+
+    def __init__(
+        self,
+        choices: JudgeChoices | None = None,
+        environment: Mapping[str, str] | None = None,
+        *,
+        on_outcome: Callable[[Outcome], None] = lambda _: None,
+        before_loading: Callable[[], object] = lambda: None,
+    ) -> None:
+        self.choices = choices or {}
+        self.environment = os.environ if environment is None else environment
+        self.on_outcome = on_outcome
+        self.one_model_lock = threading.Lock()  # of panels with several models in this process
+        self._before_loading = before_loading
+        self.batches: list[_JudgedBatch] = []  # that are being judged
+        self._judges: dict[tuple[str, frozenset[tuple[str, str]]], SharedJudge] = {}
+        self._opening = threading.Lock()
+
+    def open(self, choice: JudgeChoice) -> SharedJudge:
+        """The judge of a choice: one object for all benchmarks, with one budget. Sends no request.
+
+        Raises:
+            SettingWrong: No such judge or option, or an unusable value.
+        """
+        key = (choice.name, frozenset(choice.options.items()))
+        with self._opening:
+            if key not in self._judges:
+                shared = SharedJudge(open_judge(choice, self.environment), choice.name)
+                if isinstance(judge := shared.wrapped, InProcess):
+                    judge.before_loading(self._before_loading)
+                self._judges[key] = shared
+            return self._judges[key]
+
+    def close(self) -> None:
+        """Free the memory of every judge that runs in this process; they can be used again."""
+        for shared in list(self._judges.values()):
+            shared.close()
+
+    @contextmanager
+    def used_by(self, judges: Iterable[BenchmarkJudge]) -> Iterator[None]:
+        """Hand the session to the judges of benchmarks, until the context ends."""
+        judges = list(judges)
+        for judge in judges:
+            judge.session = self
         try:
-            judge.close()
-        except Exception as error:  # noqa: BLE001 - a plugin, or a device that is out of order
-            logger.warning(
-                f"The judge's memory could not be freed: {type(error).__name__}: {error}"
-            )
+            yield
+        finally:
+            for judge in judges:
+                judge.session = None
+
+    def stop(self) -> str:
+        """Have all judging end. Takes no lock: the handler of a signal may call it.
+
+        Returns:
+            How many replies are stored, as a clause; "nothing is being judged" without any judging.
+        """
+        batches = list(self.batches)
+        for batch in batches:
+            batch.stop()
+        return "; ".join(batch.stored() for batch in batches) or "nothing is being judged"
 
 
-def stop_judging() -> str:
-    """Have all judging of this process end. May be called by the handler of a signal.
-
-    Returns:
-        How many replies are stored, as a clause; "nothing is being judged" without any judging.
-    """
-    batches = list(_running)
-    for batch in batches:
-        batch.stop()
-    return "; ".join(batch.stored() for batch in batches) or "nothing is being judged"
+def session_without_run() -> JudgingSession:
+    """The session of everything outside an evaluation; a new one when the environment changes."""
+    return _session_in(frozenset(os.environ.items()))
 
 
-def shared_judge(choice: JudgeChoice, environment: Mapping[str, str]) -> SharedJudge:
-    """The judge of a choice: one object for all benchmarks of a run, with one budget.
-
-    A judge is opened again where an environment variable changed that judges may read.
-
-    Raises:
-        SettingWrong: No such judge or option, or an unusable value.
-    """
-    variables = {pair for pair in environment.items() if _JUDGE_VARIABLES.search(pair[0])}
-    key = hash((choice.name, frozenset(choice.options.items()), frozenset(variables)))
-    with _open_lock:
-        if key not in _open_judges:
-            _open_judges[key] = SharedJudge(open_judge(choice, environment), choice.name)
-        return _open_judges[key]
+@functools.lru_cache(maxsize=1)
+def _session_in(environment: frozenset[tuple[str, str]]) -> JudgingSession:
+    return JudgingSession(environment=dict(environment))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +223,7 @@ class OpenJudges:
     def signature(self) -> str:
         """Everything of the judges that can move a score."""
         signatures = [shared.judge.signature for shared in self.judges]
-        return "|".join([self.panel.signature, *signatures] if self.panel else signatures)
+        return signature_text(*([self.panel.signature] if self.panel else []), *signatures)
 
 
 class BenchmarkJudge:
@@ -201,9 +241,8 @@ class BenchmarkJudge:
     Attributes:
         benchmark: The benchmark's name, as in ``--judge mmie=JUDGE``.
         default: The judge unless the user chooses another, as `choice.parse_choice` reads it.
+        session: The session of the evaluation, set by the runner's hooks; None outside one.
         sync: Whether each sample is judged before ``process_results`` returns.
-        on_outcome: Called with every outcome, by one thread at a time; set by the runner, which
-            keeps a ledger of tokens.
     """
 
     def __init__(
@@ -217,8 +256,8 @@ class BenchmarkJudge:
     ) -> None:
         self.benchmark = benchmark
         self.default = default
+        self.session: JudgingSession | None = None
         self.sync = False
-        self.on_outcome: Callable[[Outcome], None] = lambda _: None
         self._title = title or benchmark
         self._paper = paper
         self._check_setup = check_setup
@@ -226,45 +265,27 @@ class BenchmarkJudge:
         self._queue_lock = threading.Lock()
         self._judging_lock = threading.Lock()
 
-    def choices(self) -> ChosenJudges:
-        """The judges that this run uses, and which setting chose them.
+    @property
+    def _session(self) -> JudgingSession:
+        return self.session or session_without_run()
 
-        Raises:
-            SettingWrong: ``MMIE_TASKS_JUDGE`` is not a valid choice, or the panel is invalid.
-        """
-        return choose_judges(self.benchmark, self.default, os.environ, launcher_choices())
+    def choices(self) -> ChosenJudges:
+        """The judges that this run uses, and which setting chose them; as `choose_judges`."""
+        session = self._session
+        return choose_judges(self.benchmark, self.default, session.environment, session.choices)
 
     def judges(self) -> OpenJudges:
-        """The judges themselves. Sends no request.
-
-        Raises:
-            SettingWrong: No such judge or option, or an unusable value.
-        """
+        """The judges themselves; raises as `choose_judges` and `JudgingSession.open`."""
         chosen = self.choices()
-        judges = tuple(shared_judge(choice, os.environ) for choice in chosen.judges)
+        judges = tuple(map(self._session.open, chosen.judges))
         if chosen.panel is None:
             return OpenJudges(judges=judges)
-        count = len(judges)
-        models = [
-            Path(choice.options.get("model", "")).name for choice in chosen.judges
-        ]  # of a path, the last part
-        names = tuple(
-            f"judge {number} of {count} ({':'.join(filter(None, (choice.name, model)))})"
-            for number, (choice, model) in enumerate(
-                zip(chosen.judges, models, strict=True), start=1
-            )
-        )
-        return OpenJudges(judges=judges, names=names, panel=chosen.panel)
-
-    def before_loading(self, callback: Callable[[], object]) -> None:
-        """Have a function called before a judge loads a model into this process, if it does.
-
-        Raises:
-            SettingWrong: No such judge or option, or an unusable value.
-        """
-        for shared in self.judges().judges:
-            if isinstance(judge := shared.judge, InProcess):
-                judge.before_loading(callback)
+        names = []
+        for number, choice in enumerate(chosen.judges, start=1):
+            model = Path(choice.options.get("model", "")).name  # of a path, the last part
+            name = f"{choice.name}:{model}" if model else choice.name
+            names.append(f"judge {number} of {len(judges)} ({name})")
+        return OpenJudges(judges=judges, names=tuple(names), panel=chosen.panel)
 
     def signature(self) -> str:
         """Everything of the judge or panel that can move a score, and whether it is the paper's
@@ -272,46 +293,41 @@ class BenchmarkJudge:
         """
         signature = self.judges().signature
         is_papers = is_paper_judge(self.choices(), signature, self.default, self._paper)
-        return f"{signature}|paper_judge:{'yes' if is_papers else 'no'}"
+        return signature_text(signature, paper_judge="yes" if is_papers else "no")
 
     def machine(self) -> str | None:
         """What computed the replies of judges in this process; None if nothing did."""
         machines = [
             judge.machine()
-            for judge in (shared.judge for shared in self.judges().judges)
-            if isinstance(judge, CachedJudge | SettlesSignature)
+            for judge in (shared.wrapped for shared in self.judges().judges)
+            if isinstance(judge, SettlesSignature)
         ]
         return "; ".join(filter(None, machines)) or None
 
     def check(self) -> None:
         """Check that every judge can be used, before anything is generated.
 
-        A check that passed less than `CHECK_VALID_S` ago, for another benchmark or before the
-        tested model was loaded, is not repeated.
-
         Raises:
-            SettingWrong: The choice, or ``MMIE_TASKS_SYNC``, is invalid, or a panel has a judge
+            SettingWrong: A choice, or ``MMIE_TASKS_SYNC``, is invalid, or a judge is in a panel
                 twice.
-            JudgeMisconfigured: A judge cannot reply as it is set up.
-            DataBroken: Its cache file is unusable.
+            MmieTasksError: As `check_setup` and `SharedJudge.check`.
         """
         self.check_setup()
         judges = self.judges().judges
         for shared in judges:
             shared.check()
+        if len(judges) == 1:
+            return
         # The signature of a judge in this process may start its device, and the tested model may
         # still have to fork: such judges are compared by their options only, where the panel is
         # read.
-        elsewhere = [
-            shared.judge
-            for shared in judges
-            if len(judges) > 1 and not runs_in_process(shared.judge)
-        ]
-        if len({judge.signature for judge in elsewhere}) < len(elsewhere):
-            message = (
-                "Two judges of the panel are the same: they differ in options that change no reply."
+        signatures = [shared.judge.signature for shared in judges if not shared.in_process]
+        if len(set(signatures)) < len(signatures):
+            raise SettingWrong(
+                "Two judges of the panel are the same: they differ in options that change no "
+                "reply.",
+                hint="another judge, or another model",
             )
-            raise SettingWrong(message, hint="another judge, or another model")
 
     def check_setup(self) -> None:
         """Check what judging needs beside the judges, such as the official prompts.
@@ -319,8 +335,13 @@ class BenchmarkJudge:
         Raises:
             MmieTasksError: It is missing or broken, or ``MMIE_TASKS_SYNC`` is invalid.
         """
-        _is_sync(os.environ)
+        _ = self._is_sync
         self._check_setup()
+
+    @property
+    def _is_sync(self) -> bool:
+        hint = f"`export {SYNC_VARIABLE}=1` judges each sample at once, as `--baseline` needs it"
+        return self.sync or choice_setting(os.environ, SYNC_VARIABLE, "0", "1", hint=hint) == "1"
 
     def submit(
         self,
@@ -334,7 +355,7 @@ class BenchmarkJudge:
             plain: Makes the plain numbers that a sample has beside its rows if `sync`, for
                 ``--baseline``; by default none.
         """
-        if self.sync or _is_sync(os.environ):  # here, threads may judge in parallel
+        if self._is_sync:  # here, threads may judge in parallel
             deferred_rows = DeferredRows(sample.metrics, lambda: None)
             self._judge_batch([(sample, deferred_rows)], title="")
             rows = {name: row for name, row in deferred_rows.items() if isinstance(row, dict)}
@@ -351,22 +372,21 @@ class BenchmarkJudge:
         """
         with self._judging_lock:
             with self._queue_lock:
-                batch, self._queue = self._queue, []
-            if batch:
-                self._judge_batch(batch, self._title)
+                waiting, self._queue = self._queue, []
+            if waiting:
+                self._judge_batch(waiting, self._title)
 
-    def _judge_batch(
-        self, pending: Sequence[tuple[PendingSample, DeferredRows]], title: str
-    ) -> None:
+    def _judge_batch(self, waiting: _Waiting, title: str) -> None:
         """Fill in every row, whatever a judge raises.
 
         Judging has a thread of its own, because Ctrl-C does not reach a thread that waits for a
         server.
         """
-        batch = _JudgedBatch(pending, title, self.on_outcome)
+        session = self._session
+        batch = _JudgedBatch(waiting, title, session)
         thread = ThreadPoolExecutor(1, thread_name_prefix="judging")
         job = thread.submit(batch.judge, self.judges)
-        _running.append(batch)
+        session.batches.append(batch)
         try:
             job.result()
         except KeyboardInterrupt:  # replies so far are in the cache, the others are not awaited
@@ -374,7 +394,7 @@ class BenchmarkJudge:
             wait([job], _STOP_S)
             raise
         finally:
-            _running.remove(batch)
+            session.batches.remove(batch)
             thread.shutdown(wait=False)  # its only job is done, or not awaited
 
 
@@ -385,21 +405,14 @@ class _JudgedBatch:
     Judges on servers are asked at the same time, those in this process one after the other.
     """
 
-    def __init__(
-        self,
-        pending: Sequence[tuple[PendingSample, DeferredRows]],
-        title: str,
-        on_outcome: Callable[[Outcome], None],
-    ) -> None:
-        self._stopped = threading.Event()  # set when no further reply is awaited
-        self._pending = pending
+    def __init__(self, waiting: _Waiting, title: str, session: JudgingSession) -> None:
+        self._waiting = waiting
         self._title = title
-        self._on_outcome = on_outcome
+        self._session = session
+        self._stopped = threading.Event()  # set when no further reply is awaited
         self._open = OpenJudges(judges=())
-        self._members: list[dict[int, MemberResult]] = [
-            {} for _ in pending
-        ]  # by sample, then by judge
-        self._unfilled = dict.fromkeys(range(len(pending)))
+        self._results: list[dict[int, MemberResult]] = [{} for _ in waiting]  # by judge
+        self._unfilled = dict.fromkeys(range(len(waiting)))
         self._stored = 0  # replies that are in a cache
         self._lock = threading.Lock()
 
@@ -407,62 +420,47 @@ class _JudgedBatch:
         """Await no further reply, from any thread. Takes no lock: a signal may call it."""
         self._stopped.set()
         for shared in self._open.judges:
-            if isinstance(judge := shared.judge, Stoppable):
+            if isinstance(judge := shared.wrapped, Stoppable):
                 judge.stop()
 
     def stored(self) -> str:
         """How many replies are in a cache, as a clause."""
-        total = len(self._pending) * len(self._open.judges)
+        total = len(self._waiting) * len(self._open.judges)
         if total and not any(isinstance(shared.judge, CachedJudge) for shared in self._open.judges):
             return f"none of {total:,} replies is stored, because there is no cache"
         return f"{self._stored:,} of {total:,} replies are stored"
 
     def judge(self, open_judges: Callable[[], OpenJudges]) -> None:
-        """Open the judges and ask them. An error leaves the samples that are left without a
-        score.
+        """Open the judges and ask each about every sample; those in this process share a thread.
+
+        An error leaves the samples that are left without a score.
         """
         try:
-            self._judge(open_judges())
+            self._open = open_judges()
+            judges = self._open.judges
+            with ThreadPoolExecutor(1) as in_turn, ThreadPoolExecutor(len(judges)) as together:
+                jobs = [
+                    (in_turn if shared.in_process else together).submit(self._ask, position)
+                    for position, shared in enumerate(judges)
+                ]
+                for job in jobs:
+                    job.result()
         except Exception as error:  # noqa: BLE001 - a plugin: its samples are lost, not the run
-            self._give_up(error)
+            logger.opt(exception=error).error(
+                "Judging ended early; {} samples left without a score.", len(self._unfilled)
+            )
+            for index in list(self._unfilled):
+                self._fill(index, [self._member("", index, _ended_early(error))], None)
 
-    def _judge(self, open_judges: OpenJudges) -> None:
-        """Ask every judge about every sample, each in a thread; those in this process share one."""
-        self._open = open_judges
-        if self._stopped.is_set():
-            return
-        with ExitStack() as threads:
-            shared_thread = threads.enter_context(ThreadPoolExecutor(1))
-            jobs: list[Future[None]] = []
-            for position, shared in enumerate(open_judges.judges):
-                thread = (
-                    shared_thread
-                    if runs_in_process(shared.judge)
-                    else threads.enter_context(ThreadPoolExecutor(1))
-                )
-                jobs.append(thread.submit(self._ask_or_give_up, position))
-            for job in jobs:
-                job.result()
-
-    def _give_up(self, error: Exception) -> None:
-        """Fill in the rows that are left without a score, because of an error outside a judge."""
-        logger.opt(exception=error).error(
-            "Judging ended early; {} samples left without a score.", len(self._unfilled)
-        )
-        for index in self._unfilled:
-            sample, rows = self._pending[index]
-            result = _ended_early(error)
-            member = MemberResult(judge="", result=result, verdicts=sample.request.grade(result))
-            rows.fill(sample.make_rows(Judged(verdicts=member.verdicts, members=(member,))))
-
-    def _ask_or_give_up(self, position: int) -> None:
+    def _ask(self, position: int) -> None:
+        """Ask a judge about every sample; one that raises loses only its own verdicts."""
         try:
             self._ask_judge(position)
-        except Exception as error:  # noqa: BLE001 - a plugin: only its own verdicts are lost
+        except Exception as error:  # noqa: BLE001 - a plugin
             if self._stopped.is_set():
                 return
             missing = [
-                index for index, members in enumerate(self._members) if position not in members
+                index for index, results in enumerate(self._results) if position not in results
             ]
             name = self._open.names[position] or "the judge"
             logger.opt(exception=error).error(
@@ -474,64 +472,56 @@ class _JudgedBatch:
                 self._add(position, index, _ended_early(error))
 
     def _ask_judge(self, position: int) -> None:
-        judge, name = self._open.judges[position].judge, self._open.names[position]
-        requests = [sample.request for sample, _ in self._pending]
+        shared, name = self._open.judges[position], self._open.names[position]
+        requests = [sample.request for sample, _ in self._waiting]
         title = f"{self._title}, {name}" if self._title and name else self._title
-        closes = sum(
-            runs_in_process(shared.judge) for shared in self._open.judges
-        ) > 1 and runs_in_process(judge)
+        models = sum(other.in_process for other in self._open.judges)
+        takes_turns = shared.in_process and models > 1
         with (
-            _one_model_lock if closes else nullcontext(),
-            Progress(title, len(requests), self._report, judge) as bar,
+            self._session.one_model_lock if takes_turns else nullcontext(),
+            Progress(title, len(requests), self._report, shared.judge) as bar,
         ):
             try:
                 if self._stopped.is_set():
                     return
-                for index, result in judge_all(judge, requests, bar.update):
+                for index, result in judge_all(shared.judge, requests, bar.update):
                     self._add(position, index, result)
                     if self._stopped.is_set():
                         return
             finally:
-                if closes:
-                    _close(judge)  # the next model needs the memory
+                if takes_turns:
+                    shared.close()  # the next model needs the memory
 
     def _report(self, outcome: Outcome) -> None:
         with self._lock:
-            self._on_outcome(outcome)
+            self._session.on_outcome(outcome)
 
     def _add(self, position: int, index: int, result: JudgeResult) -> None:
         """Add a judge's result; fill in the sample's rows once every judge has one."""
-        sample, rows = self._pending[index]
-        judge, panel = self._open.judges[position].judge.signature, self._open.panel
-        member = MemberResult(judge=judge, result=result, verdicts=sample.request.grade(result))
+        judge = self._open.judges[position].judge
+        member = self._member(judge.signature, index, result)
         with self._lock:
-            self._stored += len(result.replies) * isinstance(
-                self._open.judges[position].judge, CachedJudge
-            )
-            by_position = {**self._members[index], position: member}
-            members = tuple(by_position[number] for number in sorted(by_position))
-            judged: Judged | None = None
-            if panel is None:
-                judged = Judged(verdicts=member.verdicts, members=members)
-            elif len(members) == len(self._open.judges):
-                judged = Judged(verdicts=combine(members, panel), members=members, panel=panel)
-            if judged is not None:
-                rows.fill(sample.make_rows(judged))
-                del self._unfilled[index]
-            self._members[index] = by_position
+            self._stored += len(result.replies) * isinstance(judge, CachedJudge)
+            results = {**self._results[index], position: member}
+            if len(results) == len(self._open.judges):
+                members = [results[number] for number in sorted(results)]
+                self._fill(index, members, self._open.panel)
+            self._results[index] = results
+
+    def _member(self, judge: str, index: int, result: JudgeResult) -> MemberResult:
+        sample, _ = self._waiting[index]
+        return MemberResult(judge=judge, result=result, verdicts=sample.request.grade(result))
+
+    def _fill(self, index: int, members: Sequence[MemberResult], panel: Panel | None) -> None:
+        verdicts = combine(members, panel) if panel else members[0].verdicts
+        sample, rows = self._waiting[index]
+        rows.fill(sample.make_rows(Judged(verdicts=verdicts, members=tuple(members), panel=panel)))
+        del self._unfilled[index]
 
 
 def _ended_early(error: Exception) -> JudgeResult:
     detail = f"the judge ended early: {type(error).__name__}: {error}"
     return JudgeResult(failure=Unscored("unavailable", detail))
-
-
-def _is_sync(environment: Mapping[str, str]) -> bool:
-    """Whether ``MMIE_TASKS_SYNC``, 0 or 1, asks to judge samples one by one; raises `SettingWrong`
-    for other values.
-    """
-    hint = f"`export {SYNC_VARIABLE}=1` judges each sample at once, as `--baseline` needs it"
-    return choice_setting(environment, SYNC_VARIABLE, "0", "1", hint=hint) == "1"
 
 
 # Without a run
@@ -578,7 +568,7 @@ def judge(
     choice = replace(
         choice, options={**choice.options, **{key: str(value) for key, value in options.items()}}
     )
-    return judge_together(shared_judge(choice, os.environ), checked, f"with {choice.name}")
+    return judge_together(session_without_run().open(choice), checked, f"with {choice.name}")
 
 
 def judge_together(
@@ -602,7 +592,7 @@ def judge_together(
         with Progress(title, len(requests), judge=shared.judge) as progress:
             results = dict(judge_all(shared.judge, requests, progress.update))
     finally:
-        _close(shared.judge)
+        shared.close()
     return [results[index] for index in range(len(requests))]
 
 

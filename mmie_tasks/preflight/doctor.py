@@ -34,7 +34,7 @@ from mmie_tasks.judges.base import HasAssets
 from mmie_tasks.judges.choice import VARIABLE, cache_path, environment_choices
 from mmie_tasks.judges.flags import add_judge_options, parse_flags
 from mmie_tasks.judges.registry import JudgeChoice
-from mmie_tasks.judging.session import BenchmarkJudge, SharedJudge, register_launcher
+from mmie_tasks.judging.session import BenchmarkJudge, JudgingSession, SharedJudge
 
 PACKAGES = ("mmie-tasks", "lmms-eval", "torch", "transformers", "huggingface_hub", "datasets")
 MIN_LMMS_EVAL = (0, 7, 3)
@@ -76,17 +76,28 @@ class Report:
 
     @property
     def text(self) -> str:
-        """The text to print: see `as_text`."""
-        return as_text(self.findings)
+        """A line for each finding, its hint below, aligned; a summary. 100 columns at most."""
+        subject_width = max((len(finding.subject) for finding in self.findings), default=0)
+        lines: list[str] = []
+        for finding in self.findings:
+            start = f"{finding.status:<9}{finding.subject:<{subject_width}}  "
+            indent = " " * len(start)
+            lines += _wrap(finding.message, initial_indent=start, subsequent_indent=indent)
+            if finding.hint:
+                start, indent = f"{indent}hint: ", f"{indent}      "
+                lines += _wrap(finding.hint, initial_indent=start, subsequent_indent=indent)
+        counts = Counter(finding.status for finding in self.findings)
+        warnings = f" Warnings: {counts['warning']}."
+        if counts["problem"]:
+            summary = f"Problems: {counts['problem']}.{warnings} A run would fail."
+        else:
+            summary = f"A run can begin.{warnings if counts['warning'] else ''}"
+        return "\n".join([*lines, "", summary])
 
     @property
     def status(self) -> int:
         """The exit status: 1 if there is a problem, otherwise 0."""
         return int(any(finding.status == "problem" for finding in self.findings))
-
-
-class _Launcher:
-    """Stands for the launcher of a run with the judge of ``--judge``."""
 
 
 def run(
@@ -104,19 +115,18 @@ def run(
     """
     options = _parser().parse_args(arguments)
     models, tasks = _names(options.model), _names(options.tasks)
-    selected = _select_benchmarks(tasks)
-    launcher = _Launcher()  # its choice is valid as long as it exists
+    selection = select_tasks(tasks)
     choices = parse_flags(options.judge, options.judge_args)
     require_judged(choices, "`--judge`")
-    register_launcher(launcher, choices)
+    session = JudgingSession(choices, environment)
     findings = list(_check_machine(environment))
     findings += chain.from_iterable(check_model(model, environment) for model in models)
     try:
         require_judged(environment_choices(environment), f"`{VARIABLE}`")
     except SettingWrong as error:
         findings.append(problem_from(VARIABLE, error))
-    for entry in selected:
-        new = check_benchmark(entry, environment, tasks)
+    for entry in (entry for entry in entries() if not tasks or entry in selection):
+        new = check_benchmark(entry, environment, session, selection.get(entry, ()))
         findings += (finding for finding in new if finding not in findings)
     return Report(findings=tuple(findings))
 
@@ -154,27 +164,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_judge_options(parser)
     return parser
-
-
-def as_text(findings: Sequence[Finding]) -> str:
-    """A line for each finding with its hint below, aligned, and a summary; 100 columns at most."""
-    subject_width = max((len(finding.subject) for finding in findings), default=0)
-    lines: list[str] = []
-    for finding in findings:
-        start = f"{finding.status:<9}{finding.subject:<{subject_width}}  "
-        indent = " " * len(start)
-        lines += _wrap(finding.message, initial_indent=start, subsequent_indent=indent)
-        if finding.hint:
-            lines += _wrap(
-                finding.hint, initial_indent=f"{indent}hint: ", subsequent_indent=f"{indent}      "
-            )
-    counts = Counter(finding.status for finding in findings)
-    warnings = f" Warnings: {counts['warning']}."
-    if counts["problem"]:
-        summary = f"Problems: {counts['problem']}.{warnings} A run would fail."
-    else:
-        summary = f"A run can begin.{warnings if counts['warning'] else ''}"
-    return "\n".join([*lines, "", summary])
 
 
 def _check_machine(environment: Mapping[str, str]) -> Iterator[Finding]:
@@ -254,39 +243,47 @@ def _check_gpu(index: int) -> Finding:
     )
 
 
-def _select_benchmarks(tasks: Sequence[str]) -> tuple[BenchmarkEntry, ...]:
-    """The benchmarks of these tasks, groups or tags; all if none is named.
+def select_tasks(names: Sequence[str]) -> Mapping[BenchmarkEntry, tuple[str, ...]]:
+    """Benchmark to its selected tasks, in the order in which they are named.
 
-    >>> [entry.name for entry in _select_benchmarks(["mmie_sa", "mmie"])]
-    ['mmie']
+    Args:
+        names: Benchmarks, tasks, tags of tasks, and patterns with ``*``.
+
+    Raises:
+        SettingWrong: No benchmark has a task of that name; the hint has similar names.
+
+    >>> {entry.name: tasks for entry, tasks in select_tasks(["mmie_sa", "mmie"]).items()}
+    {'mmie': ('mmie_sa', 'mmie')}
     """
-    selected = {task: entry_of_task(task) for task in tasks}
-    for task, entry in selected.items():
-        is_misspelt = (
-            entry is not None
-            and entry.is_ours
-            and "*" not in task
-            and task not in entry.tasks_by_name()
-        )
-        if entry is None or is_misspelt:
-            similar = ", ".join(f"`{similar}`" for similar in similar_tasks(task))
-            others = f"our tasks begin with {entry_names(entries())}; others cannot be checked"
+    selection: dict[BenchmarkEntry, tuple[str, ...]] = {}
+    for name in names:
+        entry = entry_of_task(name)
+        tasks = () if entry is None else entry.tasks_by_name().get(name, ())
+        if entry is not None and ("*" in name or not (tasks or entry.is_ours)):
+            tasks = (entry.name,)  # a pattern, or a file in a folder of its own: all tasks
+        if entry is None or not tasks:
+            similar = ", ".join(f"`{similar}`" for similar in similar_tasks(name))
             raise SettingWrong(
-                f"`{task}`: no task of mmie-tasks.",
-                hint=f"there is {similar}" if similar else others,
+                f"There is no benchmark or task `{name}`.",
+                hint=f"there is {similar or entry_names(entries())}",
             )
-    return tuple(entry for entry in entries() if not tasks or entry in selected.values())
+        selection[entry] = tuple(dict.fromkeys((*selection.get(entry, ()), *tasks)))
+    return selection
 
 
 def check_benchmark(
-    entry: BenchmarkEntry, environment: Mapping[str, str], tasks: Sequence[str] = ()
+    entry: BenchmarkEntry,
+    environment: Mapping[str, str],
+    session: JudgingSession,
+    tasks: Sequence[str] = (),
 ) -> Iterator[Finding]:
     """The findings on a benchmark: its task files, its assets, its judge.
 
     Args:
         entry: The benchmark.
         environment: Of this process.
-        tasks: The requested tasks, of any benchmark; all if none is named.
+        session: Opens the judges.
+        tasks: The requested tasks of the benchmark; all if none is named.
     """
     try:
         benchmark = entry.load()
@@ -299,18 +296,16 @@ def check_benchmark(
     elif folder:
         hint = "include the folder in the package's build, and reinstall it"
         yield Finding("problem", entry.name, f"no task file in `{folder}`", hint)
-    named = [entry.tasks_by_name().get(task, ()) for task in tasks if entry_of_task(task) == entry]
-    # An unknown name, such as a pattern, stands for all tasks.
-    own_tasks = tuple(chain.from_iterable(named)) if all(named) else ()
     try:
-        findings = list(check_assets(benchmark.assets(own_tasks, environment)))
+        findings = list(check_assets(benchmark.assets(tasks, environment)))
     except MmieTasksError as error:
         findings = [problem_from(f"{entry.name}: data", error)]
     yield from findings
     if benchmark.judge is None:
         yield Finding("ok", f"{entry.name}: judge", "none is needed: it is scored by rule")
     else:
-        yield from _check_judge(f"{entry.name}: judge", benchmark.judge, findings, environment)
+        with session.used_by([benchmark.judge]):
+            yield from _check_judge(f"{entry.name}: judge", benchmark.judge, findings, environment)
 
 
 def _check_judge(
@@ -334,7 +329,7 @@ def _check_judge(
         judge_subject = subject if len(choices) == 1 else f"{subject} {number}"
         name = f"`{choice.name}`, named by {choice.source}"
         try:
-            assets = shared.judge.assets() if isinstance(shared.judge, HasAssets) else ()
+            assets = judge.assets() if isinstance(judge := shared.wrapped, HasAssets) else ()
         except MmieTasksError as error:
             yield problem_from(judge_subject, error)
             continue
@@ -343,29 +338,24 @@ def _check_judge(
             yield from _check_gpus(choice.name)
             yield from check_assets(assets)
         else:
+            describe = partial(_check_server, shared, name)
             findings = [
-                *_setup_findings(subject, benchmark_judge),
-                *_judge_findings(judge_subject, name, shared),
+                *run_check(Check(subject=subject, describe=partial(_check_setup, benchmark_judge))),
+                *run_check(Check(subject=judge_subject, describe=describe)),
             ]
             yield from (new for new in findings if new.message not in known)
             known |= {finding.message for finding in findings}
         yield from _cache_findings(choice, environment)
 
 
-def _setup_findings(subject: str, benchmark_judge: BenchmarkJudge) -> Iterator[Finding]:
-    def describe() -> str:
-        benchmark_judge.check_setup()
-        return ""
-
-    return run_check(Check(subject=subject, describe=describe))
+def _check_setup(benchmark_judge: BenchmarkJudge) -> str:
+    benchmark_judge.check_setup()
+    return ""
 
 
-def _judge_findings(subject: str, name: str, shared: SharedJudge) -> Iterator[Finding]:
-    def describe() -> str:
-        shared.check()
-        return f"{name}, can be used: {shared.judge.signature}"
-
-    return run_check(Check(subject=subject, describe=describe))
+def _check_server(shared: SharedJudge, name: str) -> str:
+    shared.check()
+    return f"{name}, can be used: {shared.judge.signature}"
 
 
 def _cache_findings(choice: JudgeChoice, environment: Mapping[str, str]) -> Iterator[Finding]:
@@ -502,11 +492,7 @@ def folder_finding(subject: str, path: Path, hint: str) -> Finding:
     folder = nearest_existing(path)
     if not is_writable(folder):
         return Finding("problem", subject, f"`{path}` cannot be written", hint)
-    try:
-        free = free_bytes(path)
-    except OSError as error:
-        message = f"the free space for `{path}` could not be determined ({error.strerror})"
-        return Finding("warning", subject, message, hint)
+    free = free_bytes(path)
     message = f"{readable_size(free)} free for `{path}`"
     is_low = free < _LOW_DISK_BYTES
     return Finding("warning" if is_low else "ok", subject, message, hint if is_low else "")

@@ -19,7 +19,6 @@ from mmie_tasks.benchmarks.registry import (
     entry_names,
     entry_of_task,
     require_judged,
-    similar_tasks,
 )
 from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong
 from mmie_tasks.core.files import free_bytes, nearest_existing, readable_size
@@ -27,10 +26,10 @@ from mmie_tasks.core.tables import table
 from mmie_tasks.hub.asset import Asset, DownloadPlan
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import HasAssets
-from mmie_tasks.judges.choice import DEFAULT, JudgeChoices, choose_judges, open_judge
+from mmie_tasks.judges.choice import DEFAULT, JudgeChoices, choose_judges
 from mmie_tasks.judges.flags import parse_flags
 from mmie_tasks.judges.registry import JudgeChoice
-from mmie_tasks.preflight.doctor import is_writable, problem_from, shortened
+from mmie_tasks.preflight.doctor import is_writable, problem_from, select_tasks, shortened
 
 if TYPE_CHECKING:
     from loguru import Record
@@ -167,6 +166,11 @@ def _list_assets(
 ) -> _AssetList:
     assets: list[Asset] = []
     notes: list[str] = []
+    if not names:
+        raise SettingWrong(
+            "`mmie-tasks prefetch` needs the name of a benchmark or task.",
+            hint=f"`mmie-tasks prefetch {entries()[0].name}`; there are {entry_names(entries())}",
+        )
     selection = select_tasks(names)
     for entry, tasks in selection.items():
         benchmark_assets = entry.load().assets(tasks, environment)
@@ -193,18 +197,17 @@ def judge_assets(
         SettingWrong: There is no such judge, or it has no such option.
         JudgeMisconfigured: An option of a judge is invalid.
     """
-    choices: dict[tuple[str, tuple[tuple[str, str], ...]], JudgeChoice] = {}
+    choices: list[JudgeChoice] = []
     notes: list[str] = []
     for entry in benchmarks:
         benchmark_judge = entry.load().judge
         if benchmark_judge is None:
             notes += [f"{entry.name}: it has no judge."] if explicit == {} else []
             continue
-        for choice in choose_judges(
-            entry.name, benchmark_judge.default, environment, explicit or {}
-        ).judges:
+        chosen = choose_judges(entry.name, benchmark_judge.default, environment, explicit or {})
+        for choice in chosen.judges:
             if explicit is not None:
-                choices.setdefault(_key(choice), choice)
+                choices.append(replace(choice, source=""))
                 continue
             subject = f"{entry.name}: its judge `{choice.name}`"
             note = f"{subject} is not fetched; add `--judge` for that."
@@ -213,48 +216,20 @@ def judge_assets(
             except MmieTasksError as error:
                 notes.append(f"{subject} cannot be used: {problem_from('', error).message}.")
     if explicit and not choices:
-        choices = {_key(judge): judge for chosen in explicit.values() for judge in chosen.judges}
+        choices = [replace(judge, source="") for one in explicit.values() for judge in one.judges]
     assets: list[Asset] = []
-    for choice in choices.values():
+    for number, choice in enumerate(choices):
+        if choice in choices[:number]:
+            continue
         assets += (new := _assets_of(choice, environment))
         notes += [] if new else [f"judge `{choice.name}`: nothing is to be fetched for it."]
     return _AssetList(assets=tuple(assets), notes=tuple(notes))
 
 
-def _key(choice: JudgeChoice) -> tuple[str, tuple[tuple[str, str], ...]]:
-    return choice.name, tuple(sorted(choice.options.items()))
-
-
 def _assets_of(choice: JudgeChoice, environment: Mapping[str, str]) -> list[Asset]:
-    judge = open_judge(choice, environment)
+    judge = registry.create(choice.name, choice.options, environment)
     assets = judge.assets() if isinstance(judge, HasAssets) else ()
     return [asset for asset in assets if asset.origin != "installed"]
-
-
-def select_tasks(names: Sequence[str]) -> Mapping[BenchmarkEntry, tuple[str, ...]]:
-    """Benchmark to its selected tasks, in the order in which they are named.
-
-    Args:
-        names: Benchmarks, tasks, and tags of tasks.
-
-    Raises:
-        SettingWrong: There is no name, or an unknown one; lists the known ones.
-    """
-    if not names:
-        raise SettingWrong(
-            "`mmie-tasks prefetch` needs the name of a benchmark or task.",
-            hint=f"`mmie-tasks prefetch {entries()[0].name}`; there are {entry_names(entries())}",
-        )
-    selection: dict[BenchmarkEntry, tuple[str, ...]] = {}
-    for name in names:
-        entry = entry_of_task(name)
-        tasks = () if entry is None else entry.tasks_by_name().get(name, ())
-        if entry is None or not tasks:
-            matches = ", ".join(f"`{similar}`" for similar in similar_tasks(name))
-            hint = f"there is {matches or entry_names(entries())}"
-            raise SettingWrong(f"There is no benchmark or task `{name}`.", hint=hint)
-        selection[entry] = tuple(dict.fromkeys((*selection.get(entry, ()), *tasks)))
-    return selection
 
 
 def plan_asset(asset: Asset) -> PlannedAsset:

@@ -4,13 +4,15 @@ that people corrected.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
-from mmie_tasks.quality.calibrate.correction import correct, labels_by_benchmark
+from mmie_tasks.core.errors import AnswersUnusable
+from mmie_tasks.quality.calibrate.correction import correct
 from mmie_tasks.quality.calibrate.estimate import Population
 from mmie_tasks.quality.judge_exam.stored import StoredGrades
 from mmie_tasks.results.annotation import Annotation
-from mmie_tasks.results.labels import Label
+from mmie_tasks.results.labels import Label, id_in_csv, read_label_files
 from mmie_tasks.results.render import Cell
 from mmie_tasks.runs.run import Run, TaskRun
 
@@ -89,3 +91,33 @@ def _corrected(task_run: TaskRun, labels: Sequence[Label], population: Populatio
         total=score.samples,
         notes=correction.notes,
     )
+
+
+def labels_by_benchmark(
+    words: Sequence[str], task_runs: Iterable[TaskRun]
+) -> dict[str, tuple[Label, ...]]:
+    """People's scores of several files, by the name of the benchmark whose samples they are of.
+
+    Args:
+        words: ``PATH`` or ``NAME=PATH`` of CSV files, each with labels of one benchmark.
+        task_runs: Of any runs; those that no judge scored do not count.
+
+    Raises:
+        AnswersUnusable: A file cannot be read, or has no label of a sample of these runs.
+    """
+    ids: defaultdict[str, set[str]] = defaultdict(set)
+    scales = {}
+    for task_run in (run for run in task_runs if run.benchmark.judge is not None):
+        scales[task_run.benchmark.name] = task_run.benchmark.scale
+        ids[task_run.benchmark.name] |= {id_in_csv(sample.id) for sample in task_run.samples}
+    words_by_benchmark: defaultdict[str, list[str]] = defaultdict(list)
+    for word in words:
+        labelled = [id_in_csv(label.id) for label in read_label_files([word], None)]
+        counts = {name: sum(id_ in own for id_ in labelled) for name, own in ids.items()}
+        name = max(counts, key=counts.__getitem__, default="")
+        if not counts.get(name):
+            message = f"`{word}` has no label of a sample that a judge scored in these runs."
+            hint = "name the labels of these runs: `--people people.csv`"
+            raise AnswersUnusable(message, hint=hint)
+        words_by_benchmark[name].append(word)
+    return {name: read_label_files(own, scales[name]) for name, own in words_by_benchmark.items()}

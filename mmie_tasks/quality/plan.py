@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mmie_tasks.core.verdict import Scored
@@ -46,13 +46,11 @@ class JudgedSamples:
 
     Attributes:
         by_id: Sample id to sample.
-        weights: Stratum to its weight in the headline; weights add up to 1.
         without: Why samples are not in it, to their ids: ``left_out``, ``unparsed``, ...
         why_not: Why the headline has no value; empty if it has one.
     """
 
     by_id: Mapping[str, JudgedSample]
-    weights: Mapping[str, float]
     without: Mapping[str, tuple[str, ...]]
     why_not: str = ""
 
@@ -60,9 +58,8 @@ class JudgedSamples:
 def judged_samples(task_run: TaskRun, kind: ScoreKind) -> JudgedSamples:
     """The samples that can be scored, by people and by the judge.
 
-    The strata are the groups of a headline that is a mean of group means, with its weights; else
-    the groups of the kind `Benchmark.strata`, weighted by their numbers of samples; else there is
-    one.
+    The strata are the groups of a headline that is a mean of group means; else the groups of the
+    kind `Benchmark.strata`; else there is one.
 
     Args:
         task_run: One task of a run.
@@ -83,22 +80,28 @@ def judged_samples(task_run: TaskRun, kind: ScoreKind) -> JudgedSamples:
     value = metric_value(task_run.samples, metric, kind, benchmark.scale)
     return JudgedSamples(
         by_id=by_id,
-        weights=stratum_weights(metric, [judged.stratum for judged in by_id.values()]),
         without={reason: tuple(ids) for reason, ids in without.items()},
         why_not=value.why_not if value else "no sample counts for it",
     )
 
 
-def stratum_weights(metric: Metric, strata: Sequence[str]) -> Mapping[str, float]:
-    """Stratum to its weight in a metric.
+def stratum_weights(
+    metric: Metric, strata: Iterable[str], sizes: Mapping[str, int] | None = None
+) -> Mapping[str, float]:
+    """Stratum to its weight in a metric; weights add up to 1.
 
     Args:
-        metric: The headline.
+        metric: The headline; a mean of group means has its own weights.
         strata: The stratum of each sample with points.
+        sizes: Numbers of samples to weigh the strata by, as of `Benchmark.stratum_sizes`; where
+            one is missing, and by default, the numbers of these samples.
     """
-    sizes = Counter(strata)
-    by_size = {name: sizes[name] / len(strata) for name in sorted(sizes)}
-    return metric.weights if len(metric.weights) > 1 else by_size
+    if len(metric.weights) > 1:
+        return metric.weights
+    counts: Mapping[str, int] = Counter(sorted(strata))
+    if sizes and sizes.keys() >= counts.keys():
+        counts = {name: sizes[name] for name in counts}
+    return {name: count / sum(counts.values()) for name, count in counts.items()}
 
 
 def _stratum(sample: LoggedSample, metric: Metric, strata: str) -> str | None:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict
+from mmie_tasks.record.fields import Record, mapping, number, verdict
 from mmie_tasks.record.reply import JudgeReply
 
 _POINTS_DECIMALS = 2  # finer than the probabilities of a model in bfloat16
@@ -77,3 +78,19 @@ def expected_verdict(
 
 def _without(detail: str) -> ExpectedScore:
     return ExpectedScore(verdict=Unscored("no_probabilities", detail))
+
+
+def read_expected(record: Record, full_marks: float) -> ExpectedScore:
+    """The expected score of a record, with `NO_PROBABILITIES` in logs of older versions.
+
+    Raises:
+        BadRecord: As `verdict`.
+    """
+    if record.get("expected") is None:
+        return ExpectedScore(verdict=NO_PROBABILITIES)
+    entropy_bits = number(mapping(record, "expected").get("entropy_bits"))
+    is_possible = entropy_bits is not None and entropy_bits >= 0
+    return ExpectedScore(
+        verdict=verdict(record, "expected", full_marks),
+        entropy_bits=entropy_bits if is_possible else None,
+    )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from mmie_tasks.core.verdict import Unscored, Verdict
+from mmie_tasks.record.fields import number
 
 _LogProbability = Annotated[
     float, Field(le=1e-3, allow_inf_nan=False)
@@ -60,6 +62,32 @@ class JudgeReply:
     finish: Literal["stop", "length"] = "stop"
     cached: bool = False
     digits: tuple[DigitToken, ...] | None = None
+
+
+def read_reply(value: object) -> JudgeReply | None:
+    """A reply in a log, which is `dataclasses.asdict` of it; None without a text.
+
+    Digits that cannot be those of the text are left out.
+    """
+    if not isinstance(value, Mapping) or not isinstance(reply_text := value.get("text"), str):
+        return None
+    model, usage = value.get("model"), value.get("usage")
+    usage = usage if isinstance(usage, Mapping) else {}
+    digits: tuple[DigitToken, ...] | None = None
+    with suppress(ValueError):
+        digits = read_digits(value, reply_text)
+    counts = {
+        name: int(number(usage.get(name)) or 0)
+        for name in ("input_tokens", "output_tokens", "reasoning_tokens")
+    }
+    return JudgeReply(
+        text=reply_text,
+        model=model if isinstance(model, str) else "",
+        usage=Usage(**counts, cost_usd=number(usage.get("cost_usd"))),
+        finish="length" if value.get("finish") == "length" else "stop",
+        cached=value.get("cached") is True,
+        digits=digits,
+    )
 
 
 def read_digits(exported: object, text: str) -> tuple[DigitToken, ...] | None:
@@ -146,6 +174,12 @@ class JudgeResult:
     def verdict(self, read: ReplyReader) -> Verdict:
         """The verdict of the second reply if there is one, else of the first."""
         return _verdict(self.second_reply or self.reply, self.failure, read)
+
+
+def judge_result(logged_replies: Sequence[JudgeReply]) -> JudgeResult:
+    """The judging result from which none, one or two replies were logged."""
+    first, second = (*logged_replies, None, None)[:2]
+    return JudgeResult(reply=first, second_reply=second)
 
 
 def _verdict(reply: JudgeReply | None, failure: Unscored | None, read: ReplyReader) -> Verdict:

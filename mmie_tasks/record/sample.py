@@ -7,15 +7,12 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Verdict, differ
+from mmie_tasks.record.fields import BadRecord, Line, Record
 from mmie_tasks.record.panel import MemberResult
 from mmie_tasks.record.reply import JudgeReply
-from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.record.segment import Segments
 
-Line: TypeAlias = Mapping[str, object]
-"""One line of a sample log, as lmms-eval wrote it."""
-
-Record: TypeAlias = Mapping[str, object]
-"""What a task of ours logged of one sample: the row under ``coverage`` in a line."""
+__all__ = ["ALL", "SCORE_KINDS", "BadRecord", "Line", "LoggedSample", "Record", "ScoreKind"]
 
 ScoreKind: TypeAlias = Literal["official", "robust", "expected"]
 SCORE_KINDS: tuple[ScoreKind, ...] = ("official", "robust")
@@ -25,10 +22,6 @@ judge reports.
 
 ALL = "all"
 """The group that contains every sample; it is not listed in `LoggedSample.groups`."""
-
-
-class BadRecord(ValueError):
-    """A log line is not a scored sample of this benchmark; the message names the missing field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +58,9 @@ class LoggedSample:
     expected: Verdict = NO_PROBABILITIES
     entropy_bits: float | None = None
     parts: Mapping[ScoreKind, Mapping[str, float]] = field(default_factory=dict)
-    question: tuple[LoggedSegment, ...] = ()
-    gold: tuple[LoggedSegment, ...] = ()
-    answer: tuple[LoggedSegment, ...] = ()
+    question: Segments = ()
+    gold: Segments = ()
+    answer: Segments = ()
     replies: tuple[JudgeReply, ...] = ()
     members: tuple[MemberResult, ...] = ()
     signature: str = ""

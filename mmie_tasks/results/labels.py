@@ -20,6 +20,9 @@ from mmie_tasks.results.commands import read_text
 COLUMNS = ("id", "answer", "seed", "rater", "score")
 """The columns of a file, as plans are written; `id` and `score` are enough to read one."""
 
+UNRATABLE = "cannot be rated"
+"""In the place of a score: the rater saw the answer and could not rate it."""
+
 _CSV_HINT = "the columns are `id` and `score`, and `rater` where several people rated"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _SEED = re.compile(r"\d{1,18}", re.ASCII)
@@ -36,11 +39,12 @@ class Label:
 
     Attributes:
         id: The sample's id, as the file has it: see `id_in_csv`.
-        points: On the benchmark's own scale; None if not rated yet.
+        points: On the benchmark's own scale; None if not rated yet, or `unratable`.
         rater: The person; the name of the file if it names no rater.
         answer: The digest of the scored answer; empty if the file does not say which answer it is.
         seed: Of the plan; None without a plan.
         line: Line number in the file.
+        unratable: Whether the rater saw the answer and could not rate it.
     """
 
     id: str
@@ -49,6 +53,7 @@ class Label:
     answer: str = ""
     seed: int | None = None
     line: int
+    unratable: bool = False
 
 
 def answer_digest(sample: LoggedSample) -> str:
@@ -58,7 +63,7 @@ def answer_digest(sample: LoggedSample) -> str:
     the folder that the images were saved in, do not matter. The first is a letter, so that no
     spreadsheet takes it for a number.
     """
-    words = " ".join(" ".join(segment.text for segment in sample.answer).split())
+    words = " ".join(" ".join(segment.text or "" for segment in sample.answer).split())
     images = [
         PurePath(segment.image.replace("\\", "/")).name
         for segment in sample.answer
@@ -109,6 +114,7 @@ def read_labels(path: Path, scale: Scale | None, name: str = "") -> tuple[Label,
             answer=row["answer"].lower(),
             seed=int(row["seed"]) if row["seed"] else None,
             line=line,
+            unratable=row["score"] == UNRATABLE,
         )
     if not labels:
         raise AnswersUnusable(f"`{path}` has a header and no scores.", hint=_CSV_HINT)
@@ -140,8 +146,8 @@ def read_label_files(words: Iterable[str], scale: Scale | None) -> tuple[Label, 
 
 
 def _points(path: Path, line: int, score: str, scale: Scale | None) -> float | None:
-    """The points of a cell; None if it is empty."""
-    if not score:
+    """The points of a cell; None if it is empty, or of an answer that cannot be rated."""
+    if score in ("", UNRATABLE):
         return None
     if not _NUMBER.fullmatch(score):
         problem = f"the score {_quoted(score)} is not a number; leave it empty for not rated"

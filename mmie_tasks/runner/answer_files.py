@@ -13,7 +13,7 @@ import functools
 import json
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -39,6 +39,7 @@ class RunOutput:
     _date: str = ""
     _has_warned: bool = False
     _files: dict[str, list[Path]] = field(default_factory=dict)  # by task, those of all processes
+    _texts: dict[str, list[Path]] = field(default_factory=dict)  # by task, of `interleaved`
 
     def begin(self, options: Mapping[str, Any]) -> None:
         """Forget the run before.
@@ -51,6 +52,7 @@ class RunOutput:
         self.has_samples = bool(options.get("log_samples"))
         self._has_warned = False
         self._files.clear()
+        self._texts.clear()
 
     @property
     def path(self) -> str | None:
@@ -140,25 +142,42 @@ class RunOutput:
                 f"{self.resume_hint} scores them."
             )
 
+    def keep_until_logged(self, task: str, text: Path) -> None:
+        """Remove a file with a text of the writer of `interleaved` when its sample is logged."""
+        self._texts.setdefault(task, []).append(text)
+
+    def scored(self, *, is_first_process: bool) -> None:
+        """The samples of this process are scored: where it logs none, remove the texts."""
+        if self.path is None or not self.has_samples or not is_first_process:
+            _unlink(path for paths in self._texts.values() for path in paths)
+            self._texts.clear()
+
     def remove(self, task: str, sample_count: int) -> None:
-        """Remove the answers to a task if its log of samples is complete.
+        """Remove the answers to a task, and texts of its samples, if its log is complete.
 
         Args:
             task: The task.
             sample_count: How many samples the runner was to log.
         """
-        if self.folder is None or task not in self._files:
+        files = [*self._files.get(task, ()), *self._texts.get(task, ())]
+        if self.folder is None or not files:
             return
         log = self.folder / f"{self._date}_samples_{task}.jsonl"
         logged = log.read_bytes().count(b"\n") if log.is_file() else 0
         if logged < sample_count:
             logger.warning(
                 f"mmie-tasks: the log of samples of `{task}` has {logged:,} of {sample_count:,} "
-                f"samples; the answers stay in {self._files[task][0].parent}."
+                f"samples; the answers stay in {files[0].parent}."
             )
             return
-        for path in self._files.pop(task):
-            path.unlink(missing_ok=True)
+        _unlink(files)
+        self._files.pop(task, None)
+        self._texts.pop(task, None)
+
+
+def _unlink(paths: Iterable[Path]) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)
 
 
 OUTPUT = RunOutput()

@@ -43,16 +43,13 @@ def run_lmms_eval(judges: JudgeChoices | None = None) -> int:
     failed: list[Namespace] = []
 
     def watch_evaluations(runner: ModuleType) -> None:
-        from mmie_tasks.runner.hooks import wrap_once
+        from mmie_tasks.runner import hooks
 
-        wrap_once(runner, "cli_evaluate_single", functools.partial(_list_failures, failed))
-        wrap_once(runner.TaskManager, "match_tasks", refuse_unknown_tasks)
-        wrap_once(runner.eval_logger, "add", _colour_by_default)
+        hooks.command_judges = judges or {}
+        hooks.wrap_once(runner, "cli_evaluate_single", functools.partial(_list_failures, failed))
+        hooks.wrap_once(runner.TaskManager, "match_tasks", refuse_unknown_tasks)
+        hooks.wrap_once(runner.eval_logger, "add", _colour_by_default)
 
-    if judges:
-        from mmie_tasks.judging.session import register_launcher
-
-        register_launcher(watch_evaluations, judges)  # valid until this function returns
     install_hooks()  # before the runner imports its tasks
     after_import("lmms_eval.__main__", watch_evaluations)
     from lmms_eval.cli.dispatch import main

@@ -13,8 +13,9 @@ import inspect
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
@@ -23,10 +24,15 @@ from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_of_module
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.judges.base import Outcome
-from mmie_tasks.judging.session import BenchmarkJudge, close_judges, register_launcher
+from mmie_tasks.judges.choice import JudgeChoices
+from mmie_tasks.judging.session import BenchmarkJudge, JudgingSession
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.runner.answer_files import OUTPUT, remove_after_logging
-from mmie_tasks.runner.generation import called_after_generation, one_task_per_call
+from mmie_tasks.runner.generation import (
+    called_after_generation,
+    name_null_replies,
+    one_task_per_call,
+)
 from mmie_tasks.runner.interruption import exits_on_ctrl_c, judging_stops_on_ctrl_c
 from mmie_tasks.runner.run_summary import (
     SUMMARY,
@@ -41,8 +47,13 @@ Task: TypeAlias = Any  # the runner's task object; the runner is untyped
 
 _WRAPPED = "_mmie_tasks_wrapped"
 
+command_judges: JudgeChoices = {}
+"""The judges of ``mmie-tasks eval --judge``, for all evaluations of the command line."""
+
+_begun: ContextVar[JudgingSession | None] = ContextVar("begun", default=None)
+"""The session that ``simple_evaluate`` has begun, and in which ``evaluate`` judges."""
+
 _benchmarks: WeakKeyDictionary[object, Benchmark] = WeakKeyDictionary()  # of loaded tasks
-_signature_writers: WeakKeyDictionary[object, Callable[[], None]] = WeakKeyDictionary()
 
 
 def wrap_once(owner: object, name: str, wrap: Callable[[Method], Method]) -> None:
@@ -63,24 +74,25 @@ def wrap_task_loader(load: Method) -> Method:
     @functools.wraps(load)
     def load_and_prepare(manager: object, *args: object, **kwargs: object) -> Mapping[Any, Any]:
         loaded: Mapping[Any, Any] = load(manager, *args, **kwargs)
-        for task in _leaf_tasks(loaded):
+        for task in _leaf_tasks(loaded).values():
             if (benchmark := benchmark_of(task)) is not None:
                 _benchmarks[task] = benchmark
                 add_provenance(task, benchmark)
-                add_signature(task, benchmark)
                 check_before_requests(task, benchmark)
         return loaded
 
     return load_and_prepare
 
 
-def _leaf_tasks(loaded: Mapping[Any, Any]) -> Iterator[Task]:
-    """The task objects in what the runner loaded: groups are nested mappings."""
-    for entry in loaded.values():
+def _leaf_tasks(loaded: Mapping[Any, Any]) -> dict[str, Task]:
+    """Name to task object in what the runner loaded: groups are nested mappings."""
+    tasks: dict[str, Task] = {}
+    for name, entry in loaded.items():
         if isinstance(entry, Mapping):
-            yield from _leaf_tasks(entry)
-        else:
-            yield entry[1] if isinstance(entry, tuple) else entry
+            tasks |= _leaf_tasks(entry)
+        elif (task := entry[1] if isinstance(entry, tuple) else entry) is not None:
+            tasks[name] = task
+    return tasks
 
 
 def benchmark_of(task: Task) -> Benchmark | None:
@@ -111,12 +123,12 @@ def check_before_requests(task: Task, benchmark: Benchmark) -> None:
 
     That is after ``--predict_only`` and ``--limit`` are known and before any generation
     (``evaluator.py:1128``). The benchmark is told the run's output folder first: answers may refer
-    to images there. A task whose benchmark has neither check nor judge is left as it is.
+    to images there. A task of a benchmark without check, judge and signature stays as it is.
 
     On the command line a `MmieTasksError` ends the process with its text and status 1; the runner
     would print a traceback and end with 0. From Python the exception is raised as it is.
     """
-    if benchmark.check_data is None and benchmark.judge is None:
+    if benchmark.check_data is None and benchmark.judge is None and benchmark.signature is None:
         return
     build = task.build_all_requests
 
@@ -127,6 +139,8 @@ def check_before_requests(task: Task, benchmark: Benchmark) -> None:
             if benchmark.add_answer_folder and isinstance(output_path, str) and output_path:
                 benchmark.add_answer_folder(Path(output_path))
             _check_data_and_judge(benchmark, task, kwargs)
+            if benchmark.signature is not None and not _is_predict_only(task):
+                benchmark.signature(task.eval_docs_no_media[0])  # its settings are valid
         except MmieTasksError as error:
             if _command_line(task) is None:
                 raise
@@ -182,11 +196,8 @@ def check_judge(judge: BenchmarkJudge, rank: int) -> None:
         MmieTasksError: The judge, or what its requests need, cannot be used.
     """
     from mmie_tasks.runner.launchers import check_environment
-    from mmie_tasks.runner.model_memory import free_tested_models
 
     check_environment(os.environ)
-    judge.on_outcome = log_judge_usage
-    judge.before_loading(free_tested_models)
     if rank == 0:
         judge.check()
     else:
@@ -217,50 +228,26 @@ def add_provenance(task: Task, benchmark: Benchmark) -> None:
     task.config.metadata = {**(task.config.metadata or {}), "provenance": provenance}
 
 
-def add_signature(task: Task, benchmark: Benchmark) -> None:
-    """Put the benchmark's signature into the results file, as ``metadata.signature``.
+def add_signatures(configs: dict[str, dict[str, Any]], tasks: Mapping[str, Task]) -> None:
+    """Put the benchmarks' signatures into the results, as ``metadata.signature``, after judging.
 
-    It is added when requests are built and not before: the runner derives the key of its cache of
-    answers from an earlier copy of the configuration, which must not change with the judge. After
-    judging it is written again: a judge in this process fixes its signature when it starts, and
-    then says what computed its replies, as ``metadata.judged_on``.
+    Not earlier: a judge in this process fixes its signature when it starts, and then says what
+    computed its replies, as ``metadata.judged_on``. The task's own configuration stays as it is:
+    the runner derives the key of its cache of answers from it, which must not change with the
+    judge.
+
+    Args:
+        configs: Name of a task to its configuration in the results.
+        tasks: Name to task.
     """
-    if (signature := benchmark.signature) is None:
-        return
-    dump, build = task.dump_config, task.build_all_requests
-    dumped_metadata: list[dict[str, Any]] = []
-
-    @functools.wraps(dump)
-    def dump_config() -> dict[str, Any]:
-        config: dict[str, Any] = dump()
-        config["metadata"] = dict(config.get("metadata") or {})
-        dumped_metadata.append(config["metadata"])
-        return config
-
-    def write() -> None:
-        if _is_predict_only(task):
-            return
-        machine = benchmark.judge.machine() if benchmark.judge is not None else None
-        for metadata in dumped_metadata:
-            metadata["signature"] = signature(task.eval_docs_no_media[0])
-            if machine is not None:
-                metadata["judged_on"] = machine
-
-    @functools.wraps(build)
-    def build_all_requests(*args: object, **kwargs: object) -> None:
-        build(*args, **kwargs)
-        write()
-
-    _signature_writers[task] = write
-    task.dump_config = dump_config
-    task.build_all_requests = build_all_requests
-
-
-def sign_again(tasks: Iterable[Task]) -> None:
-    """Write the signatures of tasks into the results once more, after judging."""
-    for task in tasks:
-        if (write := _signature_writers.get(task)) is not None:
-            write()
+    for name, task in tasks.items():
+        benchmark = loaded_benchmark(task)
+        if benchmark is None or benchmark.signature is None or _is_predict_only(task):
+            continue
+        metadata = configs[name].setdefault("metadata", {})
+        metadata["signature"] = benchmark.signature(task.eval_docs_no_media[0])
+        if benchmark.judge is not None and (machine := benchmark.judge.machine()) is not None:
+            metadata["judged_on"] = machine
 
 
 # The evaluator
@@ -327,29 +314,60 @@ def _prepare_model(evaluate: Method) -> Method:
         from mmie_tasks.runner.model_memory import record_tested_model
 
         options = signature.bind(*args, **kwargs).arguments
-        as_rows = shows_all_rows(
-            os.environ
-        )  # an invalid setting ends the run here, and not after it
+        as_rows = shows_all_rows(os.environ)  # an invalid setting ends the run here, not after it
         model = options["lm"]
-        tasks = [task for task in _leaf_tasks(options["task_dict"]) if task is not None]
+        named_tasks = _leaf_tasks(options["task_dict"])
+        tasks = list(named_tasks.values())
         record_tested_model(model)
         SUMMARY.clear()
-        with ExitStack() as stack:
-            stack.enter_context(one_task_per_call(model, tasks))
-            if any(loaded_benchmark(task) for task in tasks) and _is_first_process():
-                OUTPUT.warn_of_what_is_not_saved()
-            if any(_is_judged(task) for task in tasks):
-                functions = [lambda: OUTPUT.save(tasks)]
-                if options.get("cli_args") is not None:
-                    functions.append(stack.enter_context(judging_stops_on_ctrl_c()))
-                stack.enter_context(called_after_generation(model, functions))
+        with one_task_per_call(model, tasks), _judging(model, tasks, options):
             results = evaluate(*args, **kwargs)
-        if isinstance(results, dict):  # None on all ranks but 0
-            sign_again(tasks)
-            SUMMARY.add_details(results, as_rows=as_rows)
+            OUTPUT.scored(is_first_process=_is_first_process())
+            if isinstance(results, dict):  # None on all ranks but 0
+                add_signatures(results["configs"], named_tasks)
+                SUMMARY.add_details(results, as_rows=as_rows)
         return results
 
     return evaluate_prepared_model
+
+
+@contextmanager
+def _judging(model: object, tasks: Sequence[Task], options: Mapping[str, Any]) -> Iterator[None]:
+    """The judging session of a run; outputs are saved when the model has answered everything."""
+    ours = list(filter(loaded_benchmark, tasks))
+    if ours and _is_first_process():
+        OUTPUT.warn_of_what_is_not_saved()
+    with ExitStack() as stack:
+        session = stack.enter_context(_session(tasks, options.get("eval_server_launcher")))
+        functions = [lambda: name_null_replies(ours)]
+        if any(_is_judged(task) for task in tasks):
+            functions.append(lambda: OUTPUT.save(tasks))
+            if options.get("cli_args") is not None:
+                functions.append(stack.enter_context(judging_stops_on_ctrl_c(session)))
+        if ours:
+            stack.enter_context(called_after_generation(model, functions))
+        yield
+
+
+def _new_session(choices: JudgeChoices) -> JudgingSession:
+    """A session with these judges, or those of ``mmie-tasks eval --judge``."""
+    from mmie_tasks.runner.model_memory import free_tested_models
+
+    return JudgingSession(
+        choices or command_judges, on_outcome=log_judge_usage, before_loading=free_tested_models
+    )
+
+
+@contextmanager
+def _session(tasks: Iterable[Task], launcher: object) -> Iterator[JudgingSession]:
+    """The session of an evaluation, handed to the judges of its tasks, and closed at the end."""
+    session = _begun.get() or _new_session(getattr(launcher, "choices", {}))
+    benchmarks = filter(None, map(loaded_benchmark, tasks))
+    with session.used_by(filter(None, (benchmark.judge for benchmark in benchmarks))):
+        try:
+            yield session
+        finally:
+            session.close()
 
 
 def _check_first(evaluate: Method) -> Method:
@@ -357,21 +375,25 @@ def _check_first(evaluate: Method) -> Method:
 
     @functools.wraps(evaluate)
     def simple_evaluate(*args: object, **kwargs: Any) -> object:  # noqa: ANN401 - as the original
+        from mmie_tasks.runner.launchers import parse_launcher_args
+
         call = signature.bind(*args, **kwargs)
         call.apply_defaults()
         OUTPUT.begin(call.arguments)
         command_line = kwargs.get("cli_args")
-        if command_line is not None and not kwargs.get("predict_only") and _is_first_process():
-            try:
+        try:
+            session = _new_session(parse_launcher_args(call.arguments.get("launcher_args")))
+            if command_line is not None and not kwargs.get("predict_only") and _is_first_process():
                 shows_all_rows(os.environ)
-                _check_judges(kwargs)
-            except MmieTasksError as error:
-                raise SystemExit(str(error)) from None
+                _check_judges(kwargs, session)
+        except MmieTasksError as error:
+            raise SystemExit(str(error)) from None
+        begun = _begun.set(session)
         try:
             with exits_on_ctrl_c() if command_line is not None else nullcontext():
                 results = evaluate(*args, **kwargs)
         finally:
-            close_judges()
+            _begun.reset(begun)
         if command_line is not None and results is not None:
             report = report_command(
                 command_line.output_path, has_samples=command_line.log_samples, answers=OUTPUT.kept
@@ -382,17 +404,13 @@ def _check_first(evaluate: Method) -> Method:
     return simple_evaluate
 
 
-class _Placeholder:
-    """Keeps a choice of judge registered until the runner creates the launcher itself."""
-
-
-def _check_judges(options: Mapping[str, Any]) -> None:
+def _check_judges(options: Mapping[str, Any], session: JudgingSession) -> None:
     """Check the judges of the requested tasks.
 
     Raises:
         MmieTasksError: A judge cannot be used.
     """
-    from mmie_tasks.runner.launchers import check_environment, parse_launcher_args
+    from mmie_tasks.runner.launchers import check_environment
 
     index = getattr(options.get("task_manager"), "task_index", None)
     requested = set(benchmarks_of_tasks(options.get("tasks") or (), index or {}))
@@ -402,12 +420,10 @@ def _check_judges(options: Mapping[str, Any]) -> None:
     judges = [benchmark.judge for benchmark in benchmarks if benchmark.judge is not None]
     if not judges:
         return
-    placeholder = _Placeholder()
     check_environment(os.environ)
-    if choices := parse_launcher_args(options.get("launcher_args")):
-        register_launcher(placeholder, choices)
-    for judge in judges:
-        judge.check()
+    with session.used_by(judges):
+        for judge in judges:
+            judge.check()
 
 
 def benchmarks_of_tasks(

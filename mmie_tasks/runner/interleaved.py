@@ -29,12 +29,13 @@ from loguru import logger
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from mmie_tasks.answers.drawn import (
+    WITHHELD,
     DrawingFacts,
     DrawnPicture,
     write_drawn_answer,
     write_undrawn_answer,
 )
-from mmie_tasks.answers.parsing import failure_of, parse_answer
+from mmie_tasks.answers.parsing import NO_REPLY, failure_of, parse_answer
 from mmie_tasks.answers.thinking import strip_thinking
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.files import cache_dir
@@ -43,17 +44,15 @@ from mmie_tasks.core.tables import listed
 from mmie_tasks.interleaved.base import (
     Drawer,
     DrawerMisconfigured,
-    DrawerUnavailable,
     DrawingError,
-    DrawingOverBudget,
-    PictureNotStored,
     PictureRequest,
     open_drawer,
 )
-from mmie_tasks.interleaved.chat_pictures import keep_chat_pictures
+from mmie_tasks.interleaved.chat_pictures import chat_completions, keep_chat_pictures
 from mmie_tasks.interleaved.pictures import PictureStore, draw_all
-from mmie_tasks.interleaved.protocols import PROTOCOLS, Prompt, Protocol, WrittenAnswer
-from mmie_tasks.interleaved.written_texts import WrittenText, WrittenTexts
+from mmie_tasks.interleaved.protocols import NO_PICTURE, PROTOCOLS, Prompt, Protocol, WrittenAnswer
+from mmie_tasks.interleaved.written_texts import WrittenText, read_text, save_texts, text_path
+from mmie_tasks.runner.answer_files import OUTPUT
 from mmie_tasks.runner.hooks import loaded_benchmark
 from mmie_tasks.runner.model_memory import free_model, record_tested_model
 
@@ -62,13 +61,16 @@ _ARGUMENTS = (
     "t2i=self), where `;` stands for `,`"
 )
 _PORTION = 512  # requests that the writer gets at once; their texts are saved together
+_SERVER_PORTION = 64  # the same for a writer behind a server
+_DELIVERY = (
+    *("base_url", "api_key", "timeout", "retry_backoff_s", "max_retries", "httpx_trust_env"),
+    *("num_concurrent", "num_cpus", "batch_size", "prefix_aware_queue", "prefix_hash_chars"),
+    *("adaptive_concurrency", "adaptive_min_concurrency", "adaptive_max_concurrency"),
+    *("adaptive_target_latency_s", "adaptive_increase_step", "adaptive_decrease_factor"),
+    "adaptive_failure_threshold",
+)
+"""Arguments of lmms-eval's chat clients that change no text."""
 _SELF, _MODALITIES = "self", "modalities"
-_LATER = (
-    DrawerUnavailable,
-    DrawerMisconfigured,
-    DrawingOverBudget,
-    PictureNotStored,
-)  # another run may draw them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,20 +220,12 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
                 for _, group in by_task
                 for output in self._live_writer().generate_until(list(group))
             ]
-        arguments, protocol = self._arguments, self._arguments.protocol
-        keys = [json.dumps([arguments.writer, arguments.writer_arguments, protocol.signature])]
-        keys += [
-            _request_key(request, sample) for request, sample in zip(requests, samples, strict=True)
+        outputs = self._write(requests, samples)
+        answers = [
+            _read(output, sample, self._arguments.protocol)
+            for output, sample in zip(outputs, samples, strict=True)
         ]
-        with WrittenTexts(cache_dir(os.environ) / "written", keys) as texts:
-            outputs = self._write(requests, samples, texts)
-            answers = [
-                _read(output, sample, protocol)
-                for output, sample in zip(outputs, samples, strict=True)
-            ]
-            outcomes = self._draw(answers, self._drawer)
-            if not any(isinstance(outcome, _LATER) for outcome in outcomes.values()):
-                texts.delete()
+        outcomes = self._draw(answers, self._drawer)
         facts = [_facts(answer, outcomes, self._signature) for answer in answers]
         of_texts = [
             fact for answer, fact in zip(answers, facts, strict=True) if answer.text is not None
@@ -294,33 +288,55 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         return self._writer
 
     def _write(
-        self,
-        requests: Sequence[Instance],
-        samples: Sequence[_WriterSample | None],
-        texts: WrittenTexts,
+        self, requests: Sequence[Instance], samples: Sequence[_WriterSample | None]
     ) -> list[object]:
         """The writer's outputs. It gets portions of one task, whose texts are saved together.
 
         Most Hugging Face models of lmms-eval read all images of a batch from the task of its first
         request.
         """
-        outputs = {position: _saved_output(written) for position, written in texts.read().items()}
+        paths = self._text_paths(requests, samples)
+        saved = {i: text for i, path in enumerate(paths) if (text := read_text(path))}
+        if saved:
+            logger.warning(
+                f"interleaved: {len(saved):,} answers were written by an earlier run that was not "
+                "finished, and are used. To have them written again, delete "
+                f"`{_texts_folder()}`."
+            )
+        for request, path in zip(requests, paths, strict=True):
+            OUTPUT.keep_until_logged(request.task_name, path)
+        outputs = {i: _saved_output(text) for i, text in saved.items()}
         instructions = _Instructions(self._arguments.protocol)
-        missing = (position for position in range(len(requests)) if position not in outputs)
-        for _, positions in itertools.groupby(
-            missing, lambda position: requests[position].task_name
-        ):
-            while portion := list(itertools.islice(positions, _PORTION)):
+        missing = (i for i in range(len(requests)) if i not in outputs)
+        size = _PORTION if chat_completions(self._writer) is None else _SERVER_PORTION
+        for _, of_task in itertools.groupby(missing, lambda i: requests[i].task_name):
+            while portion := list(itertools.islice(of_task, size)):
                 instructed = [instructions.added_to(requests[i], samples[i]) for i in portion]
                 outputs |= zip(portion, self._live_writer().generate_until(instructed), strict=True)
-                texts.add(
-                    {
-                        i: written
-                        for i in portion
-                        if (written := _text_to_save(outputs[i])) is not None
-                    }
-                )
-        return [outputs[position] for position in range(len(requests))]
+                texts = {paths[i]: _text_to_save(outputs[i]) for i in portion}
+                save_texts({path: text for path, text in texts.items() if text is not None})
+        return [outputs[i] for i in range(len(requests))]
+
+    def _text_paths(
+        self, requests: Sequence[Instance], samples: Sequence[_WriterSample | None]
+    ) -> list[Path]:
+        """The file of each request's text: named by the writer, the protocol, the request and the
+        content of its sample; of repeated requests by their number, too.
+        """
+        arguments = self._arguments
+        options = sorted(
+            option
+            for option in arguments.writer_arguments.split(",")
+            if option.partition("=")[0].strip() not in _DELIVERY
+        )
+        writer = json.dumps([arguments.writer, options, arguments.protocol.signature])
+        keys = map(_request_key, requests, samples)
+        times = Counter[str]()
+        paths = []
+        for key in keys:
+            times[key] += 1
+            paths.append(text_path(_texts_folder(), f"{writer}\n{key}\n{times[key]}"))
+        return paths
 
     def _sample(self, request: Instance) -> _WriterSample | None:
         """The sample of a request; None for a task without pictures in answers."""
@@ -362,7 +378,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         drawer.close()
         errors = [outcome for outcome in outcomes.values() if isinstance(outcome, DrawingError)]
         if len(errors) == len(outcomes) and (
-            reason := next((e for e in errors if isinstance(e, _LATER)), None)
+            reason := next((error for error in errors if error.name in WITHHELD), None)
         ):
             text = str(reason).partition("\n")[0]
             error = DrawerMisconfigured(
@@ -486,6 +502,10 @@ def _task_of(request: Instance) -> object | None:
     return next(owners, None)
 
 
+def _texts_folder() -> Path:
+    return cache_dir(os.environ) / "written"
+
+
 def _request_key(request: Instance, sample: _WriterSample | None) -> str:
     """What makes the writer's output for a request: task, sample, text and settings."""
     settings = [argument for argument in request.args if not isinstance(argument, MethodType)]
@@ -495,7 +515,7 @@ def _request_key(request: Instance, sample: _WriterSample | None) -> str:
 def _text_to_save(output: object) -> WrittenText | None:
     """An output for the file of written texts; None if it is a failure or no text."""
     text, tokens = unwrap_generation_output(output)
-    if not isinstance(text, str) or failure_of(text):
+    if output is None or not isinstance(text, str) or failure_of(text):
         return None
     return WrittenText(text=text, tokens=tokens and tokens.to_dict())
 
@@ -510,8 +530,10 @@ def _saved_output(written: WrittenText) -> object:
 def _read(output: object, sample: _WriterSample | None, protocol: Protocol) -> _AnswerWithPictures:
     """A writer's output, and the pictures to draw for it."""
     text, tokens = unwrap_generation_output(output)
-    if sample is None or not isinstance(text, str):
+    if sample is None:
         return _AnswerWithPictures(output=output)
+    if output is None or not isinstance(text, str):
+        text = NO_REPLY if output is None or text is None else json.dumps(text, default=str)
     undrawn = _AnswerWithPictures(output=output, text=text, tokens=tokens)
     stripped = strip_thinking(text)
     if not sample.limit or failure_of(text) or not stripped.text.strip():
@@ -577,7 +599,9 @@ def _log(facts: Sequence[DrawingFacts], outcomes: _Outcomes, rank: str) -> None:
     drawn = sum(fact.drawn for fact in facts)
     failed = sum((Counter(fact.failed) for fact in facts), Counter[str]())
     unused = sum((Counter(fact.unused) for fact in facts), Counter[str]())
+    without = unused.pop(NO_PICTURE, 0)
     line = f"interleaved{rank}: {len(facts):,} answers with {drawn:,} pictures"
+    line += f"; {NO_PICTURE}: {without:,}"
     line += f"; not drawn: {listed(failed)}" if failed else ""
     line += f"; not used of the writer's texts: {listed(unused)}" if unused else ""
     logger.log("INFO" if drawn and not failed else "WARNING", "{}", line)

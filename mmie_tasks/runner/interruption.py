@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import signal
 import sys
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
-from mmie_tasks.judging.session import stop_judging
+from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.runner.answer_files import OUTPUT
 
 STATUS = 130
@@ -50,32 +51,36 @@ def exits_on_ctrl_c() -> Iterator[None]:
 
 
 @contextmanager
-def judging_stops_on_ctrl_c() -> Iterator[Callable[[], None]]:
+def judging_stops_on_ctrl_c(session: JudgingSession) -> Iterator[Callable[[], None]]:
     """Yield a function; once it is called, Ctrl-C ends the process within two seconds.
 
     A second Ctrl-C ends it at once. Threads that wait for a judge cannot be interrupted, and Python
     waits for them when it ends. So the judges are told to stop, and a process that is still there
     after `_GRACE_S` is ended. Outside the main thread, where no signal arrives, nothing changes.
+
+    Args:
+        session: The judges, and what they are judging.
     """
-    is_main = threading.current_thread() is threading.main_thread()
+    stop = functools.partial(_stop, session)
     before = signal.getsignal(signal.SIGINT)
+
+    def handle_ctrl_c() -> None:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, stop)
+
     try:
-        yield lambda: _handle_ctrl_c() if is_main else None
+        yield handle_ctrl_c
     finally:
-        if signal.getsignal(signal.SIGINT) is _stop:
+        if signal.getsignal(signal.SIGINT) is stop:
             signal.signal(signal.SIGINT, before)
 
 
-def _handle_ctrl_c() -> None:
-    signal.signal(signal.SIGINT, _stop)
-
-
-def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
+def _stop(session: JudgingSession, _number: int, _frame: FrameType | None) -> NoReturn:
     signal.signal(signal.SIGINT, _end)
     timer = threading.Timer(_GRACE_S, _end)
     timer.daemon = True
     timer.start()
-    stored = stop_judging()
+    stored = session.stop()
     next_step = "The model's answers are not saved: there is no `--output_path`."
     if OUTPUT.resume_hint:
         next_step = f"To go on: the same command with {OUTPUT.resume_hint}"

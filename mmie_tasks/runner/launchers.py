@@ -2,7 +2,7 @@
 
 The runner accepts a dotted class path as a value of ``AVAILABLE_LAUNCHERS`` and imports it when the
 name is used (``llm_judge/launcher/__init__.py:13``). Each judge has a launcher class, created when
-it is imported: ``launchers.openai``. It has nothing to start and only registers the choice.
+it is imported: ``launchers.openai``. It has nothing to start; the hooks read its choices.
 ``name=default`` is one too, which leaves every benchmark that no option names its own judge. Other
 packages register judges in the group ``mmie_tasks.judges`` (see `mmie_tasks.judges.registry`).
 """
@@ -26,7 +26,6 @@ from mmie_tasks.judges.choice import (
     environment_choices,
     from_launcher_args,
 )
-from mmie_tasks.judging.session import register_launcher
 
 SOURCE = "`--launcher_args`"
 
@@ -65,6 +64,9 @@ class JudgeLauncher:
         options: The judge's options, as the runner has parsed them; those that begin with a
             benchmark (``mmie.name``, ``mmie.model``) are of that benchmark's judge.
 
+    Attributes:
+        choices: The judges that it selects.
+
     Raises:
         SystemExit: There is no such benchmark or judge, it has no such option, or the value has the
             wrong type.
@@ -74,10 +76,9 @@ class JudgeLauncher:
 
     def __init__(self, **options: object) -> None:
         try:
-            choices = _choices({"name": self.name, **options})
+            self.choices = _choices({"name": self.name, **options})
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
-        register_launcher(self, choices)
 
     def launch(self, *_: object) -> None:
         """Do nothing: there is no server to start."""

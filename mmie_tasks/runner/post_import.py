@@ -23,56 +23,40 @@ def after_import(name: str, function: ImportCallback) -> None:
     """Call ``function`` with the module ``name`` after every execution of that module.
 
     It is called at once if the module is imported already, otherwise after its import, and again
-    after `importlib.reload`. For a module that is being imported at this moment, it is called when
-    the next import begins after that one has ended. A second registration of the same function has
-    no effect.
+    after `importlib.reload`. A second registration of the same function has no effect.
 
     Args:
-        name: Full name of the module.
+        name: Full name of the module; its own import does not lead here (``lmms_eval.tasks`` and
+            ``lmms_eval.llm_judge.launcher`` import no models).
         function: May be called more than once with the same module.
     """
-    _FINDER.watch(name, function)
+    if _FINDER not in sys.meta_path:
+        sys.meta_path.insert(0, _FINDER)
+    functions = _FINDER.functions.setdefault(name, [])
+    if function not in functions:
+        functions.append(function)
+        if (module := sys.modules.get(name)) is not None:
+            function(module)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
     """Finds modules with the other finders, and wraps their loader."""
 
     def __init__(self) -> None:
-        self._functions: dict[str, list[ImportCallback]] = {}
-        self._unfinished: set[str] = set()
-        self._lock = threading.RLock()
+        self.functions: dict[str, list[ImportCallback]] = {}
         self._searches: set[tuple[int, str]] = set()
-
-    def watch(self, name: str, function: ImportCallback) -> None:
-        with self._lock:
-            if self not in sys.meta_path:
-                sys.meta_path.insert(0, self)
-            functions = self._functions.setdefault(name, [])
-            if function in functions:
-                return
-            functions.append(function)
-        if _is_unfinished(name):
-            self._unfinished.add(name)
-        elif (module := sys.modules.get(name)) is not None:
-            function(module)
 
     def notify(self, module: ModuleType) -> None:
         """Call all functions that are registered for a module."""
-        for function in tuple(self._functions.get(module.__name__, ())):
+        for function in tuple(self.functions[module.__name__]):
             function(module)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The spec of a watched module, from the other finders; None for all other modules."""
-        with self._lock:
-            finished = [name for name in self._unfinished if not _is_unfinished(name)]
-            self._unfinished.difference_update(finished)
-        for name in finished:
-            if (module := sys.modules.get(name)) is not None:  # None: its import failed
-                self.notify(module)
         search = (threading.get_ident(), fullname)
-        if fullname not in self._functions or search in self._searches:
+        if fullname not in self.functions or search in self._searches:
             return None
         self._searches.add(search)  # the other finders may call this one in turn
         finders = (getattr(finder, "find_spec", None) for finder in tuple(sys.meta_path))
@@ -107,11 +91,6 @@ class _Loader(importlib.abc.Loader):
             module.__spec__.loader = self._loader
         self._loader.exec_module(module)
         self._notify(module)
-
-
-def _is_unfinished(name: str) -> bool:
-    spec = getattr(sys.modules.get(name), "__spec__", None)
-    return bool(getattr(spec, "_initializing", False))
 
 
 _FINDER = _Finder()

@@ -13,7 +13,6 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -101,55 +100,25 @@ def _wrap_index_builder(initialize_tasks: Method) -> Method:
             override = read_override(os.environ)
         except SettingWrong as error:  # the runner would print it and go on
             raise SystemExit(str(error)) from None
-        added = _index_other_packages(index_folder(str(task_dir())), index_folder)
-        overridden = add_tasks(index, added.tasks, users, override=override)
-        if os.environ.get("RANK", "0") == "0":  # one process logs for all
-            for warning in added.warnings:
-                logger.warning(f"mmie-tasks: {warning}")
-            if overridden:
-                logger.info(
-                    f"mmie-tasks: {added.override_message(overridden)}; {OVERRIDE}=0 keeps the "
-                    "built-in"
-                )
+        tasks = index_folder(str(task_dir()))
+        owners = _add_other_packages(tasks, index_folder)
+        _log_overridden(add_tasks(index, tasks, users, override=override), owners)
         return index
 
     return initialize_all_tasks
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _AddedTasks:
-    """Our tasks and those of other packages.
-
-    Attributes:
-        tasks: Each name once.
-        owners: Name of a task to the benchmark of another package that defines it.
-        warnings: Which tasks were left out, and why.
-    """
-
-    tasks: Index
-    owners: dict[str, str]
-    warnings: list[str]
-
-    def override_message(self, overridden: Sequence[str]) -> str:
-        """Which tasks replace built-in ones, grouped by their owners."""
-        names_by_owner: dict[str, list[str]] = {}
-        for name in overridden:
-            names_by_owner.setdefault(self.owners.get(name, ""), []).append(name)
-        groups = (
-            f"{', '.join(names)}: {f'of the benchmark `{owner}`' if owner else 'ours'}"
-            for owner, names in sorted(names_by_owner.items())
-        )
-        return f"{'; '.join(groups)} instead of the built-in of the same name"
-
-
-def _index_other_packages(ours: Index, index_folder: Callable[[str], Index]) -> _AddedTasks:
-    """Our tasks, and those of other packages whose names are free.
+def _add_other_packages(tasks: Index, index_folder: Callable[[str], Index]) -> dict[str, str]:
+    """Add the tasks of other packages whose names are free; one process warns of the others.
 
     Args:
-        ours: Index of our folder.
+        tasks: Ours.
         index_folder: Indexes a folder.
+
+    Returns:
+        Name of an added task to its benchmark.
     """
-    added = _AddedTasks(tasks=dict(ours), owners={}, warnings=[])
+    owners: dict[str, str] = {}
     for entry in entries():
         if entry.is_ours:
             continue
@@ -157,15 +126,15 @@ def _index_other_packages(ours: Index, index_folder: Callable[[str], Index]) -> 
             index = index_folder(_task_folder(entry))
         except Exception as error:  # noqa: BLE001 - a plugin: its tasks are left out
             reason = str(error).replace("\n\n", " ") or type(error).__name__
-            added.warnings.append(f"the benchmark `{entry.name}` is left out: {reason}")
+            _log("WARNING", f"the benchmark `{entry.name}` is left out: {reason}")
             continue
-        if taken := sorted(index.keys() & added.tasks.keys()):
+        if taken := sorted(index.keys() & tasks.keys()):
             names = ", ".join(f"`{name}`" for name in taken)
-            added.warnings.append(f"{names} of the benchmark `{entry.name}` left out: name taken")
-        free = index.keys() - added.tasks.keys()
-        added.tasks.update((name, index[name]) for name in free)
-        added.owners.update((name, entry.name) for name in free)
-    return added
+            _log("WARNING", f"{names} of the benchmark `{entry.name}` left out: name taken")
+        free = index.keys() - tasks.keys()
+        tasks.update((name, index[name]) for name in free)
+        owners.update(dict.fromkeys(free, entry.name))
+    return owners
 
 
 def _task_folder(entry: BenchmarkEntry) -> str:
@@ -173,6 +142,27 @@ def _task_folder(entry: BenchmarkEntry) -> str:
         hint = f"build `{entry.package}` with its task files, and install it again"
         raise SettingWrong(f"there is no folder `{folder}`.", hint=hint)
     return str(folder)
+
+
+def _log_overridden(names: Sequence[str], owners: Mapping[str, str]) -> None:
+    """Log which tasks replace built-in ones, grouped by the benchmarks of other packages."""
+    by_owner: dict[str, list[str]] = {}
+    for name in names:
+        by_owner.setdefault(owners.get(name, ""), []).append(name)
+    groups = "; ".join(
+        f"{', '.join(names)}: {f'of the benchmark `{owner}`' if owner else 'ours'}"
+        for owner, names in sorted(by_owner.items())
+    )
+    if groups:
+        _log(
+            "INFO",
+            f"{groups} instead of the built-in of the same name; {OVERRIDE}=0 keeps the built-in",
+        )
+
+
+def _log(level: str, message: str) -> None:
+    if os.environ.get("RANK", "0") == "0":  # one process logs for all
+        logger.log(level, f"mmie-tasks: {message}")
 
 
 def add_tasks(index: Index, ours: Index, users: Index, *, override: bool) -> tuple[str, ...]:

@@ -23,7 +23,6 @@ from mmie_tasks.record.metric_values import (
 )
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.panel import Disagreement, disagreement
-from mmie_tasks.record.rows import replies_of
 from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, Record, ScoreKind
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.run import TaskRun
@@ -210,8 +209,8 @@ def marks_of(task_run: TaskRun) -> tuple[str, ...]:
 
     Returns:
         Short phrases: ``8 of 20,103 samples (--limit 8)``, ``categories not in MMIE's
-        proportions``, ``judge: gpt-4o, not the paper's``,
-        ``other prompt words``, ``3 unscored``, ``pictures drawn by our reconstruction (step-1), not
+        proportions``, ``judge: gpt-4o, not the paper's``, ``other prompt words``,
+        ``3 unscored``, ``pictures drawn by our reconstruction (step-2), not
         by the paper's pipeline``, ``answers that may have unread pictures: looks like JSON (2)``.
     """
     signatures = [Signature(text) for text in task_run.signatures]
@@ -253,6 +252,8 @@ def _picture_marks(task_run: TaskRun) -> Iterator[str]:
             f"pictures drawn by our reconstruction ({', '.join(protocols)}), not by the paper's "
             "pipeline"
         )
+        if cut := sum(bool(sample.facts.get("truncated")) for sample in task_run.samples):
+            yield f"{counted(cut, 'answer')} cut by the limit on images"
     if not_drawn := sum(sample.pictures_not_drawn for sample in task_run.samples):
         yield f"{counted(not_drawn, 'picture')} not drawn"
     if signs := Counter(sign for sample in task_run.samples for sign in sample.picture_signs):
@@ -286,43 +287,46 @@ def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float 
     benchmark, samples = task_run.benchmark, task_run.samples
     details: dict[str, float | None] = {}
     for metric in metrics_of([task_run]):
-        name = f"_{metric.name}" if metric.name else ""
-        has_interval = metric.in_table or metric.kind == "headline"
-        for kind in SCORE_KINDS:
-            value = value_of(task_run, metric, kind)
-            details[f"{kind}{name}"] = value.percent if value else None
-            if kind == "official":
-                details[f"scored{name}"] = float(value.scored if value else 0)
-                details[f"samples{name}"] = float(value.total if value else 0)
-            if kind == "official" and has_interval:
-                low, high = (value and value.interval) or (None, None)
-                details |= {f"ci95_low{name}": low, f"ci95_high{name}": high}
+        details |= _metric_details(task_run, metric)
     details["differ"] = float(sum(sample.differs for sample in samples))
-    for kind, prefix in (("official", ""), ("robust", "robust_")):
+    prefixes: dict[ScoreKind, str] = {"official": "", "robust": "robust_"}
+    for kind, prefix in prefixes.items():
         unscored = reasons_of(task_run, kind)
         details |= {f"{prefix}unscored_{reason}": float(unscored[reason]) for reason in REASONS}
     if judge_runs := _judge_runs(task_run):
         details |= _panel_details(task_run, judge_runs)
     elif benchmark.scale.whole:
-        points = Counter(
-            sample.official.points for sample in samples if isinstance(sample.official, Scored)
-        )
-        details |= {
-            f"points_{n}": float(points[n]) for n in range(int(benchmark.scale.full_marks) + 1)
-        }
+        points = Counter(v.points for s in samples if isinstance(v := s.official, Scored))
+        full_marks = int(benchmark.scale.full_marks)
+        details |= {f"points_{n}": float(points[n]) for n in range(full_marks + 1)}
     if any("expected" in record for record in records):
         details |= _expected_details(task_run)
     return details | dict(benchmark.counts(records))
 
 
+def _metric_details(task_run: TaskRun, metric: Metric) -> dict[str, float | None]:
+    """Scores, counts and, of a metric that people quote, the interval."""
+    name = f"_{metric.name}" if metric.name else ""
+    has_interval = metric.in_table or metric.kind == "headline"
+    official, robust = (value_of(task_run, metric, kind) for kind in SCORE_KINDS)
+    details = {
+        f"official{name}": official.percent if official else None,
+        f"scored{name}": float(official.scored if official else 0),
+        f"samples{name}": float(official.total if official else 0),
+    }
+    if has_interval:
+        low, high = (official and official.interval) or (None, None)
+        details |= {f"ci95_low{name}": low, f"ci95_high{name}": high}
+    return details | {f"robust{name}": robust.percent if robust else None}
+
+
 def _panel_details(task_run: TaskRun, judge_runs: Mapping[str, TaskRun]) -> dict[str, float | None]:
     details: dict[str, float | None] = {}
-    metric = metrics_of([task_run])[0]
     for number, judge_run in enumerate(judge_runs.values(), 1):
-        total, value = (len(judge_run.samples), value_of(judge_run, metric, "official"))
+        total = len(judge_run.samples)
         details[f"judge_{number}_asked"] = float(total)
         details[f"judge_{number}_scored"] = float(total - reasons_of(judge_run, "official").total())
-        details[f"judge_{number}_official"] = value.percent if value else None
+        details[f"judge_{number}_official"] = _headline_percent(judge_run, "official")
     spreads = _disagreements(task_run)
     return details | {
         "judges_compared": float(len(spreads)),
@@ -333,39 +337,35 @@ def _panel_details(task_run: TaskRun, judge_runs: Mapping[str, TaskRun]) -> dict
 
 def _judge_runs(task_run: TaskRun) -> dict[str, TaskRun]:
     """The name of each judge of a panel to the samples that it was asked about, with its own
-    official verdicts.
+    official verdicts; empty for a single judge.
     """
     names = max((Signature(text).judge_names for text in task_run.signatures), key=len, default=[])
-    return {
-        name: replace(task_run, samples=_judged_by(task_run, index))
-        for index, name in enumerate(names)
-    }
-
-
-def _judged_by(task_run: TaskRun, index: int) -> tuple[LoggedSample, ...]:
-    samples = [sample for sample in task_run.samples if len(sample.members) > index]
-    return tuple(
-        replace(sample, official=sample.members[index].verdicts.official) for sample in samples
-    )
+    judge_runs = {}
+    for index, name in enumerate(names):
+        asked = [sample for sample in task_run.samples if len(sample.members) > index]
+        verdicts = [sample.members[index].verdicts.official for sample in asked]
+        judged = (replace(s, official=v) for s, v in zip(asked, verdicts, strict=True))
+        judge_runs[name] = replace(task_run, samples=tuple(judged))
+    return judge_runs
 
 
 def _disagreements(task_run: TaskRun) -> list[Disagreement]:
-    return [
-        spread
-        for sample in task_run.samples
-        if (spread := disagreement(sample.members)) is not None
-    ]
+    return list(filter(None, (disagreement(sample.members) for sample in task_run.samples)))
 
 
 def _expected_details(task_run: TaskRun) -> dict[str, float | None]:
-    value = value_of(task_run, metrics_of([task_run])[0], "expected")
     with_score = [sample for sample in task_run.samples if isinstance(sample.expected, Scored)]
     entropies = [sample.entropy_bits for sample in with_score if sample.entropy_bits is not None]
     return {
-        "expected": value.percent if value else None,
+        "expected": _headline_percent(task_run, "expected"),
         "expected_samples": float(len(with_score)),
         "expected_entropy_bits": math.fsum(entropies) / len(entropies) if entropies else None,
     }
+
+
+def _headline_percent(task_run: TaskRun, kind: ScoreKind) -> float | None:
+    value = value_of(task_run, metrics_of([task_run])[0], kind)
+    return value.percent if value else None
 
 
 def reasons_of(task_run: TaskRun, kind: ScoreKind) -> Counter[str]:
@@ -393,7 +393,7 @@ def notes_of(task_run: TaskRun, records: Sequence[Record]) -> Iterator[str]:
     yield from task_run.benchmark.notes(records)
     if task_run.benchmark.judge is not None:
         yield from _describe_panel(task_run)
-        yield _describe_replies(records)
+        yield _describe_replies(task_run)
     yield from task_run.signatures
 
 
@@ -426,20 +426,18 @@ def _describe_panel(task_run: TaskRun) -> Iterator[str]:
         )
 
 
-def _describe_replies(records: Sequence[Record]) -> str:
+def _describe_replies(task_run: TaskRun) -> str:
     """One line: replies per model, replies from the cache, tokens, US dollars.
 
     Tokens and dollars of cached replies are those of the first time.
     """
-    replies = [reply for record in records for reply in replies_of(record)]
-    models = Counter(str(reply["model"]) for reply in replies)
-    cached = sum(bool(reply["cached"]) for reply in replies)
-    usages = [reply["usage"] for reply in replies]
-    tokens_in, tokens_out = (
-        sum(usage[name] for usage in usages) for name in ("input_tokens", "output_tokens")
-    )
-    costs = [usage["cost_usd"] for usage in usages]
-    dollars = "cost unknown" if None in costs else f"{sum(costs):.4f} USD"
+    replies = [reply for sample in task_run.samples for reply in sample.replies]
+    models = Counter(reply.model for reply in replies)
+    cached = sum(reply.cached for reply in replies)
+    tokens_in = sum(reply.usage.input_tokens for reply in replies)
+    tokens_out = sum(reply.usage.output_tokens for reply in replies)
+    costs = [cost for reply in replies if (cost := reply.usage.cost_usd) is not None]
+    dollars = f"{sum(costs):.4f} USD" if len(costs) == len(replies) else "cost unknown"
     return (
         f"replies: {listed(models) or 'none'}; {cached:,} from the cache; "
         f"{tokens_in:,.0f} tokens in, {tokens_out:,.0f} out, {dollars}"

@@ -24,7 +24,7 @@ from mmie_tasks.answers.drawn import (
 from mmie_tasks.answers.files import read_answers
 from mmie_tasks.answers.parsing import MISSING, NOT_TEXT, failure_of, parse_answer
 from mmie_tasks.answers.saved import as_answer
-from mmie_tasks.answers.segments import Segment
+from mmie_tasks.record.segment import Segment
 
 FACTS = DrawingFacts(
     signature="step-1,images,model=flux", drawn=1, failed={"refused": 2}, unused={"empty step": 3}
@@ -106,7 +106,7 @@ def test_other_objects_are_read_as_before(change) -> None:
     assert read_drawn_answer(text) is None
     parsed = parse_answer([text])
     assert parsed.drawing is None
-    assert all(segment.prompt is None for segment in parsed.segments)
+    assert all(segment.prompt == "" for segment in parsed.segments)
     assert "prompt" in parsed.unread or "prompt" not in text
 
 

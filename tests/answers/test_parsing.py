@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,8 @@ from support.answer_shapes import SHAPES, A, counted, parsed, with_table
 from mmie_tasks.answers import saved
 from mmie_tasks.answers.parsing import MISSING, NOT_TEXT, parse_answer
 from mmie_tasks.answers.saved import as_answer
-from mmie_tasks.answers.segments import Segment
 from mmie_tasks.answers.thinking import StrippedText, strip_thinking
+from mmie_tasks.record.segment import Segment
 
 
 def flat(parsed):
@@ -180,10 +181,10 @@ def test_deeply_nested_objects_raise_nothing(wrap) -> None:
 
 
 def test_a_folder_is_an_image_reference(tmp_path) -> None:
-    assert parse_answer([str(tmp_path)]).shape == "folder"
-    assert flat(parse_answer([f"{tmp_path}/\n"])) == [f"@{tmp_path}/"]
-    assert parse_answer([f"{tmp_path}/no"]).shape == "text"
-    assert parse_answer(["out/x"], is_folder=lambda path: path == "out/x").shape == "folder"
+    assert parse_answer([str(tmp_path)], os.path.isdir).shape == "folder"
+    assert flat(parse_answer([f"{tmp_path}/\n"], os.path.isdir)) == [f"@{tmp_path}/"]
+    assert parse_answer([f"{tmp_path}/no"], os.path.isdir).shape == "text"
+    assert parse_answer([str(tmp_path)]).shape == "text"
 
 
 def test_lone_surrogates_are_replaced() -> None:
@@ -458,15 +459,10 @@ def test_thinking_never_changes_the_answer(thinking, answer) -> None:
         ),
         pytest.param("{'text': '<think>a</think>b', 'images': []}", ["b"], id="repr"),
         pytest.param("<think>a</think>![x](o/1.png) b", ["o/1.png", "b"], id="markdown"),
+        pytest.param('{"text": "<think>a", "images": ["1.png"]}', ["1.png"], id="images alone"),
     ],
 )
 def test_thinking_is_removed_inside_and_around_objects(answer, pieces) -> None:
     parsed = parse_answer([answer])
     segments = [part for s in parsed.segments for part in (s.text, s.image) if part is not None]
     assert (segments, parsed.thinking_removed) == (pieces, True)
-
-
-def test_images_are_an_answer_even_if_all_text_was_thinking() -> None:
-    parsed = parse_answer([json.dumps({"text": "<think>a", "images": ["1.png"]})])
-    assert [segment.image for segment in parsed.segments] == ["1.png"]
-    assert parsed.failure == ""

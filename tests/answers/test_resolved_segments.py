@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 from support.mmie_data import draw
 
-from mmie_tasks.answers.images import ImageResolver, ResolvedSegment, resolve_images
+from mmie_tasks.answers.images import ImageResolver, resolve_images
 from mmie_tasks.answers.parsing import parse_answer
+from mmie_tasks.record.segment import Segment
 
 
 @pytest.fixture
@@ -17,7 +18,7 @@ def resolved(resolver, answer, row=7):
 
 
 def files_of(segments):
-    return tuple(segment.file.path for segment in segments if segment.file and segment.file.path)
+    return tuple(Path(s.image) for s in segments if s.image and not s.problem)
 
 
 def test_text_and_images_stay_in_their_order_and_every_image_is_resolved(tmp_path, resolver):
@@ -28,16 +29,14 @@ def test_text_and_images_stay_in_their_order_and_every_image_is_resolved(tmp_pat
         ("B", None),
     ]
     assert files_of(segments) == (path,)
-    assert [segment.file.problem for segment in segments if segment.file] == ["", "missing"]
+    assert [segment.problem for segment in segments if segment.image] == ["", "missing"]
 
 
 def test_a_folder_gives_the_images_of_the_sample(tmp_path, resolver):
     mine = [draw(tmp_path / "root" / "wan" / f"0007_s{seed}.png", seed) for seed in (0, 1)]
     draw(tmp_path / "root" / "wan" / "0008_s0.png")
     assert files_of(resolved(resolver, "./wan")) == tuple(mine)
-    assert [segment.file.problem for segment in resolved(resolver, "./wan", row=9)] == [
-        "unreadable"
-    ]
+    assert [segment.problem for segment in resolved(resolver, "./wan", row=9)] == ["unreadable"]
 
 
 def test_images_that_a_model_left_on_disk_follow_its_text(tmp_path, resolver):
@@ -45,7 +44,7 @@ def test_images_that_a_model_left_on_disk_follow_its_text(tmp_path, resolver):
     note = tmp_path / "root" / "mmie" / "7_metadata.json"
     note.parent.mkdir()
     note.write_text('{"generated_images": ["made.png"]}')
-    assert resolved(resolver, "Words.")[0] == ResolvedSegment("Words.")
+    assert resolved(resolver, "Words.")[0] == Segment("Words.")
     assert files_of(resolved(resolver, "Words.")) == (path,)
     assert files_of(resolved(resolver, "Words.", row=8)) == ()
     assert files_of(resolved(resolver, '[{"text": "Own.", "image": "no.png"}]')) == ()

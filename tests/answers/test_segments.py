@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from mmie_tasks.answers.parsing import failure_of, parse_answer
 from mmie_tasks.answers.placeholders import interleave_segments
-from mmie_tasks.answers.segments import Segment, write_answer
+from mmie_tasks.answers.segments import write_answer
 from mmie_tasks.answers.thinking import strip_thinking
+from mmie_tasks.record.segment import Segment
 
 IMAGES = ["A", "B", "C"]
 PLACEHOLDERS = [

@@ -34,7 +34,7 @@ from support.stock_internvl import generate, load
 
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
-from mmie_tasks.judges.mmie_score.devices import choose_device, choose_dtype, exact_fp32
+from mmie_tasks.judges.mmie_score.devices import choose_device, choose_dtype, exact_arithmetic
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, PlainDecoder, StaticDecoder
 from mmie_tasks.judges.mmie_score.engine.model import Prefill, Vision, normalized
 from mmie_tasks.judges.mmie_score.engine.schedule import JudgePrompt
@@ -96,7 +96,7 @@ def one_by_one(setup: Setup, numbered: Sequence[tuple[int, JudgeRequest]]) -> Me
     result = Measurement()
     reset_peak(setup.device)
     began = time.perf_counter()
-    with exact_fp32():
+    with exact_arithmetic():
         for key, request in numbered:
             prompt, ids = generated(key, request)
             result.replies[key] = (reply_text(setup.checkpoint.tokenizer.decode(ids)), len(ids))

@@ -2,9 +2,11 @@
 
 import pytest
 
+from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.options import COVERAGE_SETTING, coverage_floor, floor_signature
+from mmie_tasks.core.options import COVERAGE_SETTING, coverage_floor
 from mmie_tasks.core.verdict import Tally, mean_of
+from mmie_tasks.record.signature import run_signature
 
 
 @pytest.mark.parametrize(
@@ -33,7 +35,9 @@ def test_without_any_score_there_is_no_mean_at_any_floor():
     [("", ""), ("0.90", ""), ("0.5", "|min_coverage:0.5"), ("0", "|min_coverage:0")],
 )
 def test_only_another_floor_than_the_default_is_in_the_signature(setting, signature):
-    assert floor_signature({COVERAGE_SETTING: setting}) == signature
+    assert run_signature("judge:a", environment={COVERAGE_SETTING: setting}) == (
+        f"judge:a{signature}|pkg:{__version__}"
+    )
 
 
 @pytest.mark.parametrize("setting", ["half", "90", "-0.1", "nan", "1.01", "90 %"])

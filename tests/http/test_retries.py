@@ -1,68 +1,24 @@
 """Queue, retries and giving up, with a simulated server on a virtual clock."""
 
 import random
-from math import inf
 from statistics import median
-from types import SimpleNamespace
 
 import pytest
-from support.virtual_time import simulate
+from support.virtual_time import sender_of, simulate
 
-from mmie_tasks.http.rate_limit import FAILURES_BEFORE_PAUSE, Health, Pace
-from mmie_tasks.http.retries import (
-    LONGEST_WAIT_S,
-    MAX_FAILURES,
-    MAX_TIMEOUTS,
-    Failure,
-    Job,
-    Queue,
-    Undelivered,
-)
+from mmie_tasks.http.endpoint import FAILURES_BEFORE_PAUSE, Failure, Pace
+from mmie_tasks.http.retries import LONGEST_WAIT_S, MAX_FAILURES, MAX_TIMEOUTS, Undelivered
 
 
-def failed(job, times, *, server_answers, timed_out=False):
-    """Fail so often; the server answers another request before each failure, or never."""
-    health = Health(pace=Pace(), clock=lambda: 0.0)
-    for now in range(1, times + 1):
-        health.replied_at = now - 0.5 if server_answers else -inf
-        job.fail(float(now), SimpleNamespace(health=health), timed_out=timed_out)
-    return job.is_hopeless
+def test_due_retries_come_before_new_requests_in_their_order():
+    order = []
 
+    def fault(number):
+        order.append(number)
+        return Failure(kind="failed", reason="HTTP 500") if order.count(number) < 2 else None
 
-def sent():
-    job = Job(index=0)
-    job.send(0.0)
-    return job
-
-
-def test_failures_count_while_other_requests_get_replies():
-    assert not failed(sent(), MAX_FAILURES - 1, server_answers=True)
-    assert failed(sent(), MAX_FAILURES, server_answers=True)
-
-
-def test_fewer_timeouts_than_failures_make_a_request_hopeless():
-    assert not failed(sent(), MAX_TIMEOUTS - 1, server_answers=True, timed_out=True)
-    assert failed(sent(), MAX_TIMEOUTS, server_answers=True, timed_out=True)
-
-
-def test_failures_of_a_server_without_any_reply_do_not_count():
-    assert not failed(sent(), 100, server_answers=False, timed_out=True)
-
-
-def test_due_retries_come_before_new_requests():
-    queue = Queue(3)
-    first = queue.take(0.0)
-    queue.put_back(first, at=5.0)
-    assert [queue.take(4.0).index, queue.take(5.0).index, queue.take(5.0).index] == [1, 0, 2]
-    assert (queue.take(5.0), len(queue), queue.next_at()) == (None, 0, inf)
-
-
-def test_the_next_time_is_that_of_the_earliest_retry():
-    queue = Queue(1)
-    assert queue.next_at() == -inf
-    queue.put_back(queue.take(0.0), at=5.0)
-    assert (queue.next_at(), queue.take(4.9), len(queue)) == (5.0, None, 1)
-    assert [job.index for job in queue.take_all()] == [0]
+    simulate(4, fault=fault, fault_s=0.2, max_concurrency=1, pace=Pace(fraction=lambda: 0.1))
+    assert order == [0, 1, 0, 1, 2, 3, 2, 3]
 
 
 def fault_of(index, failure):
@@ -87,7 +43,7 @@ def test_max_concurrency_is_not_exceeded():
 @pytest.mark.parametrize(
     ("kind", "times"),
     [
-        pytest.param("timed_out", 3, id="hangs"),
+        pytest.param("timed_out", MAX_TIMEOUTS, id="hangs"),
         pytest.param("failed", MAX_FAILURES, id="fails"),
         pytest.param("denied", MAX_FAILURES, id="refuses"),
     ],
@@ -264,3 +220,31 @@ def test_a_request_with_many_429s_is_not_given_up():
     server, outcomes = simulate(250, fault=fault, max_concurrency=4)
     assert {type(outcome) for outcome in outcomes} == {str}
     assert server.attempts[1] == 21
+
+
+@pytest.fixture
+def sender():
+    return sender_of()
+
+
+def test_a_server_in_trouble_gets_one_line_a_minute(sender, lines):
+    for now in range(150):
+        for server in "ab":
+            sender.log_trouble(server, f"{server} is down at {now}.", now)
+    assert lines == [
+        f"WARNING {server} is down at {now}.\n" for now in (0, 60, 120) for server in "ab"
+    ]
+
+
+def test_a_recovery_is_logged_if_its_trouble_was(sender, lines):
+    for now in range(3):
+        sender.log_trouble("a", "a is down.", now)
+        sender.log_recovery("a", "a is back.")
+    assert lines == ["WARNING a is down.\n", "INFO a is back.\n"]
+
+
+def test_requests_that_are_sent_again_are_counted_and_none_stays_in_flight(sender):
+    faults = [Failure(kind="failed", reason="HTTP 500"), Failure(kind="busy", reason="HTTP 429")]
+    server, _ = simulate(20, fault=lambda _: faults.pop() if faults else None, sender=sender)
+    assert server.attempts.total() == 22
+    assert (sender.retries, sender.in_flight) == (2, 0)

@@ -35,7 +35,7 @@ from support.image_server import (
 )
 from support.judge_server import HANG, HANG_UP, Body, JudgeServer, Says, Sent, error
 
-from mmie_tasks.http.rate_limit import Pace
+from mmie_tasks.http.endpoint import Pace
 from mmie_tasks.interleaved.base import (
     Drawer,
     DrawerMisconfigured,

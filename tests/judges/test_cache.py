@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from support.judges import SIGNATURE, ScriptedJudge, scripted_reply, scripted_request
 
-from mmie_tasks.core.errors import DataBroken, SettingWrong
+from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeUnavailable, RequestBroken
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_store import CacheFile
-from mmie_tasks.record.reply import JudgeReply, Usage
+from mmie_tasks.record.reply import Usage
 
 A, B, C = (scripted_request(text) for text in "abc")
 
@@ -262,23 +262,11 @@ def test_a_file_that_cannot_be_opened_loses_no_reply_and_warns_once(file, warnin
     assert len(warnings) == 1
 
 
-def test_a_token_count_that_cannot_be_stored_loses_no_reply(file, warnings):
-    huge = JudgeReply(text="x", model="m", usage=Usage(input_tokens=2**80))
-    assert outcomes_of(ScriptedJudge(script={"a": huge}), file, A) == {0: huge}
-    assert len(warnings) == 1
-
-
 def test_a_check_creates_the_file_and_sends_nothing(file):
     judge = ScriptedJudge()
     CachedJudge(judge, file).check()
     assert file.path.exists()
     assert judge.calls == []
-
-
-def test_a_check_stops_for_a_file_that_is_no_cache(file):
-    file.path.write_bytes(b"not a database, but longer than a header " * 9)
-    with pytest.raises(DataBroken, match="cache=off"):
-        CachedJudge(ScriptedJudge(), file).check()
 
 
 def test_a_check_stops_for_a_file_that_cannot_be_written(file):

@@ -42,13 +42,6 @@ def test_stats_are_by_judge(environment, capsys):
     assert "cost     0.25 USD\n  time     2023-11-14 to 2023-11-14" in second
 
 
-def test_stats_of_replies_of_unknown_cost(tmp_path, environment, capsys):
-    with CacheFile(tmp_path / "c").open() as replies:
-        replies.put(cached_reply("1", cost_usd=None))
-    assert run(["stats", "--cache", str(tmp_path / "c")], environment) == 0
-    assert "cost     unknown" in capsys.readouterr().out
-
-
 def test_control_characters_in_a_signature_are_escaped(tmp_path, capsys):
     with CacheFile(tmp_path / "c").open() as replies:
         replies.put(cached_reply("1", signature="\x1b[2J\ud800"))
@@ -137,11 +130,6 @@ def test_a_broken_line_imports_nothing(environment, cache, tmp_path, capsys):
     assert texts_in(cache) == ALL
 
 
-def test_a_missing_file_cannot_be_imported(environment, tmp_path, capsys):
-    assert run(["import", str(tmp_path / "none.jsonl")], environment) == 1
-    assert "none.jsonl" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("part", "remaining"),
     [
@@ -172,19 +160,3 @@ def test_pruning_makes_the_file_smaller(environment, cache):
     assert cache.stat().st_size > 500_000
     assert run(["prune", "--judge", "big", "--yes"], environment) == 0
     assert cache.stat().st_size < 100_000
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        pytest.param([], id="no action"),
-        pytest.param(["empty"], id="no such action"),
-        pytest.param(["export"], id="no file"),
-        pytest.param(["prune", "--yes"], id="prune without a judge"),
-    ],
-)
-def test_invalid_arguments_are_refused(environment, capsys, arguments):
-    with pytest.raises(SystemExit) as caught:
-        run(arguments, environment)
-    assert caught.value.code == 2
-    assert "usage: mmie-tasks cache" in capsys.readouterr().err

@@ -91,21 +91,6 @@ def test_a_reply_is_read_as_it_was_stored(tmp_path, record):
         assert list(replies.read_all(f"{record.signature}!")) == []
 
 
-def test_an_existing_reply_stays(path):
-    with CacheFile(path).open() as replies:
-        assert replies.put(cached_reply("1", text="old"))
-        assert not replies.put(cached_reply("1", text="new"))
-    assert texts(path) == ["old"]
-
-
-def test_an_empty_file_becomes_a_cache(path):
-    path.parent.mkdir()
-    path.touch()
-    with CacheFile(path).open() as replies:
-        replies.put(cached_reply("1"))
-    assert texts(path) == ["text 1"]
-
-
 @pytest.mark.parametrize(
     ("statements", "message"),
     [
@@ -342,20 +327,11 @@ def test_digits_are_absent_from_an_export_without_them_and_may_be_null(tmp_path)
     [
         pytest.param({"signature": None}, "`signature` is None", id="no signature"),
         pytest.param({"request": "a" * 63}, "`request` is 'aaa", id="a short key"),
-        pytest.param({"request": "A" * 64}, "`request` is 'AAA", id="a key in capitals"),
-        pytest.param({"text": ["words"]}, "`text` is ['words']", id="no text"),
-        pytest.param({"model": 4}, "`model` is 4", id="no model"),
         pytest.param({"finish": "filter"}, "`finish` is 'filter'", id="another finish"),
         pytest.param({"usage": None}, "`usage` is None", id="no usage"),
-        pytest.param({"time": 1.5}, "`time` is 1.5", id="half a second"),
-        pytest.param({"time": True}, "`time` is True", id="true"),
-        pytest.param({"time": -1}, "`time` is -1", id="before 1970"),
         pytest.param({"time": 10**18}, "`time` is 1000", id="nanoseconds"),
         pytest.param(usage(input_tokens=-3), "`input_tokens` is -3", id="tokens below nothing"),
-        pytest.param(usage(output_tokens="3"), "`output_tokens` is '3'", id="tokens as text"),
-        pytest.param(usage(cost_usd="1 USD"), "`cost_usd` is '1 USD'", id="cost as text"),
         pytest.param(usage(cost_usd=float("nan")), "`cost_usd`", id="not a number"),
-        pytest.param(usage(cost_usd=10**400), "`cost_usd`", id="an impossible cost"),
         pytest.param(
             {"digits": {"offset": 5}}, "`digits` is {'offset': 5}", id="digits that are no list"
         ),
@@ -373,14 +349,7 @@ def test_digits_are_absent_from_an_export_without_them_and_may_be_null(tmp_path)
             "`logprobs` is nan",
             id="NaN as log-probability",
         ),
-        pytest.param(
-            digits(5, logprobs=[float("-inf")] * 10), "`logprobs` is -inf", id="minus infinity"
-        ),
-        pytest.param(
-            digits(5, logprobs=["-1"] * 10), "`logprobs` is '-1'", id="log-probabilities as text"
-        ),
         pytest.param(digits(-1), "`offset` is -1", id="a negative offset"),
-        pytest.param(digits(True), "`offset` is True", id="true as offset"),
         pytest.param(digits(4), "the offsets in `digits`", id="the offset of a space"),
         pytest.param(digits(6), "the offsets in `digits`", id="an offset behind the text"),
         pytest.param(digits(5, 5), "the offsets in `digits`", id="an offset twice"),

@@ -5,8 +5,6 @@ from pathlib import Path
 import pytest
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.options import option_types
-from mmie_tasks.judges import registry
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.choice import (
     ALL_OTHERS,
@@ -19,7 +17,7 @@ from mmie_tasks.judges.choice import (
 from mmie_tasks.judges.flags import parse_flags, split_eval_arguments
 from mmie_tasks.judges.panel_choice import ChosenJudges
 from mmie_tasks.judges.registry import JudgeChoice, parse_choice
-from mmie_tasks.record.panel import Panel
+from mmie_tasks.record.signature import Panel
 
 DEFAULT = "openai:gpt-4o-2024-11-20"
 
@@ -200,16 +198,6 @@ def test_every_judge_is_cached_unless_the_cache_is_off(
     if isinstance(judge, CachedJudge):
         assert judge.path == tmp_path / str(file)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_an_unknown_option_is_refused_when_the_judge_is_opened() -> None:
-    with pytest.raises(SettingWrong, match="no option `modle`"):
-        open_judge(JudgeChoice(name="openai", options={"modle": "x"}), {})
-
-
-def test_every_built_in_judge_has_options() -> None:
-    for name in registry.BUILT_IN:
-        assert option_types(registry.factory_of(name))
 
 
 @pytest.mark.parametrize(

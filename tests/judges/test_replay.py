@@ -16,7 +16,6 @@ from mmie_tasks.judges.base import JudgeUnavailable, RequestBroken, content_key
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_command import run
 from mmie_tasks.judges.cache_store import CacheFile, default_path
-from mmie_tasks.judges.registry import create
 from mmie_tasks.judges.replay import ReplayJudge, open_judge
 
 A, B, C = (scripted_request(text) for text in "abc")
@@ -228,9 +227,3 @@ def test_without_a_path_the_default_cache_is_replayed(tmp_path):
         open_judge(environment=environment)
     list(CachedJudge(ScriptedJudge(), CacheFile(default_path(environment))).ask([A]))
     assert len(list(open_judge(environment=environment).ask([A]))) == 1
-
-
-def test_the_registry_creates_it_from_options(tmp_path):
-    path = jsonl(tmp_path / "r.jsonl", cached_reply("1"), cached_reply("2", signature="other"))
-    judge = create("replay", {"path": str(path), "signature": "other"}, {})
-    assert judge.signature.startswith("other|replayed:")

@@ -11,10 +11,9 @@ from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, Outcome
 from mmie_tasks.judges.choice import ALL_OTHERS
 from mmie_tasks.judges.panel_choice import ChosenJudges
 from mmie_tasks.judges.registry import JudgeChoice
-from mmie_tasks.judging import session
 from mmie_tasks.judging.deferred import DeferredRows
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.judging.session import BenchmarkJudge, PendingSample, register_launcher
+from mmie_tasks.judging.session import BenchmarkJudge, JudgingSession, PendingSample
 from mmie_tasks.record.reply import JudgeResult
 
 
@@ -37,7 +36,6 @@ class CheckCountingJudge(FunctionJudge):
 @pytest.fixture(autouse=True)
 def checks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(registry, "factory_of", lambda _: CheckCountingJudge)
-    monkeypatch.setattr(session, "_open_judges", {})
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "counting:cache=off")
     monkeypatch.setattr(CheckCountingJudge, "checks", [])
     return CheckCountingJudge.checks
@@ -59,16 +57,13 @@ def test_a_failed_check_is_repeated(checks: list[str], monkeypatch: pytest.Monke
     assert checks == ["wrong", "wrong"]
 
 
-def test_a_launchers_choice_counts_as_long_as_the_launcher_lives() -> None:
-    class Launcher:
-        pass
-
-    launcher, judge = Launcher(), BenchmarkJudge("first", "counting")
+def test_the_choice_of_a_session_counts_until_the_session_ends() -> None:
+    judge = BenchmarkJudge("first", "counting")
     options = {"model": "launched", "cache": "off"}
     choice = JudgeChoice(name="counting", options=options)
-    register_launcher(launcher, {ALL_OTHERS: ChosenJudges(judges=(choice,))})
-    assert judge.signature() == "judge:counting|model:launched|paper_judge:no"
-    del launcher
+    session = JudgingSession({ALL_OTHERS: ChosenJudges(judges=(choice,))})
+    with session.used_by([judge]):
+        assert judge.signature() == "judge:counting|model:launched|paper_judge:no"
     assert judge.signature() == "judge:counting|model:right|paper_judge:yes"
 
 
@@ -98,7 +93,7 @@ def test_synchronous_rows_are_plain_and_have_plain_numbers(
 
 def test_rows_are_deferred_by_default_and_every_outcome_is_reported() -> None:
     judge, outcomes = BenchmarkJudge("", "counting"), list[Outcome]()
-    judge.on_outcome = outcomes.append
+    judge.session = JudgingSession(on_outcome=outcomes.append)
     rows = judge.submit(sample(), plain=lambda _: {})
     assert outcomes == []
     assert dict(rows.items()) == {"a": {"score": 1.0}}

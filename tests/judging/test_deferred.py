@@ -161,12 +161,3 @@ def test_synchronous_judging_gives_plain_rows_and_runs_in_parallel() -> None:
         rows = list(submitted)
     assert rows == [{"points": {"score": float(n)}} for n in range(4)]
     assert not any(isinstance(row, DeferredRows) for row in rows)
-
-
-def test_every_outcome_is_reported() -> None:
-    outcomes: list[Outcome] = []
-    session = SessionWith(FunctionJudge(echo))
-    session.on_outcome = outcomes.append
-    submit(session, "3")
-    session.judge_pending()
-    assert outcomes == [reply("3")]

@@ -19,12 +19,12 @@ from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import Judge, JudgeMisconfigured, JudgeRequest, Outcome
 from mmie_tasks.judges.cache_store import CacheFile, default_path
 from mmie_tasks.judges.flags import parse_flags
-from mmie_tasks.judging import session
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.judging.session import BenchmarkJudge, PendingSample
+from mmie_tasks.judging.session import BenchmarkJudge, JudgingSession, PendingSample
 from mmie_tasks.record.expected import expected_verdict
-from mmie_tasks.record.panel import Judged, MemberResult, Panel, Rule, combine
+from mmie_tasks.record.panel import Judged, MemberResult, combine
 from mmie_tasks.record.reply import JudgeResult
+from mmie_tasks.record.signature import Panel, Rule
 
 FULL_MARKS = 6
 
@@ -41,12 +41,7 @@ def serve() -> Iterator[Callable[..., list[JudgeServer]]]:
         yield lambda *scripts: [stack.enter_context(judge_server(says)) for says in scripts]
 
 
-def choose(
-    monkeypatch: pytest.MonkeyPatch,
-    servers: Sequence[JudgeServer],
-    *more_judges: str,
-    panel: str = "",
-) -> BenchmarkJudge:
+def choose(servers: Sequence[JudgeServer], *more_judges: str, panel: str = "") -> BenchmarkJudge:
     """The session of a benchmark whose panel is one judge per server, and further judges.
 
     `panel` holds the options of the panel.
@@ -55,8 +50,9 @@ def choose(
         f"openai:m{number},base_url={server.url}" for number, server in enumerate(servers, start=1)
     ]
     flags = parse_flags([*judges, *more_judges], [panel] if panel else [])
-    monkeypatch.setattr(session, "launcher_choices", lambda: flags)
-    return BenchmarkJudge("mmie", "openai:m", title="MMIE")
+    benchmark = BenchmarkJudge("mmie", "openai:m", title="MMIE")
+    benchmark.session = JudgingSession(flags)
+    return benchmark
 
 
 def register(monkeypatch: pytest.MonkeyPatch, **judges: Judge) -> None:
@@ -122,14 +118,10 @@ def refuses_even_numbers(body: Body) -> Says:
 
 @pytest.mark.parametrize(("min_valid", "scored"), [(2, range(10)), (3, range(1, 10, 2))])
 def test_every_sample_with_enough_valid_verdicts_is_scored_and_none_else(
-    monkeypatch: pytest.MonkeyPatch,
-    serve: Callable[..., list[JudgeServer]],
-    logs: list[str],
-    min_valid: int,
-    scored: range,
+    serve: Callable[..., list[JudgeServer]], logs: list[str], min_valid: int, scored: range
 ) -> None:
     servers = serve("2", refuses_even_numbers, "3")
-    rows = judge(choose(monkeypatch, servers, panel=f"min_valid={min_valid}"), 10)
+    rows = judge(choose(servers, panel=f"min_valid={min_valid}"), 10)
     assert [n for n, row in enumerate(rows) if "score" in row] == list(scored)
     assert rows[1]["score"] == pytest.approx(10 / 3)
     assert rows[0] == (
@@ -144,34 +136,29 @@ def test_every_sample_with_enough_valid_verdicts_is_scored_and_none_else(
     assert sorted("5 failed" in line for line in summaries) == [False, False, True]
 
 
-def test_another_rule_makes_no_requests(
-    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]]
-) -> None:
+def test_another_rule_makes_no_requests(serve: Callable[..., list[JudgeServer]]) -> None:
     servers = serve("2", "6", "6")
     points = {}
     for rule in ("mean", "median", "majority"):
-        monkeypatch.setattr(session, "_open_judges", {})
-        points[rule] = {
-            row["score"] for row in judge(choose(monkeypatch, servers, panel=f"rule={rule}"), 4)
-        }
+        points[rule] = {row["score"] for row in judge(choose(servers, panel=f"rule={rule}"), 4)}
     assert points == {"mean": {14 / 3}, "median": {6.0}, "majority": {6.0}}
     assert [numbers(server) for server in servers] == [[0, 1, 2, 3]] * 3
 
 
 def test_judges_on_servers_are_asked_at_the_same_time(
-    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]]
+    serve: Callable[..., list[JudgeServer]],
 ) -> None:
     first, second = serve("2", "4")
     first.ready = lambda: len(second) == 3  # each answers only when the other has all requests
     second.ready = lambda: len(first) == 3
-    assert judge(choose(monkeypatch, [first, second]), 3) == [{"score": 3.0}] * 3
+    assert judge(choose([first, second]), 3) == [{"score": 3.0}] * 3
 
 
 def test_the_signature_names_the_panel_and_all_judges(
-    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]]
+    serve: Callable[..., list[JudgeServer]],
 ) -> None:
     judged: list[Judged] = []
-    benchmark = choose(monkeypatch, serve("2", "4"), panel="rule=median")
+    benchmark = choose(serve("2", "4"), panel="rule=median")
     judge(benchmark, 1, judged)
     signatures = [member.judge for member in judged[0].members]
     assert benchmark.signature() == "|".join(
@@ -181,47 +168,47 @@ def test_the_signature_names_the_panel_and_all_judges(
 
 
 def test_a_judge_that_cannot_be_used_stops_the_run_before_any_request(
-    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]]
+    serve: Callable[..., list[JudgeServer]],
 ) -> None:
     first, second = serve("2", "4")
     second.key = "another"
-    benchmark = choose(monkeypatch, [first, second])
+    benchmark = choose([first, second])
     with pytest.raises(JudgeMisconfigured, match="401"):
         benchmark.check()
     assert (first.checks, len(first), len(second)) == (1, 0, 0)
 
 
 def test_judges_that_differ_only_in_options_that_change_no_reply_are_the_same(
-    serve: Callable[..., list[JudgeServer]], monkeypatch: pytest.MonkeyPatch
+    serve: Callable[..., list[JudgeServer]],
 ) -> None:
     (server,) = serve("4")
-    judge = choose(monkeypatch, [server], f"openai:m1,timeout=60,base_url={server.url}")
+    judge = choose([server], f"openai:m1,timeout=60,base_url={server.url}")
     with pytest.raises(SettingWrong, match="judges of the panel are the same"):
         judge.check()
 
 
 def test_a_second_request_goes_to_the_judge_that_gave_the_impossible_reply(
-    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]]
+    serve: Callable[..., list[JudgeServer]],
 ) -> None:
     first, second = serve("9", "4")
     judged: list[Judged] = []
-    judge(choose(monkeypatch, [first, second]), 2, judged)
+    judge(choose([first, second]), 2, judged)
     assert (numbers(first), numbers(second)) == ([0, 0, 1, 1], [0, 1])
     assert [len(member.result.replies) for member in judged[0].members] == [2, 1]
 
 
 def test_synchronous_samples_are_judged_by_the_whole_panel(
-    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]]
+    serve: Callable[..., list[JudgeServer]],
 ) -> None:
     servers = serve("2", "4")
-    benchmark = choose(monkeypatch, servers)
+    benchmark = choose(servers)
     benchmark.sync = True
     assert benchmark.submit(pending("0", [])) == {"points": {"score": 3.0}}
     assert [numbers(server) for server in servers] == [[0], [0]]
 
 
 def test_ctrl_c_keeps_the_replies_that_have_arrived(
-    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]]
+    serve: Callable[..., list[JudgeServer]],
 ) -> None:
     first, second = serve("2", "4")
     outcomes: list[Outcome] = []
@@ -231,16 +218,16 @@ def test_ctrl_c_keeps_the_replies_that_have_arrived(
         if len(outcomes) == 1:
             os.kill(os.getpid(), signal.SIGINT)
 
-    benchmark = choose(monkeypatch, [first, second])
-    benchmark.on_outcome = interrupt
+    benchmark = choose([first, second])
+    assert benchmark.session is not None
+    benchmark.session.on_outcome = interrupt
     with pytest.raises(KeyboardInterrupt):
         judge(benchmark, 40)
     with CacheFile(default_path(os.environ)).open() as replies:
         kept = sum(1 for _ in replies.read_all())
     asked = len(first) + len(second)
     assert 0 < kept <= asked
-    monkeypatch.setattr(session, "_open_judges", {})
-    rows = judge(choose(monkeypatch, [first, second]), 40)
+    rows = judge(choose([first, second]), 40)
     assert rows == [{"score": 3.0}] * 40
     assert len(first) + len(second) - asked == 80 - kept
 
@@ -275,7 +262,7 @@ def test_a_judge_in_this_process_is_closed_before_the_next_one_loads(
 ) -> None:
     events: list[str] = []
     register(monkeypatch, a=InProcessJudge("a", events), b=InProcessJudge("b", events))
-    rows = judge(choose(monkeypatch, [], "a", "b"), 3)
+    rows = judge(choose([], "a", "b"), 3)
     assert rows == [{"score": float(n)} for n in range(3)]
     assert events == ["a loads", "a closes", "b loads", "b closes"]
 
@@ -285,7 +272,7 @@ def test_the_only_judge_in_this_process_stays_loaded(
 ) -> None:
     events: list[str] = []
     register(monkeypatch, a=InProcessJudge("a", events))
-    judge(choose(monkeypatch, serve("4"), "a"), 3)
+    judge(choose(serve("4"), "a"), 3)
     assert events == ["a loads"]
 
 
@@ -308,7 +295,7 @@ def test_the_check_starts_no_device_of_a_judge_in_this_process(
     monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]], on_servers: int
 ) -> None:
     register(monkeypatch, c=JudgeOnADevice())
-    benchmark = choose(monkeypatch, serve(*["4"] * on_servers), "c")
+    benchmark = choose(serve(*["4"] * on_servers), "c")
     benchmark.check()
 
 
@@ -317,7 +304,7 @@ def test_a_judge_in_this_process_is_refused_twice_without_starting_its_device(
 ) -> None:
     register(monkeypatch, c=JudgeOnADevice())
     with pytest.raises(SettingWrong, match="the judges 1 and 2 of the panel are the same"):
-        choose(monkeypatch, [], "c", "c").check()
+        choose([], "c", "c").check()
 
 
 def test_a_judge_that_raises_costs_only_its_own_verdicts(
@@ -330,7 +317,7 @@ def test_a_judge_that_raises_costs_only_its_own_verdicts(
 
     register(monkeypatch, raising=FunctionJudge(reply_or_raise))
     judged: list[Judged] = []
-    rows = judge(choose(monkeypatch, serve("2", "2"), "raising"), 4, judged)
+    rows = judge(choose(serve("2", "2"), "raising"), 4, judged)
     assert rows == [{"score": 2.0}] * 2 + [{"score": pytest.approx(8 / 3)}] * 2
     failures = [one.members[2].result.failure for one in judged if one.members[2].result.failure]
     assert [failure.reason for failure in failures] == ["unavailable"] * 2
@@ -354,7 +341,7 @@ def test_a_samples_rows_are_filled_in_as_soon_as_its_last_judge_has_replied(
     first, second = InProcessJudge("a", []), StepJudge(echo)
     second.close, second.before_loading = first.close, first.before_loading  # type: ignore[attr-defined]
     register(monkeypatch, a=first, b=second)
-    judge(choose(monkeypatch, [], "a", "b"), 3, judged)
+    judge(choose([], "a", "b"), 3, judged)
     assert filled == [0, 1, 2]
 
 

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 
 import pytest
 from support.judge_server import HANG, Body, JudgeServer, Sent, judge_server
@@ -17,7 +18,7 @@ from mmie_tasks.judges.flags import parse_flags
 from mmie_tasks.judges.registry import JudgeChoice
 from mmie_tasks.judging import session
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.judging.session import BenchmarkJudge, PendingSample, close_judges, stop_judging
+from mmie_tasks.judging.session import BenchmarkJudge, JudgingSession, PendingSample
 from mmie_tasks.record.reply import JudgeResult
 
 SILENT_S = 60.0  # a judge's timeout; each test ends long before
@@ -79,16 +80,16 @@ def hangs_after(
 
 @pytest.mark.parametrize("judges", [1, 2])
 def test_stopping_ends_judges_that_wait_for_a_silent_server(
-    server: JudgeServer, monkeypatch: pytest.MonkeyPatch, judges: int
+    server: JudgeServer, judges: int
 ) -> None:
     options = {"base_url": server.url, "timeout": SILENT_S, "max_concurrency": 1}
     text = ",".join(f"{name}={value}" for name, value in options.items())
     chosen = parse_flags([f"openai:m{number},{text}" for number in range(judges)], ())
-    monkeypatch.setattr(session, "launcher_choices", lambda: chosen)
     benchmark = BenchmarkJudge("mmie", "openai:m", title="MMIE")
+    benchmark.session = running = JudgingSession(chosen)
     submit(benchmark, 5)
     told: list[str] = []
-    server.says(hangs_after(server, 2, lambda: told.append(stop_judging())))
+    server.says(hangs_after(server, 2, lambda: told.append(running.stop())))
     ends_within(SILENT_S / 2, benchmark.judge_pending)
     assert told == [f"2 of {5 * judges} replies are stored"]
 
@@ -99,7 +100,7 @@ def test_a_judge_that_was_stopped_can_be_asked_again(server: JudgeServer) -> Non
     )
     judge = session.open_judge(choice, os.environ)
     requests = [JudgeRequest(parts=("a",), max_tokens=9)]
-    server.says(hangs_after(server, 0, judge.stop))  # type: ignore[attr-defined]
+    server.says(hangs_after(server, 0, session.unwrapped(judge).stop))  # type: ignore[attr-defined]
     assert len(ends_within(SILENT_S / 2, lambda: list(judge.ask(requests)))) == 1
     server.says("3")
     ((_, outcome),) = judge.ask(requests)
@@ -107,7 +108,7 @@ def test_a_judge_that_was_stopped_can_be_asked_again(server: JudgeServer) -> Non
 
 
 def test_without_judging_there_is_nothing_to_stop() -> None:
-    assert stop_judging() == "nothing is being judged"
+    assert JudgingSession().stop() == "nothing is being judged"
 
 
 def test_an_interrupt_does_not_wait_for_a_judge_that_cannot_be_stopped(
@@ -121,8 +122,8 @@ def test_an_interrupt_does_not_wait_for_a_judge_that_cannot_be_stopped(
             return super().ask(requests)
 
     monkeypatch.setattr(session, "_STOP_S", 0.1)
-    monkeypatch.setattr(session, "shared_judge", lambda *_: session.SharedJudge(Deaf(echo)))
-    monkeypatch.setattr(session.Future, "result", interrupted)
+    monkeypatch.setattr(session, "open_judge", lambda *_: Deaf(echo))
+    monkeypatch.setattr(Future, "result", interrupted)
     benchmark = BenchmarkJudge("mmie", "openai:m", title="MMIE")
     submit(benchmark, 2)
     began = time.monotonic()
@@ -156,9 +157,12 @@ def test_a_judge_that_cannot_be_closed_costs_a_warning(
         def close(self) -> None:
             closed.append("closed")
 
-    judges = {1: session.SharedJudge(Stuck(echo)), 2: session.SharedJudge(Closable(echo))}
-    monkeypatch.setattr(session, "_open_judges", judges)
-    close_judges()
+    judges = {"stuck": Stuck(echo), "closable": Closable(echo)}
+    monkeypatch.setattr(session, "open_judge", lambda choice, _: judges[choice.name])
+    running = JudgingSession()
+    for name in judges:
+        running.open(JudgeChoice(name=name))
+    running.close()
     assert closed == ["closed"]
     assert any("illegal memory access" in line for line in logs)
 

@@ -178,14 +178,12 @@ def test_prompts_that_cannot_be_downloaded_do_not_hide_a_missing_key(
         pytest.param(["--judge", "nobody"], "no judge `nobody`", id="judge"),
         pytest.param(["--judge", "openai:m", "--judge_args", "x=1"], "no option `x`", id="option"),
         pytest.param(["--judge_args", "x=1"], "needs `--judge`", id="options-alone"),
-        pytest.param(["--tasks", "mmie,mmmu_val"], "`mmmu_val`: no task of", id="task"),
+        pytest.param(["--tasks", "mmie,mmmu_val"], "no benchmark or task `mmmu_val`", id="task"),
         pytest.param(
-            ["--tasks", "mmiee"], r"`mmiee`: no task of[\s\S]*hint: there is `mmie`", id="nearest"
+            ["--tasks", "mmiee"], r"task `mmiee`[\s\S]*hint: there is `mmie`", id="nearest"
         ),
         pytest.param(
-            ["--tasks", "mmie_saa"],
-            r"`mmie_saa`: no task of[\s\S]*hint: there is `mmie_sa`",
-            id="ours",
+            ["--tasks", "mmie_saa"], r"task `mmie_saa`[\s\S]*hint: there is `mmie_sa`", id="ours"
         ),
         pytest.param(["--judge", "opnai"], "did you mean `openai`", id="nearest-judge"),
         pytest.param(

@@ -88,11 +88,6 @@ def test_stored_bytes_add_up_and_temporary_bytes_count_once(sizes: list[tuple[in
     assert needed == sum(size for size, _ in sizes) + max(temporary for _, temporary in sizes)
 
 
-@given(SIZES)
-def test_local_assets_need_no_space(sizes: list[tuple[int, int]]) -> None:
-    assert needed_bytes([planned(*pair, is_here=True) for pair in sizes]) == {}
-
-
 @pytest.mark.parametrize(
     ("free_bytes", "fits"),
     [pytest.param(3 * 2**30, True, id="just"), pytest.param(3 * 2**30 - 1, False, id="not-quite")],
@@ -144,10 +139,6 @@ def test_the_hub_is_not_contacted_about_a_local_asset() -> None:
 def test_an_error_that_is_not_ours_is_not_a_failed_download() -> None:
     with pytest.raises(KeyError):
         fetch_all([failing("a", KeyError("b"))])
-
-
-def test_a_variable_that_is_not_set_names_no_asset() -> None:
-    assert local_asset("a", "A_DATA", {"A_DATA": ""}) is None
 
 
 def test_values_of_settings_and_keys_are_not_printed(tmp_path: Path) -> None:

@@ -4,9 +4,13 @@ import pytest
 
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.hub.asset import Check
-from mmie_tasks.preflight.doctor import Finding, as_text, run_check
+from mmie_tasks.preflight.doctor import Finding, Report, run_check
 
 LONG = "a sentence of many words " * 12
+
+
+def as_text(findings: list[Finding]) -> str:
+    return Report(findings=tuple(findings)).text
 
 
 def broken() -> str:

@@ -57,7 +57,7 @@ def test_a_record_with_the_standard_fields_is_a_sample() -> None:
     assert sample.replies == (REPLY,)
     assert [(part.text, part.image) for part in sample.question] == [
         ("What is it?", None),
-        ("", "a.png"),
+        (None, "a.png"),
     ]
     assert [part.text for part in (*sample.gold, *sample.answer)] == ["a kite", "a bird"]
 

@@ -15,7 +15,6 @@ from support.report_runs import run, sample
 
 import mmie_tasks
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.judging import session
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.frames import SCORE_COLUMNS, LoadedRun
 from mmie_tasks.runs.summary import value_of
@@ -209,7 +208,6 @@ def test_the_example_reads_a_run_and_asks_a_judge(
     out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(session, "_open_judges", {})
     with judge_server("a kite") as server:
         monkeypatch.setattr(
             sys, "argv", [str(EXAMPLE), str(out), f"openai:judge-model,base_url={server.url}"]

@@ -80,45 +80,52 @@ def register(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return register
 
 
-def test_a_configuration_is_signed_when_requests_are_built_and_not_before(
-    register: Callable[..., None],
-) -> None:
-    """The dump that keys the runner's cache of answers does not depend on the judge."""
-    register()
-    task = Task()
-    prepare(task, hooks.add_signature)
-    dumped = task.dump_config()
-    assert dumped == {"metadata": {"version": "1-A"}}
-    task.build_all_requests()
-    assert dumped["metadata"]["signature"] == "judge:x|first:0"
-    assert task.built == 1
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Task]:
+    """Loads a task of a benchmark with these fields."""
+
+    def load(**fields: Any) -> Task:
+        task = Task()
+        monkeypatch.setitem(hooks._benchmarks, task, benchmark(**fields))
+        return task
+
+    return load
 
 
-def test_after_judging_the_signature_is_that_of_the_judge_as_it_was_used_and_the_machine_is_named(
-    register: Callable[..., None],
-) -> None:
-    signatures = iter(["attention:flash", "attention:triton"])
-    machines = iter([None, "NVIDIA H200, torch 2.12.0"])
-    judge = SimpleNamespace(benchmark="sketch", machine=lambda: next(machines))
-    register(signature=lambda _: next(signatures), judge=judge)
-    task = Task()
-    prepare(task, hooks.add_signature)
-    dumped = task.dump_config()
-    task.build_all_requests()
-    assert dumped["metadata"] == {"version": "1-A", "signature": "attention:flash"}
-    hooks.sign_again([task])
-    assert dumped["metadata"]["signature"] == "attention:triton"
-    assert dumped["metadata"]["judged_on"] == "NVIDIA H200, torch 2.12.0"
+def test_results_are_signed_after_judging_and_name_the_machine(loaded: Callable[..., Task]) -> None:
+    """The task's own configuration, which keys the runner's cache of answers, stays unsigned."""
+    judge = SimpleNamespace(benchmark="sketch", machine=lambda: "NVIDIA H200, torch 2.12.0")
+    task = loaded(judge=judge)
+    configs = {"sketch": task.dump_config()}
+    hooks.add_signatures(configs, {"sketch": task})
+    assert configs["sketch"]["metadata"] == {
+        "version": "1-A",
+        "signature": "judge:x|first:0",
+        "judged_on": "NVIDIA H200, torch 2.12.0",
+    }
+    assert task.dump_config() == {"metadata": {"version": "1-A"}}
 
 
-def test_a_predict_only_run_is_not_signed(register: Callable[..., None]) -> None:
-    register()
-    task = Task()
+def test_a_predict_only_run_is_not_signed(loaded: Callable[..., Task]) -> None:
+    task = loaded()
     task._metric_fn_list = {"bypass": None}
-    prepare(task, hooks.add_signature)
-    dumped = task.dump_config()
-    task.build_all_requests()
-    assert "signature" not in dumped["metadata"]
+    configs = {"sketch": task.dump_config()}
+    hooks.add_signatures(configs, {"sketch": task})
+    assert configs == {"sketch": task.dump_config()}
+
+
+def test_a_signature_that_cannot_be_made_stops_a_run_before_requests_are_built(
+    register: Callable[..., None],
+) -> None:
+    def signature(_: object) -> str:
+        raise SettingWrong("The floor is not a number.", hint="0.5")
+
+    register(signature=signature)
+    task = Task()
+    prepare(task, hooks.check_before_requests)
+    with pytest.raises(SettingWrong):
+        task.build_all_requests()
+    assert task.built == 0
 
 
 def test_a_benchmark_of_another_package_is_known_by_its_modules(

@@ -15,6 +15,10 @@ from support.image_server import image_server
 from support.mmie_data import conversations_folder
 
 from mmie_tasks.answers.drawn import read_drawn_answer
+from mmie_tasks.answers.parsing import NO_REPLY, failure_of
+from mmie_tasks.interleaved.protocols import NO_PICTURE
+from mmie_tasks.runner.answer_files import OUTPUT
+from mmie_tasks.runner.generation import name_null_replies
 from mmie_tasks.runner.interleaved import Interleaved
 
 WRITER = "dummy:response=A cat. [picture] It sleeps."
@@ -159,6 +163,11 @@ def mmie_requests(tasks):
     return requests_for
 
 
+def has_pictures(model):
+    """Whether the answer to each sample has pictures, in the order of the task."""
+    return [category != "MSR" for category in model.task_dict["mmie"]["test"]["category"]]
+
+
 def test_only_samples_with_pictures_in_their_answers_get_the_words_of_the_protocol(
     drawer, server, mmie_requests, recorded
 ):
@@ -170,7 +179,7 @@ def test_only_samples_with_pictures_in_their_answers_get_the_words_of_the_protoc
         for answer in model.generate_until(requests)
     ]
     has_words = ["[picture]" in request.args[0] for call in calls for request in call]
-    assert has_words == [request.doc_id % 3 != 2 for request in requests]
+    assert has_words == has_pictures(model)
     assert [answer.facts.drawn for answer in answers] == list(map(int, has_words))
     assert [not isinstance(answer.answer, str) for answer in answers] == has_words
     assert len(server) == sum(has_words)
@@ -188,21 +197,46 @@ def test_only_samples_with_pictures_in_their_answers_get_the_words_of_the_protoc
         pytest.param("<think>A dog. [picture]", None, {}, id="only-thinking"),
         pytest.param("", None, {}, id="empty"),
         pytest.param('{"text": "A.", "images": ["a.png"]}', None, {}, id="pictures-of-its-own"),
-        pytest.param("No marker.", ("No marker.",), {}, id="no-marker"),
+        pytest.param("No marker.", ("No marker.",), {NO_PICTURE: 1}, id="no-marker"),
         pytest.param(
-            "<think>B. [picture]</think>C.", ("C.",), {"thinking": 1}, id="marker-in-thinking"
+            "<think>B. [picture]</think>C.",
+            ("C.",),
+            {NO_PICTURE: 1, "thinking": 1},
+            id="marker-in-thinking",
         ),
     ],
 )
 def test_what_no_picture_is_drawn_for(drawer, server, mmie_requests, text, answer, unused):
     model = Interleaved(lvlm=WRITER, t2i=drawer)
-    requests = mmie_requests(model)[:1]
+    requests = mmie_requests(model)
+    requests = [requests[has_pictures(model).index(True)]]
     model._writer.generate_until = lambda _: [text]
     (output,) = model.generate_until(requests)
     drawn = read_drawn_answer(output)
     assert drawn.answer == (text if answer is None else answer)
     assert drawn.facts.unused == unused
     assert not len(server)
+
+
+@pytest.mark.parametrize(
+    "output", [None, GenerationResult(text=None, token_counts=TokenCounts(output_tokens=1))]
+)
+def test_a_null_reply_is_no_answer_and_carries_the_mark_of_the_run(drawer, mmie_requests, output):
+    model = Interleaved(lvlm=WRITER, t2i=drawer)
+    model._writer.generate_until = lambda requests: [output for _ in requests]
+    outputs = model.generate_until(mmie_requests(model))
+    answers = [read_drawn_answer(getattr(one, "text", one)) for one in outputs]
+    assert {failure_of(answer.answer) for answer in answers} == {failure_of(NO_REPLY)}
+    assert len({answer.facts.signature for answer in answers}) == 1
+
+
+def test_null_replies_of_any_model_are_named_before_they_are_scored(tasks):
+    (task, _) = tasks.values()
+    replies = ["A.", None]
+    for request, reply in zip(task.instances, replies, strict=False):
+        request.resps[:] = [reply]
+    name_null_replies([task])
+    assert [request.resps for request in task.instances[:2]] == [["A."], [NO_REPLY]]
 
 
 def test_a_run_that_ends_while_the_writer_writes_goes_on_behind_saved_texts(
@@ -226,6 +260,36 @@ def test_a_run_that_ends_while_the_writer_writes_goes_on_behind_saved_texts(
     assert sizes == [2, 2, 2, 2, 2]  # again: the two failures and the last portion
 
 
+@pytest.mark.parametrize("change", ["nothing", "fewer", "another order", "another server"])
+def test_a_text_is_written_once_whatever_else_a_call_holds(drawer, mmie_requests, change):
+    counter = itertools.count()
+
+    def write(requests):  # never the same twice, like most servers
+        return [f"A cat, {next(counter)}. [picture]" for _ in requests]
+
+    outputs = []
+    for lvlm in (f"{WRITER};timeout=1", f"{WRITER};timeout=9;base_url=http://b"):
+        model = Interleaved(lvlm=lvlm if change == "another server" else WRITER, t2i=drawer)
+        requests = [*mmie_requests(model), mmie_requests(model)[0]]  # one is repeated
+        if outputs and change == "fewer":
+            requests = requests[1:-1]
+        if outputs and change == "another order":
+            requests = requests[::-1]
+        model._writer.generate_until = write
+        outputs.append(model.generate_until(requests))
+    assert next(counter) == len(set(outputs[0])) == 7
+    assert set(outputs[1]) <= set(outputs[0])
+
+
+def test_texts_of_another_writer_are_not_used(drawer, mmie_requests):
+    for response in ("A. [picture]", "B. [picture]"):
+        model = Interleaved(lvlm=f"dummy:response={response}", t2i=drawer)
+        output = model.generate_until(mmie_requests(model)[:1])
+        assert (
+            response[0] in read_drawn_answer(str(getattr(output[0], "text", output[0]))).answer[0]
+        )
+
+
 def test_a_writer_that_was_freed_for_drawing_is_made_again_when_it_is_needed(drawer, mmie_requests):
     model = Interleaved(lvlm=WRITER, t2i=drawer)
     requests = mmie_requests(model)
@@ -233,6 +297,7 @@ def test_a_writer_that_was_freed_for_drawing_is_made_again_when_it_is_needed(dra
     first._model = torch.nn.Linear(1, 1)
     model.generate_until(requests)
     assert not hasattr(first, "_model")
+    OUTPUT.scored(is_first_process=True)  # there is no log of samples
     model.generate_until(requests)
     assert model._writer is not first
     assert model._writer.task_dict is first.task_dict
@@ -250,7 +315,7 @@ def test_samples_of_a_task_share_the_function_that_batching_models_read(
     has_words = [
         "[picture]" in str(doc_to_messages(doc)) for doc in model.task_dict["mmie"]["test"]
     ]
-    assert has_words == [i % 3 != 2 for i in range(len(requests))]
+    assert has_words == has_pictures(model)
 
 
 def test_tokens_of_the_writer_are_passed_on(drawer, mmie_requests):

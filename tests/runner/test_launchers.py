@@ -7,7 +7,6 @@ import pytest
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.choice import ALL_OTHERS, JudgeChoices
-from mmie_tasks.judging.session import launcher_choices
 from mmie_tasks.runner import launchers
 
 
@@ -57,13 +56,11 @@ def named(choices: JudgeChoices) -> dict[str, tuple[str, dict[str, str]]]:
     }
 
 
-def test_a_judge_is_chosen_while_its_launcher_exists() -> None:
+def test_a_launcher_has_the_choice_of_its_judge() -> None:
     launcher = launchers.openai(model="m", timeout=60)  # typed by the runner
     launcher.launch()
     launcher.clean()
-    assert named(launcher_choices()) == {ALL_OTHERS: ("openai", {"model": "m", "timeout": "60"})}
-    del launcher
-    assert launcher_choices() == {}
+    assert named(launcher.choices) == {ALL_OTHERS: ("openai", {"model": "m", "timeout": "60"})}
 
 
 def test_an_invalid_option_ends_the_run_when_the_launcher_is_created() -> None:
@@ -102,11 +99,10 @@ def test_a_launcher_chooses_the_judges_of_single_benchmarks() -> None:
     launcher = launchers.default(
         **{"mmie.name": "mmie_score", "mia_bench.name": "openai", "mia_bench.model": "m"}
     )
-    assert named(launcher_choices()) == {
+    assert named(launcher.choices) == {
         "mmie": ("mmie_score", {}),
         "mia_bench": ("openai", {"model": "m"}),
     }
-    del launcher
 
 
 @pytest.mark.parametrize(

@@ -61,15 +61,6 @@ def test_a_function_registered_twice_is_called_once(name: str) -> None:
     assert len(modules) == 1
 
 
-def test_two_functions_can_wait_for_one_module(name: str) -> None:
-    first: list[ModuleType] = []
-    second: list[int] = []
-    after_import(name, first.append)
-    after_import(name, lambda module: second.append(module.value))
-    importlib.import_module(name)
-    assert (len(first), second) == (1, [1])
-
-
 def test_a_reload_calls_the_function_again(name: str) -> None:
     modules: list[ModuleType] = []
     after_import(name, modules.append)
@@ -95,21 +86,6 @@ def test_the_loader_of_a_spec_can_be_used_without_an_import(name: str, folder: P
     assert spec.loader.get_filename() == str(folder / f"{name}.py")
 
 
-def test_a_function_registered_during_an_import_gets_the_finished_module(
-    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    modules: list[int] = []
-    asking = ModuleType("asking")
-    asking.ask = lambda: after_import(name, lambda module: modules.append(module.value))
-    monkeypatch.setitem(sys.modules, "asking", asking)
-    (folder / f"{name}.py").write_text("import asking\nasking.ask()\nimport inner\nvalue = 2\n")
-    (folder / "inner.py").touch()
-    (folder / "later.py").touch()
-    importlib.import_module(name)
-    importlib.import_module("later")
-    assert modules == [2]
-
-
 def test_a_failed_import_calls_nothing_and_the_next_one_counts(name: str, folder: Path) -> None:
     modules: list[ModuleType] = []
     after_import(name, modules.append)
@@ -120,12 +96,6 @@ def test_a_failed_import_calls_nothing_and_the_next_one_counts(name: str, folder
     (folder / f"{name}.py").write_text("value = 'repaired'\n")
     importlib.import_module(name)
     assert len(modules) == 1
-
-
-def test_importing_a_missing_module_still_fails() -> None:
-    after_import("not_there_at_all", lambda _module: None)
-    with pytest.raises(ModuleNotFoundError):
-        importlib.import_module("not_there_at_all")
 
 
 @pytest.mark.parametrize("position", [pytest.param(0, id="ahead"), pytest.param(1, id="behind")])

@@ -13,7 +13,8 @@ from support.mmie_judge import words
 
 from mmie_tasks.answers.parsing import MISSING
 from mmie_tasks.benchmarks.mmie import request
-from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
+from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.record.segment import Segment
 from mmie_tasks.runner.predictions import Predictions
 
 
@@ -149,7 +150,3 @@ def test_other_kinds_of_request_are_refused(saved: Path) -> None:
     for ask in (model.loglikelihood, model.generate_visual_cot, model.generate_until):
         with pytest.raises(SystemExit, match=r"`t` .* has only texts"):
             ask([agentic])
-
-
-def test_no_requests_have_no_answers(saved: Path) -> None:
-    assert Predictions(path=saved).generate_until([]) == []

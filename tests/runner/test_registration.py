@@ -59,12 +59,6 @@ def test_a_task_of_ours_takes_the_name_of_a_built_in_tag() -> None:
     assert index["a"]["type"] == "task"
 
 
-def test_overridden_names_are_sorted_and_other_tasks_stay_unchanged() -> None:
-    index: Index = {name: task("built-in") for name in "cab"}
-    assert add_tasks(index, {"c": task("ours"), "a": task("ours")}, {}, override=True) == ("a", "c")
-    assert index["b"] == task("built-in")
-
-
 def test_the_switch_is_read_from_the_environment() -> None:
     assert read_override({})
     assert [read_override({"MMIE_TASKS_OVERRIDE": text}) for text in ("", "1", "0")] == [1, 1, 0]

@@ -14,7 +14,7 @@ import pytest
 from support.image_server import MODERATION, drawn, image_server
 from support.interleaved_runs import FIRST, SECOND, arguments, facts, last_text, pictures, writes
 from support.judge_server import Body, JudgeServer, Sent, judge_server
-from support.mmie_judge import content_of, text_of
+from support.mmie_judge import by_category, content_of, text_of
 from support.mmie_seam import N, evaluate, results, samples
 from support.runner import Workplace
 from support.tiny_pipeline import write_tiny_pipeline
@@ -51,7 +51,7 @@ def test_the_judge_sees_what_a_writer_wrote_and_a_drawer_drew(
     assert result.status == 0, result.output
     # Samples with pictures in their answers are asked with the words and the limit, and no others.
     told = [last_text(body) for body in writer.asked]
-    assert [sum(words in text for text in told) for words in ("at most 2 times", "[picture]")] == [
+    assert [sum(words in text for text in told) for words in ("exactly 2 steps", "[picture]")] == [
         N_DRAWN
     ] * 2
     assert sorted(body["prompt"] for body in drawer.asked) == sorted([FIRST, SECOND] * N_DRAWN)
@@ -65,7 +65,7 @@ def test_the_judge_sees_what_a_writer_wrote_and_a_drawer_drew(
     assert sum("### Answer\n42\n" in text_of(body) for body in judge.asked) == N - N_DRAWN
     check_counts(workplace)
     assert (
-        "reconstruction (step-1), not by the paper's pipeline; 4 pictures not drawn"
+        "reconstruction (step-2), not by the paper's pipeline; 4 pictures not drawn"
         in result.output
     )
     # The log of the run is scored again like any other.
@@ -93,7 +93,7 @@ def check_counts(workplace: Workplace) -> None:
     details = results(workplace)["mmie_tasks"]["mmie"]
     assert [details[f"pictures_{name}"] for name in ("drawn", "failed", "unused")] == [N_DRAWN] * 3
     (signature,) = {line["coverage"]["signature"] for line in samples(workplace)}
-    assert "|answers:step-1,images,model=image-model,size=512x512" in signature
+    assert "|answers:step-2,images,model=image-model,size=512x512" in signature
 
 
 def test_a_killed_run_repeats_nothing_but_what_was_in_flight(
@@ -124,10 +124,32 @@ def test_a_killed_run_repeats_nothing_but_what_was_in_flight(
     requests = sent + 2 * N_DRAWN - len(stored)
     assert (len(drawer), len(writer)) == (requests, N)  # not one text is written again
     assert stored.items() <= pictures(cache).items()
-    assert not list((cache / "written").iterdir())
+    assert not list((cache / "written").rglob("*.json"))
     # That run was finished: in the next one all texts are written anew, and nothing is drawn.
     evaluate(workplace, *options, url=judge.url)
     assert (len(drawer), len(writer)) == (requests, 2 * N)
+
+
+def test_a_run_that_is_killed_while_judging_writes_and_draws_nothing_again(
+    workplace: Workplace, judge: JudgeServer, writer: JudgeServer, drawer: JudgeServer
+) -> None:
+    writer.says(lambda body: f"{writes(body)} {len(writer)}.")  # never the same text twice
+
+    def kill(body: Body) -> Body:
+        (pid,) = workplace.pids("fork_server.py")
+        os.kill(pid, signal.SIGKILL)
+        return body
+
+    judge.says(kill)
+    first = arguments(chat(writer), images(drawer))
+    assert evaluate(workplace, *first, url=judge.url).status == -signal.SIGKILL
+    written, drawings = len(writer), len(drawer)
+    assert (written, drawings) == (N, 2 * N_DRAWN)
+    judge.says(by_category)
+    again = arguments(chat(writer) + ",num_concurrent=3", images(drawer))
+    result = evaluate(workplace, *again, "--limit", str(N - 1), url=judge.url)
+    assert result.status == 0, result.output
+    assert (len(writer), len(drawer)) == (written, drawings)
 
 
 def test_the_runners_cache_keeps_answers_with_their_pictures(

@@ -17,6 +17,7 @@ from support.runner import CommandResult, Workplace, write
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.verdict import Scored, Unscored
+from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.preflight.doctor import check_benchmark
 from mmie_tasks.record.log_files import find_runs, read_lines
 from mmie_tasks.record.metric_values import metric_value
@@ -251,7 +252,7 @@ def test_the_doctor_reports_on_the_benchmark(workplace: Workplace) -> None:
     ],
 )
 def test_the_doctor_reports_a_broken_package_as_a_problem(target: str, message: str) -> None:
-    first, *_ = check_benchmark(BenchmarkEntry(name="sketch", target=target), {})
+    first, *_ = check_benchmark(BenchmarkEntry(name="sketch", target=target), {}, JudgingSession())
     assert (first.status, first.subject) == ("problem", "sketch")
     assert message in first.message
 

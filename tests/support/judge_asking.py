@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from mmie_tasks.http.rate_limit import Pace
+from mmie_tasks.http.endpoint import Pace
 from mmie_tasks.judges.base import JudgeRequest, Outcome
 from mmie_tasks.judges.openai import open_judge
 from mmie_tasks.judges.openai.judge import OpenAIJudge

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mmie_tasks.http.client import MAX_BODY_BYTES
-from mmie_tasks.http.rate_limit import FAILURES_BEFORE_PAUSE
+from mmie_tasks.http.endpoint import FAILURES_BEFORE_PAUSE
 from mmie_tasks.judges.base import JudgeRequest
 from support.judge_server import HANG, HANG_UP, Body, Says, Sent, completion, error, reporting
 

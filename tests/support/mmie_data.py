@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import datasets
 from PIL import Image
 
 CATEGORIES = ("SA", "PBL", "MSR")
@@ -90,6 +91,12 @@ def named_images(value: object) -> list[str]:
     if isinstance(value, (list, tuple)):
         return list(dict.fromkeys(name for one in value for name in named_images(one)))
     return []
+
+
+def in_file_order(docs: datasets.Dataset) -> datasets.Dataset:
+    """The samples of a task in the order of its data file."""
+    indices = list(docs["index"])
+    return docs.select(sorted(range(len(indices)), key=indices.__getitem__))
 
 
 def draw(path: Path, number: int = 0, side_px: int = 32) -> Path:

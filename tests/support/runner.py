@@ -21,6 +21,7 @@ from mmie_tasks.core.files import task_dir
 from support.fork_server import STARTUP, ForkServer, Script
 
 TESTS = Path(__file__).resolve().parents[1]
+PACKAGE = Path(mmie_tasks.__file__).parents[1]  # what the tests import, wherever it is
 CONSOLE_SCRIPTS = ("lmms-eval", "mmie-tasks")
 MODULES = ("lmms_eval", "mmie_tasks")
 TIMEOUT_S = 900
@@ -176,7 +177,7 @@ class Workplace:
         return {
             **inherited_variables,
             "PATH": os.pathsep.join([sysconfig.get_path("scripts"), inherited.get("PATH", "")]),
-            "PYTHONPATH": os.pathsep.join(map(str, (self.plugins, TESTS, STARTUP))),
+            "PYTHONPATH": os.pathsep.join(map(str, (self.plugins, TESTS, STARTUP, PACKAGE))),
             "PYTHONWARNINGS": "ignore",
             "ACCELERATE_USE_CPU": "true",
             "CUDA_VISIBLE_DEVICES": "",

@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from mmie_tasks.http.access import Access
 from mmie_tasks.http.budget import Budget
-from mmie_tasks.http.rate_limit import Health, Limiter, Pace, Traffic
-from mmie_tasks.http.retries import Dispatcher, Endpoint, Failure, SendPolicy, Success, Undelivered
+from mmie_tasks.http.endpoint import Endpoint, Failure, Pace, Success
+from mmie_tasks.http.retries import Dispatcher, Sender, Undelivered
 
 Result = str | Undelivered
 
@@ -82,36 +83,53 @@ class SimulatedServer:
 SHORT_WAITS = Pace(base_s=0.02, cap_s=0.1, no_growth_s=0.2, fraction=lambda: 1.0)
 
 
+def sender_of(
+    *,
+    max_concurrency: int = 100,
+    patience_s: float = 120.0,
+    pace: Pace = SHORT_WAITS,
+    budget: Budget | None = None,
+) -> Sender:
+    """The sender of a service with one server."""
+    return Sender(
+        access=Access(
+            service="The service",
+            base_urls=("http://simulated",),
+            api_key=None,
+            key_variables=(),
+            timeout_s=1.0,
+        ),
+        budget=budget or Budget(max_cost_usd=None),
+        max_concurrency=max_concurrency,
+        patience_s=patience_s,
+        pace=pace,
+    )
+
+
 def simulate(
     count: int,
     *,
     max_concurrency: int = 100,
     patience_s: float = 120.0,
     pace: Pace = SHORT_WAITS,
-    traffic: Traffic | None = None,
     budget: Budget | None = None,
+    sender: Sender | None = None,
     **how: Any,
 ) -> tuple[SimulatedServer, Sequence[Result]]:
     """Send so many requests; the server as it is at the end, and the results in their order."""
     loop, server, results = _Loop(), SimulatedServer(**how), dict[int, Result]()
+    sender = sender or sender_of(
+        max_concurrency=max_concurrency, patience_s=patience_s, pace=pace, budget=budget
+    )
 
     async def main() -> None:
         endpoint = Endpoint(
             address="http://simulated",
-            limiter=Limiter(ceiling=max_concurrency, no_growth_s=pace.no_growth_s, clock=loop.time),
-            health=Health(pace=pace, clock=loop.time),
             send=server.send,
+            ceiling=sender.max_concurrency,
+            pace=sender.pace,
         )
-        policy = SendPolicy(
-            service="The service",
-            budget=budget or Budget(max_cost_usd=None),
-            pace=pace,
-            patience_s=patience_s,
-            redact=str,
-            traffic=traffic or Traffic(),
-            clock=loop.time,
-        )
-        await Dispatcher(range(count), [endpoint], policy, results.__setitem__).run()
+        await Dispatcher(range(count), [endpoint], sender, results.__setitem__).run()
         server.seconds = loop.time()
 
     # In a thread: while a browser of the page tests is open, a loop runs in this one.

@@ -4,64 +4,41 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import cast, get_args
 
 from mmie_tasks.answers.parsing import NOT_TEXT, failure_of
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, PublishedRow
 from mmie_tasks.benchmarks.milebench import data, metrics
-from mmie_tasks.benchmarks.milebench.sample import (
-    DATASETS,
-    TASKS,
-    VARIANTS,
-    Rule,
-    Sample,
-    has_variant,
+from mmie_tasks.benchmarks.milebench.record import (
+    answered_sample,
+    read_line,
+    record_of,
+    verdict_fields,
 )
-from mmie_tasks.core import __version__
-from mmie_tasks.core.options import floor_signature
+from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASKS, VARIANTS, Sample, has_variant
 from mmie_tasks.core.verdict import Unscored, Verdict, Verdicts
-from mmie_tasks.record import log_line
-from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
-from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.record.sample import Line, Record
+from mmie_tasks.record.signature import run_signature, signature_text
 
-VERSION = "1-B"  # of every task of MileBench: the number moves with the scores
+VERSION = "2-B"  # of every task of MileBench: the number moves with the scores
 
 
 def provenance(doc: Doc) -> str:
     """Task version, prompt, readers and data in one line, which is saved with the results."""
-    data = f"variant:{doc['variant']}|prompt:official|reader:official+robust|data:{doc['data']}"
-    return f"task:milebench@{VERSION}|{data}"
+    return signature_text(
+        task=f"milebench@{VERSION}",
+        variant=doc["variant"],
+        prompt="official",
+        reader="official+robust",
+        data=doc["data"],
+    )
 
 
 def signature(doc: Doc) -> str:
     """Everything that can move the score: `provenance` and the version of this package."""
-    return f"{provenance(doc)}{floor_signature(os.environ)}|pkg:{__version__}"
+    return run_signature(provenance(doc), environment=os.environ)
 
 
 _NOT_IN_ANSWER = {"no_answer", "not_text", "bad_image"}  # reasons that the saved answer lacks
-
-
-def read_line(line: Line) -> LoggedSample:
-    """Read one line of a sample log.
-
-    Raises:
-        BadRecord: The line is not a scored sample of MileBench.
-    """
-    record = _record(line)
-    images = log_line.texts(record, "images")
-    gold = log_line.optional_text(record, "gold") or log_line.optional_text(line, "target")
-    answer = log_line.answer(line)
-    return LoggedSample(
-        id=log_line.text(record, "id"),
-        official=log_line.verdict(record, "official", 1),
-        robust=log_line.verdict(record, "robust", 1),
-        groups={kind: (log_line.text(record, kind),) for kind in ("dataset", "task", "level")},
-        question=log_line.question(line, images),
-        gold=(LoggedSegment(text=gold),) if gold else (),
-        answer=(LoggedSegment(text=answer),) if answer else (),
-        signature=log_line.optional_text(record, "signature"),
-        facts=_facts(line, record, images),
-    )
 
 
 def reread(line: Line) -> Mapping[str, Verdict] | None:
@@ -70,7 +47,7 @@ def reread(line: Line) -> Mapping[str, Verdict] | None:
     Raises:
         BadRecord: The line is not a scored sample of MileBench.
     """
-    verdicts = _score_again(line, _record(line))
+    verdicts = _score_again(line)
     return {"official": verdicts.official, "robust": verdicts.robust} if verdicts else None
 
 
@@ -80,9 +57,8 @@ def rerecord(line: Line) -> Record:
     Raises:
         BadRecord: The line is not a scored sample of MileBench.
     """
-    record = _record(line)
-    verdicts = _score_again(line, record)
-    return {**record, **metrics.verdict_fields(verdicts)} if verdicts else record
+    record, verdicts = record_of(line), _score_again(line)
+    return {**record, **verdict_fields(verdicts)} if verdicts else record
 
 
 def score_answer(
@@ -101,51 +77,13 @@ def score_answer(
     return metrics.score(sample, answer)
 
 
-def _record(line: Line) -> Record:
-    record = log_line.record_of(line)
-    if record.get("rule") not in get_args(Rule):
-        raise BadRecord("`rule` is not a rule of MileBench: the line is not one of its samples")
-    return record
-
-
-def _score_again(line: Line, record: Record) -> Verdicts | None:
-    official, robust = (
-        log_line.verdict(record, "official", 1),
-        log_line.verdict(record, "robust", 1),
-    )
-    stored = Verdicts(official=official, robust=robust)
-    if all(isinstance(v, Unscored) and v.reason in _NOT_IN_ANSWER for v in (official, robust)):
-        return stored
-    if not isinstance(line.get("filtered_resps"), str) or "choices" not in record:
-        return None
-    dataset, gold = log_line.text(record, "dataset"), record.get("gold")
-    sample = Sample(
-        dataset=dataset,
-        sample_id=log_line.text(record, "id").removeprefix(f"{dataset}/"),
-        rule=cast("Rule", log_line.text(record, "rule")),
-        instruction="",
-        context="",
-        images=(),
-        gold=None if gold is None else log_line.optional_text(record, "gold"),
-        choices=log_line.texts(record, "choices") or (),
-    )
-    return score_answer(sample, [line["filtered_resps"]])
-
-
-def _facts(
-    line: Line, record: Record, images: Sequence[str] | None
-) -> dict[str, str | float | bool]:
-    """Rule and number of images; of a needle in a haystack, its depth (0 to 1) and the length."""
-    question = log_line.optional_text(line, "input")
-    n_images = question.count(log_line.IMAGE_PLACEHOLDER) if images is None else len(images)
-    facts: dict[str, str | float | bool] = {"rule": str(record["rule"]), "images": n_images}
-    if record["rule"] == "needle":
-        facts["needle_length"] = n_images
-        if (gold := log_line.optional_text(record, "gold")) and (
-            position := question.find(gold)
-        ) >= 0:
-            facts["needle_depth"] = position / len(question)
-    return facts
+def _score_again(line: Line) -> Verdicts | None:
+    logged = read_line(line)
+    verdicts = (logged.official, logged.robust)
+    if all(isinstance(v, Unscored) and v.reason in _NOT_IN_ANSWER for v in verdicts):
+        return Verdicts(official=logged.official, robust=logged.robust)
+    answer, sample = line.get("filtered_resps"), answered_sample(line)
+    return None if sample is None or not isinstance(answer, str) else score_answer(sample, [answer])
 
 
 def _published() -> dict[str, int]:
@@ -167,138 +105,18 @@ _SOURCE_WITHOUT_RETRIEVAL = f"{_SOURCE}; its Diagnostic leaves out I-1, unlike t
 PUBLISHED_ROWS = tuple(
     PublishedRow(
         model=model,
-        scores=dict(zip(("real", "diag", *TASKS), percents, strict=True)),
+        scores=dict(zip(("real", "diag", *TASKS), map(float, percents.split()), strict=True)),
         source=_SOURCE_WITHOUT_RETRIEVAL if model in ("GPT-4V", "GPT-4o") else _SOURCE,
     )
     for model, percents in {  # real, diag, T-1 to T-4, S-1 to S-5, N-1, N-2, I-1
-        "GPT-4o": (
-            60.3,
-            99.4,
-            61.8,
-            56.8,
-            38.0,
-            68.3,
-            85.3,
-            83.3,
-            15.3,
-            47.2,
-            86.5,
-            99.7,
-            99.1,
-            88.8,
-        ),
-        "Gemini 1.5": (
-            54.7,
-            94.5,
-            55.0,
-            54.5,
-            34.0,
-            57.3,
-            73.9,
-            72.7,
-            17.8,
-            44.7,
-            82.5,
-            99.4,
-            96.3,
-            88.0,
-        ),
-        "GPT-4V": (
-            53.0,
-            99.4,
-            51.7,
-            50.1,
-            22.3,
-            58.5,
-            82.8,
-            77.3,
-            11.1,
-            42.4,
-            81.0,
-            99.7,
-            99.1,
-            86.7,
-        ),
-        "Mantis-7B": (
-            47.5,
-            19.9,
-            54.8,
-            49.9,
-            25.3,
-            48.9,
-            65.8,
-            55.5,
-            17.4,
-            31.9,
-            78.0,
-            27.5,
-            0.0,
-            32.2,
-        ),
-        "VILA-7B": (
-            44.4,
-            12.8,
-            40.3,
-            49.1,
-            35.3,
-            49.3,
-            68.1,
-            41.3,
-            12.4,
-            30.7,
-            73.0,
-            25.0,
-            0.3,
-            13.0,
-        ),
-        "Claude 3 Opus": (
-            43.3,
-            65.2,
-            37.7,
-            42.1,
-            21.0,
-            48.6,
-            64.8,
-            59.7,
-            13.3,
-            44.0,
-            58.5,
-            98.1,
-            72.5,
-            25.0,
-        ),
-        "Qwen-VL-Chat-7B": (
-            39.1,
-            37.2,
-            34.7,
-            40.0,
-            22.3,
-            44.6,
-            57.3,
-            52.3,
-            14.3,
-            26.7,
-            59.5,
-            35.3,
-            62.8,
-            13.5,
-        ),
-        "LLaVA-1.5-7B": (
-            38.0,
-            2.1,
-            37.8,
-            45.5,
-            31.5,
-            46.4,
-            50.8,
-            32.0,
-            11.3,
-            24.2,
-            62.5,
-            0.0,
-            0.0,
-            6.2,
-        ),
+        "GPT-4o": "60.3 99.4 61.8 56.8 38.0 68.3 85.3 83.3 15.3 47.2 86.5 99.7 99.1 88.8",
+        "Gemini 1.5": "54.7 94.5 55.0 54.5 34.0 57.3 73.9 72.7 17.8 44.7 82.5 99.4 96.3 88.0",
+        "GPT-4V": "53.0 99.4 51.7 50.1 22.3 58.5 82.8 77.3 11.1 42.4 81.0 99.7 99.1 86.7",
+        "Mantis-7B": "47.5 19.9 54.8 49.9 25.3 48.9 65.8 55.5 17.4 31.9 78.0 27.5 0.0 32.2",
+        "VILA-7B": "44.4 12.8 40.3 49.1 35.3 49.3 68.1 41.3 12.4 30.7 73.0 25.0 0.3 13.0",
+        "Claude 3 Opus": "43.3 65.2 37.7 42.1 21.0 48.6 64.8 59.7 13.3 44.0 58.5 98.1 72.5 25.0",
+        "Qwen-VL-Chat-7B": "39.1 37.2 34.7 40.0 22.3 44.6 57.3 52.3 14.3 26.7 59.5 35.3 62.8 13.5",
+        "LLaVA-1.5-7B": "38.0 2.1 37.8 45.5 31.5 46.4 50.8 32.0 11.3 24.2 62.5 0.0 0.0 6.2",
     }.items()
 )
 BENCHMARK = Benchmark(

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
+from mmie_tasks.answers.drawn import WITHHELD
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, PublishedRow
 from mmie_tasks.benchmarks.mmie import data, download, judge_prompts, metrics, prompts
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.export import run_export
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, digit_offset, read_official
+from mmie_tasks.benchmarks.mmie.record import (
+    fact_counts,
+    graded_fields,
+    read_line,
+    record_of,
+    shown_answer,
+)
 from mmie_tasks.benchmarks.mmie.robust import read_robust
-from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample, Segment
-from mmie_tasks.core import __version__
-from mmie_tasks.core.options import floor_signature
+from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Verdict, Verdicts
 from mmie_tasks.hub.asset import Asset
@@ -24,10 +29,11 @@ from mmie_tasks.judging.session import BenchmarkJudge
 from mmie_tasks.record import log_line
 from mmie_tasks.record.expected import expected_verdict
 from mmie_tasks.record.reply import JudgeResult
-from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
-from mmie_tasks.record.segment import LoggedSegment, Segments
+from mmie_tasks.record.sample import BadRecord, Line, Record
+from mmie_tasks.record.segment import Segments
+from mmie_tasks.record.signature import run_signature, signature_text
 
-VERSION = "5-C"
+VERSION = "6-C"
 """``N-X`` of every task here: N changes with the scores, X with the interface."""
 
 JUDGE = BenchmarkJudge(
@@ -62,7 +68,7 @@ def picture_limit(doc: Doc) -> int:
 
 def provenance(doc: Doc) -> str:
     """Task version, readers and data revision in one line; without judge and request."""
-    return f"reader:official+robust|task:mmie@{VERSION}|data:{doc['data']}"
+    return signature_text(reader="official+robust", task=f"mmie@{VERSION}", data=doc["data"])
 
 
 def signature(doc: Doc) -> str:
@@ -71,52 +77,8 @@ def signature(doc: Doc) -> str:
     Raises:
         MmieTasksError: The chosen judge cannot be opened.
     """
-    settings = f"{requests.signature()}|{provenance(doc)}{floor_signature(os.environ)}"
-    return f"{JUDGE.signature()}|{settings}|pkg:{__version__}"
-
-
-_FACTS = {
-    "shape": "shape of the answer",
-    "answer_images": "images in the answer",
-    "shown_images": "images shown to the judge",
-    "tiles": "tiles",
-    "judge_tokens": "judge tokens",
-    "judge_tokens_exact": "judge tokens are exact",
-    "truncated": "truncated",
-    "dropped": "dropped",
-    "missing_images": "missing images",
-    "bad_images": "bad images",
-    "drawn": "pictures drawn",
-}
-_COUNTS = {
-    "image_problems": "images of the answer not used",
-    "unread": "texts and images not read",
-    "picture_signs": "signs of unread pictures",
-    "not_drawn": "pictures not drawn",
-    "unused": "not used of the writer's answer",
-}
-
-
-def read_line(line: Line) -> LoggedSample:
-    """Read one line of a sample log.
-
-    Raises:
-        BadRecord: The line is not a scored sample of this benchmark.
-    """
-    record = _record(line)
-    question = log_line.segments(record, "question")
-    gold, target = log_line.segments(record, "gold"), log_line.optional_text(line, "target")
-    answer = log_line.segments(record, "answer")  # empty or None: not parsed into segments
-    return replace(
-        log_line.sample(line, FULL_MARKS),
-        groups=metrics.groups(str(record["category"]), log_line.optional_text(record, "field")),
-        question=log_line.question(line, None) if question is None else question,
-        gold=log_line.text_segments(target) if gold is None else gold,
-        answer=answer or log_line.text_segments(log_line.answer(line)),
-        pictures_not_drawn=sum(_counts(record, "not_drawn").values()),
-        picture_signs=tuple(_counts(record, "picture_signs")),
-        facts=_facts(record),
-    )
+    parts = (JUDGE.signature(), requests.signature(), provenance(doc))
+    return run_signature(*parts, environment=os.environ)
 
 
 def reread(line: Line) -> Mapping[str, Verdict] | None:
@@ -125,17 +87,17 @@ def reread(line: Line) -> Mapping[str, Verdict] | None:
     Raises:
         BadRecord: The line is not a scored sample of this benchmark.
     """
-    _record(line)
+    record_of(line)
     return log_line.reread(line, grade, FULL_MARKS)
 
 
 def rerecord(line: Line) -> Record:
     """The record with the current readers' results; unchanged if it has no reply."""
-    record = _record(line)
+    record = record_of(line)
     judged = log_line.rejudged(record, grade, FULL_MARKS)
     if judged is None or not log_line.replies(record):
         return record
-    return {**record, **metrics.graded_fields(judged.verdicts), **judged.panel_fields}
+    return {**record, **graded_fields(judged.verdicts), **judged.panel_fields}
 
 
 def judge_request(question: Segments, answer: Segments, line: Line | None) -> GradedRequest:
@@ -149,84 +111,29 @@ def judge_request(question: Segments, answer: Segments, line: Line | None) -> Gr
             request.
         MmieTasksError: The templates are not available.
     """
-    record = {} if line is None else _record(line)
+    not_drawn = {} if line is None else fact_counts(record_of(line), "not_drawn")
+    if not not_drawn.keys().isdisjoint(WITHHELD):
+        raise BadRecord(f"not_drawn: pictures not drawn: {listed(not_drawn)}")
     logged = None if line is None else read_line(line)
-    if logged and answer == logged.answer and not record.get("answer"):
-        answer = log_line.segments(record, "answer") or ()
+    if line is not None and logged and answer == logged.answer:
+        answer = shown_answer(line)
     sample = Sample(
         id=logged.id if logged else "",
         index=0,
         row=0,
-        category=str(record.get("category", "SA")),
+        category=logged.names("category")[0] if logged else "SA",
         field="",
-        question=_segments(question, record, "question"),
-        gold=_segments([replace(segment, image=None) for segment in logged.gold], record, "gold")
-        if logged
-        else (),
+        question=question,
+        gold=logged.gold if logged else (),
     )
-    built = requests.request_for(sample, _segments(answer, record, "answer"))
+    log_line.parts(question + answer)  # every image is a file
+    built = requests.request_for(sample, answer)
     if built.request is None:
         raise BadRecord(f"{built.reason}: {built.detail}")
     cut_images, cut_texts = built.cut_images, built.cut_texts
     return GradedRequest(
         request=built.request, grade=grade, cut_images=cut_images, cut_texts=cut_texts
     )
-
-
-def _segments(segments: Sequence[LoggedSegment], record: Record, name: str) -> tuple[Segment, ...]:
-    """Segments for the assembly, in which an empty text ends a line and an absent one does not.
-
-    A logged segment has an empty text in both cases; the record says which it is at this position.
-    """
-    rows = record.get(name)
-    texts = (
-        [row.get("text") for row in rows if isinstance(row, Mapping)]
-        if isinstance(rows, list)
-        else []
-    )
-    log_line.parts(tuple(segments))  # every image is a file
-    return tuple(
-        Segment(
-            segment.text or ("" if "" in texts[position : position + 1] else None), segment.image
-        )
-        for position, segment in enumerate(segments)
-    )
-
-
-def _record(line: Line) -> Record:
-    record = log_line.record_of(line)
-    if record.get("category") not in CATEGORIES:
-        raise BadRecord(f"`category` is none of {', '.join(CATEGORIES)}: not a sample of MMIE")
-    return record
-
-
-def _facts(record: Record) -> dict[str, str | float | bool]:
-    """The facts worth showing: without zeros, empty texts and unset flags."""
-    facts = log_line.mapping(record, "facts")
-    shown: dict[str, str | float | bool] = {}
-    for name, title in _FACTS.items():
-        value = facts.get(name)
-        fact = value if isinstance(value, (str, bool)) else log_line.number(value)
-        if fact:
-            shown[title] = fact
-    if marks := ", ".join(
-        mark for mark, count in log_line.mapping(facts, "typed").items() if count
-    ):
-        shown["typed control marks"] = marks
-    for name, title in _COUNTS.items():
-        if counts := _counts(record, name):
-            shown[title] = listed(counts)
-    return shown
-
-
-def _counts(record: Record, name: str) -> dict[str, int]:
-    """Counts above 0 in the facts of a record, by name; of a log that may have any content."""
-    counts = log_line.mapping(log_line.mapping(record, "facts"), name)
-    return {
-        reason: count
-        for reason, value in counts.items()
-        if (count := int(log_line.number(value) or 0)) > 0
-    }
 
 
 PUBLISHED_ROWS = tuple(

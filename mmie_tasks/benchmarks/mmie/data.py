@@ -4,13 +4,12 @@ Hub dataset (`mmie_tasks.benchmarks.mmie.download`).
 
 from __future__ import annotations
 
-import errno
 import hashlib
-import itertools
 import os
 import posixpath
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +17,10 @@ from loguru import logger
 
 from mmie_tasks.benchmarks.json_file import read_json_file
 from mmie_tasks.benchmarks.mmie.download import ANNOTATION, IMAGES, hub_folder
-from mmie_tasks.benchmarks.mmie.rows import DataRow, read_rows
-from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, BadSample
+from mmie_tasks.benchmarks.mmie.rows import DataRow, read_row
+from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
 from mmie_tasks.benchmarks.odd_rows import OddRows
+from mmie_tasks.benchmarks.order import fair_order
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.options import choice_setting
 
@@ -32,7 +32,6 @@ LAYOUT = (
     f"beside `{IMAGES}/`; point `MMIE_DATA` at their folder, or unset it to download from the Hub"
 )
 _EXAMPLE = "overview.json"  # of the same repository
-_NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 _MISSING = "MMIE_MISSING_IMAGES"
 
 TASKS = {"all": "mmie", "sa": "mmie_sa", "pbl": "mmie_pbl", "msr": "mmie_msr", "1k": "mmie_1k"}
@@ -50,7 +49,8 @@ _REPAIR = (
 
 
 def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
-    """The samples, going round the categories, so that the first few are from all of them.
+    """The samples, in an order in which every prefix has categories and fields in their proportions
+    (`fair_order`).
 
     Columns: ``id``, ``index`` (position among these samples in the order of the data file, from 0),
     ``row`` (position in this dataset, from 0), ``category`` (by the id), ``field`` and ``subfield``
@@ -80,36 +80,25 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
         fetched = hub_folder(environment)
         path, revision = fetched.folder / ANNOTATION, fetched.revision
     file = read_json_file(path, layout=LAYOUT, repair=_REPAIR)
-    rows = _checked(path, file.value, odd_rows)
+    if not isinstance(file.value, list) or not file.value:
+        raise DataBroken(f"`{path}`: not a list with rows in it.", hint=_REPAIR)
+    rows = odd_rows.usable(path, file.value, read_row, lambda row: row.id)
     segments = (segment for row in rows for segment in (*row.question, *row.gold))
     references = [segment.image for segment in segments if segment.image is not None]
     paths = image_paths(path.parent, references, hub=bool(revision))
     rows = _without_outside_images(rows, paths, path, odd_rows)
     odd_rows.check(path, len(rows))
-    if not rows:
-        raise DataBroken(f"`{path}`: no rows in it.", hint=_REPAIR)
-    odd_rows.log()
+    data = f"{revision or file.digest}{odd_rows.report()}"
     _count(rows, revision)
-    data = f"{revision or file.digest}{odd_rows.suffix}"
     return _dataset(_selected(rows, selection, path), paths, data)
 
 
 def missing_images(docs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Images of questions without a file, each with the id of a sample that has it.
-
-    Every folder is listed once; no file is opened.
-
-    Raises:
-        DataMissing: A folder cannot be listed.
-    """
-    listed: dict[str, set[str]] = {}
+    """Images of questions without a file, each with the id of a sample that has it."""
     missing: dict[str, str] = {}
     for doc in docs:
-        for path in (segment["image"] for segment in doc["question"] if segment["image"]):
-            folder, name = os.path.split(path)
-            if folder not in listed:
-                listed[folder] = _files_in(folder)
-            if name not in listed[folder]:
+        for segment in doc["question"]:
+            if (path := segment["image"]) and not os.path.isfile(path):  # noqa: PTH113 - quicker
                 missing.setdefault(path, doc["id"])
     return missing
 
@@ -158,18 +147,6 @@ def ids_of_1k(ids_by_category: Mapping[str, Sequence[str]]) -> frozenset[str]:
         for ids, size in zip(ids_by_category.values(), sizes, strict=True)
     )
     return frozenset(sample_id for ids in drawn for sample_id in ids)
-
-
-def _checked(path: Path, value: object, odd_rows: OddRows) -> list[DataRow]:
-    def leave_out(number: int, problem: str) -> None:
-        odd_rows.add(path, number, problem)
-
-    if not isinstance(value, list):
-        raise DataBroken(f"`{path}`: not a list of rows.", hint=_REPAIR)
-    try:
-        return read_rows(value, None if odd_rows.stop else leave_out)
-    except BadSample as error:
-        raise DataBroken(f"`{path}`: {error}.", hint=_REPAIR) from error
 
 
 def _count(rows: Sequence[DataRow], revision: str) -> None:
@@ -226,10 +203,7 @@ def _dataset(
     import datasets
 
     positions = {row.id: position for position, row in enumerate(rows)}
-    turns = itertools.zip_longest(
-        *([row for row in rows if row.category == name] for name in CATEGORIES)
-    )
-    rows = [row for turn in turns for row in turn if row is not None]
+    rows = fair_order(rows, lambda row: row.id, lambda row: row.category, lambda row: row.field)
     text, whole_number = datasets.Value("string"), datasets.Value("int32")
     features = dict.fromkeys(("id", "category", "field", "subfield", "data"), text)
     features |= {"index": whole_number, "row": whole_number}
@@ -273,50 +247,36 @@ def image_paths(folder: Path, references: Iterable[str], *, hub: bool) -> dict[s
 
     None for a reference that leaves the folder, such as ``../0.png``.
 
-    The file is the first of these that exists. The third and fourth are used only for a name that
-    no other reference ends in.
+    The file is the first of these that exists:
 
     1. ``folder/<reference>``, as the official script joins them;
-    2. ``folder/images/<reference>``;
-    3. ``folder/<last part of the reference>``;
-    4. ``folder/images/<last part of the reference>``; from the Hub, whose archive may have folders
-       around its images, in the innermost of these folders.
+    2. ``folder/images/<reference>``, as in papers that read the dataset's file;
+    3. the last part of the reference in ``folder/images``, or in the innermost folder that the
+       archive has around its images; only if no other reference ends in it.
 
     Links are followed and must end in `folder`, or in its ``images``, which may itself be a link.
-    Folders are listed once; no file is opened.
 
     Args:
         folder: The folder of the data file, absolute.
         references: As in the data file. In a local folder, absolute references stay as they are.
         hub: Whether everything came from the Hub.
-
-    Raises:
-        DataMissing: A folder cannot be listed.
     """
-    images = _innermost(folder / IMAGES) if hub else folder / IMAGES
-    real_roots = [os.path.realpath(path) for path in (folder, folder / IMAGES)]
+    innermost = _innermost(folder / IMAGES)
+    real_roots = tuple(f"{os.path.realpath(root)}/" for root in (folder, folder / IMAGES))
     names = {reference: _relative(reference) for reference in references}
     uses = Counter(posixpath.basename(name) for name in set(names.values()) if name)
-    listed: dict[str, set[str]] = {}
-
-    def exists(path: str) -> bool:
-        parent, _, last = path.rpartition("/")
-        if parent not in listed:
-            listed[parent] = _files_in(parent)
-        return last in listed[parent]
 
     def path_of(name: str) -> str | None:
         last = posixpath.basename(name)
         candidates = [f"{folder}/{name}", f"{folder}/{IMAGES}/{name}"]
         if uses[last] == 1:
-            candidates += [f"{folder}/{last}", f"{images}/{last}"]
-        path = next(filter(exists, candidates), candidates[0])
-        real = os.path.realpath(path)
-        return path if any(real.startswith(f"{root}/") for root in real_roots) else None
+            candidates.append(f"{innermost}/{last}")
+        path = next(filter(os.path.isfile, candidates), candidates[0])
+        return path if os.path.realpath(path).startswith(real_roots) else None
 
     paths: dict[str, str | None] = {}
-    for reference, relative in names.items():
-        paths[reference] = path_of(relative) if relative else None
+    for reference, name in names.items():
+        paths[reference] = path_of(name) if name else None
         if not hub and posixpath.isabs(reference):
             paths[reference] = reference
     return paths
@@ -325,32 +285,11 @@ def image_paths(folder: Path, references: Iterable[str], *, hub: bool) -> dict[s
 def _innermost(folder: Path) -> Path:
     """The folder, or the one that is reached from it while a folder holds nothing but a folder."""
     while folder.is_dir():
-        entries = list(itertools.islice(folder.iterdir(), 2))
+        entries = list(islice(folder.iterdir(), 2))
         if len(entries) != 1 or not entries[0].is_dir():
             break
         folder = entries[0]
     return folder
-
-
-def _files_in(folder: str) -> set[str]:
-    """The names of the files in a folder; empty if there is no such folder."""
-    try:
-        with os.scandir(folder) as entries:
-            return {entry.name for entry in entries if _is_file(entry)}
-    except OSError as error:
-        if error.errno in _NO_FOLDER:
-            return set()
-        raise DataMissing(
-            f"The folder `{folder}` cannot be listed: {error.strerror}.",
-            hint="check its permissions, and what is mounted there",
-        ) from error
-
-
-def _is_file(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_file()
-    except OSError:  # such as a loop of links
-        return False
 
 
 def _relative(reference: str) -> str | None:

@@ -12,12 +12,15 @@ from pathlib import Path
 from loguru import logger
 
 from mmie_tasks.benchmarks.mmie import data, download, metrics
-from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample, Segment
+from mmie_tasks.benchmarks.mmie.record import groups
+from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
 from mmie_tasks.core.errors import AnswersUnusable, DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.core.tables import counted
+from mmie_tasks.record.fields import verdict
 from mmie_tasks.record.log_files import find_runs, read_lines
 from mmie_tasks.record.sample import LoggedSample, Record
+from mmie_tasks.record.segment import Segment, read_segments
 
 _LEADERBOARD_COLUMNS = ("Model", "Model Type", "SA", "PBL", "MSR", "AVG")
 _TYPES = {"interleaved": "Interleaved LVLM", "integrated": "Integrated LVLM"}
@@ -154,9 +157,7 @@ def _logs(run: Path) -> list[Path]:
 def _export_row(
     sample: Sample, record: Record, model: str, images: _ExportedImages
 ) -> dict[str, object]:
-    logged = record.get("answer")
-    segments = logged if isinstance(logged, list) else ()
-    answer = [Segment(segment["text"], segment["image"]) for segment in segments]
+    answer = read_segments(record, "answer") or ()
     question, answer_parts, gold = (
         [images.part(segment) for segment in segments]
         for segments in (sample.question, answer, sample.gold)
@@ -237,9 +238,9 @@ def leaderboard_row(
     samples = [
         LoggedSample(
             id=str(record["id"]),
-            official=metrics.verdict_in(record, "official"),
-            robust=metrics.verdict_in(record, "official"),  # not in the table
-            groups=metrics.groups(str(record["category"]), ""),
+            official=verdict(record, "official"),
+            robust=verdict(record, "official"),  # not in the table
+            groups=groups(str(record["category"]), ""),
             signature=str(record.get("signature", "")),
         )
         for record in records

@@ -35,7 +35,8 @@ from pathlib import Path
 from string import Formatter
 from typing import TypeAlias
 
-from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
+from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.record.segment import Segment
 
 MAX_TOKENS = 1024
 """Limit of a reply, in tokens (``main.py``, the generation settings)."""
@@ -66,7 +67,6 @@ class Assembled:
             ends here.
         cut_images: Existing images of the answer that the limit removed.
         cut_texts: Texts of the answer, blank ones excluded, that the limit removed.
-        missing: Paths without a file, in the official order.
         typed: Control string in the texts to its number.
     """
 
@@ -76,7 +76,6 @@ class Assembled:
     bad_gold: str = ""
     cut_images: int = 0
     cut_texts: int = 0
-    missing: tuple[str, ...] = ()
     typed: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -92,7 +91,7 @@ def assemble(
 
     Args:
         sample: The sample.
-        answer: The tested model's answer; `Segment.missing` is set for images without a file.
+        answer: The tested model's answer; `Segment.problem` is set for images without a file.
         template: With the fields of `str.format`; only its own braces have a meaning.
         full: See above.
 
@@ -121,9 +120,8 @@ def assemble(
         images=tuple(images.present),
         left_out=len(images.present) > _MOST_IMAGES,
         bad_gold=_bad_gold(sample, full=full),
-        cut_images=sum(bool(segment.image) and not segment.missing for segment in cut),
+        cut_images=sum(bool(segment.image) and not segment.problem for segment in cut),
         cut_texts=0 if full else sum(bool((segment.text or "").strip()) for segment in cut),
-        missing=tuple(images.missing),
         typed=dict(control_strings),
     )
 
@@ -142,13 +140,10 @@ class _Images:
     """The images of question and answer so far."""
 
     present: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
 
     def segment_parts(self, segment: Segment) -> list[_Part]:
         parts: list[_Part] = [] if segment.text is None else [f"{segment.text}\n"]
-        if segment.image and segment.missing:
-            self.missing.append(segment.image)
-        elif segment.image:
+        if segment.image and not segment.problem:
             self.present.append(segment.image)
             parts += [f"Image-{len(self.present) - 1}: ", Path(segment.image), "\n"]
         return parts

@@ -13,32 +13,28 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mmie_tasks.answers.drawn import read_drawn_answer
-from mmie_tasks.answers.images import (
-    ImageFile,
-    ImageResolver,
-    ResolvedSegment,
-    check_image,
-    resolve_images,
-)
+from mmie_tasks.answers.images import ImageResolver, check_image, resolve_images
 from mmie_tasks.answers.parsing import NOT_TEXT, parse_answer
 from mmie_tasks.answers.picture_signs import picture_signs
 from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.benchmarks.mmie import prompts
 from mmie_tasks.benchmarks.mmie.judge_prompts import judge_templates
-from mmie_tasks.benchmarks.mmie.metrics import RequestFacts
 from mmie_tasks.benchmarks.mmie.prompts import Assembled
-from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
+from mmie_tasks.benchmarks.mmie.record import RequestFacts
+from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.core.options import choice_setting
+from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import UnscoredReason
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.record.reply import JudgeReply
+from mmie_tasks.record.segment import Segment, Segments
+from mmie_tasks.record.signature import signature_text
 
 ASSEMBLY = "MMIE_ASSEMBLY"
 OUTPUT_ROOT = "MMIE_OUTPUT_ROOT"
 _UNUSABLE = ("unreadable", "too_large")  # problems of images that are there
-_LOGGED_CHARACTERS = 200  # of a reference without a file
 
 _answer_folders: dict[Path, None] = {}  # output folders of this process's runs
 
@@ -52,7 +48,7 @@ class BuiltRequest:
         reason: The reason, if so.
         detail: The reason for people.
         facts: Counts about the request and the answer.
-        answer: The answer's segments as the log has them.
+        answer: The answer with the files of its images.
         answer_signature: Protocol and drawer of an answer of ``--model interleaved``; None for
             other answers.
         cut_images: Existing images of the answer that the limit removed.
@@ -63,7 +59,7 @@ class BuiltRequest:
     reason: UnscoredReason = "no_answer"
     detail: str = ""
     facts: RequestFacts
-    answer: Sequence[Mapping[str, object]] = ()
+    answer: Segments = ()
     answer_signature: str | None = None
     cut_images: int = 0
     cut_texts: int = 0
@@ -107,7 +103,8 @@ def signature() -> str:
         MmieTasksError: As `check_setup`.
     """
     assembly = "full" if _is_full_assembly(os.environ) else "official"
-    return f"prompt:{judge_templates().name},max_tokens={prompts.MAX_TOKENS}|assembly:{assembly}"
+    prompt = f"{judge_templates().name},max_tokens={prompts.MAX_TOKENS}"
+    return signature_text(prompt=prompt, assembly=assembly)
 
 
 def _is_full_assembly(environment: Mapping[str, str]) -> bool:
@@ -128,7 +125,7 @@ def question_parts(sample: Sample) -> list[str | Path]:
     """
     parts: list[str | Path] = []
     for segment in map(_with_missing, sample.question):
-        image = None if segment.missing or segment.image is None else Path(segment.image)
+        image = None if segment.problem or segment.image is None else Path(segment.image)
         for part in (segment.text or None, image):
             if part is None:
                 continue
@@ -148,7 +145,11 @@ def build_request(sample: Sample, results: Sequence[object], task: str) -> Built
     """
     answer = _parsed(results)
     built = _built_for(sample, answer, task)
-    return replace(built, answer_signature=answer.drawing.signature) if answer.drawing else built
+    if answer.drawing is None:
+        return built
+    if withheld := answer.drawing.withheld:
+        built = built.withdrawn("not_drawn", f"pictures not drawn: {listed(withheld)}")
+    return replace(built, answer_signature=answer.drawing.signature)
 
 
 def _built_for(sample: Sample, answer: ParsedAnswer, task: str) -> BuiltRequest:
@@ -178,12 +179,7 @@ def request_for(sample: Sample, answer: Sequence[Segment]) -> BuiltRequest:
     Raises:
         MmieTasksError: The templates are not available, or the assembly's setting is invalid.
     """
-    files = [check_image(Path(segment.image)) if segment.image else None for segment in answer]
-    segments = [
-        ResolvedSegment(segment.text, segment.image, file)
-        for segment, file in zip(answer, files, strict=True)
-    ]
-    return _built(sample, RequestFacts(), segments)
+    return _built(sample, RequestFacts(), tuple(map(_checked, answer)))
 
 
 def with_usage(facts: RequestFacts, reply: JudgeReply | None) -> RequestFacts:
@@ -224,21 +220,19 @@ def _resolver_in(roots: tuple[Path, ...], inline_folder: Path) -> ImageResolver:
     return ImageResolver(roots, inline_folder)
 
 
-def _built(
-    sample: Sample, facts: RequestFacts, segments: Sequence[ResolvedSegment]
-) -> BuiltRequest:
+def _built(sample: Sample, facts: RequestFacts, segments: Segments) -> BuiltRequest:
     full = _is_full_assembly(os.environ)
     template = judge_templates().texts[sample.category]
     checked = replace(sample, question=tuple(map(_with_missing, sample.question)))
-    answer = tuple(_segment(segment, full=full) for segment in segments)
+    answer = [_for_assembly(segment, full=full) for segment in segments]
     assembled = prompts.assemble(checked, answer, template, full=full)
-    files = _files(checked.question, segments)
+    unusable = _unusable(checked.question, segments)
     built = BuiltRequest(
         request=JudgeRequest(
             parts=assembled.parts, max_tokens=prompts.MAX_TOKENS, wants_digits=True
         ),
-        facts=_facts(facts, checked, assembled, segments, files),
-        answer=list(map(_logged, segments)),
+        facts=_facts(facts, checked, assembled, segments, unusable),
+        answer=segments,
         cut_images=assembled.cut_images,
         cut_texts=assembled.cut_texts,
     )
@@ -248,7 +242,7 @@ def _built(
         )
     if assembled.bad_gold:
         return built.withdrawn("bad_gold", assembled.bad_gold)
-    broken = [files[image].detail for image in assembled.images if files[image].problem]
+    broken = [unusable[image] for image in assembled.images if image in unusable]
     return built.withdrawn("bad_image", broken[0]) if broken else built
 
 
@@ -256,82 +250,62 @@ def _facts(
     facts: RequestFacts,
     sample: Sample,
     assembled: Assembled,
-    segments: Sequence[ResolvedSegment],
-    files: Mapping[str, ImageFile],
+    segments: Segments,
+    unusable: Mapping[str, str],
 ) -> RequestFacts:
-    images = [segment.file for segment in segments if segment.file]
-    problems = Counter[str](image.problem for image in images if image.problem)
-    unusable = sum(problems[problem] for problem in _UNUSABLE)
-    of_question = [
-        files[segment.image] for segment in sample.question if segment.image and not segment.missing
-    ]
+    problems = Counter[str](segment.problem for segment in segments if segment.problem)
+    n_unusable = sum(problems[problem] for problem in _UNUSABLE)
+    of_question = [s.image for s in sample.question if s.image and not s.problem]
     return replace(
         facts,
         dropped=assembled.left_out,
         missing_images=problems.total()
-        - unusable
-        + sum(segment.missing for segment in sample.question),
-        bad_images=unusable + sum(bool(file.problem) for file in of_question),
+        - n_unusable
+        + sum(bool(segment.problem) for segment in sample.question),
+        bad_images=n_unusable + sum(image in unusable for image in of_question),
         image_problems=dict(problems),
         truncated=bool(assembled.cut_images or assembled.cut_texts),
         typed=assembled.typed,
-        shown_images=sum(not files[image].problem for image in assembled.images),
-        answer_images=len(images),
+        shown_images=sum(image not in unusable for image in assembled.images),
+        answer_images=sum(bool(segment.image) for segment in segments),
     )
 
 
 def _with_missing(segment: Segment) -> Segment:
     if segment.image is None:
         return segment
-    return replace(segment, missing=not os.path.isfile(segment.image))  # noqa: PTH113 - 4x quicker
+    is_file = os.path.isfile(segment.image)  # noqa: PTH113 - 4x quicker
+    return replace(segment, problem="" if is_file else "missing")
 
 
-def _segment(segment: ResolvedSegment, *, full: bool) -> Segment:
-    """A segment of the answer for the assembly.
+def _checked(segment: Segment) -> Segment:
+    """The segment with the problem of its image, which is a path."""
+    if not segment.image:
+        return segment
+    file = check_image(Path(segment.image))
+    return replace(segment, problem=file.problem, detail=file.detail)
+
+
+def _for_assembly(segment: Segment, *, full: bool) -> Segment:
+    """A segment of the answer, whose problem is that the image counts as missing.
 
     The official script ends when it opens a file that is no image; such a file exists for the
     official assembly and is missing for the full one.
     """
-    if segment.file is None:
-        return Segment(segment.text)
-    name = _file_name(segment)
-    exists = segment.file.path is not None or (not full and name is not None)
-    return Segment(segment.text, name or segment.image, missing=not exists)
+    exists = not segment.problem or (not full and _is_unusable_file(segment))
+    return replace(segment, problem="") if exists else segment
 
 
-def _file_name(segment: ResolvedSegment) -> str | None:
-    """The path of a segment's file in the assembly; None without a file, usable or not."""
-    if segment.file is None or segment.image is None:
-        return None
-    if segment.file.path is not None:
-        return str(segment.file.path)
-    return (
-        segment.image
-        if segment.file.problem in _UNUSABLE and not segment.image.startswith("data:")
-        else None
-    )
+def _is_unusable_file(segment: Segment) -> bool:
+    """Whether the image is a file that cannot be used; a data URI is none."""
+    return segment.problem in _UNUSABLE and not (segment.image or "").startswith("data:")
 
 
-def _files(
-    question: Iterable[Segment], segments: Iterable[ResolvedSegment]
-) -> dict[str, ImageFile]:
-    """Every existing image file, by its path in the assembly."""
-    paths = (segment.image for segment in question if segment.image and not segment.missing)
-    files = {path: check_image(Path(path)) for path in paths}
-    for segment in segments:
-        name = _file_name(segment)
-        if segment.file is not None and name is not None:
-            files[name] = segment.file
-    return files
-
-
-def _logged(segment: ResolvedSegment) -> dict[str, object]:
-    logged: dict[str, object] = {"text": segment.text, "image": None}
-    if segment.file is not None and segment.image is not None:
-        path = segment.file.path
-        logged["image"] = str(path) if path else segment.image[:_LOGGED_CHARACTERS]
-        if segment.file.problem:
-            logged["problem"] = segment.file.problem
-    if segment.prompt is not None:
-        logged["prompt"] = segment.prompt
-    return logged
+def _unusable(question: Iterable[Segment], answer: Segments) -> dict[str, str]:
+    """Every image file that cannot be used, by its path in the assembly, and why."""
+    existing = [_checked(segment) for segment in question if not segment.problem]
+    return {
+        segment.image: segment.detail
+        for segment in (*existing, *answer)
+        if segment.image and _is_unusable_file(segment)
+    }

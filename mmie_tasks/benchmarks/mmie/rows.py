@@ -12,19 +12,14 @@ from __future__ import annotations
 
 import json
 import reprlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
-from loguru import logger
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, BadSample, Segment, category_of
-
-_SEVERAL_TURNS = "rows with several turns of one role, joined in order"
-_SEVERAL_TOKENS = "ids that name several categories, of which the first of SA, PBL, MSR counts"
-_NO_QUESTION = "questions with neither text nor image"
-_NO_GOLD = "MSR samples without a gold answer, which cannot be judged"
+from mmie_tasks.benchmarks.mmie.sample import BadSample, category_of
+from mmie_tasks.record.segment import Segment
 
 SegmentTuple: TypeAlias = tuple[Segment, ...]
 
@@ -88,87 +83,59 @@ class _GoldAnswer(_Model):
     content: _GoldContent
 
 
-class _DataRow(_Model):
+class _Labels(_Model):
     id: str = Field(min_length=1)
     field: Annotated[str, BeforeValidator(_as_label)] = ""
     subfield: Annotated[str, BeforeValidator(_as_label)] = ""
 
 
-class _HubRow(_DataRow):
+class _HubRow(_Labels):
     conversations: list[Annotated[_Question | _GoldAnswer, Field(discriminator="role")]]
 
+    def parts(self, role: str) -> list[_RowPart]:
+        """The content of a role's turns, in order."""
+        return [part for turn in self.conversations if turn.role == role for part in turn.content]
 
-class _JudgeRow(_DataRow):
+
+class _JudgeRow(_Labels):
     question: _Content
     gt_answer: _GoldContent | None = None
 
 
-def read_rows(
-    values: Iterable[object], leave_out: Callable[[int, str], None] | None = None
-) -> list[DataRow]:
-    """Check the rows of a file; harmless oddities are counted in the log, one line per kind.
+def read_row(number: int, value: object) -> DataRow:
+    """Check a row.
 
     Args:
-        values: The rows.
-        leave_out: Called with the position (from 0) of each row that cannot be used, and the
-            problem, which names row, id and field. None: the first one is an error.
+        number: Its position in the file, from 0.
+        value: The row.
 
     Raises:
-        BadSample: A row cannot be used, and `leave_out` is None.
+        BadSample: It cannot be used; names row, id and field.
     """
-    reader = _Reader()
-    rows = []
-    for number, value in enumerate(values):
-        try:
-            rows.append(reader.row(number, value))
-        except BadSample as error:  # noqa: PERF203 - the other rows are read
-            if leave_out is None:
-                raise
-            leave_out(number, str(error))
-    for oddity, locations in reader.oddities.items():
-        logger.warning(f"MMIE: {oddity}: {len(locations):,}, the first at {locations[0]}.")
-    return rows
+    sample_id = value.get("id") if isinstance(value, Mapping) else None
+    is_named = isinstance(sample_id, str) and sample_id
+    try:
+        return _row(number, value)
+    except BadSample as error:
+        location = f"row {number}, id {sample_id!r}" if is_named else f"row {number}"
+        raise BadSample(f"{location}: {error}") from None
 
 
-class _Reader:
-    """Reads row after row; ids must be unique, because answers are matched to samples by them."""
-
-    def __init__(self) -> None:
-        self._row_of: dict[str, int] = {}
-        self.oddities: dict[str, list[str]] = {}  # kind to locations
-
-    def row(self, number: int, value: object) -> DataRow:
-        """The checked row; raises `BadSample`."""
-        sample_id = value.get("id") if isinstance(value, Mapping) else None
-        location = f"row {number}"
-        if isinstance(sample_id, str) and sample_id:
-            location += f", id {sample_id!r}"
-        try:
-            row = _parsed(value)
-            category = category_of(row.id)
-        except BadSample as error:
-            raise BadSample(f"{location}: {error}") from None
-        first = self._row_of.setdefault(row.id, number)
-        if first != number:
-            raise BadSample(f"{location}: `id` is repeated, first at row {first}")
-        question, gold = _content(row)
-        is_odd = {
-            _SEVERAL_TOKENS: sum(name in row.id for name in CATEGORIES) > 1,
-            _SEVERAL_TURNS: isinstance(row, _HubRow) and _has_several_turns(row),
-            _NO_QUESTION: not any(segment.text or segment.image for segment in question),
-            _NO_GOLD: category == "MSR" and not gold,
-        }
-        for oddity in (oddity for oddity, applies in is_odd.items() if applies):
-            self.oddities.setdefault(oddity, []).append(location)
-        return DataRow(
-            number=number,
-            id=row.id,
-            category=category,
-            field=row.field,
-            subfield=row.subfield,
-            question=question,
-            gold=gold,
-        )
+def _row(number: int, value: object) -> DataRow:
+    row = _parsed(value)
+    if isinstance(row, _HubRow):
+        question, gold = row.parts("human"), row.parts("gpt")
+    else:
+        question, gold = row.question, [*(row.gt_answer or ())]
+    return DataRow(
+        number=number,
+        id=row.id,
+        category=category_of(row.id),
+        field=row.field,
+        subfield=row.subfield,
+        question=_segments(question),
+        gold=_segments(gold),
+    )
 
 
 def _parsed(value: object) -> _HubRow | _JudgeRow:
@@ -190,23 +157,8 @@ def _parsed(value: object) -> _HubRow | _JudgeRow:
         raise BadSample(f"`{name[1:]}` is {_kind(first['input'])}: {first['msg']}") from None
 
 
-def _content(row: _HubRow | _JudgeRow) -> tuple[SegmentTuple, SegmentTuple]:
-    """Question and gold answer."""
-    if isinstance(row, _JudgeRow):
-        return _segments(row.question), _segments(row.gt_answer or ())
-    by_role: dict[str, SegmentTuple] = {"human": (), "gpt": ()}
-    for turn in row.conversations:
-        by_role[turn.role] += _segments(turn.content)
-    return by_role["human"], by_role["gpt"]
-
-
 def _segments(parts: Iterable[_RowPart]) -> SegmentTuple:
     return tuple(Segment(part.text, part.image or None) for part in parts)
-
-
-def _has_several_turns(row: _HubRow) -> bool:
-    roles = [turn.role for turn in row.conversations]
-    return len(roles) > len(set(roles))
 
 
 def _kind(value: object) -> str:

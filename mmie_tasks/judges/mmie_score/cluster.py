@@ -9,7 +9,7 @@ connects.
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -37,9 +37,7 @@ LOADING_LIMIT_S = 3600.0
 """How long an engine may take to its first reply: to start, to get its GPU and to load the weights.
 """
 
-_MAX_LOSSES = (
-    3  # a request that is in flight when this many engines are lost is not handed out again
-)
+_MAX_LOSSES = 3  # a request in flight when so many engines are lost is not handed out again
 _MAX_REPLACED = 2  # engines of a node that were lost before their first reply and are replaced
 _LOOK_AGAIN_S = 2.0  # for nodes that have joined or were lost
 _WAIT_S = 1.0
@@ -67,9 +65,28 @@ class _PoolMember:
     progress_s: float = field(default_factory=time.monotonic)
 
 
+@dataclass(slots=True, kw_only=True)
+class _NodeFailures:
+    """Engines of a node that were refused, without memory, or lost before their first reply."""
+
+    refused: int = 0
+    full: int = 0
+    lost_early: int = 0
+    try_again_s: float = 0.0  # when engines without memory are started again
+
+    @property
+    def unusable_gpus(self) -> int:
+        """GPUs on which no engine is started any more."""
+        return self.refused + max(0, self.lost_early - _MAX_REPLACED)
+
+
 class _Work:
-    """The unfinished requests of a call, the longest first, and the image files of those that are
-    in flight.
+    """The requests of a call, the longest first, and the image files of those in flight.
+
+    Attributes:
+        waiting: Requests to hand out, by index.
+        unfinished: Those without an outcome.
+        outcomes: Those that the caller has not got yet.
     """
 
     def __init__(self, requests: Sequence[JudgeRequest], lengths: Sequence[int]) -> None:
@@ -77,6 +94,7 @@ class _Work:
         self.longest_tokens = max(lengths, default=0)
         self.waiting = deque(sorted(range(len(requests)), key=lambda index: -lengths[index]))
         self.unfinished = dict.fromkeys(range(len(requests)))
+        self.outcomes: deque[tuple[int, Outcome]] = deque()
         self._losses: Counter[int] = Counter()
         self._images: dict[Path, ObjectRef] = {}
         self._users: dict[Path, set[int]] = {}
@@ -94,17 +112,17 @@ class _Work:
             self._users.setdefault(path, set()).add(index)
         return [self._images[path] for path in paths]
 
-    def finish(self, index: int, outcome: Outcome) -> tuple[int, Outcome]:
-        """Mark a request as finished, and drop the files that no other one needs."""
+    def finish(self, index: int, outcome: Outcome) -> None:
+        """Record the outcome of a request, and drop the files that no other one needs."""
         del self.unfinished[index]
+        self.outcomes.append((index, outcome))
         for path in image_paths(self.requests[index]):
             users = self._users.get(path, set())
             users.discard(index)
             if not users:
                 self._images.pop(path, None)
-        return index, outcome
 
-    def give_back(self, indices: Sequence[int], lost: str = "") -> list[tuple[int, Outcome]]:
+    def give_back(self, indices: Sequence[int], lost: str) -> None:
         """Have the requests of an engine handed out again, or finish those that have lost too many
         engines.
 
@@ -112,15 +130,12 @@ class _Work:
         fault.
         """
         self._losses.update(indices if lost else ())
-        self.waiting.extendleft(
-            index for index in reversed(indices) if self._losses[index] < _MAX_LOSSES
-        )
-        error = JudgeUnavailable(
-            f"{_MAX_LOSSES} engines were lost while they computed this request; {lost}"
-        )
-        return [
-            self.finish(index, error) for index in indices if self._losses[index] >= _MAX_LOSSES
-        ]
+        for index in reversed(indices):
+            if self._losses[index] < _MAX_LOSSES:
+                self.waiting.appendleft(index)
+            else:
+                text = f"{_MAX_LOSSES} engines were lost while they computed this request; {lost}"
+                self.finish(index, JudgeUnavailable(text))
 
 
 class EnginePool:
@@ -152,15 +167,12 @@ class EnginePool:
         self._signature: str | None = None
         self._likely_signature, self._limit = likely_signature, limit
         self._max_in_flight, self._deadline_s = max_in_flight, deadline_s
-        self._has_waited = False
         self._engines: list[_PoolMember] = []
-        self._refused: Counter[str] = Counter()  # engines by node
-        self._full: Counter[str] = Counter()  # engines without memory that are tried again, by node
-        self._try_again_s: dict[str, float] = {}  # by node
-        self._lost_early: Counter[str] = Counter()  # lost before their first reply, by node
+        self._failures: defaultdict[str, _NodeFailures] = defaultdict(_NodeFailures)  # by node
         # Of the first engine that was refused, else of the last that was lost.
         self._error: JudgeError | None = None
         self._looked_s = -_LOOK_AGAIN_S
+        self._has_waited = False
         self._warnings: set[str] = set()
         self._machines: set[str] = set()
 
@@ -182,19 +194,19 @@ class EnginePool:
         """Yield one outcome for each request as it arrives; if the caller stops before the last,
         the engines end.
         """
-        if not requests:
-            return
         work = _Work(requests, lengths)
         with ExitStack() as stack:
             stack.callback(self.close)
             while work.unfinished:
                 self._look_for_nodes()
                 if self._has_ended():
-                    error = self._no_engine()
-                    yield from [work.finish(index, error) for index in list(work.unfinished)]
-                    break
-                yield from self._hand_out(work)
-                yield from self._collect(work)
+                    for index in list(work.unfinished):
+                        work.finish(index, self._no_engine())
+                else:
+                    self._hand_out(work)
+                    self._collect(work)
+                while work.outcomes:
+                    yield work.outcomes.popleft()
             stack.pop_all()
 
     def close(self) -> None:
@@ -204,10 +216,8 @@ class EnginePool:
         for engine in self._engines:
             self._kill(engine)
         self._engines.clear()
-        for by_node in (self._refused, self._full, self._lost_early, self._try_again_s):
-            by_node.clear()
-        self._looked_s, self._error = -_LOOK_AGAIN_S, None
-        self._has_waited = False
+        self._failures.clear()
+        self._looked_s, self._error, self._has_waited = -_LOOK_AGAIN_S, None, False
         self._session.close()
 
     def machines(self) -> str | None:
@@ -216,8 +226,13 @@ class EnginePool:
 
     def _has_ended(self) -> bool:
         """Whether no engine is left, and none will be tried again."""
-        waits = any(self._looked_s < moment for moment in self._try_again_s.values())
+        waits = any(self._looked_s < node.try_again_s for node in self._failures.values())
         return not self._engines and not waits
+
+    def _no_engine(self) -> JudgeError:
+        return self._error or JudgeMisconfigured(
+            "The Ray cluster has no GPU for the judge.", hint=WITHOUT_RAY
+        )
 
     def _look_for_nodes(self) -> None:
         """Start an engine for each GPU that has none."""
@@ -226,11 +241,11 @@ class EnginePool:
         self._looked_s = time.monotonic()
         started: Counter[str] = Counter()
         for node in self._session.nodes():
-            unusable = self._refused[node.id] + max(0, self._lost_early[node.id] - _MAX_REPLACED)
-            if self._looked_s < self._try_again_s.get(node.id, 0.0):
+            failures = self._failures[node.id]
+            if self._looked_s < failures.try_again_s:
                 continue
             running = sum(engine.node.id == node.id for engine in self._engines)
-            for _ in range(node.gpus - unusable - running):
+            for _ in range(node.gpus - failures.unusable_gpus - running):
                 if self._limit is None or len(self._engines) < self._limit:
                     self._engines.append(self._start(node))
                     started[node.name] += 1
@@ -238,14 +253,13 @@ class EnginePool:
             machines = ", ".join(f"{number} on {name}" for name, number in started.items())
             logger.info(f"MMIE-Score: Ray starts engines: {machines}.")
         pending_s = min((self._looked_s - engine.progress_s for engine in self._engines), default=0)
-        if pending_s > _PATIENCE_S and all(engine.start is not None for engine in self._engines):
-            if not self._has_waited:
-                logger.warning(
-                    f"MMIE-Score: no engine has started for {_PATIENCE_S:g} s. Other work may hold "
-                    "the GPUs of Ray, such as a tested model that used "
-                    f"Ray.\n\nhint: {WITHOUT_RAY}"
-                )
+        none_started = all(engine.start is not None for engine in self._engines)
+        if pending_s > _PATIENCE_S and none_started and not self._has_waited:
             self._has_waited = True
+            logger.warning(
+                f"MMIE-Score: no engine has started for {_PATIENCE_S:g} s. Other work may hold the "
+                f"GPUs of Ray, such as a tested model that used Ray.\n\nhint: {WITHOUT_RAY}"
+            )
 
     def _start(self, node: Node) -> _PoolMember:
         import ray
@@ -261,7 +275,7 @@ class EnginePool:
         actor = remote(self._engine_class).remote(**self._options)
         return _PoolMember(actor=actor, node=node, start=actor.signature.remote())
 
-    def _hand_out(self, work: _Work) -> Iterator[tuple[int, Outcome]]:
+    def _hand_out(self, work: _Work) -> None:
         """Fill the engines, but give none more than its share of what is left."""
         ready = [engine for engine in self._engines if engine.signature == self._signature]
         while work.waiting and ready:
@@ -275,27 +289,25 @@ class EnginePool:
                     work.requests[index], work.longest_tokens, *work.image_refs(index)
                 )
             except RequestBroken as error:
-                yield work.finish(index, error)
+                work.finish(index, error)
                 continue
             if not engine.in_flight:
                 engine.progress_s = time.monotonic()
             engine.in_flight[ref] = index
 
-    def _collect(self, work: _Work) -> list[tuple[int, Outcome]]:
-        """Wait for outcomes, and for what happens to engines; a list, as the caller may take its
-        time for each.
-        """
+    def _collect(self, work: _Work) -> None:
+        """Wait for outcomes, and for what happens to engines."""
         import ray
 
         owners = {ref: engine for engine in self._engines for ref in engine.in_flight}
-        starting = [engine for engine in self._engines if engine.start is not None]
-        owners.update({engine.start: engine for engine in starting})
+        owners.update(
+            {engine.start: engine for engine in self._engines if engine.start is not None}
+        )
         if not owners:  # engines are tried again later
             time.sleep(_WAIT_S)
         arrived, _ = ray.wait(list(owners), num_returns=1, timeout=_WAIT_S)
         if arrived:
             arrived, _ = ray.wait(list(owners), num_returns=len(owners), timeout=0)
-        outcomes: list[tuple[int, Outcome]] = []
         failures: dict[_PoolMember, Exception] = {}
         for ref in arrived:
             engine = owners[ref]
@@ -308,21 +320,17 @@ class EnginePool:
             if ref == engine.start:
                 engine.start, engine.signature = None, value
             else:
-                outcomes.append(self._received(engine, engine.in_flight.pop(ref), value, work))
+                self._receive(engine, value)
+                work.finish(engine.in_flight.pop(ref), value.outcome)
         for engine, failure in failures.items():
-            outcomes += self._end_failed(engine, failure, work)
-        for engine in list(self._engines):
-            outcomes += self._end_hung(engine, work)
-        return [*outcomes, *self._end_others(work)]
+            self._end_failed(engine, failure, work)
+        self._end_hung(work)
+        self._end_others(work)
 
-    def _received(
-        self, engine: _PoolMember, index: int, reply: EngineReply, work: _Work
-    ) -> tuple[int, Outcome]:
-        """Finish a request; log what its engine warned of and no other one has, and a GPU of
-        another kind.
-        """
+    def _receive(self, engine: _PoolMember, reply: EngineReply) -> None:
+        """Log what an engine warned of and no other one has, and a GPU of another kind."""
         if not engine.replies:
-            del self._lost_early[engine.node.id]  # one that was lost is replaced
+            self._failures[engine.node.id].lost_early = 0  # one that was lost is replaced
         engine.replies += 1
         for text in reply.warnings:
             if text not in self._warnings:
@@ -335,9 +343,15 @@ class EnginePool:
                     f"MMIE-Score: the engines are on different GPUs ({self.machines()}). Single "
                     "tokens of replies may differ between them."
                 )
-        return work.finish(index, reply.outcome)
 
-    def _end_others(self, work: _Work) -> list[tuple[int, Outcome]]:
+    def _end_hung(self, work: _Work) -> None:
+        for engine in list(self._engines):
+            limit_s = self._deadline_s if engine.replies else max(self._deadline_s, LOADING_LIMIT_S)
+            is_busy = bool(engine.in_flight) or engine.start is not None
+            if is_busy and time.monotonic() > engine.progress_s + limit_s:
+                self._lose(engine, f"no reply for {limit_s:g} s", work)
+
+    def _end_others(self, work: _Work) -> None:
         """Refuse the engines that would not judge as the others do.
 
         The signature is the likely one once an engine has it. Otherwise it is that of the first
@@ -351,79 +365,64 @@ class EnginePool:
                 self._signature = self._likely_signature
             elif is_late or len(started) == len(self._engines):
                 self._signature = first.signature
-        outcomes: list[tuple[int, Outcome]] = []
         for engine in started if self._signature is not None else ():
             if engine.signature != self._signature:
                 message = (
                     "It would not judge as the others do: its signature is "
                     f"`{engine.signature}`, not `{self._signature}`."
                 )
-                error = JudgeMisconfigured(message, hint=_SAME_EVERYWHERE)
-                outcomes += self._refuse(engine, error, work)
-        return outcomes
+                self._refuse(engine, JudgeMisconfigured(message, hint=_SAME_EVERYWHERE), work)
 
-    def _end_failed(
-        self, engine: _PoolMember, failure: Exception, work: _Work
-    ) -> list[tuple[int, Outcome]]:
+    def _end_failed(self, engine: _PoolMember, failure: Exception, work: _Work) -> None:
         """Refuse an engine that cannot be used, and replace one that was lost."""
         import ray
 
         cause = failure.cause if isinstance(failure, ray.exceptions.RayTaskError) else failure
-        if isinstance(cause, MmieTasksError):
-            error = (
-                cause
-                if isinstance(cause, JudgeError)
-                else JudgeMisconfigured(cause.message, hint=cause.hint)
-            )
-            return self._refuse(engine, error, work)
-        return self._lose(engine, reason_of(failure), work)
+        match cause:
+            case JudgeError():
+                self._refuse(engine, cause, work)
+            case MmieTasksError():
+                self._refuse(engine, JudgeMisconfigured(cause.message, hint=cause.hint), work)
+            case _:
+                self._lose(engine, reason_of(failure), work)
 
-    def _end_hung(self, engine: _PoolMember, work: _Work) -> list[tuple[int, Outcome]]:
-        limit_s = self._deadline_s if engine.replies else max(self._deadline_s, LOADING_LIMIT_S)
-        is_busy = bool(engine.in_flight) or engine.start is not None
-        is_hung = is_busy and time.monotonic() > engine.progress_s + limit_s
-        return self._lose(engine, f"no reply for {limit_s:g} s", work) if is_hung else []
-
-    def _refuse(
-        self, engine: _PoolMember, error: JudgeError, work: _Work
-    ) -> list[tuple[int, Outcome]]:
-        node = engine.node
-        if isinstance(error, DeviceFull) and self._full[node.id] < node.gpus:
-            self._full[node.id] += 1
-            self._try_again_s[node.id] = time.monotonic() + _MEMORY_WAIT_S
+    def _refuse(self, engine: _PoolMember, error: JudgeError, work: _Work) -> None:
+        failures = self._failures[engine.node.id]
+        if isinstance(error, DeviceFull) and failures.full < engine.node.gpus:
+            failures.full += 1
+            failures.try_again_s = time.monotonic() + _MEMORY_WAIT_S
             after = f"is tried again in {_MEMORY_WAIT_S:g} s"
         else:
-            self._refused[node.id] += 1
+            failures.refused += 1
             after = "is not used"
-        logger.warning(f"MMIE-Score: the engine on {node.name} {after}. {error}")
-        if self._refused.total() <= 1:
+        logger.warning(f"MMIE-Score: the engine on {engine.node.name} {after}. {error}")
+        if self._refused() <= 1:
             self._error = error
-        return self._end(engine, work)
+        self._end(engine, work)
 
-    def _lose(self, engine: _PoolMember, reason: str, work: _Work) -> list[tuple[int, Outcome]]:
+    def _lose(self, engine: _PoolMember, reason: str, work: _Work) -> None:
         text = f"the engine on {engine.node.name} was lost: {reason}"
         logger.warning(
             f"MMIE-Score: {text}. Its {len(engine.in_flight)} requests go to other engines."
         )
-        if not self._refused:
+        if not self._refused():
             self._error = JudgeUnavailable(text)
         if not engine.replies and any(engine.node.id == node.id for node in self._session.nodes()):
-            self._lost_early[engine.node.id] += 1
+            self._failures[engine.node.id].lost_early += 1
         self._looked_s = -_LOOK_AGAIN_S
-        return self._end(engine, work, lost=text)
+        self._end(engine, work, lost=text)
 
-    def _end(self, engine: _PoolMember, work: _Work, lost: str = "") -> list[tuple[int, Outcome]]:
+    def _refused(self) -> int:
+        """How many engines were refused, on all nodes."""
+        return sum(failures.refused for failures in self._failures.values())
+
+    def _end(self, engine: _PoolMember, work: _Work, lost: str = "") -> None:
         self._engines.remove(engine)
         self._kill(engine)
-        return work.give_back(list(engine.in_flight.values()), lost)
+        work.give_back(list(engine.in_flight.values()), lost)
 
     def _kill(self, engine: _PoolMember) -> None:
         import ray
 
         if ray.is_initialized():  # else Ray would connect to a cluster first
             ray.kill(engine.actor)
-
-    def _no_engine(self) -> JudgeError:
-        return self._error or JudgeMisconfigured(
-            "The Ray cluster has no GPU for the judge.", hint=WITHOUT_RAY
-        )

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from loguru import logger
@@ -63,25 +62,16 @@ def choose_device(option: str, environment: Mapping[str, str]) -> torch.device:
     count = torch.cuda.device_count() if option != "cpu" else 0
     if option == "cpu" or (option == "auto" and not count):
         return torch.device("cpu")
-    rank = (environment.get("LOCAL_RANK", "").strip() if count > 1 else "") or "0"
-    if not parsed[1] and not (rank.isascii() and rank.isdecimal()):
-        raise JudgeMisconfigured(
-            f"The environment variable `LOCAL_RANK` is `{rank}`, not a number.",
-            hint="`accelerate launch` and `torchrun` set it; unset it for a single process",
-        )
-    number = int(parsed[1] or rank)
+    rank = environment.get("LOCAL_RANK", "").strip() if count > 1 else ""
+    number = int(parsed[1] or rank or 0)
     if number < count:
         return torch.device("cuda", number)
-    if not count:
+    if parsed[1] or not count:
         raise JudgeMisconfigured(
-            f"`device={option}` was requested, and torch finds no GPU it can use.",
-            hint="use `device=cpu` (slow), or look at `nvidia-smi` and "
-            '`python -c "import torch; print(torch.version.cuda)"`',
-        )
-    if parsed[1]:
-        raise JudgeMisconfigured(
-            f"`device={option}` was requested, and there are {count}: they count from 0.",
-            hint="use a smaller number, or `device=cuda`; `CUDA_VISIBLE_DEVICES` hides GPUs",
+            f"`device={option}` was requested, and torch finds {count or 'no'} GPU(s) that it can "
+            "use; they count from 0.",
+            hint="use `device=cuda` or `device=cpu` (slow), or look at `nvidia-smi`, "
+            '`CUDA_VISIBLE_DEVICES` and `python -c "import torch; print(torch.version.cuda)"`',
         )
     raise JudgeMisconfigured(
         f"This is process {number} (from 0) on this machine, and it has {count} GPU(s): "
@@ -147,65 +137,25 @@ def describe(device: torch.device) -> str:
 def exact_arithmetic() -> Iterator[None]:
     """Set every switch of torch that changes the bits of results, whatever a tested model has left.
 
-    fp32 numbers are computed in fp32. The other switches are as torch has them at first, and so as
-    the official code has them.
+    Matrix products, convolutions and recurrent layers of fp32 numbers are computed in fp32: by
+    default cuDNN rounds the factors to TF32, 10 bits, and a tested model may have allowed more. The
+    other switches are as torch has them at first, and so as the official code has them.
+
+    The switches belong to the whole process. From 2.9 on torch has two sets of them for fp32, and
+    raises an error when an old one is read that a new one contradicts. Inside, the two agree.
+    Afterwards all switches are as before, so a reading that raised before raises again.
     """
     import torch
 
-    backends: Any = torch.backends
-    cuda, cudnn = backends.cuda, backends.cudnn
-    switches: list[tuple[Callable[[], object], Callable[[Any], object], object]] = [
-        (cuda.flash_sdp_enabled, cuda.enable_flash_sdp, True),
-        (cuda.mem_efficient_sdp_enabled, cuda.enable_mem_efficient_sdp, True),
-        (cuda.math_sdp_enabled, cuda.enable_math_sdp, True),
-        (cuda.cudnn_sdp_enabled, cuda.enable_cudnn_sdp, True),
-    ]
-    attributes = [
-        (cudnn, "benchmark", False),
-        (cuda.matmul, "allow_bf16_reduced_precision_reduction", True),
-        (cuda.matmul, "allow_fp16_reduced_precision_reduction", True),
-    ]
-    for owner, name, default in attributes:
-        switches.append((partial(getattr, owner, name), partial(setattr, owner, name), default))
-    with ExitStack() as restore:
-        for read, write, usual in switches:
-            if (before := read()) != usual:
-                restore.callback(write, before)
-                write(usual)
-        if torch.get_default_device().type != "cpu":
-            restore.enter_context(torch.device("cpu"))
-        with exact_fp32():
-            yield
-
-
-@contextmanager
-def exact_fp32() -> Iterator[None]:
-    """Compute matrix products, convolutions and recurrent layers of fp32 numbers in fp32, on every
-    device.
-
-    By default cuDNN rounds the factors to TF32, 10 bits, and a tested model may have allowed more.
-    The switches belong to the whole process. From 2.9 on torch has two sets of them, and raises an
-    error when an old one is read that a new one contradicts. Inside, the two agree. Afterwards all
-    switches are as before, so a reading that raised before raises again.
-    """
-    import torch
-
-    backends: Any = torch.backends
-    cuda, cudnn, mkldnn = backends.cuda, backends.cudnn, backends.mkldnn
-    new_switches: list[tuple[Any, str]] = []
-    if hasattr(backends, "fp32_precision"):  # torch 2.9 and later
-        operations = (cuda.matmul, cudnn.conv, cudnn.rnn, mkldnn.matmul, mkldnn.conv, mkldnn.rnn)
-        # The first two are inherited. With `none` there, a reading of the others shows their own
-        # values.
-        new_switches = [
-            (backends, "none"),
-            (cudnn, "none"),
-            *((operation, "ieee") for operation in operations),
-        ]
+    cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
     with ExitStack() as restore:  # in reverse order: an old switch sets new ones too
-        for switch, exact in new_switches:
-            restore.callback(setattr, switch, "fp32_precision", switch.fp32_precision)
-            switch.fp32_precision = exact
+        for kernel in ("flash", "mem_efficient", "math", "cudnn"):
+            enable = getattr(cuda, f"enable_{kernel}_sdp")
+            restore.callback(enable, getattr(cuda, f"{kernel}_sdp_enabled")())
+            enable(True)
+        for owner, name, exact in _exact_attributes():
+            restore.callback(setattr, owner, name, getattr(owner, name))
+            setattr(owner, name, exact)
         try:
             cudnn_tf32 = cudnn.allow_tf32
         except RuntimeError:  # it contradicts the new ones, which do not allow TF32
@@ -214,7 +164,29 @@ def exact_fp32() -> Iterator[None]:
         restore.callback(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())
         cudnn.allow_tf32 = False
         torch.set_float32_matmul_precision("highest")
+        if torch.get_default_device().type != "cpu":
+            restore.enter_context(torch.device("cpu"))
         yield
+
+
+def _exact_attributes() -> list[tuple[Any, str, object]]:
+    """Attributes of torch's modules with the values that `exact_arithmetic` sets, in order."""
+    import torch
+
+    backends: Any = torch.backends
+    cuda, cudnn, mkldnn = backends.cuda, backends.cudnn, backends.mkldnn
+    attributes: list[tuple[Any, str, object]] = [
+        (cudnn, "benchmark", False),
+        (cuda.matmul, "allow_bf16_reduced_precision_reduction", True),
+        (cuda.matmul, "allow_fp16_reduced_precision_reduction", True),
+    ]
+    if hasattr(backends, "fp32_precision"):  # torch 2.9 and later
+        operations = (cuda.matmul, cudnn.conv, cudnn.rnn, mkldnn.matmul, mkldnn.conv, mkldnn.rnn)
+        # The first two are inherited. With `none` there, a reading of the others shows their own
+        # values.
+        attributes += [(owner, "fp32_precision", "none") for owner in (backends, cudnn)]
+        attributes += [(operation, "fp32_precision", "ieee") for operation in operations]
+    return attributes
 
 
 def free_bytes(device: torch.device) -> int:

@@ -7,9 +7,8 @@ from contextlib import AbstractAsyncContextManager
 from threading import Event
 
 from mmie_tasks.http.budget import Budget
-from mmie_tasks.http.errors import redact
-from mmie_tasks.http.rate_limit import Pace, Traffic
-from mmie_tasks.http.retries import Endpoint, ReplyStore, SendPolicy, Undelivered, send_all
+from mmie_tasks.http.endpoint import Endpoint, Pace
+from mmie_tasks.http.retries import ReplyStore, Sender, Undelivered, send_all
 from mmie_tasks.judges.base import (
     JudgeError,
     JudgeMisconfigured,
@@ -44,10 +43,14 @@ class OpenAIJudge:
 
     def __init__(self, settings: Settings, *, pace: Pace | None = None) -> None:
         self.settings = settings
-        self._pace = pace or Pace()
-        self._budget = Budget(max_cost_usd=settings.max_cost_usd)
+        self._sender = Sender(
+            access=settings.access,
+            budget=Budget(max_cost_usd=settings.max_cost_usd),
+            max_concurrency=settings.max_concurrency,
+            patience_s=settings.patience_s,
+            pace=pace or Pace(),
+        )
         self._adaptations = Adaptations()
-        self._traffic = Traffic()
         self._stop = Event()  # of the calls that run
 
     def __repr__(self) -> str:
@@ -61,11 +64,11 @@ class OpenAIJudge:
     @property
     def spent_usd(self) -> float:
         """US dollars spent by this object; 0 if the price is unknown."""
-        return self._budget.spent_usd
+        return self._sender.budget.spent_usd
 
     def request_counts(self) -> RequestCounts:
         """Requests in flight, and those sent again by this object."""
-        return RequestCounts(in_flight=self._traffic.in_flight, retries=self._traffic.retries)
+        return RequestCounts(in_flight=self._sender.in_flight, retries=self._sender.retries)
 
     def check(self) -> None:
         """Return if the key, the server and the model can be used: see `check.check`.
@@ -75,7 +78,7 @@ class OpenAIJudge:
         """
         from mmie_tasks.judges.openai.check import check
 
-        check(self.settings, pace=self._pace, adaptations=self._adaptations)
+        check(self.settings, pace=self._sender.pace, adaptations=self._adaptations)
 
     def stop(self) -> None:
         """Have every running `ask` raise KeyboardInterrupt; requests in flight are cancelled."""
@@ -102,19 +105,11 @@ class OpenAIJudge:
         from mmie_tasks.judges.openai.wire import cost_of
 
         if self.settings.max_cost_usd is not None:
-            self._budget.expect(
+            self._sender.budget.expect(
                 max(cost_of(request, None, self.settings) or 0.0 for request in requests)
             )
-        policy = SendPolicy(
-            service=self.settings.access.service,
-            budget=self._budget,
-            pace=self._pace,
-            patience_s=self.settings.patience_s,
-            redact=lambda text: redact(text, self.settings.access.secrets),
-            traffic=self._traffic,
-        )
         errors: dict[Undelivered, JudgeError] = {}
-        for index, result in send_all(requests, self._connect, policy, store, self._stop):
+        for index, result in send_all(requests, self._connect, self._sender, store, self._stop):
             if isinstance(result, Undelivered):
                 yield index, errors.setdefault(result, judge_error_of(result, self.settings))
             else:
@@ -126,14 +121,11 @@ class OpenAIJudge:
         from mmie_tasks.http.client import open_endpoints
         from mmie_tasks.judges.openai.wire import ChatServer
 
-        settings = self.settings
         return open_endpoints(
-            settings.access,
+            self._sender,
             lambda client, address: (
-                ChatServer(settings, client, address, self._adaptations).attempt
+                ChatServer(self.settings, client, address, self._adaptations).attempt
             ),
-            pace=self._pace,
-            max_concurrency=settings.max_concurrency,
         )
 
 

@@ -22,7 +22,12 @@ from mmie_tasks.core.tables import (
     table,
     wrapped,
 )
-from mmie_tasks.quality.calibrate.correction import CorrectedScore, Correction, OtherScore, correct
+from mmie_tasks.quality.calibrate.correction import (
+    CorrectedScore,
+    Correction,
+    RaterAgreement,
+    correct,
+)
 from mmie_tasks.quality.calibrate.estimate import Population
 from mmie_tasks.quality.calibrate.page import labelling_page
 from mmie_tasks.quality.plan import judged_samples, planned_answers
@@ -31,6 +36,7 @@ from mmie_tasks.results.commands import (
     common_tasks,
     listed_names,
     open_run,
+    read_text,
     require_kind,
     require_range,
     result_parser,
@@ -44,6 +50,8 @@ from mmie_tasks.runs.run import TaskRun
 _NO_LABELS_HINT = (
     "name a file that `calibrate --plan` wrote for this run, or its page exported, with scores"
 )
+_GUIDE_HINT = "name a text file in UTF-8"
+_SHIFT = 0.1  # percentage points by which other weights of strata move the judge's mean, to be told
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
@@ -59,6 +67,11 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         raise SettingWrong(
             f"`calibrate` takes one run or two, and got {len(options.runs)}.",
             hint="name one or two",
+        )
+    if len(options.runs) == 2 and options.population == "run":
+        raise SettingWrong(
+            "`--population run` is for one run, and there are two.",
+            hint="omit it: the interval of a difference is for a larger population",
         )
     if options.plan is None and not options.people:
         hint = (
@@ -76,7 +89,8 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
             "--plan", options.plan, 1, None, hint="the number of samples to score: 100, for example"
         )
         path, seed = Path(options.output).expanduser(), _seed(options.seed, labels)
-        return _write_plan(runs, labels, options.score_kind, options.plan, seed, path)
+        guide = read_text(Path(options.guide).expanduser(), _GUIDE_HINT) if options.guide else ""
+        return _write_plan(runs, labels, options.score_kind, options.plan, seed, path, guide)
     baseline = task_runs[0] if len(task_runs) > 1 else None
     correction = correct(
         task_runs[-1], labels, options.score_kind, options.population, baseline=baseline
@@ -113,9 +127,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-o", "--output", default="people.csv", metavar="FILE", help=help_text)
     help_text = (
         "what the intervals are for: the run's samples, or a larger population that they are a "
-        "sample of, as with `--limit`; default: %(default)s"
+        "sample of; default: larger for a part of a benchmark and for two runs, else run"
     )
-    parser.add_argument("--population", choices=get_args(Population), default="run", help=help_text)
+    parser.add_argument("--population", choices=get_args(Population), help=help_text)
+    parser.add_argument(
+        "--guide", metavar="FILE", help="a text that the page shows raters; default: none"
+    )
     return parser
 
 
@@ -194,13 +211,15 @@ def _write_plan(
     samples: int,
     seed: int,
     path: Path,
+    guide: str,
 ) -> str:
     """Write the CSV and the page of the answers that have no score yet; returns what was
     written.
     """
     page_path = _page_path(path)
     judged = [judged_samples(run_.task_run, kind) for run_ in runs]
-    scored = {(id_in_csv(label.id), label.answer) for label in labels if label.points is not None}
+    seen = [label for label in labels if label.points is not None or label.unratable]
+    scored = {(id_in_csv(label.id), label.answer) for label in seen}
     planned = planned_answers(judged, samples, seed)
     to_score = [answer for answer in planned if (id_in_csv(answer.id), answer.answer) not in scored]
     if not planned:
@@ -211,7 +230,9 @@ def _write_plan(
         message = f"People have scored all {counted(len(planned), 'answer')} of this plan."
         raise SettingWrong(message, hint="a larger `--plan` extends it")
     benchmark = runs[0].task_run.benchmark
-    page = labelling_page(to_score, title=benchmark.title, scale=benchmark.scale, seed=seed)
+    page = labelling_page(
+        to_score, title=benchmark.title, scale=benchmark.scale, seed=seed, guide=guide
+    )
     write_text(path, csv_text(((answer.id, answer.answer) for answer in to_score), seed))
     write_text(page_path, page.html)
     strata = Counter(sorted(answer.stratum for answer in to_score))
@@ -220,6 +241,7 @@ def _write_plan(
     lines = [
         f"{path}: {counted(len(to_score), 'answer')} to score, seed {seed}{by_stratum}",
         f"{page_path}: a page to score them in; it exports a CSV like {path.name}",
+        "Decide how many of them are scored before you look at a corrected score.",
     ]
     if page.missing_images:
         lines.append(f"{counted(page.missing_images, 'image')} could not be shown")
@@ -242,18 +264,28 @@ def _notes(runs: Sequence[_NamedRun]) -> list[str]:
 def _as_text(runs: Sequence[_NamedRun], correction: Correction) -> str:
     """One table, what it means in sentences, and what could not be used."""
     names = [run_.name for run_ in runs]
-    what = f"{names[1]} - {names[0]}" if len(names) > 1 else names[0]
+    is_difference = len(names) > 1
+    what = f"{names[1]} - {names[0]}" if is_difference else names[0]
+    score = f"{correction.kind} score"
+    unit = (
+        f"Differences of the {score} in percentage points"
+        if is_difference
+        else f"The {score} in percent"
+    )
     sentences = [
         *_verdict(names, correction.headline),
-        *_sentences(correction),
+        *_sentences(correction, is_difference=is_difference),
         *_differences(runs),
+        *_without(correction.without),
     ]
-    sentences += [*_without(correction.without), *_notes(runs)]
+    if correction.without.keys() - {"left_out"} and not is_difference:
+        sentences.append("If the judge fails on bad answers, this is too high.")
+    sentences += _notes(runs)
     problems = [f"{p.text}. {f'Hint: {p.hint}.' if p.hint else ''}" for p in correction.problems]
     blocks = [
         f"# {correction.title} (`{correction.task}`), corrected by people: {what}",
-        f"The {correction.kind} score in percent, with 95 % intervals.",
-        _table(correction, is_difference=len(names) > 1),
+        f"{unit}, with 95 % intervals.",
+        _table(correction, is_difference=is_difference),
         "\n".join(wrapped(f"- {sentence}") for sentence in sentences),
         "\n".join(["## Problems\n", *(wrapped(f"- {problem}") for problem in problems)])
         if problems
@@ -263,10 +295,12 @@ def _as_text(runs: Sequence[_NamedRun], correction: Correction) -> str:
 
 
 def _table(correction: Correction, *, is_difference: bool) -> str:
+    """The headline, and the strata that have an interval."""
     header = ["", "samples", "labels", "judge", "people alone", "corrected", "bias"]
     cell = signed_cell if is_difference else percent_cell
     rows = []
-    for score in (correction.headline, *correction.strata):
+    strata = [score for score in correction.strata if score.corrected]
+    for score in (correction.headline, *strata):
         estimates = [NO_VALUE] * 3
         if mean := score.mean:
             estimates = [cell(e.value, e.interval) for e in (mean.people, mean.corrected)]
@@ -281,20 +315,20 @@ def _verdict(names: Sequence[str], score: CorrectedScore) -> Iterator[str]:
     if len(names) < 2:
         return
     a, b = names
-    interval = score.mean.corrected.interval if score.mean else None
-    if score.mean is None or interval is None:
+    estimate = score.corrected
+    if estimate is None or estimate.interval is None:
         yield f"It is not known whether {b} is better than {a} for people."
         return
-    difference = signed_cell(score.mean.corrected.value, interval)
-    if interval.low <= 0 <= interval.high:
+    difference = signed_cell(estimate.value, estimate.interval)
+    if estimate.interval.low <= 0 <= estimate.interval.high:
         yield f"It is not known whether {b} is better than {a} for people: {difference}."
     else:
-        outcome = "better" if interval.low > 0 else "worse"
+        outcome = "better" if estimate.interval.low > 0 else "worse"
         yield f"For people, {b} is {outcome} than {a}: {difference}."
 
 
-def _sentences(correction: Correction) -> Iterator[str]:
-    score = correction.headline
+def _sentences(correction: Correction, *, is_difference: bool) -> Iterator[str]:
+    score, r = correction.headline, correction.correlation
     if score.why_not:
         missing = (
             "The corrected score has no interval" if score.mean else "There is no corrected score"
@@ -302,30 +336,38 @@ def _sentences(correction: Correction) -> Iterator[str]:
         yield f"{missing}: see the problems below."
     if score.why_not and score.labels:
         yield _on_labels(correction)
-    if correction.correlation.value is None:
-        yield f"There is no correlation of the judge with people: {correction.correlation.why_not}."
+    if r.value is None:
+        yield f"There is no correlation of the judge with people: {r.why_not}."
     else:
-        r = correction.correlation.cell(2)
-        yield f"The judge's scores correlate with people's at r = {r}, on the labels."
-    if worth := score.worth:
+        yield f"The judge's scores correlate with people's at r = {r.cell(2)}, on the labels."
+    if worth := correction.worth:
         yield f"{worth[0].upper()}{worth[1:]}."
-    if score.mean and score.mean.labels_to_halve:
+    if score.mean and score.mean.labels_to_halve and not is_difference:
         more = counted(score.mean.labels_to_halve, "more label")
         yield f"{more} would halve the corrected interval."
-    yield _raters(correction)
-    yield from map(_other_score, correction.other_scores)
-    if score.why_not:
-        return
-    for stratum in correction.strata:
-        if stratum.why_not:
-            yield f"{stratum.name} alone has no interval: {stratum.why_not}."
-    about = {
-        "run": "the samples of the run",
-        "larger": "the population that the run is a sample of",
-    }
-    seed = (
-        "no single plan" if correction.seed is None else f"a plan with the seed {correction.seed}"
-    )
+    yield _raters(correction.raters)
+    for rater, samples in correction.other_raters.items():
+        yield (
+            f"{rater} scored {counted(samples, 'answer')}, not the {score.labels:,} that correct "
+            "the score, and is not in it."
+        )
+    if correction.unratable:
+        cannot = counted(correction.unratable, "answer")
+        yield f"{cannot} of the plan cannot be rated, and count as like the others."
+    if not score.why_not:
+        yield from _basis(correction)
+
+
+def _basis(correction: Correction) -> Iterator[str]:
+    """What the intervals are for, and what the strata weigh."""
+    score = correction.headline
+    if score.mean and score.judge is not None and abs(score.mean.judge - score.judge) >= _SHIFT:
+        yield (
+            "The run's strata are not in the benchmark's shares. All but the column `judge` is "
+            f"weighed with these; the judge's mean is then {percent_cell(score.mean.judge)}."
+        )
+    about = {"run": "the samples of the run", "larger": "a larger population"}
+    seed = f"a plan with the seed {correction.seed}"
     yield f"The intervals are for {about[correction.population]}; the labels are of {seed}."
 
 
@@ -338,45 +380,16 @@ def _on_labels(correction: Correction) -> str:
     return f"On the {samples}{mark}: people {people}, the judge {judge}."
 
 
-def _raters(correction: Correction) -> str:
-    agreement = correction.raters
+def _raters(agreement: RaterAgreement | None) -> str:
     if agreement is None:
-        return (
-            "One rater: how far people agree with each other, the ceiling for any judge, is not "
-            "known."
-        )
-    number = counted(len(agreement.raters), "rater")
+        return "One rater: how far people agree with each other is not known."
     if not agreement.samples:
-        return (
-            f"{number}, and no answer that two of them scored: how far they agree, the "
-            "ceiling, is not known."
-        )
-    r = NO_VALUE if agreement.correlation is None else f"{agreement.correlation:.2f}"
-    answers = counted(agreement.samples, "answer")
-    return (
-        f"{number}, {answers} scored by two or more: Krippendorff's alpha is "
-        f"{agreement.alpha.cell(2)}, and a rater correlates with the mean of the others at "
-        f"r = {r}: the ceiling for any judge."
-    )
-
-
-def _other_score(other: OtherScore) -> str:
-    difference = other.difference
-    if difference.value is None:
-        why_not = difference.why_not
-        return f"Whether the {other.kind} score follows people better is not known: {why_not}."
-    reason, is_known = difference.why_not, False
-    if interval := difference.interval:
-        reason = f"difference {difference.cell(2)}"
-        is_known = not interval.low <= 0 <= interval.high
-    outcome = "less well" if is_known and difference.value < 0 else "better"
-    begin = (
-        f"The {other.kind} score" if is_known else f"It is not known whether the {other.kind} score"
-    )
-    numbers = (
-        f"r = {other.correlation:.2f} and {other.official:.2f} on {counted(other.labels, 'label')}"
-    )
-    return f"{begin} follows people {outcome} than the official one: {numbers}; {reason}."
+        return "No answer was scored by two raters: how far they agree is not known."
+    r = agreement.correlation
+    follows = "" if r is None else f"; a rater follows the mean of the others at r = {r:.2f}"
+    means = ", ".join(f"{name} {percent_cell(mean)}" for name, mean in agreement.means.items())
+    common = f". On the {counted(agreement.common, 'answer')} of all: {means}" if means else ""
+    return f"{counted(agreement.samples, 'answer')} scored by two raters or more{follows}{common}."
 
 
 def _differences(runs: Sequence[_NamedRun]) -> Iterator[str]:

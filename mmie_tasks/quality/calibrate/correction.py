@@ -1,24 +1,25 @@
 """A run's score, corrected with people's scores of a random sample of its answers.
 
-Labels are matched to a run by sample and answer. They give a corrected score only where they are
-the first ones of each stratum in the plan's order: then they are a random sample, and everything
-else is a named problem.
+Labels are matched to a run by sample and answer. Only a rater's first ones of each stratum in the
+plan's order are used, because they are a random sample; everything else is a named problem.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil
+from functools import partial
+from itertools import takewhile
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.tables import counted, short_name
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.quality.calibrate.estimate import (
+    MIN_LABELS,
     CorrectedMean,
     Estimate,
     Population,
@@ -26,19 +27,14 @@ from mmie_tasks.quality.calibrate.estimate import (
     corrected_mean,
 )
 from mmie_tasks.quality.plan import JudgedSamples, judged_samples, strata_in_order, stratum_weights
-from mmie_tasks.record.intervals import Floats
-from mmie_tasks.record.metrics import Scale
-from mmie_tasks.record.sample import ScoreKind
-from mmie_tasks.results.agreement.measures import (
-    Measurement,
-    alpha,
-    measure,
-    pearson,
-    with_interval,
-)
-from mmie_tasks.results.labels import Label, answer_digest, id_in_csv, read_label_files
+from mmie_tasks.record.intervals import LEVEL, Floats, Interval, percentile_interval
+from mmie_tasks.record.sample import LoggedSample, ScoreKind
+from mmie_tasks.results.agreement.measures import Measurement
+from mmie_tasks.results.labels import Label, answer_digest, id_in_csv
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.summary import metrics_of
+
+_RESAMPLES = 1000  # for the interval of a difference of correlations
 
 ProblemName = Literal[
     "hand_picked",  # labels without a seed or without the answer's digest: not from a plan
@@ -58,10 +54,15 @@ _UNUSED: Mapping[ProblemName, str] = {
     "left_out": "are of samples that the official script leaves out",
     "unscored": "are of samples without points ({reason})",
 }
-_NOT_RANDOM: tuple[ProblemName, ...] = ("hand_picked", "several_seeds", "gaps")
+_NOT_RANDOM = "not a random sample"
 _SHOWN_IDS = 3
-_ROUNDING = 1e-9
 _WEAK = 0.3  # a correlation below it makes 100 labels worth 110 at most
+
+Ratings: TypeAlias = Mapping[str, Mapping[str, float]]
+"""Rater to sample id to the rater's score; NaN where the answer cannot be rated."""
+
+Plan: TypeAlias = Mapping[str, Sequence[str]]
+"""Stratum to its sample ids, in the order in which people should score them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,13 +82,6 @@ class Problem:
     count: int
     ids: tuple[str, ...] = ()
     hint: str = ""
-
-    @property
-    def reason(self) -> str:
-        """Why there is no corrected score; empty if the problem does not prevent it."""
-        if self.name in _NOT_RANDOM:
-            return f"not a random sample: {self.text}"
-        return self.text if self.name == "no_score" else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,38 +115,23 @@ class CorrectedScore:
         """The corrected score, in percent; None without an interval."""
         return self.mean.corrected if self.mean and not self.why_not else None
 
-    @property
-    def worth(self) -> str:
-        """Whether the judge saves labels, in words; empty without an interval."""
-        if self.mean is None or self.mean.labels_worth is None:
-            return ""
-        if self.mean.saves_labels:
-            worth = f"{self.mean.labels_worth:,.0f}"
-            return f"this judge makes {counted(self.labels, 'label')} worth {worth}"
-        r = self.mean.correlation
-        number = "not defined" if r is None else f"{r:.2f}"
-        if r is None or r < _WEAK:
-            why = "its scores say next to nothing about people's"
-            return f"this judge saves no labels: {why} (r = {number})"
-        return f"this judge saves no labels here (r = {number})"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaterAgreement:
-    """How far people agree with each other: no judge can be expected to agree with them more.
+    """How far people agree with each other.
 
     Attributes:
-        raters: Their names, sorted.
-        samples: That two or more of them scored.
-        alpha: Krippendorff's, for interval data.
+        samples: That two raters or more scored.
         correlation: Pearson's, of a rater with the mean of the others, averaged over raters; None
             where it is not defined.
+        common: How many samples all of them scored.
+        means: Each rater's mean over these samples, in percent; empty without such samples.
     """
 
-    raters: tuple[str, ...]
     samples: int
-    alpha: Measurement
     correlation: float | None
+    common: int
+    means: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,12 +166,16 @@ class Correction:
         seed: Of the plan; None if there is no single one.
         headline: The score.
         strata: One entry each; empty if there is one only.
-        correlation: Pearson's, of the judge and people on all labels.
-        rater_names: Everyone whose labels are used.
+        correlation: Pearson's, of the judge and people on the labels.
+        rater_names: Whose labels correct the score.
+        other_raters: Raters of only a part of the labelled samples, who correct nothing, to how
+            many they scored.
+        unratable: Answers of the plan that a rater could not rate.
         raters: How far they agree; None with one rater.
         other_scores: The scores of this run that are not the official one.
         without: Why samples have no points and are in no mean here, to how many.
         problems: What could not be used, and why there is no corrected score.
+        is_random_sample: Whether the labelled samples are the first ones of a plan.
     """
 
     task: str
@@ -204,10 +187,28 @@ class Correction:
     strata: tuple[CorrectedScore, ...]
     correlation: Measurement
     rater_names: tuple[str, ...]
+    other_raters: Mapping[str, int]
+    unratable: int
     raters: RaterAgreement | None
     other_scores: tuple[OtherScore, ...]
     without: Mapping[str, int]
     problems: tuple[Problem, ...]
+    is_random_sample: bool
+
+    @property
+    def worth(self) -> str:
+        """Whether the judge saves labels, in words; empty without an interval."""
+        mean, r = self.headline.mean, self.correlation.value
+        if mean is None or mean.labels_worth is None:
+            return ""
+        if mean.saves_labels:
+            labels = counted(mean.labels, "label")
+            return f"this judge makes {labels} worth about {mean.labels_worth:,.0f}"
+        number = "not defined" if r is None else f"{r:.2f}"
+        if r is not None and r >= _WEAK:
+            return f"this judge saves no labels here (r = {number})"
+        why = "its scores say next to nothing about people's"
+        return f"this judge saves no labels: {why} (r = {number})"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -217,46 +218,22 @@ class Correction:
         basis = (
             f"{counted(self.headline.labels, 'label')} by {counted(len(self.rater_names), 'rater')}"
         )
-        notes = (self.headline.why_not, basis if self.rater_names else "", self.headline.worth)
+        notes = (self.headline.why_not, basis if self.rater_names else "", self.worth)
         return tuple(filter(None, notes))
 
-    @property
-    def is_random_sample(self) -> bool:
-        """Whether the labelled samples are the first ones of a plan."""
-        return not any(problem.name in _NOT_RANDOM for problem in self.problems)
 
-
-Ratings: TypeAlias = Mapping[str, Mapping[str, float]]
-"""Sample id to the points of each rater."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _MatchedLabels:
-    """The labels of some runs: `ratings` has one entry per run; `labels` are those that are
-    used.
-    """
-
-    ratings: tuple[Ratings, ...]
-    labels: tuple[Label, ...]
-    problems: tuple[Problem, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Scores:
-    """Percent by sample, of one run or of a difference: of the judge, and of people on the labelled
-    samples.
-    """
-
-    strata: Mapping[str, str]
-    judge: Mapping[str, float]
-    people: Mapping[str, float]
+def default_population(task_run: TaskRun) -> Population:
+    """What intervals for a run are for: a run of a part is a sample of the benchmark."""
+    whole = task_run.benchmark.published.get(task_run.task, 0)
+    is_part = task_run.limit is not None or len(task_run.samples) < whole
+    return "larger" if is_part else "run"
 
 
 def correct(
     task_run: TaskRun,
     labels: Sequence[Label],
     kind: ScoreKind = "official",
-    population: Population = "run",
+    population: Population | None = None,
     *,
     baseline: TaskRun | None = None,
 ) -> Correction:
@@ -269,135 +246,167 @@ def correct(
         task_run: One task of a run that a judge scored.
         labels: People's scores, of any runs.
         kind: The score to correct.
-        population: What the intervals are for.
+        population: What the intervals are for; None for `default_population`. A difference is
+            always for the larger one, whose strata are weighed by `Benchmark.stratum_sizes`.
         baseline: The same task of another run, whose points are subtracted; None for the score
             itself.
     """
     runs = [task_run, baseline] if baseline else [task_run]
+    population = "larger" if baseline else population or default_population(task_run)
     judged = [judged_samples(run, kind) for run in runs]
     matched = _match(runs, judged, labels)
-    scores = _scores(judged, matched.ratings, 100 / task_run.benchmark.scale.full_marks)
-    problems = [*matched.problems, *_sample_problems(scores, matched.labels)]
-    weights = stratum_weights(metrics_of(runs)[0], list(scores.strata.values()))
-    absent = [
-        f"no sample of {name} has a score in both runs"
-        for name in weights
-        if name not in scores.strata.values()
-    ]
-    if why_not := next(filter(None, [*(run.why_not for run in judged), *absent]), ""):
-        problems.append(
-            Problem(name="no_score", text=f"there is no score to correct: {why_not}", count=0)
-        )
-    blocked = next((problem.reason for problem in problems if problem.reason), "")
-    strata = _stratum_scores(scores, weights)
-    rows = [_corrected_score("", strata, population, blocked)]
-    if len(strata) > 1:
-        rows += [
-            _corrected_score(s.name, [replace(s, weight=1.0)], population, blocked) for s in strata
-        ]
-    if not baseline:
-        rows = [
-            replace(row, judge=_as_in_tables(row.judge, task_run.benchmark.scale)) for row in rows
-        ]
-    if rows[0].why_not and not blocked and matched.labels:
-        hint = "`mmie-tasks calibrate RUN --people FILE --plan N -o more.csv` extends the plan"
-        problems.append(
-            Problem(name="too_few", text=rows[0].why_not, count=rows[0].labels, hint=hint)
-        )
-    seeds = {label.seed for label in matched.labels}
-    percent = replace(task_run.benchmark.scale, full_marks=100)
+    scores = _scores(judged, matched.points, 100 / task_run.benchmark.scale.full_marks)
+    seeds = sorted({label.seed for label in matched.labels if label.seed is not None})
+    problems = [*_not_of_one_plan(matched.labels, seeds), *_no_score(judged, runs, scores)]
+    blocked = next(map(_reason, problems), "")
+    used, gaps = scores.ratings, list[Problem]()
+    if seeds and not blocked:
+        plan = strata_in_order(scores.strata, seeds[0])
+        gaps = [gap for rater in used for gap in _gaps(rater, used, plan)]
+        used = _complete({rater: _first_ones(by_id, plan) for rater, by_id in used.items()})
+    corrected = partial(_corrected_scores, task_run, scores, population, bool(baseline))
+    rows = corrected(_means(used), blocked)
+    if gaps and rows[0].why_not:
+        blocked, used = _reason(gaps[0]), scores.ratings
+        rows = corrected(_means(used), blocked)
+    problems = [*matched.problems, *problems, *gaps]
+    if matched.labels and not blocked:
+        problems += _too_few(rows[0])
+    people = _means(used)
     reasons = dict.fromkeys(reason for run in judged for reason in run.without)
-    ids = sorted(scores.people)
-    pairs = _points(scores.judge, ids), _points(scores.people, ids)
     return Correction(
         task=task_run.task,
         title=task_run.benchmark.title,
         kind=kind,
         population=population,
-        seed=next(iter(seeds)) if len(seeds) == 1 else None,
+        seed=seeds[0] if len(seeds) == 1 else None,
         headline=rows[0],
         strata=tuple(rows[1:]),
-        correlation=measure(*pairs, ["pearson"], percent)["pearson"],
-        rater_names=tuple(sorted({label.rater for label in matched.labels})),
-        raters=_rater_agreement(matched.labels, task_run.benchmark.scale),
-        other_scores=() if baseline else tuple(_other_scores(task_run, scores.people)),
-        without={
-            reason: sum(len(run.without.get(reason, ())) for run in judged) for reason in reasons
-        },
+        correlation=_correlation([scores.judge[id_] for id_ in people], list(people.values())),
+        rater_names=tuple(used),
+        other_raters={r: len(by_id) for r, by_id in scores.ratings.items() if r not in used},
+        unratable=len(set().union(*used.values()) - people.keys()),
+        raters=_agreement(scores.ratings) if len(scores.ratings) > 1 else None,
+        other_scores=() if baseline else tuple(_other_scores(task_run, people)),
+        without={reason: sum(len(r.without.get(reason, ())) for r in judged) for reason in reasons},
         problems=tuple(problems),
+        is_random_sample=not blocked.startswith(_NOT_RANDOM),
     )
 
 
-def _scores(judged: Sequence[JudgedSamples], ratings: Sequence[Ratings], factor: float) -> _Scores:
-    """The percentages of a run; of two, the first less the second where both have points."""
-    judge = [{id_: sample.points * factor for id_, sample in run.by_id.items()} for run in judged]
-    people = [
-        {
-            id_: factor * sum(by_rater.values()) / len(by_rater)
-            for id_, by_rater in by_sample.items()
-        }
-        for by_sample in ratings
-    ]
-    strata = {
-        id_: sample.stratum
-        for id_, sample in judged[0].by_id.items()
-        if all(id_ in run for run in judge)
-    }
-    if len(judged) == 1:
-        return _Scores(strata=strata, judge=judge[0], people=people[0])
-    shared = [id_ for id_ in strata if all(id_ in run for run in people)]
-    return _Scores(
-        strata=strata,
-        judge={id_: judge[0][id_] - judge[1][id_] for id_ in strata},
-        people={id_: people[0][id_] - people[1][id_] for id_ in shared},
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MatchedLabels:
+    """The labels of some runs.
 
+    Attributes:
+        points: Rater to one entry per run: sample id to points; NaN for "cannot be rated".
+        labels: Those that are of an answer with points of the judge.
+        problems: Why others are not used.
+    """
 
-def _as_in_tables(percent: float | None, scale: Scale) -> float | None:
-    return None if percent is None else scale.percent(percent * scale.full_marks / 100)
+    points: Mapping[str, Sequence[Mapping[str, float]]]
+    labels: tuple[Label, ...]
+    problems: tuple[Problem, ...]
 
 
 def _match(
-    task_runs: Sequence[TaskRun], judged: Sequence[JudgedSamples], labels: Iterable[Label]
+    runs: Sequence[TaskRun], judged: Sequence[JudgedSamples], labels: Iterable[Label]
 ) -> _MatchedLabels:
     """Match labels to the answers of runs by sample and digest; a label without digest, by sample
     to a single run.
     """
-    samples = [
-        {id_in_csv(sample.id): sample for sample in task_run.samples} for task_run in task_runs
-    ]
-    reasons = {id_: reason for run in judged for reason, ids in run.without.items() for id_ in ids}
-    ratings: list[defaultdict[str, dict[str, float]]] = [defaultdict(dict) for _ in task_runs]
-    used: list[Label] = []
+    samples = [{id_in_csv(sample.id): sample for sample in run.samples} for run in runs]
+    points: dict[str, list[dict[str, float]]] = {}
+    matched: list[Label] = []
     unused: defaultdict[tuple[ProblemName, str], list[str]] = defaultdict(list)
-    for label in labels:
-        if label.points is None:
-            continue
-        logged = [
-            (run, by_id[key])
-            for run, by_id in enumerate(samples)
-            if (key := id_in_csv(label.id)) in by_id
-        ]
-        answers = [
-            (run, s)
-            for run, s in logged
-            if label.answer in (answer_digest(s), "" if len(samples) == 1 else None)
-        ]
-        scored = [(run, sample) for run, sample in answers if sample.id in judged[run].by_id]
-        for run, sample in scored:
-            ratings[run][sample.id][label.rater] = label.points
+    for label in (label for label in labels if label.points is not None or label.unratable):
+        id_ = id_in_csv(label.id)
+        logged = {run: by_id[id_] for run, by_id in enumerate(samples) if id_ in by_id}
+        is_any = not label.answer and len(runs) == 1
+        answers = {
+            run: s for run, s in logged.items() if is_any or answer_digest(s) == label.answer
+        }
+        scored = {run: s for run, s in answers.items() if s.id in judged[run].by_id}
+        for run, sample in scored.items():
+            by_run = points.setdefault(label.rater, [{} for _ in runs])
+            by_run[run][sample.id] = math.nan if label.points is None else label.points
         if scored:
-            used.append(label)
-        elif answers:
-            reason = reasons.get(answers[0][1].id, "not part of the score")
-            unused["left_out" if reason == "left_out" else "unscored", reason].append(label.id)
-        else:
-            unused["other_answers" if logged else "unknown_ids", ""].append(label.id)
-    problems = []
+            matched.append(label)
+        elif answers or not logged or any(s.id in judged[run].by_id for run, s in logged.items()):
+            unused[_why_unused(logged, answers, judged)].append(label.id)
+    problems = tuple(_unused_labels(unused, {label.id for label in matched}))
+    return _MatchedLabels(points=points, labels=tuple(matched), problems=problems)
+
+
+def _why_unused(
+    logged: Mapping[int, LoggedSample],
+    answers: Mapping[int, LoggedSample],
+    judged: Sequence[JudgedSamples],
+) -> tuple[ProblemName, str]:
+    """Why a label is not used, and why its sample has no points, if that is why."""
+    if not answers:
+        return ("other_answers" if logged else "unknown_ids"), ""
+    run, sample = next(iter(answers.items()))
+    reasons = (reason for reason, ids in judged[run].without.items() if sample.id in ids)
+    reason = next(reasons, "not part of the score")
+    return ("left_out" if reason == "left_out" else "unscored"), reason
+
+
+def _unused_labels(
+    unused: Mapping[tuple[ProblemName, str], Sequence[str]], labelled: Collection[str]
+) -> Iterator[Problem]:
+    """What is wrong with labels that are not used.
+
+    A label of another answer to a labelled sample is of the other run of a common plan, and so is
+    one of another answer to a sample without points: no problem.
+    """
     for (name, reason), ids in unused.items():
+        if name == "other_answers":
+            ids = [id_ for id_ in ids if id_ not in labelled]
         hint = "check that labels and run are of one task" if name == "unknown_ids" else ""
-        problems.append(_problem(name, "label", _UNUSED[name].format(reason=reason), ids, hint))
-    return _MatchedLabels(ratings=tuple(ratings), labels=tuple(used), problems=tuple(problems))
+        if ids:
+            yield _problem(name, "label", _UNUSED[name].format(reason=reason), ids, hint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scores:
+    """Percent by sample, of one run or of the difference of two.
+
+    Attributes:
+        strata: Sample id to its stratum, of all samples with points.
+        judge: The judge's score of each.
+        ratings: People's.
+    """
+
+    strata: Mapping[str, str]
+    judge: Mapping[str, float]
+    ratings: Ratings
+
+
+def _scores(
+    judged: Sequence[JudgedSamples],
+    points: Mapping[str, Sequence[Mapping[str, float]]],
+    percent: float,
+) -> _Scores:
+    """The scores of a run; of two, the first less the second where both have one."""
+
+    def score(by_run: Sequence[Mapping[str, float]]) -> dict[str, float]:
+        first, *second = by_run
+        return {
+            id_: percent * (first[id_] - sum(other[id_] for other in second))
+            for id_ in first
+            if all(id_ in other for other in second)
+        }
+
+    judge = score([{id_: s.points for id_, s in run.by_id.items()} for run in judged])
+    return _Scores(
+        strata={id_: s.stratum for id_, s in judged[0].by_id.items() if id_ in judge},
+        judge=judge,
+        ratings={
+            rater: {id_: value for id_, value in score(by_run).items() if id_ in judge}
+            for rater, by_run in sorted(points.items())
+        },
+    )
 
 
 def _problem(
@@ -412,115 +421,180 @@ def _problem(
     return Problem(name=name, text=text, count=len(ids), ids=distinct, hint=hint)
 
 
-def _sample_problems(scores: _Scores, labels: Sequence[Label]) -> list[Problem]:
-    """Why the labelled samples are not the first ones of each stratum in the order of a plan."""
-    problems = []
+def _reason(problem: Problem) -> str:
+    """Why there is no corrected score."""
+    return problem.text if problem.name == "no_score" else f"{_NOT_RANDOM}: {problem.text}"
+
+
+def _not_of_one_plan(labels: Sequence[Label], seeds: Sequence[int]) -> Iterator[Problem]:
     if hand_picked := [label.id for label in labels if label.seed is None or not label.answer]:
         hint = "`mmie-tasks calibrate RUN --plan 100 -o people.csv` draws a random sample"
         what = "are not of a plan, as they have no seed or do not say of which answer they are"
-        problems.append(_problem("hand_picked", "label", what, hand_picked, hint))
-    seeds = sorted({label.seed for label in labels if label.seed is not None})
+        yield _problem("hand_picked", "label", what, hand_picked, hint)
     if len(seeds) > 1:
         text = f"the labels are of plans with different seeds: {', '.join(map(str, seeds))}"
-        problems.append(
-            Problem(
-                name="several_seeds", text=text, count=len(seeds), hint="use the labels of one plan"
+        hint = "use the labels of one plan"
+        yield Problem(name="several_seeds", text=text, count=len(seeds), hint=hint)
+
+
+def _no_score(
+    judged: Sequence[JudgedSamples], runs: Sequence[TaskRun], scores: _Scores
+) -> Iterator[Problem]:
+    strata = set(scores.strata.values())
+    absent = sorted(stratum_weights(metrics_of(runs)[0], strata).keys() - strata)
+    in_neither = [f"no sample of {name} has a score in both runs" for name in absent]
+    if why_not := next(filter(None, [*(run.why_not for run in judged), *in_neither]), ""):
+        yield Problem(name="no_score", text=f"there is no score to correct: {why_not}", count=0)
+
+
+def _too_few(score: CorrectedScore) -> Iterator[Problem]:
+    if score.why_not:
+        hint = "`mmie-tasks calibrate RUN --people FILE --plan N -o more.csv` extends the plan"
+        yield Problem(name="too_few", text=score.why_not, count=score.labels, hint=hint)
+
+
+def _first_ones(by_id: Mapping[str, float], plan: Plan) -> dict[str, float]:
+    """A rater's scores of the first samples of each stratum, up to the first gap."""
+    firsts = (takewhile(by_id.__contains__, ids) for ids in plan.values())
+    return {id_: by_id[id_] for ids in firsts for id_ in ids}
+
+
+def _gaps(rater: str, ratings: Ratings, plan: Plan) -> Iterator[Problem]:
+    """Samples without a score of the rater, before the last one in the plan that has one."""
+    by_id, gaps, plan_size = ratings[rater], list[str](), 0
+    for ids in plan.values():
+        last = max((rank for rank, id_ in enumerate(ids) if id_ in by_id), default=-1)
+        if missing := [id_ for id_ in ids[: last + 1] if id_ not in by_id]:
+            gaps += missing
+            plan_size = max(
+                plan_size, math.ceil((last + 1) * sum(map(len, plan.values())) / len(ids))
             )
-        )
-    if problems or not seeds:
-        return problems
-    gaps: list[str] = []
-    plan_size = 0
-    for ids in strata_in_order(scores.strata, seeds[0]).values():
-        labelled = [rank for rank, id_ in enumerate(ids) if id_ in scores.people]
-        missing = (
-            [id_ for id_ in ids[: labelled[-1]] if id_ not in scores.people] if labelled else []
-        )
-        gaps += missing
-        if missing:
-            plan_size = max(plan_size, ceil((labelled[-1] + 1) * len(scores.strata) / len(ids)))
     if gaps:
         hint = (
             f"`mmie-tasks calibrate RUN --people FILE --plan {plan_size} -o more.csv` writes a "
             "page of the missing ones"
         )
-        problems.append(
-            _problem("gaps", "sample", "have no label, unlike later ones of the plan", gaps, hint)
-        )
-    return problems
+        by = f" by {short_name(rater)}" if len(ratings) > 1 else ""
+        what = f"have no label{by}, unlike later ones of the plan"
+        yield _problem("gaps", "sample", what, gaps, hint)
 
 
-def _points(points: Mapping[str, float], ids: Sequence[str]) -> Floats:
-    return np.array([points[id_] for id_ in ids], dtype=np.float64)
+def _complete(ratings: Ratings) -> Ratings:
+    """The scores of the raters of all labelled samples: a mean over other raters for other samples
+    would be of nobody.
+    """
+    labelled = max(ratings.values(), key=len).keys()
+    return {rater: by_id for rater, by_id in ratings.items() if by_id.keys() == labelled}
 
 
-def _stratum_scores(scores: _Scores, weights: Mapping[str, float]) -> list[StratumScores]:
-    """The strata that have samples."""
+def _means(ratings: Ratings) -> dict[str, float]:
+    """The raters' mean of each sample that all who saw it could rate."""
+    scores: defaultdict[str, list[float]] = defaultdict(list)
+    for by_id in ratings.values():
+        for id_, score in by_id.items():
+            scores[id_].append(score)
+    means = {id_: sum(scores[id_]) / len(scores[id_]) for id_ in sorted(scores)}
+    return {id_: mean for id_, mean in means.items() if not math.isnan(mean)}
+
+
+def _corrected_scores(
+    task_run: TaskRun,
+    scores: _Scores,
+    population: Population,
+    is_difference: bool,
+    people: Mapping[str, float],
+    blocked: str,
+) -> list[CorrectedScore]:
+    """The headline, then each of several strata; `blocked` is why there can be no estimate."""
+    benchmark, metric = task_run.benchmark, metrics_of([task_run])[0]
+    shares = stratum_weights(metric, scores.strata.values())
+    sizes = benchmark.stratum_sizes if population == "larger" else None
+    weights = stratum_weights(metric, scores.strata.values(), sizes)
     ids_by_stratum: defaultdict[str, list[str]] = defaultdict(list)
     for id_ in sorted(scores.strata):
         ids_by_stratum[scores.strata[id_]].append(id_)
-    strata = []
-    for name, weight in weights.items():
-        if ids := ids_by_stratum[name]:
-            labelled = np.array(
-                [index for index, id_ in enumerate(ids) if id_ in scores.people], dtype=np.int64
-            )
-            people = _points(scores.people, [ids[index] for index in labelled])
-            judge = _points(scores.judge, ids)
-            strata.append(
-                StratumScores(
-                    name=name, weight=weight, judge=judge, labelled=labelled, people=people
-                )
-            )
-    return strata
+    parts = [
+        StratumScores(
+            name=name,
+            weight=weights[name],
+            judge=np.array([scores.judge[id_] for id_ in ids]),
+            labelled=np.array([i for i, id_ in enumerate(ids) if id_ in people], dtype=np.int64),
+            people=np.array([people[id_] for id_ in ids if id_ in people]),
+        )
+        for name, ids in sorted(ids_by_stratum.items())
+    ]
+    alone = [("", parts, shares)]
+    if len(parts) > 1:
+        alone += [(part.name, [replace(part, weight=1.0)], {part.name: 1.0}) for part in parts]
+    rows = [_corrected_score(*row, population, blocked) for row in alone]
+    if is_difference:
+        return rows
+    scale = benchmark.scale
+    return [
+        replace(
+            row,
+            judge=None if row.judge is None else scale.percent(row.judge * scale.full_marks / 100),
+        )
+        for row in rows
+    ]
 
 
 def _corrected_score(
-    name: str, strata: Sequence[StratumScores], population: Population, blocked: str
+    name: str,
+    strata: Sequence[StratumScores],
+    shares: Mapping[str, float],
+    population: Population,
+    blocked: str,
 ) -> CorrectedScore:
-    """The score of some strata; `blocked` is why there can be no estimate."""
-    judge = np.concatenate([np.empty(0), *(stratum.judge[stratum.labelled] for stratum in strata)])
+    """The score of some strata, which have these shares in the run's score."""
+    judge = np.concatenate([np.empty(0), *(stratum.judge_on_labels for stratum in strata)])
     people = np.concatenate([np.empty(0), *(stratum.people for stratum in strata)])
-    is_whole = abs(sum(stratum.weight for stratum in strata) - 1) < _ROUNDING
-    mean = corrected_mean(strata, population) if is_whole else None
+    is_whole = strata and len(strata) == len(shares)
     blocked = blocked or ("" if people.size else "no sample has the labels that it needs")
+    mean = corrected_mean(strata, population) if is_whole and not blocked else None
     return CorrectedScore(
         name=name,
         samples=sum(len(stratum.judge) for stratum in strata),
         labels=people.size,
-        judge=mean.judge if mean else None,
+        judge=float(sum(shares[s.name] * s.judge.mean() for s in strata)) if is_whole else None,
         judge_on_labels=float(judge.mean()) if judge.size else None,
         people_on_labels=float(people.mean()) if people.size else None,
-        mean=None if blocked or not mean or np.isnan(mean.corrected.value) else mean,
+        mean=None if mean is None or math.isnan(mean.corrected.value) else mean,
         why_not=blocked or (mean.corrected.why_not if mean else "no samples"),
     )
 
 
-def _rater_agreement(labels: Sequence[Label], scale: Scale) -> RaterAgreement | None:
-    raters = sorted({label.rater for label in labels})
-    if len(raters) < 2:
-        return None
-    answers = {
-        key: row for row, key in enumerate(sorted({(label.id, label.answer) for label in labels}))
-    }
-    points = np.full((len(answers), len(raters)), np.nan)
-    for label in labels:
-        points[answers[label.id, label.answer], raters.index(label.rater)] = label.points
-    several = points[np.isfinite(points).sum(axis=1) > 1]
-    correlations = []
-    for rater in range(len(raters)):
-        rated = several[np.isfinite(several[:, rater])]
-        others = np.delete(rated, rater, axis=1)
-        if len(rated) < 2:
-            continue
-        means = np.nanmean(others, axis=1)
-        if np.ptp(rated[:, rater]) and np.ptp(means):
-            correlations.append(float(np.corrcoef(rated[:, rater], means)[0, 1]))
+def _correlation(judge: Sequence[float], people: Sequence[float]) -> Measurement:
+    """Pearson's correlation, with the interval of Fisher's z."""
+    from scipy import stats
+
+    if len(people) < 2:
+        return Measurement(why_not=f"there are {counted(len(people), 'label')}")
+    if not (np.ptp(judge) and np.ptp(people)):
+        return Measurement(why_not="one of the two gives every sample the same points")
+    result = stats.pearsonr(judge, people)
+    r = float(result.statistic)
+    if len(people) < MIN_LABELS or math.isclose(abs(r), 1):
+        return Measurement(value=r, why_not="too few labels, or no spread, for an interval")
+    return Measurement(value=r, interval=Interval(*map(float, result.confidence_interval(LEVEL))))
+
+
+def _agreement(ratings: Ratings) -> RaterAgreement:
+    import pandas as pd
+
+    scores = pd.DataFrame(
+        {rater: pd.Series(by_id, dtype=float) for rater, by_id in ratings.items()}
+    )
+    others = {rater: scores.drop(columns=rater).mean(axis=1) for rater in scores}
+    with np.errstate(invalid="ignore", divide="ignore"):  # of a rater whose scores are all the same
+        correlations = [scores[rater].corr(others[rater]) for rater in scores]
+    defined = [r for r in correlations if not math.isnan(r)]
+    common = scores.dropna()
     return RaterAgreement(
-        raters=tuple(raters),
-        samples=len(several),
-        alpha=alpha(points, "interval", scale),
-        correlation=sum(correlations) / len(correlations) if correlations else None,
+        samples=int((scores.count(axis=1) > 1).sum()),
+        correlation=float(sum(defined) / len(defined)) if defined else None,
+        common=len(common),
+        means={str(rater): float(common[rater].mean()) for rater in common} if len(common) else {},
     )
 
 
@@ -528,73 +602,40 @@ def _other_scores(task_run: TaskRun, people: Mapping[str, float]) -> Iterator[Ot
     """The robust and the expected score, each if the labelled samples have it and it is not the
     official one.
     """
-    labelled = [sample for sample in task_run.samples if sample.id in people]
     kinds: tuple[ScoreKind, ...] = ("robust", "expected")
     for kind in kinds:
-        full_marks = task_run.benchmark.scale.full_marks
-        verdicts = [
-            (people[s.id] * full_marks / 100, s.official, s.verdict(kind)) for s in labelled
-        ]
         points = [
-            (human, official.points, other.points)
-            for human, official, other in verdicts
-            if isinstance(official, Scored) and isinstance(other, Scored)
+            (people[sample.id], sample.official.points, other.points)
+            for sample in task_run.samples
+            if sample.id in people
+            and isinstance(sample.official, Scored)
+            and isinstance(other := sample.verdict(kind), Scored)
         ]
         if all(official == other for _, official, other in points):
             continue
-        rows = np.array(points, dtype=np.float64).reshape(-1, 3)
-        scale = task_run.benchmark.scale
-        of_official, of_other = (
-            measure(rows[:, column], rows[:, 0], ["pearson"], scale)["pearson"] for column in (1, 2)
-        )
-        difference = Measurement(why_not=of_official.why_not or of_other.why_not)
-        if of_official.value is not None and of_other.value is not None:
-            difference = with_interval(
-                lambda r: pearson(r[:, 2], r[:, 0]) - pearson(r[:, 1], r[:, 0]),
-                rows,
-                scale.full_marks,
-                "difference",
-            )
+        human, official, other = np.array(points).T
+        values = [_correlation(list(scores), list(human)).value for scores in (other, official)]
+        draws = np.random.default_rng(0).integers(len(points), size=(_RESAMPLES, len(points)))
+        differences = _pearson(other[draws], human[draws]) - _pearson(official[draws], human[draws])
+        r_other, r_official = values
+        difference = Measurement(why_not="a correlation is not defined")
+        if r_other is not None and r_official is not None:
+            defined = differences[np.isfinite(differences)]
+            interval = percentile_interval(defined) if len(points) >= MIN_LABELS else None
+            why_not = "" if interval else f"{counted(len(points), 'label')} are too few"
+            difference = Measurement(value=r_other - r_official, interval=interval, why_not=why_not)
         yield OtherScore(
             kind=kind,
-            labels=len(rows),
-            correlation=of_other.value,
-            official=of_official.value,
+            labels=len(points),
+            correlation=r_other,
+            official=r_official,
             difference=difference,
         )
 
 
-def labels_by_benchmark(
-    words: Sequence[str], task_runs: Iterable[TaskRun]
-) -> dict[str, tuple[Label, ...]]:
-    """People's scores of several files, by the name of the benchmark whose samples they are of.
-
-    Args:
-        words: ``PATH`` or ``NAME=PATH`` of CSV files, each with labels of one benchmark.
-        task_runs: Of any runs; those that no judge scored do not count.
-
-    Raises:
-        AnswersUnusable: A file cannot be read, or has no label of a sample of these runs.
-    """
-    ids: defaultdict[str, set[str]] = defaultdict(set)
-    benchmarks = {}
-    for task_run in (run for run in task_runs if run.benchmark.judge is not None):
-        benchmarks[task_run.benchmark.name] = task_run.benchmark
-        ids[task_run.benchmark.name] |= {id_in_csv(sample.id) for sample in task_run.samples}
-    words_by_benchmark: defaultdict[str, list[str]] = defaultdict(list)
-    for word in words:
-        labels = read_label_files([word], None)
-        known = {
-            name: sum(id_in_csv(label.id) in own for label in labels) for name, own in ids.items()
-        }
-        name = max(known, key=lambda name: known[name], default="")
-        if not known.get(name):
-            message = f"`{word}` has no label of a sample that a judge scored in these runs."
-            raise AnswersUnusable(
-                message, hint="name the labels of these runs: `--people people.csv`"
-            )
-        words_by_benchmark[name].append(word)
-    return {
-        name: read_label_files(own, benchmarks[name].scale)
-        for name, own in words_by_benchmark.items()
-    }
+def _pearson(x: Floats, y: Floats) -> Floats:
+    """Pearson's correlation of each row; NaN where a row is constant."""
+    x, y = (points - points.mean(axis=1, keepdims=True) for points in (x, y))
+    with np.errstate(invalid="ignore"):
+        r: Floats = (x * y).sum(axis=1) / np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
+    return r

@@ -17,7 +17,7 @@ from mmie_tasks.core.tables import counted
 from mmie_tasks.quality.plan import PlannedAnswer
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import LoggedSample
-from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.html import (
     MAX_SEGMENTS,
     EmbeddedImage,
@@ -59,7 +59,7 @@ class LabellingPage:
 
 
 def labelling_page(
-    answers: Sequence[PlannedAnswer], *, title: str, scale: Scale, seed: int
+    answers: Sequence[PlannedAnswer], *, title: str, scale: Scale, seed: int, guide: str = ""
 ) -> LabellingPage:
     """The page in which people score these answers, in this order.
 
@@ -71,6 +71,7 @@ def labelling_page(
         title: Of the page; must name neither model nor run.
         scale: Of the scores: buttons for whole points up to 10, else a number field.
         seed: Of the plan, for the export.
+        guide: What raters should know, shown with the keys; the benchmark's rubric, for example.
 
     Raises:
         SettingWrong: The pictures are too large for one page.
@@ -91,6 +92,7 @@ def labelling_page(
     values = {
         "title": plain(title),
         "scale": scale,
+        "guide": plain(guide),
         "content": content,
         "data": inert_json(content),
         "pictures": list(map(Markup, pictures)),  # base64: not escaped
@@ -141,7 +143,7 @@ def _sample_json(
 ) -> Json:
     """What the page shows and exports of a sample; `image` is the number of a picture."""
 
-    def part(segments: Sequence[LoggedSegment], owner: str) -> list[Json]:
+    def part(segments: Sequence[Segment], owner: str) -> list[Json]:
         pieces = segments_json(segments, owner, images.__getitem__, MAX_SEGMENTS)
         return [
             {**piece, "image": pictures.get(piece["image"])} if "alt" in piece else piece

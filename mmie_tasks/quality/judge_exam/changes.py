@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from mmie_tasks.hub.images import open_bounded, open_rgb
-from mmie_tasks.record.segment import LoggedSegment, Segments
+from mmie_tasks.record.segment import Segment, Segments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,9 +138,9 @@ def _text_replaced(segments: Segments, donors: Iterable[Segments], _: Path) -> S
     donated = next((text for text in map(_text_of, donors) if text and text != own), None)
     if not own or donated is None:
         return None
-    first = next(index for index, segment in enumerate(segments) if segment.text.strip())
+    first = next(index for index, segment in enumerate(segments) if _has_text(segment))
     return tuple(
-        replace(segment, text=donated if index == first else "")
+        replace(segment, text=donated if index == first else "" if segment.text == "" else None)
         for index, segment in enumerate(segments)
     )
 
@@ -153,9 +153,9 @@ def _steps_reversed(segments: Segments, *_: object) -> Segments | None:
     """A step is a text with the images behind it; in an answer of a single text a paragraph, or
     else a line.
     """
-    steps: list[list[LoggedSegment]] = []
+    steps: list[list[Segment]] = []
     for segment in segments:
-        if segment.text.strip() or not steps:
+        if _has_text(segment) or not steps:
             steps.append([])
         steps[-1].append(segment)
     if len(steps) > 1:
@@ -165,7 +165,7 @@ def _steps_reversed(segments: Segments, *_: object) -> Segments | None:
     for pattern, separator in ((r"\n\s*\n", "\n\n"), (r"\n", "\n")):
         parts = [part for part in re.split(pattern, _text_of(segments)) if part.strip()]
         if len(parts) > 1:
-            return (LoggedSegment(text=separator.join(reversed(parts))),)
+            return (Segment(text=separator.join(reversed(parts))),)
     return None
 
 
@@ -204,7 +204,11 @@ def images_of(segments: Segments) -> list[str]:
 
 def _text_of(segments: Segments) -> str:
     """The texts that are not blank, one after the other."""
-    return "\n".join(segment.text for segment in segments if segment.text.strip())
+    return "\n".join(segment.text or "" for segment in segments if _has_text(segment))
+
+
+def _has_text(segment: Segment) -> bool:
+    return bool(segment.text and segment.text.strip())
 
 
 def _with_images(segments: Segments, images: Iterable[str]) -> Segments:

@@ -18,7 +18,7 @@ from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.flags import with_judge_args
 from mmie_tasks.judges.registry import JudgeChoice, parse_choice
-from mmie_tasks.judging.session import SharedJudge, shared_judge
+from mmie_tasks.judging.session import JudgingSession, SharedJudge
 from mmie_tasks.quality.judge_exam.asking import (
     ExamMethod,
     choose_pairs,
@@ -78,7 +78,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:
         with_judge_args(options.judge, options.judge_args) if options.judge_args else options.judge
     )
     choice = parse_choice(text, "`judge-exam`")
-    shared = shared_judge(choice, environment)
+    shared = JudgingSession(environment=environment).open(choice)
     if not options.stress and options.set == "opening" and folder is None:
         raise SettingWrong(
             "OpenING's answers are read from a local folder only.", hint=_FOLDER_HINT

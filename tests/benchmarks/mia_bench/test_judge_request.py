@@ -20,7 +20,6 @@ from mmie_tasks.benchmarks.mia_bench.data import dataset
 from mmie_tasks.benchmarks.mia_bench.request import prompt_maker
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.hub.images import ImageOpener
-from mmie_tasks.judging import session
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import judge_together
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
@@ -38,7 +37,6 @@ def server() -> Iterator[JudgeServer]:
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, server: JudgeServer) -> None:
-    monkeypatch.setattr(session, "_open_judges", {})
     monkeypatch.setattr(task, "_OPENER", ImageOpener())
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))

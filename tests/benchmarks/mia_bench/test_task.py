@@ -23,7 +23,7 @@ from mmie_tasks.core.verdict import Scored
 from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.judges.base import content_key
 from mmie_tasks.judges.flags import parse_flags
-from mmie_tasks.judging import session
+from mmie_tasks.judging.session import JudgingSession
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "mia_bench"
 ANSWERS = [
@@ -80,7 +80,7 @@ def test_another_judge_than_the_papers_is_visible(docs, monkeypatch, model, pape
 
 def test_a_panel_with_the_papers_judge_is_not_the_papers_judge(docs, monkeypatch):
     panel = parse_flags(["openai:gpt-4o-mini", "openai:gpt-4o-2024-11-20"], ())
-    monkeypatch.setattr(session, "launcher_choices", lambda: panel)
+    monkeypatch.setattr(benchmark.JUDGE, "session", JudgingSession(panel))
     signature = benchmark.signature(docs[0])
     assert signature.startswith("panel:mean,min_valid=2|judge:openai|model:gpt-4o-mini|")
     assert "|paper_judge:no|" in signature

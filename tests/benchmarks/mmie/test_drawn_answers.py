@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 from support.mmie_data import conversations_folder, draw
-from support.mmie_judge import words
+from support.mmie_judge import surround
 
 from mmie_tasks.answers.drawn import (
     DrawingFacts,
@@ -19,7 +19,10 @@ from mmie_tasks.answers.drawn import (
     write_undrawn_answer,
 )
 from mmie_tasks.benchmarks.mmie import export, task
-from mmie_tasks.benchmarks.mmie.benchmark import read_line
+from mmie_tasks.benchmarks.mmie.benchmark import judge_request
+from mmie_tasks.benchmarks.mmie.record import read_line
+from mmie_tasks.record.sample import BadRecord
+from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.runs.summary import drawn_answers_of, marks_of
 
@@ -33,10 +36,8 @@ FACTS = DrawingFacts(
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
+    surround(monkeypatch, tmp_path)
     monkeypatch.setenv("MMIE_DATA", str(conversations_folder(tmp_path / "data")))
-    monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(words(tmp_path / "words.json")))
     monkeypatch.setenv(
         "MMIE_TASKS_JUDGE", "openai:nobody,base_url=http://127.0.0.1:9/v1,cache=off,max_retries=0"
     )
@@ -70,6 +71,31 @@ def test_the_record_has_the_prompts_and_what_was_not_drawn_or_not_used(docs):
     assert sample.facts["pictures drawn"] == 1
     assert sample.facts["pictures not drawn"] == "refused (2)"
     assert sample.facts["not used of the writer's answer"] == "pictures over the limit (1)"
+
+
+@pytest.mark.parametrize(
+    ("reason", "unscored"),
+    [
+        ("unavailable", "not_drawn"),
+        ("misconfigured", "not_drawn"),
+        ("over_budget", "not_drawn"),
+        ("not_stored", "not_drawn"),
+        ("refused", "unavailable"),  # of the judge that these tests have
+        ("unusable", "unavailable"),
+    ],
+)
+def test_a_picture_withheld_by_the_drawers_fault_leaves_the_sample_unscored(docs, reason, unscored):
+    facts = DrawingFacts(signature="step-1,images,model=flux", failed={"refused": 1, reason: 1})
+    record = record_of(docs[0], write_drawn_answer(["Cut."], facts))
+    assert record["official"]["unscored"] == unscored
+    assert record["signature"].endswith("|answers:step-1,images,model=flux")
+    line = {"coverage": record}
+    if unscored == "not_drawn":
+        assert f"{reason} (1)" in record["official"]["detail"]
+        with pytest.raises(BadRecord, match="not_drawn"):  # no judge gets it later, either
+            judge_request((), (Segment("Cut."),), line)
+    else:
+        assert judge_request((), (Segment("Cut."),), line).request
 
 
 @pytest.mark.parametrize(

@@ -55,10 +55,11 @@ def test_the_example_has_every_shape_and_every_fate():
 
 
 def test_both_layouts_of_the_example_hold_the_same_questions():
-    forms = [dataset("all", {"MMIE_DATA": str(EXAMPLE / name)}) for name in ("data", "input")]
-    ids, texts = (
-        [[read(doc) for doc in docs] for docs in forms]
-        for read in (lambda doc: doc["id"], lambda doc: [one["text"] for one in doc["question"]])
+    first, second = (
+        {
+            doc["id"]: [segment["text"] for segment in doc["question"]]
+            for doc in dataset("all", {"MMIE_DATA": str(EXAMPLE / name)})
+        }
+        for name in ("data", "input")
     )
-    assert ids[0] == ids[1]
-    assert texts[0] == texts[1]
+    assert first == second

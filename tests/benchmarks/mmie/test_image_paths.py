@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmie_tasks.benchmarks.mmie.data import image_paths
-from mmie_tasks.core.errors import DataMissing
 
 
 def create_files(root, *names):
@@ -33,20 +32,20 @@ def resolved(root, *references, hub=False):
     [
         pytest.param(["images/0.png"], "images/0.png", "images/0.png", id="as it is"),
         pytest.param(["images/a/0.png"], "a/0.png", "images/a/0.png", id="below images"),
-        pytest.param(["0.png"], "pictures/0.png", "0.png", id="last part"),
+        pytest.param(["0.png"], "pictures/0.png", None, id="last part elsewhere"),
         pytest.param(["images/0.png"], "pictures/0.png", "images/0.png", id="last below images"),
         pytest.param(["images/0.png"], "./images//0.png", "images/0.png", id="dots and slashes"),
         pytest.param(["images/0.png"], "a/../images/0.png", "images/0.png", id="up and down"),
         pytest.param(["images/0.png"], r"images\0.png", "images/0.png", id="backslash"),
         pytest.param(["a/0.png", "images/a/0.png"], "a/0.png", "a/0.png", id="first of 1 and 2"),
-        pytest.param(["images/a/0.png", "0.png"], "a/0.png", "images/a/0.png", id="of 2 and 3"),
-        pytest.param(["0.png", "images/0.png"], "a/0.png", "0.png", id="first of 3 and 4"),
+        pytest.param(
+            ["images/a/0.png", "images/0.png"], "a/0.png", "images/a/0.png", id="first of 2 and 3"
+        ),
         pytest.param(["b/0.png"], "a/0.png", None, id="another folder"),
         pytest.param(["images/0.png/x"], "images/0.png", None, id="a folder is no file"),
         pytest.param(["images/0.PNG"], "images/0.png", None, id="another ending"),
         pytest.param([], "images/0.png", None, id="nothing there"),
         pytest.param(["images"], "images/0.png", None, id="a file for a folder"),
-        pytest.param(["0.png"], f"{'n' * 5000}/0.png", "0.png", id="too long for a name"),
     ],
 )
 @pytest.mark.parametrize("hub", [False, True])
@@ -68,8 +67,8 @@ def test_two_references_never_get_one_file_by_a_guess(tmp_path):
 
 
 def test_two_spellings_of_one_reference_get_one_file(tmp_path):
-    create_files(tmp_path, "0.png")
-    assert resolved(tmp_path, "a/0.png", "./a/0.png", r"a\0.png") == ["0.png"] * 3
+    create_files(tmp_path, "images/0.png")
+    assert resolved(tmp_path, "a/0.png", "./a/0.png", r"a\0.png") == ["images/0.png"] * 3
 
 
 @pytest.mark.parametrize(
@@ -84,8 +83,7 @@ def test_two_spellings_of_one_reference_get_one_file(tmp_path):
 )
 def test_the_folders_of_the_archive_are_found_by_looking(files, reference, file, tmp_path):
     create_files(tmp_path, *(f"images/{name}" for name in files))
-    assert resolved(tmp_path, reference, hub=True) == [file and f"images/{file}"]
-    assert resolved(tmp_path, reference) == [None]
+    assert resolved(tmp_path, reference) == [file and f"images/{file}"]
 
 
 def test_in_the_archive_two_references_never_get_one_file(tmp_path):
@@ -117,7 +115,6 @@ def test_absolute_references_are_kept_in_a_local_folder_only(tmp_path):
     [
         pytest.param("images/0.png", "secret.png", "images/0.png", id="a file"),
         pytest.param("a", "", "a/secret.png", id="a folder"),
-        pytest.param("0.png", "secret.png", "b/0.png", id="a file, by a guess"),
     ],
 )
 def test_a_link_never_leads_out(link, target, reference, tmp_path):
@@ -146,20 +143,6 @@ def test_the_folder_of_images_may_itself_be_a_link(tmp_path):
     (tmp_path / "disk/1.png").symlink_to("../disk-2/1.png")
     paths = image_paths(tmp_path / "data", ["images/1.png"], hub=False)
     assert paths == {"images/1.png": None}
-
-
-def test_a_folder_that_cannot_be_listed_is_said(tmp_path):
-    (tmp_path / "images").symlink_to("images")
-    with pytest.raises(DataMissing, match=r"cannot be listed: .*symbolic links"):
-        image_paths(tmp_path, ["images/0.png"], hub=False)
-
-
-def test_a_folder_is_listed_once(tmp_path, monkeypatch):
-    create_files(tmp_path, *(f"images/{i}.png" for i in range(50)))
-    listed, scandir = [], os.scandir
-    monkeypatch.setattr(os, "scandir", lambda folder: listed.append(folder) or scandir(folder))
-    assert None not in resolved(tmp_path, *(f"images/{i}.png" for i in range(50)))
-    assert listed == [f"{tmp_path}/images"]
 
 
 @given(st.lists(st.text(alphabet="ab./\\\0:é"), max_size=4))

@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 from support.judge_server import JudgeServer, judge_server
-from support.mmie_data import conversation, draw, folder, segment
-from support.mmie_judge import by_category, words
+from support.mmie_data import conversation, draw, folder, in_file_order, segment
+from support.mmie_judge import by_category, surround
 
 from mmie_tasks.benchmarks.mmie import benchmark, task
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.core.verdict import Scored
-from mmie_tasks.judging import session
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import judge_together
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
@@ -44,14 +43,9 @@ def server() -> Iterator[JudgeServer]:
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, server: JudgeServer) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("MMIE_PROMPTS", "MMIE_ASSEMBLY", "MMIE_TASKS_SYNC"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(session, "_open_judges", {})
+    surround(monkeypatch, tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("MMIE_DATA", str(folder(tmp_path / "data", ROWS)))
-    monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(words(tmp_path / "words.json")))
     monkeypatch.setenv("MMIE_TASKS_JUDGE", f"openai:judge-model,base_url={server.url}")
     (tmp_path / "data" / "images" / "gone.png").unlink()
     for number in range(3):
@@ -60,7 +54,7 @@ def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, server: JudgeS
 
 def logged_line(row: int, answer: str) -> dict[str, Any]:
     """The line of a judged answer, as in a log."""
-    doc = task.process_docs(SimpleNamespace(config_name="all"))[row]
+    doc = in_file_order(task.process_docs(SimpleNamespace(config_name="all")))[row]
     rows = dict(task.process_results(doc, [answer]).items())
     line: dict[str, Any] = json.loads(json.dumps({"filtered_resps": answer, "target": "", **rows}))
     return line

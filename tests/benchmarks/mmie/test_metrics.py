@@ -8,16 +8,15 @@ from mmie_tasks.benchmarks.mmie.metrics import (
     CATEGORY_TABLE,
     SIGN_COUNTS,
     TABLE,
-    RequestFacts,
     counts,
-    facts_of,
     graded_sample,
     notes,
-    record,
-    verdict_in,
 )
+from mmie_tasks.benchmarks.mmie.record import RequestFacts, facts_of, sample_record
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
+from mmie_tasks.record.fields import verdict
+from mmie_tasks.record.panel import Judged
 
 
 def sample(category="PBL", field="Education"):
@@ -32,6 +31,10 @@ def verdicts_of(points, robust=None):
 
 def rows(verdicts, of=None, table=TABLE):
     return table.rows(graded_sample(of or sample(), verdicts), {"id": "PBL-1"})
+
+
+def record(of, verdicts, facts):
+    return sample_record(of, Judged(verdicts=verdicts), facts, (), "")
 
 
 def records(n=1, verdicts=None, **facts):
@@ -79,8 +82,8 @@ def test_the_record_has_everything_that_is_needed_to_score_again():
     verdicts = Verdicts(official=Scored(4, "4"), robust=Unscored("unparsed", "two verdicts"))
     logged = json.loads(json.dumps(record(sample(), verdicts, facts)))
     assert facts_of(logged) == facts
-    assert verdict_in(logged, "official") == verdicts.official
-    assert verdict_in(logged, "robust") == verdicts.robust
+    assert verdict(logged, "official") == verdicts.official
+    assert verdict(logged, "robust") == verdicts.robust
     assert (logged["id"], logged["category"], logged["field"]) == ("PBL-1", "PBL", "Education")
 
 
@@ -147,7 +150,7 @@ def test_the_record_has_everything_that_is_needed_to_score_again():
         pytest.param(
             {"drawn": 25, "not_drawn": {"refused": 2, "late": 1}},
             {"pictures_drawn": 25, "pictures_failed": 3},
-            "pictures drawn: 25; not drawn: refused (2), late (1); answers judged without a "
+            "pictures drawn: 25; not drawn: refused (2), late (1); answers without a "
             "picture they ask for: 1",
             id="not drawn",
         ),

@@ -12,23 +12,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 from support.mmie_data import draw
-from support.mmie_judge import words
+from support.mmie_judge import surround
 
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.prompts import IMAGE
-from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
+from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.errors import DataMissing, SettingWrong
 from mmie_tasks.record.reply import JudgeReply, Usage
+from mmie_tasks.record.segment import Segment
 
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    for name in ("MMIE_PROMPTS", "MMIE_ASSEMBLY", "MMIE_OUTPUT_ROOT"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(words(tmp_path / "words.json")))
-    monkeypatch.setattr(requests, "_answer_folders", {})
+    surround(monkeypatch, tmp_path)
     for name in ("a.png", "b.png", "q.png"):
         draw(tmp_path / name)
 
@@ -113,7 +109,7 @@ def test_images_in_the_answer_itself_become_files_the_judge_is_shown():
     result = build(parts(uri("a.png")))
     shown = [part for part in result.request.parts if isinstance(part, Path)]
     assert [path.read_bytes() for path in shown[1:]] == [Path("a.png").read_bytes()]
-    assert result.answer[0]["image"] == str(shown[1])
+    assert result.answer[0].image == str(shown[1])
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,18 @@
 """Which samples of MMIE a task takes: all, a category, or a thousand drawn by their ids."""
 
 import hashlib
-import random
 from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.mmie_data import conversation, conversations_folder, folder
+from support.mmie_data import conversation, conversations_folder, folder, in_file_order
 
 from mmie_tasks.benchmarks.mmie.data import PUBLISHED, dataset, ids_of_1k
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
 from mmie_tasks.core.errors import DataMissing
+
+ORDER = ["PBL-1", "SA-1", "PBL-3", "PBL-4", "SA-0", "PBL-2", "MSR-0", "PBL-0", "SA-2"]
 
 
 def load(path, selection="all"):
@@ -27,23 +28,23 @@ def rows_of(counts):
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
-def test_a_category_is_its_rows_in_order_with_an_index_of_their_own(category, tmp_path):
+def test_a_category_is_its_rows_with_an_index_of_their_own(category, tmp_path):
     rows = load(conversations_folder(tmp_path, n=7), category.lower())
     expected = [f"{category}-{i}" for i in range(7) if CATEGORIES[i % 3] == category]
-    assert list(rows["id"]) == expected
-    assert list(rows["index"]) == list(rows["row"]) == list(range(len(expected)))
+    assert list(in_file_order(rows)["id"]) == expected
+    assert list(rows["row"]) == list(range(len(expected)))
 
 
 @pytest.mark.parametrize("selection", ["all", "1k"])
-def test_the_first_samples_are_from_all_categories_whatever_the_order_of_the_file(
-    selection, tmp_path
-):
+def test_the_order_is_the_same_whatever_that_of_the_file(selection, tmp_path):
     rows = rows_of({"PBL": 5, "MSR": 1, "SA": 3})
-    docs = load(folder(tmp_path, rows, pictures=False), selection)
-    expected = ["SA-0", "PBL-0", "MSR-0", "SA-1", "PBL-1", "SA-2", "PBL-2", "PBL-3", "PBL-4"]
-    assert list(docs["id"]) == expected
-    assert list(docs["row"]) == list(range(9))
-    assert [rows[index]["id"] for index in docs["index"]] == expected
+    orders = []
+    for order in (rows, rows[::-1]):
+        docs = load(folder(tmp_path, order, pictures=False), selection)
+        orders.append(list(docs["id"]))
+        assert list(docs["row"]) == list(range(9))
+        assert [order[index]["id"] for index in docs["index"]] == orders[-1]
+    assert orders[0] == orders[1] == ORDER
 
 
 def test_a_category_that_is_not_there_is_missing_data(tmp_path):
@@ -58,9 +59,14 @@ def test_other_counts_than_the_published_are_told(logs, tmp_path):
     assert line.startswith("MMIE: 5 samples (2 SA + 2 PBL + 1 MSR); published are 20,103 (5,0")
 
 
-def test_the_published_counts_need_no_word(logs, tmp_path):
-    assert len(load(folder(tmp_path, rows_of(PUBLISHED), pictures=False))) == 20_103
-    assert logs == []
+def test_every_prefix_of_the_benchmark_has_its_categories_in_proportion(logs, tmp_path):
+    docs = load(folder(tmp_path, rows_of(PUBLISHED), pictures=False))
+    assert logs == []  # the published counts
+    counts: Counter[str] = Counter()
+    for n, category in enumerate(docs["category"], 1):
+        counts[category] += 1
+        assert all(abs(counts[name] - n * size / 20_103) < 1 for name, size in PUBLISHED.items()), n
+    assert counts == PUBLISHED
 
 
 @pytest.mark.parametrize(
@@ -89,14 +95,7 @@ def test_the_small_sample_is_of_the_smallest_hashes(tmp_path):
     expected = set(sorted(hashes, key=hashes.__getitem__)[:1000])
     rows = load(path, "1k")
     assert set(rows["id"]) == expected
-    assert list(rows["id"]) == [one for one in hashes if one in expected]
-    assert list(rows["index"]) == list(range(1000))
-
-
-def test_the_small_sample_does_not_depend_on_the_order():
-    named = ids(PUBLISHED)
-    shuffled = {name: random.Random(1).sample(some, len(some)) for name, some in named.items()}  # noqa: S311
-    assert ids_of_1k(named) == ids_of_1k(shuffled)
+    assert list(in_file_order(rows)["id"]) == [one for one in hashes if one in expected]
 
 
 @settings(max_examples=30, deadline=None)

@@ -11,14 +11,14 @@ import pytest
 import yaml
 from PIL import Image
 from support.golden import GOLDEN, vectors
-from support.mmie_data import conversations_folder, draw
-from support.mmie_judge import words
+from support.mmie_data import conversations_folder, draw, in_file_order
+from support.mmie_judge import surround
 
 from mmie_tasks.benchmarks.mmie import benchmark, data, prompts, task
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.benchmarks.mmie.robust import read_robust
-from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
+from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.errors import DataMissing, SettingWrong
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored
@@ -26,25 +26,23 @@ from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.judges.base import content_key
 from mmie_tasks.record.reply import DigitToken, JudgeReply, JudgeResult
 from mmie_tasks.record.rows import coverage
+from mmie_tasks.record.segment import Segment
 
 SHARED = task_dir() / "mmie" / "_mmie_shared"
 
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    for name in ("MMIE_PROMPTS", "MMIE_ASSEMBLY", "MMIE_MISSING_IMAGES", "MMIE_TASKS_SYNC"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
+    surround(monkeypatch, tmp_path)
     monkeypatch.setenv("MMIE_DATA", str(conversations_folder(tmp_path / "data")))
-    monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(words(tmp_path / "words.json")))
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "openai:nobody,base_url=http://127.0.0.1:9/v1,cache=off")
     monkeypatch.setattr(task, "_OPENER", ImageOpener())
 
 
 @pytest.fixture
 def docs():
-    return task.process_docs(SimpleNamespace(config_name="all"))
+    """The samples in the order of the file."""
+    return in_file_order(task.process_docs(SimpleNamespace(config_name="all")))
 
 
 def test_the_tested_model_is_shown_the_question_with_its_images_in_their_places(docs):

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import random
-import struct
-import zlib
-from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
 from support import internvl_golden as golden
 from support.golden import vectors
 
 from mmie_tasks.judges.base import RequestBroken
-from mmie_tasks.judges.mmie_score import inputs
 from mmie_tasks.judges.mmie_score.checkpoint.config import MAX_TILES
 from mmie_tasks.judges.mmie_score.engine.model import normalized
 from mmie_tasks.judges.mmie_score.inputs import TILE_PX, grid, read_tiles, tiles
 
-SIZES = st.integers(1, 5000)
 TOKENS_PER_TILE = 256
 CASES = golden.read("preprocess_cases")
 _IMAGES = [pytest.param(case, id=f"{case['image']}-{case['tile']}") for case in CASES["images"]]
@@ -56,30 +50,10 @@ def test_normalized_values_equal_the_official_ones_bit_for_bit(case: dict[str, A
     assert sha256(values.numpy()) == case["float32_sha256"]
 
 
-def test_every_recorded_size_is_cut_into_the_official_grid() -> None:
-    for width, height, columns, rows in CASES["grid_max12_tile448"]:
-        assert grid(width, height) == (columns, rows)
-
-
 def test_a_smaller_type_is_rounded_once_at_the_end() -> None:
     cut = torch.arange(256, dtype=torch.uint8).reshape(1, 16, 16, 1).expand(-1, -1, -1, 3)
     exact = normalized(cut, torch.float32)
     assert torch.equal(normalized(cut, torch.bfloat16), exact.to(torch.bfloat16))
-
-
-def test_normalizing_does_not_change_the_tiles() -> None:
-    cut = torch.full((1, 4, 4, 3), 7, dtype=torch.uint8)
-    normalized(cut, torch.float32)
-    assert cut.unique().tolist() == [7]
-
-
-def test_no_tiles_give_no_values() -> None:
-    assert normalized(torch.empty(0, 8, 8, 3, dtype=torch.uint8), torch.float32).shape == (
-        0,
-        3,
-        8,
-        8,
-    )
 
 
 def test_the_last_tile_is_a_thumbnail_of_the_whole_image(tmp_path: Path) -> None:
@@ -158,24 +132,6 @@ def test_the_exif_orientation_is_ignored(tmp_path: Path) -> None:
     )
 
 
-def test_threads_read_the_same_tiles() -> None:
-    paths = sorted(golden.IMAGES.iterdir())
-    with ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(lambda path: sha256(read_tiles(path, 28)), paths * 2))
-    assert together == [sha256(read_tiles(path, 28)) for path in paths] * 2
-
-
-def _png_of(width: int, height: int) -> bytes:
-    """A header of this size without any pixel data."""
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", b"")
-
-
-def _chunk(name: bytes, content: bytes) -> bytes:
-    checksum = zlib.crc32(name + content)
-    return struct.pack(">I", len(content)) + name + content + struct.pack(">I", checksum)
-
-
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -184,7 +140,6 @@ def _chunk(name: bytes, content: bytes) -> bytes:
         pytest.param(
             (golden.IMAGES / "vga.png").read_bytes()[:9000], "cannot be used", id="cut off"
         ),
-        pytest.param(_png_of(100_000, 100_000), "more than 178,956,970", id="a huge header"),
     ],
 )
 def test_a_broken_image_is_a_broken_request(content: bytes, words: str, tmp_path: Path) -> None:
@@ -195,20 +150,6 @@ def test_a_broken_image_is_a_broken_request(content: bytes, words: str, tmp_path
     assert str(path) in str(caught.value)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_missing_image_is_a_broken_request(tmp_path: Path) -> None:
-    with pytest.raises(RequestBroken, match="No such file"):
-        read_tiles(tmp_path / "a.png", 28)
-
-
-def test_a_colour_mode_without_a_way_to_rgb_is_a_broken_request(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    colours = Image.new("La", (2, 2))  # the only mode without one, and no file has it
-    monkeypatch.setattr(inputs, "open_bounded", lambda _, **__: colours)
-    with pytest.raises(RequestBroken, match="its colour mode La has no way to RGB"):
-        read_tiles(tmp_path / "a.png", 28)
 
 
 def test_an_extremely_long_strip_is_a_broken_request(tmp_path: Path) -> None:
@@ -256,25 +197,12 @@ def test_the_tiles_of_well_known_sizes(width, height, expected_grid, with_thumbn
     assert tiles(width, height) * TOKENS_PER_TILE == tokens
 
 
-@given(SIZES, SIZES, st.integers(0, 2**32))
-def test_the_order_of_equal_grids_does_not_matter(width, height, seed):
-    assert grid(width, height) == grid_of_shuffled(width, height, random.Random(seed))  # noqa: S311
-
-
-@pytest.mark.parametrize(("n", "m"), [(i, j) for i in range(1, 13) for j in range(1, 13)])
-def test_the_order_does_not_matter_half_way_between_ratios(n, m):
-    for scale in (1, 60, 200):  # many of these are as close to one grid as to another
-        width, height = scale * (n + m), scale * 2 * m
-        for seed in range(5):
-            shuffled = grid_of_shuffled(width, height, random.Random(seed))  # noqa: S311
-            assert grid(width, height) == shuffled
-
-
-@given(SIZES, SIZES)
-def test_there_are_no_more_tiles_than_allowed_plus_the_thumbnail(width, height):
-    columns, rows = grid(width, height)
-    assert 1 <= columns * rows <= MAX_TILES
-    assert tiles(width, height) == (columns * rows + 1 if columns * rows > 1 else 1)
+def test_the_order_of_equal_grids_does_not_matter_half_way_between_ratios():
+    order = random.Random(1)  # noqa: S311
+    for n, m in product(range(1, 13), repeat=2):
+        for scale in (1, 60, 200):  # many of these are as close to one grid as to another
+            width, height = scale * (n + m), scale * 2 * m
+            assert grid(width, height) == grid_of_shuffled(width, height, order)
 
 
 @pytest.mark.parametrize("sizes", [(0, 5), (5, -1), (5, 5, 0)])

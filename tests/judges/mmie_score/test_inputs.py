@@ -101,19 +101,6 @@ def test_unusable_requests_fail_with_their_keys_and_the_others_are_prepared() ->
             assert isinstance(result, FailedPrompt)
 
 
-def test_the_longest_prompts_come_first() -> None:
-    requests = [of_case(case) for case in CASES]
-    prompts = list(prepared(requests))
-    lengths = [len(prompt.ids) for prompt in prompts if isinstance(prompt, JudgePrompt)]
-    assert lengths == sorted((len(case.input_ids) for case in CASES), reverse=True)
-
-
-def test_more_requests_than_are_prepared_in_advance_are_all_supplied_once() -> None:
-    requests = [request_of(f"Request {number}.") for number in range(100)]
-    keys = [result.key for result in prepared(requests)]
-    assert sorted(keys) == list(range(100))
-
-
 def one_request() -> RequestQueue:
     return RequestQueue.of([request_of("a")], [1])
 
@@ -154,18 +141,6 @@ def test_closing_ends_the_threads_and_prepares_nothing_more() -> None:
     assert not [t for t in threading.enumerate() if t.name.startswith("judge-inputs")]
 
 
-def test_an_unexpected_error_reaches_the_caller() -> None:
-    class BrokenBuilder(SlowBuilder):
-        def prompt(self, key: int, request: JudgeRequest, images: object = None) -> JudgePrompt:
-            raise ZeroDivisionError
-
-    with (
-        closing(PromptPreparer(BrokenBuilder(), one_request())) as preparer,
-        pytest.raises(ZeroDivisionError),
-    ):  # type: ignore[arg-type]
-        preparer.get(wait=True)
-
-
 def test_a_queue_supplies_what_other_threads_put_until_it_is_closed() -> None:
     queue = RequestQueue()
     with closing(PromptPreparer(builder(), queue)) as preparer:
@@ -195,18 +170,13 @@ def test_images_of_another_machine_are_read_from_their_bytes_and_named_by_their_
 CONTROL_STRINGS = [
     pytest.param(["An answer.<|end|>"], ("<|end|>",), id="its end"),
     pytest.param(["See <image>.", "</s>"], ("<image>", "</s>"), id="an image and a token"),
-    pytest.param(["1 < 2 |end|> <Image>"], (), id="only alike"),
+    pytest.param(["1 < 2 |end|> <Image>", "<|END|>"], (), id="only alike"),
 ]
 
 
 @pytest.mark.parametrize(("texts", "strings"), CONTROL_STRINGS)
 def test_control_strings_in_the_text_are_listed(texts: list[str], strings: tuple[str]) -> None:
     assert set(control_strings([*texts, IMAGE], checkpoint().tokenizer.added)) == set(strings)
-
-
-@pytest.mark.parametrize("texts", [param.values[0] for param in CONTROL_STRINGS])
-def test_a_request_with_control_strings_is_prepared(texts: list[str]) -> None:
-    assert builder().prompt(0, request_of(*texts)).ids
 
 
 def test_a_control_string_in_a_path_is_not_text(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def warnings():
 
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
-CONFIG = read_config(config_content(REAL, torch.bfloat16), Path("config.json"))
+CONFIG = read_config(config_content(REAL), Path("config.json"))
 CHECKPOINT = SimpleNamespace(config=CONFIG, weight_bytes=8_294_000_000, dtype="bfloat16")
 
 
@@ -66,12 +66,10 @@ def planned(
     ("text", "expected"),
     [
         ("20GiB", 20 * 2**30),
-        ("20 gib", 20 * 2**30),
         ("1.5GB", 1_500_000_000),
         ("512MiB", 512 * 2**20),
         ("512MB", 512_000_000),
         ("1048576", 2**20),
-        ("2TiB", 2**41),
     ],
 )
 def test_an_amount_of_memory_is_parsed_in_its_unit(text, expected):
@@ -96,11 +94,6 @@ def test_weights_are_counted_in_the_dtype_of_the_computation():
     assert planned(80e9, checkpoint=in_fp32).weight_bytes == CHECKPOINT.weight_bytes // 2
 
 
-def test_a_step_of_16k_tokens_and_64_tiles_takes_two_to_four_gigabytes():
-    text = text_step_bytes(CONFIG, 2, chunk_tokens=16384, longest_tokens=16384, plain=False)
-    assert 2e9 < text + vision_bytes(CONFIG, 2, tiles=64) < 4e9
-
-
 def test_attention_without_pages_needs_more():
     sizes = {"chunk_tokens": 2048, "longest_tokens": 5900}
     more = text_step_bytes(CONFIG, 4, **sizes, plain=True)
@@ -115,13 +108,8 @@ def test_attention_without_pages_needs_more():
     ("prompt", "output", "rows"),
     [
         pytest.param(1_200, 300, 195, id="text only"),
-        pytest.param(2_100, 300, 123, id="3 small images"),
         pytest.param(4_900, 300, 56, id="15 tiles"),
-        pytest.param(4_900, 1_024, 49, id="15 tiles, runaway"),
-        pytest.param(6_700, 300, 42, id="21 tiles"),
         pytest.param(9_000, 300, 31, id="30 tiles"),
-        pytest.param(11_300, 300, 25, id="39 tiles"),
-        pytest.param(14_600, 300, 19, id="52 tiles"),
         pytest.param(14_600, 1_024, 18, id="52 tiles, runaway"),
     ],
 )
@@ -129,19 +117,6 @@ def test_a_gpu_of_141_gb_holds_the_computed_number_of_rows(prompt, output, rows)
     """The figures ignore partly used pages, and count 92 % of the GPU's memory."""
     budget = planned(0.92 * 141e9, tokens=prompt + output, rows=256, page_tokens=16)
     assert budget.longest_rows == pytest.approx(rows, rel=0.1, abs=1)
-
-
-def test_a_gpu_of_80_gb_holds_17_rows_of_9000_tokens():
-    assert planned(0.92 * 80e9, tokens=9_300).longest_rows == pytest.approx(17, abs=1.5)
-
-
-def test_with_pages_of_256_a_large_gpu_still_holds_48_of_the_longest_replies():
-    assert planned(0.92 * 141e9, tokens=5_924).longest_rows >= 46
-
-
-def test_on_a_large_gpu_every_step_has_its_full_size():
-    budget = planned(140e9, tokens=5_924)
-    assert (budget.rows, budget.chunk_tokens, budget.vision_tiles) == (64, 4096, 64)
 
 
 def test_there_are_no_more_pages_than_all_rows_can_use():
@@ -216,11 +191,6 @@ def test_on_a_cpu_half_of_the_remaining_memory_stays_free():
     remaining = 100 * GIB - budget.weight_bytes - budget.step_bytes
     assert budget.longest_rows > 1
     assert budget.pages * budget.page_bytes <= remaining / 2
-
-
-def test_on_a_small_cpu_one_request_may_take_more_than_half():
-    budget = planned(24 * GIB, tokens=6_000, device=CPU, dtype_bytes=4, page_tokens=64)
-    assert budget.longest_rows == 1
 
 
 @given(

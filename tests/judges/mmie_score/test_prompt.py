@@ -18,7 +18,6 @@ from mmie_tasks.judges.mmie_score.inputs import (
     control_strings,
     ids_of,
     query,
-    question_of,
     reply_text,
 )
 
@@ -47,26 +46,6 @@ def tokens_of(tiles: int) -> str:
 
 def around(question: str, system: str = "Judge.") -> str:
     return f"<|system|>\n{system}<|end|><|user|>\n{question}<|end|><|assistant|>\n"
-
-
-@pytest.mark.parametrize("case", [pytest.param(c, id=c.name) for c in golden.cases()])
-def test_a_golden_prompt_has_the_official_tokens(
-    case: golden.Case, tokenizer: SlowLlamaTokenizer
-) -> None:
-    text = query(
-        question_of(case.parts),
-        case.tiles,
-        system_message=golden.system_message(),
-        tokens_per_tile=golden.TOKENS_PER_TILE,
-    )
-    assert ids_of(text, case.tiles, checkpoint(tokenizer)) == list(case.input_ids)
-
-
-@pytest.mark.parametrize("case", [pytest.param(c, id=c.name) for c in golden.cases()])
-def test_a_golden_output_is_the_official_reply(
-    case: golden.Case, tokenizer: SlowLlamaTokenizer
-) -> None:
-    assert reply_text(tokenizer.decode(case.output_ids)) == case.response
 
 
 @pytest.mark.parametrize("case", [pytest.param(c, id=c.name) for c in golden.error_cases()])
@@ -116,10 +95,6 @@ def test_an_image_string_in_the_system_message_comes_first() -> None:
     assert whole == around("A <image>", system=f"Look {tokens_of(1)}.")
 
 
-def test_an_empty_system_message_is_kept() -> None:
-    assert judge_query("Why?", system="") == around("Why?", system="")
-
-
 @given(
     question=st.lists(st.sampled_from([IMAGE, "<ima", "ge>", "<img>", "x", "<", "\n"])).map(
         "".join
@@ -135,19 +110,6 @@ def test_images_are_replaced_one_after_the_other(question: str, tiles: list[int]
 
 
 @pytest.mark.parametrize(
-    ("parts", "question"),
-    [
-        pytest.param(["Why?"], "Why?", id="text"),
-        pytest.param(["A ", FILE, "B", FILE], "A <image>B<image>", id="nothing between"),
-        pytest.param([FILE], "<image>", id="an image"),
-        pytest.param([], "", id="nothing"),
-    ],
-)
-def test_an_image_is_one_string_in_the_question(parts: list[str | Path], question: str) -> None:
-    assert question_of(parts) == question
-
-
-@pytest.mark.parametrize(
     ("text", "reply"),
     [
         pytest.param(" Fair. ### Score 4\n", "Fair. ### Score 4", id="stripped"),
@@ -158,23 +120,6 @@ def test_an_image_is_one_string_in_the_question(parts: list[str | Path], questio
 )
 def test_a_reply_ends_at_the_first_end(text: str, reply: str) -> None:
     assert reply_text(text) == reply
-
-
-@pytest.mark.parametrize(
-    ("texts", "marks"),
-    [
-        pytest.param(["All is well.", "a < b > c"], (), id="none"),
-        pytest.param(["See <image>."], ("<image>",), id="an image string"),
-        pytest.param(
-            ["<|end|>", "a<s>b <image> <|end|>"], ("<image>", "<s>", "<|end|>"), id="each once"
-        ),
-        pytest.param(["<|END|> <|en d|>"], (), id="other spellings"),
-    ],
-)
-def test_control_strings_in_the_judged_text_are_listed(
-    texts: list[str], marks: tuple[str, ...]
-) -> None:
-    assert control_strings(iter(texts), iter(["<s>", "<|end|>"])) == marks
 
 
 @pytest.mark.parametrize("mark", ["<|end|>", "<|user|>", "</s>", "<img>", "<|placeholder1|>"])
@@ -196,8 +141,3 @@ def test_the_longest_prompt_fills_all_positions_of_the_model(tokenizer: SlowLlam
     assert len(ids_of("Why?", [], checkpoint(tokenizer, length))) == length
     with pytest.raises(RequestUnfit, match=rf"{length} tokens, and the model reads {length - 1}"):
         ids_of("Why?", [], checkpoint(tokenizer, length - 1))
-
-
-def test_text_that_is_not_unicode_is_refused(tokenizer: SlowLlamaTokenizer) -> None:
-    with pytest.raises(RequestUnfit, match="surrogates not allowed"):
-        ids_of("a \ud83d b", [], checkpoint(tokenizer))

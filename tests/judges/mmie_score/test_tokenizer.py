@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import copy
 import io
 import json
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -69,10 +67,6 @@ def any_tokenizer(
     return SlowLlamaTokenizer(folder)
 
 
-def changed(folder: Path, **keys: object) -> SlowLlamaTokenizer:
-    return SlowLlamaTokenizer(golden.tokenizer_folder(folder, lambda c: c.update(keys)))
-
-
 def stripping(folder: Path, token: str, **flags: bool) -> SlowLlamaTokenizer:
     def change(config: dict[str, Any]) -> None:
         for listed in config["added_tokens_decoder"].values():
@@ -115,16 +109,6 @@ def test_every_flag_has_its_official_effect(variant: dict[str, Any], tmp_path: P
     assert [text for text, _ in decoded] == [official for _, official in decoded]
 
 
-def test_a_space_mark_stands_before_the_first_role(tokenizer: SlowLlamaTokenizer) -> None:
-    first = [tokenizer.id_of(token) for token in ("<s>", "\u2581", "<|system|>")]
-    assert tokenizer.encode("<|system|>\n")[:3] == first
-
-
-def test_legacy_adds_no_space_mark_before_the_first_role(tmp_path: Path) -> None:
-    old = changed(tmp_path, legacy=True)
-    assert old.encode("<|system|>\n") == [old.id_of("<s>"), old.id_of("<|system|>")]
-
-
 @pytest.mark.parametrize(
     ("flags", "same_as"),
     [
@@ -161,30 +145,10 @@ def test_only_the_list_in_the_configuration_is_read(
     assert with_more.encode("a <more>") == tokenizer.encode("a <more>")
 
 
-def test_added_tokens_and_pieces_have_ids_by_their_text(tokenizer: SlowLlamaTokenizer) -> None:
-    ids = [tokenizer.id_of(name) for name in ("<|end|>", "<s>", "\u2581", "<0x0A>", "no token")]
-    assert ids[:2] == [987, 1]
-    assert None not in ids[:4]
-    assert ids[4] is None
-
-
-def test_a_stop_token_that_is_not_special_stays_in_the_text(tokenizer: SlowLlamaTokenizer) -> None:
-    ids = [
-        *tokenizer.encode("the"),
-        *(tokenizer.id_of(t) or 0 for t in ("<|endoftext|>", "<|end|>")),
-    ]
-    assert tokenizer.decode(ids) == "the <|end|>"
-
-
 def test_an_id_outside_the_vocabulary_is_the_replacement_character(
     tokenizer: SlowLlamaTokenizer,
 ) -> None:
     assert tokenizer.decode([len(tokenizer), -1, 10**9]).replace(" ", "") == "\ufffd" * 3
-
-
-def test_a_first_word_keeps_the_space_before_it(any_tokenizer: SlowLlamaTokenizer) -> None:
-    with_space = {any_tokenizer.id_of(f"\u2581{'the'[:n]}") for n in range(4)}
-    assert any_tokenizer.encode("the")[1] in with_space - {None}
 
 
 @given(text=texts())
@@ -196,11 +160,6 @@ def test_any_text_has_tokens_of_the_vocabulary(
     assert all(0 <= i < len(any_tokenizer) for i in ids)
 
 
-@given(ids=st.lists(st.integers(0, 1100), max_size=20))
-def test_any_tokens_have_a_text(any_tokenizer: SlowLlamaTokenizer, ids: list[int]) -> None:
-    any_tokenizer.decode(ids).encode()
-
-
 @given(ids=st.lists(st.integers(0, 999), max_size=20), cut=st.integers(0, 20))
 def test_more_tokens_do_not_change_the_text_before_them(
     any_tokenizer: SlowLlamaTokenizer, ids: list[int], cut: int
@@ -210,17 +169,18 @@ def test_more_tokens_do_not_change_the_text_before_them(
 
 
 def test_a_digit_is_spelt_by_pieces_bytes_and_added_tokens_that_stay_in_the_text(
-    tmp_path: Path,
+    tokenizer: SlowLlamaTokenizer, tmp_path: Path
 ) -> None:
     def change(config: dict[str, Any]) -> None:
         config["added_tokens_decoder"]["1000"] = {"content": "\u25814"}
+        config["added_tokens_decoder"][str(tokenizer.id_of("5"))] = {"content": "5"}
         config["additional_special_tokens"] = [*(config["additional_special_tokens"] or ()), "5"]
 
-    tokenizer = SlowLlamaTokenizer(golden.tokenizer_folder(tmp_path, change))
-    assert tokenizer.digit_ids[3] == (tokenizer.id_of("<0x33>"), tokenizer.id_of("3"))
-    assert tokenizer.digit_ids[4] == (tokenizer.id_of("<0x34>"), tokenizer.id_of("4"), 1000)
-    assert tokenizer.digit_ids[5] == (tokenizer.id_of("<0x35>"),)  # "5" is special: not in the text
-    assert all(tokenizer.decode([i]).strip(" \u2581") == "4" for i in tokenizer.digit_ids[4])
+    more = SlowLlamaTokenizer(golden.tokenizer_folder(tmp_path, change))
+    assert more.digit_ids[3] == (more.id_of("<0x33>"), more.id_of("3"))
+    assert more.digit_ids[4] == (more.id_of("<0x34>"), more.id_of("4"), 1000)
+    assert more.digit_ids[5] == (more.id_of("<0x35>"),)  # "5" is special: not in the text
+    assert all(more.decode([i]).strip(" \u2581") == "4" for i in more.digit_ids[4])
 
 
 @st.composite
@@ -246,15 +206,11 @@ def outputs(draw: st.DrawFn, tokenizer: SlowLlamaTokenizer) -> list[int]:
     return draw(st.lists(tokens, max_size=24))
 
 
-@pytest.mark.parametrize("clean_up", [False, True])
 @given(data=st.data())
 def test_a_digit_stands_where_the_text_of_the_tokens_up_to_it_ends(
-    any_tokenizer: SlowLlamaTokenizer, clean_up: bool, data: st.DataObject
+    any_tokenizer: SlowLlamaTokenizer, data: st.DataObject
 ) -> None:
-    tokenizer = copy.copy(any_tokenizer)
-    tokenizer.config = tokenizer.config.model_copy(
-        update={"clean_up_tokenization_spaces": clean_up}
-    )
+    tokenizer = any_tokenizer
     ids = data.draw(outputs(tokenizer))
     before_end = tokenizer.decode(ids).split("<|end|>")[0]
     text, stripped = reply_text(tokenizer.decode(ids)), len(before_end) - len(before_end.lstrip())
@@ -292,32 +248,6 @@ def test_a_lone_surrogate_is_a_value_error(tokenizer: SlowLlamaTokenizer, text: 
         tokenizer.encode(text)
 
 
-def test_threads_may_share_a_tokenizer(tokenizer: SlowLlamaTokenizer) -> None:
-    cases = golden.read("tokenizer_cases")["encode"] * 5
-    with ThreadPoolExecutor(4) as pool:
-        ids = list(pool.map(tokenizer.encode, [case["text"] for case in cases]))
-    assert ids == [case["ids"] for case in cases]
-
-
-def test_a_prompt_of_many_tiles_is_one_token_per_mark(tokenizer: SlowLlamaTokenizer) -> None:
-    ids = tokenizer.encode(f"<img>{'<IMG_CONTEXT>' * 13_312}</img>")
-    assert ids.count(tokenizer.id_of("<IMG_CONTEXT>") or 0) == 13_312
-    assert len(ids) == 13_312 + 3
-
-
-def test_flags_are_read_from_the_files(tmp_path: Path) -> None:
-    tokenizer = changed(tmp_path, legacy=True, add_eos_token=True)
-    config = tokenizer.config
-    assert tokenizer.legacy
-    assert config.add_bos_token
-    assert config.add_eos_token
-    assert not config.clean_up_tokenization_spaces
-    assert (
-        json.dumps([config.bos_token, config.eos_token, config.unk_token])
-        == '["<s>", "<|endoftext|>", "<unk>"]'
-    )
-
-
 # Broken and unsupported files.
 
 
@@ -332,15 +262,7 @@ def error_of(folder: Path) -> str:
 def test_a_missing_file_is_named(name: str, tmp_path: Path) -> None:
     folder = golden.tokenizer_folder(tmp_path)
     (folder / name).unlink()
-    assert f"`{folder / name}` does not exist, or is not a file" in error_of(folder)
-
-
-@pytest.mark.parametrize("name", ["tokenizer.model", "tokenizer_config.json"])
-def test_a_folder_instead_of_a_file_is_named(name: str, tmp_path: Path) -> None:
-    folder = golden.tokenizer_folder(tmp_path)
-    (folder / name).unlink()
-    (folder / name).mkdir()
-    assert f"`{folder / name}` does not exist, or is not a file" in error_of(folder)
+    assert f"`{folder / name}` cannot be read" in error_of(folder)
 
 
 @pytest.mark.parametrize(
@@ -365,7 +287,7 @@ def test_a_model_without_its_last_pieces_does_not_fit(tmp_path: Path) -> None:
     while MODEL[ends[-1]] == PIECE_TAG:
         ends.append(ends[-1] + 2 + MODEL[ends[-1] + 1])
     (folder / "tokenizer.model").write_bytes(MODEL[: ends[-11]] + MODEL[ends[-1] :])
-    assert "it adds the id 999, and there are 990 tokens" in error_of(folder)
+    assert "up to the id 999, and with `tokenizer.model` there are 990 tokens" in error_of(folder)
 
 
 @pytest.mark.parametrize(
@@ -373,8 +295,6 @@ def test_a_model_without_its_last_pieces_does_not_fit(tmp_path: Path) -> None:
     [
         pytest.param("", "(invalid JSON", id="empty"),
         pytest.param("{", "(invalid JSON", id="cut off"),
-        pytest.param("[" * 100_000, "(invalid JSON", id="nested"),
-        pytest.param("\udcff", "(invalid JSON", id="not UTF-8"),
         pytest.param("[]", "it is [] (input should be an object)", id="a list"),
         pytest.param("{}", "`tokenizer_class` is missing (field required)", id="nothing in it"),
     ],
@@ -398,12 +318,15 @@ def test_an_invalid_configuration_is_named(content: str, problem: str, tmp_path:
         pytest.param("legacy", "false", "`legacy`", id="text for a flag"),
         pytest.param("add_bos_token", 1, "`add_bos_token`", id="a number for a flag"),
         pytest.param("bos_token", 5, "`bos_token", id="a number for a token"),
-        pytest.param("bos_token", None, "`bos_token` or `eos_token` is null", id="no bos"),
+        pytest.param("bos_token", None, "`bos_token", id="no bos"),
         pytest.param("unk_token", None, "`unk_token", id="no unk"),
         pytest.param("additional_special_tokens", "<img>", "`additional", id="no list"),
-        pytest.param("additional_special_tokens", ["\ud800"], "(invalid JSON", id="no text"),
         pytest.param("added_tokens_decoder", [], "`added_tokens_decoder`", id="a list"),
         pytest.param("added_tokens_decoder", {"5": "x"}, "`added_tokens_decoder.5`", id="a word"),
+        pytest.param("additional_special_tokens", ["<new>"], "lacks the token '<new>'", id="new"),
+        pytest.param("cls_token", "<s>", "`cls_token`", id="cls"),
+        pytest.param("add_eos_token", True, "`add_eos_token`", id="ends with eos"),
+        pytest.param("clean_up_tokenization_spaces", True, "`clean_up_tok", id="cleans up"),
         pytest.param("split_special_tokens", True, "`split_special_tokens`", id="splits"),
         pytest.param("sp_model_kwargs", {"enable_sampling": True}, "`sp_model_", id="samples"),
     ],
@@ -420,12 +343,10 @@ def test_an_unsupported_value_is_named(
 @pytest.mark.parametrize(
     ("i", "token", "problem"),
     [
-        pytest.param("1000", {"content": "<|end|>"}, "has '<|end|>' twice", id="content"),
-        pytest.param("-1", {"content": "<x>"}, "decoder.-1.[key]`", id="negative"),
+        pytest.param("1000", {"content": "<|end|>"}, "up to the id 1000", id="content"),
         pytest.param("x", {"content": "<x>"}, "decoder.x.[key]`", id="a word"),
-        pytest.param("1" * 5000, {"content": "<x>"}, "1.[key]`", id="endless"),
-        pytest.param("123456789", {"content": "<x>"}, "adds the id 123456789", id="huge"),
-        pytest.param("1001", {"content": "<x>"}, "adds the id 1001", id="a hole before it"),
+        pytest.param("123456789", {"content": "<x>"}, "up to the id 123456789", id="huge"),
+        pytest.param("1001", {"content": "<x>"}, "up to the id 1001", id="a hole before it"),
         pytest.param("1000", {"content": ""}, "decoder.1000.content`", id="no content"),
         pytest.param("1000", {"content": "<x>", "rstrip": "no"}, "1000.rstrip`", id="a flag"),
         pytest.param("1000", {"content": "<x>", "single_word": True}, "single_word", id="a word"),
@@ -450,6 +371,4 @@ def test_a_tokenizer_without_the_special_tokens_of_the_prompt_is_refused(
         config["added_tokens_decoder"] = json.loads(renamed)
         config["additional_special_tokens"] = []
 
-    assert f"it does not add the token {mark!r}" in error_of(
-        golden.tokenizer_folder(tmp_path, change)
-    )
+    assert f"lacks the token {mark!r}" in error_of(golden.tokenizer_folder(tmp_path, change))

@@ -62,6 +62,7 @@ def test_a_plan_is_a_csv_and_a_page_and_its_scores_correct_the_run(workplace):
     )
     page = (workplace / "people.html").read_text(encoding="utf-8")
     assert page.lower().startswith("<!doctype html>")
+    assert "Decide how many of them are scored before you look" in output
     text = calibrate("A=a", "--people", fill_in(workplace / "people.csv", "a"))
     assert "# MMIE (`mmie`), corrected by people: A" in text
     header, _, headline, *strata = [line for line in text.splitlines() if line.startswith("|")]
@@ -71,14 +72,17 @@ def test_a_plan_is_a_csv_and_a_page_and_its_scores_correct_the_run(workplace):
     assert re.search(
         r"\| +60 \| +\d\d\.\d\d \|( +\d\d\.\d\d \[\d\d\.\d\d, \d\d\.\d\d\] \|){2} +\+\d", headline
     )
-    assert "This judge makes 60 labels worth " in text
-    assert "more labels would halve the corrected interval." in text
+    assert "This judge makes 60 labels worth about " in text
     assert "One rater: how far people agree" in text
+    assert "If the judge fails on bad answers, this is too high." in text
     assert (
-        "The intervals are for the samples of the run; the labels are of a plan with the seed 0."
+        "The intervals are for a larger population; the labels are of a plan with the seed 0."
         in text
     )
     assert "## Problems" not in text
+    whole = calibrate("A=a", "--people", workplace / "ann-people.csv", "--population", "run")
+    assert "more labels would halve the corrected interval." in whole
+    assert "The intervals are for the samples of the run; the labels are of a plan" in whole
 
 
 def test_a_plan_is_extended_by_the_answers_that_nobody_has_scored(workplace):
@@ -129,9 +133,20 @@ def test_two_runs_are_compared_for_people_in_a_plain_sentence(workplace):
     of_a = calibrate("A=a", "B=b", "--people", fill_in(workplace / "one.csv", "a"))
     assert "- no sample has the labels that it needs. Hint: " in of_a
     assert "labelled sample" not in of_a
-    alone = calibrate("A=a", "--people", scores)
-    assert "labels are of other answers" in alone
-    assert "There is no corrected score" not in alone
+    assert "## Problems" not in calibrate("A=a", "--people", scores)
+
+
+def test_a_difference_on_which_all_samples_are_labelled_still_has_an_interval(workplace):
+    for name, skill in (("c", 0.6), ("d", 0.62)):
+        lines = mmie_lines(40, unscored=0, answers=name, skill=skill)
+        write_run(workplace / name, "mmie", lines)
+    calibrate("C=c", "D=d", "--plan", 40)
+    scores = fill_in(workplace / "people.csv", "c", "d")
+    text = calibrate("C=c", "D=d", "--people", scores)
+    difference = r"[+-]\d+\.\d\d \[-\d+\.\d\d, \+\d+\.\d\d\]"
+    assert re.search(rf"It is not known whether D is better than C for people: {difference}", text)
+    assert "Differences of the official score in percentage points" in text
+    assert "would halve" not in text
 
 
 def test_runs_that_were_scored_by_two_judges_are_compared_with_a_remark(workplace):
@@ -145,16 +160,17 @@ def test_runs_that_were_scored_by_two_judges_are_compared_with_a_remark(workplac
     assert "The runs were not scored alike (judge, model)" in text
 
 
-def test_several_raters_are_several_files_and_the_ceiling_is_printed(workplace):
+def test_several_raters_are_several_files_and_each_ones_mean_is_printed(workplace):
     calibrate("a", "--plan", 40)
     files = [fill_in(workplace / "people.csv", "a", rater=rater) for rater in ("ann", "bob")]
     text = " ".join(calibrate("a", "--people", *files).split())
-    assert "2 raters, 40 answers scored by two or more: Krippendorff's alpha is 0." in text
+    assert "40 answers scored by two raters or more; a rater follows " in text
     assert re.search(
-        r"alpha is 0\.\d\d \[0\.\d\d, 0\.\d\d\], and a rater correlates .* r = 0\.\d\d: the "
-        r"ceiling",
-        text,
+        r"r = 0\.\d\d\. On the 40 answers of all: ann \d\d\.\d\d, bob \d\d\.\d\d\.", text
     )
+    few = fill_in(workplace / "people.csv", "a", rater="cy", rows=12)
+    text = " ".join(calibrate("a", "--people", *files, few).split())
+    assert "cy scored 12 answers, not the 40 that correct the score" in text
     with pytest.raises(
         AnswersUnusable, match=r"ann-people.csv`, line 2: .* has a score by ann in another file too"
     ):
@@ -179,7 +195,7 @@ def test_json_has_everything_and_null_with_a_reason(workplace):
         )
     )
     assert few["headline"]["mean"]["corrected"]["interval"] is None
-    assert few["headline"]["why_not"] == "an interval needs 20 labels, and there are 5"
+    assert few["headline"]["why_not"] == "an interval needs 10 labels, and there are 5"
     assert few["problems"][0]["name"] == "too_few"
     (workplace / "hand.csv").write_text("id,score\nSA-0,5\nSA-3,4\nPBL-1,4")
     hand = json.loads(calibrate("A=a", "--people", "hand.csv", "--json"))
@@ -227,6 +243,11 @@ def test_files_that_may_hold_scores_are_never_overwritten(workplace):
         ),
         pytest.param(
             ["a", "--people", "seeds.csv", "--plan", 9], "have several seeds", id="several-seeds"
+        ),
+        pytest.param(
+            ["a", "b", "--people", "one.csv", "--population", "run"],
+            "`--population run` is for one run",
+            id="population",
         ),
         pytest.param(
             ["a", "--people", "one.csv", "--plan", 9, "--seed", 1],

@@ -16,7 +16,8 @@ from support.people import human_points, labels_of, with_samples
 
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.quality.calibrate.correction import correct, labels_by_benchmark
+from mmie_tasks.quality.annotator import labels_by_benchmark
+from mmie_tasks.quality.calibrate.correction import correct, default_population
 from mmie_tasks.quality.plan import judged_samples, planned_answers
 from mmie_tasks.record.metric_values import metric_value
 from mmie_tasks.record.segment import LoggedSegment
@@ -111,10 +112,6 @@ def unknown_id(run, labels):
     return run, [*labels, replace(labels[0], id="SA-99999")]
 
 
-def other_answer(run, labels):
-    return run, [*labels, replace(labels[0], answer="b" * 12)]
-
-
 def changed_answer(run, labels):
     sample = run.by_id[labels[0].id]
     return with_samples(
@@ -161,7 +158,7 @@ def too_many_unscored(run, _labels):
             id="changed-answer",
         ),
         pytest.param(
-            too_few, "too_few", "an interval needs 20 labels, and there are 6", False, id="too-few"
+            too_few, "too_few", "an interval needs 10 labels, and there are 6", False, id="too-few"
         ),
         pytest.param(
             too_many_unscored,
@@ -176,9 +173,6 @@ def too_many_unscored(run, _labels):
             "1 label is of samples that are not in the run: SA-99999",
             True,
             id="id",
-        ),
-        pytest.param(
-            other_answer, "other_answers", "1 label is of other answers", True, id="other-answer"
         ),
         pytest.param(
             unscored_after("left_out"),
@@ -259,32 +253,102 @@ def test_a_plan_of_the_size_in_the_hint_contains_the_gaps(task_run):
     assert {*problem.ids} <= {label.id for label in labels_of(task_run, samples=size)}
 
 
-def test_the_mean_of_several_raters_counts_once_per_sample_and_their_agreement_is_the_ceiling(
-    task_run,
-):
-    labels = labels_of(task_run, raters=("ann", "bob", "cy"))
+def test_the_mean_of_several_raters_counts_once_per_sample_and_their_agreement_is_known(task_run):
+    raters = ("ann", "bob", "cy")
+    labels = labels_of(task_run, raters=raters)
     correction = correct(task_run, labels)
-    assert (correction.headline.labels, correction.rater_names) == (60, ("ann", "bob", "cy"))
-    assert correction.raters.samples == 60
-    assert 0.5 < correction.raters.alpha.value < correction.raters.correlation < 1
+    assert (correction.headline.labels, correction.rater_names) == (60, raters)
     assert correct(task_run, labels_of(task_run)).raters is None
-    by_rater = [
-        [label.points for label in labels if label.rater == rater] for rater in ("ann", "bob", "cy")
-    ]
-    expected = [
-        np.corrcoef(by_rater[i], np.mean(np.delete(by_rater, i, axis=0), axis=0))[0, 1]
-        for i in range(3)
-    ]
-    assert correction.raters.correlation == pytest.approx(mean(expected))
+    by_rater = [[label.points for label in labels if label.rater == rater] for rater in raters]
+    others = [np.mean(np.delete(by_rater, i, axis=0), axis=0) for i in range(3)]
+    expected = [np.corrcoef(by_rater[i], others[i])[0, 1] for i in range(3)]
+    agreement = correction.raters
+    assert agreement.correlation == pytest.approx(mean(expected))
+    assert (agreement.samples, agreement.common) == (60, 60)
+    means = dict(zip(raters, map(percent, map(mean, by_rater)), strict=True))
+    assert agreement.means == pytest.approx(means)
 
 
-def test_raters_of_different_samples_have_no_known_ceiling(task_run):
+def test_raters_of_different_samples_have_no_known_agreement_and_correct_nothing(task_run):
     labels = [
         replace(label, rater="ab"[number % 2]) for number, label in enumerate(labels_of(task_run))
     ]
     correction = correct(task_run, labels)
-    assert correction.headline.labels == 60
     assert (correction.raters.samples, correction.raters.correlation) == (0, None)
+    assert (correction.raters.common, correction.raters.means) == (0, {})
+    assert correction.headline.mean is None
+    assert set(names(correction)) == {"gaps"}
+
+
+def test_a_rater_of_hand_picked_answers_is_named_and_changes_nothing(task_run):
+    labels = labels_of(task_run)
+    lowest = sorted(labels, key=lambda label: label.points)[:20]
+    again = [replace(label, rater="ben", points=6.0) for label in lowest]
+    correction, alone = correct(task_run, [*labels, *again]), correct(task_run, labels)
+    assert correction.headline == alone.headline
+    assert correction.rater_names == ("ann",)
+    assert correction.other_raters == {"ben": 20}
+    [problem] = correction.problems
+    assert problem.name == "gaps"
+    assert "by ben" in problem.text
+    assert correction.raters.means == pytest.approx(
+        {"ann": percent(mean(label.points for label in lowest)), "ben": 100}
+    )
+
+
+def test_a_rater_of_the_first_part_of_the_plan_is_not_in_the_corrected_score(task_run):
+    labels = labels_of(task_run)
+    lenient = [replace(label, rater="ben", points=6.0) for label in labels[:30]]
+    correction = correct(task_run, [*labels, *lenient])
+    assert correction.headline == correct(task_run, labels).headline
+    assert (correction.other_raters, correction.problems) == ({"ben": 30}, ())
+
+
+def test_labels_up_to_a_gap_correct_the_score(task_run):
+    labels = labels_of(task_run)
+    stratum = judged_samples(task_run, "official").by_id[labels[40].id].stratum
+    correction = correct(task_run, labels[:40] + labels[41:])
+    lost = [label for label in labels[40:] if label.id.startswith(stratum)]
+    assert correction.headline.labels == 60 - len(lost) < 60
+    assert not correction.headline.why_not
+    [problem] = correction.problems
+    assert (problem.name, problem.ids) == ("gaps", (labels[40].id,))
+
+
+def test_an_answer_that_cannot_be_rated_has_its_place_in_the_plan_and_is_counted(task_run):
+    labels = labels_of(task_run)
+    labels[0] = replace(labels[0], points=None, unratable=True)
+    correction = correct(task_run, labels)
+    assert (correction.headline.labels, correction.unratable, correction.problems) == (59, 1, ())
+    assert not correction.headline.why_not
+    both = correct(task_run, [*labels, *labels_of(task_run, raters=("bob",))])
+    assert (both.headline.labels, both.rater_names) == (59, ("ann", "bob"))
+
+
+def test_a_run_of_a_part_is_weighed_as_the_benchmark_and_is_a_sample_of_it(task_run, other_run):
+    labels = labels_of(task_run, samples=300)
+    part = correct(task_run, labels)
+    sizes = {"SA": 5005, "PBL": 11482, "MSR": 3616}
+    judge = {score.name: score.judge for score in part.strata}
+    weighed = sum(sizes[name] * judge[name] for name in sizes) / 20_103
+    assert part.population == "larger"
+    assert part.headline.mean.judge == pytest.approx(weighed, abs=0.01)
+    run_mean = correct(task_run, labels, population="run").headline.mean
+    assert part.headline.judge == pytest.approx(run_mean.judge, abs=0.01)
+    low, high = part.headline.mean.corrected.interval
+    assert low < high
+    value, interval = run_mean.corrected.value, run_mean.corrected.interval
+    assert interval == pytest.approx((value, value))  # all are labelled
+    both = labels_of(task_run, other_run, samples=300)
+    difference = correct(other_run, both, population="run", baseline=task_run)
+    assert difference.population == "larger"
+
+
+def test_a_whole_benchmark_is_its_own_population(tmp_path):
+    write_run(tmp_path / "run", "mia_bench", mia_lines(400))
+    run = open_run(str(tmp_path / "run")).tasks["mia_bench"]
+    assert default_population(run) == "run"
+    assert default_population(replace(run, samples=run.samples[:-1])) == "larger"
 
 
 def test_another_score_that_follows_people_better_is_named_with_an_interval(task_run):

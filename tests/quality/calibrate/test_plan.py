@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
+from support.logged_runs import milebench_lines, mmie_lines, write_run
 
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.quality.plan import (
@@ -17,7 +17,9 @@ from mmie_tasks.quality.plan import (
     judged_samples,
     planned_answers,
     strata_in_order,
+    stratum_weights,
 )
+from mmie_tasks.record.metrics import Metric
 from mmie_tasks.results.commands import open_run
 
 
@@ -69,30 +71,13 @@ def test_samples_without_points_are_in_no_plan_and_counted_by_reason(tmp_path):
     assert not {*ids_of(everything)} & {left_out.id, *unparsed}
 
 
-@pytest.mark.parametrize(
-    ("task", "lines", "weights"),
-    [
-        pytest.param(
-            "mmie",
-            lambda: mmie_lines(30, unscored=0),
-            {"SA": 1 / 3, "PBL": 1 / 3, "MSR": 1 / 3},
-            id="strata",
-        ),
-        pytest.param("mia_bench", lambda: mia_lines(8), {"all": 1}, id="mia_bench"),
-    ],
-)
-def test_strata_are_those_of_the_benchmark(tmp_path, task, lines, weights):
-    assert judged_samples(logged(tmp_path, task, lines()), "official").weights == pytest.approx(
-        weights
-    )
-
-
 def test_strata_of_a_mean_of_group_means_are_its_groups_with_its_weights(tmp_path):
     task_run = logged(tmp_path, "milebench", milebench_lines(2))
     metric = task_run.benchmark.metrics[0]
     run = judged_samples(task_run, "official")
-    assert dict(run.weights) == dict(metric.weights)
-    assert len(run.weights) > 5
+    strata = {sample.stratum for sample in run.by_id.values()}
+    assert strata == set(metric.weights)
+    assert stratum_weights(metric, strata, {"other": 1}) == metric.weights
     rest = tuple(
         sample
         for sample in task_run.samples
@@ -105,6 +90,19 @@ def test_strata_of_a_mean_of_group_means_are_its_groups_with_its_weights(tmp_pat
     )
 
 
+@pytest.mark.parametrize(
+    ("sizes", "weights"),
+    [
+        pytest.param(None, {"MSR": 1 / 3, "SA": 2 / 3}, id="of the run"),
+        pytest.param({"SA": 10, "PBL": 70, "MSR": 30}, {"MSR": 3 / 4, "SA": 1 / 4}, id="benchmark"),
+        pytest.param({"SA": 10}, {"MSR": 1 / 3, "SA": 2 / 3}, id="one is unknown"),
+    ],
+)
+def test_strata_weigh_as_in_the_run_or_as_in_the_benchmark(sizes, weights):
+    metric = Metric(name="", title="", kind="headline")
+    assert stratum_weights(metric, ["SA", "MSR", "SA"], sizes) == pytest.approx(weights)
+
+
 def made_up(sizes, template):
     by_id = {
         f"{name}-{index}": JudgedSample(
@@ -113,10 +111,7 @@ def made_up(sizes, template):
         for name, size in sizes.items()
         for index in range(size)
     }
-    total = sum(sizes.values())
-    return JudgedSamples(
-        by_id=by_id, weights={name: size / total for name, size in sizes.items()}, without={}
-    )
+    return JudgedSamples(by_id=by_id, without={})
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,6 @@ from support.judge_server import JudgeServer, judge_server
 from support.mmie_judge import words
 from support.opening_folder import write_opening
 
-from mmie_tasks.judging import session
-
 
 @pytest.fixture(scope="module")
 def judge_words(tmp_path_factory: pytest.TempPathFactory) -> str:
@@ -19,9 +17,8 @@ def judge_words(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(autouse=True)
-def fresh_judges(monkeypatch: pytest.MonkeyPatch, judge_words: str) -> None:
-    """No judge of another test, and made-up words for MMIE's judge."""
-    monkeypatch.setattr(session, "_open_judges", {})
+def made_up_words(monkeypatch: pytest.MonkeyPatch, judge_words: str) -> None:
+    """Made-up words for MMIE's judge."""
     for name in ("MMIE_ASSEMBLY", "MMIE_PROMPTS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MMIE_OTHER_PROMPTS", judge_words)

@@ -22,7 +22,7 @@ from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.judges.registry import parse_choice
-from mmie_tasks.judging.session import shared_judge
+from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.quality.judge_exam.asking import giving_points
 from mmie_tasks.quality.judge_exam.command import run
 from mmie_tasks.quality.judge_exam.verdicts import Judgement, Pair, PartsInOrder
@@ -70,7 +70,8 @@ def judgements(
     server: JudgeServer, environment: dict[str, str], *pairs: Pair
 ) -> tuple[Judgement, ...]:
     assert BENCHMARK.judge_request is not None
-    judge = shared_judge(parse_choice(f"openai:judge-model,base_url={server.url}", ""), environment)
+    choice = parse_choice(f"openai:judge-model,base_url={server.url}", "")
+    judge = JudgingSession(environment=environment).open(choice)
     return giving_points("mmie", BENCHMARK.judge_request).ask(judge, pairs, "").judgements
 
 

@@ -60,11 +60,6 @@ _LAYER_PARTS = {
 }
 _FUSED = re.compile(r"(.+)\.attn\.qkv\.(weight|bias)")
 _LORA_UPDATE = re.compile(r"(.+)\.(lora_[AB])\.default\.weight")
-_LORA_PARTS = ("base_layer", "lora_A", "lora_B")
-_LAYER_NUMBER = re.compile(r"\.layers\.\d+\.")
-_MERGED_HINT = f"use a folder in which the fine-tune is merged, or {DOWNLOAD_HINT}"
-
-_DTYPES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
 
 Shape = tuple[int, ...]
 
@@ -138,9 +133,9 @@ def open_checkpoint(location: CheckpointLocation) -> Checkpoint:
     content = files.read_object(folder / files.CONFIG)
     config = read_config(content, folder / files.CONFIG)
     files.require(folder, [files.TOKENIZER, files.TOKENIZER_CONFIG])
-    message = read_message(folder, content)
+    message, message_source = read_message(folder, content), message_file(content)
     shards = files.find_shards(folder)
-    tensors = files.read_headers(shards).values()
+    tensors = files.read_headers(shards)
     weights = _weights_of(tensors)
     _check_weights(folder, config, weights)
     tokenizer = SlowLlamaTokenizer(folder)
@@ -150,31 +145,33 @@ def open_checkpoint(location: CheckpointLocation) -> Checkpoint:
             f"in `{files.CONFIG}` is {config.llm_config.vocab_size}: they are not of the same "
             "model."
         )
-    small_files = dict.fromkeys((files.CONFIG, *files.TOKENIZER_FILES, message_file(content)))
-    existing = [folder / name for name in small_files if (folder / name).is_file()]
+    small_files = (folder / name for name in (files.CONFIG, *files.TOKENIZER_FILES, message_source))
+    existing = [path for path in dict.fromkeys(small_files) if path.is_file()]
     bytes_by_dtype: Counter[str] = Counter()
     for tensor in tensors:
-        bytes_by_dtype[_DTYPES[tensor.dtype]] += tensor.n_bytes
+        bytes_by_dtype[files.DTYPES[tensor.dtype]] += tensor.n_bytes
     return Checkpoint(
         location=location,
         digest=files.digest_of(existing, shards),
         config=config,
         tokenizer=tokenizer,
         system_message=message,
-        message_file=message_file(content),
+        message_file=message_source,
         image_token_id=tokenizer.mark_ids[config_file.IMAGE_CONTEXT],
         end_token_id=tokenizer.mark_ids[config_file.END],
         weight_bytes=bytes_by_dtype.total(),
         dtype=bytes_by_dtype.most_common(1)[0][0],
         weights=weights,
-        notes=tuple(_notes(config, shards, tensors, weights, len(tokenizer))),
+        notes=tuple(_notes(config, shards, weights)),
     )
 
 
 def _check_weights(folder: Path, config: Config, weights: Mapping[str, Weight]) -> None:
     expected = expected_shapes(config)
-    missing, surplus = sorted(expected.keys() - weights), sorted(weights.keys() - expected)
-    for names, problem in ((missing, "lacks"), (surplus, "has, beyond those of the model,")):
+    for names, problem in (
+        (sorted(expected.keys() - weights), "lacks"),
+        (sorted(weights.keys() - expected), "has, beyond those of the model,"),
+    ):
         if names:
             raise unusable(
                 f"The checkpoint in `{folder}` {problem} {len(names)} weights; the first is "
@@ -191,31 +188,19 @@ def _check_weights(folder: Path, config: Config, weights: Mapping[str, Weight]) 
             )
 
 
-def _notes(
-    config: Config,
-    shards: Sequence[Path],
-    tensors: Iterable[Tensor],
-    weights: Mapping[str, Weight],
-    tokens: int,
-) -> Iterator[str]:
+def _notes(config: Config, shards: Sequence[Path], weights: Mapping[str, Weight]) -> Iterator[str]:
     if config.max_dynamic_patch not in (None, config_file.MAX_TILES):
         yield (
             f"`max_dynamic_patch` is {config.max_dynamic_patch}; images are cut into up to "
             f"{config_file.MAX_TILES} tiles nevertheless, as MMIE does"
         )
-    if config.tie_word_embeddings:
-        yield "`tie_word_embeddings` is true beside `llm_config`; the stored head is used"
     if ignored := sorted({*shards[0].parent.glob("*.safetensors")} - {*shards}):
         yield (
             "not read, because the index does not name them: "
             f"{', '.join(path.name for path in ignored)}"
         )
-    if len(dtypes := {tensor.dtype for tensor in tensors}) > 1:
-        yield f"weights are stored in several types: {', '.join(sorted(dtypes))}"
     if updated := sum(weight.up is not None for weight in weights.values()):
         yield f"{updated} weights of a LoRA fine-tune are merged when they are loaded"
-    if rows := config.llm_config.vocab_size - tokens:
-        yield f"{rows} rows of the embeddings belong to no token"
 
 
 def native_names(official: str) -> tuple[str, ...]:
@@ -294,59 +279,34 @@ def _weights_of(tensors: Iterable[Tensor]) -> dict[str, Weight]:
     """
     parts: dict[str, dict[str, Tensor]] = defaultdict(dict)
     for tensor in tensors:
-        name, part = (
-            tensor.name.replace(".base_model.model.", ".", 1),
-            "",
-        )  # added by a LoRA wrapper
+        name = tensor.name.replace(".base_model.model.", ".", 1)  # added by a LoRA wrapper
         if name.endswith("rotary_emb.inv_freq"):
             continue
         if update := _LORA_UPDATE.fullmatch(name):
-            name, part = f"{update[1]}.weight", update[2]
+            parts[f"{update[1]}.weight"][update[2]] = tensor
         elif ".base_layer." in name:
-            name, part = name.replace(".base_layer.", ".", 1), "base_layer"
-        if part in parts[name]:
-            raise unusable(
-                f"`{tensor.name}` is stored a second time, as `{parts[name][part].name}`."
-            )
-        parts[name][part] = tensor
-    weights = {name: _weight(name, stored) for name, stored in parts.items()}
-    updated = {
-        _LAYER_NUMBER.sub(".layers.N.", name)
-        for name, weight in weights.items()
-        if weight.up is not None
-    }
-    for name, weight in weights.items():
-        if (
-            weight.up is None and _LAYER_NUMBER.sub(".layers.N.", name) in updated
-        ):  # merged, or its update is lost
-            raise unusable(
-                f"`{name}` has no LoRA update, and other layers have: the fine-tune is partly "
-                "merged.",
-                _MERGED_HINT,
-            )
-    return weights
+            parts[name.replace(".base_layer.", ".", 1)]["base_layer"] = tensor
+        else:
+            parts[name]["merged"] = tensor
+    return {name: _weight(name, stored) for name, stored in parts.items()}
 
 
 def _weight(name: str, parts: Mapping[str, Tensor]) -> Weight:
     """The weight of a name; a bias beside a LoRA update is a ``base_layer`` alone."""
-    if parts.keys() == {""} or (parts.keys() == {"base_layer"} and name.endswith(".bias")):
-        return Weight(stored=next(iter(parts.values())))
-    if "" in parts:
-        raise unusable(f"`{name}` is stored a second time, not merged.", _MERGED_HINT)
-    if missing := ", ".join(f"`{part}`" for part in _LORA_PARTS if part not in parts):
-        raise unusable(
-            f"`{name}` is part of an incomplete LoRA fine-tune: {missing} is missing.", _MERGED_HINT
-        )
-    stored, down, up = (parts[part] for part in _LORA_PARTS)
-    rank = down.shape[0] if down.shape else 0
-    fits = len(stored.shape) == 2 and (down.shape, up.shape) == (
-        (rank, stored.shape[1]),
-        (stored.shape[0], rank),
+    match parts:
+        case {"merged": stored} if len(parts) == 1:
+            return Weight(stored=stored)
+        case {"base_layer": stored} if name.endswith(".bias"):
+            return Weight(stored=stored)
+        case {"base_layer": stored, "lora_A": down, "lora_B": up} if len(parts) == 3:
+            if (
+                down.shape[1:] + up.shape[:1] == stored.shape[::-1]
+                and up.shape[1:] == down.shape[:1]
+            ):
+                return Weight(stored=stored, down=down, up=up)
+    shapes = ", ".join(f"`{part}` {list(tensor.shape)}" for part, tensor in parts.items())
+    raise unusable(
+        f"`{name}` is part of a LoRA fine-tune that is incomplete, merged in part, or does not "
+        f"fit; there are {shapes}.",
+        f"use a folder in which the fine-tune is merged, or {DOWNLOAD_HINT}",
     )
-    if not fits or rank == 0:
-        raise unusable(
-            f"The fine-tune of `{name}` does not fit: the weight is {list(stored.shape)}, its "
-            f"update {list(up.shape)} by {list(down.shape)}.",
-            _MERGED_HINT,
-        )
-    return Weight(stored=stored, down=down, up=up)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,11 +28,11 @@ TOKENIZER_FILES = (TOKENIZER, TOKENIZER_CONFIG, "special_tokens_map.json", "adde
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
 
-MAX_FILE_BYTES = (
-    64 * 1024 * 1024
-)  # of files that are read whole; the largest, `tokenizer.model`, has 500 KB
-MAX_HEADER_BYTES = 100_000_000  # the limit of the safetensors library; usual are about 100 KB
-DTYPE_BYTES = {"BF16": 2, "F16": 2, "F32": 4}
+_FILE_NAME = re.compile(r"[\w.-]+\.safetensors")
+
+DTYPES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
+"""Types of tensors in a file that the judge supports, with their names in torch."""
+
 DIGEST_BLOCKS = 64
 DIGEST_BLOCK_BYTES = 64 * 1024
 
@@ -41,14 +40,6 @@ DOWNLOAD_HINT = (
     "download the whole repository again (every `*.safetensors` with the index, `config.json`, "
     "`conversation.py` and the tokenizer's files), or point `model=` to another folder"
 )
-OFFICIAL_HINT = (
-    "use `model=MMIE/MMIE-Score` or a folder with a copy of it; to judge with another model, "
-    "serve it and use the judge `openai`"
-)
-
-_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
-_FILE_NAME = re.compile(r"[^/\\]{0,187}\.safetensors")
-_LFS_POINTER = b"version https://git-lfs"
 
 
 def unusable(message: str, hint: str = DOWNLOAD_HINT) -> JudgeMisconfigured:
@@ -56,15 +47,19 @@ def unusable(message: str, hint: str = DOWNLOAD_HINT) -> JudgeMisconfigured:
     return JudgeMisconfigured(message, hint=hint)
 
 
-def _unreadable(path: Path, error: OSError) -> JudgeMisconfigured:
-    return unusable(f"`{path}` cannot be read: {error.strerror}.")
-
-
 def require(folder: Path, names: Iterable[str]) -> None:
     """Return if all these files exist."""
     missing = [f"`{name}`" for name in names if not (folder / name).is_file()]
     if missing:
         raise unusable(f"The checkpoint in `{folder}` has no {', no '.join(missing)}.")
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a small file."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise unusable(f"`{path}` cannot be read: {error.strerror}.") from error
 
 
 def read_object(path: Path) -> dict[str, object]:
@@ -78,20 +73,6 @@ def read_object(path: Path) -> dict[str, object]:
     return content
 
 
-def read_bytes(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
-    """The content of a file of at most `limit` bytes."""
-    if not path.is_file():  # reading a pipe would never end
-        raise unusable(f"`{path}` does not exist, or is not a file.")
-    try:
-        with path.open("rb") as file:
-            content = file.read(limit + 1)
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    if len(content) > limit:
-        raise unusable(f"`{path}` has more than {limit:,} bytes, far too many for such a file.")
-    return content
-
-
 def find_shards(folder: Path) -> list[Path]:
     """The safetensors files to read, by name.
 
@@ -99,46 +80,33 @@ def find_shards(folder: Path) -> list[Path]:
     that the index does not name are not read. A shard may be a symbolic link, as in the Hub's
     cache; its name in the index must be that of a file in the folder.
     """
-    existing = sorted(path.name for path in folder.glob("*.safetensors"))
-    if SINGLE in existing:
-        names = [SINGLE]
-    elif (folder / INDEX).is_file():
-        names = _indexed_names(folder / INDEX)
-    else:
-        raise _no_weights(folder, existing)
+    if (folder / SINGLE).is_file():
+        return [folder / SINGLE]
+    if not (folder / INDEX).is_file():
+        raise unusable(
+            f"The checkpoint in `{folder}` has no weights: no `{INDEX}`, no `{SINGLE}`. Pickles, "
+            "such as `*.bin`, can run code when they are opened, and are never opened.",
+            f"{DOWNLOAD_HINT}; a repository without safetensors must be converted elsewhere",
+        )
+    weight_map = read_object(folder / INDEX).get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise unusable(
+            f"`{folder / INDEX}` has no `weight_map` that names the file of each tensor."
+        )
+    for tensor, name in weight_map.items():
+        if not (isinstance(name, str) and _FILE_NAME.fullmatch(name)):
+            raise unusable(
+                f"`{folder / INDEX}` puts the tensor `{tensor}` into {name!r}, which is not the "
+                "name of a safetensors file in the same folder."
+            )
+    names = sorted(set(weight_map.values()))
     require(folder, names)
     return [folder / name for name in names]
 
 
-def _indexed_names(path: Path) -> list[str]:
-    weight_map = read_object(path).get("weight_map")
-    if not isinstance(weight_map, dict) or not weight_map:
-        raise unusable(f"`{path}` has no `weight_map` that names the file of each tensor.")
-    for tensor, name in weight_map.items():
-        if not (isinstance(name, str) and name.isprintable() and _FILE_NAME.fullmatch(name)):
-            raise unusable(
-                f"`{path}` puts the tensor `{tensor}` into {name!r}, which is not the name of a "
-                "safetensors file in the same folder."
-            )
-    return sorted(set(weight_map.values()))
-
-
-def _no_weights(folder: Path, existing: list[str]) -> JudgeMisconfigured:
-    checkpoint = f"The checkpoint in `{folder}` has"
-    if existing:
-        return unusable(f"{checkpoint} {len(existing)} safetensors files and no `{INDEX}`.")
-    if pickles := sorted(path.name for pattern in _PICKLES for path in folder.glob(pattern)):
-        return unusable(
-            f"{checkpoint} its weights in `{pickles[0]}` only: a pickle, which can run code when "
-            "it is opened. Pickles are never opened.",
-            f"{DOWNLOAD_HINT}; a repository without safetensors must be converted elsewhere",
-        )
-    return unusable(f"{checkpoint} no weights: no `{INDEX}`, no `{SINGLE}`.")
-
-
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor in a file; its dtype is ``BF16``, ``F16`` or ``F32``."""
+    """A tensor in a file; its dtype is one of `DTYPES`."""
 
     name: str
     path: Path
@@ -148,52 +116,44 @@ class Tensor:
     @property
     def n_bytes(self) -> int:
         """Its size in the file."""
-        return math.prod(self.shape) * DTYPE_BYTES[self.dtype]
+        return math.prod(self.shape) * (4 if self.dtype == "F32" else 2)
 
 
-def read_header(path: Path) -> list[Tensor]:
-    """The tensors of a file, in their order, if the header accounts for every byte, with types of
-    `DTYPE_BYTES`.
+def read_headers(paths: Iterable[Path]) -> list[Tensor]:
+    """The tensors of several files, in their order in each, if every header accounts for all bytes
+    of its file. No name may occur twice.
     """
+    tensors: dict[str, Tensor] = {}
+    for path in paths:
+        for tensor in _read_header(path):
+            if tensor.dtype not in DTYPES:
+                raise unusable(
+                    f"The tensor `{tensor.name}` in `{path}` is stored as {tensor.dtype!r}; the "
+                    f"judge supports {', '.join(DTYPES)}, and no quantized weights."
+                )
+            first = tensors.setdefault(tensor.name, tensor)
+            if first is not tensor:
+                raise unusable(
+                    f"The tensor `{tensor.name}` is both in `{first.path}` and `{path}`."
+                )
+    return list(tensors.values())
+
+
+def _read_header(path: Path) -> list[Tensor]:
     try:
-        with path.open("rb") as content:
-            is_pointer = content.read(len(_LFS_POINTER)) == _LFS_POINTER
-        if is_pointer:
-            raise unusable(
-                f"`{path}` is a Git LFS pointer: the file itself was not downloaded.",
-                f"`git lfs pull` in that folder, or {DOWNLOAD_HINT}",
-            )
         with safe_open(path, framework="numpy") as file:
             slices = {name: file.get_slice(name) for name in file.offset_keys()}
-            tensors = [
+            return [
                 Tensor(name, path, part.get_dtype(), tuple(part.get_shape()))
                 for name, part in slices.items()
             ]
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise unusable(f"`{path}` cannot be read: {error.strerror}.") from error
     except SafetensorError as error:
-        raise unusable(f"`{path}` is cut off, or its header is broken: {error}.") from error
-    for tensor in tensors:
-        if tensor.dtype not in DTYPE_BYTES:
-            raise unusable(
-                f"The tensor `{tensor.name}` in `{path}` is stored as {tensor.dtype!r}; the judge "
-                "supports "
-                f"{', '.join(DTYPE_BYTES)}, and no quantized weights."
-            )
-    return tensors
-
-
-def read_headers(paths: Iterable[Path]) -> dict[str, Tensor]:
-    """All tensors of several files, by name; none may be in two files."""
-    tensors: dict[str, Tensor] = {}
-    for path in paths:
-        for tensor in read_header(path):
-            first = tensors.setdefault(tensor.name, tensor)
-            if first is not tensor:
-                raise unusable(
-                    f"The tensor `{tensor.name}` is both in `{first.path}` and in `{path.name}`."
-                )
-    return tensors
+        raise unusable(
+            f"`{path}` is cut off, its header is broken, or it is a Git LFS pointer: {error}.",
+            f"in a clone, `git lfs pull`; or {DOWNLOAD_HINT}",
+        ) from error
 
 
 def digest_of(small: Iterable[Path], shards: Iterable[Path]) -> str:
@@ -206,12 +166,9 @@ def digest_of(small: Iterable[Path], shards: Iterable[Path]) -> str:
     """
     digest = hashlib.sha256(b"mmie-tasks checkpoint 1\n")
     for path in (*small, *shards):
-        try:
-            for part in _digest_parts(path):
-                digest.update(b"%d\n" % len(part))  # so that "ab", "c" is not "a", "bc"
-                digest.update(part)
-        except OSError as error:  # noqa: PERF203 - names the file
-            raise _unreadable(path, error) from error
+        for part in _digest_parts(path):
+            digest.update(b"%d\n" % len(part))  # so that "ab", "c" is not "a", "bc"
+            digest.update(part)
     return digest.hexdigest()[:12]
 
 
@@ -222,8 +179,8 @@ def _digest_parts(path: Path) -> Iterator[bytes]:
         return
     with path.open("rb") as file:
         length = file.read(8)
-        header = length + file.read(min(int.from_bytes(length, "little"), MAX_HEADER_BYTES))
-        size = os.fstat(file.fileno()).st_size
+        header = length + file.read(int.from_bytes(length, "little"))
+        size = path.stat().st_size
         yield header
         yield str(size).encode()
         first, last = len(header), size - DIGEST_BLOCK_BYTES

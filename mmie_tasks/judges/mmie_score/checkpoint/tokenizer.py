@@ -25,16 +25,12 @@ from mmie_tasks.judges.mmie_score.checkpoint.files import (
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
-_ROLES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")  # in the order of transformers
 _SPACE = "\u2581"  # sentencepiece's mark for a space
 _REPLACEMENT = "\ufffd"
 
 # A sentencepiece model is a protobuf message, in which a repeated field is merged. So these bytes,
 # appended to the file's, set `normalizer_spec { add_dummy_prefix: false }`.
 _NO_DUMMY_PREFIX = b"\x1a\x02\x18\x00"
-
-# What `clean_up_tokenization` of transformers attaches to the word before it, in its order.
-_ATTACHED = (".", "?", "!", ",", " ' ", "n't", "'m", "'s", "'ve", "'re")
 
 
 class AddedToken(BaseModel):
@@ -48,9 +44,6 @@ class AddedToken(BaseModel):
     single_word: Literal[False] = False
 
 
-_RoleToken = AddedToken | str | None
-
-
 class TokenizerConfig(BaseModel):
     """``tokenizer_config.json``, with the defaults of the slow ``LlamaTokenizer``."""
 
@@ -59,68 +52,47 @@ class TokenizerConfig(BaseModel):
     tokenizer_class: Literal["LlamaTokenizer"]
     added_tokens_decoder: dict[Annotated[int, Field(ge=0)], AddedToken]
     additional_special_tokens: list[AddedToken | str] | None = None
-    bos_token: _RoleToken = "<s>"  # noqa: S105 - a token of text
-    eos_token: _RoleToken = "</s>"  # noqa: S105
-    unk_token: AddedToken | str = "<unk>"  # noqa: S105
-    sep_token: _RoleToken = None
-    pad_token: _RoleToken = None
-    cls_token: _RoleToken = None
-    mask_token: _RoleToken = None
+    bos_token: AddedToken | str
+    eos_token: AddedToken | str
+    unk_token: AddedToken | str
+    pad_token: AddedToken | str | None = None
+    sep_token: None = None
+    cls_token: None = None
+    mask_token: None = None
     legacy: bool | None = None
     add_bos_token: bool = True
-    add_eos_token: bool = False
-    clean_up_tokenization_spaces: bool = False
+    add_eos_token: Literal[False] = False
+    clean_up_tokenization_spaces: Literal[False] = False
     split_special_tokens: Literal[False] = False
     sp_model_kwargs: Annotated[dict[str, object], Field(max_length=0)] | None = None
+
+    def special_tokens(self) -> list[AddedToken | str]:
+        """The special tokens, as the file spells them."""
+        roles = (self.bos_token, self.eos_token, self.unk_token, self.pad_token)
+        return [token for token in (*roles, *(self.additional_special_tokens or ())) if token]
 
 
 def _refuse(path: Path, problem: str) -> NoReturn:
     raise unusable(f"The tokenizer of the judge model cannot be used: `{path}`: {problem}.")
 
 
+def _content(token: AddedToken | str) -> str:
+    return token if isinstance(token, str) else token.content
+
+
 def _read_config(path: Path) -> TokenizerConfig:
+    """The configuration, with all marks and special tokens in ``added_tokens_decoder``."""
     try:
         config = TokenizerConfig.model_validate_json(read_bytes(path))
     except ValidationError as error:
         _refuse(path, problems_of(error))
-    if (config.add_bos_token and config.bos_token is None) or (
-        config.add_eos_token and config.eos_token is None
-    ):
-        _refuse(
-            path, "a token is to be added to every text, but `bos_token` or `eos_token` is null"
-        )
-    contents = [token.content for token in config.added_tokens_decoder.values()]
-    if repeated := [content for content in contents if contents.count(content) > 1]:
-        _refuse(path, f"`added_tokens_decoder` has {repeated[0]!r} twice")
+    listed = {token.content: token for token in config.added_tokens_decoder.values()}
+    for token in (*MARKS, *config.special_tokens()):
+        if (content := _content(token)) not in listed:
+            _refuse(path, f"`added_tokens_decoder` lacks the token {content!r}")
+        if isinstance(token, AddedToken) and token != listed[content]:
+            _refuse(path, f"it has {content!r} with two sets of flags")
     return config
-
-
-def _special_tokens(
-    config: TokenizerConfig, listed: Mapping[str, AddedToken]
-) -> tuple[AddedToken, ...]:
-    """The special tokens, each with the flags that take precedence.
-
-    For a role these are the list's, unless the file does not name the role: then it is the class's
-    default token, which has no flags. For other tokens the list's flags take precedence over a
-    string, and not over an object.
-    """
-    special: dict[str, AddedToken] = {}
-    for role in _ROLES:
-        if (role_token := getattr(config, f"{role}_token")) is not None:
-            token = _added(role_token)
-            if f"{role}_token" in config.model_fields_set:
-                token = listed.get(token.content, token)
-            special.setdefault(token.content, token)
-    for additional in config.additional_special_tokens or ():
-        token = _added(additional)
-        if isinstance(additional, str):
-            token = listed.get(additional, token)
-        special.setdefault(token.content, token)
-    return tuple(special.values())
-
-
-def _added(token: AddedToken | str) -> AddedToken:
-    return AddedToken.model_construct(content=token) if isinstance(token, str) else token
 
 
 class SlowLlamaTokenizer:
@@ -129,7 +101,7 @@ class SlowLlamaTokenizer:
     Attributes:
         legacy: Whether spaces around added tokens are treated as before transformers 4.31; as
             transformers reads the flag: true if it is absent or null.
-        listed: Added tokens by id, as in the config.
+        listed: Added tokens by id. Their flags count, not those of a role.
         added: The texts of all added tokens, in the order of their ids.
         mark_ids: The ids of `MARKS`.
     """
@@ -145,29 +117,26 @@ class SlowLlamaTokenizer:
             JudgeMisconfigured: A file is missing or broken, or has a setting that cannot be
                 reproduced exactly.
         """
-        model = read_bytes(folder / TOKENIZER)
-        config_path = folder / TOKENIZER_CONFIG
+        model, config_path = read_bytes(folder / TOKENIZER), folder / TOKENIZER_CONFIG
         self.config = config = _read_config(config_path)
         self.legacy = config.legacy is not False
         self.listed: Mapping[int, AddedToken] = config.added_tokens_decoder
-        special = _special_tokens(config, {token.content: token for token in self.listed.values()})
+        self.added = tuple(self.listed[i].content for i in sorted(self.listed))
+        self._by_content = {token.content: i for i, token in self.listed.items()}
+        self._special = {_content(token) for token in config.special_tokens()}
+        self.mark_ids = {mark: self._by_content[mark] for mark in MARKS}
+        self._special_ids = {self._by_content[content] for content in self._special}
         self._processor = processor = _processor(folder / TOKENIZER, model, self.legacy)
         self._pieces = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
-        self._by_id, self._length = _with_ids(self.listed, special, self._pieces)
-        self._by_content = {token.content: i for i, token in self._by_id.items()}
         self._ids = {piece: i for i, piece in enumerate(self._pieces)} | self._by_content
-        self.added = tuple(self._by_id[i].content for i in sorted(self._by_id))
-        if self._by_id and max(self._by_id) >= len(self):
-            problem = f"it adds the id {max(self._by_id)}, and there are {len(self)} tokens"
-            _refuse(config_path, f"{problem} with `{TOKENIZER}`")
-        if missing := [mark for mark in MARKS if mark not in self._by_content]:
-            _refuse(config_path, f"it does not add the token {missing[0]!r}")
-        self.mark_ids = {mark: self._by_content[mark] for mark in MARKS}
-        self._special = {token.content for token in special}
-        self._special_ids = {self._by_content[content] for content in self._special}
+        unlisted = {piece for i, piece in enumerate(self._pieces) if i not in self.listed}
+        self._length = len(unlisted.union(self.added))
+        if len(self._by_content) < len(self.listed) or max(self.listed) >= len(self):
+            problem = f"it adds {len(self.listed)} tokens, up to the id {max(self.listed)}, and"
+            _refuse(config_path, f"{problem} with `{TOKENIZER}` there are {len(self)} tokens")
         longest_first = sorted(self.added, key=len, reverse=True)
         self._split = re.compile(f"({'|'.join(map(re.escape, longest_first))})").split
-        self._unk = _added(config.unk_token).content
+        self._unk = _content(config.unk_token)
         self._unk_pieces = len(self._processor.encode(self._unk))
 
     def __len__(self) -> int:
@@ -191,18 +160,17 @@ class SlowLlamaTokenizer:
     @cached_property
     def _digits(self) -> Mapping[int, str]:
         """The digits in the texts of tokens, by id, for tokens with digits."""
-        ids = sorted({*range(len(self._pieces)), *self._by_id})
+        ids = sorted({*range(len(self._pieces)), *self.listed})
         return {i: digits for i in ids if (digits := re.sub("[^0-9]", "", self._text_of(i)))}
 
     def _text_of(self, i: int) -> str:
         """What a token adds to a text, except for spaces around it."""
         if i in self._special_ids:
             return ""
-        if i in self._by_id:
-            return self._by_id[i].content
-        return (
-            chr(int(self._pieces[i][1:-1], 16)) if self._processor.is_byte(i) else self._pieces[i]
-        )  # <0x34>
+        if i in self.listed:
+            return self.listed[i].content
+        piece = self._pieces[i]  # of a byte: <0x34>
+        return chr(int(piece[1:-1], 16)) if self._processor.is_byte(i) else piece
 
     def digit_offsets(self, ids: Sequence[int], text: str) -> Mapping[int, int]:
         """Offsets of the digits in a text, by index of their tokens.
@@ -228,15 +196,8 @@ class SlowLlamaTokenizer:
         text.encode()
         unk = self._processor.unk_id()
         ids = [self._ids.get(token, unk) for token in self._tokens(text)]
-        config = self.config
-        bos, eos = (
-            [self._by_content[_added(token).content]] if is_added and token else []
-            for is_added, token in (
-                (config.add_bos_token, config.bos_token),
-                (config.add_eos_token, config.eos_token),
-            )
-        )
-        return [*bos, *ids, *eos]
+        bos = self._by_content[_content(self.config.bos_token)]
+        return [bos, *ids] if self.config.add_bos_token else ids
 
     def decode(self, ids: Sequence[int]) -> str:
         r"""The text of tokens, without special ones.
@@ -250,7 +211,7 @@ class SlowLlamaTokenizer:
             if i in self._special_ids:
                 continue
             piece = self._pieces[i] if 0 <= i < len(self._pieces) else _REPLACEMENT
-            token = self._by_id[i].content if i in self._by_id else piece
+            token = self.listed[i].content if i in self.listed else piece
             if token in self._by_content and token not in self._special:
                 spans += [span for span in (self._joined(pieces),) if span]
                 spans.append(token)
@@ -259,10 +220,7 @@ class SlowLlamaTokenizer:
                 pieces.append(token)
         if pieces:
             spans.append(self._joined(pieces))
-        text = " ".join(spans)
-        for mark in _ATTACHED if self.config.clean_up_tokenization_spaces else ():
-            text = text.replace(*(mark, "'") if mark == " ' " else (f" {mark}", mark))
-        return text
+        return " ".join(spans)
 
     def _tokens(self, text: str) -> list[str]:
         if not self.legacy and text:
@@ -279,7 +237,7 @@ class SlowLlamaTokenizer:
         for n, part in enumerate(parts):
             if part not in self._by_content:
                 continue
-            token = self._by_id[self._by_content[part]]
+            token = self.listed[self._by_content[part]]
             if token.rstrip and n + 1 < len(parts):
                 parts[n + 1] = parts[n + 1].lstrip()
             if token.lstrip and n > 0:
@@ -327,19 +285,3 @@ def _processor(path: Path, model: bytes, legacy: bool) -> SentencePieceProcessor
         except (RuntimeError, OSError) as error:
             _refuse(path, f"it is not a sentencepiece model, or is truncated ({error})")
     return processor
-
-
-def _with_ids(
-    listed: Mapping[int, AddedToken], special: Sequence[AddedToken], pieces: Sequence[str]
-) -> tuple[dict[int, AddedToken], int]:
-    """Added tokens by id, and the number of all tokens.
-
-    As ``_add_tokens``: a special token that is not listed has the id of its piece, or the next one.
-    """
-    by_id = dict(listed)
-    contents = (by_id[i].content if i in by_id else piece for i, piece in enumerate(pieces))
-    vocabulary = {content: i for i, content in enumerate(contents)}
-    vocabulary |= {token.content: i for i, token in by_id.items()}
-    for token in special:
-        by_id[vocabulary.setdefault(token.content, len(vocabulary))] = token
-    return by_id, len(vocabulary)

@@ -66,10 +66,11 @@ function refresh() {
   byId("x-next").disabled = current === samples.length - 1;
   byId("x-skip").textContent = points.has(current) ? "Remove score" : "Skip";
   for (const button of pointButtons) button.setAttribute("aria-pressed", Number(button.dataset.points) === points.get(current));
-  if (field !== null) field.value = points.get(current) ?? "";
+  byId("x-unratable").setAttribute("aria-pressed", points.get(current) === UNRATABLE);
+  if (field !== null) field.value = scores.isOnScale(points.get(current)) ? points.get(current) : "";
   byId("x-gaps").hidden = true;
   marks.forEach((mark, sample) => {
-    const score = points.has(sample) ? `score ${points.get(sample)}` : "no score";
+    const score = !points.has(sample) ? "no score" : points.get(sample) === UNRATABLE ? UNRATABLE : `score ${points.get(sample)}`;
     mark.title = `Sample ${sample + 1}, ${score}`;
     mark.setAttribute("aria-label", mark.title);
     mark.setAttribute("aria-current", sample === current);
@@ -164,11 +165,12 @@ const CLICKS = {
   "x-keep": () => sure.close(),
   "x-back": () => move(-1),
   "x-next": () => move(1),
+  "x-unratable": () => score(UNRATABLE),
   "x-skip": () => (scores.points.has(current) ? remove() : move(1)),
 };
 const KEYS = {
   ...{ ArrowLeft: CLICKS["x-back"], k: CLICKS["x-back"], ArrowRight: CLICKS["x-next"], j: CLICKS["x-next"] },
-  ...{ s: CLICKS["x-next"], Delete: remove, f: goToFirst, "?": CLICKS["x-help"] },
+  ...{ s: CLICKS["x-next"], u: CLICKS["x-unratable"], Delete: remove, f: goToFirst, "?": CLICKS["x-help"] },
 };
 
 for (const [id, action] of Object.entries(CLICKS)) byId(id).addEventListener("click", action);

@@ -1,6 +1,7 @@
 // One rater's scores: kept in the browser, and as CSV.
 
 const STORE = "mmie-tasks people";
+const UNRATABLE = "cannot be rated"; // as in labels.py
 const CSV_COLUMNS = ["id", "answer", "seed", "rater", "score"];
 
 /** The browser's storage; null where there is none (a private window, a sandbox, or a file on some browsers). */
@@ -13,7 +14,7 @@ function openStorage() {
   }
 }
 
-/** A cell as RFC 4180 has it. A text that a spreadsheet would compute gets an apostrophe, as `csv_cell` in people.py. */
+/** A cell as RFC 4180 has it. A text that a spreadsheet would compute gets an apostrophe, as `csv_cell` in labels.py. */
 const cellOf = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 const inertCell = (text) => (/^[=+\-@']/.test(text) ? `'${text}` : text);
 
@@ -25,7 +26,7 @@ class Scores {
     this.storage = openStorage();
     if (this.storage === null) onLost();
     this.others = new Map(); // name -> points, of raters of a browser without storage
-    this.points = new Map(); // number of the sample -> points
+    this.points = new Map(); // number of the sample -> points, or UNRATABLE
     this.unexported = false;
     this.rater = "";
   }
@@ -52,7 +53,7 @@ class Scores {
     } catch {
       // not ours: begin anew
     }
-    const isValid = ([sample, points]) => sample in this.page.samples && this.isOnScale(points);
+    const isValid = ([sample, points]) => sample in this.page.samples && (points === UNRATABLE || this.isOnScale(points));
     const pairs = Array.isArray(kept?.points) ? kept.points.filter(isValid) : [];
     this.points = this.storage ? new Map(pairs) : (this.others.get(rater) ?? new Map());
     this.unexported = this.storage ? Boolean(kept?.unexported) : this.points.size > 0;

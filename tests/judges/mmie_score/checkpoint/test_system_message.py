@@ -95,7 +95,6 @@ def test_a_file_without_the_template_is_refused(tiny):
         pytest.param("<|system|>\\n{", "<|system|>{", "system_template", id="system"),
         pytest.param('"From the" " template."', "MESSAGE", "system_message", id="a-name"),
         pytest.param('"From the" " template."', 'f"{1}"', "system_message", id="an-f-string"),
-        pytest.param('"From the" " template."', "b''", "system_message", id="bytes"),
     ],
 )
 def test_another_layout_than_the_judges_is_refused(tiny, old, new, field):
@@ -104,31 +103,14 @@ def test_another_layout_than_the_judges_is_refused(tiny, old, new, field):
     assert f"`{field}`" in error_of(tiny)
 
 
-def test_a_template_that_is_defined_twice_is_refused(tiny):
-    tiny.write("conversation.py", OURS.replace('"other"', '"phi3-chat"').encode())
-    assert "defines the template `phi3-chat` 2 times" in error_of(tiny)
-
-
 @pytest.mark.parametrize(
     "content",
     [
         pytest.param(b"Conversation(", id="unfinished"),
         pytest.param(b"\xff\xfe", id="not-utf-8"),
         pytest.param(b"x = '\0'", id="zero-byte"),
-        pytest.param(b"(" * 5000, id="deep"),
-        pytest.param(b"-" * 60_000 + b"1", id="deeper"),
     ],
 )
 def test_a_file_that_is_not_python_is_refused(tiny, content):
     tiny.write("conversation.py", content)
     assert "conversation.py` cannot be parsed" in error_of(tiny)
-
-
-def test_a_file_that_is_too_large_to_parse_is_refused(tiny):
-    tiny.write("conversation.py", OURS.encode() + b"#" * 2**20)
-    assert "far too many for such a file" in error_of(tiny)
-
-
-def test_invalid_escapes_in_the_file_cause_no_warning(tiny):
-    tiny.write("conversation.py", b"PATTERN = '\\d'\n" + OURS.encode())
-    assert message_of(tiny) == "From the template."

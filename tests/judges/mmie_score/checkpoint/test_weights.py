@@ -71,14 +71,6 @@ def test_every_batch_gives_the_official_tokens_and_logits(model, checkpoint, row
             assert np.abs(output.logits[-1].numpy() - case.last_logits).max() < 1e-4
 
 
-def test_a_token_limit_truncates_and_texts_alone_need_no_images(model, checkpoint):
-    texts = [case for case in CASES if not case.images]
-    outputs = generate(
-        model, [prompt(case) for case in texts], max_new_tokens=3, checkpoint=checkpoint
-    )
-    assert outputs == [list(case.output_ids[:3]) for case in texts]
-
-
 def test_the_model_can_be_cast_and_has_no_gradients_or_meta_tensors(checkpoint):
     model = load_model(checkpoint, device=CPU, dtype=torch.float32)
     assert not model.training
@@ -89,21 +81,6 @@ def test_the_model_can_be_cast_and_has_no_gradients_or_meta_tensors(checkpoint):
     assert model.dtype == torch.bfloat16
     case = next(case for case in CASES if not case.images)
     assert generate(model, [prompt(case)], max_new_tokens=2, checkpoint=checkpoint)[0]
-
-
-def test_a_cast_model_keeps_its_rope(checkpoint):
-    """The stock embedding would round its frequencies to bf16 with the weights."""
-    model = load(checkpoint, device=CPU, dtype=torch.float32)
-    rope = model.model.language_model.rotary_emb
-    arguments = torch.zeros(1), torch.arange(200)[None]
-    before = rope(*arguments)
-    model.to(torch.bfloat16)
-    assert all(torch.equal(*pair) for pair in zip(before, rope(*arguments), strict=True))
-
-
-def test_weights_have_the_requested_type(checkpoint):
-    model = load_model(checkpoint, device=CPU, dtype=torch.bfloat16)
-    assert {tensor.dtype for tensor in model.parameters()} == {torch.bfloat16}
 
 
 def test_the_loaded_weights_do_not_depend_on_the_files(tmp_path):

@@ -270,16 +270,6 @@ def test_a_prompt_larger_than_the_whole_cache_fails_and_the_others_finish() -> N
     assert not results
 
 
-def test_a_large_prompt_with_images_leaves_nothing_behind() -> None:
-    prompts = short_prompts()
-    engine = build_engine(Plan(page_tokens=16, pages=13, rows=4))  # not for all
-    for key, result in engine.results(prompts).items():
-        if prompts[key].max_stored_tokens > 13 * 16:
-            assert "at once" in str(failure(result).error)
-        else:
-            assert completion(result).output == expected(key)
-
-
 def test_a_request_that_could_not_be_prepared_is_returned_as_a_failure() -> None:
     broken = [FailedPrompt(key=key, error=RequestBroken(f"image {key}")) for key in (20, 21, 22)]
     prompts = short_prompts()
@@ -288,7 +278,3 @@ def test_a_request_that_could_not_be_prepared_is_returned_as_a_failure() -> None
     )
     assert [failure(results.pop(request.key)) for request in broken] == broken
     assert results.keys() == set(range(len(CASES)))
-
-
-def test_no_prompts_give_no_results() -> None:
-    assert build_engine(PLAN).results([]) == {}

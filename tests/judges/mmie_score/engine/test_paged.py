@@ -163,18 +163,7 @@ class OutOfResources(TritonError):
     """As Triton raises where a kernel needs more shared memory than the GPU has."""
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        RuntimeError,
-        NotImplementedError,
-        TypeError,
-        ValueError,
-        OutOfResources,
-        SubprocessError,
-        PermissionError,
-    ],
-)
+@pytest.mark.parametrize("kind", [NotImplementedError, OutOfResources, SubprocessError])
 def test_the_error_of_a_kernel_is_reported_in_one_line(kind):
     def function(*_, **__):
         raise kind("no kernel image\nfor this device\n")
@@ -196,12 +185,6 @@ def test_a_prompt_that_is_cut_in_two_must_have_the_bits_of_a_whole_one():
         return output * (1 + 2**-7 * (len(queries) in (128, 172)))
 
     assert "cut in two has other bits" in check(position_matters)
-
-
-def test_the_check_does_not_touch_the_global_random_state():
-    before = torch.get_rng_state()
-    check(varlen_attn)
-    assert torch.equal(before, torch.get_rng_state())
 
 
 @pytest.mark.parametrize(
@@ -231,7 +214,7 @@ def test_old_gpus_have_no_kernel(monkeypatch, capability, words):
 def test_an_older_torch_without_an_option_is_a_reason(monkeypatch):
     older = SimpleNamespace(varlen_attn=lambda *, window_size, seqused_k: (window_size, seqused_k))
     monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", older)
-    assert "is without block_table, enable_gqa, num_splits" in KERNELS["flash"](GPU)
+    assert "is without block_table, enable_gqa, num_splits" in KERNELS["flash"]()
 
 
 @pytest.mark.parametrize(
@@ -245,4 +228,4 @@ def test_an_older_torch_without_an_option_is_a_reason(monkeypatch):
 )
 def test_a_module_that_cannot_be_imported_is_a_reason(monkeypatch, kernel, module, words):
     monkeypatch.setitem(sys.modules, module, None)
-    assert words in KERNELS[kernel](GPU)
+    assert words in KERNELS[kernel]()

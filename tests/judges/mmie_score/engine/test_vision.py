@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import internvl_golden as golden
-from support.mmie_engine import max_difference, model, one_thread, text_prompt
+from support.mmie_engine import max_difference, model, one_thread
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.mmie_score.engine.model import Vision
@@ -97,14 +97,6 @@ def test_fixed_batches_all_have_the_same_number_of_tiles(batch_tiles: int) -> No
     vision.add(prompt)
     vision.features(prompt, batch_tiles)
     assert counted.batches == [batch_tiles] * -(-len(prompt.tiles) // batch_tiles)
-
-
-def test_a_text_has_no_features() -> None:
-    vision = Vision(model(), fixed=False)
-    prompt = text_prompt(0, [1, 2])
-    vision.add(prompt)
-    assert vision.features(prompt, 4) is None
-    vision.drop(prompt)
 
 
 def test_a_dropped_prompt_is_not_computed() -> None:

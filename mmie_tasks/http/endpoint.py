@@ -1,0 +1,264 @@
+"""One server: how many requests it gets, and when.
+
+Its concurrency starts low and grows with every reply until the server first answers 429. Then the
+limit is the number of requests that it was serving at that moment, and grows by one per round
+(additive increase). Other errors do not lower the limit; they only cancel the growth of replies.
+
+It is paused after many failures in a row, and then gets one probe at a time (a circuit breaker).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from math import inf
+from typing import Generic, Literal, TypeAlias, TypeVar
+
+from mmie_tasks.http.errors import ServerError
+
+START = 16
+"""Requests in flight to a server before its limit is known."""
+
+FAILURES_BEFORE_PAUSE = 30
+"""Failures or denials in a row after which a server is paused. Fewer are chance if it fails every
+second time.
+"""
+
+FailureKind: TypeAlias = Literal[
+    "busy",  # 429: retry, with fewer requests in flight
+    "failed",  # 408, 409, 5xx, no connection, an unusable body: retry
+    "timed_out",  # no response in time: retry, fewer times
+    "denied",  # wrong key, unknown model, no credit left: does not concern this request alone
+    "rejected",  # the server does not accept this request
+    "invalid",  # the request cannot be built; nothing was sent
+]
+
+RequestT = TypeVar("RequestT")
+ReplyT = TypeVar("ReplyT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Success(Generic[ReplyT]):
+    """A reply.
+
+    Attributes:
+        reply: As the caller's `Endpoint.send` read it.
+        is_final: False if the request may get a better reply when it is sent again.
+        cost_usd: In US dollars; None if the price is unknown.
+        pause_s: Seconds until the server's exhausted quota is reset, if it is exhausted.
+    """
+
+    reply: ReplyT
+    is_final: bool = True
+    cost_usd: float | None = None
+    pause_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why an attempt brought no reply.
+
+    Attributes:
+        kind: Decides what happens next.
+        reason: For messages; holds no secret.
+        error: The server's error response, if there was one.
+        wait_s: How long the server demands that this request waits, in seconds. Another server may
+            get it before.
+        pause_s: As in `Success`.
+    """
+
+    kind: FailureKind
+    reason: str
+    error: ServerError | None = None
+    wait_s: float | None = None
+    pause_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Waiting times in seconds. Tests shorten them.
+
+    Attributes:
+        base_s: The longest wait before the second attempt; doubles before every further one.
+        cap_s: The longest wait of all. A wait that a server demands is not shortened.
+        short_cap_s: The longest wait of a request that fails on a server that works.
+        busy_cap_s: The same after a 429: the server is not to be asked as soon as after an error.
+        no_growth_s: How long the concurrency does not grow after a 429.
+        check_s: The waits between the attempts of a check before a run.
+        fraction: Chooses between no wait and the longest one: a number from 0 to 1.
+    """
+
+    base_s: float = 0.5
+    cap_s: float = 30.0
+    short_cap_s: float = 0.25
+    busy_cap_s: float = 1.0
+    no_growth_s: float = 5.0
+    check_s: tuple[float, ...] = (0.5, 1.0, 1.5)
+    fraction: Callable[[], float] = random.random
+
+    def wait_s(self, attempts: int, cap_s: float = inf) -> float:
+        """The wait after this many failed attempts, with full jitter: clients do not retry in
+        step.
+        """
+        return self.fraction() * min(self.longest_s(attempts), cap_s)
+
+    def longest_s(self, attempts: int) -> float:
+        """The longest wait after this many failed attempts.
+
+        >>> Pace().longest_s(1), Pace().longest_s(3), Pace().longest_s(99)
+        (0.5, 2.0, 30.0)
+        """
+        return min(self.cap_s, self.base_s * 2.0 ** min(attempts - 1, 60))
+
+
+class Endpoint(Generic[RequestT, ReplyT]):
+    """A server, for one event loop. Every time is on that loop's clock.
+
+    Args:
+        address: For messages; holds no secret.
+        send: Sends a request once, and reads the response.
+        ceiling: Most requests in flight.
+        pace: Waiting times.
+
+    Attributes:
+        in_flight: Requests in flight.
+        served: Replies so far, other than errors.
+        replied_at: When it last replied.
+        denial: The reason of its last failure if that was a denial: a wrong key, an unknown model,
+            no credit left.
+        closed: Why it gets no more requests; None if it may get some.
+    """
+
+    def __init__(
+        self,
+        *,
+        address: str,
+        send: Callable[[RequestT], Awaitable[Success[ReplyT] | Failure]],
+        ceiling: int,
+        pace: Pace,
+    ) -> None:
+        self.address = address
+        self.send = send
+        self.in_flight = 0
+        self.served = 0
+        self.replied_at = -inf
+        self.denial: str | None = None
+        self.closed: str | None = None
+        self._pace = pace
+        self._ceiling = ceiling
+        self._limit = float(min(START, ceiling))
+        self._was_throttled = False
+        self._growth_from = -inf
+        self._first_results: list[bool] = []  # with at most `START` in flight: was it a reply?
+        self._failures_to_offset = 0.0
+        self._paused_until = -inf
+        self._failures_in_a_row = 0
+        self._cooldowns = 0
+        self._cooldown_start = -inf
+        self._cooldown_end = -inf
+
+    @property
+    def limit(self) -> int:
+        """Requests that may be in flight."""
+        return 1 if self.on_probation else int(self._limit)
+
+    @property
+    def on_probation(self) -> bool:
+        """Whether it has not replied since its last cooldown began: it gets one probe at a time."""
+        return self._cooldowns > 0
+
+    @property
+    def works(self) -> bool:
+        """Whether it has replied, and not failed too often in a row since then."""
+        return self.replied_at > -inf and not self.on_probation
+
+    def free_at(self) -> float:
+        """When it may get another request; infinite until a response arrives, or for ever."""
+        if self.closed is not None or self.in_flight >= self.limit:
+            return inf
+        return max(self._paused_until, self._cooldown_end)
+
+    def pause(self, until: float) -> None:
+        """Send nothing before this time."""
+        self._paused_until = max(self._paused_until, until)
+
+    def reply(self, now: float) -> None:
+        """Note a response that shows that the server works."""
+        self.replied_at = now
+        self.denial = None
+        self._failures_in_a_row = self._cooldowns = 0
+        self._cooldown_end = -inf
+
+    def grow(self, now: float) -> None:
+        """Note a reply other than an error: the limit may grow."""
+        self.served += 1
+        self._note_first(replied=True)
+        if self._failures_to_offset >= 1:
+            self._failures_to_offset -= 1
+        elif now >= self._growth_from:
+            step = 1 / self._limit if self._was_throttled else 1.0
+            self._limit = min(self._limit + step, float(self._ceiling))
+
+    def throttle(self, now: float, wait_s: float | None, others: int, served: int) -> None:
+        """Note a 429: lower the limit to what the server was serving meanwhile.
+
+        These are the requests still in flight; or, where replies arrived in a wave before the 429,
+        those and the ones served since this one was sent, up to the number in flight at that time.
+
+        Args:
+            now: The time.
+            wait_s: The wait that the server demands, in seconds.
+            others: Other requests in flight when this one was sent.
+            served: The value of `served` at that time.
+        """
+        self._was_throttled = True
+        capacity = max(self.in_flight, min(others, self.in_flight + self.served - served))
+        self._limit = max(1.0, min(self._limit, float(capacity)))
+        self._growth_from = max(self._growth_from, now + max(wait_s or 0.0, self._pace.no_growth_s))
+        if capacity == 0 and wait_s is not None:
+            self.pause(now + wait_s)
+
+    def fail(self, now: float, sent_at: float, denial: str | None = None) -> bool:
+        """Note a failure of a request sent at that time.
+
+        After `FAILURES_BEFORE_PAUSE` failures in a row a cooldown begins; every failed probe begins
+        a longer one.
+
+        Args:
+            now: The time.
+            sent_at: When the request was sent.
+            denial: The server's words if it refuses the account, the key or the model.
+
+        Returns:
+            Whether the server has just stopped working: its first cooldown begins.
+        """
+        if denial is None:
+            self._offset_growth()
+        if sent_at < self._cooldown_start:
+            return False
+        self.denial = denial
+        self._failures_in_a_row += 1
+        if self._failures_in_a_row < FAILURES_BEFORE_PAUSE:
+            return False
+        self._cooldowns += 1
+        # At least half of the longest wait: full jitter could make a cooldown of nothing.
+        half_s = self._pace.longest_s(self._cooldowns) / 2
+        self._cooldown_start = now
+        self._cooldown_end = now + half_s + self._pace.wait_s(self._cooldowns) / 2
+        return self._cooldowns == 1
+
+    def _offset_growth(self) -> None:
+        """Cancel the growth of the next reply.
+
+        A server that failed before the limit grew does not fail because of the limit: then an error
+        cancels only a part of a reply's growth, the square of the share of replies among its first
+        results. So where it goes on like that, at least three of four replies make the limit grow.
+        """
+        self._note_first(replied=False)
+        part = (sum(self._first_results) / len(self._first_results)) ** 2
+        self._failures_to_offset = min(self._failures_to_offset + part, self._limit)
+
+    def _note_first(self, *, replied: bool) -> None:
+        if len(self._first_results) < START:
+            self._first_results.append(replied)

@@ -1,0 +1,52 @@
+"""The order of samples: random, the same everywhere, and in proportion at every prefix."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mmie_tasks.benchmarks.order import fair_order
+
+SIZES = st.lists(st.integers(1, 40), min_size=1, max_size=12)
+
+
+def items_of(sizes):
+    return [(group, f"{group}-{i}") for group, size in enumerate(sizes) for i in range(size)]
+
+
+def in_order(items, *groupings):
+    return fair_order(items, lambda item: item[1], *groupings)
+
+
+@given(SIZES)
+def test_at_every_prefix_each_group_differs_from_its_share_by_less_than_one(sizes):
+    ordered = in_order(items_of(sizes), lambda item: str(item[0]))
+    assert sorted(ordered) == sorted(items_of(sizes))
+    counts: Counter[int] = Counter()
+    for n, (group, _) in enumerate(ordered, 1):
+        counts[group] += 1
+        assert all(abs(counts[one] - n * size / sum(sizes)) < 1 for one, size in enumerate(sizes))
+
+
+@given(st.permutations(items_of([3, 5, 1, 7])))
+def test_the_order_of_the_items_does_not_matter(items):
+    def group(item):
+        return str(item[0])
+
+    assert in_order(items, group) == in_order(items_of([3, 5, 1, 7]), group)
+
+
+@given(SIZES)
+def test_a_group_has_the_order_that_it_has_alone_and_divides_in_proportion_too(sizes):
+    items = items_of(sizes)
+    ordered = in_order(items, lambda item: str(item[0]), lambda item: str(len(item[1])))
+    for group in range(len(sizes)):
+        own = [item for item in items if item[0] == group]
+        assert [item for item in ordered if item[0] == group] == in_order(
+            own, lambda item: str(len(item[1]))
+        )
+
+
+def test_the_first_of_many_are_a_random_part():
+    first = {int(name.partition("-")[2]) for _, name in in_order(items_of([1000]))[:100]}
+    assert len([i for i in first if i < 500]) in range(35, 66)
