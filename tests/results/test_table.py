@@ -346,7 +346,9 @@ def test_intervals_for_the_runs_samples_leave_corrected_scores_only(
     text = run_table([*command, "--population", "run"], {})
     rows = rows_of(text)
     assert rows["model"] == ["MMIE, corrected by people"]
-    score = correct(open_run(two_models[0]).tasks["mmie"], read_label_files([people], None))
+    score = correct(
+        open_run(two_models[0]).tasks["mmie"], read_label_files([people], None), population="run"
+    )
     assert score.headline.corrected is not None
     low, high = score.headline.corrected.interval or (0, 0)
     assert f"[{low:.2f}, {high:.2f}]" in rows["A"][0]

@@ -170,13 +170,14 @@ def test_people_correct_the_headlines_of_the_runs_whose_answers_they_scored(
         one_task["task"]: [s["corrected"] for s in one_task["summaries"]]
         for one_task in content["tasks"]
     }
-    score = correct(good, labels, population="larger").headline
+    correction = correct(good, labels, population="larger")
+    score = correction.headline
     assert score.corrected is not None
     assert score.corrected.interval is not None
     first, second = by_task["mmie"]
     ends = (score.corrected.value, score.corrected.interval.low, score.corrected.interval.high)
     assert (first["percent"], first["low"], first["high"]) == pytest.approx(ends, abs=1e-6)
-    assert first["notes"] == ["30 labels by 2 raters", score.worth]
+    assert first["notes"] == ["30 labels by 2 raters", correction.worth]
     assert second["percent"] is None
     assert (
         second["notes"]
