@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from loguru import logger
 
 from mmie_tasks.core.errors import DataBroken
 from mmie_tasks.core.options import choice_setting
+
+_Sample = TypeVar("_Sample")
 
 _ODD_ROWS_SETTING = "MMIE_TASKS_ODD_ROWS"
 _MAX_ODD_PERCENT = 10  # a file with more unusable rows is not the benchmark's data file
@@ -31,11 +34,44 @@ class OddRows:
     def __init__(self, title: str, repair: str, environment: Mapping[str, str]) -> None:
         self._title, self._repair = title, repair
         hint = f"`export {_ODD_ROWS_SETTING}=skip` counts unusable rows and leaves them out"
-        self.stop = (
+        self._stop = (
             choice_setting(environment, _ODD_ROWS_SETTING, "skip", "stop", hint=hint) == "stop"
         )
         self._problems: dict[Path, dict[int, str]] = {}
         self._total = 0
+
+    def usable(
+        self,
+        file: Path,
+        rows: Iterable[object],
+        read: Callable[[int, object], _Sample],
+        id_of: Callable[[_Sample], str],
+    ) -> list[_Sample]:
+        """The samples of the rows that can be used; see `add` for the others.
+
+        Ids must be unique, because answers are matched to samples by them: the first row counts.
+
+        Args:
+            file: The data file.
+            rows: Its rows.
+            read: Position and row to the sample. Raises a `ValueError`, such as the benchmark's
+                `BadSample`, for a row that cannot be used; its text names row, id and field.
+            id_of: The id of a sample.
+        """
+        samples: dict[str, _Sample] = {}
+        positions: dict[str, int] = {}
+        for position, row in enumerate(rows):
+            try:
+                sample = read(position, row)
+            except ValueError as error:
+                self.add(file, position, str(error))
+                continue
+            id_ = id_of(sample)
+            if (first := positions.setdefault(id_, position)) == position:
+                samples[id_] = sample
+            else:
+                self.add(file, position, f"row {position}: the id {id_!r} is that of row {first}")
+        return list(samples.values())
 
     def add(self, file: Path, row: int, problem: str) -> None:
         """Leave out a row.
@@ -48,7 +84,7 @@ class OddRows:
         Raises:
             DataBroken: The setting is ``stop``.
         """
-        if self.stop:
+        if self._stop:
             raise DataBroken(f"`{file}`: {problem}.", hint=self._repair)
         self._problems.setdefault(file, {})[row] = problem
 
@@ -73,10 +109,15 @@ class OddRows:
             first = next(iter(problems.values()))
             raise DataBroken(f"`{file}`: {first}. {count}.", hint=self._repair)
 
-    def log(self) -> None:
-        """Log one warning about the rows that are left out, with the first of them."""
+    def report(self) -> str:
+        """Log one warning about the rows that are left out, with the first of them.
+
+        Returns:
+            Their number and digest, for the data's revision: ``,left_out=1,rows=1f0c9a``; empty
+            without such rows.
+        """
         if not self._problems:
-            return
+            return ""
         named = [
             f"`{file.name}`: {problem}"
             for file, problems in self._problems.items()
@@ -88,10 +129,6 @@ class OddRows:
             f"out, as the signature says (`{_ODD_ROWS_SETTING}=stop` ends the run instead). "
             + "; ".join([*named[:_NAMED_ROWS], *more])
         )
-
-    @property
-    def suffix(self) -> str:
-        """Number and digest of the rows that are left out, for the data's revision; or empty."""
         rows = [f"{file.name}:{row}" for file, rows in self._problems.items() for row in rows]
         digest = hashlib.sha256("\n".join(sorted(rows)).encode()).hexdigest()[:6]
-        return f",left_out={len(rows)},rows={digest}" if rows else ""
+        return f",left_out={len(rows)},rows={digest}"

@@ -62,25 +62,16 @@ class Access:
 
         The longest first, as one may be part of another.
         """
-        parts = [urlsplit(url) for url in self.base_urls]
-        values = [value for part in parts for _, value in parse_qsl(part.query)]
-        values += [
-            part.username or "" for part in parts if not part.password
-        ]  # a key in place of a name
-        texts = (self.api_key, *(part.password for part in parts), *(part.query for part in parts))
-        secrets = (
-            *filter(None, texts),
-            *(value for value in values if len(value) >= _SECRET_CHARACTERS),
-        )
-        forms = {
-            form
-            for secret in secrets
-            for form in (
-                secret,
-                unquote(secret),
-                quote(unquote(secret), safe="", errors="surrogatepass"),
-            )
-        }
+        secrets = [self.api_key]
+        for parts in map(urlsplit, self.base_urls):
+            secrets += [parts.password, parts.query]
+            values = [value for _, value in parse_qsl(parts.query)]
+            values += [] if parts.password else [parts.username or ""]  # may be a key
+            secrets += [value for value in values if len(value) >= _SECRET_CHARACTERS]
+        forms = set()
+        for secret in filter(None, secrets):
+            plain = unquote(secret)
+            forms |= {secret, plain, quote(plain, safe="", errors="surrogatepass")}
         return tuple(sorted(forms, key=len, reverse=True))
 
     @property

@@ -12,9 +12,9 @@ import base64
 import logging
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any, Protocol, TypeAlias
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -49,6 +49,11 @@ Attempt: TypeAlias = Callable[[RequestT], Awaitable[Success[ReplyT] | Failure]]
 
 class StreamedResponse(Protocol):
     """A response whose body is read in pieces, as the SDK's ``with_streaming_response`` gives."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The names ignore case."""
+        ...
 
     def iter_bytes(self) -> AsyncIterator[bytes]:
         """The pieces, decompressed."""
@@ -87,21 +92,33 @@ def _options(access: Access, url: str) -> dict[str, Any]:
     }
 
 
-async def read_body(response: StreamedResponse, max_bytes: int = MAX_BODY_BYTES) -> bytes:
-    """The body of a response, decompressed.
+async def receive(
+    response: AbstractAsyncContextManager[StreamedResponse],
+    timeout_s: float,
+    max_bytes: int = MAX_BODY_BYTES,
+) -> tuple[bytes, float | None]:
+    """The decompressed body of a response, and the seconds until an exhausted quota is reset.
+
+    The SDK's timeout applies to every piece of the response; this one to all of it.
 
     Raises:
         UnusableBody: It is larger than the limit, or cannot be decompressed.
+        openai.OpenAIError: See `failure_of`; also what else is in `ATTEMPT_ERRORS`.
     """
-    body = bytearray()
+
+    async def read() -> tuple[bytes, float | None]:
+        body = bytearray()
+        async with response as opened:
+            async for chunk in opened.iter_bytes():
+                body.extend(chunk)
+                if len(body) > max_bytes:
+                    raise UnusableBody(f"the server sent more than {max_bytes // 2**20} MiB")
+            return bytes(body), quota_reset_s(opened.headers, time.time())
+
     try:
-        async for chunk in response.iter_bytes():
-            body += chunk
-            if len(body) > max_bytes:
-                raise UnusableBody(f"the server sent more than {max_bytes // 2**20} MiB")
+        return await asyncio.wait_for(read(), timeout_s)
     except _HTTPX.DecodingError as error:
         raise UnusableBody("the server sent a body that cannot be decompressed") from error
-    return bytes(body)
 
 
 @asynccontextmanager

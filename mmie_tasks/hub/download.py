@@ -13,19 +13,15 @@ import re
 import shutil
 import socket
 import ssl
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from loguru import logger
 
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.core.files import atomic_write, file_lock
-
-if TYPE_CHECKING:
-    from huggingface_hub import HfFileMetadata
 
 RepositoryKind: TypeAlias = Literal["dataset", "model"]
 
@@ -280,29 +276,25 @@ def _in_cache(file: HubFile, revision: str) -> FileLocation | None:
 
 
 def _on_hub(file: HubFile, *, patient: bool) -> FileLocation:
+    """Ask for commit and size of a file, with retries if `patient`."""
+    from huggingface_hub import HfApi, constants, get_hf_file_metadata, hf_hub_url
     from huggingface_hub.errors import FileMetadataError
 
-    metadata = _metadata(file, patient=patient)
+    url = hf_hub_url(file.repo, file.filename, repo_type="dataset", revision=file.revision)
+    if "retry_on_errors" in inspect.signature(get_hf_file_metadata).parameters:
+        metadata = get_hf_file_metadata(url, retry_on_errors=patient)
+    else:
+        # Up to 0.36, which transformers 4 needs, it always retries for half a minute; this request
+        # does not.
+        if not patient:
+            HfApi().dataset_info(
+                file.repo, revision=file.revision, timeout=constants.HF_HUB_ETAG_TIMEOUT
+            )
+        metadata = get_hf_file_metadata(url)
     commit = metadata.commit_hash or ""
     if not is_commit(commit):
         raise FileMetadataError("the server's answer has no valid commit")
     return FileLocation(commit=commit, size_bytes=metadata.size)
-
-
-def _metadata(file: HubFile, *, patient: bool) -> HfFileMetadata:
-    """Commit and size of a file, with retries if `patient`."""
-    from huggingface_hub import HfApi, constants, get_hf_file_metadata, hf_hub_url
-
-    url = hf_hub_url(file.repo, file.filename, repo_type="dataset", revision=file.revision)
-    if "retry_on_errors" in inspect.signature(get_hf_file_metadata).parameters:
-        return get_hf_file_metadata(url, retry_on_errors=patient)
-    # Up to 0.36, which transformers 4 needs, it always retries for half a minute; this request does
-    # not.
-    if not patient:
-        HfApi().dataset_info(
-            file.repo, revision=file.revision, timeout=constants.HF_HUB_ETAG_TIMEOUT
-        )
-    return get_hf_file_metadata(url)
 
 
 # Downloading
@@ -333,14 +325,19 @@ def install(file: HubFile, root: Path, name: str, installer: Callable[[Path, Pat
         installer(location.cached_path, destination)
         return location.commit
     folder = root / "downloads" / file.filename.replace("/", "%2F")
-    with _download_lock(file, folder):
-        try:
-            if not destination.exists():
-                installer(_download(file, location.commit, folder), destination)
-        except DataBroken:  # after another error, such as a full disk, the next run uses it
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock_file = folder.with_name(f"{folder.name}.lock")
+        with file_lock(lock_file, f"downloading `{file.filename}`"):
+            try:
+                if not destination.exists():
+                    installer(_download(file, location.commit, folder), destination)
+            except DataBroken:  # after another error, such as a full disk, the next run uses it
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
             shutil.rmtree(folder, ignore_errors=True)
-            raise
-        shutil.rmtree(folder, ignore_errors=True)
+    except OSError as error:
+        raise download_failure(file, error, is_downloading=True) from error
     return location.commit
 
 
@@ -360,18 +357,6 @@ def copy_once(path: Path, destination: Path) -> None:
             f"`{path}` could not be copied to `{destination}`: {error.strerror}.",
             hint="make the folder writable and free some space; `MMIE_TASKS_CACHE` names another",
         ) from error
-
-
-@contextmanager
-def _download_lock(file: HubFile, folder: Path) -> Iterator[None]:
-    with ExitStack() as stack:
-        try:
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            lock_file = folder.with_name(f"{folder.name}.lock")
-            stack.enter_context(file_lock(lock_file, f"downloading `{file.filename}`"))
-        except OSError as error:
-            raise download_failure(file, error, is_downloading=True) from error
-        yield
 
 
 def _download(file: HubFile, commit: str, folder: Path) -> Path:

@@ -169,20 +169,6 @@ def reencode(
     return target
 
 
-def image_problem(path: Path, max_pixels: int = MAX_PIXELS) -> str | None:
-    """The problem that an image's header shows, as one sentence; None if there is none.
-
-    Cheap enough for every image of a run, because nothing is decoded. A file that is truncated
-    behind its header is not noticed.
-    """
-    try:
-        with open_file(path) as file:
-            _header(file, path, max_pixels)
-    except (DataMissing, DataBroken) as error:
-        return str(error).partition("\n")[0]
-    return None
-
-
 def size_px(path: Path, max_pixels: float = math.inf) -> tuple[int, int]:
     """Width and height in the image's header, in pixels; nothing is decoded.
 
@@ -245,6 +231,8 @@ def check_end(file: BinaryIO, path: Path) -> bool:
 def check_images(benchmark: str, sample_ids: Mapping[str, str], hint: str) -> None:
     """Check the header of every image of a run, before anything is generated.
 
+    Nothing is decoded, so a file that is truncated after its header is not noticed.
+
     Args:
         benchmark: Name of the benchmark, for the message.
         sample_ids: Path of each image to the id of a sample that uses it.
@@ -253,7 +241,13 @@ def check_images(benchmark: str, sample_ids: Mapping[str, str], hint: str) -> No
     Raises:
         DataMissing: Files are missing or not images; gives their number and names the first.
     """
-    if unusable := {path: problem for path in sample_ids if (problem := image_problem(Path(path)))}:
+    unusable: dict[str, str] = {}
+    for path in sample_ids:
+        try:
+            size_px(Path(path), MAX_PIXELS)
+        except (DataMissing, DataBroken) as error:  # noqa: PERF203 - concerns one image
+            unusable[path] = str(error).partition("\n")[0]
+    if unusable:
         path, problem = next(iter(unusable.items()))
         raise DataMissing(
             f"{len(unusable)} of the {len(sample_ids)} images of {benchmark} cannot be used. "

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -29,7 +28,6 @@ from mmie_tasks.http.bodies import json_list, json_object, model_names, nearest_
 from mmie_tasks.http.budget import Budget
 from mmie_tasks.http.endpoint import Failure, Pace, Success
 from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error, redact
-from mmie_tasks.http.rate_limit import quota_reset_s
 from mmie_tasks.http.retries import Sender, Undelivered, send_all
 from mmie_tasks.interleaved.base import (
     DrawerMisconfigured,
@@ -181,7 +179,11 @@ class ImageServer:
             patience_s=self.patience_s,
             pace=self.pace,
         )
-        connect = partial(http_client.open_endpoints, sender, self._attempt_with)
+        connect = partial(
+            http_client.open_endpoints,
+            sender,
+            lambda client, address: partial(self._attempt, client, address),
+        )
         for index, result in send_all(requests, connect, sender):
             yield (
                 index,
@@ -192,11 +194,6 @@ class ImageServer:
 
     def close(self) -> None:
         """Do nothing: a server takes no memory of this machine."""
-
-    def _attempt_with(
-        self, client: openai.AsyncOpenAI, address: str
-    ) -> http_client.Attempt[PictureRequest, DrawnPicture]:
-        return partial(self._attempt, client, address)
 
     async def _attempt(
         self, client: openai.AsyncOpenAI, address: str, request: PictureRequest
@@ -243,9 +240,12 @@ class ImageServer:
         body = {name: value for name, value in parameters.items() if name not in omitted}
         outcome: DrawnPicture
         try:
-            # The SDK's timeout applies to every piece of the response; this one to all of it.
-            content, pause_s = await asyncio.wait_for(
-                self._receive(client, request.prompt, body), self.access.timeout_s
+            content, pause_s = await http_client.receive(
+                client.images.with_streaming_response.generate(
+                    model=self.model, prompt=replace_surrogates(request.prompt), extra_body=body
+                ),
+                self.access.timeout_s,
+                _MAX_BODY_BYTES,
             )
         except UnusableBody as error:
             outcome, pause_s = PictureUnusable(redact(str(error), secrets)), None
@@ -256,16 +256,6 @@ class ImageServer:
             outcome = await asyncio.to_thread(read_reply, content, self.max_side_px, secrets)
         is_final = not isinstance(outcome, PictureUnusable) or isinstance(outcome, RemotePicture)
         return Success(reply=outcome, is_final=is_final, cost_usd=self.price_usd, pause_s=pause_s)
-
-    async def _receive(
-        self, client: openai.AsyncOpenAI, prompt: str, body: dict[str, object]
-    ) -> tuple[bytes, float | None]:
-        """The body of a response, and the seconds until an exhausted quota is reset."""
-        async with client.images.with_streaming_response.generate(
-            model=self.model, prompt=replace_surrogates(prompt), extra_body=body
-        ) as response:
-            content = await http_client.read_body(response, _MAX_BODY_BYTES)
-            return content, quota_reset_s(response.headers, time.time())
 
     async def _problem(self, url: str) -> DrawerMisconfigured | None:
         """Why a server certainly cannot be used; None if it may work. The log warns about an

@@ -172,7 +172,7 @@ def sample(line: Line, full_marks: float, groups: Sequence[str] = ()) -> LoggedS
 
 
 def reread(
-    line: Line, grade: Callable[[JudgeResult], Verdicts], full_marks: float
+    line: Line, grade: Callable[[JudgeResult], Verdicts] | None, full_marks: float
 ) -> Mapping[str, Verdict] | None:
     """The verdicts of the current readers on a line's saved replies: `Benchmark.reread` of a judged
     benchmark.
@@ -182,7 +182,7 @@ def reread(
 
     Args:
         line: A line whose record has the fields of `sample`.
-        grade: The verdicts on the replies of one judge.
+        grade: The verdicts on the replies of one judge; None if nothing can be read.
         full_marks: As of `sample`.
 
     Returns:

@@ -37,7 +37,6 @@ class Fault:
     times: float
     status: int = 0
     body: bytes = b""
-    headers: dict[str, str] = field(default_factory=dict)
     done: bool = False  # the request is processed anyway
     released: threading.Event | None = None
     reached: threading.Event = field(default_factory=threading.Event)
@@ -85,7 +84,7 @@ class Handler(BaseHTTPRequestHandler):
         if fault.released:
             fault.released.wait(timeout=300)
         if fault.status:
-            self._send(fault.status, fault.body, fault.headers)
+            self._send(fault.status, fault.body)
         self.close_connection = not fault.status
 
     def _do(self, route: str, name: str, body: bytes) -> tuple[int, bytes]:
@@ -129,12 +128,9 @@ class Handler(BaseHTTPRequestHandler):
             return b"".join(chunks)
         return self.rfile.read(int(self.headers["Content-Length"] or 0))
 
-    def _send(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+    def _send(self, status: int, body: bytes) -> None:
         self.send_response(status)
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        if "Content-Type" not in (headers or {}):
-            self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

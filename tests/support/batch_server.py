@@ -80,15 +80,10 @@ class BatchServer:
         self.reply = reply if callable(reply) else lambda _: reply
 
     def fails(
-        self,
-        status: int,
-        route: str,
-        times: float = float("inf"),
-        body: bytes = b"",
-        headers: dict[str, str] | None = None,
+        self, status: int, route: str, times: float = float("inf"), body: bytes = b""
     ) -> None:
         """Respond with this status instead of executing the request."""
-        self.faults.append(Fault(route, times, status, body, headers or {}))
+        self.faults.append(Fault(route, times, status, body))
 
     def hangs_up(self, route: str, times: float = 1) -> None:
         """Close the connection instead of executing the request."""

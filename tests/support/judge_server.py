@@ -183,11 +183,6 @@ class JudgeServer:
         """Accept the request and never respond."""
         self.then(HANG, times)
 
-    def hangs_up(self, times: float = 1, after: int = 0) -> None:
-        """Close the connection, `after` bytes into the body of a reply."""
-        content = json.dumps(completion("5")).encode()
-        self.then(Sent(content=content, cut_after=after), times)
-
     # The requests.
 
     @property

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+from mmie_tasks.benchmarks.mmie import request
 
 Body = dict[str, Any]
 
@@ -23,6 +28,16 @@ def words(path: Path) -> Path:
     """Write `WORDS`."""
     path.write_text(json.dumps(WORDS), encoding="utf-8")
     return path
+
+
+def surround(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Make a folder the working folder, with judge prompts and a cache, and no setting of MMIE."""
+    monkeypatch.chdir(folder)
+    for name in (name for name in os.environ if name.startswith(("MMIE_", "OPENAI_"))):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("MMIE_TASKS_CACHE", str(folder / "cache"))
+    monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(words(folder / "words.json")))
+    monkeypatch.setattr(request, "_answer_folders", {})
 
 
 def content_of(body: Body) -> list[str | bytes]:

@@ -20,7 +20,6 @@ from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import BenchmarkJudge
 from mmie_tasks.record import log_line
 from mmie_tasks.record.log_line import NOT_LOGGED
-from mmie_tasks.record.panel import Judged
 from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, Record, ScoreKind
 from mmie_tasks.record.segment import LoggedSegment, Segments
 from mmie_tasks.record.signature import run_signature, signature_text
@@ -84,19 +83,16 @@ def reread(line: Line) -> Mapping[str, Verdict] | None:
     Raises:
         BadRecord: The line is not a scored sample of this benchmark.
     """
-    judged = _rejudged(_record(line))
-    return (
-        None
-        if judged is None
-        else {"official": judged.verdicts.official, "robust": judged.verdicts.robust}
-    )
+    sample = _sample(_record(line))
+    return log_line.reread(line, None if sample is None else partial(grade, sample), math.inf)
 
 
 def rerecord(line: Line) -> Record:
     """The record with the current readers' results; unchanged if it has no readable reply."""
     record = _record(line)
-    sample, judged = _sample(record), _rejudged(record)
-    if sample is None or judged is None or not log_line.replies(record):
+    if (sample := _sample(record)) is None or not log_line.replies(record):
+        return record
+    if (judged := log_line.rejudged(record, partial(grade, sample), math.inf)) is None:
         return record
     reply = last_reply(sample, judged)
     return {
@@ -164,11 +160,6 @@ def _logged_sample(question: Segments, line: Line) -> Sample:
     )
     instruction = log_line.optional_text(record, "instruction") if texts == own_texts else ""
     return replace(sample, instruction=instruction or "\n".join(texts))
-
-
-def _rejudged(record: Record) -> Judged | None:
-    sample = _sample(record)
-    return log_line.rejudged(record, None if sample is None else partial(grade, sample), math.inf)
 
 
 def _record(line: Line) -> Record:

@@ -8,9 +8,10 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from loguru import logger
 
@@ -24,7 +25,7 @@ from mmie_tasks.hub.images import check_images, inside
 if TYPE_CHECKING:
     import datasets
 
-DataRow = dict[str, object]
+DataRow: TypeAlias = dict[str, Any]
 _TEXTS = ("id", "image", "url", "instruction", "type", "data")
 _LAYOUT = (
     f"the layout is `{ANNOTATION}`, the file of apple/ml-mia-bench, beside `images/`; "
@@ -41,14 +42,6 @@ NUMBERED = "`images/<row>.<ext>`, the row from 0 and in three digits, such as `i
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _HOST = re.compile(r"[\w-]+(\.[\w-]+)+/", re.ASCII)  # row 193 has no scheme
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Entry:
-    """One row of the annotation, checked."""
-
-    sample: Sample
-    image: str  # as annotated: an address, or a file's name
 
 
 def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
@@ -77,21 +70,24 @@ def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
     else:
         fetched = hub_folder(environment)
         folder, revision = fetched.folder, fetched.revision
-    file = read_json_file(folder / ANNOTATION, layout=_LAYOUT, repair=_REPAIR)
-    entries = _entries(folder / ANNOTATION, file.value, odd_rows)
-    odd_rows.log()
-    paths = image_paths(folder, {int(entry.sample.id): entry.image for entry in entries})
-    if len(entries) == 400 and words_digest([e.sample for e in entries]) != OFFICIAL_WORDS:
+    path = folder / ANNOTATION
+    file = read_json_file(path, layout=_LAYOUT, repair=_REPAIR)
+    if not isinstance(file.value, list) or not file.value:
+        raise DataBroken(f"`{path}`: not a list with rows in it.", hint=_REPAIR)
+    rows = odd_rows.usable(path, file.value, partial(_row, folder=folder), itemgetter("id"))
+    odd_rows.check(path, len(rows))
+    data = f"{revision or file.digest}{odd_rows.report()}"
+    paths = image_paths(folder, {int(row["id"]): row["url"] for row in rows})
+    if len(rows) == 400 and words_digest(rows) != OFFICIAL_WORDS:
         logger.info(
             "MIA-Bench: instructions or components of these 400 rows differ from those of the "
             "official file."
         )
-    data = f"{revision or file.digest}{odd_rows.suffix}"
-    rows = [_row(entry, paths[int(entry.sample.id)], data) for entry in entries]
+    docs = [{**row, "image": str(paths[int(row["id"])]), "data": data} for row in rows]
     text, whole_number = datasets.Value("string"), datasets.Value("int32")
     features = dict.fromkeys(_TEXTS, text)
     features |= {"components": [text], "component_weight": [whole_number], "component_type": [text]}
-    return datasets.Dataset.from_list(rows, features=datasets.Features(features))
+    return datasets.Dataset.from_list(docs, features=datasets.Features(features))
 
 
 def check_data(docs: datasets.Dataset) -> None:
@@ -104,9 +100,9 @@ def check_data(docs: datasets.Dataset) -> None:
     check_images("MIA-Bench", {doc["image"]: doc["id"] for doc in docs}, hint)
 
 
-def words_digest(samples: Sequence[Sample]) -> str:
+def words_digest(rows: Sequence[Mapping[str, Any]]) -> str:
     """SHA-256, in hex, of the instructions and components, in order."""
-    words = [[sample.instruction, list(sample.components)] for sample in samples]
+    words = [[row["instruction"], row["components"]] for row in rows]
     return hashlib.sha256(json.dumps(words).encode()).hexdigest()
 
 
@@ -123,44 +119,27 @@ def _local_folder(root: Path) -> Path:
     return root
 
 
-def _entries(path: Path, value: object, odd_rows: OddRows) -> list[_Entry]:
-    if not isinstance(value, list) or not value:
-        raise DataBroken(f"`{path}`: not a list with rows in it.", hint=_REPAIR)
-    entries = []
-    for row, fields in enumerate(value):
-        try:
-            entries.append(_entry(row, fields, path.parent))
-        except BadSample as error:  # noqa: PERF203 - the other rows are read
-            odd_rows.add(path, row, str(error))
-    odd_rows.check(path, len(entries))
-    return entries
-
-
-def _entry(row: int, fields: object, folder: Path) -> _Entry:
+def _row(number: int, fields: object, folder: Path) -> DataRow:
+    """A checked row; the image is named as annotated: by an address, or a file's name."""
     if not isinstance(fields, Mapping):
-        raise BadSample(f"row {row} is {type(fields).__name__}, not an object")
+        raise BadSample(f"row {number} is {type(fields).__name__}, not an object")
     image = fields.get("image")
     if not isinstance(image, str) or not image.strip() or not image.isprintable():
-        raise BadSample(f"row {row}: `image` is {image!r}, not an address or a file's name")
+        raise BadSample(f"row {number}: `image` is {image!r}, not an address or a file's name")
     if not is_address(image.strip()):
         try:
             inside(folder, image.strip())
         except DataBroken as error:
-            raise BadSample(f"row {row}: {error.message.rstrip('.')}") from error
-    return _Entry(sample=Sample.from_doc({**fields, "id": str(row)}), image=image.strip())
-
-
-def _row(entry: _Entry, path: Path, data: str) -> DataRow:
+            raise BadSample(f"row {number}: {error.message.rstrip('.')}") from error
+    sample = Sample.from_doc({**fields, "id": str(number)})
     return {
-        "id": entry.sample.id,
-        "image": str(path),
-        "url": entry.image,
-        "instruction": entry.sample.instruction,
-        "type": entry.sample.type,
-        "components": list(entry.sample.components),
-        "component_weight": list(entry.sample.weights),
-        "component_type": list(entry.sample.categories),
-        "data": data,
+        "id": sample.id,
+        "url": image.strip(),
+        "instruction": sample.instruction,
+        "type": sample.type,
+        "components": list(sample.components),
+        "component_weight": list(sample.weights),
+        "component_type": list(sample.categories),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import cast, get_args
 
 from mmie_tasks.answers.parsing import NOT_TEXT, failure_of
@@ -19,8 +20,7 @@ from mmie_tasks.benchmarks.milebench.sample import (
 )
 from mmie_tasks.core.verdict import Unscored, Verdict, Verdicts
 from mmie_tasks.record import log_line
-from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
-from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, Record
 from mmie_tasks.record.signature import run_signature, signature_text
 
 VERSION = "2-B"  # of every task of MileBench: the number moves with the scores
@@ -54,16 +54,10 @@ def read_line(line: Line) -> LoggedSample:
     record = _record(line)
     images = log_line.texts(record, "images")
     gold = log_line.optional_text(record, "gold") or log_line.optional_text(line, "target")
-    answer = log_line.answer(line)
-    return LoggedSample(
-        id=log_line.text(record, "id"),
-        official=log_line.verdict(record, "official", 1),
-        robust=log_line.verdict(record, "robust", 1),
-        groups={kind: (log_line.text(record, kind),) for kind in ("dataset", "task", "level")},
+    return replace(
+        log_line.sample(line, 1, ("dataset", "task", "level")),
         question=log_line.question(line, images),
-        gold=(LoggedSegment(text=gold),) if gold else (),
-        answer=(LoggedSegment(text=answer),) if answer else (),
-        signature=log_line.optional_text(record, "signature"),
+        gold=log_line.text_segments(gold),
         facts=_facts(line, record, images),
     )
 
@@ -113,13 +107,9 @@ def _record(line: Line) -> Record:
 
 
 def _score_again(line: Line, record: Record) -> Verdicts | None:
-    official, robust = (
-        log_line.verdict(record, "official", 1),
-        log_line.verdict(record, "robust", 1),
-    )
-    stored = Verdicts(official=official, robust=robust)
+    official, robust = (log_line.verdict(record, name, 1) for name in SCORE_KINDS)
     if all(isinstance(v, Unscored) and v.reason in _NOT_IN_ANSWER for v in (official, robust)):
-        return stored
+        return Verdicts(official=official, robust=robust)
     if not isinstance(line.get("filtered_resps"), str) or "choices" not in record:
         return None
     dataset, gold = log_line.text(record, "dataset"), record.get("gold")

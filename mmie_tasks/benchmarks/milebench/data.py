@@ -9,13 +9,13 @@ import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.json_file import JsonFile, read_json_file
+from mmie_tasks.benchmarks.json_file import read_json_file
 from mmie_tasks.benchmarks.milebench import download
 from mmie_tasks.benchmarks.milebench.prompts import combined
 from mmie_tasks.benchmarks.milebench.sample import (
@@ -74,14 +74,13 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     names, variant = _parse_selection(selection)
     odd_rows = OddRows("MileBench", REPAIR, environment)
     per_dataset = _load_rows(names, variant, environment, odd_rows)
-    odd_rows.log()
+    suffix = odd_rows.report()
     rows = [row for turn in itertools.zip_longest(*per_dataset) for row in turn if row is not None]
     revisions = {str(row["dataset"]): str(row["data"]) for row in rows}
     if len(set(revisions.values())) > 1:  # local files have one each: a digest of all of them
         digest = _digest([f"{name} {revisions[name]}" for name in sorted(revisions)])
         rows = [{**row, "data": f"sha256:{digest}"} for row in rows]
-    if suffix := odd_rows.suffix:
-        rows = [{**row, "data": f"{row['data']}{suffix}"} for row in rows]
+    rows = [{**row, "data": f"{row['data']}{suffix}"} for row in rows]
     text = datasets.Value("string")
     features = {k: [text] if isinstance(v, list) else text for k, v in rows[0].items()}
     return datasets.Dataset.from_list(rows, features=datasets.Features(features))
@@ -144,41 +143,53 @@ def _load_rows(
 def _rows(
     name: str, variant: Variant, environment: Mapping[str, str], odd_rows: OddRows
 ) -> list[DatasetRow]:
-    source = _annotation(name, environment, adversarial=variant == "adv")
-    if not source.entries:
-        raise DataBroken(f"`{source.path}`: `data` is empty.", hint=REPAIR)
+    """The rows of a dataset, from ``MILEBENCH_DATA`` if it is set, otherwise from the Hub."""
+    folder, revision = _folder(name, environment)
+    path = folder / (f"{name}-adv.json" if variant == "adv" else f"{name}.json")
+    if not path.is_file():
+        raise DataMissing(f"`{folder}` contains no `{path.name}`.", hint=_LAYOUT)
+    file = read_json_file(path, layout=_LAYOUT, repair=REPAIR)
+    meta, instructions, entries = _parts(path, file.value)
+    question_type = str(meta.get("question_type"))
     try:
-        rule = rule_of(name, source.question_type)
+        rule = rule_of(name, question_type)
     except BadSample as error:
-        raise DataBroken(f"`{source.path}`: {error}.", hint=REPAIR) from error
-    rows: list[DatasetRow] = []
-    positions: dict[str, int] = {}  # of every id
-    for position, entry in enumerate(source.entries):
-        try:
-            sample = Sample.from_annotation(
-                entry, dataset=name, rule=rule, instructions=source.instructions
-            )
-            first = positions.setdefault(sample.id, position)
-            if first != position:  # answers are matched to samples by id
-                problem = f"`sample_id` {sample.sample_id} occurs twice, at {first} and {position}"
-                odd_rows.add(source.path, position, problem)
-                continue
-            if variant == "combined1":
-                combined(sample)  # raises now what it would raise in the middle of the run
-            rows.append(_row(sample, variant, source))
-        except BadSample as error:
-            odd_rows.add(source.path, position, str(error))
-    odd_rows.check(source.path, len(rows))
-    return fair_order(rows, lambda row: str(row["id"]))
+        raise DataBroken(f"`{path}`: {error}.", hint=REPAIR) from error
+
+    def read(_position: int, entry: object) -> DatasetRow:
+        sample = Sample.from_annotation(entry, dataset=name, rule=rule, instructions=instructions)
+        if variant == "combined1":
+            combined(sample)  # raises now what it would raise in the middle of the run
+        source = {"question_type": question_type, "data": revision or file.digest}
+        return _row(sample, variant, folder) | source
+
+    rows = odd_rows.usable(path, entries, read, itemgetter("id"))
+    odd_rows.check(path, len(rows))
+    return fair_order(rows, itemgetter("id"))
 
 
-def _row(sample: Sample, variant: Variant, source: _AnnotationFile) -> DatasetRow:
-    folder = source.path.parent
+def _parts(
+    path: Path, value: object
+) -> tuple[Mapping[str, object], Sequence[str], Sequence[object]]:
+    """The metadata, the instructions in it, and the entries of an annotation file."""
+    content = value if isinstance(value, dict) else {}
+    meta, entries = content.get("meta_data"), content.get("data")
+    meta = meta if isinstance(meta, dict) else {}
+    instructions = meta.get("task_instruction")
+    if not isinstance(instructions, list) or not all(isinstance(i, str) for i in instructions):
+        problem = "`meta_data.task_instruction` is not a list of texts"
+    elif not isinstance(entries, list) or not entries:
+        problem = "`data` is empty, or not a list"
+    else:
+        return meta, instructions, entries
+    raise DataBroken(f"`{path}`: {problem}.", hint=REPAIR)
+
+
+def _row(sample: Sample, variant: Variant, folder: Path) -> DatasetRow:
     return {
         "id": sample.id,
         "dataset": sample.dataset,
         "variant": variant,
-        "question_type": source.question_type,
         "instruction": sample.instruction,
         "context": sample.context,
         "choices": list(sample.choices),
@@ -186,7 +197,6 @@ def _row(sample: Sample, variant: Variant, source: _AnnotationFile) -> DatasetRo
         "images": _paths(folder / "images", sample.images, sample),
         "combined": _paths(folder / "combined_1_images", sample.combined, sample),
         "image_set": _digest(sample.images),
-        "data": source.revision,
     }
 
 
@@ -201,66 +211,20 @@ def _paths(folder: Path, names: Iterable[str], sample: Sample) -> list[str]:
         raise BadSample(f"{sample.id}: {error.message.rstrip('.')}") from error
 
 
-# Annotation files, in a local folder or in the archives
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _AnnotationFile:
-    """An annotation file, checked as far as all datasets have the same form."""
-
-    path: Path  # <DATASET>/<DATASET>.json or <DATASET>/<DATASET>-adv.json
-    question_type: str
-    instructions: Sequence[str]
-    entries: Sequence[object]  # unchecked
-    revision: str  # a commit on the Hub, or a digest of the local file
-
-
-def _annotation(
-    dataset: str, environment: Mapping[str, str], *, adversarial: bool
-) -> _AnnotationFile:
-    """The annotation file of a dataset, from ``MILEBENCH_DATA`` if it is set, otherwise from the
-    Hub.
-    """
-    commit = ""
-    if local := environment.get("MILEBENCH_DATA"):
-        folder = _local_folder(Path(local).expanduser(), dataset)
-    else:
+def _folder(dataset: str, environment: Mapping[str, str]) -> tuple[Path, str]:
+    """The folder of a dataset, and its commit on the Hub; empty for a local folder."""
+    if not (local := environment.get("MILEBENCH_DATA")):
         hub_folder = download.dataset_folder(dataset, environment)
-        folder, commit = hub_folder.folder, hub_folder.commit
-    path = folder / (f"{dataset}-adv.json" if adversarial else f"{dataset}.json")
-    if not path.is_file():
-        raise DataMissing(f"`{folder}` contains no `{path.name}`.", hint=_LAYOUT)
-    return _checked_annotation(path, read_json_file(path, layout=_LAYOUT, repair=REPAIR), commit)
-
-
-def _local_folder(root: Path, dataset: str) -> Path:
+        return hub_folder.folder, hub_folder.commit
+    root = Path(local).expanduser()
     if not root.is_dir():
         raise DataMissing(f"`MILEBENCH_DATA` is `{root}`: there is no such folder.", hint=_LAYOUT)
     if folder := download.find_dataset(root, dataset):
-        return folder
+        return folder, ""
     folders = ", ".join(sorted(f.name for f in root.iterdir() if f.is_dir())) or "no folder at all"
     raise DataMissing(
         f"MileBench's dataset `{dataset}` is not in `{root}`, which contains: {folders}.",
         hint=_LAYOUT,
-    )
-
-
-def _checked_annotation(path: Path, file: JsonFile, commit: str) -> _AnnotationFile:
-    fields = file.value if isinstance(file.value, dict) else {}
-    meta, entries = fields.get("meta_data"), fields.get("data")
-    if not isinstance(meta, dict) or not isinstance(entries, list):
-        raise DataBroken(f"`{path}`: no `meta_data` object and `data` list in it.", hint=REPAIR)
-    instructions = meta.get("task_instruction")
-    if not isinstance(instructions, list) or not all(isinstance(i, str) for i in instructions):
-        raise DataBroken(
-            f"`{path}`: `meta_data.task_instruction` is not a list of texts.", hint=REPAIR
-        )
-    return _AnnotationFile(
-        path=path,
-        question_type=str(meta.get("question_type")),
-        instructions=cast("list[str]", instructions),
-        entries=entries,
-        revision=commit or file.digest,
     )
 
 

@@ -11,14 +11,13 @@ Only the archives that contain the needed datasets are downloaded.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from loguru import logger
 
-from mmie_tasks.core.errors import DataBroken, DataMissing
+from mmie_tasks.core.errors import DataBroken
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.hub.archives import unpack_once
 from mmie_tasks.hub.asset import CACHE_VARIABLE, Asset, Check, plan_file
@@ -82,7 +81,7 @@ def dataset_folder(dataset: str, environment: Mapping[str, str]) -> HubFolder:
             what `mmie_tasks.core.files.cache_dir` reads.
 
     Raises:
-        DataMissing: No such dataset; or the archive cannot be downloaded or unpacked.
+        DataMissing: The archive cannot be downloaded or unpacked.
         DataBroken: The archive is damaged, or lacks the dataset.
         SettingWrong: ``MILEBENCH_REVISION`` cannot be a revision.
     """
@@ -125,18 +124,8 @@ def _archive_of(part: int, environment: Mapping[str, str]) -> _Archive:
 
 
 def part_of(dataset: str) -> int:
-    """The number of the archive that contains a dataset.
-
-    Raises:
-        DataMissing: None does; lists similar names.
-    """
-    for part, names in enumerate(PARTS):
-        if dataset in names:
-            return part
-    folded = {name.lower(): name for names in PARTS for name in names}
-    close = difflib.get_close_matches(dataset.lower(), folded, cutoff=0.5) or folded
-    listed = ", ".join(f"`{folded[name]}`" for name in close)
-    raise DataMissing(f"MileBench has no dataset `{dataset}`.", hint=f"it has {listed}")
+    """The number of the archive that contains a dataset."""
+    return next(part for part, names in enumerate(PARTS) if dataset in names)
 
 
 def archive_asset(

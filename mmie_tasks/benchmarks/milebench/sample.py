@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 DATASETS_OF = {
     "T-1": ("ActionLocalization", "ActionPrediction", "ActionSequence"),
@@ -145,22 +145,18 @@ class Sample:
         )
 
     @classmethod
-    def from_doc(cls, doc: Mapping[str, object]) -> Sample:
-        """Read a row of the dataset that lmms-eval iterates (see ``task.py``)."""
-        dataset = str(doc["dataset"])
-        sample_id = str(doc["id"]).removeprefix(f"{dataset}/")
-        gold = doc["gold"]
-        location = f"{dataset}, sample {sample_id}"
+    def from_doc(cls, doc: Mapping[str, Any]) -> Sample:
+        """Read a row of the dataset that lmms-eval iterates (see ``data.py``)."""
         return cls(
-            dataset=dataset,
-            sample_id=sample_id,
-            rule=rule_of(dataset, str(doc["question_type"])),
-            instruction=str(doc["instruction"]),
-            context=str(doc["context"]),
-            images=_texts(doc["images"], f"{location}: `images`"),
-            gold=None if gold is None else str(gold),
-            choices=_texts(doc["choices"], f"{location}: `choices`"),
-            combined=_texts(doc["combined"], f"{location}: `combined`"),
+            dataset=doc["dataset"],
+            sample_id=doc["id"].removeprefix(f"{doc['dataset']}/"),
+            rule=rule_of(doc["dataset"], doc["question_type"]),
+            instruction=doc["instruction"],
+            context=doc["context"],
+            images=tuple(doc["images"]),
+            gold=doc["gold"],
+            choices=tuple(doc["choices"]),
+            combined=tuple(doc["combined"]),
         )
 
 

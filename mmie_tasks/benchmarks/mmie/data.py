@@ -17,7 +17,7 @@ from loguru import logger
 
 from mmie_tasks.benchmarks.json_file import read_json_file
 from mmie_tasks.benchmarks.mmie.download import ANNOTATION, IMAGES, hub_folder
-from mmie_tasks.benchmarks.mmie.rows import DataRow, read_rows
+from mmie_tasks.benchmarks.mmie.rows import DataRow, read_row
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
 from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.benchmarks.order import fair_order
@@ -82,15 +82,14 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     file = read_json_file(path, layout=LAYOUT, repair=_REPAIR)
     if not isinstance(file.value, list) or not file.value:
         raise DataBroken(f"`{path}`: not a list with rows in it.", hint=_REPAIR)
-    rows = read_rows(file.value, lambda row, problem: odd_rows.add(path, row, problem))
+    rows = odd_rows.usable(path, file.value, read_row, lambda row: row.id)
     segments = (segment for row in rows for segment in (*row.question, *row.gold))
     references = [segment.image for segment in segments if segment.image is not None]
     paths = image_paths(path.parent, references, hub=bool(revision))
     rows = _without_outside_images(rows, paths, path, odd_rows)
     odd_rows.check(path, len(rows))
-    odd_rows.log()
+    data = f"{revision or file.digest}{odd_rows.report()}"
     _count(rows, revision)
-    data = f"{revision or file.digest}{odd_rows.suffix}"
     return _dataset(_selected(rows, selection, path), paths, data)
 
 

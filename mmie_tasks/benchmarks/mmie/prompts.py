@@ -67,7 +67,6 @@ class Assembled:
             ends here.
         cut_images: Existing images of the answer that the limit removed.
         cut_texts: Texts of the answer, blank ones excluded, that the limit removed.
-        missing: Paths without a file, in the official order.
         typed: Control string in the texts to its number.
     """
 
@@ -77,7 +76,6 @@ class Assembled:
     bad_gold: str = ""
     cut_images: int = 0
     cut_texts: int = 0
-    missing: tuple[str, ...] = ()
     typed: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -124,7 +122,6 @@ def assemble(
         bad_gold=_bad_gold(sample, full=full),
         cut_images=sum(bool(segment.image) and not segment.problem for segment in cut),
         cut_texts=0 if full else sum(bool((segment.text or "").strip()) for segment in cut),
-        missing=tuple(images.missing),
         typed=dict(control_strings),
     )
 
@@ -143,13 +140,10 @@ class _Images:
     """The images of question and answer so far."""
 
     present: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
 
     def segment_parts(self, segment: Segment) -> list[_Part]:
         parts: list[_Part] = [] if segment.text is None else [f"{segment.text}\n"]
-        if segment.image and segment.problem:
-            self.missing.append(segment.image)
-        elif segment.image:
+        if segment.image and not segment.problem:
             self.present.append(segment.image)
             parts += [f"Image-{len(self.present) - 1}: ", Path(segment.image), "\n"]
         return parts

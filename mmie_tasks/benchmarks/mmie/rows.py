@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import reprlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -102,29 +102,23 @@ class _JudgeRow(_Labels):
     gt_answer: _GoldContent | None = None
 
 
-def read_rows(values: Iterable[object], leave_out: Callable[[int, str], None]) -> list[DataRow]:
-    """The rows of a file; ids must be unique, because answers are matched to samples by them.
+def read_row(number: int, value: object) -> DataRow:
+    """Check a row.
 
     Args:
-        values: The rows.
-        leave_out: Called with the position (from 0) of each row that cannot be used, and the
-            problem, which names row, id and field.
+        number: Its position in the file, from 0.
+        value: The row.
+
+    Raises:
+        BadSample: It cannot be used; names row, id and field.
     """
-    rows: dict[str, DataRow] = {}
-    for number, value in enumerate(values):
-        sample_id = value.get("id") if isinstance(value, Mapping) else None
-        is_named = isinstance(sample_id, str) and sample_id
+    sample_id = value.get("id") if isinstance(value, Mapping) else None
+    is_named = isinstance(sample_id, str) and sample_id
+    try:
+        return _row(number, value)
+    except BadSample as error:
         location = f"row {number}, id {sample_id!r}" if is_named else f"row {number}"
-        try:
-            row = _row(number, value)
-        except BadSample as error:
-            leave_out(number, f"{location}: {error}")
-            continue
-        if first := rows.get(row.id):
-            leave_out(number, f"{location}: `id` is repeated, first at row {first.number}")
-        else:
-            rows[row.id] = row
-    return list(rows.values())
+        raise BadSample(f"{location}: {error}") from None
 
 
 def _row(number: int, value: object) -> DataRow:

@@ -17,7 +17,6 @@ from threading import Event
 from loguru import logger
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
-from mmie_tasks.http.access import public_address
 from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error
 from mmie_tasks.judges.base import (
     JudgeError,
@@ -29,11 +28,18 @@ from mmie_tasks.judges.base import (
     RequestBroken,
     content_key,
 )
-from mmie_tasks.judges.openai.batch_files import Limits, ResultLine, read_results, write_requests
 from mmie_tasks.judges.openai.batch_note import BatchNote, Submission
-from mmie_tasks.judges.openai.batch_provider import BatchPace, Provider, ProviderBatch, Rejected
+from mmie_tasks.judges.openai.batch_provider import (
+    BatchPace,
+    Limits,
+    Provider,
+    ProviderBatch,
+    Rejected,
+    read_results,
+    write_requests,
+)
 from mmie_tasks.judges.openai.check import check
-from mmie_tasks.judges.openai.settings import Adaptations, Dialect, Settings, dialect_of
+from mmie_tasks.judges.openai.settings import Adaptations, Settings
 from mmie_tasks.judges.openai.wire import NoText, chat_body, read_completion, top_logprobs_of
 
 DISCOUNT = 0.5
@@ -76,9 +82,9 @@ class BatchJudge:
                 hint="leave one of them out; `--limit` makes a run smaller",
             )
         self.settings = settings
-        self._limits = limits or Limits()
-        self._pace = pace or BatchPace()
-        self._adaptations = Adaptations()
+        self.limits = limits or Limits()
+        self.pace = pace or BatchPace()
+        self.adaptations = Adaptations()
         self._stop = Event()  # of the calls that run
 
     @property
@@ -92,7 +98,7 @@ class BatchJudge:
         Raises:
             JudgeMisconfigured: They cannot.
         """
-        check(self.settings, pace=self._pace.retries, adaptations=self._adaptations)
+        check(self.settings, pace=self.pace.retries, adaptations=self.adaptations)
 
     def stop(self) -> None:
         """Have every running `ask` raise KeyboardInterrupt; batches go on at the provider."""
@@ -116,18 +122,13 @@ class BatchJudge:
         if not indices_by_key:
             return
         waiting = {key: requests[indices[0]] for key, indices in indices_by_key.items()}
-        with closing(Provider(self.settings, self._pace)) as provider:
-            dialect = self._adaptations.dialects.get(
-                provider.address, dialect_of(self.settings.model)
-            )
-            run = _BatchRun(
-                waiting, self.settings, self._limits, self._pace, provider, dialect, self._stop
-            )
+        with closing(Provider(self.settings, self.pace)) as provider:
+            run = _BatchRun(self, waiting, provider, self._stop)
             try:
                 for key, outcome in run.outcomes():
                     yield from ((index, outcome) for index in indices_by_key[key])
             except (KeyboardInterrupt, GeneratorExit):
-                if names := ", ".join(f"`{entry.batch}`" for entry in run.running):
+                if names := ", ".join(f"`{entry.submission.batch}`" for entry in run.running):
                     logger.warning(
                         f"mmie-tasks: the batches {names} go on at {provider.address}. Run the "
                         "same command again to wait for them; nothing is paid for twice."
@@ -135,22 +136,22 @@ class BatchJudge:
                 raise
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _RunningBatch:
-    """A batch that this run waits for, with those of its requests that belong to this run, by
-    content key.
+    """A batch that this run waits for.
+
+    Attributes:
+        submission: Its entry in the note.
+        requests: Those of its requests that belong to this run, by content key.
+        is_earlier: Whether an earlier run or another process submitted it: then requests without a
+            reply are submitted again, not given up.
+        state: As last retrieved.
     """
 
     submission: Submission
     requests: Mapping[str, JudgeRequest]
-    # An earlier run or another process submitted it: requests without a reply are submitted again,
-    # not given up.
     is_earlier: bool
-
-    @property
-    def batch(self) -> str:
-        """The provider's name for it."""
-        return self.submission.batch or ""
+    state: ProviderBatch | None = None
 
 
 class _BatchRun:
@@ -160,43 +161,37 @@ class _BatchRun:
     """
 
     def __init__(
-        self,
-        waiting: dict[str, JudgeRequest],
-        settings: Settings,
-        limits: Limits,
-        pace: BatchPace,
-        provider: Provider,
-        dialect: Dialect,
-        stop: Event,
+        self, judge: BatchJudge, waiting: dict[str, JudgeRequest], provider: Provider, stop: Event
     ) -> None:
-        if any(top_logprobs_of(request, settings, dialect) for request in waiting.values()):
-            limits = replace(limits, requests=min(limits.requests, _MAX_REQUESTS_WITH_LOGPROBS))
+        settings = judge.settings
         self.running: list[_RunningBatch] = []
         self._waiting = waiting
         self._done: dict[str, Outcome] = {}
         self._settings = settings
-        self._limits = limits
-        self._pace = pace
-        self._stop = stop
+        self._price = settings.price.times(DISCOUNT) if settings.price else None
+        self._dialect = judge.adaptations.of(provider.address, settings.model).dialect
+        self._limits, self._pace, self._stop = judge.limits, judge.pace, stop
+        if any(top_logprobs_of(request, settings, self._dialect) for request in waiting.values()):
+            number = min(judge.limits.requests, _MAX_REQUESTS_WITH_LOGPROBS)
+            self._limits = replace(judge.limits, requests=number)
         self._provider = provider
         self._note = BatchNote(
             settings.cache_dir / "judge" / "batches",
-            server=public_address(settings.access.base_urls[0]),
+            server=provider.address,
             signature=settings.signature,
         )
-        self._price = settings.price.times(DISCOUNT) if settings.price else None
-        self._dialect = dialect
-        self._states: dict[str, ProviderBatch] = {}
+        self._seen: set[str] = set()  # the provider's names of batches that this run waited for
         self._progress = ""
 
     def outcomes(self) -> Iterator[tuple[str, Outcome]]:
         """One outcome per request, with its content key, as batches end. Raises nothing."""
+        poll_s, end = 0.0, 0.0
         try:
             while self._waiting or self.running:
                 if self._waiting:
                     self._submit()
-                    poll_s, end = self._pace.first_poll_s, time.monotonic()
-                    end += self._pace.longest_wait_s
+                    poll_s = self._pace.first_poll_s
+                    end = time.monotonic() + self._pace.longest_wait_s
                 yield from self._take_done()
                 if not self.running:
                     continue
@@ -227,6 +222,7 @@ class _BatchRun:
     def _start(self, submission: Submission, *, is_earlier: bool) -> None:
         """Wait for a batch, which has some of the waiting requests."""
         requests = {key: self._waiting.pop(key) for key in submission.keys if key in self._waiting}
+        self._seen.add(submission.batch or "")
         self.running.append(
             _RunningBatch(submission=submission, requests=requests, is_earlier=is_earlier)
         )
@@ -240,24 +236,24 @@ class _BatchRun:
         try:
             with self._note.lock():
                 for submission in self._note.load():
-                    if self._waiting.keys().isdisjoint(submission.keys):
-                        continue
-                    if submission.batch is None:
-                        batch = self._provider.find(submission.nonce)
-                        if batch is None:
-                            self._note.remove(submission, submission.keys)
-                            continue
-                        submission.batch = batch.name
-                        self._note.put(submission)
-                    # A batch whose entry could not be removed is not read for ever.
-                    self._start(submission, is_earlier=submission.batch not in self._states)
-                    logger.info(
-                        f"mmie-tasks: waiting for the batch `{submission.batch}` of an earlier run."
-                    )
+                    if not self._waiting.keys().isdisjoint(submission.keys):
+                        self._resume(submission)
                 while self._waiting:
                     self._submit_file()
         except _FAULTS as error:
             self._fail([*self._waiting], self._judge_error(error))
+
+    def _resume(self, submission: Submission) -> None:
+        """Wait for the batch of an entry in the note, if there is one."""
+        if submission.batch is None:
+            if (batch := self._provider.find(submission.nonce)) is None:
+                self._note.remove(submission, submission.keys)
+                return
+            submission.batch = batch.name
+            self._note.put(submission)
+        # A batch whose entry could not be removed is not read for ever.
+        self._start(submission, is_earlier=submission.batch not in self._seen)
+        logger.info(f"mmie-tasks: waiting for the batch `{submission.batch}` of an earlier run.")
 
     def _submit_file(self) -> None:
         """Write a file with waiting requests, upload it, and create its batch."""
@@ -292,39 +288,41 @@ class _BatchRun:
 
     def _inspect(self, entry: _RunningBatch) -> Iterator[tuple[str, Outcome]]:
         """Retrieve a batch once, and its results if it is over."""
-        outcomes: Mapping[str, Outcome] = {}
+        name = entry.submission.batch or ""
         try:
-            batch = self._provider.retrieve(entry.batch)
-            contents = [self._provider.download(file) for file in batch.files if batch.is_over]
+            entry.state = batch = self._provider.retrieve(name)
+            if not batch.is_over:
+                return
+            contents = [self._provider.download(file) for file in batch.files]
         except Rejected as rejected:
             if rejected.error.status != 404:
                 raise
             # Deleted, or of another account.
-            reason = f"the batch `{entry.batch}` no longer exists ({rejected})"
-        else:
-            self._states[entry.batch] = batch
-            if not batch.is_over:
-                return
-            outcomes = {
-                line.key: self._outcome(line)
-                for line in read_results(contents, entry.submission.keys)
-                if line.key in entry.requests  # not only requested by an earlier run
-            }
-            reason = _reason_without_line(batch)
+            yield from self._finish(entry, {}, f"the batch `{name}` no longer exists ({rejected})")
+            return
+        lines = read_results(contents, entry.submission.keys)
+        reason = f"the batch is {batch.status} and has no line for it"
+        if batch.status == "failed":
+            reason = f"the batch failed: {batch.error.message} ({batch.error.code})"
+        yield from self._finish(entry, lines, reason)
+
+    def _finish(
+        self, entry: _RunningBatch, lines: Mapping[str, Mapping[str, object]], reason: str
+    ) -> Iterator[tuple[str, Outcome]]:
+        """The outcomes of a batch that is over, with a reason for requests without a line.
+
+        The note keeps the batch until all of them were taken.
+        """
         self.running.remove(entry)
         again: dict[str, JudgeRequest] = {}
         missing = JudgeUnavailable(f"{reason}; {_AGAIN}")
         for key, request in entry.requests.items():
-            outcome = outcomes.get(key, missing)
+            outcome = self._outcome(lines[key]) if key in lines else missing
             if entry.is_earlier and isinstance(outcome, JudgeUnavailable):
                 again[key] = request
             else:
                 yield key, outcome
         self._waiting = {**again, **self._waiting}
-        self._forget(entry)
-
-    def _forget(self, entry: _RunningBatch) -> None:
-        """Remove this run's requests of a batch from the note: their outcomes were taken."""
         try:
             with self._note.lock():
                 self._note.remove(entry.submission, entry.requests.keys())
@@ -332,65 +330,57 @@ class _BatchRun:
             # At worst the replies are downloaded once more, at no cost.
             logger.warning(f"mmie-tasks: `{self._note.path}` cannot be updated: {error}")
 
-    def _outcome(self, line: ResultLine) -> Outcome:
-        if line.status == 200:
-            try:
-                return read_completion(line.body, model=self._settings.model, price=self._price)
-            except UnusableBody as unusable:
-                return JudgeUnavailable(f"{unusable}; {_AGAIN}")
-            except NoText as refused:
-                return JudgeRefused(str(refused))
-        return _request_error(
-            read_server_error(line.status or 0, line.body, self._settings.access.secrets)
-        )
+    def _outcome(self, line: Mapping[str, object]) -> Outcome:
+        """What a line of `read_results` says of its request; status 0 if it was never run."""
+        match line:
+            case {"response": {"status_code": 200, "body": body}}:
+                try:
+                    return read_completion(body, model=self._settings.model, price=self._price)
+                except UnusableBody as unusable:
+                    return JudgeUnavailable(f"{unusable}; {_AGAIN}")
+                except NoText as refused:
+                    return JudgeRefused(str(refused))
+            case {"response": {"status_code": int(status), "body": body}}:
+                pass
+            case _:
+                status, body = 0, line
+        error = read_server_error(status, body, self._settings.access.secrets)
+        if status in (400, 413, 422):
+            subject = "a content filter" if error.is_content_filter else "the server"
+            return JudgeRefused(f"{subject} would not take the request: {error}")
+        if status in (401, 403, 404) or error.is_quota:
+            return JudgeMisconfigured(f"The batch ran into {error}.", hint="check key and model")
+        reason = f"the batch ended without it ({error.code})" if status == 0 else str(error)
+        return JudgeUnavailable(f"{reason}; {_AGAIN}")
 
     def _log_progress(self) -> None:
-        batches = [self._states[entry.batch] for entry in self.running]
+        states = [entry.state for entry in self.running if entry.state is not None]
         total = sum(len(entry.submission.keys) for entry in self.running)
-        completed = sum(batch.completed for batch in batches)
-        progress = (
-            f"{completed} of {total} requests done, {sum(batch.failed for batch in batches)} failed"
-        )
-        if batches and progress != self._progress:
-            logger.info(f"mmie-tasks: running batches: {len(batches)}; {progress}.")
+        completed = sum(state.completed for state in states)
+        failed = sum(state.failed for state in states)
+        progress = f"{completed} of {total} requests done, {failed} failed"
+        if states and progress != self._progress:
+            logger.info(f"mmie-tasks: running batches: {len(states)}; {progress}.")
             self._progress = progress
 
     def _judge_error(self, error: Exception) -> JudgeError:
         """The judge error of every request that one of `_FAULTS` concerns."""
+        hint = "check the account, or leave `batch=true` out"
         match error:
             case JudgeUnavailable():
                 return error
             case DataBroken():
                 return JudgeMisconfigured(error.message, hint=error.hint)
-            case Rejected(error=ServerError(status=401 | 403)):
-                hint = "check the key and its permissions"
-            case Rejected(error=ServerError(status=404 | 405 | 501)):
-                hint = "leave `batch=true` out: not every server has a Batch API"
             case OSError():
                 return JudgeMisconfigured(
                     f"The folder `{self._note.path.parent}` for batches cannot be used: "
                     f"{error.strerror}.",
                     hint="make room on the disk, or name another with `MMIE_TASKS_CACHE`",
                 )
-            case _:
-                hint = "check the account, or leave `batch=true` out"
+            case Rejected(error=ServerError(status=401 | 403)):
+                hint = "check the key and its permissions"
+            case Rejected(error=ServerError(status=404 | 405 | 501)):
+                hint = "leave `batch=true` out: not every server has a Batch API"
         return JudgeMisconfigured(
             f"The judge's server {self._provider.address} accepts no batch: {error}.", hint=hint
         )
-
-
-def _reason_without_line(batch: ProviderBatch) -> str:
-    if batch.status == "failed":
-        return f"the batch failed: {batch.error.message} ({batch.error.code})"
-    return f"the batch is {batch.status} and has no line for it"
-
-
-def _request_error(error: ServerError) -> JudgeError:
-    """The judge error of one request; status 0 means that it was never run."""
-    if error.status in (400, 413, 422):
-        subject = "a content filter" if error.is_content_filter else "the server"
-        return JudgeRefused(f"{subject} would not take the request: {error}")
-    if error.status in (401, 403, 404) or error.is_quota:
-        return JudgeMisconfigured(f"The batch ran into {error}.", hint="check key and model")
-    reason = f"the batch ended without it ({error.code})" if error.status == 0 else str(error)
-    return JudgeUnavailable(f"{reason}; {_AGAIN}")

@@ -12,7 +12,7 @@ import secrets
 import time
 from collections.abc import Collection
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -84,23 +84,12 @@ class BatchNote:
         return [entry for entry in entries if time.time() - entry.begun_s < RETENTION_S]
 
     def put(self, submission: Submission) -> None:
-        """Write an entry, in place of one with the same nonce; call it under `lock`."""
-        others = [entry for entry in self.load() if entry.nonce != submission.nonce]
-        self._save([*others, submission])
+        """Write an entry, in place of one with the same nonce; call it under `lock`.
 
-    def remove(self, submission: Submission, keys: Collection[str]) -> None:
-        """Remove requests from an entry, and the entry if none is left; call it under `lock`.
-
-        Some are left if an earlier run had more requests: their replies are paid for.
+        An entry without keys is left out: the replies to all of its requests were taken.
         """
-        entries = self.load()
-        for entry in entries:
-            if entry.nonce == submission.nonce:
-                entry.keys = tuple(key for key in entry.keys if key not in keys)
-        self._save([entry for entry in entries if entry.keys])
-
-    def _save(self, entries: list[Submission]) -> None:
-        if not entries:
+        others = [entry for entry in self.load() if entry.nonce != submission.nonce]
+        if not (entries := [entry for entry in (*others, submission) if entry.keys]):
             self.path.unlink(missing_ok=True)
             return
         with atomic_write(self.path) as part:
@@ -109,3 +98,13 @@ class BatchNote:
                 file.write(_ENTRIES.dump_json(entries))
                 file.flush()
                 os.fsync(file.fileno())
+
+    def remove(self, submission: Submission, keys: Collection[str]) -> None:
+        """Remove requests from an entry, and the entry if none is left; call it under `lock`.
+
+        Some are left if an earlier run had more requests: their replies are paid for.
+        """
+        for entry in self.load():
+            if entry.nonce == submission.nonce:
+                left = tuple(key for key in entry.keys if key not in keys)
+                self.put(replace(entry, keys=left))

@@ -1,12 +1,13 @@
-"""The Batch API of one server: uploads, batches and their files, with retries."""
+"""The Batch API of one server: request and result files, uploads and batches, with retries."""
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from loguru import logger
 
@@ -15,10 +16,10 @@ from mmie_tasks.http.bodies import json_count, json_list, json_object, parse_jso
 from mmie_tasks.http.client import ATTEMPT_ERRORS, blocking_client, failure_of
 from mmie_tasks.http.endpoint import Pace
 from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error
-from mmie_tasks.judges.base import JudgeUnavailable
-from mmie_tasks.judges.openai.batch_files import ENDPOINT
+from mmie_tasks.judges.base import JudgeRequest, JudgeUnavailable, RequestBroken
 from mmie_tasks.judges.openai.settings import Settings
 
+ENDPOINT: Final = "/v1/chat/completions"
 NONCE = "mmie_tasks_submission"
 """Metadata name under which a batch carries the nonce of its submission."""
 
@@ -175,7 +176,9 @@ class Provider:
         """
         batches = self._client.batches.with_raw_response
         end = time.monotonic() + self._pace.list_lag_s
-        is_logged = False
+        logger.info(
+            f"mmie-tasks: looking for a batch at {self.address} that may have been created."
+        )
         while True:
             try:
                 page = self._retry(
@@ -191,11 +194,6 @@ class Provider:
                     return read_batch(entry, self._settings.access.secrets)
             if time.monotonic() + self._pace.first_poll_s > end:
                 return None
-            if not is_logged:
-                logger.info(
-                    f"mmie-tasks: looking for a batch at {self.address} that may have been created."
-                )
-                is_logged = True
             time.sleep(self._pace.first_poll_s)
 
     def _read(self, content: bytes) -> ProviderBatch:
@@ -234,3 +232,105 @@ class Provider:
             time.sleep(wait_s)
             if failure.kind in ("failed", "timed_out") and (result := find_result()) is not None:
                 return result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a provider accepts in one file: 50,000 requests and 200 MB, less a margin of 5 %."""
+
+    requests: int = 50_000
+    size_bytes: int = 190_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestFile:
+    """The content of a request file.
+
+    Attributes:
+        keys: The requests in it, in order.
+        broken: The requests that cannot be sent, and why.
+    """
+
+    keys: tuple[str, ...] = ()
+    broken: Mapping[str, RequestBroken] = field(default_factory=dict)
+
+
+def write_requests(
+    path: Path,
+    requests: Mapping[str, JudgeRequest],
+    body_of: Callable[[JudgeRequest], Mapping[str, object]],
+    limits: Limits,
+) -> RequestFile:
+    """Write as many requests as fit into a file, with one image in memory at a time.
+
+    Args:
+        path: Only its owner may read it.
+        requests: By content key, which becomes the request's name in the batch.
+        body_of: The body of a request; may raise `RequestBroken`.
+        limits: Of the file.
+
+    Raises:
+        OSError: The disk is full, or the file cannot be written.
+    """
+    keys: list[str] = []
+    broken: dict[str, RequestBroken] = {}
+    free_bytes = limits.size_bytes
+    path.touch(mode=0o600)
+    with path.open("wb") as file:
+        for key, request in requests.items():
+            if len(keys) == limits.requests:
+                break
+            try:
+                body = body_of(request)
+            except RequestBroken as error:
+                broken[key] = error
+                continue
+            # A line of ASCII: some readers break lines at other characters too.
+            fields = {"custom_id": key, "method": "POST", "url": ENDPOINT, "body": body}
+            line = json.dumps(fields, separators=(",", ":")).encode("ascii") + b"\n"
+            if len(line) > limits.size_bytes:
+                size = (
+                    f"{len(line) / 1e6:.0f} MB, and a batch takes {limits.size_bytes / 1e6:.0f} MB"
+                )
+                broken[key] = RequestBroken(f"the request is too large for a batch: {size}")
+                continue
+            if len(line) > free_bytes:
+                break
+            free_bytes -= file.write(line)
+            keys.append(key)
+    return RequestFile(keys=tuple(keys), broken=broken)
+
+
+def read_results(contents: Sequence[bytes], keys: Iterable[str]) -> dict[str, Mapping[str, object]]:
+    """The first line of every request in the output and error files of a batch, by content key.
+
+    A line holds a ``response`` with ``status_code`` and ``body``, or an ``error`` if the request
+    was never run. Unreadable, repeated and unknown lines are counted in the log.
+
+    Args:
+        contents: The output file, then the error file.
+        keys: The content keys of the requests in the batch.
+    """
+    without_line = set(keys)
+    lines: dict[str, Mapping[str, object]] = {}
+    ignored = 0
+    for text in filter(bytes.strip, b"\n".join(contents).split(b"\n")):
+        try:
+            fields = json.loads(text)
+        except (ValueError, RecursionError):
+            fields = None
+        match fields:
+            case {"custom_id": str(key), "response": {"status_code": int(), "body": _}} | {
+                "custom_id": str(key),
+                "error": dict(),
+            } if key in without_line:
+                without_line.remove(key)
+                lines[key] = fields
+            case _:
+                ignored += 1
+    if ignored:
+        logger.warning(
+            f"mmie-tasks: {ignored} lines of a batch's files were ignored: unreadable, repeated, "
+            "or of no request in it"
+        )
+    return lines

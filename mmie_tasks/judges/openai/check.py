@@ -68,19 +68,19 @@ async def _problem(
         server = ChatServer(
             replace(settings, max_tokens=None, access=access), client, address, adaptations
         )
+        traits = adaptations.of(address, settings.model)
         plain = replace(_PING, wants_digits=False)
-        ping = _PING if top_logprobs_of(_PING, settings, adaptations.dialects[address]) else plain
+        ping = _PING if top_logprobs_of(_PING, settings, traits.dialect) else plain
         failure = await _failure(server, ping, pace.check_s)
         if failure is not None and ping is not plain and _may_be_logprobs(failure):
             failure = await _failure(server, plain)
             if failure is None:
-                adaptations.note_works_without_logprobs(address)
-        if failure is None and address in adaptations.work_without_logprobs:
-            await server.attempt(
-                _PING
-            )  # if this fails too, the run goes on without log-probabilities
+                traits.note_works_without_logprobs()
+        if failure is None and traits.works_without_logprobs:
+            # If this fails too, the run goes on without log-probabilities.
+            await server.attempt(_PING)
         # What it accepts with a few tokens may fail with a whole reply.
-        adaptations.accept_logprobs.discard(address)
+        traits.accepts_logprobs = False
         if failure is None:
             return None
         if failure.kind == "busy":

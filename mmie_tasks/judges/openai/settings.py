@@ -95,37 +95,49 @@ REASONING = Dialect(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Adaptations:
-    """What the responses of a judge's servers showed. Shared by its check and its requests.
+@dataclass(slots=True, kw_only=True)
+class ServerTraits:
+    """What the responses of one server showed. Shared by the check and the requests of a judge.
 
     Attributes:
-        dialects: The parameters that a server accepts, by its address.
-        out_of_tokens: Requests that got a reply without text at the token limit; they are sent
-            again with headroom.
-        accept_logprobs: Addresses of servers that replied to a request of the run for
-            log-probabilities.
-        probed_without_logprobs: Addresses of servers that are sent one request without, after
-            failures.
-        work_without_logprobs: Addresses of servers that replied when, after failures, none were
-            requested.
-        failures: How often a server failed, for unknown reasons, before it accepted
-            log-probabilities, by its address; later, how often a request for them failed.
+        dialect: The parameters that it accepts.
+        accepts_logprobs: Whether it replied to a request of the run for log-probabilities.
+        works_without_logprobs: Whether it replied when, after failures, none were requested: when
+            it next fails with them, they are left out.
+        is_probed: Whether a request without log-probabilities is in flight for that reason.
+        failures: How often it failed, for unknown reasons, before it accepted log-probabilities.
     """
 
-    dialects: dict[str, Dialect] = field(default_factory=dict)
-    out_of_tokens: set[JudgeRequest] = field(default_factory=set)
-    accept_logprobs: set[str] = field(default_factory=set)
-    probed_without_logprobs: set[str] = field(default_factory=set)
-    work_without_logprobs: set[str] = field(default_factory=set)
-    failures: Counter[str | JudgeRequest] = field(default_factory=Counter)
+    dialect: Dialect
+    accepts_logprobs: bool = False
+    works_without_logprobs: bool = False
+    is_probed: bool = False
+    failures: int = 0
 
-    def note_works_without_logprobs(self, address: str) -> None:
-        """Note that a server works without log-probabilities: when it next fails with them, they
-        are left out.
-        """
-        self.work_without_logprobs.add(address)
-        del self.failures[address]
+    def note_works_without_logprobs(self) -> None:
+        """Note a reply to a request without, after failures with log-probabilities."""
+        self.works_without_logprobs = True
+        self.failures = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adaptations:
+    """What the responses to a judge's requests showed.
+
+    Attributes:
+        servers: By address.
+        out_of_tokens: Requests that got a reply without text at the token limit; they are sent
+            again with headroom.
+        failures: How often a request for log-probabilities failed on servers that accept them.
+    """
+
+    servers: dict[str, ServerTraits] = field(default_factory=dict)
+    out_of_tokens: set[JudgeRequest] = field(default_factory=set)
+    failures: Counter[JudgeRequest] = field(default_factory=Counter)
+
+    def of(self, address: str, model: str) -> ServerTraits:
+        """The traits of a server; at first, what the model's name shows."""
+        return self.servers.setdefault(address, ServerTraits(dialect=dialect_of(model)))
 
 
 # They reason before they reply, take `max_completion_tokens` and only their own temperature.

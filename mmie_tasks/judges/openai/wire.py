@@ -5,12 +5,10 @@ The body and the reply are the same online and in the Batch API.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import math
 import mimetypes
 import re
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,10 +19,9 @@ from loguru import logger
 
 from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.http.bodies import json_count, json_list, json_object, parse_json
-from mmie_tasks.http.client import ATTEMPT_ERRORS, failure_of, read_body
+from mmie_tasks.http.client import ATTEMPT_ERRORS, failure_of, receive
 from mmie_tasks.http.endpoint import Failure, Success
 from mmie_tasks.http.errors import ServerError, UnusableBody, redact
-from mmie_tasks.http.rate_limit import quota_reset_s
 from mmie_tasks.hub.images import image_suffix
 from mmie_tasks.judges.base import (
     JudgeError,
@@ -41,24 +38,20 @@ from mmie_tasks.judges.openai.settings import (
     Adaptations,
     Dialect,
     Settings,
-    dialect_of,
 )
 from mmie_tasks.record.reply import DigitToken, JudgeReply, Usage
 
 # Failures with log-probabilities before a request is sent without: of a server that never accepted
 # any, and of one request to a server that did and may only have an outage. A timeout counts as two.
 _MAX_SERVER_FAILURES, _MAX_REQUEST_FAILURES = 2, 4
+_RETRIED = ("failed", "timed_out")
 _CHARACTERS_PER_TOKEN = 3
 _TOKENS_PER_IMAGE = 2000
 
 # With log-probabilities, a token takes about 1 KB of the response, whose size is limited.
 _MAX_TOKENS_WITH_LOGPROBS = 2048
-_MAX_ALTERNATIVES = 100
-_LEAST_LOGPROB, _MAX_LOGPROB, _MAX_TOTAL = (
-    -1e99,
-    1e-4,
-    1.01,
-)  # the latter two with errors of rounding
+_LEAST_LOGPROB = -1e99
+_MAX_LOGPROB, _MAX_TOTAL = 1e-4, 1.01  # with errors of rounding; logits in their place exceed them
 _DIGIT = re.compile(r"\s*([0-9])\s*")
 _BLANKS = b" \t\n\r\f\v"
 
@@ -100,150 +93,117 @@ class ChatServer:
         self._client = client
         self._address = address
         self._adaptations = adaptations
-        adaptations.dialects.setdefault(address, dialect_of(settings.model))
+        self._traits = adaptations.of(address, settings.model)
 
     async def attempt(self, request: JudgeRequest) -> Success[JudgeReply | JudgeError] | Failure:
         """Send a request; again at once if the server only rejects a parameter.
 
+        Once a server that never accepted log-probabilities has failed twice, one request at a time
+        is sent without, until one is answered: it may only be an outage.
+        """
+        traits = self._traits
+        is_doubtful = not traits.accepts_logprobs and traits.failures >= _MAX_SERVER_FAILURES
+        if not (request.wants_digits and is_doubtful) or traits.is_probed:
+            return await self._adapt(request)
+        traits.is_probed = True
+        try:
+            result = await self._adapt(replace(request, wants_digits=False))
+        finally:
+            traits.is_probed = False
+        if isinstance(result, Success):
+            traits.note_works_without_logprobs()
+        elif result.kind in _RETRIED:
+            return replace(result, reason=f"{result.reason} (with `logprobs=false` too)")
+        return result
+
+    async def _adapt(self, request: JudgeRequest) -> Success[JudgeReply | JudgeError] | Failure:
+        """Send a request in one dialect after the other, until the server rejects no parameter.
+
         What it accepts instead is remembered when it has replied, so an error of another cause
         changes nothing.
         """
-        known, address = self._adaptations, self._address
-        if self._doubts_logprobs(request) and address not in known.probed_without_logprobs:
-            known.probed_without_logprobs.add(address)  # one at a time: it may only be an outage
-            try:
-                return await self._attempt(replace(request, wants_digits=False), is_doubtful=True)
-            finally:
-                known.probed_without_logprobs.discard(address)
-        return await self._attempt(request, is_doubtful=False)
-
-    async def _attempt(
-        self, request: JudgeRequest, *, is_doubtful: bool
-    ) -> Success[JudgeReply | JudgeError] | Failure:
-        known, address = self._adaptations, self._address
-        initial = dialect = known.dialects[address]
+        traits = self._traits
+        initial = dialect = traits.dialect
         rejections: dict[Dialect, Failure] = {}
         while isinstance(result := await self._send(request, dialect), Failure):
             rejections[dialect] = result
-            other = next_dialect(dialect, result.error) or self._without_logprobs(
-                request, dialect, result
-            )
-            if other is None or other in rejections:
-                if known.failures[request] >= _MAX_REQUEST_FAILURES:
-                    return await self.attempt(replace(request, wants_digits=False))
-                return self._with_hint(result, request, dialect, is_doubtful=is_doubtful)
-            dialect = other
+            other = next_dialect(dialect, result.error)
+            asks_logprobs = top_logprobs_of(request, self._settings, dialect) > 0
+            if other is None and asks_logprobs and self._blames_logprobs(request, result):
+                other = replace(dialect, top_logprobs=0)
+            if other is not None and other not in rejections:
+                dialect = other
+                continue
+            if self._adaptations.failures[request] >= _MAX_REQUEST_FAILURES:
+                return await self._adapt(replace(request, wants_digits=False))
+            if asks_logprobs and not traits.accepts_logprobs and result.kind in _RETRIED:
+                hint = "`logprobs=false` asks for no log-probabilities"
+                return replace(result, reason=f"{result.reason} ({hint})")
+            return result
         if top_logprobs_of(request, self._settings, dialect):
-            known.accept_logprobs.add(address)
-        elif is_doubtful:
-            known.note_works_without_logprobs(address)
+            traits.accepts_logprobs = True
         # If the server's dialect is no longer the initial one, another request was faster.
-        if dialect != initial and known.dialects[address] == initial:
-            known.dialects[address] = dialect
+        if dialect != initial and traits.dialect == initial:
+            traits.dialect = dialect
             self._log_change(initial, dialect, rejections.values())
         return result
 
-    def _doubts_logprobs(self, request: JudgeRequest) -> bool:
-        """Whether a request is sent without log-probabilities, because they may be why the server
-        fails.
-        """
-        known, address = self._adaptations, self._address
-        is_failing = (
-            address not in known.accept_logprobs and known.failures[address] >= _MAX_SERVER_FAILURES
-        )
-        return request.wants_digits and is_failing
+    def _blames_logprobs(self, request: JudgeRequest, failure: Failure) -> bool:
+        """Whether to try at once without log-probabilities, after an error that names no parameter.
 
-    def _without_logprobs(
-        self, request: JudgeRequest, dialect: Dialect, failure: Failure
-    ) -> Dialect | None:
-        """The dialect to try at once after an error that names no parameter; counts those that a
-        retry may help.
+        Counts the failures that a retry may help.
         """
-        if not top_logprobs_of(request, self._settings, dialect):
-            return None
-        known, address = self._adaptations, self._address
-        accepts = address in known.accept_logprobs
-        if failure.kind in ("failed", "timed_out"):
-            known.failures[request if accepts else address] += (
-                2 if failure.kind == "timed_out" else 1
-            )
-        error = failure.error
-        is_rejected = (
-            error is not None and error.status in (400, 422) and not error.is_content_filter
-        )
-        works_without = address in known.work_without_logprobs and failure.kind != "busy"
-        return (
-            replace(dialect, top_logprobs=0)
-            if (is_rejected or works_without) and not accepts
-            else None
-        )
-
-    def _with_hint(
-        self, failure: Failure, request: JudgeRequest, dialect: Dialect, *, is_doubtful: bool
-    ) -> Failure:
-        """A failure that says whether the option `logprobs` may help, unless the server accepted
-        them before.
-        """
-        if (
-            failure.kind not in ("failed", "timed_out")
-            or self._address in self._adaptations.accept_logprobs
-        ):
-            return failure
-        if top_logprobs_of(request, self._settings, dialect):
-            return replace(
-                failure, reason=f"{failure.reason} (`logprobs=false` asks for no log-probabilities)"
-            )
-        return (
-            replace(failure, reason=f"{failure.reason} (with `logprobs=false` too)")
-            if is_doubtful
-            else failure
-        )
+        traits, error = self._traits, failure.error
+        count = {"failed": 1, "timed_out": 2}.get(failure.kind, 0)
+        if traits.accepts_logprobs:
+            self._adaptations.failures[request] += count
+            return False
+        traits.failures += count
+        if error is not None and error.status in (400, 422) and not error.is_content_filter:
+            return True
+        return traits.works_without_logprobs and failure.kind != "busy"
 
     def _log_change(self, initial: Dialect, dialect: Dialect, failures: Iterable[Failure]) -> None:
-        changes = (
-            f"`{dialect.max_tokens_name}`"
-            if dialect.max_tokens_name != initial.max_tokens_name
-            else "",
-            "no temperature" if dialect.takes_temperature != initial.takes_temperature else "",
-            f"{dialect.top_logprobs} `top_logprobs`"
-            if dialect.top_logprobs != initial.top_logprobs
-            else "",
-        )
+        changes, loss = [], ""
+        if dialect.max_tokens_name != initial.max_tokens_name:
+            changes.append(f"`{dialect.max_tokens_name}`")
+        if dialect.takes_temperature != initial.takes_temperature:
+            changes.append("no temperature")
+        if dialect.top_logprobs != initial.top_logprobs:
+            changes.append(f"{dialect.top_logprobs} `top_logprobs`")
+            loss = "" if dialect.top_logprobs else " Its replies have no expected score."
         reasons = (
             f"it answered {failure.reason}" if failure.error else failure.reason
             for failure in failures
         )
-        loss = (
-            ""
-            if dialect.top_logprobs or not initial.top_logprobs
-            else " Its replies have no expected score."
-        )
         logger.warning(
             f"The judge `{self._settings.model}` at {self._address} now gets "
-            f"{', '.join(filter(None, changes))}, "
-            f"because {'; '.join(dict.fromkeys(reasons)).rstrip('.')}.{loss}"
+            f"{', '.join(changes)}, because {'; '.join(dict.fromkeys(reasons)).rstrip('.')}.{loss}"
         )
 
     async def _send(
         self, request: JudgeRequest, dialect: Dialect
     ) -> Success[JudgeReply | JudgeError] | Failure:
-        try:
-            return await self._complete(request, dialect)
-        except RequestBroken as error:
-            return Failure(kind="invalid", reason=str(error))
-        except ATTEMPT_ERRORS as error:
-            return failure_of(error, self._settings.access.secrets)
-
-    async def _complete(
-        self, request: JudgeRequest, dialect: Dialect
-    ) -> Success[JudgeReply | JudgeError] | Failure:
         settings = self._settings
         if request in self._adaptations.out_of_tokens:
             dialect = replace(dialect, headroom=dialect.headroom + HEADROOM)
-        # The SDK's timeout applies to every piece of the response; this one to all of it.
-        content, pause_s = await asyncio.wait_for(
-            self._receive(chat_body(request, settings, dialect)), settings.access.timeout_s
-        )
+        completions = self._client.chat.completions.with_streaming_response
+        try:
+            body = chat_body(request, settings, dialect)
+            content, pause_s = await receive(
+                completions.create(**body),  # type: ignore[call-overload]
+                settings.access.timeout_s,
+            )
+        except RequestBroken as error:
+            return Failure(kind="invalid", reason=str(error))
+        except ATTEMPT_ERRORS as error:
+            return failure_of(error, settings.access.secrets)
+        return self._read(request, content, pause_s)
+
+    def _read(
+        self, request: JudgeRequest, content: bytes, pause_s: float | None
+    ) -> Success[JudgeReply | JudgeError] | Failure:
+        settings, out_of_tokens = self._settings, self._adaptations.out_of_tokens
         reply: JudgeReply | JudgeError
         is_final = True
         try:
@@ -253,25 +213,15 @@ class ChatServer:
             reply, is_final = JudgeUnavailable(str(error)), False
         except NoText as error:
             reply = JudgeRefused(str(error))
-            is_final = error.is_cut and request in self._adaptations.out_of_tokens
+            is_final = error.is_cut and request in out_of_tokens
             if error.is_cut:
-                self._adaptations.out_of_tokens.add(request)
+                out_of_tokens.add(request)
         except UnusableBody as error:
             return Failure(kind="failed", reason=str(error), pause_s=pause_s)
         if isinstance(reply, JudgeError):
             reply = type(reply)(redact(str(reply), settings.access.secrets))
-        return Success(
-            reply=reply,
-            is_final=is_final,
-            cost_usd=cost_of(request, completion, settings),
-            pause_s=pause_s,
-        )
-
-    async def _receive(self, body: Mapping[str, object]) -> tuple[bytes, float | None]:
-        """The body of a response, and the seconds until an exhausted quota is reset."""
-        completions = self._client.chat.completions.with_streaming_response
-        async with completions.create(**body) as response:  # type: ignore[call-overload]
-            return await read_body(response), quota_reset_s(response.headers, time.time())
+        cost_usd = cost_of(request, completion, settings)
+        return Success(reply=reply, is_final=is_final, cost_usd=cost_usd, pause_s=pause_s)
 
 
 def next_dialect(dialect: Dialect, error: ServerError | None) -> Dialect | None:
@@ -485,7 +435,7 @@ def _digit_logprobs(
     A digit has several spellings, with and without white space; their probabilities are added up.
     """
     alternatives, own_logprob = json_list(token.get("top_logprobs")), _logprob_of(token)
-    if own_logprob is None or not 0 < len(alternatives) <= _MAX_ALTERNATIVES:
+    if own_logprob is None or not alternatives:
         return None
     # The generated token may be missing among its alternatives, or be listed twice.
     pairs = dict.fromkeys((_spelling_of(entry), _logprob_of(entry)) for entry in alternatives)

@@ -103,22 +103,11 @@ def test_the_cache_never_serves_another_revision_than_the_one_asked_for(hub, tmp
     assert ask(hub.url, tmp_path, LOAD, **pinned)[0]["data"] == f"{REPO}@{COMMIT}"
 
 
-@pytest.mark.parametrize(
-    ("status", "code", "expected"),
-    [
-        pytest.param(
-            403, "GatedRepo", "the dataset is gated and the Hub answered HTTP 403", id="gated"
-        ),
-        pytest.param(401, "RepoNotFound", "no such dataset, or no access", id="no such repository"),
-        pytest.param(404, "RevisionNotFound", "there is no revision `main`", id="no such revision"),
-        pytest.param(503, "", "could not be downloaded: the Hub answered HTTP 503", id="down"),
-    ],
-)
-def test_a_refusal_is_told_with_a_way_out(status, code, expected, hub, tmp_path):
-    hub.answers(status, code)
+def test_a_refusal_is_told_with_a_way_out(hub, tmp_path):
+    hub.answers(404, "RevisionNotFound")
     result = ask(hub.url, tmp_path, LOAD)
     assert result["error"] == "DataMissing"
-    assert expected in result["message"]
+    assert "there is no revision `main`" in result["message"]
     assert "MIA_BENCH_DATA" in result["message"]
 
 
@@ -142,25 +131,11 @@ def test_a_file_that_is_no_parquet_is_broken_data(hub, tmp_path):
     assert not folder(tmp_path).exists()
 
 
-def without(field):
-    def edit(rows):
-        rows[2][field] = None
-
-    return edit
-
-
-@pytest.mark.parametrize(
-    ("field", "expected"),
-    [
-        pytest.param("image", "row 2: `image`", id="no picture"),
-        pytest.param("instruction", "sample 2: `instruction`", id="no instruction"),
-    ],
-)
-def test_a_row_that_lacks_something_is_named(field, expected, tmp_path):
-    with mia_bench_hub(without(field)) as hub:
+def test_a_row_without_a_picture_is_named(tmp_path):
+    with mia_bench_hub(lambda rows: rows[2].update(image=None)) as hub:
         result = ask(hub.url, tmp_path, LOAD)
     assert result["error"] == "DataBroken"
-    assert expected in result["message"]
+    assert "row 2: `image`" in result["message"]
 
 
 def test_a_picture_that_is_none_is_kept_for_the_check_of_headers(tmp_path):
@@ -223,8 +198,7 @@ def test_a_folder_of_that_name_in_the_working_directory_is_not_the_hub(hub, tmp_
     assert ask(hub.url, tmp_path, f"{make_folder}{LOAD}")[0]["data"] == f"{REPO}@{COMMIT}"
 
 
-@pytest.mark.parametrize("revision", ["../main", "a/../b", "a b", "-x", "/etc"])
-def test_what_cannot_be_a_revision_is_a_wrong_setting(revision, hub, tmp_path):
-    result = ask(hub.url, tmp_path, LOAD, MIA_BENCH_REVISION=revision)
+def test_what_cannot_be_a_revision_is_a_wrong_setting(hub, tmp_path):
+    result = ask(hub.url, tmp_path, LOAD, MIA_BENCH_REVISION="../main")
     assert result["error"] == "SettingWrong"
     assert hub.requests == []

@@ -118,7 +118,6 @@ def test_a_total_that_is_not_that_of_its_parts_is_a_fact():
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
-        pytest.param({"id": 0}, "id", id="id"),
         pytest.param({"type": "easy"}, "type", id="type"),
         pytest.param({"type": {}}, "type", id="type-that-is-an-object"),
         pytest.param({"categories": "math"}, "categories", id="categories"),
@@ -128,7 +127,6 @@ def test_a_total_that_is_not_that_of_its_parts_is_a_fact():
         pytest.param({"parts": {"robust": 1}}, "robust", id="parts-of-a-reading"),
         pytest.param({"asked": "a"}, "asked", id="asked"),
         pytest.param({"image": 3}, "image", id="image"),
-        pytest.param({"official": {"score": None}}, "official", id="no-points"),
     ],
 )
 def test_a_field_of_the_wrong_kind_is_named(fields, named):

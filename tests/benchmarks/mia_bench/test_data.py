@@ -98,20 +98,10 @@ def test_the_example_is_what_its_program_writes(tmp_path):
     assert drawn == {path.name for path in (DATA / "images").iterdir()}
 
 
-@pytest.mark.parametrize(
-    ("names", "image"),
-    [pytest.param(("000.jpg", "000.png"), "https://a.org/c.jpg", id="numbered twice")],
-)
-def test_two_pictures_for_one_row_are_broken_data(names, image, tmp_path):
-    create_images(tmp_path, *names)
-    with pytest.raises(DataBroken, match=f"{names[0]}, {names[1]}"):
-        image_paths(tmp_path, {0: image})
-
-
-@pytest.mark.parametrize("image", ["../x.jpg", "/etc/hostname", r"..\x.jpg", "C:\\x.jpg"])
-def test_an_image_outside_the_folder_is_broken_data(image, tmp_path):
-    with pytest.raises(DataBroken, match="not a file inside"):
-        image_paths(tmp_path, {0: image})
+def test_two_pictures_for_one_row_are_broken_data(tmp_path):
+    create_images(tmp_path, "000.jpg", "000.png")
+    with pytest.raises(DataBroken, match=r"000\.jpg, 000\.png"):
+        image_paths(tmp_path, {0: "https://a.org/c.jpg"})
 
 
 @given(st.lists(st.text(min_size=1), max_size=4))
@@ -155,10 +145,6 @@ def test_no_folder_and_no_annotation_are_told_apart(tmp_path):
         pytest.param(lambda r: r[2].pop("image"), "row 2: `image`", id="no picture"),
         pytest.param(lambda r: r[2].update(image=7), "row 2: `image`", id="a number for a picture"),
         pytest.param(lambda r: r[2].update(image="a\0b"), "row 2: `image`", id="NUL"),
-        pytest.param(
-            lambda r: r[2].pop("components"), "sample 2: `components`", id="nothing asked"
-        ),
-        pytest.param(lambda r: r[2].update(type="hard"), "sample 2: `type`", id="other type"),
         pytest.param(lambda r: r.insert(2, []), "row 2 is list", id="no object"),
         pytest.param(lambda r: r.clear(), "not a list with rows", id="empty"),
     ],
@@ -204,7 +190,7 @@ def test_what_is_no_list_in_json_is_broken_data(content, root):
 @pytest.mark.parametrize("changed", [False, True])
 def test_four_hundred_rows_of_other_words_are_said_to_be(changed, logs, root, monkeypatch):
     change(root, lambda rows: rows.extend(rows[0] for _ in range(392)))
-    words = words_digest([Sample.from_doc(row) for row in load(root)])
+    words = words_digest(load(root))
     monkeypatch.setattr(mia_bench, "OFFICIAL_WORDS", words)
     if changed:
         change(root, lambda rows: rows[7].update(instruction="Describe."))

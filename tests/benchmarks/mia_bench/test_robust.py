@@ -216,10 +216,6 @@ def test_a_reply_has_the_expected_points_or_is_unscored(reply, expected):
     assert outcome(reply) == ("unparsed" if expected is None else expected)
 
 
-def test_the_list_for_people_has_twenty_replies():
-    assert len(MIXED) == 20
-
-
 def test_every_reply_in_the_official_form_is_scored_whatever_its_feedback():
     replies = list(official_form())
     assert len(replies) == 60

@@ -101,7 +101,6 @@ def test_only_needles_have_a_depth():
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
-        pytest.param({"id": None}, "id", id="id"),
         pytest.param({"rule": ["choice"]}, "rule", id="rule"),
         pytest.param({"rule": "judge"}, "rule", id="unknown-rule"),
         pytest.param({"dataset": 3}, "dataset", id="dataset"),
@@ -109,7 +108,6 @@ def test_only_needles_have_a_depth():
         pytest.param({"gold": 3}, "gold", id="gold"),
         pytest.param({"images": "a.png"}, "images", id="images"),
         pytest.param({"images": [3]}, "images", id="image"),
-        pytest.param({"official": {"score": "1"}}, "official", id="points-as-text"),
     ],
 )
 def test_a_field_of_the_wrong_kind_is_named(fields, named):

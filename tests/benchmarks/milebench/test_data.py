@@ -1,7 +1,5 @@
 """MileBench from a local folder: the layouts that exist, and what can be wrong in them."""
 
-import json
-
 import pytest
 from support.example import DATA, change, copy_of
 
@@ -95,8 +93,15 @@ def test_a_dataset_or_variant_that_does_not_exist_is_named_with_the_nearest():
 
 @pytest.mark.parametrize(
     "content",
-    [b"{", b"", b"[]", b"\xff\xfe", b'{"data": []}', b"[" * 100_000],
-    ids=["cut", "empty", "list", "not UTF-8", "no meta_data", "nested"],
+    [
+        pytest.param(b"{", id="cut"),
+        pytest.param(b"", id="empty"),
+        pytest.param(b"[]", id="list"),
+        pytest.param(b"\xff\xfe", id="not UTF-8"),
+        pytest.param(b'{"data": []}', id="no meta_data"),
+        pytest.param(b'{"meta_data": {"task_instruction": []}, "data": []}', id="no samples"),
+        pytest.param(b"[" * 100_000, id="nested"),
+    ],
 )
 def test_a_file_that_is_not_official_json_is_named(content, root):
     path = root / "DocVQA" / "DocVQA.json"
@@ -109,28 +114,6 @@ def test_a_byte_order_mark_does_not_matter(root):
     path = root / "DocVQA" / "DocVQA.json"
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     assert len(load(root)) == 2
-
-
-def test_a_repeated_sample_id_is_named_with_both_positions(root):
-    change(root, "DocVQA", lambda whole: whole["data"].append(whole["data"][0]))
-    with pytest.raises(DataBroken, match="`sample_id` 0 occurs twice, at 0 and 2"):
-        load(root)
-
-
-def test_an_annotation_without_images_is_named(root):
-    change(root, "DocVQA", lambda whole: whole["data"][1]["task_instance"].pop("images_path"))
-    with pytest.raises(DataBroken, match="sample 1: `images_path`"):
-        load(root)
-
-
-@pytest.mark.parametrize("path", ["../../../etc/passwd", "/etc/passwd", "a/../../x.png", "C:\\x"])
-def test_an_image_path_that_escapes_is_named(path, root):
-    def escape(whole):
-        whole["data"][0]["task_instance"]["images_path"][0] = path
-
-    change(root, "DocVQA", escape)
-    with pytest.raises(DataBroken, match="DocVQA/0"):
-        load(root)
 
 
 def edit_sample(entry, path=None, **fields):
@@ -147,7 +130,9 @@ def edit_sample(entry, path=None, **fields):
             {"path": "../../secret.png"}, "7: The dataset names '../../secret.png'", id="outside"
         ),
         pytest.param({"sample_id": ["7"]}, "`sample_id` is ['7']", id="id is no string"),
-        pytest.param({"sample_id": "3"}, "`sample_id` 3 occurs twice, at 3 and 7", id="repeated"),
+        pytest.param(
+            {"sample_id": "3"}, "row 7: the id 'DocVQA/3' is that of row 3", id="repeated"
+        ),
         pytest.param({"task_instance": None}, "`task_instance` is NoneType", id="no question"),
     ],
 )
@@ -214,13 +199,3 @@ def test_a_sample_id_may_be_any_text(root):
 def test_a_null_gold_stays_null(root):
     change(root, "DocVQA", lambda whole: whole["data"][0].update(response=None))
     assert None in load(root)["gold"]
-
-
-def test_an_empty_dataset_is_named(root):
-    (root / "DocVQA" / "DocVQA.json").write_text(
-        json.dumps(
-            {"meta_data": {"task_instruction": [], "question_type": "open-ended"}, "data": []}
-        )
-    )
-    with pytest.raises(DataBroken, match="`data` is empty"):
-        load(root)

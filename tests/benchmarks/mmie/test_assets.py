@@ -151,40 +151,12 @@ def test_what_the_hubs_cache_holds_is_taken_from_there_and_stays(hub, tmp_path):
     assert is_complete(folder_of(tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("status", "code", "expected"),
-    [
-        pytest.param(
-            401, "GatedRepo", "the dataset is gated and the Hub answered HTTP 401", id="1"
-        ),
-        pytest.param(
-            403, "GatedRepo", "the dataset is gated and the Hub answered HTTP 403", id="3"
-        ),
-        pytest.param(
-            401, "RepoNotFound", "no such dataset, or no access for this account", id="account"
-        ),
-    ],
-)
-def test_no_access_says_where_to_get_it(status, code, expected, hub, tmp_path):
-    hub.answers(status, code)
+def test_no_access_says_where_to_get_it(hub, tmp_path):
+    hub.answers(403, "GatedRepo")
     error, message = failure(hub, tmp_path)
     assert error == "DataMissing"
-    assert expected in message
     assert "https://huggingface.co/datasets/MMIE/MMIE" in message
     assert "`hf auth login`" in message
-
-
-@pytest.mark.parametrize(
-    ("more", "expected"),
-    [
-        pytest.param({"MMIE_REVISION": "v9"}, "there is no revision `v9`", id="revision"),
-        pytest.param({"HF_HUB_OFFLINE": "1"}, "downloads are switched off", id="offline"),
-    ],
-)
-def test_what_cannot_be_had_is_missing_data(more, expected, hub, tmp_path):
-    error, message = failure(hub, tmp_path, **more)
-    assert error == "DataMissing"
-    assert expected in message
 
 
 @pytest.mark.parametrize("name", [ANNOTATION, ARCHIVE])
@@ -212,18 +184,6 @@ def test_a_reference_out_of_what_was_downloaded_is_broken_data(name, hub, tmp_pa
     answer = ask(hub.url, tmp_path, LOAD)
     assert answer["error"] == "DataBroken"
     assert f"row 1, id 'PBL-1': its question names '{name}', not a file" in answer["message"]
-
-
-def test_a_full_disk_is_said(hub, tmp_path):
-    full = FETCH.replace(
-        "folder =",
-        "import errno, shutil\ndef copyfile(*_): raise OSError(errno.ENOSPC, 'No space left')\n"
-        "shutil.copyfile = copyfile\nfolder =",
-    )
-    answer = ask(hub.url, tmp_path, full)
-    assert answer["error"] == "DataMissing"
-    assert "No space left" in answer["message"]
-    assert "`MMIE_TASKS_CACHE` names another" in answer["message"]
 
 
 @pytest.mark.parametrize("revision", ["../x", "a b", "-x", "/etc", "x/../../y"])

@@ -16,7 +16,7 @@ from mmie_tasks.benchmarks.mmie.official import mean_points, percent_of
 from mmie_tasks.benchmarks.mmie.task import percent
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored
 from mmie_tasks.record.metric_values import metric_value
-from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, LoggedSample
+from mmie_tasks.record.sample import BadRecord, LoggedSample
 from mmie_tasks.record.segment import LoggedSegment
 from mmie_tasks.runs.run import without_off_scale_points
 
@@ -178,16 +178,6 @@ def test_a_log_of_an_older_version_has_no_expected_score():
     }
 
 
-@pytest.mark.parametrize(
-    "digits", [3, [7], [{"offset": "x", "logprobs": []}], [{"offset": 0}], {"offset": 0}]
-)
-def test_digits_of_another_form_are_none(digits):
-    line = copy.deepcopy(LINES[0])
-    line["coverage"]["replies"][0]["digits"] = digits
-    (reply,) = BENCHMARK.read_line(line).replies
-    assert reply.digits is None
-
-
 def test_the_expected_score_is_computed_again_from_the_saved_reply():
     line = changed(expected={"points": 1.5, "entropy_bits": 2})
     assert BENCHMARK.rerecord(line)["expected"] == LINES[0]["coverage"]["expected"]
@@ -208,13 +198,6 @@ def test_a_reply_that_ran_into_its_limit_is_read_officially_only():
     again = BENCHMARK.reread(line)
     assert again["official"].points == 4
     assert again["robust"].reason == "cut_off"
-
-
-@pytest.mark.parametrize("reason", ["no_answer", "bad_image", "left_out", "unavailable", "budget"])
-def test_what_never_had_a_reply_stays_as_it_is(reason):
-    row = {"unscored": reason, "detail": "why"}
-    again = BENCHMARK.reread(changed(replies=[], official=row, robust=row))
-    assert again == dict.fromkeys(SCORE_KINDS, Unscored(reason, "why"))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from pathlib import Path
 
 import pytest
 from support.mmie_data import (
@@ -77,23 +76,10 @@ def test_the_revision_is_a_digest_of_the_data_file(tmp_path):
     assert set(load(path)["data"]) == {f"sha256:{digest[:12]}"}
 
 
-@pytest.mark.parametrize(
-    "write",
-    [
-        pytest.param(lambda rows: "\ufeff" + json.dumps(rows), id="byte order mark"),
-        pytest.param(lambda rows: f" \n{json.dumps(rows, indent=2)}\r\n", id="space around"),
-        pytest.param(lambda rows: json.dumps(rows, separators=(",", ":")), id="no space"),
-        pytest.param(lambda rows: json.dumps(rows, ensure_ascii=False), id="characters as such"),
-    ],
-)
-def test_the_data_file_may_be_written_in_many_ways(write, tmp_path):
-    rows = [conversation("SA-1", f"Where is Zoë{mark}?") for mark in ("", "’")]
-    rows[1]["id"] = "MSR-2"
-    (tmp_path / "data.json").write_bytes(write(rows).encode())
-    assert [row["question"][0]["text"] for row in load(tmp_path)] == [
-        "Where is Zoë?",
-        "Where is Zoë’?",
-    ]
+def test_a_byte_order_mark_does_not_matter(tmp_path):
+    text = "\ufeff" + json.dumps([conversation("SA-1", "Where is Zoë?")], ensure_ascii=False)
+    (tmp_path / "data.json").write_bytes(text.encode())
+    assert load(tmp_path)[0]["question"][0]["text"] == "Where is Zoë?"
 
 
 @pytest.mark.parametrize(
@@ -102,17 +88,11 @@ def test_the_data_file_may_be_written_in_many_ways(write, tmp_path):
         pytest.param(b"", "not JSON (line 1, column 1)", id="empty"),
         pytest.param(b" [ ] ", "not a list with rows", id="empty list"),
         pytest.param(b"<html>", "not JSON (line 1, column 1)", id="a web page"),
-        pytest.param(b"[,]", "not JSON", id="only a comma"),
-        pytest.param(b"[", "not JSON", id="cut off at once"),
         pytest.param(b'[{"id": "SA-1", "question": "a"}', "not JSON", id="cut off"),
-        pytest.param(b'[{"id": "SA-1", "question": "a"} {}]', "not JSON", id="no comma"),
-        pytest.param(b'[{"id": "SA-1", "question": "a"},]', "not JSON", id="a comma too much"),
-        pytest.param(b'[{"id": "SA-1", "question": "a"}] x', "not JSON", id="more behind"),
         pytest.param(b"\xff\xfe[\0]\0", "not JSON", id="UTF-16"),
         pytest.param(b'["\xe9"]', "not JSON (byte 2 is not UTF-8)", id="Latin-1"),
         pytest.param(b"[" * 100_000, "not JSON (nested too deeply)", id="nested without end"),
         pytest.param(b'[{"id": ' + b"9" * 5000 + b"}]", "", id="a long number"),
-        pytest.param(b"[7]", "row 0: it is int, not an object", id="not rows"),
         pytest.param(b'{"SA-1": {}}', "not a list with rows", id="by id"),
     ],
 )
@@ -124,16 +104,9 @@ def test_a_data_file_that_is_none_is_broken_data(content, expected, tmp_path):
     assert "hint: repair it, or replace it" in str(caught.value)
 
 
-def test_a_bad_row_is_named_with_its_file(tmp_path):
-    path = folder(tmp_path, [conversation("SA-1"), conversation("PB-2")])
-    with pytest.raises(DataBroken, match=r"data.json`: row 1, id 'PB-2'"):
-        load(path, **STOP)
-
-
 @pytest.mark.parametrize("selection", ["all", "sa"])
-@pytest.mark.parametrize("reference", ["../0.png", "images/../../0.png", "C:/0.png"])
-def test_an_image_outside_is_named_with_its_row(reference, selection, tmp_path):
-    escaping = judge_input("MSR-2", [segment("a", "0.png"), segment(None, reference)])
+def test_an_image_outside_is_named_with_its_row(selection, tmp_path):
+    escaping = judge_input("MSR-2", [segment("a", "0.png"), segment(None, "../0.png")])
     path = folder(tmp_path / "in", [conversation("SA-1"), escaping], pictures=False)
     with pytest.raises(DataBroken, match=r"row 1, id 'MSR-2': .* not a file inside"):
         load(path, selection, **STOP)
@@ -208,10 +181,3 @@ def test_no_folder_of_images_is_every_image_missing(tmp_path):
         f"{path}/images/0.png": "SA-1",
         "/elsewhere/1.png": "SA-1",
     }
-
-
-def test_the_folders_for_tests_name_pictures_that_are_there(tmp_path):
-    for make in (conversations_folder, judge_input_folder):
-        docs = load(make(tmp_path / make.__name__, n=3))
-        images = [one["image"] for doc in docs for one in doc["question"] + doc["gold"]]
-        assert [Path(image).is_file() for image in images if image] == [True] * 7

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 from support.mmie_data import conversations_folder, draw
-from support.mmie_judge import words
+from support.mmie_judge import surround
 
 from mmie_tasks.answers.drawn import (
     DrawingFacts,
@@ -35,10 +35,8 @@ FACTS = DrawingFacts(
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
+    surround(monkeypatch, tmp_path)
     monkeypatch.setenv("MMIE_DATA", str(conversations_folder(tmp_path / "data")))
-    monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(words(tmp_path / "words.json")))
     monkeypatch.setenv(
         "MMIE_TASKS_JUDGE", "openai:nobody,base_url=http://127.0.0.1:9/v1,cache=off,max_retries=0"
     )

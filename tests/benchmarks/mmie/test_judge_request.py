@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from support.judge_server import JudgeServer, judge_server
 from support.mmie_data import conversation, draw, folder, in_file_order, segment
-from support.mmie_judge import by_category, words
+from support.mmie_judge import by_category, surround
 
 from mmie_tasks.benchmarks.mmie import benchmark, task
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
@@ -43,13 +43,9 @@ def server() -> Iterator[JudgeServer]:
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, server: JudgeServer) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("MMIE_PROMPTS", "MMIE_ASSEMBLY", "MMIE_TASKS_SYNC"):
-        monkeypatch.delenv(name, raising=False)
+    surround(monkeypatch, tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("MMIE_DATA", str(folder(tmp_path / "data", ROWS)))
-    monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(words(tmp_path / "words.json")))
     monkeypatch.setenv("MMIE_TASKS_JUDGE", f"openai:judge-model,base_url={server.url}")
     (tmp_path / "data" / "images" / "gone.png").unlink()
     for number in range(3):

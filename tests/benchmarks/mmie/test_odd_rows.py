@@ -24,7 +24,7 @@ UNUSABLE = [
     pytest.param(
         odd("X-1"), "row 3, id 'X-1': MMIE, sample X-1: `id` contains none of SA", id="no category"
     ),
-    pytest.param(odd("MSR-0"), "row 3, id 'MSR-0': `id` is repeated", id="repeated"),
+    pytest.param(odd("MSR-0"), "row 3: the id 'MSR-0' is that of row 0", id="repeated"),
     pytest.param(
         odd(question=[segment("Look", "../secret.png")]),
         "row 3, id 'MSR-odd': its question names '../secret.png', not a file inside",

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 from support.mmie_data import draw
-from support.mmie_judge import words
+from support.mmie_judge import surround
 
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.prompts import IMAGE
@@ -24,12 +24,7 @@ from mmie_tasks.record.segment import Segment
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    for name in ("MMIE_PROMPTS", "MMIE_ASSEMBLY", "MMIE_OUTPUT_ROOT"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(words(tmp_path / "words.json")))
-    monkeypatch.setattr(requests, "_answer_folders", {})
+    surround(monkeypatch, tmp_path)
     for name in ("a.png", "b.png", "q.png"):
         draw(tmp_path / name)
 

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.mmie_data import conversation, judge_input, segment
 
-from mmie_tasks.benchmarks.mmie.rows import read_rows
+from mmie_tasks.benchmarks.mmie.rows import read_row
+from mmie_tasks.benchmarks.mmie.sample import BadSample
 from mmie_tasks.record.segment import Segment
 
 HELLO = [segment("Hello.")]
@@ -25,8 +26,13 @@ def read(*values):
 
 def checked(*values):
     """The rows that can be used, and the problems of the others."""
-    problems = []
-    return read_rows(values, lambda _, problem: problems.append(problem)), problems
+    rows, problems = [], []
+    for number, value in enumerate(values):
+        try:
+            rows.append(read_row(number, value))
+        except BadSample as error:  # noqa: PERF203 - the other rows are read
+            problems.append(str(error))
+    return rows, problems
 
 
 def turns(*messages):

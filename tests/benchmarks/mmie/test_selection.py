@@ -1,7 +1,6 @@
 """Which samples of MMIE a task takes: all, a category, or a thousand drawn by their ids."""
 
 import hashlib
-import random
 from collections import Counter
 
 import pytest
@@ -97,12 +96,6 @@ def test_the_small_sample_is_of_the_smallest_hashes(tmp_path):
     rows = load(path, "1k")
     assert set(rows["id"]) == expected
     assert list(in_file_order(rows)["id"]) == [one for one in hashes if one in expected]
-
-
-def test_the_small_sample_does_not_depend_on_the_order():
-    named = ids(PUBLISHED)
-    shuffled = {name: random.Random(1).sample(some, len(some)) for name, some in named.items()}  # noqa: S311
-    assert ids_of_1k(named) == ids_of_1k(shuffled)
 
 
 @settings(max_examples=30, deadline=None)

@@ -12,7 +12,7 @@ import yaml
 from PIL import Image
 from support.golden import GOLDEN, vectors
 from support.mmie_data import conversations_folder, draw, in_file_order
-from support.mmie_judge import words
+from support.mmie_judge import surround
 
 from mmie_tasks.benchmarks.mmie import benchmark, data, prompts, task
 from mmie_tasks.benchmarks.mmie import request as requests
@@ -33,12 +33,8 @@ SHARED = task_dir() / "mmie" / "_mmie_shared"
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    for name in ("MMIE_PROMPTS", "MMIE_ASSEMBLY", "MMIE_MISSING_IMAGES", "MMIE_TASKS_SYNC"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
+    surround(monkeypatch, tmp_path)
     monkeypatch.setenv("MMIE_DATA", str(conversations_folder(tmp_path / "data")))
-    monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(words(tmp_path / "words.json")))
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "openai:nobody,base_url=http://127.0.0.1:9/v1,cache=off")
     monkeypatch.setattr(task, "_OPENER", ImageOpener())
 

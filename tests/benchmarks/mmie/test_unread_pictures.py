@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageFile
 from support.mmie_data import draw
-from support.mmie_judge import words
+from support.mmie_judge import surround
 
 from mmie_tasks.answers import images
 from mmie_tasks.answers.picture_signs import PICTURE_SIGNS
@@ -22,12 +22,7 @@ from mmie_tasks.record.segment import Segment
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    for name in ("MMIE_PROMPTS", "MMIE_ASSEMBLY", "MMIE_OUTPUT_ROOT"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(words(tmp_path / "words.json")))
-    monkeypatch.setattr(requests, "_answer_folders", {})
+    surround(monkeypatch, tmp_path)
     for name in ("a.png", "b.png", "o/a b.png", "o/c(1).png"):
         draw(tmp_path / name)
 

@@ -116,18 +116,14 @@ def test_an_unreachable_server_is_named_by_its_address(server):
     assert f"{server.url} is not reachable: no connection" in message
 
 
-def test_a_timeout_is_not_retried(server):
-    server.models = None
-    server.hangs()
-    assert "no answer in time" in problem(judge_at(server.url, timeout=1.0, logprobs=False))
-    assert len(server) == 1
-
-
-def test_a_hanging_server_is_asked_once_more_without_log_probabilities(server):
-    server.models = None
+@pytest.mark.parametrize(
+    ("logprobs", "tried"),
+    [pytest.param(False, [None], id="once"), pytest.param(True, [10, None], id="and-without")],
+)
+def test_a_hanging_server_is_not_retried_except_without_log_probabilities(server, logprobs, tried):
     server.hangs(times=9)
-    assert "no answer in time" in problem(judge_at(server.url, timeout=0.2))
-    assert [body.get("top_logprobs") for body in server.asked] == [10, None]
+    assert "no answer in time" in problem(judge_at(server.url, timeout=0.2, logprobs=logprobs))
+    assert [body.get("top_logprobs") for body in server.asked] == tried
 
 
 @pytest.mark.parametrize(
@@ -159,19 +155,6 @@ def test_a_busy_server_is_a_warning(server, log):
     server.says(error(429))
     judge_at(server.url).check()
     assert any("is busy" in line for line in log)
-
-
-def test_another_dialect_is_tried(server):
-    server.models = None
-
-    def picky(body):
-        if "max_tokens" in body:
-            return error(400, code="unsupported_parameter", param="max_tokens")
-        return "yes"
-
-    server.says(picky)
-    judge_at(server.url).check()
-    assert server.asked[-1]["max_completion_tokens"] <= 16 + 8192
 
 
 def test_one_server_of_two_is_enough_and_the_other_is_warned_about(server, log):

@@ -189,21 +189,10 @@ MALFORMED = [
     pytest.param({"content": [None]}, id="no-token"),
     pytest.param(five(token=5), id="token-number"),
     pytest.param(five(bytes="5"), id="bytes-text"),
-    pytest.param(five(bytes=[53.0]), id="bytes-of-floats"),
     pytest.param(five(bytes=[256]), id="bytes-out-of-range"),
     *(
         pytest.param(five(logprob=value), id=f"logprob-{value!r:.12}")
-        for value in (
-            None,
-            "-0.5",
-            False,
-            float("nan"),
-            float("-inf"),
-            float("inf"),
-            0.5,
-            10**400,
-            -(10**400),
-        )
+        for value in (None, "-0.5", False, float("nan"), float("-inf"), 0.5, 10**400)
     ),
     *(
         pytest.param(five(top_logprobs=value), id=f"top-{name}")
@@ -211,14 +200,9 @@ MALFORMED = [
             "null": None,
             "object": {"5": -0.5},
             "empty": [],
-            "of-numbers": [-0.5],
             "without-logprob": [{"token": "5", "bytes": [53]}],
-            "nan": [alternative("4", float("nan"))],
-            "positive": [alternative("x", 1.0)],
             "malformed-bytes": [{**alternative("4"), "bytes": [-1]}],
-            "bytes-of-booleans": [{**alternative("4", -2), "bytes": [True]}],
             "too-likely": [alternative("5"), alternative("4"), alternative("x")],
-            "ten-thousand": [alternative(str(number), -99.0) for number in range(10_000)],
         }.items()
     ),
     pytest.param({"content": [token("5", others=OTHERS), token("5", 2.0)]}, id="second-token"),
@@ -413,20 +397,6 @@ def test_many_requests_at_once_learn_what_a_server_rejects_with_one_warning(serv
     server.says(with_at_most(5, REJECTIONS["vllm"]))
     assert all(reply.digits for reply in ask(judge_at(server.url), wanting(60)))
     assert len(warnings(log)) == 1
-
-
-def test_after_a_reply_with_log_probabilities_a_rejected_request_is_not_sent_again(server):
-    requests = wanting(30)
-    server.says(
-        lambda body: (
-            error(400, message="bad")
-            if '"question 29"' in json.dumps(body)
-            else reporting("5")(body)
-        )
-    )
-    server.delay_s = 0.01
-    assert isinstance(ask(judge_at(server.url), requests)[29], JudgeRefused)
-    assert server.statuses == {200: 29, 400: 1}
 
 
 # Servers that fail without a word about log-probabilities.

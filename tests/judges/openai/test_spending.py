@@ -69,10 +69,6 @@ def test_the_cost_is_overestimated_if_the_server_reports_no_tokens(server, tmp_p
     assert kinds(ask(judge, sent)).count(JudgeReply) == 2
 
 
-def test_without_a_limit_everything_is_sent(server):
-    assert kinds(ask(judge_at(server.url, **DOLLAR), 20)) == [JudgeReply] * 20
-
-
 def test_a_limit_without_a_price_is_rejected_and_the_hint_names_the_option():
     with pytest.raises(SettingWrong, match="`price=IN/OUT`"):
         open_judge(environment={}, base_url="http://127.0.0.1:1", model="mine", max_cost=1.0)

@@ -1,14 +1,13 @@
 """Killed at any moment, or run by two processes at once: nothing is paid for twice."""
 
 import json
-import signal
 import threading
 
 import pytest
-from support.batch_asking import fast, outcome_text, request, watch
+from support.batch_asking import outcome_text, request, watch
 
-from mmie_tasks.judges.openai.batch_files import Limits
 from mmie_tasks.judges.openai.batch_note import RETENTION_S, BatchNote
+from mmie_tasks.judges.openai.batch_provider import Limits
 
 
 def reaches(fault):
@@ -34,14 +33,6 @@ def test_a_killed_process_pays_once(server, asking, processes, route, done, batc
     assert asking.texts("a", "b") == ["A", "B"]
     assert len(server.batches) == batches
     assert asking.remaining_suffixes() == []
-
-
-def test_after_a_kill_a_batch_that_the_list_lacks_at_first_is_found(server, asking, processes):
-    held = server.holds("create", done=True)
-    processes.killed("a", "b", when=reaches(held))
-    server.lagging_lists = 3
-    assert asking.texts("a", "b", pace=fast(list_lag_s=60.0)) == ["A", "B"]
-    assert (len(server.batches), server.count("list")) == (1, 4)
 
 
 def test_after_a_kill_before_a_batch_was_requested_none_is_looked_for(server, asking, processes):
@@ -115,29 +106,6 @@ def test_closing_the_iterator_names_the_running_batches(server, asking, logs):
     assert "`batch_2` go on at" in "".join(logs)
     assert asking.texts("a", "b") == ["A", "B"]
     assert server.count("create") == 2
-
-
-@pytest.fixture
-def interruptible():
-    """Python's own handler; in background jobs of a shell, the signal is ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("interruptible")
-def test_an_interrupt_names_the_running_batch(server, asking, logs):
-    server.polls = 1_000
-    outcomes = asking.judge().ask([request("a")])
-    main = threading.main_thread().ident
-    server.before["retrieve"] = lambda: signal.pthread_kill(main, signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt):
-        list(outcomes)
-    assert "`batch_1` go on at http://127.0.0.1" in "".join(logs)
-    server.before.clear()
-    server.batches["batch_1"]["_polls"] = 0
-    assert asking.texts("a") == ["A"]
-    assert server.count("create") == 1
 
 
 def test_a_run_that_is_stopped_names_the_running_batch_and_waits_for_no_poll(server, asking, logs):
