@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,9 +96,13 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
         )
     odd_rows = OddRows("OpenING", _REPAIR, environment)
     source = _source(environment)
-    samples = _samples(source, odd_rows)
+    lines = source.content.removeprefix(b"\xef\xbb\xbf").splitlines()
+    samples = odd_rows.usable(
+        source.path, filter(bytes.strip, lines), partial(_read_row, source), lambda s: s.id
+    )
     odd_rows.check(source.path, len(samples))
-    odd_rows.log()
+    if not samples:
+        raise DataBroken(f"`{source.path}` has no usable row.", hint=_REPAIR)
     official = next(iter(PINS.values())).holds(source.content)
     digest = f"sha256:{hashlib.sha256(source.content).hexdigest()[:12]}"
     if not official:
@@ -106,7 +111,7 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
         samples = [sample for sample in samples if sample.topic == selection]
         if not samples:
             raise DataMissing(f"`{source.path}` has no question of {selection}.", hint=_LAYOUT)
-    return _dataset(samples, f"{REVISION if official else digest}{odd_rows.suffix}")
+    return _dataset(samples, f"{REVISION if official else digest}{odd_rows.report()}")
 
 
 def missing_images(docs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -168,41 +173,33 @@ def _source(environment: Mapping[str, str]) -> _DataSource:
     return _DataSource(path=root / ANNOTATION, content=questions_file(environment), folders=folders)
 
 
-def _samples(source: _DataSource, odd_rows: OddRows) -> list[Sample]:
-    """The samples, in the order of the file; pictures are absolute paths."""
-    samples: dict[str, Sample] = {}
-    for number, line in enumerate(source.content.removeprefix(b"\xef\xbb\xbf").splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            sample = Sample.from_row(json.loads(line.decode()), f"row {number}")
-            placed = _with_paths(sample, source, number)
-        except BadSample as error:
-            odd_rows.add(source.path, number, str(error))
-        except (ValueError, RecursionError) as error:
-            odd_rows.add(source.path, number, f"row {number}: not JSON ({json_problem(error)})")
-        else:
-            if samples.setdefault(placed.id, placed) is not placed:
-                problem = f"row {number}: the id {placed.id} occurs twice"
-                odd_rows.add(source.path, number, problem)
-    if not samples:
-        raise DataBroken(f"`{source.path}` has no usable row.", hint=_REPAIR)
-    return list(samples.values())
+def _read_row(source: _DataSource, position: int, line: object) -> Sample:
+    """The sample of a line, with absolute paths of its pictures.
 
-
-def _with_paths(sample: Sample, source: _DataSource, number: int) -> Sample:
-    def path_of(reference: str) -> str:
-        paths = [inside(folder, reference) for folder in source.folders]
-        return str(next(filter(Path.is_file, paths), paths[0]))
+    Raises:
+        BadSample: The line cannot be used.
+    """
+    location = f"row {position}"
+    try:
+        fields: object = json.loads(line) if isinstance(line, bytes) else None
+    except (ValueError, RecursionError) as error:
+        raise BadSample(f"{location}: not JSON ({json_problem(error)})") from error
+    sample = Sample.from_row(fields, location)
 
     def resolved(segments: Sequence[Segment]) -> tuple[Segment, ...]:
-        return tuple(replace(s, image=s.image and path_of(s.image)) for s in segments)
+        return tuple(replace(s, image=s.image and _path(source, s.image)) for s in segments)
 
     try:
         return replace(sample, question=resolved(sample.question), gold=resolved(sample.gold))
     except DataBroken as error:
-        message = f"row {number}, id {sample.id}: {error.message.rstrip('.')}"
-        raise BadSample(message) from error
+        problem = error.message.rstrip(".")
+        raise BadSample(f"{location}, id {sample.id}: {problem}") from error
+
+
+def _path(source: _DataSource, reference: str) -> str:
+    """The file of a picture; where it should be if there is none."""
+    paths = [inside(folder, reference) for folder in source.folders]
+    return str(next(filter(Path.is_file, paths), paths[0]))
 
 
 def _dataset(samples: Sequence[Sample], data: str) -> datasets.Dataset:
