@@ -98,7 +98,10 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     source = _source(environment)
     lines = source.content.removeprefix(b"\xef\xbb\xbf").splitlines()
     samples = odd_rows.usable(
-        source.path, filter(bytes.strip, lines), partial(_read_row, source), lambda s: s.id
+        source.path,
+        [line for line in lines if line.strip()],
+        partial(_read_row, source),
+        lambda sample: sample.id,
     )
     odd_rows.check(source.path, len(samples))
     if not samples:
