@@ -36,7 +36,7 @@ LAYERS = (
 
 RANK = {folder: rank for rank, folders in enumerate(LAYERS) for folder in folders}
 
-PURE = ("sample.py", "prompts.py", "official.py", "robust.py", "marks.py", "metrics.py")
+PURE = ("sample.py", "prompts.py", "official.py", "robust.py", "metrics.py", "record.py")
 """Files of a benchmark that may import the standard library and `PURE_IMPORTS` only."""
 
 PURE_IMPORTS = (
@@ -44,7 +44,9 @@ PURE_IMPORTS = (
     "mmie_tasks.core.tables",
     "mmie_tasks.core.verdict",
     "mmie_tasks.record.fields",
+    "mmie_tasks.record.log_line",
     "mmie_tasks.record.metrics",
+    "mmie_tasks.record.panel",
     "mmie_tasks.record.rows",
     "mmie_tasks.record.sample",  # types
     "mmie_tasks.record.segment",

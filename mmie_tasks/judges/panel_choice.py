@@ -11,7 +11,7 @@ from mmie_tasks.core import options as core_options
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.registry import JudgeChoice
-from mmie_tasks.record.panel import Panel, Rule
+from mmie_tasks.record.signature import Panel, Rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

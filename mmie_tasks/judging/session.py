@@ -39,9 +39,9 @@ from mmie_tasks.judges.registry import JudgeChoice, parse_choice, plugin_errors
 from mmie_tasks.judging.deferred import DeferredRows, MetricRows
 from mmie_tasks.judging.progress import Progress
 from mmie_tasks.judging.requests import CheckedRequest, GradedRequest, judge_all
-from mmie_tasks.record.panel import Judged, MemberResult, Panel, combine
+from mmie_tasks.record.panel import Judged, MemberResult, combine
 from mmie_tasks.record.reply import JudgeResult
-from mmie_tasks.record.signature import signature_text
+from mmie_tasks.record.signature import Panel, signature_text
 
 SYNC_VARIABLE = "MMIE_TASKS_SYNC"
 CHECK_VALID_S = 900.0

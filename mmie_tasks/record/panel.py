@@ -13,43 +13,17 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts, as_row
 from mmie_tasks.record.expected import read_expected
 from mmie_tasks.record.fields import BadRecord, Record, field, mapping, optional_text, verdict
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, judge_result, read_reply
-from mmie_tasks.record.signature import Signature
+from mmie_tasks.record.signature import RULES, Panel, Rule, Signature
 
 _Kind: TypeAlias = Literal["official", "robust", "expected"]
 _KINDS: tuple[_Kind, ...] = ("official", "robust", "expected")
 _DECIMALS = 9  # points that are equal up to these are the same vote: fractions computed in two ways
-
-Rule: TypeAlias = Literal["mean", "median", "majority"]
-_RULES: tuple[str, ...] = get_args(Rule)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
-    """How several judges make one verdict.
-
-    Attributes:
-        rule: Combines the points of the judges that gave any. ``majority``: the points that most
-            judges give; of several such, their mean.
-        min_valid: The fewest judges with points; with fewer, the sample is unscored.
-    """
-
-    rule: Rule = "mean"
-    min_valid: int
-
-    @property
-    def signature(self) -> str:
-        """Everything of the panel that can move a score, except its judges.
-
-        >>> Panel(min_valid=2).signature
-        'panel:mean,min_valid=2'
-        """
-        return f"panel:{self.rule},min_valid={self.min_valid}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,19 +138,24 @@ def read_replies(record: Record) -> tuple[JudgeReply, ...] | None:
     Raises:
         BadRecord: ``replies`` is not a list, or ``panel`` has another form.
     """
-    by_judge = [_replies(judge_record) for judge_record in _judge_records(record)]
+    by_judge = [_replies(judge_record) for judge_record in judge_records(record)]
     return None if None in by_judge else tuple(chain.from_iterable(filter(None, by_judge)))
 
 
-def _judge_records(record: Record) -> Sequence[Record]:
-    """The records of a panel's judges; without a panel, the sample's own record."""
+def judge_records(record: Record) -> Sequence[Record]:
+    """The parts of a record that have a judge's replies and verdicts: a panel's members, or the
+    record itself.
+
+    Raises:
+        BadRecord: ``panel`` has another form.
+    """
     logged_panel = mapping(record, "panel")
     if not logged_panel:
         return (record,)
-    judge_records = field(logged_panel, "members", list, "a list of judges", elements=Mapping)
-    if not judge_records:
+    members = field(logged_panel, "members", list, "a list of judges", elements=Mapping)
+    if not members:
         raise BadRecord("`panel` has no `members`")
-    return judge_records
+    return members
 
 
 def read_panel(record: Record) -> Panel | None:
@@ -189,11 +168,11 @@ def read_panel(record: Record) -> Panel | None:
     if not logged_panel:
         return None
     rule, min_valid = logged_panel.get("rule"), logged_panel.get("min_valid")
-    if rule not in _RULES:
-        raise BadRecord(f"`rule` of `panel` is none of {', '.join(_RULES)}")
+    if rule not in RULES:
+        raise BadRecord(f"`rule` of `panel` is none of {', '.join(RULES)}")
     if type(min_valid) is not int or min_valid < 1:
         raise BadRecord("`min_valid` of `panel` is not a number of judges from 1")
-    return Panel(rule=rule, min_valid=min_valid)  # type: ignore[arg-type]  # checked above
+    return Panel(rule=rule, min_valid=min_valid)
 
 
 def read_members(record: Record, full_marks: float) -> tuple[MemberResult, ...]:
@@ -202,8 +181,8 @@ def read_members(record: Record, full_marks: float) -> tuple[MemberResult, ...]:
     Raises:
         BadRecord: ``panel`` has another form, or a judge has neither points nor a reason.
     """
-    judge_records = _judge_records(record) if read_panel(record) else ()
-    return tuple(_member(judge_record, full_marks) for judge_record in judge_records)
+    members = judge_records(record) if read_panel(record) else ()
+    return tuple(_member(judge_record, full_marks) for judge_record in members)
 
 
 def _member(judge_record: Record, full_marks: float) -> MemberResult:
@@ -248,7 +227,7 @@ def rejudged(
         BadRecord: A field has another form.
     """
     logged_panel, current = read_panel(record), []
-    for judge_record in _judge_records(record):
+    for judge_record in judge_records(record):
         member, saved_replies = _member(judge_record, full_marks), _replies(judge_record)
         logged = (member.verdicts.official, member.verdicts.robust)
         if saved_replies and grade:

@@ -11,7 +11,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from mmie_tasks.core.options import coverage_floor
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
@@ -127,23 +127,6 @@ def coverage(records: Sequence[Mapping[str, object]]) -> float:
     reasons = [row.get("unscored") for row in official if isinstance(row, Mapping)]
     counted = [reason for reason in reasons if reason != "left_out"]
     return 100 * counted.count(None) / len(counted) if counted else math.nan
-
-
-def judge_records(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The parts of a new record that have a judge's replies and verdicts: a panel's members, or the
-    record itself.
-    """
-    members: list[Mapping[str, Any]] = record.get("panel", {}).get("members", [record])
-    return members
-
-
-def replies_of(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The judges' replies in a sample's new record, as they are logged."""
-    return [
-        reply
-        for judge_record in judge_records(record)
-        for reply in judge_record.get("replies") or ()
-    ]
 
 
 def plain_score(rows: Mapping[str, Row]) -> Mapping[str, object]:

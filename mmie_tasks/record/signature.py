@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast, get_args
 
 from mmie_tasks.core import __version__
 from mmie_tasks.core.options import coverage_floor
@@ -22,7 +23,7 @@ _OF_THE_BENCHMARK = frozenset(
 )
 """Keys that end the part of the last judge."""
 
-_PANEL = re.compile(r"\Apanel:(\w+),min_valid=(\d+)")
+_PANEL = re.compile(r"\Apanel:(mean|median|majority),min_valid=(\d+)")
 _PACKAGE = re.compile(r"\|pkg:[^|]*")
 _TASK_VERSION = re.compile(r"(?P<scoring>.+@\d+)-\w+")  # name@N-X: X is the interface
 
@@ -48,12 +49,31 @@ def run_signature(*parts: str, environment: Mapping[str, str]) -> str:
     return signature_text(*parts, **changed, pkg=__version__)
 
 
-@dataclass(frozen=True, slots=True)
-class PanelRule:
-    """How a panel makes one verdict: its rule, and the fewest judges with points."""
+Rule: TypeAlias = Literal["mean", "median", "majority"]
+RULES: tuple[Rule, ...] = get_args(Rule)
 
-    rule: str
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """How several judges make one verdict.
+
+    Attributes:
+        rule: Combines the points of the judges that gave any. ``majority``: the points that most
+            judges give; of several such, their mean.
+        min_valid: The fewest judges with points; with fewer, the sample is unscored.
+    """
+
+    rule: Rule = "mean"
     min_valid: int
+
+    @property
+    def signature(self) -> str:
+        """Everything of the panel that can move a score, except its judges.
+
+        >>> Panel(min_valid=2).signature
+        'panel:mean,min_valid=2'
+        """
+        return f"panel:{self.rule},min_valid={self.min_valid}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,22 +143,23 @@ class Signature:
         return f"{key}:{value}" in self.parts
 
     @property
-    def panel(self) -> PanelRule | None:
-        """The rule of the panel; None for a single judge.
+    def panel(self) -> Panel | None:
+        """How the judges of a panel make one verdict; None for a single judge.
 
         >>> Signature("panel:mean,min_valid=2|judge:a|judge:b").panel
-        PanelRule(rule='mean', min_valid=2)
+        Panel(rule='mean', min_valid=2)
         """
         match = _PANEL.match(self.text)
-        return PanelRule(match[1], int(match[2])) if match else None
+        return Panel(rule=cast("Rule", match[1]), min_valid=int(match[2])) if match else None
 
-    def with_panel(self, rule: str, min_valid: str) -> Signature:
-        """The same panel with another rule.
+    def with_panel(self, panel: Panel) -> Signature:
+        """The same judges with another rule.
 
-        >>> str(Signature("panel:mean,min_valid=2|judge:a|judge:b").with_panel("median", "1"))
+        >>> signature = Signature("panel:mean,min_valid=2|judge:a|judge:b")
+        >>> str(signature.with_panel(Panel(rule="median", min_valid=1)))
         'panel:median,min_valid=1|judge:a|judge:b'
         """
-        return Signature(_PANEL.sub(f"panel:{rule},min_valid={min_valid}", self.text))
+        return Signature(_PANEL.sub(panel.signature, self.text))
 
     def with_package(self, version: str) -> Signature:
         """The same signature, of another version of this package.

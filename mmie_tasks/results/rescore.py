@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from traceback import extract_tb
-from typing import TypeVar, get_args
+from typing import Any, TypeVar
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core import __version__
@@ -23,9 +23,8 @@ from mmie_tasks.core.verdict import Scored, Unscored, Verdict, as_row, differ
 from mmie_tasks.record import log_line
 from mmie_tasks.record.metric_values import MetricValue, metric_value
 from mmie_tasks.record.metrics import Metric
-from mmie_tasks.record.panel import Rule
 from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, ScoreKind
-from mmie_tasks.record.signature import Signature
+from mmie_tasks.record.signature import RULES, Signature
 from mmie_tasks.results.commands import listed_names, open_runs, require_range, result_parser
 from mmie_tasks.results.render import json_text
 from mmie_tasks.runs.run import Run, TaskRun, sample_lines
@@ -64,7 +63,7 @@ class _RescoredTask:
     samples: tuple[LoggedSample, ...]
     changes: tuple[_VerdictChange, ...]
     not_rescored: Mapping[str, str]
-    panel_options: Mapping[str, object]
+    panel_options: Mapping[str, Any]
 
     @property
     def change_counts(self) -> Counter[ScoreKind]:
@@ -72,7 +71,7 @@ class _RescoredTask:
         return Counter(change.score_kind for change in self.changes)
 
 
-def _rescore(task_run: TaskRun, panel_options: Mapping[str, object]) -> _RescoredTask:
+def _rescore(task_run: TaskRun, panel_options: Mapping[str, Any]) -> _RescoredTask:
     """Apply the current readers to the replies in a task's log.
 
     ``rule`` and ``min_valid`` in `panel_options` take the place of the logged ones, for samples
@@ -115,21 +114,21 @@ def _rescore(task_run: TaskRun, panel_options: Mapping[str, object]) -> _Rescore
     )
 
 
-def _with_panel_options(line: Line, options: Mapping[str, object]) -> Line:
+def _with_panel_options(line: Line, options: Mapping[str, Any]) -> Line:
     """The line with other options of the panel that judged it; the same line for a single judge."""
     record = log_line.record_of(line)
     signature = Signature(log_line.optional_text(record, "signature"))
     panel = signature.panel
     if not options or panel is None:
         return line
-    rule = options.get("rule", panel.rule)
-    min_valid = options.get("min_valid", panel.min_valid)
-    if isinstance(min_valid, int) and min_valid > (judges := len(signature.judges)):
+    panel = replace(panel, **options)
+    if panel.min_valid > (judges := len(signature.judges)):
         hint = f"`--min_valid` with a number from 1 to {judges}"
         raise SettingWrong(
-            f"`--min_valid {min_valid}` is more than the {judges} judges of the panel.", hint=hint
+            f"`--min_valid {panel.min_valid}` is more than the {judges} judges of the panel.",
+            hint=hint,
         )
-    renewed = {**record, "signature": str(signature.with_panel(str(rule), str(min_valid)))}
+    renewed = {**record, "signature": str(signature.with_panel(panel))}
     if logged_panel := log_line.mapping(record, "panel"):  # not of an answer that was not judged
         renewed["panel"] = {**logged_panel, **options}
     return {**line, "coverage": renewed}
@@ -242,9 +241,7 @@ def _parser() -> argparse.ArgumentParser:
         reading=False,
         top=20,
     )
-    parser.add_argument(
-        "--rule", choices=get_args(Rule), help="of several judges; default: the logged one"
-    )
+    parser.add_argument("--rule", choices=RULES, help="of several judges; default: the logged one")
     help_text = "the fewest of several judges with points; default: the logged number"
     parser.add_argument("--min_valid", type=int, metavar="N", help=help_text)
     help_text = (
@@ -256,7 +253,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _panel_options(options: argparse.Namespace) -> dict[str, object]:
+def _panel_options(options: argparse.Namespace) -> dict[str, Any]:
     if options.min_valid is not None:
         require_range(
             "--min_valid", options.min_valid, 1, None, hint="from 1 to the number of judges"

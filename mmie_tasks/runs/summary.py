@@ -23,7 +23,6 @@ from mmie_tasks.record.metric_values import (
 )
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.panel import Disagreement, disagreement
-from mmie_tasks.record.rows import replies_of
 from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, Record, ScoreKind
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.run import TaskRun
@@ -394,7 +393,7 @@ def notes_of(task_run: TaskRun, records: Sequence[Record]) -> Iterator[str]:
     yield from task_run.benchmark.notes(records)
     if task_run.benchmark.judge is not None:
         yield from _describe_panel(task_run)
-        yield _describe_replies(records)
+        yield _describe_replies(task_run)
     yield from task_run.signatures
 
 
@@ -427,20 +426,18 @@ def _describe_panel(task_run: TaskRun) -> Iterator[str]:
         )
 
 
-def _describe_replies(records: Sequence[Record]) -> str:
+def _describe_replies(task_run: TaskRun) -> str:
     """One line: replies per model, replies from the cache, tokens, US dollars.
 
     Tokens and dollars of cached replies are those of the first time.
     """
-    replies = [reply for record in records for reply in replies_of(record)]
-    models = Counter(str(reply["model"]) for reply in replies)
-    cached = sum(bool(reply["cached"]) for reply in replies)
-    usages = [reply["usage"] for reply in replies]
-    tokens_in, tokens_out = (
-        sum(usage[name] for usage in usages) for name in ("input_tokens", "output_tokens")
-    )
-    costs = [usage["cost_usd"] for usage in usages]
-    dollars = "cost unknown" if None in costs else f"{sum(costs):.4f} USD"
+    replies = [reply for sample in task_run.samples for reply in sample.replies]
+    models = Counter(reply.model for reply in replies)
+    cached = sum(reply.cached for reply in replies)
+    tokens_in = sum(reply.usage.input_tokens for reply in replies)
+    tokens_out = sum(reply.usage.output_tokens for reply in replies)
+    costs = [cost for reply in replies if (cost := reply.usage.cost_usd) is not None]
+    dollars = f"{sum(costs):.4f} USD" if len(costs) == len(replies) else "cost unknown"
     return (
         f"replies: {listed(models) or 'none'}; {cached:,} from the cache; "
         f"{tokens_in:,.0f} tokens in, {tokens_out:,.0f} out, {dollars}"

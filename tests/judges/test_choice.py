@@ -17,7 +17,7 @@ from mmie_tasks.judges.choice import (
 from mmie_tasks.judges.flags import parse_flags, split_eval_arguments
 from mmie_tasks.judges.panel_choice import ChosenJudges
 from mmie_tasks.judges.registry import JudgeChoice, parse_choice
-from mmie_tasks.record.panel import Panel
+from mmie_tasks.record.signature import Panel
 
 DEFAULT = "openai:gpt-4o-2024-11-20"
 

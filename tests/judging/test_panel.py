@@ -22,8 +22,9 @@ from mmie_tasks.judges.flags import parse_flags
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import BenchmarkJudge, JudgingSession, PendingSample
 from mmie_tasks.record.expected import expected_verdict
-from mmie_tasks.record.panel import Judged, MemberResult, Panel, Rule, combine
+from mmie_tasks.record.panel import Judged, MemberResult, combine
 from mmie_tasks.record.reply import JudgeResult
+from mmie_tasks.record.signature import Panel, Rule
 
 FULL_MARKS = 6
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.record.signature import PanelRule, Signature
+from mmie_tasks.record.signature import Panel, Signature
 
 WORD = st.text(st.characters(exclude_characters="|"), max_size=8)
 TEXTS = st.lists(st.builds("{}:{}".format, WORD, WORD) | WORD, max_size=9).map("|".join)
@@ -37,14 +37,19 @@ def test_a_signature_is_the_same_text_again(text: str) -> None:
     [
         pytest.param(MMIE, "MMIE-Eval", None, False, 1, id="the paper's judge"),
         pytest.param(
-            PANEL, "panel of gpt-4o, qwen (median)", PanelRule("median", 2), True, 2, id="panel"
+            PANEL,
+            "panel of gpt-4o, qwen (median)",
+            Panel(rule="median", min_valid=2),
+            True,
+            2,
+            id="panel",
         ),
         pytest.param("task:milebench@1-B|data:x", "", None, False, 0, id="by rule"),
         pytest.param("", "", None, False, 0, id="empty"),
     ],
 )
 def test_what_a_signature_says(
-    text: str, name: str, panel: PanelRule | None, other_judge: bool, judges: int
+    text: str, name: str, panel: Panel | None, other_judge: bool, judges: int
 ) -> None:
     signature = Signature(text)
     assert signature.name == name

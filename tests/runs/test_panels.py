@@ -19,9 +19,9 @@ from support.panels import MODELS, NOT_JUDGED, judged, mmie_line, signature
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.core.verdict import Scored, Unscored, as_row
 from mmie_tasks.record import log_line
-from mmie_tasks.record.panel import Judged, Panel, disagreement
+from mmie_tasks.record.panel import Judged, disagreement
 from mmie_tasks.record.sample import BadRecord
-from mmie_tasks.record.signature import Signature
+from mmie_tasks.record.signature import Panel, Signature
 from mmie_tasks.results.frames import LoadedRun
 from mmie_tasks.results.rescore import _new_record
 from mmie_tasks.runs.run import Run, TaskRun

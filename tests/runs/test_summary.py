@@ -14,15 +14,14 @@ from support.logged_runs import mia_lines, milebench_lines, mmie_lines
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict
+from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.summary import details_of, headline_of, notes_of, scored_of
 
-REPLY = {
-    "model": "grader-1",
-    "cached": False,
-    "usage": {"input_tokens": 1_000, "output_tokens": 2, "cost_usd": 0.5},
-}
+REPLY = JudgeReply(
+    text="4", model="grader-1", usage=Usage(input_tokens=1_000, output_tokens=2, cost_usd=0.5)
+)
 LINES = {"mmie": mmie_lines, "mia_bench": mia_lines, "milebench": milebench_lines}
 
 
@@ -243,12 +242,8 @@ def test_notes_name_reasons_differences_replies_and_signatures_and_no_zeros() ->
     plain = replace(
         run, benchmark=replace(run.benchmark, notes=lambda _: ["a note of the benchmark"])
     )
-    records = [
-        {"replies": [REPLY]},
-        {"replies": [{**REPLY, "cached": True, "model": "grader-2"}]},
-        {"replies": []},
-    ]
-    assert list(notes_of(plain, records)) == [
+    replies = (REPLY, replace(REPLY, cached=True, model="grader-2"))
+    assert list(notes_of(with_replies(plain, *replies), [])) == [
         "no official score: only 1 of 3 samples have a score",
         "without official score: unavailable (2); without robust score: none",
         "official and robust scores differ: 3",
@@ -256,8 +251,14 @@ def test_notes_name_reasons_differences_replies_and_signatures_and_no_zeros() ->
         "replies: grader-1 (1), grader-2 (1); 1 from the cache; 2,000 tokens in, 4 out, 1.0000 USD",
         "judge:openai|model:gpt-4o|paper_judge:no",
     ]
-    free = {**REPLY, "usage": {**REPLY["usage"], "cost_usd": None}}
-    assert any(line.endswith("cost unknown") for line in notes_of(plain, [{"replies": [free]}]))
+    of_unknown_cost = with_replies(plain, replace(REPLY, usage=Usage()))
+    assert any(line.endswith("cost unknown") for line in notes_of(of_unknown_cost, []))
+
+
+def with_replies(run: TaskRun, *replies: JudgeReply) -> TaskRun:
+    """The run; the first samples have these replies."""
+    pairs = zip_longest(run.samples, ((reply,) for reply in replies), fillvalue=())
+    return replace(run, samples=tuple(replace(sample, replies=own) for sample, own in pairs))
 
 
 def test_a_note_counts_replies_without_probabilities_where_others_have_some() -> None:

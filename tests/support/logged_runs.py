@@ -11,18 +11,24 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mmie_tasks.benchmarks.mia_bench import metrics as mia_metrics
 from mmie_tasks.benchmarks.mia_bench import sample as mia
+from mmie_tasks.benchmarks.mia_bench.record import sample_record as mia_record
 from mmie_tasks.benchmarks.mia_bench.request import grade as mia_grade
 from mmie_tasks.benchmarks.milebench import metrics as mile_metrics
 from mmie_tasks.benchmarks.milebench import sample as mile
+from mmie_tasks.benchmarks.milebench.record import sample_record as mile_record
 from mmie_tasks.benchmarks.mmie import metrics as mmie_metrics
 from mmie_tasks.benchmarks.mmie import sample as mmie
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK, grade
+from mmie_tasks.benchmarks.mmie.record import RequestFacts
+from mmie_tasks.benchmarks.mmie.record import sample_record as mmie_record
+from mmie_tasks.core.verdict import Verdicts
+from mmie_tasks.record.panel import Judged, MemberResult
 from mmie_tasks.record.reply import DigitToken, JudgeReply, JudgeResult, Usage
 from mmie_tasks.record.segment import Segment
 
@@ -79,16 +85,20 @@ def mmie_lines(
             )
         grading = grade(JudgeResult(reply=reply))
         answer = f"{answers}: {_words(index + 2, 50)}"
-        facts = mmie_metrics.RequestFacts(judge_tokens=900, shown_images=1, shape="text")
-        logged = {
-            "signature": f"{judge}|paper_judge:no|prompt:other:1|reader:official+robust"
-            "|task:mmie@1-A|data:sha256:1|pkg:0.1.0",
-            "answer": [{"text": answer, "image": None}, {"text": None, "image": image}],
-            "replies": [asdict(reply)],
-        }
-        record = {**mmie_metrics.record(sample, grading, facts), **logged}
+        facts = RequestFacts(judge_tokens=900, shown_images=1, shape="text")
+        signature = (
+            f"{judge}|paper_judge:no|prompt:other:1|reader:official+robust"
+            "|task:mmie@1-A|data:sha256:1|pkg:0.1.0"
+        )
+        shown = (Segment(text=answer), Segment(image=image))
+        record = mmie_record(sample, _judged(reply, grading), facts, shown, signature)
         rows = mmie_metrics.TABLE.rows(mmie_metrics.graded_sample(sample, grading), record)
         yield _line(index, rows, answer, f"{question[0].text}\n<image>", gold[0].text or "")
+
+
+def _judged(reply: JudgeReply, verdicts: Verdicts) -> Judged:
+    member = MemberResult(judge="", result=JudgeResult(reply=reply), verdicts=verdicts)
+    return Judged(verdicts=verdicts, members=(member,))
 
 
 def milebench_lines(
@@ -123,7 +133,7 @@ def milebench_lines(
             )
             answer = gold if lots.random() < skill else "a green bar"
             verdicts = mile_metrics.score(sample, answer)
-            record = mile_metrics.sample_record(sample, verdicts, signature)
+            record = mile_record(sample, verdicts, signature)
             rows = mile_metrics.TABLE.rows(mile_metrics.graded_sample(sample, verdicts), record)
             hidden = f"The number is {gold}. " if needle else ""
             filler = _words(number, 30) * (1 + number % 4)
@@ -151,13 +161,14 @@ def mia_lines(
             f"total score: {first + second}/10. {_words(index, 25)}"
         )
         verdicts = mia_grade(sample, JudgeResult(reply=reply))
-        logged = {
-            "signature": f"{judge}|paper_judge:no|prompt:official,max_tokens=2000"
-            "|reader:official+robust|task:mia_bench@1-A|data:sha256:1|pkg:0.1.0",
-            "answer_sha256": "0" * 64,
-            "replies": [asdict(reply)],
-        }
-        record = {**mia_metrics.record(sample, verdicts, reply.text), **logged}
+        signature = (
+            f"{judge}|paper_judge:no|prompt:official,max_tokens=2000"
+            "|reader:official+robust|task:mia_bench@1-A|data:sha256:1|pkg:0.1.0"
+        )
+        record = mia_record(
+            sample, _judged(reply, verdicts), reply.text, image="", signature=signature, results=()
+        )
+        del record["image"]  # as in logs of older versions
         rows = mia_metrics.TABLE.rows(mia_metrics.graded_sample(sample, verdicts), record)
         yield _line(index, rows, f"{answers}: {_words(index + 2, 30)}", sample.instruction, "")
 

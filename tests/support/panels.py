@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mmie_tasks.benchmarks.mmie import metrics, sample
+from mmie_tasks.benchmarks.mmie import sample
 from mmie_tasks.benchmarks.mmie.benchmark import grade
+from mmie_tasks.benchmarks.mmie.record import RequestFacts, sample_record
 from mmie_tasks.core.verdict import Unscored, Verdicts
-from mmie_tasks.record.panel import Judged, MemberResult, Panel, combine
+from mmie_tasks.record.panel import Judged, MemberResult, combine
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
 from mmie_tasks.record.segment import Segment
+from mmie_tasks.record.signature import Panel
 
 MODELS = ("gpt-4o", "gpt-4o-mini", "qwen")
 FAILURE = Unscored("unavailable", "HTTP 503")
@@ -54,11 +56,7 @@ def mmie_line(judgement: Judged, sample_id: str = "SA-1") -> dict[str, Any]:
         gold=(),
     )
     rule = judgement.panel.rule if judgement.panel else "mean"
-    record = {
-        **metrics.record(answered, judgement.verdicts, metrics.RequestFacts()),
-        "signature": signature(rule),
-        **judgement.fields,
-    }
+    record = sample_record(answered, judgement, RequestFacts(), (), signature(rule))
     return {"input": "Draw.", "target": "", "filtered_resps": "A kite.", "coverage": record}
 
 

@@ -6,26 +6,19 @@ All scores are in percent of full marks.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from mmie_tasks.benchmarks.mia_bench import official
+from mmie_tasks.benchmarks.mia_bench.record import CLEAN, groups, marks_of
 from mmie_tasks.benchmarks.mia_bench.robust import read_reply
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
-from mmie_tasks.core.verdict import Scored, Verdict, Verdicts, as_row
+from mmie_tasks.core.verdict import Scored, Verdict, Verdicts
 from mmie_tasks.record.metrics import Metric, Scale
-from mmie_tasks.record.rows import RunnerTable, judge_records
-from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample
-
-MetricRow = dict[str, object]
-"""What one sample adds to one metric, as the runner logs it."""
-
-SampleRecord = Mapping[str, object]
-"""A sample's row under ``coverage``: see `record`."""
+from mmie_tasks.record.panel import judge_records, read_replies
+from mmie_tasks.record.rows import RunnerTable
+from mmie_tasks.record.sample import LoggedSample, Record
 
 FULL_MARKS = 100
-CLEAN = "clean"
-"""The group of the samples that do not contradict themselves."""
 
 SCALE = Scale(full_marks=FULL_MARKS, unit="percent of full marks", percent=lambda mean: mean)
 METRICS = (
@@ -67,62 +60,6 @@ def graded_sample(sample: Sample, verdicts: Verdicts) -> LoggedSample:
     )
 
 
-def groups(
-    kind: str, categories: Iterable[str], *, contradictory: bool
-) -> dict[str, tuple[str, ...]]:
-    """Kind of group to the groups of a sample."""
-    clean = {} if contradictory else {CLEAN: (CLEAN,)}
-    return {"type": (kind,), "component": tuple(dict.fromkeys(categories)), **clean}
-
-
-def record(sample: Sample, verdicts: Verdicts, reply: str | tuple[str, ...]) -> MetricRow:
-    """The sample, its verdicts and its marks; the runner logs it under ``coverage``."""
-    return {
-        "id": sample.id,
-        "type": sample.type,
-        "categories": list(sample.categories),
-        "weights": list(sample.weights),
-        "contradictory": sample.contradictory,
-        "asked": list(sample.components),
-        "instruction": sample.instruction,
-        **graded_fields(sample, verdicts, reply),
-    }
-
-
-def graded_fields(sample: Sample, verdicts: Verdicts, reply: str | tuple[str, ...]) -> MetricRow:
-    """The fields of a record that depend on the readers.
-
-    The marks are those of the last reply. Several judges have a list of ``marks`` instead, in their
-    order.
-
-    Args:
-        sample: The sample.
-        verdicts: On the answer.
-        reply: The last reply; of several judges, that of each; empty without one.
-    """
-    return {
-        "official": as_row(verdicts.official, id=sample.id),
-        "robust": as_row(verdicts.robust, id=sample.id),
-        **(
-            _marks(sample, reply)
-            if isinstance(reply, str)
-            else {"marks": [_marks(sample, text) for text in reply]}
-        ),
-        "differ": verdicts.differ,
-        "parts": {kind: dict(verdicts.parts.get(kind, {})) for kind in SCORE_KINDS},
-    }
-
-
-def _marks(sample: Sample, reply: str) -> MetricRow:
-    parsed = read_reply(reply, sample.weights)
-    return {
-        "components": [mark and [mark.points, mark.out_of] for mark in parsed.components],
-        "total": parsed.total and [parsed.total.points, parsed.total.out_of],
-        "recomputed": None if parsed.recomputed is None else 100 * parsed.recomputed,
-        "agrees": parsed.agrees,
-    }
-
-
 def official_shares(sample: Sample, reply: str) -> dict[str, float]:
     """Category to the share of full marks (0 to 1), of a reply that the official script can
     read.
@@ -147,13 +84,7 @@ def in_percent(verdict: Verdict) -> Verdict:
     return Scored(100 * verdict.points, verdict.reading) if isinstance(verdict, Scored) else verdict
 
 
-def marks_of(record: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """The marks of each judge in a new record."""
-    marks: Sequence[Mapping[str, Any]] = record.get("marks", [record])
-    return marks
-
-
-def counts(records: Sequence[SampleRecord]) -> dict[str, float]:
+def counts(records: Sequence[Record]) -> dict[str, float]:
     """MIA-Bench's own counts, for the results file: ``unsound_totals`` and ``requested_twice``, in
     samples.
     """
@@ -163,14 +94,14 @@ def counts(records: Sequence[SampleRecord]) -> dict[str, float]:
         ),
         "requested_twice": float(
             sum(
-                any(len(entry.get("replies", ())) > 1 for entry in judge_records(record))
+                any(len(read_replies(entry) or ()) > 1 for entry in judge_records(record))
                 for record in records
             )
         ),
     }
 
 
-def notes(records: Sequence[SampleRecord]) -> Iterator[str]:
+def notes(records: Sequence[Record]) -> Iterator[str]:
     """Lines about the replies of a run; what did not occur has no line."""
     totals = counts(records)
     if unsound := totals["unsound_totals"]:

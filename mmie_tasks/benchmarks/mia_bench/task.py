@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from mmie_tasks.answers.parsing import NOT_TEXT, failure_of
 from mmie_tasks.benchmarks.benchmark import Doc
 from mmie_tasks.benchmarks.mia_bench import data, metrics
 from mmie_tasks.benchmarks.mia_bench.benchmark import JUDGE, signature
+from mmie_tasks.benchmarks.mia_bench.record import sample_record
 from mmie_tasks.benchmarks.mia_bench.request import graded_request, last_reply
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.core.errors import MmieTasksError
@@ -74,20 +74,12 @@ def _open(doc: Doc) -> Image.Image:
 def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]:
     """The rows of one answer, filled in once it is judged. A missing answer is not judged."""
     sample = Sample.from_doc(doc)
-    logged = {
-        "answer_sha256": hashlib.sha256(
-            "".join(map(str, results)).encode(errors="surrogatepass")
-        ).hexdigest()
-    }
 
     def make_rows(judged: Judged) -> MetricRows:
-        record = {
-            **metrics.record(sample, judged.verdicts, last_reply(sample, judged)),
-            "image": doc["image"],
-            "signature": signature(doc),
-            **logged,
-            **judged.fields,
-        }
+        reply = last_reply(sample, judged)
+        record = sample_record(
+            sample, judged, reply, image=doc["image"], signature=signature(doc), results=results
+        )
         return metrics.TABLE.rows(metrics.graded_sample(sample, judged.verdicts), record)
 
     if (verdicts := _unscored(sample, results)) is not None:

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import cast, get_args
 
 from mmie_tasks.answers.parsing import NOT_TEXT, failure_of
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, PublishedRow
 from mmie_tasks.benchmarks.milebench import data, metrics
-from mmie_tasks.benchmarks.milebench.sample import (
-    DATASETS,
-    TASKS,
-    VARIANTS,
-    Rule,
-    Sample,
-    has_variant,
+from mmie_tasks.benchmarks.milebench.record import (
+    answered_sample,
+    read_line,
+    record_of,
+    verdict_fields,
 )
+from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASKS, VARIANTS, Sample, has_variant
 from mmie_tasks.core.verdict import Unscored, Verdict, Verdicts
-from mmie_tasks.record import log_line
-from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, Record
+from mmie_tasks.record.sample import Line, Record
 from mmie_tasks.record.signature import run_signature, signature_text
 
 VERSION = "2-B"  # of every task of MileBench: the number moves with the scores
@@ -45,30 +41,13 @@ def signature(doc: Doc) -> str:
 _NOT_IN_ANSWER = {"no_answer", "not_text", "bad_image"}  # reasons that the saved answer lacks
 
 
-def read_line(line: Line) -> LoggedSample:
-    """Read one line of a sample log.
-
-    Raises:
-        BadRecord: The line is not a scored sample of MileBench.
-    """
-    record = _record(line)
-    images = log_line.texts(record, "images")
-    gold = log_line.optional_text(record, "gold") or log_line.optional_text(line, "target")
-    return replace(
-        log_line.sample(line, 1, ("dataset", "task", "level")),
-        question=log_line.question(line, images),
-        gold=log_line.text_segments(gold),
-        facts=_facts(line, record, images),
-    )
-
-
 def reread(line: Line) -> Mapping[str, Verdict] | None:
     """Apply the current readers to the answer of a line; None if the line lacks what they need.
 
     Raises:
         BadRecord: The line is not a scored sample of MileBench.
     """
-    verdicts = _score_again(line, _record(line))
+    verdicts = _score_again(line)
     return {"official": verdicts.official, "robust": verdicts.robust} if verdicts else None
 
 
@@ -78,9 +57,8 @@ def rerecord(line: Line) -> Record:
     Raises:
         BadRecord: The line is not a scored sample of MileBench.
     """
-    record = _record(line)
-    verdicts = _score_again(line, record)
-    return {**record, **metrics.verdict_fields(verdicts)} if verdicts else record
+    record, verdicts = record_of(line), _score_again(line)
+    return {**record, **verdict_fields(verdicts)} if verdicts else record
 
 
 def score_answer(
@@ -99,47 +77,13 @@ def score_answer(
     return metrics.score(sample, answer)
 
 
-def _record(line: Line) -> Record:
-    record = log_line.record_of(line)
-    if record.get("rule") not in get_args(Rule):
-        raise BadRecord("`rule` is not a rule of MileBench: the line is not one of its samples")
-    return record
-
-
-def _score_again(line: Line, record: Record) -> Verdicts | None:
-    official, robust = (log_line.verdict(record, name, 1) for name in SCORE_KINDS)
-    if all(isinstance(v, Unscored) and v.reason in _NOT_IN_ANSWER for v in (official, robust)):
-        return Verdicts(official=official, robust=robust)
-    if not isinstance(line.get("filtered_resps"), str) or "choices" not in record:
-        return None
-    dataset, gold = log_line.text(record, "dataset"), record.get("gold")
-    sample = Sample(
-        dataset=dataset,
-        sample_id=log_line.text(record, "id").removeprefix(f"{dataset}/"),
-        rule=cast("Rule", log_line.text(record, "rule")),
-        instruction="",
-        context="",
-        images=(),
-        gold=None if gold is None else log_line.optional_text(record, "gold"),
-        choices=log_line.texts(record, "choices") or (),
-    )
-    return score_answer(sample, [line["filtered_resps"]])
-
-
-def _facts(
-    line: Line, record: Record, images: Sequence[str] | None
-) -> dict[str, str | float | bool]:
-    """Rule and number of images; of a needle in a haystack, its depth (0 to 1) and the length."""
-    question = log_line.optional_text(line, "input")
-    n_images = question.count(log_line.IMAGE_PLACEHOLDER) if images is None else len(images)
-    facts: dict[str, str | float | bool] = {"rule": str(record["rule"]), "images": n_images}
-    if record["rule"] == "needle":
-        facts["needle_length"] = n_images
-        if (gold := log_line.optional_text(record, "gold")) and (
-            position := question.find(gold)
-        ) >= 0:
-            facts["needle_depth"] = position / len(question)
-    return facts
+def _score_again(line: Line) -> Verdicts | None:
+    logged = read_line(line)
+    verdicts = (logged.official, logged.robust)
+    if all(isinstance(v, Unscored) and v.reason in _NOT_IN_ANSWER for v in verdicts):
+        return Verdicts(official=logged.official, robust=logged.robust)
+    answer, sample = line.get("filtered_resps"), answered_sample(line)
+    return None if sample is None or not isinstance(answer, str) else score_answer(sample, [answer])
 
 
 def _published() -> dict[str, int]:

@@ -5,8 +5,7 @@ Pure: no files, network, clock, environment or logging.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Iterator, Mapping
 
 from mmie_tasks.benchmarks.milebench.official import (
     score_choice,
@@ -24,12 +23,10 @@ from mmie_tasks.benchmarks.milebench.sample import (
     TASKS,
     Sample,
 )
-from mmie_tasks.core.verdict import Verdict, Verdicts, as_row
+from mmie_tasks.core.verdict import Verdict, Verdicts
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.rows import RunnerTable
 from mmie_tasks.record.sample import LoggedSample
-
-MetricRow: TypeAlias = dict[str, object]
 
 MEANS_OF_TASKS: Mapping[str, tuple[str, ...]] = {
     "real": REALISTIC,  # the paper's Realistic
@@ -119,40 +116,6 @@ def robust(sample: Sample, answer: object) -> Verdict:
 def score(sample: Sample, answer: object) -> Verdicts:
     """Both verdicts on an answer of the tested model."""
     return Verdicts(official=official(sample, answer), robust=robust(sample, answer))
-
-
-def verdict_fields(verdicts: Verdicts) -> MetricRow:
-    """The verdicts as fields of a record."""
-    return {
-        "official": as_row(verdicts.official),
-        "robust": as_row(verdicts.robust),
-        "differ": verdicts.differ,
-    }
-
-
-def sample_record(
-    sample: Sample, verdicts: Verdicts, signature: str, images: Sequence[str] | None = None
-) -> MetricRow:
-    """Everything that is needed to score the sample again; the runner logs it under ``coverage``.
-
-    Args:
-        sample: The question.
-        verdicts: On its answer.
-        signature: Everything that can move the score.
-        images: The files at the placeholders of the prompt; by default all of the sample's.
-    """
-    return {
-        "id": sample.id,
-        "dataset": sample.dataset,
-        "task": TASK_OF[sample.dataset],
-        "rule": sample.rule,
-        "level": sample.level,
-        "gold": sample.gold,
-        "choices": list(sample.choices),
-        "images": list(sample.images if images is None else images),
-        **verdict_fields(verdicts),
-        "signature": signature,
-    }
 
 
 def graded_sample(sample: Sample, verdicts: Verdicts) -> LoggedSample:

@@ -16,13 +16,13 @@ from mmie_tasks.benchmarks.benchmark import Doc
 from mmie_tasks.benchmarks.milebench import data, metrics
 from mmie_tasks.benchmarks.milebench.benchmark import score_answer, signature
 from mmie_tasks.benchmarks.milebench.combined_image import combined_image
-from mmie_tasks.benchmarks.milebench.metrics import MetricRow
 from mmie_tasks.benchmarks.milebench.prompts import (
     PromptImage,
     QuestionPrompt,
     combined,
     interleaved,
 )
+from mmie_tasks.benchmarks.milebench.record import sample_record
 from mmie_tasks.benchmarks.milebench.sample import TASK_OF, Sample
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.files import cache_dir
@@ -106,7 +106,7 @@ def _open_image(doc: Doc, index: int) -> Image.Image:
     return _OPENER.open(doc["id"], find)
 
 
-def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, MetricRow]:
+def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, Row]:
     """The rows of a ``milebench_<dataset>`` task for one answer."""
     graded, record = _score(doc, results)
     return metrics.DATASET_TABLE.rows(
@@ -114,12 +114,12 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, MetricR
     )  # samples with the same images
 
 
-def process_results_all(doc: Doc, results: Sequence[object]) -> Mapping[str, MetricRow]:
+def process_results_all(doc: Doc, results: Sequence[object]) -> Mapping[str, Row]:
     """The rows of the ``milebench`` task for one answer."""
     return metrics.TABLE.rows(*_score(doc, results))
 
 
-def _score(doc: Doc, results: Sequence[object]) -> tuple[LoggedSample, MetricRow]:
+def _score(doc: Doc, results: Sequence[object]) -> tuple[LoggedSample, Row]:
     sample = Sample.from_doc(doc)
     verdicts = score_answer(sample, results, _OPENER.failure(sample.id))
     if doc["variant"] != "combined1":
@@ -128,7 +128,7 @@ def _score(doc: Doc, results: Sequence[object]) -> tuple[LoggedSample, MetricRow
         images = [str(drawn)]
     else:  # no combined image is drawn for the log
         images = data.published_image(doc) or list(doc["images"])
-    record = metrics.sample_record(sample, verdicts, signature(doc), images)
+    record = sample_record(sample, verdicts, signature(doc), images)
     return metrics.graded_sample(sample, verdicts), record
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from mmie_tasks.answers.drawn import WITHHELD
@@ -13,8 +12,15 @@ from mmie_tasks.benchmarks.mmie import data, download, judge_prompts, metrics, p
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.export import run_export
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, digit_offset, read_official
+from mmie_tasks.benchmarks.mmie.record import (
+    fact_counts,
+    graded_fields,
+    read_line,
+    record_of,
+    shown_answer,
+)
 from mmie_tasks.benchmarks.mmie.robust import read_robust
-from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
+from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Verdict, Verdicts
 from mmie_tasks.hub.asset import Asset
@@ -23,7 +29,7 @@ from mmie_tasks.judging.session import BenchmarkJudge
 from mmie_tasks.record import log_line
 from mmie_tasks.record.expected import expected_verdict
 from mmie_tasks.record.reply import JudgeResult
-from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
+from mmie_tasks.record.sample import BadRecord, Line, Record
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.record.signature import run_signature, signature_text
 
@@ -75,67 +81,23 @@ def signature(doc: Doc) -> str:
     return run_signature(*parts, environment=os.environ)
 
 
-_FACTS = {
-    "shape": "shape of the answer",
-    "answer_images": "images in the answer",
-    "shown_images": "images shown to the judge",
-    "tiles": "tiles",
-    "judge_tokens": "judge tokens",
-    "judge_tokens_exact": "judge tokens are exact",
-    "truncated": "truncated",
-    "dropped": "dropped",
-    "missing_images": "missing images",
-    "bad_images": "bad images",
-    "drawn": "pictures drawn",
-}
-_COUNTS = {
-    "image_problems": "images of the answer not used",
-    "unread": "texts and images not read",
-    "picture_signs": "signs of unread pictures",
-    "not_drawn": "pictures not drawn",
-    "unused": "not used of the writer's answer",
-}
-
-
-def read_line(line: Line) -> LoggedSample:
-    """Read one line of a sample log.
-
-    Raises:
-        BadRecord: The line is not a scored sample of this benchmark.
-    """
-    record = _record(line)
-    question = log_line.segments(record, "question")
-    gold, target = log_line.segments(record, "gold"), log_line.optional_text(line, "target")
-    answer = log_line.segments(record, "answer")  # empty or None: not parsed into segments
-    return replace(
-        log_line.sample(line, FULL_MARKS),
-        groups=metrics.groups(str(record["category"]), log_line.optional_text(record, "field")),
-        question=log_line.question(line, None) if question is None else question,
-        gold=log_line.text_segments(target) if gold is None else gold,
-        answer=answer or log_line.text_segments(log_line.answer(line)),
-        pictures_not_drawn=sum(_counts(record, "not_drawn").values()),
-        picture_signs=tuple(_counts(record, "picture_signs")),
-        facts=_facts(record),
-    )
-
-
 def reread(line: Line) -> Mapping[str, Verdict] | None:
     """Apply the current readers to a line's saved replies; None if the line lacks them.
 
     Raises:
         BadRecord: The line is not a scored sample of this benchmark.
     """
-    _record(line)
+    record_of(line)
     return log_line.reread(line, grade, FULL_MARKS)
 
 
 def rerecord(line: Line) -> Record:
     """The record with the current readers' results; unchanged if it has no reply."""
-    record = _record(line)
+    record = record_of(line)
     judged = log_line.rejudged(record, grade, FULL_MARKS)
     if judged is None or not log_line.replies(record):
         return record
-    return {**record, **metrics.graded_fields(judged.verdicts), **judged.panel_fields}
+    return {**record, **graded_fields(judged.verdicts), **judged.panel_fields}
 
 
 def judge_request(question: Segments, answer: Segments, line: Line | None) -> GradedRequest:
@@ -149,17 +111,17 @@ def judge_request(question: Segments, answer: Segments, line: Line | None) -> Gr
             request.
         MmieTasksError: The templates are not available.
     """
-    record = {} if line is None else _record(line)
-    if not (not_drawn := _counts(record, "not_drawn")).keys().isdisjoint(WITHHELD):
+    not_drawn = {} if line is None else fact_counts(record_of(line), "not_drawn")
+    if not not_drawn.keys().isdisjoint(WITHHELD):
         raise BadRecord(f"not_drawn: pictures not drawn: {listed(not_drawn)}")
     logged = None if line is None else read_line(line)
-    if logged and answer == logged.answer and not record.get("answer"):
-        answer = log_line.segments(record, "answer") or ()
+    if line is not None and logged and answer == logged.answer:
+        answer = shown_answer(line)
     sample = Sample(
         id=logged.id if logged else "",
         index=0,
         row=0,
-        category=str(record.get("category", "SA")),
+        category=logged.names("category")[0] if logged else "SA",
         field="",
         question=question,
         gold=logged.gold if logged else (),
@@ -172,42 +134,6 @@ def judge_request(question: Segments, answer: Segments, line: Line | None) -> Gr
     return GradedRequest(
         request=built.request, grade=grade, cut_images=cut_images, cut_texts=cut_texts
     )
-
-
-def _record(line: Line) -> Record:
-    record = log_line.record_of(line)
-    if record.get("category") not in CATEGORIES:
-        raise BadRecord(f"`category` is none of {', '.join(CATEGORIES)}: not a sample of MMIE")
-    return record
-
-
-def _facts(record: Record) -> dict[str, str | float | bool]:
-    """The facts worth showing: without zeros, empty texts and unset flags."""
-    facts = log_line.mapping(record, "facts")
-    shown: dict[str, str | float | bool] = {}
-    for name, title in _FACTS.items():
-        value = facts.get(name)
-        fact = value if isinstance(value, (str, bool)) else log_line.number(value)
-        if fact:
-            shown[title] = fact
-    if marks := ", ".join(
-        mark for mark, count in log_line.mapping(facts, "typed").items() if count
-    ):
-        shown["typed control marks"] = marks
-    for name, title in _COUNTS.items():
-        if counts := _counts(record, name):
-            shown[title] = listed(counts)
-    return shown
-
-
-def _counts(record: Record, name: str) -> dict[str, int]:
-    """Counts above 0 in the facts of a record, by name; of a log that may have any content."""
-    counts = log_line.mapping(log_line.mapping(record, "facts"), name)
-    return {
-        reason: count
-        for reason, value in counts.items()
-        if (count := int(log_line.number(value) or 0)) > 0
-    }
 
 
 PUBLISHED_ROWS = tuple(

@@ -12,6 +12,7 @@ from pathlib import Path
 from loguru import logger
 
 from mmie_tasks.benchmarks.mmie import data, download, metrics
+from mmie_tasks.benchmarks.mmie.record import groups
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
 from mmie_tasks.core.errors import AnswersUnusable, DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.files import atomic_write
@@ -239,7 +240,7 @@ def leaderboard_row(
             id=str(record["id"]),
             official=verdict(record, "official"),
             robust=verdict(record, "official"),  # not in the table
-            groups=metrics.groups(str(record["category"]), ""),
+            groups=groups(str(record["category"]), ""),
             signature=str(record.get("signature", "")),
         )
         for record in records

@@ -5,27 +5,19 @@ Verdicts are points from 0 to 6; every score is in percent of full marks.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from typing import TypeAlias
 
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, percent_of
+from mmie_tasks.benchmarks.mmie.record import RequestFacts, facts_of, groups
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
 from mmie_tasks.core.tables import listed
-from mmie_tasks.core.verdict import Scored, Verdict, Verdicts, as_row
+from mmie_tasks.core.verdict import Scored, Verdicts
 from mmie_tasks.record.fields import verdict
 from mmie_tasks.record.metrics import Metric, Scale
-from mmie_tasks.record.rows import RunnerTable, judge_records
-from mmie_tasks.record.sample import LoggedSample
-from mmie_tasks.record.segment import segment_rows
-
-MetricRow = dict[str, object]
-"""What one sample adds to one metric, as the runner logs it."""
-
-SampleRecord: TypeAlias = Mapping[str, object]
-"""A sample's row under ``coverage``: see `record`."""
+from mmie_tasks.record.panel import judge_records
+from mmie_tasks.record.rows import RunnerTable
+from mmie_tasks.record.sample import LoggedSample, Record
 
 FIELDS = (
     *("literature", "education", "finance", "health", "eecs", "art", "sports", "philosophy"),
@@ -78,52 +70,6 @@ SIGN_COUNTS = {
 _UNREAD = {"unparsed", "off_scale", "cut_off"}  # there is a reply without readable points
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestFacts:
-    """Counts about an answer and its request; some answers have no request.
-
-    Attributes:
-        dropped: The official script leaves the sample out: it has more than 4 images.
-        missing_images: Image references without a file.
-        bad_images: Images, in files or in data URIs, that cannot be used.
-        image_problems: Images of the answer that are in one of these counts, by reason.
-        truncated: The limit on images removed text or images of the answer.
-        typed: Control string in the question or the answer to its number.
-        judge_tokens: Tokens of the request, as the judge, of a panel the first, reports with its
-            reply; None without.
-        judge_tokens_exact: Whether the judge counted them: as `judge_tokens` is there.
-        shown_images: Images in the request, the question's included.
-        answer_images: Images of the answer, in the request or not.
-        shape: How the answer was written.
-        thinking: Thinking was removed from the answer.
-        unfilled_placeholders: Placeholders of the answer without an image.
-        unread: Texts and images of the answer that were not read, by key or type.
-        picture_signs: Signs that texts of the answer have pictures that were not read, each with 1.
-        drawn: Pictures that ``--model interleaved`` drew; None for answers of other models.
-        not_drawn: Pictures that could not be drawn, by reason.
-        unused: What the writer wrote and the protocol could not use, by name.
-    """
-
-    dropped: bool = False
-    missing_images: int = 0
-    bad_images: int = 0
-    image_problems: Mapping[str, int] = field(default_factory=dict)
-    truncated: bool = False
-    typed: Mapping[str, int] = field(default_factory=dict)
-    judge_tokens: int | None = None
-    judge_tokens_exact: bool = False
-    shown_images: int = 0
-    answer_images: int = 0
-    shape: str = ""
-    thinking: bool = False
-    unfilled_placeholders: int = 0
-    unread: Mapping[str, int] = field(default_factory=dict)
-    picture_signs: Mapping[str, int] = field(default_factory=dict)
-    drawn: int | None = None
-    not_drawn: Mapping[str, int] = field(default_factory=dict)
-    unused: Mapping[str, int] = field(default_factory=dict)
-
-
 def graded_sample(sample: Sample, verdicts: Verdicts) -> LoggedSample:
     """The sample with its verdicts and groups, as the runner's table needs it."""
     return LoggedSample(
@@ -134,64 +80,7 @@ def graded_sample(sample: Sample, verdicts: Verdicts) -> LoggedSample:
     )
 
 
-def groups(category: str, field_name: str) -> dict[str, tuple[str, ...]]:
-    """Kind of group to the groups of a sample; a sample may lack a field."""
-    field_slug = slug(field_name)
-    return {"category": (category,), **({"field": (field_slug,)} if field_slug else {})}
-
-
-def record(sample: Sample, verdicts: Verdicts, facts: RequestFacts) -> MetricRow:
-    """The sample, its verdicts and the facts; the runner logs it under ``coverage``."""
-    return {
-        "id": sample.id,
-        "index": sample.index,
-        "category": sample.category,
-        "field": sample.field,
-        **graded_fields(verdicts),
-        "facts": asdict(facts),
-        "question": segment_rows(sample.question),
-        "gold": segment_rows(sample.gold),
-    }
-
-
-def graded_fields(verdicts: Verdicts) -> MetricRow:
-    """The fields of a record that depend on the readers."""
-    expected = _points(verdicts.expected)
-    if isinstance(verdicts.expected, Scored):
-        expected = {"points": verdicts.expected.points, "entropy_bits": verdicts.entropy_bits}
-    return {
-        "official": _points(verdicts.official),
-        "robust": _points(verdicts.robust),
-        "expected": expected,
-        "differ": verdicts.differ,
-    }
-
-
-def _points(verdict: Verdict) -> MetricRow:
-    """A verdict of a record, with its points, 0 to 6."""
-    row = as_row(verdict)
-    return {"points": row.pop("score"), **row} if isinstance(verdict, Scored) else row
-
-
-def facts_of(record: SampleRecord) -> RequestFacts:
-    """The facts in a record: the inverse of `record`. Fields of older versions are ignored."""
-    facts = record["facts"]
-    if not isinstance(facts, Mapping):
-        return RequestFacts()
-    names = {attribute.name for attribute in fields(RequestFacts)}
-    return RequestFacts(**{name: value for name, value in facts.items() if name in names})
-
-
-def slug(name: str) -> str:
-    """A field's name in the form of metric names.
-
-    >>> slug("EECS"), slug(" Project Work ")
-    ('eecs', 'project_work')
-    """
-    return re.sub(r"\W+", "_", name.strip()).lower()
-
-
-def counts(records: Sequence[SampleRecord]) -> dict[str, float]:
+def counts(records: Sequence[Record]) -> dict[str, float]:
     """MMIE's own counts, for the results file.
 
     Returns:
@@ -223,7 +112,7 @@ def counts(records: Sequence[SampleRecord]) -> dict[str, float]:
     return {name: float(total) for name, total in totals.items()} | rate
 
 
-def notes(records: Sequence[SampleRecord]) -> Iterator[str]:
+def notes(records: Sequence[Record]) -> Iterator[str]:
     """Lines about the answers and requests of a run; what did not occur has no line."""
     facts = [facts_of(record) for record in records]
     shapes = listed(Counter(sample.shape or "none" for sample in facts))
@@ -291,7 +180,7 @@ def _long(facts: Sequence[RequestFacts]) -> str:
     return f"requests over {JUDGE_WINDOW:,} tokens of the judge: {long:,} of {len(lengths):,}"
 
 
-def _parsed(records: Sequence[SampleRecord]) -> list[bool]:
+def _parsed(records: Sequence[Record]) -> list[bool]:
     """Whether points could be read, for each sample and judge with a reply."""
     verdicts = [verdict(entry, "official") for record in records for entry in judge_records(record)]
     return [

@@ -19,8 +19,8 @@ from mmie_tasks.answers.picture_signs import picture_signs
 from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.benchmarks.mmie import prompts
 from mmie_tasks.benchmarks.mmie.judge_prompts import judge_templates
-from mmie_tasks.benchmarks.mmie.metrics import RequestFacts
 from mmie_tasks.benchmarks.mmie.prompts import Assembled
+from mmie_tasks.benchmarks.mmie.record import RequestFacts
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.files import cache_dir

@@ -14,6 +14,7 @@ from mmie_tasks.benchmarks.benchmark import Doc
 from mmie_tasks.benchmarks.mmie import data, metrics
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.benchmark import JUDGE, grade, provenance, signature
+from mmie_tasks.benchmarks.mmie.record import sample_record
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.messages import user_turn
@@ -25,7 +26,6 @@ from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import PendingSample
 from mmie_tasks.record.panel import Judged
 from mmie_tasks.record.rows import aggregation, plain_score
-from mmie_tasks.record.segment import segment_rows
 from mmie_tasks.record.signature import signature_text
 
 if TYPE_CHECKING:
@@ -107,9 +107,8 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
     table = metrics.TABLE if doc["task"] in WHOLE_TASKS else metrics.CATEGORY_TABLE
 
     def make_rows(judged: Judged) -> MetricRows:
-        logged = {"signature": _shown_signature(doc, built), "answer": segment_rows(built.answer)}
         facts = requests.with_usage(built.facts, judged.result.reply)
-        record = {**metrics.record(sample, judged.verdicts, facts), **logged, **judged.fields}
+        record = sample_record(sample, judged, facts, built.answer, _shown_signature(doc, built))
         return table.rows(metrics.graded_sample(sample, judged.verdicts), record)
 
     if built.request is None:

@@ -12,14 +12,15 @@ from support.logged_runs import mia_lines
 
 from mmie_tasks.benchmarks.mia_bench import metrics, request
 from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
-from mmie_tasks.benchmarks.mia_bench.metrics import record
+from mmie_tasks.benchmarks.mia_bench.record import sample_record
 from mmie_tasks.benchmarks.mia_bench.request import grade
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.verdict import Unscored, Verdicts
-from mmie_tasks.record.panel import Judged, MemberResult, Panel, combine
+from mmie_tasks.record.panel import Judged, MemberResult, combine
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.sample import SCORE_KINDS, BadRecord
 from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.record.signature import Panel
 
 LINES = list(mia_lines(80))
 SOUND = "score of component 1: 3/6, score of component 2: 4/4, total score: 7/10. Fine."
@@ -49,18 +50,20 @@ def judged_line(*texts, categories=("describe", "mention"), index=0, contradicto
         categories=categories,
     )
     replies = [JudgeReply(text=text, model="m") for text in texts]
-    judged = JudgeResult(**dict(zip(("reply", "second_reply"), replies, strict=False)))
-    verdicts = grade(sample, judged) if texts else Verdicts.unscored("unavailable", "down")
-    logged = {
-        "replies": [asdict(reply) for reply in replies],
-        "image": None,
-        "contradictory": contradictory,
-    }
-    return {
-        "filtered_resps": "A boat.",
-        "input": "Look.",
-        "coverage": {**record(sample, verdicts, judged.last_text), **logged},
-    }
+    result = JudgeResult(**dict(zip(("reply", "second_reply"), replies, strict=False)))
+    verdicts = grade(sample, result) if texts else Verdicts.unscored("unavailable", "down")
+    member = MemberResult(judge="", result=result, verdicts=verdicts)
+    judged = Judged(verdicts=verdicts, members=(member,))
+    logged = {"image": None, "contradictory": contradictory}
+    return log_line_of({**record_of(sample, judged, result.last_text), **logged})
+
+
+def record_of(sample, judged, reply):
+    return sample_record(sample, judged, reply, image="", signature="", results=())
+
+
+def log_line_of(record):
+    return {"filtered_resps": "A boat.", "input": "Look.", "coverage": record}
 
 
 ODD = [
@@ -225,12 +228,8 @@ def panel_line(*texts_of_judges):
         )
     panel = Panel(rule="mean", min_valid=1)
     judged = Judged(verdicts=combine(members, panel), members=tuple(members), panel=panel)
-    logged = metrics.record(sample, judged.verdicts, request.last_reply(sample, judged))
-    return {
-        "filtered_resps": "A boat.",
-        "input": "Look.",
-        "coverage": {**logged, "image": None, **judged.fields},
-    }
+    logged = record_of(sample, judged, request.last_reply(sample, judged))
+    return log_line_of({**logged, "image": None})
 
 
 OTHER = "score of component 1: 6/6, score of component 2: 2/4, total score: 8/10. Fine."

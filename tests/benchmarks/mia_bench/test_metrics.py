@@ -5,11 +5,13 @@ from support.golden import vectors
 from support.mia_official import score_dict
 from support.mia_replies import SENTENCE
 
-from mmie_tasks.benchmarks.mia_bench.metrics import TABLE, counts, graded_sample, notes, record
+from mmie_tasks.benchmarks.mia_bench.metrics import TABLE, counts, graded_sample, notes
 from mmie_tasks.benchmarks.mia_bench.official import TOTAL
+from mmie_tasks.benchmarks.mia_bench.record import sample_record
 from mmie_tasks.benchmarks.mia_bench.request import grade
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.core.verdict import Unscored
+from mmie_tasks.record.panel import Judged
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 
 REPLY = {
@@ -41,10 +43,9 @@ NOT_JUDGED = JudgeResult(failure=Unscored("no_answer", "the API failed"))
 
 def rows(of, result, **changes):
     verdicts = grade(of, result)
-    logged = {"signature": "judge:x", "replies": [REPLY], **changes}
-    return TABLE.rows(
-        graded_sample(of, verdicts), {**record(of, verdicts, result.last_text), **logged}
-    )
+    judged, reply = Judged(verdicts=verdicts), result.last_text
+    record = sample_record(of, judged, reply, image="", signature="judge:x", results=())
+    return TABLE.rows(graded_sample(of, verdicts), {**record, "replies": [REPLY], **changes})
 
 
 def parts(of, text, kind, name):

@@ -19,9 +19,10 @@ from mmie_tasks.answers.drawn import (
     write_undrawn_answer,
 )
 from mmie_tasks.benchmarks.mmie import export, task
-from mmie_tasks.benchmarks.mmie.benchmark import judge_request, read_line
+from mmie_tasks.benchmarks.mmie.benchmark import judge_request
+from mmie_tasks.benchmarks.mmie.record import read_line
 from mmie_tasks.record.sample import BadRecord
-from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.runs.summary import drawn_answers_of, marks_of
 
@@ -92,9 +93,9 @@ def test_a_picture_withheld_by_the_drawers_fault_leaves_the_sample_unscored(docs
     if unscored == "not_drawn":
         assert f"{reason} (1)" in record["official"]["detail"]
         with pytest.raises(BadRecord, match="not_drawn"):  # no judge gets it later, either
-            judge_request((), (LoggedSegment("Cut."),), line)
+            judge_request((), (Segment("Cut."),), line)
     else:
-        assert judge_request((), (LoggedSegment("Cut."),), line).request
+        assert judge_request((), (Segment("Cut."),), line).request
 
 
 @pytest.mark.parametrize(

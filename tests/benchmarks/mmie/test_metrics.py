@@ -8,16 +8,15 @@ from mmie_tasks.benchmarks.mmie.metrics import (
     CATEGORY_TABLE,
     SIGN_COUNTS,
     TABLE,
-    RequestFacts,
     counts,
-    facts_of,
     graded_sample,
     notes,
-    record,
 )
+from mmie_tasks.benchmarks.mmie.record import RequestFacts, facts_of, sample_record
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.record.fields import verdict
+from mmie_tasks.record.panel import Judged
 
 
 def sample(category="PBL", field="Education"):
@@ -32,6 +31,10 @@ def verdicts_of(points, robust=None):
 
 def rows(verdicts, of=None, table=TABLE):
     return table.rows(graded_sample(of or sample(), verdicts), {"id": "PBL-1"})
+
+
+def record(of, verdicts, facts):
+    return sample_record(of, Judged(verdicts=verdicts), facts, (), "")
 
 
 def records(n=1, verdicts=None, **facts):

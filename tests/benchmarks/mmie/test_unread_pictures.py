@@ -13,10 +13,11 @@ from support.mmie_judge import surround
 from mmie_tasks.answers import images
 from mmie_tasks.answers.picture_signs import PICTURE_SIGNS
 from mmie_tasks.benchmarks.mmie import request as requests
-from mmie_tasks.benchmarks.mmie.benchmark import read_line
-from mmie_tasks.benchmarks.mmie.metrics import SIGN_COUNTS, record
+from mmie_tasks.benchmarks.mmie.metrics import SIGN_COUNTS
+from mmie_tasks.benchmarks.mmie.record import read_line, sample_record
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.verdict import Verdicts
+from mmie_tasks.record.panel import Judged
 from mmie_tasks.record.segment import Segment
 
 
@@ -215,7 +216,8 @@ def test_a_text_without_pictures_has_no_sign(answer):
 def test_a_logged_sample_has_the_signs_of_its_answer():
     sample = Sample(id="SA-1", index=0, row=0, category="SA", field="", question=(), gold=())
     facts = facts_of("See a.png, <img src=b.png> and ![](gone.png).")
-    logged = json.loads(json.dumps(record(sample, Verdicts.unscored("unavailable", ""), facts)))
+    judged = Judged(verdicts=Verdicts.unscored("unavailable", ""))
+    logged = json.loads(json.dumps(sample_record(sample, judged, facts, (), "")))
     read = read_line({"coverage": {**logged, "signature": "s"}})
     assert read.picture_signs == ("names an existing image", "has an image tag")
     assert read.facts["images of the answer not used"] == "missing (1)"

@@ -1,0 +1,230 @@
+"""The record of a sample of MIA-Bench: what a run logs of it, and the sample that is read from a
+log.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from typing import Any
+
+from mmie_tasks.benchmarks.mia_bench.robust import read_reply
+from mmie_tasks.benchmarks.mia_bench.sample import TYPES, Sample
+from mmie_tasks.core.verdict import Verdicts, as_row
+from mmie_tasks.record import log_line
+from mmie_tasks.record.log_line import NOT_LOGGED
+from mmie_tasks.record.panel import Judged
+from mmie_tasks.record.rows import Row
+from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, Record, ScoreKind
+from mmie_tasks.record.segment import Segment
+
+CLEAN = "clean"
+"""The group of the samples that do not contradict themselves."""
+
+
+def sample_record(
+    sample: Sample,
+    judged: Judged,
+    reply: str | tuple[str, ...],
+    *,
+    image: str,
+    signature: str,
+    results: Sequence[object],
+) -> Row:
+    """Everything that is needed to score the sample again; the runner logs it under ``coverage``.
+
+    Args:
+        sample: The instruction.
+        judged: The verdicts on its answer, and the judges' replies.
+        reply: As for `graded_fields`.
+        image: Path of the image.
+        signature: Everything that can move the score.
+        results: The answer, which the runner logs itself; its hash is in the record.
+    """
+    answer = "".join(map(str, results)).encode(errors="surrogatepass")
+    return {
+        "id": sample.id,
+        "type": sample.type,
+        "categories": list(sample.categories),
+        "weights": list(sample.weights),
+        "contradictory": sample.contradictory,
+        "asked": list(sample.components),
+        "instruction": sample.instruction,
+        **graded_fields(sample, judged.verdicts, reply),
+        "image": image,
+        "signature": signature,
+        "answer_sha256": hashlib.sha256(answer).hexdigest(),
+        **judged.fields,
+    }
+
+
+def graded_fields(sample: Sample, verdicts: Verdicts, reply: str | tuple[str, ...]) -> Row:
+    """The fields of a record that depend on the readers.
+
+    The marks are those of the last reply. Several judges have a list of ``marks`` instead, in their
+    order.
+
+    Args:
+        sample: The sample.
+        verdicts: On the answer.
+        reply: The last reply; of several judges, that of each; empty without one.
+    """
+    return {
+        "official": as_row(verdicts.official, id=sample.id),
+        "robust": as_row(verdicts.robust, id=sample.id),
+        **(
+            _marks(sample, reply)
+            if isinstance(reply, str)
+            else {"marks": [_marks(sample, text) for text in reply]}
+        ),
+        "differ": verdicts.differ,
+        "parts": {kind: dict(verdicts.parts.get(kind, {})) for kind in SCORE_KINDS},
+    }
+
+
+def _marks(sample: Sample, reply: str) -> Row:
+    parsed = read_reply(reply, sample.weights)
+    return {
+        "components": [mark and [mark.points, mark.out_of] for mark in parsed.components],
+        "total": parsed.total and [parsed.total.points, parsed.total.out_of],
+        "recomputed": None if parsed.recomputed is None else 100 * parsed.recomputed,
+        "agrees": parsed.agrees,
+    }
+
+
+def marks_of(record: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The marks of each judge in a new record."""
+    marks: Sequence[Mapping[str, Any]] = record.get("marks", [record])
+    return marks
+
+
+def read_line(line: Line) -> LoggedSample:
+    """Read one line of a sample log.
+
+    Raises:
+        BadRecord: The line is not a scored sample of this benchmark.
+    """
+    record = record_of(line)
+    return replace(
+        log_line.sample(line, math.inf),
+        groups=groups(
+            log_line.text(record, "type"),
+            log_line.texts(record, "categories") or (),
+            contradictory=record.get("contradictory") is True,
+        ),
+        parts={kind: _parts(record, kind) for kind in SCORE_KINDS},
+        question=question_of(line, record),
+        facts=_facts(record),
+    )
+
+
+def groups(
+    kind: str, categories: Iterable[str], *, contradictory: bool
+) -> dict[str, tuple[str, ...]]:
+    """Kind of group to the groups of a sample."""
+    clean = {} if contradictory else {CLEAN: (CLEAN,)}
+    return {"type": (kind,), "component": tuple(dict.fromkeys(categories)), **clean}
+
+
+def record_of(line: Line) -> Record:
+    """The record of a line.
+
+    Raises:
+        BadRecord: The line is not a scored sample of this benchmark.
+    """
+    record = log_line.record_of(line)
+    if record.get("type") not in TYPES:
+        raise BadRecord("`type` is none of MIA-Bench's types: not a sample of MIA-Bench")
+    return record
+
+
+def sample_of(record: Record) -> Sample | None:
+    """The fields of the sample that the readers need; None if the record lacks them."""
+    categories, weights = log_line.texts(record, "categories") or (), _weights(record)
+    if not categories or len(weights) != len(categories):
+        return None
+    return Sample(
+        id=log_line.text(record, "id"),
+        instruction="",
+        type=log_line.text(record, "type"),
+        components=log_line.texts(record, "asked") or (),
+        weights=weights,
+        categories=categories,
+    )
+
+
+def _weights(record: Record) -> tuple[int, ...]:
+    """Full marks of each component, in points.
+
+    Raises:
+        BadRecord: The field has another form.
+    """
+    value = record.get("weights")
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(
+        type(weight) is int and 0 < weight < 1000 for weight in value
+    ):
+        raise BadRecord("`weights` is not a list of numbers of points from 1")
+    return tuple(value)
+
+
+def _parts(record: Record, kind: ScoreKind) -> dict[str, float]:
+    shares = log_line.mapping(log_line.mapping(record, "parts"), kind)
+    return {
+        name: number
+        for name, share in shares.items()
+        if (number := log_line.number(share)) is not None
+    }
+
+
+def question_of(line: Line, record: Record) -> tuple[Segment, ...]:
+    """The image, then the instruction, as in the request to the tested model."""
+    text = log_line.text_segments(log_line.optional_text(line, "input"))
+    if "image" not in record:
+        return (Segment(problem=NOT_LOGGED), *text)
+    image = log_line.optional_text(record, "image")
+    return (Segment(image=image or None, problem="" if image else "the data names no file"), *text)
+
+
+def _facts(record: Record) -> dict[str, str | float | bool]:
+    """Text and mark of each component, of several judges their marks in order, and what is unusual
+    about the sample.
+    """
+    facts: dict[str, str | float | bool] = {}
+    marks_of_judges = record.get("marks", [record])  # a panel has a list
+    components = [
+        marks if isinstance(marks, list) else []
+        for judge_marks in (marks_of_judges if isinstance(marks_of_judges, list) else ())
+        if isinstance(judge_marks, Mapping)
+        for marks in [judge_marks.get("components")]
+    ]
+    columns = zip_longest(
+        log_line.texts(record, "categories") or (),
+        _weights(record),
+        log_line.texts(record, "asked") or (),
+        *components,
+    )
+    for number, (category, weight, text, *marks) in enumerate(columns, 1):
+        suffix = f": {text}" if text else ""
+        shown_marks = ", ".join(_mark(mark, weight) for mark in marks)
+        facts[f"component {number}"] = f"{category or '?'} {shown_marks}{suffix}"
+    if record.get("contradictory") is True:
+        facts["contradictory"] = True
+    if record.get("agrees") is False:
+        facts["the stated total is that of its parts"] = False
+    if (recomputed := log_line.number(record.get("recomputed"))) is not None:
+        facts["total of the parts, percent"] = recomputed
+    return facts
+
+
+def _mark(mark: object, weight: int | None) -> str:
+    """``3/4``; ``-/4`` if the reply gives no mark."""
+    if isinstance(mark, list) and len(mark) == 2:
+        points, out_of = map(log_line.number, mark)
+        if points is not None and out_of is not None:
+            return f"{points:g}/{out_of:g}"
+    return f"-/{weight or '?'}"

@@ -1,0 +1,122 @@
+"""The record of a sample of MileBench: what a run logs of it, and the sample that is read from a
+log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast, get_args
+
+from mmie_tasks.benchmarks.milebench.sample import TASK_OF, Rule, Sample
+from mmie_tasks.core.verdict import Verdicts, as_row
+from mmie_tasks.record import log_line
+from mmie_tasks.record.rows import Row
+from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
+from mmie_tasks.record.segment import Segment
+
+
+def sample_record(
+    sample: Sample, verdicts: Verdicts, signature: str, images: Sequence[str] | None = None
+) -> Row:
+    """Everything that is needed to score the sample again; the runner logs it under ``coverage``.
+
+    Args:
+        sample: The question.
+        verdicts: On its answer.
+        signature: Everything that can move the score.
+        images: The files at the placeholders of the prompt; by default all of the sample's.
+    """
+    return {
+        "id": sample.id,
+        "dataset": sample.dataset,
+        "task": TASK_OF[sample.dataset],
+        "rule": sample.rule,
+        "level": sample.level,
+        "gold": sample.gold,
+        "choices": list(sample.choices),
+        "images": list(sample.images if images is None else images),
+        **verdict_fields(verdicts),
+        "signature": signature,
+    }
+
+
+def verdict_fields(verdicts: Verdicts) -> Row:
+    """The verdicts as fields of a record."""
+    return {
+        "official": as_row(verdicts.official),
+        "robust": as_row(verdicts.robust),
+        "differ": verdicts.differ,
+    }
+
+
+def read_line(line: Line) -> LoggedSample:
+    """Read one line of a sample log.
+
+    Raises:
+        BadRecord: The line is not a scored sample of MileBench.
+    """
+    record = record_of(line)
+    images = log_line.texts(record, "images")
+    gold = log_line.optional_text(record, "gold") or log_line.optional_text(line, "target")
+    answer = log_line.answer(line)
+    return LoggedSample(
+        id=log_line.text(record, "id"),
+        official=log_line.verdict(record, "official", 1),
+        robust=log_line.verdict(record, "robust", 1),
+        groups={kind: (log_line.text(record, kind),) for kind in ("dataset", "task", "level")},
+        question=log_line.question(line, images),
+        gold=(Segment(text=gold),) if gold else (),
+        answer=(Segment(text=answer),) if answer else (),
+        signature=log_line.optional_text(record, "signature"),
+        facts=_facts(line, record, images),
+    )
+
+
+def record_of(line: Line) -> Record:
+    """The record of a line.
+
+    Raises:
+        BadRecord: The line is not a scored sample of MileBench.
+    """
+    record = log_line.record_of(line)
+    if record.get("rule") not in get_args(Rule):
+        raise BadRecord("`rule` is not a rule of MileBench: the line is not one of its samples")
+    return record
+
+
+def _facts(
+    line: Line, record: Record, images: Sequence[str] | None
+) -> dict[str, str | float | bool]:
+    """Rule and number of images; of a needle in a haystack, its depth (0 to 1) and the length."""
+    question = log_line.optional_text(line, "input")
+    n_images = question.count(log_line.IMAGE_PLACEHOLDER) if images is None else len(images)
+    facts: dict[str, str | float | bool] = {"rule": str(record["rule"]), "images": n_images}
+    if record["rule"] == "needle":
+        facts["needle_length"] = n_images
+        if (gold := log_line.optional_text(record, "gold")) and (
+            position := question.find(gold)
+        ) >= 0:
+            facts["needle_depth"] = position / len(question)
+    return facts
+
+
+def answered_sample(line: Line) -> Sample | None:
+    """What the readers need of the sample of a line; None if the record lacks it.
+
+    Raises:
+        BadRecord: The line is not a scored sample of MileBench.
+    """
+    record = record_of(line)
+    if "choices" not in record:
+        return None
+    dataset, gold = log_line.text(record, "dataset"), record.get("gold")
+    return Sample(
+        dataset=dataset,
+        sample_id=log_line.text(record, "id").removeprefix(f"{dataset}/"),
+        rule=cast("Rule", log_line.text(record, "rule")),
+        instruction="",
+        context="",
+        images=(),
+        gold=None if gold is None else log_line.optional_text(record, "gold"),
+        choices=log_line.texts(record, "choices") or (),
+    )
