@@ -122,6 +122,7 @@ gpu:  ## check the judge MMIE-Score on a GPU, in at most ten minutes; needs torc
 
 yamls: $(READY)  ## write task_yamls/ from the tables in the code, and a page's table from the tests
 	PYTHONPATH=tests $(BIN)/python tests/support/milebench_yamls.py task_yamls/milebench
+	$(BIN)/python tests/support/opening_yamls.py task_yamls/opening
 	$(BIN)/python tests/support/metric_lists.py task_yamls
 	PYTHONPATH=tests $(BIN)/python tests/support/judge_faults.py mmie_tasks/judges/README.md
 	$(BIN)/python tests/support/answer_shapes.py mmie_tasks/answers/README.md

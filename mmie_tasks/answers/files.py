@@ -22,6 +22,8 @@ from mmie_tasks.answers.saved import (
     AnswerFormat,
     SavedAnswer,
     Source,
+    is_opening_output,
+    read_opening,
     read_plain,
     reader_of,
     require_reader,
@@ -34,7 +36,8 @@ SUPPORTED_FILES = (
     "supported are lmms-eval sample logs (`*_samples_<task>.jsonl`), the answers that a run saves "
     "before judging (`*_answers_<task>.jsonl`) and lmms-eval cache logs "
     "(`*.audit.jsonl`), MileBench `<DATASET>/pred.json`, MMIE `data.json` with `answer`, "
-    "MIA-Bench jsonl, JSON or JSONL records of `id` and `answer`, and folders of these"
+    "MIA-Bench jsonl, OpenING `<MODEL>_output/`, JSON or JSONL records of `id` and `answer`, and "
+    "folders of these"
 )
 
 _BOM = b"\xef\xbb\xbf"
@@ -166,9 +169,19 @@ def _parse_lines(content: bytes, path: Path, notes: list[str]) -> list[_FileEntr
             entries.append(_FileEntry(json.loads(line.decode()), f"line {number}"))
         except (ValueError, RecursionError) as error:
             if number < len(lines):
+                if not entries and (whole := _pretty_printed(content)):
+                    return whole
                 raise _not_json(f"{path}, line {number}", error) from error
             notes.append(f"{path}: line {number}, the last, is cut off and was left out")
     return entries
+
+
+def _pretty_printed(content: bytes) -> list[_FileEntry]:
+    """The only value of a JSONL that has it on many lines, as in OpenING's published answers."""
+    try:
+        return [_FileEntry(json.loads(content.decode()), _WHOLE_FILE)]
+    except (ValueError, RecursionError):
+        return []
 
 
 def _not_json(location: object, error: ValueError | RecursionError) -> AnswersUnusable:
@@ -232,6 +245,9 @@ def _newest_logs(files: Sequence[_File], notes: list[str]) -> list[_File]:
 
 def _read(file: _File, datasets: Collection[str], notes: list[str]) -> list[SavedAnswer]:
     entries = _load_entries(file.path, notes)
+    if len(entries) == 1 and is_opening_output(entries[0].value):
+        source = Source(path=file.path, position=entries[0].position)
+        return [read_opening(entries[0].value, source)]  # type: ignore[arg-type]  # checked
     records = _records(entries, strict=not file.explicit)
     readers = (reader_of(entry.value) for entry in records)
     reader = next((reader for reader in readers if reader), None)
@@ -257,7 +273,11 @@ def _read(file: _File, datasets: Collection[str], notes: list[str]) -> list[Save
                 absolute = _with_absolute_images(answer.answer, file.path.absolute().parent)
                 answer = replace(answer, answer=absolute)
             answers.append(answer)
-    # A file name that two URLs of a file end in identifies neither; the URLs do.
+    return _without_shared_names(answers)
+
+
+def _without_shared_names(answers: Sequence[SavedAnswer]) -> list[SavedAnswer]:
+    """The answers of a file: a name that two of its URLs end in identifies neither; the URLs do."""
     counts = Counter(sample_id for answer in answers for sample_id in answer.ids)
     return [
         replace(answer, ids=(*answer.ids[:1], *(i for i in answer.ids[1:] if counts[i] == 1)))

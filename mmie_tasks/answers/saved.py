@@ -32,6 +32,7 @@ AnswerFormat: TypeAlias = Literal[
     "answers of an ended run",
     "MileBench pred.json",
     "MIA-Bench answers",
+    "OpenING output",
     "id and answer",
 ]
 AnswerRecord: TypeAlias = Mapping[str, object]
@@ -201,6 +202,43 @@ def read_plain(record: AnswerRecord, source: Source) -> SavedAnswer:
         format="MIA-Bench answers" if "url" in record else "id and answer",
         location=source.location,
         ids=_plain_ids(record, source),
+    )
+
+
+def is_opening_output(record: object) -> bool:
+    """Whether a record is an answer in the form of OpenING's ``<MODEL>_output/<total_uid>.json``.
+
+    >>> is_opening_output({"conversations": [{"input": []}, {"output": []}]})
+    True
+    """
+    match record:
+        case {"conversations": [_, {"output": [*_]}]}:
+            return True
+    return False
+
+
+def read_opening(record: AnswerRecord, source: Source) -> SavedAnswer:
+    """Read a record for which `is_opening_output` holds (``GPT_score_A.py`` at 56b663b, 55-65).
+
+    The id is the file's name up to its first dot. A picture lies beside the file: the last part of
+    its name counts. An answer with a step that has no text is not text.
+    """
+    folder, steps = source.path.absolute().parent, record["conversations"][1]["output"]  # type: ignore[index]  # checked
+    parts, problem = [], ""
+    for number, step in enumerate(steps, 1):
+        text, image = (
+            (step.get("text"), step.get("image")) if isinstance(step, Mapping) else ("", 0)
+        )
+        if not isinstance(text, str) or not isinstance(image, (str, type(None))):
+            problem = problem or f"step {number} is not a text with a picture"
+        elif image:
+            image = str(folder / image.rpartition("/")[2])
+        parts.append({"text": text, "image": image or None})
+    return SavedAnswer(
+        answer=f"{NOT_TEXT} {problem}" if problem else as_answer(parts),
+        format="OpenING output",
+        location=source.location,
+        ids=(source.path.name.partition(".")[0],),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import posixpath
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from loguru import logger
 
 from mmie_tasks.core.errors import DataBroken, DataMissing
+from mmie_tasks.core.files import atomic_write
 
 if TYPE_CHECKING:
     from PIL import Image  # imported where it is used: results commands need no image library
@@ -125,6 +127,46 @@ def open_bounded(
         except DECODE_ERRORS as error:
             raise _broken(path, str(error)) from error
     return image
+
+
+def reencode(
+    path: Path, folder: Path, size_px: tuple[int, int], *, flatten: bool = False
+) -> Path | None:
+    """A JPEG of an image in another size; None if the image cannot be read, or not written as JPEG.
+
+    Pillow's defaults make it: ``resize`` and ``save``, in the colour mode of the file. JPEG lacks
+    some modes: those with alpha or a palette, and grey values of 16 bits. The file is named by the
+    content of the image, so each is encoded once.
+
+    Args:
+        path: The image file.
+        folder: Where the JPEG is written.
+        size_px: Its width and height; the aspect ratio is not kept.
+        flatten: First turn the image as its EXIF says, put it on white and convert it to RGB.
+
+    Raises:
+        OSError: The folder cannot be written.
+    """
+    import PIL
+    from PIL import ImageOps
+
+    try:
+        content = path.read_bytes()
+        form = f"{PIL.__version__} {size_px} {flatten}"
+        name = hashlib.sha256(form.encode() + content).hexdigest()
+        target = folder / f"{name}.jpg"
+        if target.is_file():
+            return target
+        image = open_bounded(path, content=content)
+        if flatten:
+            image = _on_white(ImageOps.exif_transpose(image))
+        encoded = BytesIO()
+        image.resize(size_px).save(encoded, format="JPEG")
+    except (DataMissing, DataBroken, *DECODE_ERRORS):
+        return None
+    with atomic_write(target) as part:
+        part.write_bytes(encoded.getvalue())
+    return target
 
 
 def size_px(path: Path, max_pixels: float = math.inf) -> tuple[int, int]:
@@ -278,6 +320,18 @@ def _header(file: BinaryIO, path: Path, max_pixels: float = math.inf) -> Image.I
         size = f"{image.width} x {image.height} pixels, more than {max_pixels:,}"
         raise _too_large(path, size)
     return image
+
+
+def _on_white(image: Image.Image) -> Image.Image:
+    from PIL import Image
+
+    if image.mode in ("LA", "PA") or "transparency" in image.info:
+        image = image.convert("RGBA")
+    if image.mode != "RGBA":
+        return _as_rgb(image)
+    white = Image.new("RGB", image.size, "white")
+    white.paste(image, mask=image.getchannel("A"))
+    return white
 
 
 def _as_rgb(image: Image.Image) -> Image.Image:

@@ -60,6 +60,21 @@ class JudgeMisconfigured(JudgeError, MmieTasksError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplySchema:
+    """The JSON object that a reply is asked to be: a function that the judge is told to call.
+
+    Attributes:
+        name: Of the function: letters, digits, ``_`` and ``-``.
+        description: Of the function; empty if there is none.
+        parameters: Its JSON schema, as JSON text: the order of the keys is kept.
+    """
+
+    name: str
+    description: str = ""
+    parameters: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeRequest:
     """A request to a judge.
 
@@ -67,6 +82,9 @@ class JudgeRequest:
         parts: Texts and paths of image files, in the order in which the judge reads them. Files
             are opened when the request is sent, and sent byte for byte.
         max_tokens: The longest reply, in tokens of the judge.
+        system: The system message; empty if there is none.
+        schema: The object that the reply is asked to be; None for free text. The reply is its JSON
+            text.
         attempt: 0, or 1 if the request is sent a second time after an impossible reply.
         wants_digits: Whether the probabilities of the digits in the reply are of use. They change
             no reply, so they are not part of the request's content.
@@ -74,6 +92,8 @@ class JudgeRequest:
 
     parts: tuple[str | Path, ...]
     max_tokens: int
+    system: str = ""
+    schema: ReplySchema | None = None
     attempt: int = 0
     wants_digits: bool = False
 
@@ -234,20 +254,32 @@ def image_bytes(path: Path) -> bytes:
 
 
 def content_key(request: JudgeRequest) -> str:
-    """The SHA-256, in hex, of a request's content: its parts, token limit and attempt.
+    """The SHA-256, in hex, of a request's content: system message, schema, parts, token limit and
+    attempt.
 
-    An image counts with its bytes, not its path, so the key is the same on every machine.
+    An image counts with its bytes, not its path, so the key is the same on every machine. A request
+    without system message and schema has the key that it had before there were any.
 
     Raises:
         RequestBroken: An image cannot be read.
     """
-    digest = hashlib.sha256(b"mmie-tasks request 1\n")
-    for part in request.parts:
-        if isinstance(part, Path):
-            kind, content = b"image", image_bytes(part)
-        else:
-            kind, content = b"text", part.encode(errors="surrogatepass")
+    instructions: list[tuple[bytes, bytes]] = []
+    if request.system:
+        instructions.append((b"system", _encoded(request.system)))
+    if request.schema:
+        schema = (request.schema.name, request.schema.description, request.schema.parameters)
+        instructions += [(b"schema", _encoded(text)) for text in schema]
+    digest = hashlib.sha256(b"mmie-tasks request %d\n" % (2 if instructions else 1))
+    contents = (
+        (b"image", image_bytes(part)) if isinstance(part, Path) else (b"text", _encoded(part))
+        for part in request.parts
+    )
+    for kind, content in (*instructions, *contents):
         digest.update(b"%s %d\n" % (kind, len(content)))  # so that "ab", "c" is not "a", "bc"
         digest.update(content)
     digest.update(b"max_tokens %d attempt %d" % (request.max_tokens, request.attempt))
     return digest.hexdigest()
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode(errors="surrogatepass")

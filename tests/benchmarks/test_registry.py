@@ -50,9 +50,9 @@ def test_a_task_is_of_the_benchmark_that_it_is_named_like(task, room):
     assert (entry and entry.name) == room
 
 
-def test_ours_are_three_and_have_their_task_files():
+def test_ours_are_four_and_have_their_task_files():
     ours = [room for room in entries() if room.is_ours]
-    assert entry_names(tuple(ours)) == "mia_bench, milebench, mmie"
+    assert entry_names(tuple(ours)) == "mia_bench, milebench, mmie, opening"
     assert [room.task_dir() for room in ours] == [task_dir() / room.name for room in ours]
     assert all(room.task_dir().is_dir() for room in ours)
 
@@ -113,7 +113,7 @@ def test_a_part_that_cannot_be_imported_is_said_in_words(package):
         entry_of_task("sketch").load()
 
 
-@pytest.mark.parametrize("room", ["mmie", "milebench", "mia_bench"])
+@pytest.mark.parametrize("room", ["mmie", "milebench", "mia_bench", "opening"])
 def test_looking_at_results_needs_no_runner_and_nothing_heavy(room):
     code = (
         f"import sys, mmie_tasks.benchmarks.{room}.task\n"

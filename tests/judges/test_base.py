@@ -9,10 +9,13 @@ import pytest
 from mmie_tasks.judges.base import (
     MAX_IMAGE_BYTES,
     JudgeRequest,
+    ReplySchema,
     RequestBroken,
     content_key,
     image_bytes,
 )
+
+SCHEMA = ReplySchema(name="f", parameters="{}")
 
 
 @pytest.fixture
@@ -50,6 +53,8 @@ def test_a_key_depends_on_the_content_and_not_on_the_path(picture: Path) -> None
         ),
         pytest.param(lambda request, _: replace(request, max_tokens=8), id="limit"),
         pytest.param(lambda request, _: replace(request, attempt=1), id="attempt"),
+        pytest.param(lambda request, _: replace(request, system="s"), id="system"),
+        pytest.param(lambda request, _: replace(request, schema=SCHEMA), id="schema"),
         pytest.param(
             lambda request, path: replace(
                 request, parts=("x", path.read_bytes().decode("latin-1"))
@@ -61,6 +66,38 @@ def test_a_key_depends_on_the_content_and_not_on_the_path(picture: Path) -> None
 def test_a_request_with_other_content_has_another_key(picture: Path, changed: object) -> None:
     request = request_of("x", picture)
     assert content_key(changed(request, picture)) != content_key(request)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("parts", "key"),
+    [
+        pytest.param(
+            ("x",), "da5c774532aeb0f919b874df29e95706b99d256be2a51bfed430b147c2c1edcc", id="text"
+        ),
+        pytest.param(
+            ("ab", "c"),
+            "248856e79f464a202b30492467ad23269a55b8af82a2dd32b1346e872636f8a2",
+            id="texts",
+        ),
+    ],
+)
+def test_a_request_without_system_message_and_schema_has_the_key_of_version_1(
+    parts: tuple[str, ...], key: str
+) -> None:
+    assert content_key(JudgeRequest(parts=parts, max_tokens=9, system="", schema=None)) == key
+
+
+def test_instructions_and_parts_are_told_apart() -> None:
+    requests = [
+        JudgeRequest(parts=("ab",), max_tokens=9, system="c"),
+        JudgeRequest(parts=("a",), max_tokens=9, system="bc"),
+        JudgeRequest(parts=("abc",), max_tokens=9),
+        JudgeRequest(parts=("c", "ab"), max_tokens=9),
+        JudgeRequest(parts=("ab",), max_tokens=9, schema=SCHEMA),
+        JudgeRequest(parts=("ab",), max_tokens=9, schema=replace(SCHEMA, description="f")),
+        JudgeRequest(parts=("ab",), max_tokens=9, schema=replace(SCHEMA, parameters='{"a": 1}')),
+    ]
+    assert len({content_key(request) for request in requests}) == len(requests)
 
 
 def test_a_lone_surrogate_has_a_key() -> None:

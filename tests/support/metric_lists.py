@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mmie_tasks.benchmarks.mia_bench import metrics as mia_bench
 from mmie_tasks.benchmarks.mmie import metrics as mmie
+from mmie_tasks.benchmarks.opening import metrics as opening
 from mmie_tasks.record.rows import COVERAGE, RunnerTable
 
 HEAD = "metric_list:\n"
@@ -21,7 +22,9 @@ PLAIN = f"""\
     aggregation: !function {ROWS}.plain_mean
     higher_is_better: true
 """
-MMIE, MIA_BENCH = (f"mmie_tasks.benchmarks.{name}.task" for name in ("mmie", "mia_bench"))
+MMIE, MIA_BENCH, OPENING = (
+    f"mmie_tasks.benchmarks.{name}.task" for name in ("mmie", "mia_bench", "opening")
+)
 
 
 def metric_list(
@@ -52,6 +55,7 @@ def files() -> dict[str, str]:
         "mmie/_mmie_all": metric_list(MMIE, mmie.TABLE) + PLAIN,
         "mmie/_mmie_category": metric_list(MMIE, mmie.CATEGORY_TABLE) + PLAIN,
         "mia_bench/mia_bench.yaml": metric_list(MIA_BENCH, mia_bench.TABLE) + PLAIN,
+        "opening/_opening_shared": metric_list(OPENING, opening.TABLE) + PLAIN,
     }
 
 

@@ -262,7 +262,11 @@ class InputBuilder:
     def prompt(
         self, key: int, request: JudgeRequest, images: Mapping[Path, bytes] = MappingProxyType({})
     ) -> JudgePrompt:
-        """Token ids and tiles of a request; raises like `read_tiles` and `ids_of`."""
+        """Token ids and tiles of a request; raises like `read_tiles` and `ids_of`, and
+        `RequestUnfit` for what MMIE-Score was never trained on.
+        """
+        if request.system or request.schema:
+            raise RequestUnfit("MMIE-Score takes no system message and no reply schema")
         image_tiles = [
             read_tiles(path, self._tile_px, images.get(path)) for path in _images(request)
         ]

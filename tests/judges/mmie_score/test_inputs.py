@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from support import internvl_golden as golden
 from support.mmie_engine import checkpoint
 
-from mmie_tasks.judges.base import JudgeRequest, RequestBroken, RequestUnfit
+from mmie_tasks.judges.base import JudgeRequest, ReplySchema, RequestBroken, RequestUnfit
 from mmie_tasks.judges.mmie_score.engine.schedule import FailedPrompt, JudgePrompt
 from mmie_tasks.judges.mmie_score.inputs import (
     InputBuilder,
@@ -75,6 +76,15 @@ UNUSABLE = [
         request_of("word " * 9000), RequestUnfit, "the model reads 8,192 at most", id="long"
     ),
     pytest.param(request_of("\ud800"), RequestUnfit, "cannot read the text", id="no Unicode"),
+    pytest.param(
+        replace(request_of("See"), system="Judge."), RequestUnfit, "system message", id="system"
+    ),
+    pytest.param(
+        replace(request_of("See"), schema=ReplySchema(name="f", parameters="{}")),
+        RequestUnfit,
+        "schema",
+        id="schema",
+    ),
 ]
 
 

@@ -1,0 +1,278 @@
+"""OpenING's `Benchmark`: its judge, its samples in a log, its assets and its published scores."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from mmie_tasks.answers.drawn import WITHHELD
+from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, PublishedRow
+from mmie_tasks.benchmarks.model_answers import add_answer_folder
+from mmie_tasks.benchmarks.opening import data, metrics, official_files
+from mmie_tasks.benchmarks.opening import request as requests
+from mmie_tasks.benchmarks.opening.export import run_export
+from mmie_tasks.benchmarks.opening.official import METRICS, asks_again, read_official
+from mmie_tasks.benchmarks.opening.robust import read_robust
+from mmie_tasks.benchmarks.opening.sample import Sample, slug
+from mmie_tasks.core.tables import listed
+from mmie_tasks.core.verdict import Scored, Verdict, Verdicts
+from mmie_tasks.hub.asset import Asset
+from mmie_tasks.judging.requests import GradedRequest
+from mmie_tasks.judging.session import BenchmarkJudge
+from mmie_tasks.record import log_line
+from mmie_tasks.record.reply import JudgeResult
+from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, Record
+from mmie_tasks.record.segment import Segments
+from mmie_tasks.record.signature import run_signature, signature_text
+
+VERSION = "1-A"
+"""``N-X`` of every task here: N changes with the scores, X with the interface."""
+
+JUDGE = BenchmarkJudge(
+    "opening",
+    "openai:gpt-4o-2024-11-20",
+    paper="openai:gpt-4o",  # the script's alias, dated
+    title="OpenING",
+    check_setup=requests.check_setup,
+)
+
+
+def grade(result: JudgeResult) -> Verdicts:
+    """All verdicts on the last reply that the official script would have asked for.
+
+    It reads a reply that reached its limit, too, if that is JSON.
+    """
+    reply = result.reply
+    if reply is not None and not asks_again(reply.text):
+        result = replace(result, second_reply=None)
+    official = result.verdict(read_official)
+    if result.second_reply is None:
+        official = result.first_verdict(read_official, read_cut_off=True)
+    verdicts = {"official": official, "robust": result.verdict(read_robust)}
+    shares = metrics.shares(result.last_text)
+    return Verdicts(
+        official=verdicts["official"],
+        robust=verdicts["robust"],
+        parts={
+            kind: shares[kind]
+            for kind in SCORE_KINDS
+            if kind in shares and isinstance(verdicts[kind], Scored)
+        },
+    )
+
+
+def graded_request(built: requests.AnswerRequest) -> GradedRequest | None:
+    """The request with the readers of its reply; None if the judge gets none."""
+    if built.request is None:
+        return None
+    return GradedRequest(request=built.request, is_impossible=asks_again, grade=grade)
+
+
+def picture_limit(doc: Doc) -> int:
+    """How many pictures an answer may have: as many as the steps that the model is told."""
+    return requests.told_steps(Sample.from_doc(doc)) or requests.MOST_STEPS
+
+
+def provenance(doc: Doc) -> str:
+    """Task version, readers and data revision in one line; without judge and request."""
+    return signature_text(reader="official+robust", task=f"opening@{VERSION}", data=doc["data"])
+
+
+def signature(doc: Doc) -> str:
+    """Everything that can move the score; another judge than the paper's is marked as such.
+
+    Raises:
+        MmieTasksError: The chosen judge cannot be opened.
+    """
+    parts = (JUDGE.signature(), requests.signature(), provenance(doc))
+    return run_signature(*parts, environment=os.environ)
+
+
+_FACTS = {
+    "shape": "shape of the answer",
+    "steps": "steps of the answer",
+    "gold_steps": "steps of the gold answer",
+    "answer_pictures": "pictures in the answer",
+    "shown_pictures": "pictures shown to the judge",
+    "question_pictures_lost": "pictures of the question not shown",
+    "drawn": "pictures drawn",
+}
+_COUNTS = {
+    "pictures_lost": "pictures of the answer not shown",
+    "unread": "texts and pictures not read",
+    "picture_signs": "signs of unread pictures",
+    "not_drawn": "pictures not drawn",
+    "unused": "not used of the writer's answer",
+}
+
+
+def read_line(line: Line) -> LoggedSample:
+    """Read one line of a sample log.
+
+    Raises:
+        BadRecord: The line is not a scored sample of this benchmark.
+    """
+    record = _record(line)
+    question = log_line.segments(record, "question")
+    return replace(
+        log_line.sample(line, math.inf),
+        groups=metrics.groups(log_line.text(record, "topic"), log_line.text(record, "subtask")),
+        parts={kind: _parts(record, kind) for kind in SCORE_KINDS},
+        question=log_line.question(line, None) if question is None else question,
+        gold=log_line.segments(record, "gold") or (),
+        answer=log_line.segments(record, "answer") or log_line.text_segments(log_line.answer(line)),
+        pictures_not_drawn=sum(_counts(record, "not_drawn").values()),
+        picture_signs=tuple(_counts(record, "picture_signs")),
+        facts=_facts(record),
+    )
+
+
+def reread(line: Line) -> Mapping[str, Verdict] | None:
+    """Apply the current readers to a line's saved replies; None if the line lacks them.
+
+    Raises:
+        BadRecord: The line is not a scored sample of this benchmark.
+    """
+    _record(line)
+    return log_line.reread(line, grade, math.inf)
+
+
+def rerecord(line: Line) -> Record:
+    """The record with the current readers' results; unchanged if it has no reply."""
+    record = _record(line)
+    judged = log_line.rejudged(record, grade, math.inf)
+    if judged is None or not log_line.replies(record):
+        return record
+    return {**record, **metrics.graded_fields(judged.verdicts), **judged.panel_fields}
+
+
+def judge_request(question: Segments, answer: Segments, line: Line | None) -> GradedRequest:
+    """The request for any question and answer, put together as in a run; see
+    `Benchmark.judge_request`.
+
+    Raises:
+        BadRecord: The line is not a sample of this benchmark, or a picture of the question cannot
+            be shown.
+        MmieTasksError: The fixed texts are not available.
+    """
+    if line is not None and not (
+        not_drawn := _counts(_record(line), "not_drawn")
+    ).keys().isdisjoint(WITHHELD):
+        raise BadRecord(f"not_drawn: pictures not drawn: {listed(not_drawn)}")
+    log_line.parts(question + answer)  # every picture is a file
+    sample = Sample(id="", topic="", subtask="", question=question, gold=())
+    built = requests.request_for(sample, answer)
+    request = graded_request(built)
+    if request is None:
+        raise BadRecord(f"{built.reason}: {built.detail}")
+    return request
+
+
+def _record(line: Line) -> Record:
+    record = log_line.record_of(line)
+    if record.get("topic") not in tuple(data.PUBLISHED):  # a list is unhashable
+        raise BadRecord("`topic` is none of OpenING's topics: not a sample of OpenING")
+    return record
+
+
+def _parts(record: Record, kind: str) -> dict[str, float]:
+    shares = log_line.mapping(log_line.mapping(record, "parts"), kind)
+    return {
+        name: number
+        for name, share in shares.items()
+        if (number := log_line.number(share)) is not None
+    }
+
+
+def _facts(record: Record) -> dict[str, str | float | bool]:
+    """The facts worth showing: without zeros, empty texts and unset flags."""
+    facts = log_line.mapping(record, "facts")
+    shown: dict[str, str | float | bool] = {}
+    for name, title in _FACTS.items():
+        value = facts.get(name)
+        if fact := value if isinstance(value, (str, bool)) else log_line.number(value):
+            shown[title] = fact
+    for name, title in _COUNTS.items():
+        if counts := _counts(record, name):
+            shown[title] = listed(counts)
+    for name, share in _parts(record, "official").items():
+        shown[name] = round(10 * share, 2)
+    return shown
+
+
+def _counts(record: Record, name: str) -> dict[str, int]:
+    """Counts above 0 in the facts of a record, by name; of a log that may have any content."""
+    counts = log_line.mapping(log_line.mapping(record, "facts"), name)
+    return {
+        reason: count
+        for reason, value in counts.items()
+        if (count := int(log_line.number(value) or 0)) > 0
+    }
+
+
+_SOURCE = (
+    "LanceZPF/OpenING 56b663b, Interleaved_Arena/model_score_summaries.csv; {n} answers of other "
+    "questions than the other rows (95 %: {low} to {high}), judged by gpt-4o of 2025 or earlier"
+)
+PUBLISHED_ROWS = tuple(
+    PublishedRow(
+        model=model,
+        scores={
+            name: round(10 * score, 1)
+            for name, score in zip((*map(slug, METRICS), ""), scores, strict=True)
+        },
+        source=_SOURCE.format(n=n, low=f"{10 * low:.1f}", high=f"{10 * high:.1f}"),
+    )
+    for model, n, (low, high), scores in (
+        ("Human", 132, (8.36, 8.76), (8.65, 8.86, 8.89, 8.38, 9.03, 8.77, 7.42, 8.57)),
+        ("GPT-4o+DALL-E3", 133, (7.93, 8.44), (7.98, 8.15, 8.38, 8.01, 8.77, 8.66, 7.42, 8.20)),
+        ("Gemini1.5+Flux", 133, (6.91, 7.55), (7.03, 6.98, 7.33, 7.26, 7.98, 7.58, 6.48, 7.23)),
+        ("SEED-X", 155, (5.43, 6.24), (5.77, 5.72, 5.72, 6.07, 7.03, 5.65, 4.92, 5.84)),
+        ("Anole", 166, (5.40, 6.10), (5.06, 4.90, 5.81, 6.02, 6.91, 6.27, 5.28, 5.75)),
+        ("SEED-LLaMA", 148, (4.84, 5.54), (4.59, 4.43, 5.13, 5.50, 6.50, 5.59, 4.61, 5.19)),
+        ("Emu2", 159, (4.60, 5.33), (4.69, 4.58, 5.03, 5.24, 6.12, 4.76, 4.31, 4.96)),
+        ("GILL", 156, (4.23, 4.88), (4.11, 4.21, 4.35, 5.01, 5.99, 4.33, 3.88, 4.55)),
+        ("Show-o", 156, (4.12, 4.73), (3.76, 4.04, 4.33, 4.79, 5.78, 4.37, 3.83, 4.41)),
+        ("MiniGPT-5", 142, (3.81, 4.43), (3.63, 3.56, 4.10, 4.50, 5.51, 3.91, 3.61, 4.12)),
+        ("NExT-GPT", 142, (3.60, 4.29), (3.61, 3.32, 3.85, 4.25, 5.35, 3.89, 3.35, 3.95)),
+    )
+)
+"""The table of the repository, in percent of full marks; intervals are of our own recomputation."""
+
+
+def assets(_tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[Asset]:
+    """The questions with their pictures, and the fixed texts; every task needs both."""
+    return [
+        official_files.data_files(environment, lambda: data.describe(environment)),
+        official_files.prompt_files(environment, requests.describe_prompts),
+    ]
+
+
+_TOTAL = sum(data.PUBLISHED.values())
+
+BENCHMARK = Benchmark(
+    name="opening",
+    title="OpenING",
+    scale=metrics.SCALE,
+    metrics=metrics.ALL_METRICS,
+    read_line=read_line,
+    reread=reread,
+    rerecord=rerecord,
+    strata="topic",
+    stratum_sizes=data.PUBLISHED,
+    counts=metrics.counts,
+    notes=metrics.notes,
+    published={task: data.PUBLISHED.get(name, _TOTAL) for name, task in data.TASKS.items()},
+    published_rows=PUBLISHED_ROWS,
+    judge=JUDGE,
+    judge_request=judge_request,
+    assets=assets,
+    check_data=data.check_data,
+    provenance=provenance,
+    signature=signature,
+    add_answer_folder=add_answer_folder,
+    picture_limit=picture_limit,
+    export=run_export,
+)

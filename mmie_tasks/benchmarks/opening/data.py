@@ -1,0 +1,225 @@
+"""OpenING's samples as a `datasets.Dataset` whose pictures are paths.
+
+The questions come from a local folder or a pinned file. Their pictures are only in archives that
+people fetch by hand; a local folder has them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loguru import logger
+
+from mmie_tasks.benchmarks.json_file import read_data_file
+from mmie_tasks.benchmarks.odd_rows import OddRows
+from mmie_tasks.benchmarks.opening.official_files import (
+    DATA,
+    PINS,
+    REPO,
+    REVISION,
+    cache_folder,
+    questions_file,
+)
+from mmie_tasks.benchmarks.opening.sample import TOPICS, BadSample, Sample, slug
+from mmie_tasks.benchmarks.order import fair_order
+from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.core.files import json_problem
+from mmie_tasks.hub.images import inside
+from mmie_tasks.record.segment import Segment
+
+if TYPE_CHECKING:
+    import datasets
+
+_SIZES = (
+    *(70, 120, 80, 60, 150, 80, 200, 80, 80, 200, 160, 40),
+    *(40, 120, 60, 80, 120, 80, 120, 80, 80, 40, 20),
+)
+PUBLISHED: Mapping[str, int] = dict(zip(map(slug, TOPICS.values()), _SIZES, strict=True))
+"""Topic to its number of questions in the official file."""
+
+TASKS: Mapping[str, str] = {"all": "opening", **{topic: f"opening_{topic}" for topic in PUBLISHED}}
+"""Values of ``dataset_name``, to the tasks that have them."""
+
+ANNOTATION = "test_data.jsonl"
+_FOLDERS = ("", "OpenING-benchmark", "OpenING-Benchmark", "OpenING")
+_LAYOUT = (
+    f"`{DATA}` is a clone of {REPO}, or a folder with `{ANNOTATION}` and `images/`; the pictures "
+    "are in `OpenING_TEST.zip`, which its README links, and are unpacked beside that file"
+)
+_REPAIR = f"repair it, or replace it by the file of {REPO}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DataSource:
+    """Where the data is.
+
+    Attributes:
+        path: The data file; of a download, a name for messages.
+        content: Its bytes.
+        folders: Where ``images`` may be; at least one.
+    """
+
+    path: Path
+    content: bytes
+    folders: tuple[Path, ...]
+
+
+def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
+    """The samples, in an order in which every prefix has topics and tasks in their proportions
+    (`fair_order`).
+
+    Columns: ``id``, ``row`` (position in this dataset, from 0), ``topic``, ``subtask``,
+    ``question`` and ``gold`` (lists of ``text`` and ``image``; an image is the absolute path of a
+    file that was not opened and may be missing, or null) and ``data`` (the revision:
+    ``LanceZPF/OpenING@56b663b``, or ``sha256:`` and 12 digits of another file; and the rows that
+    were left out: see `OddRows`).
+
+    Args:
+        selection: ``all`` or a topic.
+        environment: ``OPENING_DATA``, ``MMIE_TASKS_ODD_ROWS``, and the variables of a download.
+
+    Raises:
+        DataMissing: The data is missing, or has no question of the topic.
+        DataBroken: Too many rows cannot be used (see `OddRows`); names row, id and field.
+        SettingWrong: No such selection, or a variable has an invalid value.
+    """
+    if selection not in TASKS:
+        raise SettingWrong(
+            f"OpenING has no topic `{selection}`.", hint=f"one of {', '.join(TASKS)}"
+        )
+    odd_rows = OddRows("OpenING", _REPAIR, environment)
+    source = _source(environment)
+    lines = source.content.removeprefix(b"\xef\xbb\xbf").splitlines()
+    samples = odd_rows.usable(
+        source.path,
+        [line for line in lines if line.strip()],
+        partial(_read_row, source),
+        lambda sample: sample.id,
+    )
+    odd_rows.check(source.path, len(samples))
+    if not samples:
+        raise DataBroken(f"`{source.path}` has no usable row.", hint=_REPAIR)
+    official = next(iter(PINS.values())).holds(source.content)
+    digest = f"sha256:{hashlib.sha256(source.content).hexdigest()[:12]}"
+    if not official:
+        logger.info(f"OpenING: {len(samples):,} samples; published are 2,160 of another file.")
+    if selection != "all":
+        samples = [sample for sample in samples if sample.topic == selection]
+        if not samples:
+            raise DataMissing(f"`{source.path}` has no question of {selection}.", hint=_LAYOUT)
+    return _dataset(samples, f"{REVISION if official else digest}{odd_rows.report()}")
+
+
+def missing_images(docs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Pictures of questions without a file, each with the id of a sample that has it."""
+    missing: dict[str, str] = {}
+    for doc in docs:
+        for segment in doc["question"]:
+            if (path := segment["image"]) and not os.path.isfile(path):  # noqa: PTH113 - quicker
+                missing.setdefault(path, doc["id"])
+    return missing
+
+
+def check_data(docs: datasets.Dataset) -> None:
+    """Warn, before anything is generated, of questions without their pictures."""
+    if missing := missing_images(docs):
+        path, sample_id = next(iter(missing.items()))
+        samples = sum(any(s["image"] in missing for s in question) for question in docs["question"])
+        logger.warning(
+            f"OpenING: {len(missing):,} pictures of {samples:,} questions are missing, the first, "
+            f"of sample {sample_id}: `{path}`. {_LAYOUT}."
+        )
+
+
+def describe(environment: Mapping[str, str]) -> str:
+    """A sentence about samples and pictures, after a check of both.
+
+    Raises:
+        MmieTasksError: As `dataset`.
+    """
+    docs = dataset("all", environment)
+    check_data(docs)
+    missing = missing_images(docs)
+    count = f"{len(missing):,} pictures are" if missing else "no picture is"
+    return f"{len(docs):,} samples of {docs[0]['data']}; {count} missing"
+
+
+def _source(environment: Mapping[str, str]) -> _DataSource:
+    """The data file in the user's folder, or the official one beside the user's pictures."""
+    if not (local := environment.get(DATA)):
+        folder = cache_folder(environment)
+        content = questions_file(environment)
+        return _DataSource(path=folder / ANNOTATION, content=content, folders=(folder,))
+    root = Path(local).expanduser().absolute()
+    if not root.is_dir():
+        raise DataMissing(f"`{DATA}` is `{root}`: there is no such folder.", hint=_LAYOUT)
+    outer = [root / name for name in _FOLDERS]
+    folders = tuple(f for f in (*outer, *(f / "OpenING" for f in outer[:3])) if f.is_dir())
+    files = [folder / ANNOTATION for folder in folders if (folder / ANNOTATION).is_file()]
+    if files:
+        return _DataSource(
+            path=files[0], content=read_data_file(files[0], _LAYOUT), folders=folders
+        )
+    if not any((folder / "images").is_dir() for folder in folders):
+        names = ", ".join(sorted(path.name for path in root.iterdir())[:20]) or "nothing"
+        raise DataMissing(
+            f"`{root}` has neither `{ANNOTATION}` nor `images/`; it contains: {names}.",
+            hint=_LAYOUT,
+        )
+    return _DataSource(path=root / ANNOTATION, content=questions_file(environment), folders=folders)
+
+
+def _read_row(source: _DataSource, position: int, line: object) -> Sample:
+    """The sample of a line, with absolute paths of its pictures.
+
+    Raises:
+        BadSample: The line cannot be used.
+    """
+    location = f"row {position}"
+    try:
+        fields: object = json.loads(line) if isinstance(line, bytes) else None
+    except (ValueError, RecursionError) as error:
+        raise BadSample(f"{location}: not JSON ({json_problem(error)})") from error
+    sample = Sample.from_row(fields, location)
+
+    def resolved(segments: Sequence[Segment]) -> tuple[Segment, ...]:
+        return tuple(replace(s, image=s.image and _path(source, s.image)) for s in segments)
+
+    try:
+        return replace(sample, question=resolved(sample.question), gold=resolved(sample.gold))
+    except DataBroken as error:
+        problem = error.message.rstrip(".")
+        raise BadSample(f"{location}, id {sample.id}: {problem}") from error
+
+
+def _path(source: _DataSource, reference: str) -> str:
+    """The file of a picture; where it should be if there is none."""
+    paths = [inside(folder, reference) for folder in source.folders]
+    return str(next(filter(Path.is_file, paths), paths[0]))
+
+
+def _dataset(samples: Sequence[Sample], data: str) -> datasets.Dataset:
+    import datasets
+
+    samples = fair_order(samples, lambda s: s.id, lambda s: s.topic, lambda s: s.subtask)
+    text, number = datasets.Value("string"), datasets.Value("int32")
+    steps = [{"text": text, "image": text}]
+    features = {**dict.fromkeys(("id", "topic", "subtask", "data"), text), "row": number}
+    features |= {"question": steps, "gold": steps}
+    columns = {name: [getattr(s, name) for s in samples] for name in ("id", "topic", "subtask")}
+    columns |= {
+        name: [
+            [{"text": s.text, "image": s.image} for s in getattr(sample, name)]
+            for sample in samples
+        ]
+        for name in ("question", "gold")
+    }
+    columns |= {"row": list(range(len(samples))), "data": [data] * len(samples)}
+    return datasets.Dataset.from_dict(columns, features=datasets.Features(features))

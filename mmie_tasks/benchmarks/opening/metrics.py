@@ -1,0 +1,219 @@
+"""Metrics of OpenING: what it reports, the record of a sample, and counts and notes about a run.
+
+Verdicts are points from 0 to 10, the mean of the metrics of a reply; every score is in percent of
+full marks. The official table has other units and rounds twice: see `official_row`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, TypeAlias
+
+from mmie_tasks.benchmarks.opening import official, robust
+from mmie_tasks.benchmarks.opening.official import FULL_MARKS, METRICS, OVERALL
+from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample, slug
+from mmie_tasks.core.tables import listed
+from mmie_tasks.core.verdict import Unscored, Verdicts, as_row
+from mmie_tasks.record.fields import mapping, number
+from mmie_tasks.record.metrics import Metric, Scale
+from mmie_tasks.record.rows import RunnerTable
+from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample
+from mmie_tasks.record.segment import segment_rows
+
+MetricRow: TypeAlias = dict[str, object]
+SampleRecord: TypeAlias = Mapping[str, Any]
+
+SCALE = Scale(
+    full_marks=FULL_MARKS,
+    unit="points, 0 to 10",
+    percent=lambda mean: round(100 * mean / FULL_MARKS, 2),
+)
+_HEADLINE = Metric(name="", title=OVERALL, kind="headline")
+_PARTS = tuple(
+    Metric(name=slug(name), title=name, kind="metric", part=name, in_table=True) for name in METRICS
+)
+_TOPICS = tuple(
+    Metric(name=slug(title), title=title, kind="topic", by="topic", weights={slug(title): 1})
+    for title in TOPICS.values()
+)
+ALL_METRICS = (_HEADLINE, *_PARTS, *_TOPICS)
+TABLE = RunnerTable(metrics=(_HEADLINE, *_PARTS), scale=SCALE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerFacts:
+    """Counts about an answer and its request; some answers have no request.
+
+    Attributes:
+        steps: Steps of the answer.
+        gold_steps: Steps of the gold answer: what the tested model is told, unless a setting says
+            otherwise.
+        answer_pictures: Pictures that the answer names.
+        pictures_lost: Of them those that the judge does not see, by reason.
+        question_pictures_lost: Pictures of the question that the judge does not see.
+        shown_pictures: Pictures in the request.
+        shape: How the answer was written.
+        thinking: Thinking was removed from the answer.
+        unread: Texts and pictures of the answer that were not read, by key or type.
+        picture_signs: Signs that its texts have pictures that were not read, each with 1.
+        drawn: Pictures that ``--model interleaved`` drew; None for answers of other models.
+        not_drawn: Pictures that could not be drawn, by reason.
+        unused: What the writer wrote and the protocol could not use, by name.
+    """
+
+    steps: int = 0
+    gold_steps: int = 0
+    answer_pictures: int = 0
+    pictures_lost: Mapping[str, int] = field(default_factory=dict)
+    question_pictures_lost: int = 0
+    shown_pictures: int = 0
+    shape: str = ""
+    thinking: bool = False
+    unread: Mapping[str, int] = field(default_factory=dict)
+    picture_signs: Mapping[str, int] = field(default_factory=dict)
+    drawn: int | None = None
+    not_drawn: Mapping[str, int] = field(default_factory=dict)
+    unused: Mapping[str, int] = field(default_factory=dict)
+
+
+def shares(reply: str) -> dict[str, dict[str, float]]:
+    """For ``official`` and ``robust``, metric to its share of full marks, where a reply has points.
+
+    >>> shares('{"Correctness": {"Score": 7}}')
+    {'official': {'Correctness': 0.7}}
+    """
+    readings = {"official": official.read_scores(reply), "robust": robust.read_scores(reply)}
+    return {
+        kind: {name: points / FULL_MARKS for name, points in scores.items()}
+        for kind, scores in readings.items()
+        if not isinstance(scores, Unscored)
+    }
+
+
+def graded_sample(sample: Sample, verdicts: Verdicts) -> LoggedSample:
+    """The sample with its verdicts and groups, as the runner's table needs it."""
+    return LoggedSample(
+        id=sample.id,
+        official=verdicts.official,
+        robust=verdicts.robust,
+        groups=groups(sample.topic, sample.subtask),
+        parts=verdicts.parts,
+    )
+
+
+def groups(topic: str, subtask: str) -> dict[str, tuple[str, ...]]:
+    """Kind of group to the groups of a sample."""
+    return {"topic": (topic,), "subtask": (slug(subtask),)}
+
+
+def record(sample: Sample, verdicts: Verdicts, facts: AnswerFacts) -> MetricRow:
+    """The sample, its verdicts and the facts; the runner logs it under ``coverage``."""
+    return {
+        "id": sample.id,
+        "topic": sample.topic,
+        "subtask": sample.subtask,
+        **graded_fields(verdicts),
+        "facts": asdict(facts),
+        "question": segment_rows(sample.question),
+        "gold": segment_rows(sample.gold),
+    }
+
+
+def graded_fields(verdicts: Verdicts) -> MetricRow:
+    """The fields of a record that depend on the readers."""
+    return {
+        "official": as_row(verdicts.official),
+        "robust": as_row(verdicts.robust),
+        "differ": verdicts.differ,
+        "parts": {kind: dict(verdicts.parts.get(kind, {})) for kind in SCORE_KINDS},
+    }
+
+
+def facts_of(record: SampleRecord) -> AnswerFacts:
+    """The facts in a record. Fields of other versions are ignored."""
+    facts = record.get("facts")
+    if not isinstance(facts, Mapping):
+        return AnswerFacts()
+    names = {attribute.name for attribute in fields(AnswerFacts)}
+    return AnswerFacts(**{name: value for name, value in facts.items() if name in names})
+
+
+def official_row(records: Iterable[SampleRecord]) -> dict[str, float]:
+    """The row of the official table: metric to its mean, 0 to 10, and `OVERALL`, to the digit.
+
+    Args:
+        records: Of the samples of a run. Those without an official score are left out.
+    """
+    return official.summary(
+        {name: points for name, share in scores.items() if (points := _points(share)) is not None}
+        for record in records
+        if (scores := mapping(mapping(record, "parts"), "official"))
+    )
+
+
+def _points(share: object) -> float | None:
+    value = number(share)
+    return None if value is None else round(value * FULL_MARKS, 9)
+
+
+def counts(records: Sequence[SampleRecord]) -> dict[str, float]:
+    """OpenING's own counts, for the results file.
+
+    Returns:
+        ``pictures_lost`` and ``question_pictures_lost`` (pictures of answers and questions that the
+        judge did not see), ``without_picture`` (answers), ``other_length`` (answers with another
+        number of steps than the gold answer), ``asked_twice`` (samples), and ``table_<metric>`` and
+        ``table_overall``: the official table's row, 0 to 10.
+    """
+    facts = [facts_of(record) for record in records]
+    answered = [sample for sample in facts if sample.shape]
+    totals = {
+        "pictures_lost": sum(sum(sample.pictures_lost.values()) for sample in facts),
+        "question_pictures_lost": sum(sample.question_pictures_lost for sample in facts),
+        "without_picture": sum(not sample.answer_pictures for sample in answered),
+        "other_length": sum(sample.steps != sample.gold_steps for sample in answered),
+        "asked_twice": sum(len(record.get("replies") or ()) > 1 for record in records),
+    }
+    row = {f"table_{slug(name)}": score for name, score in official_row(records).items()}
+    return {name: float(total) for name, total in totals.items()} | row
+
+
+def notes(records: Sequence[SampleRecord]) -> Iterator[str]:
+    """Lines about the answers and requests of a run; what did not occur has no line."""
+    facts = [facts_of(record) for record in records]
+    totals = counts(records)
+    shapes = Counter(sample.shape or "none" for sample in facts)
+    yield (
+        f"answers: {listed(shapes)}; {sum(sample.answer_pictures for sample in facts):,} pictures "
+        f"in them; {sum(sample.shown_pictures for sample in facts):,} pictures in the requests to "
+        "the judge, with the questions'"
+    )
+    if row := official_row(records):
+        cells = ", ".join(f"{name} {score:.2f}" for name, score in row.items())
+        yield f"as in the official table, 0 to 10: {cells}"
+    lost, unread = _total(s.pictures_lost for s in facts), _total(s.unread for s in facts)
+    signs = _total(s.picture_signs for s in facts)
+    not_drawn, unused = _total(s.not_drawn for s in facts), _total(s.unused for s in facts)
+    lines = {
+        f"pictures of answers that the judge did not see: {listed(lost)}": lost.total(),
+        "pictures of questions that the judge did not see: "
+        f"{totals['question_pictures_lost']:,.0f}": totals["question_pictures_lost"],
+        f"answers without a picture: {totals['without_picture']:,.0f}": totals["without_picture"],
+        "answers with another number of steps than the gold answer: "
+        f"{totals['other_length']:,.0f}": totals["other_length"],
+        f"texts and pictures of answers that were not read: {listed(unread)}": unread.total(),
+        f"answers that may have unread pictures in their text: {listed(signs)}": signs.total(),
+        f"pictures not drawn: {listed(not_drawn)}": not_drawn.total(),
+        f"of the writer not used: {listed(unused)}": unused.total(),
+        f"asked twice, because the first reply was no JSON: {totals['asked_twice']:,.0f}": totals[
+            "asked_twice"
+        ],
+    }
+    yield from (line for line, count in lines.items() if count)
+
+
+def _total(counted: Iterable[Mapping[str, int]]) -> Counter[str]:
+    """Counts of samples, added by name, without zeros."""
+    return sum(map(Counter, counted), Counter[str]())

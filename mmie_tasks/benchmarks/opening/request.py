@@ -1,0 +1,271 @@
+"""The request to the judge for a sample and an answer, and the question to the tested model.
+
+The rules of the texts are in `prompts`. Each picture is sent as the JPEG that the official script
+makes of it; whether that works decides its number in the text.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mmie_tasks.answers.images import resolve_images
+from mmie_tasks.answers.picture_signs import picture_signs
+from mmie_tasks.answers.segments import ParsedAnswer
+from mmie_tasks.benchmarks.model_answers import read_results, resolver
+from mmie_tasks.benchmarks.opening import prompts
+from mmie_tasks.benchmarks.opening.metrics import AnswerFacts
+from mmie_tasks.benchmarks.opening.official_files import fixed_texts
+from mmie_tasks.benchmarks.opening.sample import Sample
+from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.core.files import cache_dir
+from mmie_tasks.core.options import choice_setting
+from mmie_tasks.core.tables import listed
+from mmie_tasks.core.verdict import UnscoredReason
+from mmie_tasks.hub.images import reencode
+from mmie_tasks.judges.base import JudgeRequest, ReplySchema
+from mmie_tasks.record.segment import Segment, Segments
+from mmie_tasks.record.signature import signature_text
+
+MOST_STEPS = 10
+"""The longest gold answer."""
+
+_NO_JPEG = "no JPEG"  # the picture is there, and the official script cannot send it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestSettings:
+    """How requests are made.
+
+    Attributes:
+        full_pictures: Pictures are turned by their EXIF and put on white first, so that those in
+            modes that JPEG lacks are sent, too (``OPENING_PICTURES=full``).
+        blind: A question without its pictures is judged, as by the official script
+            (``OPENING_MISSING_IMAGES=blind``).
+        steps_told: The tested model is told how many steps the gold answer has
+            (``OPENING_STEPS=untold`` tells it nothing).
+    """
+
+    full_pictures: bool
+    blind: bool
+    steps_told: bool
+
+
+def settings(environment: Mapping[str, str]) -> RequestSettings:
+    """The settings in the environment.
+
+    Raises:
+        SettingWrong: One has another value.
+    """
+
+    def is_set(name: str, default: str, other: str, effect: str) -> bool:
+        hint = f"`export {name}={other}` {effect}"
+        return choice_setting(environment, name, default, other, hint=hint) == other
+
+    return RequestSettings(
+        full_pictures=is_set(
+            "OPENING_PICTURES", "official", "full", "sends pictures that the official script loses"
+        ),
+        blind=is_set(
+            "OPENING_MISSING_IMAGES",
+            "unscored",
+            "blind",
+            "judges questions without their pictures, as the official script does",
+        ),
+        steps_told=not is_set(
+            "OPENING_STEPS", "told", "untold", "does not tell the model the number of steps"
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRequest:
+    """The request for one answer, or the reason why the judge gets none.
+
+    Attributes:
+        request: None if the judge gets none.
+        reason: The reason, if so.
+        detail: The reason for people.
+        facts: Counts about the request and the answer.
+        answer: The answer's steps with the files of their pictures.
+        answer_signature: Protocol and drawer of an answer of ``--model interleaved``; None for
+            other answers.
+    """
+
+    request: JudgeRequest | None = None
+    reason: UnscoredReason = "no_answer"
+    detail: str = ""
+    facts: AnswerFacts
+    answer: Segments = ()
+    answer_signature: str | None = None
+
+    def withdrawn(self, reason: UnscoredReason, detail: str) -> AnswerRequest:
+        """The same answer without a request."""
+        facts = replace(self.facts, shown_pictures=0)
+        return replace(self, request=None, reason=reason, detail=detail, facts=facts)
+
+
+def check_setup() -> None:
+    """Check, before a run, that the fixed texts are available and the settings valid.
+
+    Raises:
+        MmieTasksError: They are not.
+    """
+    settings(os.environ)
+    fixed_texts()
+
+
+def describe_prompts() -> str:
+    """A sentence about the fixed texts, after `check_setup`.
+
+    Raises:
+        MmieTasksError: As `check_setup`.
+    """
+    check_setup()
+    return fixed_texts().name
+
+
+def signature() -> str:
+    """The part of the signature about the request and the question.
+
+    Raises:
+        MmieTasksError: As `check_setup`.
+    """
+    import PIL
+
+    chosen = settings(os.environ)
+    pictures = "full" if chosen.full_pictures else "official"
+    return signature_text(
+        prompt=f"{fixed_texts().name},max_tokens={prompts.MAX_TOKENS}",
+        pictures=f"{pictures},pillow={PIL.__version__}",
+        steps="told" if chosen.steps_told else "untold",
+        **({"missing": "blind"} if chosen.blind else {}),
+    )
+
+
+def told_steps(sample: Sample) -> int | None:
+    """The number of steps that the tested model is told; None if it is told nothing."""
+    return len(sample.gold) if settings(os.environ).steps_told else None
+
+
+def question_parts(sample: Sample, *, instruction: bool = True) -> list[str | Path]:
+    """The question to the tested model: text and pictures, in order.
+
+    A missing picture is left out.
+
+    Args:
+        sample: The sample.
+        instruction: Whether the official instruction to write and draw is before it.
+
+    Raises:
+        MmieTasksError: The fixed texts are not available.
+    """
+    texts = fixed_texts().model
+    question = [
+        segment if segment.image and Path(segment.image).is_file() else replace(segment, image=None)
+        for segment in sample.question
+    ]
+    texts = texts if instruction else replace(texts, system="")
+    return prompts.question_parts(question, texts, told_steps(sample))
+
+
+def build_request(sample: Sample, results: Sequence[object], task: str) -> AnswerRequest:
+    """The request for an answer. Never raises: a run's answers would be lost.
+
+    Args:
+        sample: The sample.
+        results: The runner's results of the tested model: one text, or one per round.
+        task: Name of the task.
+    """
+    answer = read_results(results)
+    built = _built_for(sample, answer, task)
+    if answer.drawing is None:
+        return built
+    if withheld := answer.drawing.withheld:
+        built = built.withdrawn("not_drawn", f"pictures not drawn: {listed(withheld)}")
+    return replace(built, answer_signature=answer.drawing.signature)
+
+
+def request_for(sample: Sample, answer: Sequence[Segment]) -> AnswerRequest:
+    """The request for an answer whose pictures are files.
+
+    Raises:
+        MmieTasksError: The fixed texts are not available, or a setting is invalid.
+    """
+    return _built(sample, AnswerFacts(), prompts.answer_steps(answer))
+
+
+def _built_for(sample: Sample, answer: ParsedAnswer, task: str) -> AnswerRequest:
+    facts = AnswerFacts(
+        gold_steps=len(sample.gold),
+        shape=answer.shape,
+        thinking=answer.thinking_removed,
+        unread=answer.unread,
+    )
+    if drawing := answer.drawing:
+        facts = replace(facts, drawn=drawing.drawn, not_drawn=drawing.failed, unused=drawing.unused)
+    if answer.failure:
+        reason: UnscoredReason = "not_text" if answer.shape == "not text" else "no_answer"
+        facts = replace(facts, shape="")
+        return AnswerRequest(reason=reason, detail=answer.failure, facts=facts)
+    files = resolver()
+    segments = resolve_images(answer, files, task, sample.row)
+    facts = replace(facts, picture_signs=dict.fromkeys(picture_signs(segments, files), 1))
+    try:
+        return _built(sample, facts, prompts.answer_steps(segments))
+    except MmieTasksError as error:  # no texts, and nothing checked before
+        detail = str(error).partition("\n")[0]
+        return AnswerRequest(reason="unavailable", detail=detail, facts=facts)
+
+
+def _built(sample: Sample, facts: AnswerFacts, steps: Segments) -> AnswerRequest:
+    chosen, texts = settings(os.environ), fixed_texts().judge
+    question = _as_jpegs(sample.question, full=chosen.full_pictures)
+    answer = _as_jpegs(steps, full=chosen.full_pictures)
+    question_lost = [segment for segment in question if segment.problem]
+    pictures_lost = Counter(segment.problem for segment in answer if segment.problem)
+    parts = prompts.judge_parts(question, answer, texts.ending)
+    schema = texts.schema
+    built = AnswerRequest(
+        request=JudgeRequest(
+            parts=parts,
+            max_tokens=prompts.MAX_TOKENS,
+            system=texts.system,
+            schema=ReplySchema(
+                name=schema.name, description=schema.description, parameters=schema.parameters
+            ),
+        ),
+        facts=replace(
+            facts,
+            steps=len(steps),
+            answer_pictures=sum(bool(step.image) for step in steps),
+            pictures_lost=dict(pictures_lost),
+            question_pictures_lost=len(question_lost),
+            shown_pictures=sum(isinstance(part, Path) for part in parts),
+        ),
+        answer=steps,
+    )
+    if question_lost and not chosen.blind:
+        return built.withdrawn("bad_image", question_lost[0].detail)
+    return built
+
+
+def _as_jpegs(segments: Iterable[Segment], *, full: bool) -> list[Segment]:
+    """The segments with the JPEGs that the judge gets; without picture, and with a problem, where
+    there is none.
+    """
+    folder = cache_dir(os.environ) / "opening" / "jpeg"
+    shown: list[Segment] = []
+    for segment in segments:
+        problem, image, detail = segment.problem, segment.image, segment.detail
+        if image and not problem:
+            jpeg = reencode(Path(image), folder, prompts.PICTURE_PX, flatten=full)
+            if jpeg is None:
+                problem = _NO_JPEG if Path(image).is_file() else "missing"
+                detail = f"`{image}`: {problem}"
+            image = str(jpeg)
+        shown.append(Segment(segment.text, None if problem else image, problem, detail))
+    return shown

@@ -1,0 +1,149 @@
+"""Samples of OpenING: a question of texts and pictures, and a gold answer of the same kind.
+
+Source: ``OpenING-benchmark/test_data.jsonl`` and ``GPT_score_A.py`` of LanceZPF/OpenING at 56b663b.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mmie_tasks.record.segment import Segment, Segments
+
+TOPICS: Mapping[int, str] = {
+    1: "Storybook Creation",
+    2: "Multimodal Report Generation",  # some of its rows are named "Dynamic biography generation"
+    3: "Multimodal Content Completion",
+    4: "Multimodal Layout Generation",
+    5: "GUI Navigation",
+    6: "Interactive Image Editing",
+    7: "Interactive Visual Design",
+    8: "Multimodal Exam",
+    9: "Graph Generation",
+    10: "Event Reasoning and Deductive Simulation",
+    11: "2D Image Reasoning",
+    12: "Image-based 3D Reasoning",
+    13: "Multimodal Information Summary",
+    14: "Multimodal Information Recommendation",
+    15: "Multimodal Brainstorming",
+    16: "Multimodal Time Series Forecasting",
+    17: "Geographical Tasks",
+    18: "Social Media Tasks",
+    19: "Fashion Tasks",
+    20: "Cooking Tasks",
+    21: "Educational Tasks",
+    22: "Healthcare Tasks",
+    23: "Embodied-AI Tasks",
+}
+"""Number of a meta-topic, which two names may share, to its name."""
+
+_ID = re.compile(r"(\d\d)\d{5}", re.ASCII)  # numbers of meta-topic, task and question
+
+
+class BadSample(ValueError):
+    """A row that cannot be used; the message names the sample and the field."""
+
+
+def slug(title: str) -> str:
+    """A name in the form of task and metric names.
+
+    >>> slug("Image-based 3D Reasoning")
+    'image_based_3d_reasoning'
+    """
+    return re.sub(r"\W+", "_", title.strip()).lower()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One question and its gold answer.
+
+    Attributes:
+        id: ``total_uid``, 7 digits; the first two are the number of the topic.
+        row: Position in the task's dataset, from 0: the runner's number of the sample.
+        topic: The meta-topic in the form of task names.
+        subtask: As released: ``Story Writting``.
+        question: In order; images are paths.
+        gold: In order. The judge never sees it; its length is the number of steps that a tested
+            model is told.
+    """
+
+    id: str
+    row: int = 0
+    topic: str
+    subtask: str
+    question: Segments
+    gold: Segments
+
+    @classmethod
+    def from_row(cls, fields: object, location: str) -> Sample:
+        """Read a row of the data file.
+
+        Args:
+            fields: The JSON value of the row.
+            location: Where it is, for messages: ``row 7``.
+
+        Raises:
+            BadSample: A field is missing or of the wrong kind, or the question is empty.
+        """
+        row = _object(fields, location)
+        sample_id = row.get("total_uid")
+        match = _ID.fullmatch(sample_id) if isinstance(sample_id, str) else None
+        if match is None or int(match[1]) not in TOPICS:
+            raise BadSample(f"{location}: `total_uid` is {sample_id!r}, no id of a topic from 1")
+        location = f"{location}, id {match[0]}"
+        subtask = row.get("subtask_name")
+        if not isinstance(subtask, str):
+            raise BadSample(f"{location}: `subtask_name` is {subtask!r}, not a text")
+        turns = _list(row.get("conversations"), f"{location}: `conversations`")
+        if len(turns) != 2:
+            raise BadSample(f"{location}: `conversations` has {len(turns)} turns instead of two")
+        question, gold = (
+            _steps(_object(turn, f"{location}: a turn").get(name), f"{location}: `{name}`")
+            for name, turn in zip(("input", "output"), turns, strict=True)
+        )
+        if not question:
+            raise BadSample(f"{location}: `input` is empty")
+        topic = slug(TOPICS[int(match[1])])
+        return cls(id=match[0], topic=topic, subtask=subtask, question=question, gold=gold)
+
+    @classmethod
+    def from_doc(cls, doc: Mapping[str, object]) -> Sample:
+        """Read a row of the dataset that lmms-eval iterates.
+
+        Raises:
+            BadSample: A field is missing or of the wrong kind.
+        """
+        names = ("id", "topic", "subtask")
+        texts = {name: value for name in names if isinstance(value := doc.get(name), str)}
+        location, row = f"OpenING, sample {texts.get('id', '?')}", doc.get("row")
+        if len(texts) < len(names) or isinstance(row, bool) or not isinstance(row, int):
+            raise BadSample(f"{location}: `row`, `{'`, `'.join(names)}` are not all there")
+        question, gold = (_steps(doc.get(n), f"{location}: `{n}`") for n in ("question", "gold"))
+        return cls(**texts, row=row, question=question, gold=gold)
+
+
+def _steps(value: object, location: str) -> Segments:
+    return tuple(_step(step, f"{location}[{i}]") for i, step in enumerate(_list(value, location)))
+
+
+def _step(value: object, location: str) -> Segment:
+    step = _object(value, location)
+    text, image = step.get("text"), step.get("image")
+    if not isinstance(text, str):
+        raise BadSample(f"{location}: `text` is {type(text).__name__}, not text")
+    if not isinstance(image, (str, type(None))):
+        raise BadSample(f"{location}: `image` is {type(image).__name__}, not a path")
+    return Segment(text=text, image=image or None)
+
+
+def _list(value: object, location: str) -> Sequence[object]:
+    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
+        raise BadSample(f"{location} is {type(value).__name__}, not a list")
+    return value
+
+
+def _object(value: object, location: str) -> Mapping[str, object]:
+    if not isinstance(value, Mapping):
+        raise BadSample(f"{location} is {type(value).__name__}, not an object")
+    return value

@@ -1,0 +1,24 @@
+"""Surroundings of OpenING's tests: our own prompts, and an empty cache."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.opening_data import EXAMPLE, PROMPTS
+
+from mmie_tasks.benchmarks import model_answers
+from mmie_tasks.benchmarks.opening import task
+from mmie_tasks.hub.images import ImageOpener
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", f"replay:path={EXAMPLE / 'replies.jsonl'}")
+    monkeypatch.setenv("OPENING_OTHER_PROMPTS", str(PROMPTS))
+    monkeypatch.setenv("OPENING_DATA", str(EXAMPLE / "data"))
+    monkeypatch.setattr(model_answers, "_answer_folders", {})
+    monkeypatch.setattr(task, "_OPENER", ImageOpener())
+    for name in ("OPENING_STEPS", "OPENING_PICTURES", "OPENING_MISSING_IMAGES", "MMIE_OUTPUT_ROOT"):
+        monkeypatch.delenv(name, raising=False)

@@ -1,0 +1,149 @@
+"""The data set: folders, odd rows, missing pictures, order."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from support.opening_data import EXAMPLE, draw, row, write_data
+
+from mmie_tasks.benchmarks.opening import data, official_files
+from mmie_tasks.benchmarks.opening.data import (
+    PUBLISHED,
+    TASKS,
+    check_data,
+    dataset,
+    describe,
+    missing_images,
+)
+from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.hub.pinned_file import Pin
+
+PICTURE = [{"text": "<BEGIN> <image>", "image": "./images/Task/1-i-1.jpg"}]
+
+
+def test_the_topics_have_the_published_sizes() -> None:
+    assert len(TASKS) == 24
+    assert sum(PUBLISHED.values()) == 2160
+    assert TASKS["2d_image_reasoning"] == "opening_2d_image_reasoning"
+
+
+def test_the_example_is_read_with_absolute_pictures() -> None:
+    docs = dataset("all", {"OPENING_DATA": str(EXAMPLE / "data")})
+    assert len(docs) == 7
+    assert sorted(docs["row"]) == list(range(7))
+    assert missing_images(docs) == {}
+    content = (EXAMPLE / "data" / "test_data.jsonl").read_bytes()
+    assert set(docs["data"]) == {f"sha256:{hashlib.sha256(content).hexdigest()[:12]}"}
+    (doc,) = dataset("cooking_tasks", {"OPENING_DATA": str(EXAMPLE / "data")})
+    assert doc["id"] == "2001006"
+    assert doc["question"][1]["image"] == str(EXAMPLE / "data/images/Recipe Generation/6-i-1.jpg")
+
+
+@pytest.mark.parametrize(
+    ("below", "images"),
+    [
+        ("", ""),
+        ("OpenING-benchmark", "OpenING-benchmark"),
+        ("OpenING-Benchmark", "OpenING-Benchmark"),
+        ("OpenING", "OpenING"),
+        ("OpenING-benchmark", "OpenING-benchmark/OpenING"),
+    ],
+)
+def test_data_and_pictures_are_found_where_people_unpack_them(
+    tmp_path: Path, below: str, images: str
+) -> None:
+    write_data(tmp_path / below, row(question=PICTURE))
+    path = draw(tmp_path / images / "images/Task/1-i-1.jpg")
+    (doc,) = dataset("all", {"OPENING_DATA": str(tmp_path)})
+    assert Path(doc["question"][0]["image"]) == path
+
+
+def test_pictures_alone_are_joined_by_the_official_questions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write_data(tmp_path / "cache", row(question=PICTURE)) / "test_data.jsonl"
+    content = source.read_bytes()
+    pin = Pin(
+        name="questions",
+        url="http://127.0.0.1:9",
+        size_bytes=len(content),
+        sha256=hashlib.sha256(content).hexdigest(),
+        local="",
+    )
+    pins = {"OpenING-benchmark/test_data.jsonl": pin}
+    monkeypatch.setattr(official_files, "PINS", pins)
+    monkeypatch.setattr(data, "PINS", pins)
+    cached = tmp_path / "ours" / "opening" / "56b663b" / "test_data.jsonl"
+    cached.parent.mkdir(parents=True)
+    cached.write_bytes(content)
+    path = draw(tmp_path / "images/Task/1-i-1.jpg")
+    environment = {"MMIE_TASKS_CACHE": str(tmp_path / "ours"), "HF_HUB_OFFLINE": "1"}
+    (doc,) = dataset("all", {**environment, "OPENING_DATA": str(tmp_path)})
+    assert Path(doc["question"][0]["image"]) == path
+    assert doc["data"] == "LanceZPF/OpenING@56b663b"
+    (doc,) = dataset("all", environment)
+    assert doc["question"][0]["image"] == str(cached.parent / "images/Task/1-i-1.jpg")
+
+
+def test_odd_rows_are_left_out_and_counted(tmp_path: Path, logs: list[str]) -> None:
+    good = [row(f"01010{number:02}") for number in range(1, 41)]
+    odd = [row("0101001"), "{", row("0101050", question=[{"text": None, "image": None}])]
+    outside = row("0101051", question=[{"text": "", "image": "../../a.jpg"}])
+    folder = write_data(tmp_path, *good, *odd, outside)
+    docs = dataset("all", {"OPENING_DATA": str(folder)})
+    assert len(docs) == 40
+    assert ",left_out=4,rows=" in docs[0]["data"]
+    (line,) = [line for line in logs if "left out" in line]
+    for words in ("4 of 44 rows", "'0101001' is that of row 0", "row 41: not JSON", "`text`"):
+        assert words in line
+    stop = {"OPENING_DATA": str(folder), "MMIE_TASKS_ODD_ROWS": "stop"}
+    with pytest.raises(DataBroken, match="row 40"):
+        dataset("all", stop)
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        pytest.param(["", " "], "no usable row", id="no rows"),
+        pytest.param([row(), "{}"], "1 of 2 rows cannot be used", id="too many odd rows"),
+    ],
+)
+def test_a_file_that_is_not_the_benchmarks_is_an_error(
+    tmp_path: Path, lines: list[object], words: str
+) -> None:
+    with pytest.raises(DataBroken, match=words):
+        dataset("all", {"OPENING_DATA": str(write_data(tmp_path, *lines))})
+
+
+def test_a_folder_without_data_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataMissing, match=r"neither `test_data.jsonl` nor `images/`.*nothing"):
+        dataset("all", {"OPENING_DATA": str(tmp_path)})
+    with pytest.raises(DataMissing, match="no such folder"):
+        dataset("all", {"OPENING_DATA": str(tmp_path / "none")})
+
+
+def test_an_unknown_or_empty_topic_is_an_error(tmp_path: Path) -> None:
+    environment = {"OPENING_DATA": str(write_data(tmp_path, row()))}
+    with pytest.raises(SettingWrong, match="no topic `mmie`"):
+        dataset("mmie", environment)
+    with pytest.raises(DataMissing, match="no question of gui_navigation"):
+        dataset("gui_navigation", environment)
+
+
+def test_missing_pictures_are_counted_and_named(tmp_path: Path, logs: list[str]) -> None:
+    write_data(tmp_path, row(question=PICTURE), row("0101002", question=PICTURE * 2))
+    docs = dataset("all", {"OPENING_DATA": str(tmp_path)})
+    check_data(docs)
+    (line,) = [line for line in logs if "missing" in line]
+    assert "1 pictures of 2 questions" in line
+    assert str(tmp_path / "images/Task/1-i-1.jpg") in line
+    assert describe({"OPENING_DATA": str(tmp_path)}).endswith("; 1 pictures are missing")
+
+
+def test_every_prefix_has_the_topics_in_their_proportions(tmp_path: Path) -> None:
+    rows = [row(f"{topic:02}01{number:03}") for topic in (1, 2) for number in range(10 * topic)]
+    docs = dataset("all", {"OPENING_DATA": str(write_data(tmp_path, *rows))})
+    for size in (3, 6, 15):
+        assert docs["topic"][:size].count("storybook_creation") == size // 3

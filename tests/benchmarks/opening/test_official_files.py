@@ -1,0 +1,133 @@
+"""Where the official files come from: a clone, our cache or a download, each by its SHA-256."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from support.file_server import sends, serving
+from support.opening_data import GENERATOR, PROMPTS, SCORER
+
+from mmie_tasks.benchmarks.opening import official_files
+from mmie_tasks.benchmarks.opening.benchmark import assets
+from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.hub.pinned_file import Pin
+
+CONTENTS = {
+    "GPT_score_A.py": SCORER,
+    "prompts/detailed_score_system.txt": "Judge.",
+    "gpt-dalle_generation.py": GENERATOR,
+    "prompts/zero-shot_generation_system.txt": "Write.",
+    "OpenING-benchmark/test_data.jsonl": "{}",
+}
+
+
+def pin(path: str, content: str, url: str = "http://127.0.0.1:9/") -> Pin:
+    return Pin(
+        name=path,
+        url=f"{url}{path}",
+        size_bytes=len(content),
+        sha256=hashlib.sha256(content.encode()).hexdigest(),
+        local="put there",
+    )
+
+
+@pytest.fixture(autouse=True)
+def small_pins(monkeypatch: pytest.MonkeyPatch) -> None:
+    pins = {path: pin(path, content) for path, content in CONTENTS.items()}
+    monkeypatch.setattr(official_files, "PINS", pins)
+
+
+def clone(folder: Path, **changed: str) -> Path:
+    for path, content in CONTENTS.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(changed.get(Path(path).stem, content), encoding="utf-8")
+    return folder
+
+
+def environment(tmp_path: Path, **more: str) -> Mapping[str, str]:
+    return {"MMIE_TASKS_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1", **more}
+
+
+def test_a_clone_has_the_texts(tmp_path: Path) -> None:
+    texts = official_files.read_texts(
+        environment(tmp_path, OPENING_DATA=str(clone(tmp_path / "clone")))
+    )
+    assert (texts.judge.system, texts.judge.ending, texts.model.system) == (
+        *("Judge.", "End."),
+        "Write.",
+    )
+    assert texts.name == "official@56b663b"
+
+
+def test_another_file_is_never_taken_in_the_place_of_an_official_one(tmp_path: Path) -> None:
+    folder = clone(tmp_path / "clone", detailed_score_system="Judge kindly.")
+    with pytest.raises(DataMissing, match=r"detailed_score_system\.txt could not be downloaded"):
+        official_files.read_texts(environment(tmp_path, OPENING_DATA=str(folder)))
+
+
+def test_what_the_clone_lacks_is_downloaded_once_and_cached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = "prompts/detailed_score_system.txt"
+    with serving() as server:
+        server.gives(sends(b"Judge."))
+        pins = {**official_files.PINS, path: pin(path, CONTENTS[path], f"{server.url}/")}
+        monkeypatch.setattr(official_files, "PINS", pins)
+        online = {"MMIE_TASKS_CACHE": str(tmp_path / "cache")}
+        assert not official_files.are_here([path], online)
+        for _ in range(2):
+            assert official_files.official_bytes(path, online) == b"Judge."
+        assert official_files.are_here([path], online)
+        assert server.paths == [f"/{path}"]
+
+
+def test_official_files_of_another_form_are_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = "GPT_score_A.py"
+    monkeypatch.setattr(
+        official_files, "PINS", {**official_files.PINS, path: pin(path, "functions = 1")}
+    )
+    folder = clone(tmp_path / "clone", GPT_score_A="functions = 1")
+    with pytest.raises(DataBroken, match="56b663b"):
+        official_files.read_texts(environment(tmp_path, OPENING_DATA=str(folder)))
+
+
+def test_other_prompts_are_marked_with_their_hash(tmp_path: Path, logs: list[str]) -> None:
+    texts = official_files.read_texts(environment(tmp_path, OPENING_OTHER_PROMPTS=str(PROMPTS)))
+    digest = hashlib.sha256(PROMPTS.read_bytes()).hexdigest()[:12]
+    assert texts.name == f"other:{digest}"
+    assert any(digest in line and "not with its own" in line for line in logs)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        pytest.param(lambda texts: texts["judge"].pop("ending"), "judge.ending", id="missing"),
+        pytest.param(lambda texts: texts["model"].update(steps=3), "model.steps", id="number"),
+        pytest.param(lambda texts: texts.update(more=1), "more", id="unknown"),
+        pytest.param(lambda texts: texts["judge"].update(function="f"), "function", id="function"),
+    ],
+)
+def test_unusable_other_prompts_are_named(tmp_path: Path, change: object, words: str) -> None:
+    texts = json.loads(PROMPTS.read_text(encoding="utf-8"))
+    change(texts)  # type: ignore[operator]
+    path = tmp_path / "prompts.json"
+    path.write_text(json.dumps(texts), encoding="utf-8")
+    with pytest.raises(SettingWrong, match=words):
+        official_files.read_texts(environment(tmp_path, OPENING_OTHER_PROMPTS=str(path)))
+
+
+def test_prefetch_gets_questions_and_prompts_by_their_pins(tmp_path: Path) -> None:
+    data, prompts = assets((), environment(tmp_path))
+    assert (data.name, prompts.name) == ("opening: data", "opening: prompts")
+    assert not data.is_here()
+    assert data.plan().size_bytes == 2
+    assert prompts.plan().size_bytes == sum(map(len, CONTENTS.values())) - 2
+    local, _ = assets((), environment(tmp_path, OPENING_DATA=str(clone(tmp_path / "clone"))))
+    assert local.origin == "local"
+    assert local.is_here()

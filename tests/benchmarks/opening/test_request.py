@@ -1,0 +1,174 @@
+"""Requests for answers: pictures that are sent or lost, and answers that are not judged."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from support.opening_data import PROMPTS, draw
+
+from mmie_tasks.answers.parsing import MISSING, NOT_TEXT
+from mmie_tasks.benchmarks.opening import request as requests
+from mmie_tasks.benchmarks.opening.request import AnswerRequest, build_request, question_parts
+from mmie_tasks.benchmarks.opening.sample import Sample
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.record.segment import Segment
+
+TEXTS = json.loads(PROMPTS.read_text(encoding="utf-8"))
+
+
+def sample(*question: Segment, steps: int = 2) -> Sample:
+    return Sample(
+        id="0101001",
+        topic="storybook_creation",
+        subtask="T",
+        question=question or (Segment("<BEGIN> Draw."),),
+        gold=(Segment("Gold."),) * steps,
+    )
+
+
+def built(*steps: tuple[str, Path | None], question: tuple[Segment, ...] = ()) -> AnswerRequest:
+    content = [{"text": text, "image": image and str(image)} for text, image in steps]
+    return build_request(sample(*question), [json.dumps({"content": content})], "opening")
+
+
+def jpeg(path: Path) -> bytes:
+    """What the official script makes of a picture."""
+    encoded = io.BytesIO()
+    with Image.open(path) as image:
+        image.resize((512, 512)).save(encoded, format="JPEG")
+    return encoded.getvalue()
+
+
+def test_a_request_has_system_message_schema_and_every_picture_as_a_square_jpeg(
+    tmp_path: Path,
+) -> None:
+    asked, cut = draw(tmp_path / "q.jpg"), draw(tmp_path / "a.png", kind="PNG")
+    request = built(("Cut.", cut), question=(Segment("<BEGIN> Look <image>", str(asked)),)).request
+    assert request is not None
+    assert request.system == TEXTS["judge"]["system"]
+    assert request.schema is not None
+    function = TEXTS["judge"]["function"]
+    assert (request.schema.name, request.schema.description) == ("grade", function["description"])
+    assert request.schema.parameters == json.dumps(function["parameters"])
+    assert request.max_tokens == 2000
+    shown = [p.read_bytes() if isinstance(p, Path) else p for p in request.parts]
+    assert shown == [
+        *("INPUT:  Look  <IMG_0></IMG_0>", jpeg(asked)),
+        *("\nOUTPUT: Cut. <IMG_1></IMG_1>", jpeg(cut), TEXTS["judge"]["ending"]),
+    ]
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "I;16"])
+def test_a_picture_in_a_mode_that_jpeg_lacks_is_lost_and_counted_unless_all_are_sent(
+    tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd, usual = draw(tmp_path / "a.png", mode), draw(tmp_path / "b.jpg")
+    lost = built(("Cut.", odd), ("Fold.", usual))
+    assert lost.facts.pictures_lost == {"no JPEG": 1}
+    assert (lost.facts.answer_pictures, lost.facts.shown_pictures) == (2, 1)
+    assert lost.request is not None
+    assert lost.request.parts[1:3] == ("\nOUTPUT: Cut.", "Fold. <IMG_0></IMG_0>")
+    monkeypatch.setenv("OPENING_PICTURES", "full")
+    sent = built(("Cut.", odd), ("Fold.", usual))
+    assert (sent.facts.pictures_lost, sent.facts.shown_pictures) == ({}, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("none.png", "missing"),
+        ("b\\a.jpg", "missing"),
+        (".", "unreadable"),
+        ("t.jpg", "unreadable"),
+    ],
+)
+def test_a_picture_that_is_no_file_or_no_picture_is_lost_and_counted(
+    tmp_path: Path, name: str, reason: str
+) -> None:
+    (tmp_path / "t.jpg").write_text("text", encoding="utf-8")
+    assert built(("Cut.", tmp_path / name)).facts.pictures_lost == {reason: 1}
+
+
+def test_a_question_without_its_picture_is_not_judged_unless_a_setting_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = (Segment("Look <image>", str(tmp_path / "none.jpg")),)
+    unseen = built(("Cut.", None), question=question)
+    assert (unseen.request, unseen.reason) == (None, "bad_image")
+    assert "none.jpg" in unseen.detail
+    assert unseen.facts.question_pictures_lost == 1
+    assert "missing" not in requests.signature()
+    monkeypatch.setenv("OPENING_MISSING_IMAGES", "blind")
+    blind = built(("Cut.", None), question=question)
+    assert blind.request is not None
+    assert blind.request.parts[0] == "INPUT: Look "
+    assert requests.signature().endswith("|missing:blind")
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (MISSING, "no_answer"),
+        ("[ERROR] down", "no_answer"),
+        (f"{NOT_TEXT} 3", "not_text"),
+        (f"{NOT_TEXT} step 2 is not a text with a picture", "not_text"),
+    ],
+)
+def test_what_is_no_answer_is_not_judged(answer: str, reason: str) -> None:
+    unanswered = build_request(sample(), [answer], "opening")
+    assert (unanswered.request, unanswered.reason) == (None, reason)
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"), [("", "\nOUTPUT: "), (f"{NOT_TEXT} []", "\nOUTPUT: None")]
+)
+def test_an_empty_answer_is_judged(answer: str, text: str) -> None:
+    request = build_request(sample(), [answer], "opening").request
+    assert request is not None
+    assert request.parts[1] == text
+
+
+def test_a_picture_of_an_answer_with_other_parts_belongs_to_the_text_before_it(
+    tmp_path: Path,
+) -> None:
+    picture = draw(tmp_path / "a.png", kind="PNG")
+    content = [
+        {"type": "text", "text": "Cut."},
+        {"type": "image", "path": str(picture)},
+        {"type": "text", "text": "Fold."},
+    ]
+    answered = build_request(sample(), [json.dumps({"content": content})], "opening")
+    assert answered.request is not None
+    texts = [part for part in answered.request.parts if isinstance(part, str)]
+    assert texts[1:3] == ["\nOUTPUT: Cut. <IMG_0></IMG_0>", "Fold."]
+    assert (answered.facts.steps, answered.facts.gold_steps) == (2, 2)
+
+
+def test_the_number_of_steps_is_told_unless_a_setting_says_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert "Answer in 3 steps" in str(question_parts(sample(steps=3)))
+    assert "|steps:told" in requests.signature()
+    assert question_parts(sample(), instruction=False)[0] != TEXTS["model"]["system"]
+    monkeypatch.setenv("OPENING_STEPS", "untold")
+    assert "steps" not in str(question_parts(sample()))
+    assert "|steps:untold" in requests.signature()
+
+
+def test_a_missing_picture_is_left_out_of_the_question(tmp_path: Path) -> None:
+    there = draw(tmp_path / "a.jpg")
+    question = (Segment("a", str(tmp_path / "none.jpg")), Segment("b", str(there)))
+    assert question_parts(sample(*question))[-5:] == ["a", "\n", "b", "\n", there]
+
+
+@pytest.mark.parametrize("name", ["OPENING_STEPS", "OPENING_PICTURES", "OPENING_MISSING_IMAGES"])
+def test_a_setting_with_another_value_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "maybe")
+    with pytest.raises(SettingWrong, match=f"`{name}` is 'maybe'"):
+        requests.check_setup()

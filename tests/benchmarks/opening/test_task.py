@@ -1,0 +1,227 @@
+"""The functions that the YAMLs name, with a replayed judge, and what a log of them says."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from PIL import Image
+from support.hostile import JUNK, outcome, spoil
+from support.metric_lists import metric_list
+from support.opening_data import EXAMPLE, reply, row, write_data
+from support.opening_yamls import files
+
+from mmie_tasks.answers.files import read_answers
+from mmie_tasks.answers.parsing import MISSING
+from mmie_tasks.benchmarks.opening import benchmark, metrics, task
+from mmie_tasks.benchmarks.opening.benchmark import BENCHMARK, PUBLISHED_ROWS, grade
+from mmie_tasks.benchmarks.opening.data import TASKS, dataset
+from mmie_tasks.benchmarks.opening.official import METRICS
+from mmie_tasks.benchmarks.opening.sample import TOPICS, slug
+from mmie_tasks.core.files import task_dir
+from mmie_tasks.core.verdict import Scored, Unscored
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
+from mmie_tasks.record.sample import BadRecord
+
+Line = dict[str, Any]
+
+
+def docs(selection: str = "all") -> dict[str, dict[str, Any]]:
+    samples = dataset(selection, {"OPENING_DATA": str(EXAMPLE / "data")})
+    return {doc["id"]: {**doc, "task": TASKS[selection]} for doc in samples}
+
+
+def lines() -> dict[str, Line]:
+    """The lines of a log of the example's answers, by id."""
+    saved = {answer.ids[0]: answer.answer for answer in read_answers(str(EXAMPLE)).answers}
+    judged = {
+        sample_id: (doc, task.process_results(doc, [saved[sample_id]]))
+        for sample_id, doc in docs().items()
+    }
+    return {
+        sample_id: json.loads(
+            json.dumps(
+                {
+                    "filtered_resps": saved[sample_id],
+                    "target": task.doc_to_target(doc),
+                    "input": task.doc_to_text(doc),
+                    **dict(rows.items()),
+                }
+            )
+        )
+        for sample_id, (doc, rows) in judged.items()
+    }
+
+
+def test_the_examples_replies_give_both_readings() -> None:
+    logged = {sample_id: BENCHMARK.read_line(line) for sample_id, line in lines().items()}
+    official = {sample_id: sample.official for sample_id, sample in logged.items()}
+    assert official.pop("1101004") == Unscored(
+        "left_out", "the official summary drops a reply with `scores`"
+    )
+    points = {i: round(7 * v.points) for i, v in official.items() if isinstance(v, Scored)}
+    expected = {"0101001": 59, "0301002": 56, "0501003": 35, "1402005": 1, "2001006": 51}
+    assert points == {**expected, "2301007": 60}
+    assert logged["1101004"].robust == Scored(36 / 7)
+    assert logged["0501003"].parts["official"]["Content Richness"] == 0.3  # of the second reply
+    assert logged["1101004"].facts["pictures of the answer not shown"] == "no JPEG (1)"
+    assert logged["2001006"].groups == {
+        "topic": ("cooking_tasks",),
+        "subtask": ("recipe_generation",),
+    }
+
+
+def test_a_log_is_read_again_without_a_change() -> None:
+    for line in lines().values():
+        sample = BENCHMARK.read_line(line)
+        assert BENCHMARK.reread(line) == {"official": sample.official, "robust": sample.robust}
+        assert BENCHMARK.rerecord is not None
+        assert json.loads(json.dumps(BENCHMARK.rerecord(line))) == line["coverage"]
+
+
+@pytest.mark.parametrize("junk", JUNK, ids=repr)
+def test_a_line_with_invalid_content_is_read_or_is_a_bad_record(junk: object) -> None:
+    for number, line in enumerate(lines().values()):
+        for attempt in range(30):
+            spoiled = copy.deepcopy(line)
+            spoil(spoiled["coverage"], random.Random(100 * number + attempt), junk)  # noqa: S311
+            outcome(BENCHMARK.read_line, spoiled)
+            outcome(BENCHMARK.reread, spoiled)
+
+
+def test_a_line_of_another_benchmark_is_an_error() -> None:
+    (line,) = list(lines().values())[:1]
+    line["coverage"]["topic"] = "SA"
+    with pytest.raises(BadRecord, match="OpenING"):
+        BENCHMARK.read_line(line)
+
+
+def test_the_signature_names_judge_prompt_pictures_steps_and_data() -> None:
+    signature = benchmark.signature(next(iter(docs().values())))
+    assert signature.startswith("judge:made_up|model:made-up|replayed:")
+    for part in (
+        *("|paper_judge:no|prompt:other:", ",max_tokens=2000|pictures:official,pillow="),
+        *("|steps:told|", "|task:opening@1-A|data:sha256:"),
+    ):
+        assert part in signature
+
+
+def test_the_counts_have_the_official_table_to_the_digit() -> None:
+    records = [line["coverage"] for line in lines().values()]
+    counts = metrics.counts(records)
+    assert counts["pictures_lost"] == counts["without_picture"] == counts["asked_twice"] == 1
+    means = (6.5, 6.33, 7.0, 6.0, 7.17, 6.17, 4.5)  # of six replies; the wrapped one is dropped
+    assert [counts[f"table_{slug(name)}"] for name in METRICS] == list(means)
+    assert counts["table_overall"] == round(sum(means) / 7, 2) == 6.24
+    assert any("Overall 6.24" in line for line in metrics.notes(records))
+
+
+def test_an_answer_that_is_missing_or_was_not_seen_with_its_picture_has_no_score(
+    tmp_path: Path,
+) -> None:
+    doc = docs()["0301002"]
+    rows = dict(task.process_results(doc, [MISSING]).items())
+    assert rows["coverage"]["official"]["unscored"] == "no_answer"
+    (tmp_path / "broken.jpg").write_bytes(b"text")
+    question = [{"text": "Look", "image": str(tmp_path / "broken.jpg")}]
+    broken = {**doc, "question": question}
+    image = task.doc_to_visual(broken)[0]
+    assert image.size == (64, 64)
+    rows = dict(task.process_results(broken, ["Text."]).items())
+    assert rows["coverage"]["official"]["unscored"] == "bad_image"
+
+
+def test_the_tested_model_gets_texts_and_pictures_in_order() -> None:
+    doc = docs()["2001006"]
+    (turn,) = task.doc_to_messages(doc)
+    content = turn["content"]
+    assert isinstance(content, list)
+    assert [part["type"] for part in content] == ["text", "image", "text", "image"]
+    assert isinstance(content[1]["url"], Image.Image)
+    text = task.doc_to_text(doc, {"image_token": "[image {n}]"})
+    assert text == (
+        "Answer in text and pictures.\nAnswer in 3 steps of a text and a picture:\n"
+        "I have these apples.\n[image 1]\nAnd this flour.  What can I bake?\n[image 2]"
+    )
+    assert task.doc_to_text(doc, {"instruction": False}).startswith("Answer in 3 steps")
+    assert task.doc_to_target(doc) == "Cut the apples.\nMake a dough.\nBake the cake."
+    assert benchmark.picture_limit(doc) == 3
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "official", "robust"),
+    [
+        pytest.param(reply(7), None, Scored(7), Scored(7), id="one reply"),
+        pytest.param("no", reply(7), Scored(7), Scored(7), id="asked twice"),
+        pytest.param(reply(6), reply(7), Scored(6), Scored(6), id="a needless second reply"),
+        pytest.param(f"Here: {reply(7)}", None, "unparsed", Scored(7), id="no second reply"),
+        pytest.param(reply(11), None, Scored(11), "off_scale", id="off the scale"),
+    ],
+)
+def test_the_last_reply_that_the_official_script_would_ask_for_counts(
+    first: str, second: str | None, official: Scored | str, robust: Scored | str
+) -> None:
+    verdicts = grade(
+        JudgeResult(
+            reply=JudgeReply(text=first, model="m"),
+            second_reply=None if second is None else JudgeReply(text=second, model="m"),
+        )
+    )
+    for verdict, expected in ((verdicts.official, official), (verdicts.robust, robust)):
+        assert (verdict if isinstance(verdict, Scored) else verdict.reason) == expected
+    assert set(verdicts.parts) == {
+        kind
+        for kind, expected in (("official", official), ("robust", robust))
+        if isinstance(expected, Scored)
+    }
+
+
+def test_a_reply_that_reached_its_limit_counts_officially_if_it_is_json() -> None:
+    whole = JudgeReply(text=reply(7), model="m", finish="length")
+    verdicts = grade(JudgeResult(reply=whole))
+    assert (verdicts.official, verdicts.robust) == (
+        Scored(7),
+        Unscored("cut_off", "the reply reached its token limit"),
+    )
+
+
+def test_the_published_rows_say_how_many_answers_they_rest_on() -> None:
+    assert len(PUBLISHED_ROWS) == 11
+    names = {metric.name for metric in BENCHMARK.metrics}
+    assert all(set(row.scores) <= names and len(row.scores) == 8 for row in PUBLISHED_ROWS)
+    (seed_x,) = [row for row in PUBLISHED_ROWS if row.model == "SEED-X"]
+    assert seed_x.scores[""] == 58.4
+    assert "155 answers" in seed_x.source
+
+
+def test_the_task_files_are_those_of_the_topics() -> None:
+    folder = task_dir() / "opening"
+    written = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.yaml")}
+    assert written == files()
+    assert len(written) == 1 + len(TOPICS)
+
+
+def test_the_shared_task_file_has_the_version_and_the_metrics() -> None:
+    text = (task_dir() / "opening" / "_opening_shared").read_text(encoding="utf-8")
+    assert metric_list("mmie_tasks.benchmarks.opening.task", metrics.TABLE) in text
+    content = yaml.load(text.replace("!function", ""), yaml.SafeLoader)
+    assert content["metadata"]["version"] == benchmark.VERSION
+
+
+def test_missing_data_ends_the_run_with_its_hint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stub:
+        config_name = "all"
+
+    monkeypatch.setenv("OPENING_DATA", str(tmp_path / "none"))
+    with pytest.raises(SystemExit, match=r"(?s)no such folder.*hint:"):
+        task.process_docs(Stub())  # type: ignore[arg-type]
+    monkeypatch.setenv("OPENING_DATA", str(write_data(tmp_path, row())))
+    samples = task.process_docs(Stub())  # type: ignore[arg-type]
+    assert samples["task"] == ["opening"]

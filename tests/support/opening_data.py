@@ -1,0 +1,74 @@
+"""OpenING's data, made up: rows, folders, and files in the form of the official scripts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from mmie_tasks.benchmarks.opening.official import METRICS
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "opening"
+PROMPTS = EXAMPLE / "prompts.json"
+
+Row = dict[str, Any]
+Steps = Sequence[Mapping[str, object]]
+
+SCORER = """
+functions = [
+    {
+        "name": "grade",
+        "description": "Grades.",
+        "parameters": {"type": "object", "properties": {"B": {}, "A": {}}},
+    }
+]
+
+
+def get_gpt4answer(content, texts):
+    for text in texts:
+        content.append({"type": "text", "text": text})
+    content.append({"type": "text", "text": "End."})
+"""
+GENERATOR = """
+def ask(input_text_list, steps):
+    input_text_list[0] = f"Use {steps} steps: " + input_text_list[0]
+"""
+
+
+def row(
+    uid: str = "0101001", question: object = None, gold: object = None, **fields: object
+) -> Row:
+    """A row of the data file; a question and a gold answer are texts with pictures."""
+    step = {"text": "<BEGIN> Draw. <image>", "image": None}
+    turns = [
+        {"input": [step] if question is None else question},
+        {"output": [{"text": "Gold.", "image": None}] if gold is None else gold},
+    ]
+    return {"total_uid": uid, "subtask_name": "Task", "conversations": turns, **fields}
+
+
+def write_data(folder: Path, *rows: object) -> Path:
+    """Write a data file; returns its folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = (line if isinstance(line, str) else json.dumps(line) for line in rows)
+    (folder / "test_data.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    return folder
+
+
+def draw(path: Path, mode: str = "RGB", kind: str | None = None) -> Path:
+    """Write a picture."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    image = Image.new("RGB", (8, 8), "red").convert("L" if mode == "I;16" else mode)
+    image = Image.new("I;16", (8, 8), 60_000) if mode == "I;16" else image
+    image.save(path, kind or ("JPEG" if mode in ("RGB", "L", "CMYK") else "PNG"))
+    return path
+
+
+def reply(*points: object, **more: object) -> str:
+    """A judge's reply with points for the metrics; one value is that of all."""
+    values = points * len(METRICS) if len(points) == 1 else points
+    scores = {name: {"Score": score} for name, score in zip(METRICS, values, strict=False)}
+    return json.dumps({**scores, **more})
