@@ -305,10 +305,9 @@ def _as_text(exam: Exam) -> str:
         for name, share in exam.grade.by_subset.items()
     ]
     names_by_reason: defaultdict[str, list[str]] = defaultdict(list)
-    for name, columns in shares.items():
-        for reason in dict.fromkeys(share.why_not for share in columns if share):
-            names_by_reason[reason].append(name)
-    names_by_reason.pop("", None)
+    for name, (judge, _) in shares.items():
+        if judge and judge.why_not:
+            names_by_reason[judge.why_not].append(name)
     sentences = [
         *_sentences(exam),
         *(f"{', '.join(names)}: {why_not}." for why_not, names in names_by_reason.items()),
@@ -348,18 +347,15 @@ def _shares(result: Grade) -> Mapping[str, tuple[Share | None, Share | None]]:
 def _leanings(result: Grade) -> str:
     """The judge's errors by what people prefer; empty if nothing of it is known."""
     rows = []
-    for more, less, leaning in (
-        ("the answer shown first", "last", result.order),
-        ("more pictures", "fewer", result.more_images),
-        ("the longer text", "the shorter", result.longer_text),
+    for title, leaning in (
+        ("the one shown first", result.order),
+        ("the one with more pictures", result.more_images),
+        ("the longer one", result.longer_text),
     ):
-        wrong_for, wrong_against = leaning.wrong_for, leaning.wrong_against
         if leaning.difference is not None:
-            cells = [_cell(wrong_against), _cell(wrong_for)]
-            rows.append(
-                [f"{more}, or {less}", *cells, signed_cell(leaning.difference, leaning.interval)]
-            )
-    header = ["people prefer ...", "wrong where the latter", "where the former", "difference"]
+            shares = [_cell(leaning.wrong_for), _cell(leaning.wrong_against)]
+            rows.append([title, *shares, signed_cell(leaning.difference, leaning.interval)])
+    header = ["wrong where people prefer ...", "that answer", "the other", "difference"]
     return table(header, rows) if rows else ""
 
 

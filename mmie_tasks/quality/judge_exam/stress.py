@@ -5,14 +5,16 @@ about: see `mmie_tasks.quality.judge_exam.changes`. A judge may give the same re
 each time; so it is asked about the unchanged answers once more, and a harmless change moves it only
 if it moves it more than that.
 
-Each finding rests on the p-value of a paired permutation test, corrected for the number of changes
-(Holm): a fair judge that errs at random has a false finding in 5 % of tests at most.
+Intervals and p-values are Student's t with the variance of one unseen error. Each finding rests on
+a p-value that is corrected for the number of changes (Holm): a fair judge that errs at random has a
+false finding in 5 % of tests at most.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,6 +26,7 @@ from tempfile import TemporaryDirectory
 from typing import Literal, TypeAlias
 
 import numpy as np
+from scipy.special import stdtr, stdtrit
 
 from mmie_tasks.answers.images import check_image
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
@@ -35,12 +38,11 @@ from mmie_tasks.judging.session import SharedJudge
 from mmie_tasks.quality.judge_exam.asking import ask, cost_text, fixed_choice
 from mmie_tasks.quality.judge_exam.changes import Change, Exchange, changes, donors, images_of
 from mmie_tasks.quality.plan import JudgedSample, judged_samples
-from mmie_tasks.record.intervals import LEVEL, Floats, Interval, bootstrap_interval
+from mmie_tasks.record.intervals import LEVEL, Floats, Interval, with_unseen_error
 from mmie_tasks.record.sample import BadRecord, Line
 from mmie_tasks.record.segment import Segments
-from mmie_tasks.results.alignment import Stratum
 from mmie_tasks.results.commands import open_run
-from mmie_tasks.results.compare import Resampling, corrected
+from mmie_tasks.results.compare import corrected
 from mmie_tasks.results.labels import answer_digest
 from mmie_tasks.results.render import json_text
 from mmie_tasks.runs.run import TaskRun, sample_lines
@@ -50,10 +52,8 @@ _CHANGES_NAME = "changes-2"
 
 _DEFAULT_LIMIT = 100  # samples of a run whose answers are changed
 
-MIN_SAMPLES = 20
-"""With fewer samples there is no interval: with 10, 81 % of intervals hold the mean where one
-answer in five drops.
-"""
+MIN_SAMPLES = 10
+"""With fewer samples there is no interval."""
 
 # Of full marks: what a harmless change must move a judge by, on average, to be told.
 _DRIFT = 0.01
@@ -69,7 +69,6 @@ AGAIN = Change(
 """What the noise of the judge alone does; every request has another attempt, so no cached reply."""
 
 _AGAIN_ATTEMPT = 2  # after `JudgeRequest.attempt` 0 and 1
-_RESAMPLES = 10_000
 _NOT_APPLICABLE = "does not apply"
 _BAD_IMAGE = "bad_image"
 _SAME = 1e-9  # points closer than this are equal
@@ -83,7 +82,7 @@ class Effect:
         name, title, is_harmless: As of `Change`.
         n: Samples with points for the unchanged and the changed answer.
         mean_change: Points after less points before; None without samples.
-        interval: 95 % bootstrap interval of the mean change; None below `MIN_SAMPLES` samples.
+        interval: 95 % interval of the mean change; None below `MIN_SAMPLES` samples.
         mean_size: Mean of the changes without their signs.
         at_zero: Samples that had no points to lose. They are in the means, not in the two following
             attributes.
@@ -365,9 +364,9 @@ def effects(pairs_by_change: Mapping[Change, Pairs], full_marks: float) -> tuple
         abs(after.points - before) if isinstance(after, Scored) else None
         for before, after in pairs_by_change[AGAIN]
     ]
-    rows = {change: _effect(change, pairs) for change, pairs in pairs_by_change.items()}
+    rows = {change: _effect(change, pairs, full_marks) for change, pairs in pairs_by_change.items()}
     p_values = {
-        change: _p_value(change, pairs_by_change[change], noise, _DRIFT * full_marks)
+        change: _p_value(change, pairs_by_change[change], noise, full_marks)
         for change, row in rows.items()
         if row.interval and change is not AGAIN
     }
@@ -376,7 +375,7 @@ def effects(pairs_by_change: Mapping[Change, Pairs], full_marks: float) -> tuple
     return tuple(rows.values())
 
 
-def _effect(change: Change, pairs: Pairs) -> Effect:
+def _effect(change: Change, pairs: Pairs, full_marks: float) -> Effect:
     """The effect of a change, without a test."""
     scored = [(before, after.points) for before, after in pairs if isinstance(after, Scored)]
     differences = [after - before for before, after in scored]
@@ -392,7 +391,9 @@ def _effect(change: Change, pairs: Pairs) -> Effect:
         is_harmless=change.is_harmless,
         n=len(scored),
         mean_change=fmean(differences) if differences else None,
-        interval=bootstrap_interval(differences) if len(scored) >= MIN_SAMPLES else None,
+        interval=_interval(np.array(differences), full_marks)
+        if len(scored) >= MIN_SAMPLES
+        else None,
         mean_size=fmean(map(abs, differences)) if differences else None,
         at_zero=len(scored) - len(drops),
         could_drop=len(drops),
@@ -415,33 +416,50 @@ def _exact_interval(count: int, total: int) -> Interval:
     return Interval(100 * float(interval.low), 100 * float(interval.high))
 
 
-def _p_value(change: Change, pairs: Pairs, noise: Sequence[float | None], drift: float) -> float:
+def _p_value(
+    change: Change, pairs: Pairs, noise: Sequence[float | None], full_marks: float
+) -> float:
     """Two-sided p of a mean change of 0.
 
     Of a harmless change, also of changes as large as the `noise` of the same samples: twice the
-    smaller p of the two, where 1 stands for a mean of up to `drift`.
+    smaller p of the two, where 1 stands for a mean of up to `_DRIFT`.
     """
     scored = [
         (after.points - before, size)
         for (before, after), size in zip(pairs, noise, strict=True)
         if isinstance(after, Scored)
     ]
-    changes_ = np.array([difference for difference, _ in scored])
+    differences = np.array([difference for difference, _ in scored])
     if not change.is_harmless:
-        return _p_of_no_mean(changes_)
+        return _p_of_no_mean(differences, full_marks)
     excess = np.array([abs(difference) - size for difference, size in scored if size is not None])
-    means = (abs(float(changes_.mean())), float(excess.mean()) if excess.size else 0.0)
     p_values = [
-        _p_of_no_mean(values)
-        for values, mean in zip((changes_, excess), means, strict=True)
-        if mean > drift
+        _p_of_no_mean(values, full_marks)
+        for values, is_one_sided in ((differences, False), (excess, True))
+        if values.size >= MIN_SAMPLES
+        and (values.mean() if is_one_sided else abs(values.mean())) > _DRIFT * full_marks
     ]
     return min(1.0, 2 * min(p_values, default=1.0))
 
 
-def _p_of_no_mean(differences: Floats) -> float:
-    points = np.where(np.abs(differences) < _SAME, 0, differences)
-    return Resampling(_RESAMPLES).p_value([Stratum(key="", weight=1, points=points)])
+def _standard_error(differences: Floats, full_marks: float) -> float:
+    """Of their mean, with one unseen error; where all are equal, of twice the size."""
+    variance = float(differences.var(ddof=1))
+    error_range = full_marks if variance > _SAME else 2 * full_marks
+    return math.sqrt(with_unseen_error(variance, differences.size, error_range) / differences.size)
+
+
+def _interval(differences: Floats, full_marks: float) -> Interval:
+    """The 95 % interval of their mean, by Student's t."""
+    t = float(stdtrit(differences.size - 1, (1 + LEVEL) / 2))
+    mean, half = float(differences.mean()), t * _standard_error(differences, full_marks)
+    return Interval(mean - half, mean + half)
+
+
+def _p_of_no_mean(differences: Floats, full_marks: float) -> float:
+    """Two-sided p of a mean of 0, by Student's t."""
+    ratio = abs(float(differences.mean())) / _standard_error(differences, full_marks)
+    return float(2 * stdtr(differences.size - 1, -ratio))
 
 
 def _finding(row: Effect, p: float) -> StressFinding:
