@@ -491,15 +491,16 @@ def _as_text(result: _StressTest) -> str:
             not_dropped = percent_cell(effect.not_dropped, effect.not_dropped_interval)
             drops = [not_dropped, f"{effect.at_zero:,}"]
         means = [mean_change, percent_cell(effect.mean_size)]
-        p = "" if effect.p is None else f"{effect.p:.3f}"
+        p = "" if effect.p is None else f"{effect.p:.3f}" if effect.p >= 0.001 else "< 0.001"
         rows.append([effect.title, f"{effect.n:,}", *means, *drops, p, effect.finding])
     means = ["mean change", "mean size", "did not drop, %"]
     header = ["change", "samples", *means, "had 0", "p (Holm)", "the judge"]
     blocks = [
         f"# Stress test of a judge on {counted(result.samples, 'answer')} of {result.task}",
         wrapped(
-            f"Change of its {result.unit}, with 95 % intervals. A fair judge notices every change, "
-            "and is unmoved by the three before the last row."
+            f"Change of its {result.unit}, with 95 % intervals. A fair judge notices every change "
+            "down to the empty answer, and is not moved by the harmless ones below. The last row "
+            "is its own noise."
         ),
         table(header, rows),
         "\n".join(wrapped(f"- {sentence}") for sentence in _sentences(result)),
