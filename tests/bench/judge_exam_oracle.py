@@ -76,20 +76,19 @@ def mmrb2_figures(folder: Path, scratch: Path) -> Iterator[Figure]:
     yield "MMRB2, sample judgements: coverage", result.coverage, "100"
     yield "MMRB2: rater and label", result.raters.value, "94.1"
     yield "MMRB2: two raters", result.rater_pairs.value, "88.2"
-    yield "MMRB2: more images, people", result.more_images_people.value, "61.1"
-    yield (
-        "MMRB2: pairs with unequal images",
-        result.more_images_people.n / 2,
-        "288",
-    )  # judged in both orders
+    images = result.more_images.wrong_for.n, result.more_images.wrong_against.n
+    yield "MMRB2: more images, people", 100 * images[0] / sum(images), "61.1"
+    yield "MMRB2: pairs with unequal images", sum(images) / 2, "288"  # judged in both orders
 
 
 def random_judgements(pairs: Sequence[Pair]) -> dict[str, dict[str, list[dict[str, str]]]]:
-    """Judgements as MMRB2 writes them; of ten orders one is missing and one has none."""
+    """Judgements as MMRB2 writes them; of ten orders one is missing, one has none, one is a tie."""
     made_up = np.random.default_rng(0)
     return {
         pair.id: {
-            order: [{"judgement": "AB"[made_up.integers(2)]}] if made_up.random() < 0.9 else []
+            order: [{"judgement": str(made_up.choice(["A", "B", "tie"], p=[0.45, 0.45, 0.1]))}]
+            if made_up.random() < 0.9
+            else []
             for order in ("forward", "reverse")
             if made_up.random() < 0.9
         }

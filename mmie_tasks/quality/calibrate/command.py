@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import get_args
@@ -345,7 +345,7 @@ def _sentences(correction: Correction, *, is_difference: bool) -> Iterator[str]:
     if score.mean and score.mean.labels_to_halve and not is_difference:
         more = counted(score.mean.labels_to_halve, "more label")
         yield f"{more} would halve the corrected interval."
-    yield _raters(correction.raters)
+    yield _raters(correction.raters, signed_cell if is_difference else percent_cell)
     for rater, samples in correction.other_raters.items():
         yield (
             f"{rater} scored {counted(samples, 'answer')}, not the {score.labels:,} that correct "
@@ -380,14 +380,14 @@ def _on_labels(correction: Correction) -> str:
     return f"On the {samples}{mark}: people {people}, the judge {judge}."
 
 
-def _raters(agreement: RaterAgreement | None) -> str:
+def _raters(agreement: RaterAgreement | None, cell: Callable[[float], str]) -> str:
     if agreement is None:
         return "One rater: how far people agree with each other is not known."
     if not agreement.samples:
         return "No answer was scored by two raters: how far they agree is not known."
     r = agreement.correlation
     follows = "" if r is None else f"; a rater follows the mean of the others at r = {r:.2f}"
-    means = ", ".join(f"{name} {percent_cell(mean)}" for name, mean in agreement.means.items())
+    means = ", ".join(f"{name} {cell(mean)}" for name, mean in agreement.means.items())
     common = f". On the {counted(agreement.common, 'answer')} of all: {means}" if means else ""
     return f"{counted(agreement.samples, 'answer')} scored by two raters or more{follows}{common}."
 

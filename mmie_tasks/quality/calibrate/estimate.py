@@ -230,9 +230,8 @@ class _Sums:
     def variances(self, on_labels: Floats, on_target: Floats) -> Floats:
         """Variances of the strata's parts of ``on_target * mean(f) + mean(y - on_labels * f)``."""
         finite = 0 if self.larger else 1 / self.samples
-        variances: Floats = self.residual_variances(on_labels) * (
-            1 / np.maximum(self.labels, 1) - finite
-        )
+        per_label = 1 / np.maximum(self.labels, 1) - finite
+        variances: Floats = self.residual_variances(on_labels) * per_label
         if self.larger:
             target_variances = np.array(list(map(_variance, self.targets)))
             variances += on_target**2 * target_variances / np.maximum(self.samples - self.labels, 1)

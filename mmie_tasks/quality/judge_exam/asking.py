@@ -349,4 +349,4 @@ def cost_text(noun: str, usd_per_1000: float | None, seconds_per_1000: float | N
     """The cost as a sentence."""
     usd = "unknown" if usd_per_1000 is None else f"{usd_per_1000:.2f}"
     seconds = "unknown" if seconds_per_1000 is None else f"{seconds_per_1000:,.1f}"
-    return f"1,000 {noun}: US dollars {usd}, seconds {seconds}."
+    return f"Per 1,000 {noun}: US dollars {usd}, seconds {seconds}."

@@ -13,7 +13,15 @@ from pathlib import Path
 
 from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.tables import counted, listed, percent_cell, short_name, table, wrapped
+from mmie_tasks.core.tables import (
+    counted,
+    listed,
+    percent_cell,
+    short_name,
+    signed_cell,
+    table,
+    wrapped,
+)
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.flags import with_judge_args
@@ -277,6 +285,8 @@ def _printed(exam: Exam, *, is_json: bool) -> str:
 def _as_text(exam: Exam) -> str:
     verdict_set = exam.verdict_set
     how = "An undecided judge counts as half."
+    if exam.judge.startswith(_PUBLISHED) and verdict_set.name == "mmrb2":
+        how = "A verdict that names neither answer counts as wrong, as in the set's own script."
     if exam.method != COMPARE:
         scores = f"Official scores in the prompt of {exam.method}"
         how = f"{scores} are compared; equal scores count as half."
@@ -295,10 +305,9 @@ def _as_text(exam: Exam) -> str:
         for name, share in exam.grade.by_subset.items()
     ]
     names_by_reason: defaultdict[str, list[str]] = defaultdict(list)
-    for name, columns in shares.items():
-        for reason in dict.fromkeys(share.why_not for share in columns if share):
-            names_by_reason[reason].append(name)
-    names_by_reason.pop("", None)
+    for name, (judge, _) in shares.items():
+        if judge and judge.why_not:
+            names_by_reason[judge.why_not].append(name)
     sentences = [
         *_sentences(exam),
         *(f"{', '.join(names)}: {why_not}." for why_not, names in names_by_reason.items()),
@@ -306,7 +315,9 @@ def _as_text(exam: Exam) -> str:
     blocks = [
         f"# Grade of a judge on {counted(len(verdict_set.pairs), 'pair')} of answers",
         wrapped(f"{verdict_set.title}. {how} In percent, with 95 % intervals."),
+        f"Verdict: {exam.grade.verdict}",
         table(["", "judge", "people", "cases"], rows),
+        _leanings(exam.grade),
         table(["subset", "agreement", "cases"], subsets) if len(subsets) > 1 else "",
         "\n".join(wrapped(f"- {sentence}") for sentence in sentences),
         f"judge: {exam.judge}\nexam: {exam.exam}",
@@ -328,11 +339,24 @@ def _shares(result: Grade) -> Mapping[str, tuple[Share | None, Share | None]]:
         },
         "another verdict in the other order": (result.flips, None),
         "prefers the answer shown first": (result.first_answer, result.first_answer_people),
-        "prefers more pictures": (result.more_images, result.more_images_people),
-        "prefers the longer text": (result.longer_text, result.longer_text_people),
         "a rater agrees with people's verdict": (None, result.raters),
         "two raters agree": (None, result.rater_pairs),
     }
+
+
+def _leanings(result: Grade) -> str:
+    """The judge's errors by what people prefer; empty if nothing of it is known."""
+    rows = []
+    for title, leaning in (
+        ("the one shown first", result.order),
+        ("the one with more pictures", result.more_images),
+        ("the longer one", result.longer_text),
+    ):
+        if leaning.difference is not None:
+            shares = [_cell(leaning.wrong_for), _cell(leaning.wrong_against)]
+            rows.append([title, *shares, signed_cell(leaning.difference, leaning.interval)])
+    header = ["wrong where people prefer ...", "that answer", "the other", "difference"]
+    return table(header, rows) if rows else ""
 
 
 def _cell(share: Share) -> str:

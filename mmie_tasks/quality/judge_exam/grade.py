@@ -1,30 +1,27 @@
-"""Grades of judges on people's verdicts: agreement, flips, preferences that have nothing to do with
+"""Grades of judges on people's verdicts: agreement, flips, leanings that have nothing to do with
 quality.
 
-Pairs of one question are not independent, and neither are the two orders of one pair. So intervals
-are bootstrap intervals over questions: a resample has a question with all of its verdicts, or
-without any. In simulations with 100 questions and more, 94 to 96 % of them hold the true share,
-with fewer 90 to 96 %.
+Pairs of one question are not independent, and neither are the two orders of one pair. So the
+interval of a share is Wilson's for as many independent cases as have the same variance between
+questions (a design effect, as in surveys), with Student's t for the questions. It has a width even
+where all questions are alike.
+
+A judge that errs at random prefers either answer in half of its errors, so how often it prefers the
+longer one says little. A `Leaning` compares error rates instead: the judge is wrong more often
+where people prefer the shorter answer than where they prefer the longer one, or it is not.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal, TypeAlias
 
-import numpy as np
-
 from mmie_tasks.quality.judge_exam.verdicts import Judgement, Pair, PartsInOrder, Side, VerdictSet
-from mmie_tasks.record.intervals import (
-    LEVEL,
-    Floats,
-    Interval,
-    percentile_interval,
-    resample_counts,
-)
+from mmie_tasks.record.intervals import LEVEL, Interval
 
 Order: TypeAlias = Literal["forward", "reverse"]
 """Which answer the judge was shown first: A, or B."""
@@ -32,11 +29,13 @@ Order: TypeAlias = Literal["forward", "reverse"]
 MIN_SAMPLES = 10
 """With fewer questions there is no interval."""
 
-RESAMPLES = 10_000
-
 _ORDERS: Mapping[Order, bool] = {"forward": False, "reverse": True}  # `Judgement.is_reversed`
 _NO_VERDICTS = "the judge gave no verdict"
 _NO_ORDER = "each answer is judged by itself"
+_NO_LEANING = "none"
+_ONE_SIDED = "people always prefer the same of the two"
+# Three leanings are looked for: so that a fair judge has none of them in 95 % of exams.
+_LEANING_LEVEL = 1 - (1 - LEVEL) / 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +44,7 @@ class Share:
 
     Attributes:
         value: 0 to 100; None where there is nothing to count.
-        interval: 95 %, bootstrap over questions; None where there is none.
+        interval: 95 %, over questions; None where there is none.
         n: Cases that were counted; both orders of a pair are two cases.
         why_not: Why there is no value, or no interval; empty if there are both.
     """
@@ -54,6 +53,26 @@ class Share:
     interval: Interval | None
     n: int
     why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaning:
+    """Whether a judge favours answers for something that is not quality, such as their length.
+
+    Attributes:
+        wrong_against: The judge is wrong, where people prefer the other answer.
+        wrong_for: The judge is wrong, where people prefer the answer that it may favour.
+        difference: The first less the second in percentage points, above 0 if the judge favours
+            such answers, and 0 for random errors of any number; None without both.
+        interval: 95 % for the three leanings of a grade together; None without both intervals.
+        finding: In words; ``none`` if the interval holds 0, empty without interval.
+    """
+
+    wrong_against: Share
+    wrong_for: Share
+    difference: float | None
+    interval: Interval | None
+    finding: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +86,8 @@ class Grade:
     Attributes:
         asked: Judgements that were asked for.
         judged: Those with a verdict.
-        agreement: With people's verdict. With both orders this is the accuracy of
-            ``compute_accuracy.py`` in MMRB2's repository, where an undecided judge is wrong,
-            however.
+        agreement: With people's verdict. Of MMRB2 with both orders this is the accuracy of
+            ``compute_accuracy.py`` in its repository.
         agreement_untied: Agreement on the pairs that people did not call a tie.
         undecided: The judge prefers neither answer, or gives both the same points.
         by_order: Agreement by the order shown, for each order that was asked for.
@@ -77,10 +95,9 @@ class Grade:
         flips: Of the pairs with verdicts in both orders, those on which the two verdicts differ.
         first_answer: The judge prefers the answer that was shown first.
         first_answer_people: People prefer it, for the same pairs in the same orders.
-        more_images: The judge prefers the answer with more images, on pairs with unequal numbers.
-        more_images_people: People prefer it, for the same pairs in the same orders.
-        longer_text: The judge prefers the answer with the longer text.
-        longer_text_people: People prefer it, for the same pairs in the same orders.
+        order: Whether the judge favours the answer that was shown first.
+        more_images: Whether it favours the answer with more images.
+        longer_text: Whether it favours the answer with the longer text.
         raters: The ceiling: a single rater's side is people's verdict, on the judged pairs.
             People's verdict depends on this rater too, so another rater would agree with it less
             often.
@@ -97,10 +114,9 @@ class Grade:
     flips: Share
     first_answer: Share
     first_answer_people: Share
-    more_images: Share
-    more_images_people: Share
-    longer_text: Share
-    longer_text_people: Share
+    order: Leaning
+    more_images: Leaning
+    longer_text: Leaning
     raters: Share
     rater_pairs: Share
 
@@ -108,6 +124,16 @@ class Grade:
     def coverage(self) -> float | None:
         """Judgements with a verdict in percent of those asked for; None if none was."""
         return 100 * self.judged / self.asked if self.asked else None
+
+    @property
+    def verdict(self) -> str:
+        """What the judge leans to, in words; ``nothing found`` if to nothing that was tested."""
+        leanings = {"order": self.order, "pictures": self.more_images, "length": self.longer_text}
+        found = {name: leaning.finding for name, leaning in leanings.items() if leaning.finding}
+        leans = [finding for finding in found.values() if finding != _NO_LEANING]
+        untested = ", ".join(name for name in leanings if name not in found)
+        verdict = ", ".join(leans) or "nothing found" if found else "none"
+        return f"{verdict} (not tested: {untested})" if untested else verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +143,7 @@ class _GradeRow:
     pair: Pair
     is_reversed: bool | None
     a_wins: float
+    is_wrong: bool
 
     @property
     def first_side(self) -> Side:
@@ -125,6 +152,11 @@ class _GradeRow:
     def preference(self, side: Side) -> float:
         """How far the judge prefers a side: 1, 0, or 0.5 if it is undecided."""
         return self.a_wins if side == "A" else 1 - self.a_wins
+
+    @property
+    def right(self) -> float:
+        """How far the judge agrees with people."""
+        return 0.0 if self.is_wrong else self.preference(self.pair.winner)
 
 
 def grade(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Grade:
@@ -146,12 +178,14 @@ def grade(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Grade:
     >>> verdicts = ((False, 1.0), (True, 0.5))
     >>> first, second = (Judgement(pair="1", is_reversed=o, a_wins=wins) for o, wins in verdicts)
     >>> result = grade(people, [first, second])
-    >>> result.agreement.value, result.flips.value, result.more_images.value, result.coverage
-    (75.0, 100.0, 75.0, 100.0)
+    >>> result.agreement.value, result.flips.value, result.more_images.wrong_for.value
+    (75.0, 100.0, 25.0)
     """
     pairs = {pair.id: pair for pair in verdict_set.pairs}
     rows = [
-        _GradeRow(pair=pairs[j.pair], is_reversed=j.is_reversed, a_wins=j.a_wins)
+        _GradeRow(
+            pair=pairs[j.pair], is_reversed=j.is_reversed, a_wins=j.a_wins, is_wrong=j.is_wrong
+        )
         for j in judgements
         if j.a_wins is not None
     ]
@@ -166,11 +200,9 @@ def grade(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Grade:
     text = [(row, side) for row in rows if (side := _larger(tuple(map(_length, row.pair.answers))))]
     no_order = _NO_ORDER if orders == {None} else _NO_VERDICTS
     no_flips = _NO_ORDER if orders == {None} else "no pair has verdicts in both orders"
-    no_ties, no_images, no_text = _NO_VERDICTS, _NO_VERDICTS, _NO_VERDICTS
-    if rows:
-        no_ties = "people called no judged pair a tie"
-        no_images = "no judged pair is known to have unequal numbers of images"
-        no_text = "no judged pair is known to have texts of unequal length"
+    no_ties = "people called no judged pair a tie" if rows else _NO_VERDICTS
+    no_images = "no judged pair is known to have unequal numbers of images"
+    no_text = "no judged pair is known to have texts of unequal length"
     return Grade(
         asked=len(judgements),
         judged=len(rows),
@@ -186,12 +218,15 @@ def grade(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Grade:
             subset: _agreement(members) for subset, members in sorted(rows_by_subset.items())
         },
         flips=_flips(rows, no_flips),
-        first_answer=_judge_prefers(first, no_order),
-        first_answer_people=_people_prefer(first, no_order),
-        more_images=_judge_prefers(images, no_images),
-        more_images_people=_people_prefer(images, no_images),
-        longer_text=_judge_prefers(text, no_text),
-        longer_text_people=_people_prefer(text, no_text),
+        first_answer=_share(((row.pair, row.preference(side)) for row, side in first), no_order),
+        first_answer_people=_share(
+            ((row.pair, float(row.pair.winner == side)) for row, side in first), no_order
+        ),
+        order=_leaning(first, no_order, ("follows order: first", "follows order: last")),
+        more_images=_leaning(
+            images, no_images, ("prefers more pictures", "prefers fewer pictures")
+        ),
+        longer_text=_leaning(text, no_text, ("prefers longer answers", "prefers shorter answers")),
         raters=_share(
             ((pair, float(vote == pair.winner)) for pair in judged_pairs for vote in pair.votes),
             "no judged pair has published votes of single raters",
@@ -208,7 +243,7 @@ def grade(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Grade:
 
 
 def _agreement(rows: Sequence[_GradeRow], why_none: str = _NO_VERDICTS) -> Share:
-    return _share(((row.pair, row.preference(row.pair.winner)) for row in rows), why_none)
+    return _share(((row.pair, row.right) for row in rows), why_none)
 
 
 def _flips(rows: Sequence[_GradeRow], why_none: str) -> Share:
@@ -217,13 +252,42 @@ def _flips(rows: Sequence[_GradeRow], why_none: str) -> Share:
     return _share(((row.pair, float(row.a_wins != forward[row.pair.id])) for row in both), why_none)
 
 
-def _judge_prefers(sides: Sequence[tuple[_GradeRow, Side]], why_none: str) -> Share:
-    """How often the judge prefers the side beside each row."""
-    return _share(((row.pair, row.preference(side)) for row, side in sides), why_none)
+def _leaning(
+    sides: Sequence[tuple[_GradeRow, Side]], why_none: str, findings: tuple[str, str]
+) -> Leaning:
+    """Whether the judge favours the side beside each row.
 
-
-def _people_prefer(sides: Sequence[tuple[_GradeRow, Side]], why_none: str) -> Share:
-    return _share(((row.pair, float(row.pair.winner == side)) for row, side in sides), why_none)
+    The interval of the difference is Newcombe's of two correlated shares (Statistics in Medicine
+    17, 1998, method 10) with the correlation between questions.
+    """
+    errors: dict[bool, list[tuple[Pair, float]]] = {True: [], False: []}
+    for row, side in sides:
+        errors[row.pair.winner == side].append((row.pair, 1 - row.right))
+    against, in_favour = (_Cases.of(errors[is_for]) for is_for in (False, True))
+    shares = [_share(errors[is_for], _ONE_SIDED if sides else why_none) for is_for in (False, True)]
+    difference, interval, finding = None, None, ""
+    if against.n and in_favour.n:
+        difference = 100 * (against.share - in_favour.share)
+    if difference is not None and all(share.interval for share in shares):
+        (a_low, a_high), (b_low, b_high) = (
+            cases.interval(_LEANING_LEVEL) for cases in (against, in_favour)
+        )
+        a, b, r = 100 * against.share, 100 * in_favour.share, against.correlation(in_favour)
+        down, up = (
+            math.sqrt(max(0.0, x**2 + y**2 - 2 * r * x * y))
+            for x, y in ((a - a_low, b_high - b), (a_high - a, b - b_low))
+        )
+        interval = Interval(difference - down, difference + up)
+        finding = _NO_LEANING
+        if not interval.low <= 0 <= interval.high:
+            finding = findings[interval.high < 0]
+    return Leaning(
+        wrong_against=shares[0],
+        wrong_for=shares[1],
+        difference=difference,
+        interval=interval,
+        finding=finding,
+    )
 
 
 def _larger(sizes: tuple[int, ...] | None) -> Side | None:
@@ -247,38 +311,67 @@ def _share(values: Iterable[tuple[Pair, float]], why_none: str) -> Share:
 
     Of no cases there is none, for the reason `why_none`.
     """
-    by_sample: defaultdict[str, list[float]] = defaultdict(list)
-    for pair, value in values:
-        by_sample[pair.sample].append(value)
-    if not by_sample:
+    cases = _Cases.of(values)
+    if not cases.n:
         return Share(value=None, interval=None, n=0, why_not=why_none)
-    sums_and_counts = np.array([(sum(sample), len(sample)) for sample in by_sample.values()])
-    total, n = sums_and_counts.sum(axis=0)
-    value = float(100 * total / n)
-    if len(by_sample) < MIN_SAMPLES:
-        why_not = f"too few questions for an interval: {len(by_sample)}"
-        return Share(value=value, interval=None, n=int(n), why_not=why_not)
-    return Share(value=value, interval=_interval(value, sums_and_counts), n=int(n))
+    if len(cases.by_question) < MIN_SAMPLES:
+        why_not = f"too few questions for an interval: {len(cases.by_question)}"
+        return Share(value=100 * cases.share, interval=None, n=cases.n, why_not=why_not)
+    return Share(value=100 * cases.share, interval=cases.interval(LEVEL), n=cases.n)
 
 
-def _interval(value: float, sums_and_counts: Floats) -> Interval:
-    """The interval of a share of 0 to 100 %, from sum and number of each question's values, shape
-    ``(questions, 2)``.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cases:
+    """Values from 0 to 1 of cases, by question."""
 
-    All resamples of a share of 0 or 100 % are equal. There the interval is the exact one of as many
-    independent cases as there are questions (Clopper and Pearson).
-    """
-    if value in (0, 100):
-        questions = len(sums_and_counts)
-        return exact_interval(0 if value == 0 else questions, questions)
-    alike, times = np.unique(sums_and_counts, axis=0, return_counts=True)
-    draws = (weights @ alike for weights in resample_counts(times, RESAMPLES))
-    return percentile_interval(np.concatenate([100 * draw[:, 0] / draw[:, 1] for draw in draws]))
+    by_question: Mapping[str, Sequence[float]]
 
+    @classmethod
+    def of(cls, values: Iterable[tuple[Pair, float]]) -> _Cases:
+        by_question: defaultdict[str, list[float]] = defaultdict(list)
+        for pair, value in values:
+            by_question[pair.sample].append(value)
+        return cls(by_question=by_question)
 
-def exact_interval(count: int, total: int) -> Interval:
-    """The exact 95 % interval of a share, in percent (Clopper and Pearson)."""
-    from scipy.stats import binomtest
+    @property
+    def n(self) -> int:
+        return sum(map(len, self.by_question.values()))
 
-    interval = binomtest(count, total).proportion_ci(LEVEL, method="exact")
-    return Interval(100 * float(interval.low), 100 * float(interval.high))
+    @property
+    def share(self) -> float:
+        """The mean of all cases."""
+        return math.fsum(sum(values) for values in self.by_question.values()) / self.n
+
+    @property
+    def influences(self) -> Mapping[str, float]:
+        """By how much each question moves the share; they add up to 0."""
+        share, n = self.share, self.n
+        return {
+            name: (sum(values) - share * len(values)) / n
+            for name, values in self.by_question.items()
+        }
+
+    def interval(self, level: float) -> Interval:
+        """Wilson's interval in percent, for as many independent cases as have this variance; at
+        most the cases there are, and the questions where all cases are alike.
+        """
+        from scipy.special import stdtrit
+
+        share, questions = self.share, len(self.by_question)
+        variance = math.fsum(x**2 for x in self.influences.values()) * questions / (questions - 1)
+        cases = float(questions)
+        if 0 < share < 1:
+            cases = min(float(self.n), share * (1 - share) / variance) if variance else self.n
+        t = float(stdtrit(questions - 1, (1 + level) / 2))
+        middle = (share + t**2 / (2 * cases)) / (1 + t**2 / cases)
+        half = t * math.sqrt(share * (1 - share) / cases + t**2 / (4 * cases**2))
+        half /= 1 + t**2 / cases
+        low, high = min(share, middle - half), max(share, middle + half)  # rounding
+        return Interval(100 * max(0.0, low), 100 * min(1.0, high))
+
+    def correlation(self, other: _Cases) -> float:
+        """Of the influences of the questions on two shares; 0 where one has none."""
+        one, two = self.influences, other.influences
+        covariance = math.fsum(one[name] * two[name] for name in one.keys() & two.keys())
+        squares = [math.fsum(x**2 for x in own.values()) for own in (one, two)]
+        return covariance / math.sqrt(squares[0] * squares[1]) if all(squares) else 0.0

@@ -10,7 +10,13 @@ from pydantic import ValidationError
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.quality.judge_exam.mmrb2 import mmrb2_judge_rows
 from mmie_tasks.quality.judge_exam.opening import opening_judge_rows
-from mmie_tasks.quality.judge_exam.verdicts import FIRST_WINS, Judgement, VerdictSet, problem_of
+from mmie_tasks.quality.judge_exam.verdicts import (
+    FIRST_WINS,
+    Judgement,
+    SetName,
+    VerdictSet,
+    problem_of,
+)
 from mmie_tasks.results.commands import read_text
 
 
@@ -18,8 +24,9 @@ def read_judgements(path: Path, verdict_set: VerdictSet) -> tuple[Judgement, ...
     """A judge's verdicts from a file in the layout in which the set's repository publishes or reads
     them.
 
-    A missing or empty verdict is none, and so is one that names no side. Each pair of the set gets
-    a judgement in each order that is asked for, with or without verdict. What the file has on other
+    A missing or empty verdict is none. One that names no side is none in OpenING; in MMRB2 it is
+    undecided and counts as wrong, as in its ``compute_accuracy.py``. Each pair of the set gets a
+    judgement in each order that is asked for, with or without verdict. What the file has on other
     pairs is named in the log.
 
     Raises:
@@ -63,13 +70,15 @@ def read_judgements(path: Path, verdict_set: VerdictSet) -> tuple[Judgement, ...
             if verdict_set.both_orders or (pair.id, order) in winners
         ]
         judgements += [
-            _judgement(pair.id, order, winners.get((pair.id, order), ""))
+            _judgement(verdict_set.name, pair.id, order, winners.get((pair.id, order), ""))
             for order in orders or [False]
         ]
     return tuple(judgements)
 
 
-def _judgement(pair: str, is_reversed: bool, winner: str) -> Judgement:
+def _judgement(set_name: SetName, pair: str, is_reversed: bool, winner: str) -> Judgement:
+    if set_name == "mmrb2" and winner not in ("A", "B", ""):
+        return Judgement(pair=pair, is_reversed=is_reversed, a_wins=0.5, is_wrong=True)
     if (first_wins := FIRST_WINS.get(winner)) is not None:
         return Judgement(
             pair=pair, is_reversed=is_reversed, a_wins=1 - first_wins if is_reversed else first_wins

@@ -292,8 +292,7 @@ def mmrb2_judge_rows(text: str) -> Iterator[tuple[str, bool, str | None]]:
     """Ids of pairs, whether B is shown first, and the winner in the order shown, in a file of
     ``compute_accuracy.py``.
 
-    The first entry of each order counts. A verdict that names no side counts as wrong there, and as
-    none here.
+    The first entry of each order counts.
     """
     for pair, orders in TypeAdapter(dict[str, _Orders]).validate_json(text, strict=True).items():
         for is_reversed, entries in ((False, orders.forward), (True, orders.reverse)):

@@ -105,7 +105,11 @@ def as_json(exam: Exam) -> str:
             **asdict(replace(exam.verdict_set, pairs=())),
             "pairs": len(exam.verdict_set.pairs),
         },
-        "grade": {**asdict(exam.grade), "coverage": exam.grade.coverage},
+        "grade": {
+            **asdict(exam.grade),
+            "coverage": exam.grade.coverage,
+            "verdict": exam.grade.verdict,
+        },
         "without_verdict": exam.why_not,
         "not_shown": {"images": exam.cut_images, "texts": exam.cut_texts},
         "usd_per_1000": exam.usd_per_1000,

@@ -1,21 +1,32 @@
 """Stress test of a judge: how far its points move when the answers of a run are changed.
 
 There are changes that a fair judge must not score higher, and harmless ones that it should not care
-about: see `mmie_tasks.quality.judge_exam.changes`.
+about: see `mmie_tasks.quality.judge_exam.changes`. A judge may give the same request other points
+each time; so it is asked about the unchanged answers once more, and a harmless change moves it only
+if it moves it more than that.
+
+Intervals and p-values are Student's t with the variance of one unseen error. Each finding rests on
+a p-value that is corrected for the number of changes (Holm): a fair judge that errs at random has a
+false finding in 5 % of tests at most.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Literal, TypeAlias
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
 
 from mmie_tasks.answers.images import check_image
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
@@ -26,40 +37,38 @@ from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import SharedJudge
 from mmie_tasks.quality.judge_exam.asking import ask, cost_text, fixed_choice
 from mmie_tasks.quality.judge_exam.changes import Change, Exchange, changes, donors, images_of
-from mmie_tasks.quality.judge_exam.grade import exact_interval
 from mmie_tasks.quality.plan import JudgedSample, judged_samples
-from mmie_tasks.record.intervals import Interval, bootstrap_interval
+from mmie_tasks.record.intervals import LEVEL, Floats, Interval, with_unseen_error
 from mmie_tasks.record.sample import BadRecord, Line
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.results.commands import open_run
+from mmie_tasks.results.compare import corrected
 from mmie_tasks.results.labels import answer_digest
 from mmie_tasks.results.render import json_text
 from mmie_tasks.runs.run import TaskRun, sample_lines
 
 # Name of the changes in an exam's signature; another number for other changes.
-_CHANGES_NAME = "changes-1"
+_CHANGES_NAME = "changes-2"
 
 _DEFAULT_LIMIT = 100  # samples of a run whose answers are changed
 
-MIN_SAMPLES = 20
-"""With fewer samples there is no interval: with 10, 81 % of intervals hold the mean where one
-answer in five drops.
-"""
+MIN_SAMPLES = 10
+"""With fewer samples there is no interval."""
 
-TOLERANCE = 0.05
-"""Of full marks. A harmless change moves a judge if the interval of the mean size of its changes is
-above it.
-"""
-
-# Of full marks. It also moves a judge if the mean change is larger than this and its interval
-# excludes 0.
+# Of full marks: what a harmless change must move a judge by, on average, to be told.
 _DRIFT = 0.01
 
 StressFinding: TypeAlias = Literal[
-    "notices", "does not notice", "rewards it", "unmoved", "moved", "too few"
+    "notices", "does not notice", "rewards it", "unmoved", "moved", "too few", "for comparison"
 ]
 
 _UNCHANGED = ""  # in the place of a change's name
+AGAIN = Change(
+    name="again", title="asked again, unchanged", is_harmless=True, new_segments=lambda s, *_: s
+)
+"""What the noise of the judge alone does; every request has another attempt, so no cached reply."""
+
+_AGAIN_ATTEMPT = 2  # after `JudgeRequest.attempt` 0 and 1
 _NOT_APPLICABLE = "does not apply"
 _BAD_IMAGE = "bad_image"
 _SAME = 1e-9  # points closer than this are equal
@@ -73,13 +82,14 @@ class Effect:
         name, title, is_harmless: As of `Change`.
         n: Samples with points for the unchanged and the changed answer.
         mean_change: Points after less points before; None without samples.
-        interval: 95 % bootstrap interval of the mean change; None below `MIN_SAMPLES` samples.
+        interval: 95 % interval of the mean change; None below `MIN_SAMPLES` samples.
         mean_size: Mean of the changes without their signs.
         at_zero: Samples that had no points to lose. They are in the means, not in the two following
             attributes.
         could_drop: Samples that had points to lose.
         not_dropped: Percent of these that have as many points as before, or more; None without any.
         not_dropped_interval: 95 %, exact (Clopper and Pearson); None below `MIN_SAMPLES` samples.
+        p: Of the finding, corrected for the number of changes; None where there is no test.
         finding: What this says about the judge.
         not_applicable: Samples to which the change does not apply, or whose request it does not
             change.
@@ -97,6 +107,7 @@ class Effect:
     could_drop: int
     not_dropped: float | None
     not_dropped_interval: Interval | None
+    p: float | None
     finding: StressFinding
     not_applicable: int
     without_points: Mapping[str, int]
@@ -189,7 +200,7 @@ def stress_test(shared: SharedJudge, task_run: TaskRun, limit: int, folder: Path
     requests = len({request.request for request in plan.requests.values()})
     sys.stderr.write(
         f"{counted(len(plan.samples), 'sample')} of {len(judged):,} of {task_run.task}, "
-        f"{len(plan.changes)} changes: "
+        f"{len(plan.changes)} changes, and once more without: "
         f"{counted(requests, 'request')} at most; what is in the cache is not asked again.\n"
     )
     outcome = ask(shared, list(plan.requests.values()), f"changed answers of {task_run.task}")
@@ -212,13 +223,12 @@ def stress_test(shared: SharedJudge, task_run: TaskRun, limit: int, folder: Path
         samples=len(plan.samples),
         unchanged_points=fmean(points.values()) if points else None,
         unchanged_without_points=_reasons(unchanged.values()),
-        effects=tuple(
-            effect(
-                change,
-                [(before, verdicts[change.name, id_]) for id_, before in points.items()],
-                scale.full_marks,
-            )
-            for change in plan.changes
+        effects=effects(
+            {
+                change: [(before, verdicts[change.name, id_]) for id_, before in points.items()]
+                for change in (*plan.changes, AGAIN)
+            },
+            scale.full_marks,
         ),
         requests=requests,
         usd_per_1000=outcome.usd_per_1000,
@@ -250,21 +260,13 @@ def _plan(task_run: TaskRun, judged: Mapping[str, JudgedSample], limit: int, fol
     )
     entries: dict[tuple[str, str], GradedRequest | str] = {}
     for sample, line in sample_lines(task_run):
-        if (position := positions.get(sample.id)) is None:
-            continue
-        exchange = exchanges[position][1]
-        unchanged = entries[_UNCHANGED, sample.id] = _request_or_reason(
-            make_request, exchange, line
-        )
-        for change in all_changes if isinstance(unchanged, GradedRequest) else ():
-            try:
-                changed = change.apply(exchange, donors(exchanges, position), folder)
-            except (DataMissing, DataBroken):
-                entries[change.name, sample.id] = _BAD_IMAGE
-                continue
-            entry = _request_or_reason(make_request, changed, line) if changed else _NOT_APPLICABLE
-            is_same = _is_same(entry, unchanged)
-            entries[change.name, sample.id] = _NOT_APPLICABLE if is_same else entry
+        if (position := positions.get(sample.id)) is not None:
+            own_donors = partial(donors, exchanges, position)
+            request = partial(_request_or_reason, make_request, line=line)
+            for name, entry in _entries(
+                exchanges[position][1], request, own_donors, all_changes, folder
+            ):
+                entries[name, sample.id] = entry
     return _Plan(
         samples=sorted(positions),
         changes=all_changes,
@@ -273,10 +275,49 @@ def _plan(task_run: TaskRun, judged: Mapping[str, JudgedSample], limit: int, fol
     )
 
 
+def _entries(
+    exchange: Exchange,
+    request: Callable[[Exchange], GradedRequest | str],
+    own_donors: Callable[[], Iterator[Exchange]],
+    all_changes: Sequence[Change],
+    folder: Path,
+) -> Iterator[tuple[str, GradedRequest | str]]:
+    """The requests for one answer, unchanged and changed, or why there is none, by name."""
+    unchanged = request(exchange)
+    yield _UNCHANGED, unchanged
+    if isinstance(unchanged, str):
+        return
+    again = replace(unchanged.request, attempt=_AGAIN_ATTEMPT)
+    yield AGAIN.name, replace(unchanged, request=again)
+    shown = _without_last_texts(exchange.answer, unchanged.cut_texts)
+    for change in all_changes:
+        original = replace(exchange, answer=shown) if change.name == "images_removed" else exchange
+        try:
+            changed = change.apply(original, own_donors(), folder)
+        except (DataMissing, DataBroken):
+            yield change.name, _BAD_IMAGE
+            continue
+        entry = request(changed) if changed else _NOT_APPLICABLE
+        yield change.name, _NOT_APPLICABLE if _is_same(entry, unchanged) else entry
+
+
 def _usable(segments: Segments) -> Segments:
     """Without images that neither model nor judge could see."""
     return tuple(
         replace(s, image=None, problem="") if s.image and s.problem else s for s in segments
+    )
+
+
+def _without_last_texts(answer: Segments, count: int) -> Segments:
+    """An answer without the texts at its end that the benchmark's prompt cuts.
+
+    Without its images less would be cut, and the judge would see more text than before.
+    """
+    with_text = [index for index, segment in enumerate(answer) if segment.text.strip()]
+    cut = with_text[len(with_text) - count :]
+    return tuple(
+        replace(segment, text="") if index in cut else segment
+        for index, segment in enumerate(answer)
     )
 
 
@@ -306,26 +347,43 @@ def _is_same(one: GradedRequest | str, other: GradedRequest | str) -> bool:
         return False
 
 
-def effect(
-    change: Change, pairs: Sequence[tuple[float, Verdict | str]], full_marks: float
-) -> Effect:
-    """The effect of a change on a judge's points.
+Pairs: TypeAlias = Sequence[tuple[float, Verdict | str]]
+"""Of each sample with points for its unchanged answer: these points; and the verdict on the changed
+answer, or why there is none.
+"""
+
+
+def effects(pairs_by_change: Mapping[Change, Pairs], full_marks: float) -> tuple[Effect, ...]:
+    """The effects of changes on a judge's points.
 
     Args:
-        change: The change.
-        pairs: Of each sample with points for its unchanged answer: these points; and the verdict on
-            the changed answer, or why there is none.
+        pairs_by_change: The changes, `AGAIN` among them, each with the same samples.
         full_marks: Of the benchmark's scale.
     """
+    noise = [
+        abs(after.points - before) if isinstance(after, Scored) else None
+        for before, after in pairs_by_change[AGAIN]
+    ]
+    rows = {change: _effect(change, pairs, full_marks) for change, pairs in pairs_by_change.items()}
+    p_values = {
+        change: _p_value(change, pairs_by_change[change], noise, full_marks)
+        for change, row in rows.items()
+        if row.interval and change is not AGAIN
+    }
+    for change, p in zip(p_values, corrected(list(p_values.values())), strict=True):
+        rows[change] = replace(rows[change], p=p, finding=_finding(rows[change], p))
+    return tuple(rows.values())
+
+
+def _effect(change: Change, pairs: Pairs, full_marks: float) -> Effect:
+    """The effect of a change, without a test."""
     scored = [(before, after.points) for before, after in pairs if isinstance(after, Scored)]
     differences = [after - before for before, after in scored]
-    sizes = list(map(abs, differences))
     drops = [
         difference < -_SAME
         for (before, _), difference in zip(scored, differences, strict=True)
         if before > 0
     ]
-    interval = bootstrap_interval(differences) if len(scored) >= MIN_SAMPLES else None
     not_dropped = drops.count(False)
     return Effect(
         name=change.name,
@@ -333,42 +391,85 @@ def effect(
         is_harmless=change.is_harmless,
         n=len(scored),
         mean_change=fmean(differences) if differences else None,
-        interval=interval,
-        mean_size=fmean(sizes) if sizes else None,
+        interval=_interval(np.array(differences), full_marks)
+        if len(scored) >= MIN_SAMPLES
+        else None,
+        mean_size=fmean(map(abs, differences)) if differences else None,
         at_zero=len(scored) - len(drops),
         could_drop=len(drops),
         not_dropped=100 * not_dropped / len(drops) if drops else None,
-        not_dropped_interval=exact_interval(not_dropped, len(drops))
+        not_dropped_interval=_exact_interval(not_dropped, len(drops))
         if len(drops) >= MIN_SAMPLES
         else None,
-        finding=_finding(
-            change, interval, bootstrap_interval(sizes), full_marks, could_drop=len(drops)
-        ),
+        p=None,
+        finding="for comparison" if change.name == AGAIN.name else "too few",
         not_applicable=sum(after == _NOT_APPLICABLE for _, after in pairs),
         without_points=_reasons(after for _, after in pairs),
     )
 
 
-def _finding(
-    change: Change,
-    interval: Interval | None,
-    sizes: Interval | None,
-    full_marks: float,
-    *,
-    could_drop: int,
-) -> StressFinding:
-    """What the intervals of the mean change and of its size say about a judge."""
-    if interval is None or sizes is None:
-        return "too few"
-    if change.is_harmless:
-        is_change = interval.low > 0 or interval.high < 0
-        drifts = is_change and abs(sum(interval)) / 2 > _DRIFT * full_marks
-        return "moved" if drifts or sizes.low > TOLERANCE * full_marks else "unmoved"
-    if interval.low > 0:
-        return "rewards it"
-    if interval.high < 0:
-        return "notices"
-    return "does not notice" if could_drop >= MIN_SAMPLES else "too few"
+def _exact_interval(count: int, total: int) -> Interval:
+    """The exact 95 % interval of a share, in percent (Clopper and Pearson)."""
+    from scipy.stats import binomtest
+
+    interval = binomtest(count, total).proportion_ci(LEVEL, method="exact")
+    return Interval(100 * float(interval.low), 100 * float(interval.high))
+
+
+def _p_value(
+    change: Change, pairs: Pairs, noise: Sequence[float | None], full_marks: float
+) -> float:
+    """Two-sided p of a mean change of 0.
+
+    Of a harmless change, also of changes as large as the `noise` of the same samples: twice the
+    smaller p of the two, where 1 stands for a mean of up to `_DRIFT`.
+    """
+    scored = [
+        (after.points - before, size)
+        for (before, after), size in zip(pairs, noise, strict=True)
+        if isinstance(after, Scored)
+    ]
+    differences = np.array([difference for difference, _ in scored])
+    if not change.is_harmless:
+        return _p_of_no_mean(differences, full_marks)
+    excess = np.array([abs(difference) - size for difference, size in scored if size is not None])
+    p_values = [
+        _p_of_no_mean(values, full_marks)
+        for values, is_one_sided in ((differences, False), (excess, True))
+        if values.size >= MIN_SAMPLES
+        and (values.mean() if is_one_sided else abs(values.mean())) > _DRIFT * full_marks
+    ]
+    return min(1.0, 2 * min(p_values, default=1.0))
+
+
+def _standard_error(differences: Floats, full_marks: float) -> float:
+    """Of their mean, with one unseen error; where all are equal, of twice the size."""
+    variance = float(differences.var(ddof=1))
+    error_range = full_marks if variance > _SAME else 2 * full_marks
+    return math.sqrt(with_unseen_error(variance, differences.size, error_range) / differences.size)
+
+
+def _interval(differences: Floats, full_marks: float) -> Interval:
+    """The 95 % interval of their mean, by Student's t."""
+    t = float(stdtrit(differences.size - 1, (1 + LEVEL) / 2))
+    mean, half = float(differences.mean()), t * _standard_error(differences, full_marks)
+    return Interval(mean - half, mean + half)
+
+
+def _p_of_no_mean(differences: Floats, full_marks: float) -> float:
+    """Two-sided p of a mean of 0, by Student's t."""
+    ratio = abs(float(differences.mean())) / _standard_error(differences, full_marks)
+    return float(2 * stdtr(differences.size - 1, -ratio))
+
+
+def _finding(row: Effect, p: float) -> StressFinding:
+    """What a corrected p-value says about a judge."""
+    is_found = p <= 1 - LEVEL
+    if row.is_harmless:
+        return "moved" if is_found else "unmoved"
+    if is_found and row.mean_change:
+        return "rewards it" if row.mean_change > 0 else "notices"
+    return "does not notice" if row.could_drop >= MIN_SAMPLES else "too few"
 
 
 def _reasons(outcomes: Iterable[Verdict | str]) -> Mapping[str, int]:
@@ -390,14 +491,16 @@ def _as_text(result: _StressTest) -> str:
             not_dropped = percent_cell(effect.not_dropped, effect.not_dropped_interval)
             drops = [not_dropped, f"{effect.at_zero:,}"]
         means = [mean_change, percent_cell(effect.mean_size)]
-        rows.append([effect.title, f"{effect.n:,}", *means, *drops, effect.finding])
+        p = "" if effect.p is None else f"{effect.p:.3f}" if effect.p >= 0.001 else "< 0.001"
+        rows.append([effect.title, f"{effect.n:,}", *means, *drops, p, effect.finding])
     means = ["mean change", "mean size", "did not drop, %"]
-    header = ["change", "samples", *means, "had 0", "the judge"]
+    header = ["change", "samples", *means, "had 0", "p (Holm)", "the judge"]
     blocks = [
         f"# Stress test of a judge on {counted(result.samples, 'answer')} of {result.task}",
         wrapped(
-            f"Change of its {result.unit}, with 95 % intervals. A fair judge notices every change, "
-            "and is unmoved by the last three."
+            f"Change of its {result.unit}, with 95 % intervals. A fair judge notices every change "
+            "down to the empty answer, and is not moved by the harmless ones below. The last row "
+            "is its own noise."
         ),
         table(header, rows),
         "\n".join(wrapped(f"- {sentence}") for sentence in _sentences(result)),

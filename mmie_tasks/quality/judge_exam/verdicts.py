@@ -97,12 +97,14 @@ class Judgement:
         a_wins: 1 if the pair's A wins, 0 if B does, 0.5 if the judge is undecided; None if there is
             no verdict.
         why_not: Why there is no verdict; empty if there is one.
+        is_wrong: Whether an undecided judge counts as wrong, not as half.
     """
 
     pair: str
     is_reversed: bool | None
     a_wins: float | None
     why_not: str = ""
+    is_wrong: bool = False
 
 
 def parsed_file(path: Path, content: bytes, adapter: TypeAdapter[_T]) -> _T:

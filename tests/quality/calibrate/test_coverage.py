@@ -104,7 +104,7 @@ def corrections(
     """The results of one run with many random samples of labels."""
     random = np.random.default_rng([seed, labels])
     for _ in range(draws):
-        yield corrected_mean(run.labelled(labels, random), population)
+        yield corrected_mean(run.labelled(labels, random), population, FULL_MARKS)
 
 
 def share_held(estimates: Sequence[Estimate], truth: float) -> float:
@@ -214,7 +214,9 @@ def test_for_a_larger_population_the_interval_holds_its_mean_and_that_of_the_run
         strata = list(drawn_runs(pair, samples=300, labels=LABELS, draws=400))
         for population, shares in held.items():
             shares.append(
-                share_held([corrected_mean(s, population).corrected for s in strata], truth)
+                share_held(
+                    [corrected_mean(s, population, FULL_MARKS).corrected for s in strata], truth
+                )
             )
     assert 93 <= np.mean(held["larger"]) <= 97, held
     assert min(held["larger"]) >= 90, held

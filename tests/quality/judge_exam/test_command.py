@@ -175,7 +175,7 @@ def test_text_names_cost_set_licence_and_signatures(
     assert "licence: " in before
     assert str(folder) in before
     # 100 tokens in and 10 out, at 2.5 and 10 US dollars per million
-    assert re.search(r"1,000 comparisons: US dollars 0\.35, seconds \d+\.\d\.", output)
+    assert re.search(r"Per 1,000 comparisons: US dollars 0\.35, seconds \d+\.\d\.", output)
     assert " judge: judge:openai|model:judge-model|t:0|host:127.0.0.1" in output
     assert re.search(
         r" exam: "

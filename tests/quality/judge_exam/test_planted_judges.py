@@ -31,13 +31,16 @@ FAIR_POINTS = points_by(lambda answer: answer.quality)
 
 @dataclass(frozen=True)
 class Planted:
-    """A judge, where the quality of the answers is, and planted shares in percent by name."""
+    """A judge, where the quality of the answers is, planted shares and leanings in percent by
+    name, and the verdict.
+    """
 
     method: Literal["compare", "mmie"]
     judge: JudgeFunction | str
     shares: dict[str, float]
     quality_in: Quality = "text"
     unlike: dict[str, float] = field(default_factory=dict)
+    verdict: str = "nothing found"
 
 
 CASES = {
@@ -49,15 +52,22 @@ CASES = {
         "compare", "Verdict: undecided", {"agreement": 50, "undecided": 100}
     ),
     "compare-first-answer": Planted(
-        "compare", ALWAYS_FIRST, {"agreement": 50, "first_answer": 100, "flips": 100}
+        "compare",
+        ALWAYS_FIRST,
+        {"agreement": 50, "first_answer": 100, "flips": 100},
+        verdict="follows order: first",
     ),
     "compare-more-pictures": Planted(
-        "compare", MORE_PICTURES, {"agreement": 50, "more_images": 100}
+        "compare",
+        MORE_PICTURES,
+        {"agreement": 50, "more_images": 100},
+        verdict="prefers more pictures",
     ),
     "compare-longer-text": Planted(
         "compare",
         judge_by(lambda answer: len(answer.text)),
-        {"agreement": 50, "longer_text": 100, "more_images": 50},
+        {"agreement": 50, "longer_text": 100, "more_images": 0},
+        verdict="prefers longer answers",
     ),
     "compare-image-blind": Planted(
         "compare",
@@ -69,7 +79,7 @@ CASES = {
         "compare", right_in(0.8, FAIR), {"agreement": 80}, unlike={"agreement": 100}
     ),
     "points-fair": Planted(
-        "mmie", FAIR_POINTS, {"agreement": 100, "undecided": 0, "more_images": 50}
+        "mmie", FAIR_POINTS, {"agreement": 100, "undecided": 0, "more_images": 0}
     ),
     "points-fair-on-pictures": Planted("mmie", FAIR_POINTS, {"agreement": 100}, "pictures"),
     "points-constant": Planted("mmie", gives(4), {"agreement": 50, "undecided": 100}),
@@ -77,11 +87,13 @@ CASES = {
         "mmie",
         points_by(lambda answer: len(answer.pictures)),
         {"agreement": 50, "more_images": 100},
+        verdict="prefers more pictures",
     ),
     "points-longer-text": Planted(
         "mmie",
         points_by(lambda answer: 5 if "more words" in answer.text else 2),
-        {"agreement": 50, "longer_text": 100, "more_images": 50},
+        {"agreement": 50, "longer_text": 100, "more_images": 0},
+        verdict="prefers longer answers",
     ),
     "points-image-blind": Planted(
         "mmie",
@@ -120,7 +132,8 @@ def test_a_planted_fault_lies_in_the_interval_and_a_fair_judge_passes(
     for name, percent in planted.shares.items():
         low, high = grade[name]["interval"]
         assert low <= percent <= high, (name, grade[name])
-        assert high - low < 40, (name, grade[name])
+        assert high - low < 80, (name, grade[name])
+    assert grade["verdict"].partition(" (")[0] == planted.verdict
     for name, percent in planted.unlike.items():
         low, high = grade[name]["interval"]
         assert not low <= percent <= high, (name, grade[name])

@@ -420,11 +420,13 @@ def test_what_names_no_side_is_no_verdict_with_its_reason(
 
 
 def test_of_mmrb2_the_first_entry_of_each_order_counts(experts: VerdictSet, tmp_path: Path) -> None:
-    a, b, none, empty = ({"judgement": text, "evaluator": "x"} for text in ("A", "B", None, ""))
+    a, b, none, empty, tie = (
+        {"judgement": text, "evaluator": "x"} for text in ("A", "B", None, "", "Tie(A)")
+    )
     content = {
         "pair-0": {"forward": [a, b], "reverse": [b, a]},
         "pair-1": {"forward": [empty, a], "reverse": [a], "extra": 3},
-        "pair-2": {"forward": [none]},
+        "pair-2": {"forward": [none], "reverse": [tie]},
     }
     judgements = judged(experts, tmp_path, content)
     assert [
@@ -432,8 +434,12 @@ def test_of_mmrb2_the_first_entry_of_each_order_counts(experts: VerdictSet, tmp_
     ] == [
         *(("0", False, 1), ("0", True, 1)),
         *(("1", False, None), ("1", True, 0)),
-        *(("2", False, None), ("2", True, None)),
+        *(("2", False, None), ("2", True, 0.5)),
     ]
+    # as its own script counts: 4 verdicts, of which the tie is wrong
+    winners = [pair.winner for pair in experts.pairs]
+    right = [winners[0] == "A", winners[0] == "A", winners[1] == "B", False]
+    assert grade(experts, judgements).agreement.value == 100 * sum(right) / 4
 
 
 def test_a_pair_that_the_judges_file_lacks_lowers_the_coverage_alone(
