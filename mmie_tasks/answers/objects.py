@@ -28,6 +28,7 @@ from mmie_tasks.answers.segments import ParsedAnswer, joined
 from mmie_tasks.answers.thinking import segments_without_thinking
 from mmie_tasks.record.segment import Segment
 
+VIDEO = "a video in the place of an answer"
 IMAGES_KEY = "images"
 PARTS_KEYS = ("content", "messages", "output")
 
@@ -57,6 +58,8 @@ def answer_of_object(value: object) -> ParsedAnswer | None:
     """
     content: ParsedAnswer | None = None
     match value:
+        case {"videos": [*_], **rest} if not any(rest.values()):  # `fastvideo` of lmms-eval
+            return ParsedAnswer(shape="video", failure=VIDEO)
         case Mapping():
             is_others = value.get("role") in _OTHER_ROLES
             content = None if is_others else _read_object(value, depth=0, strict=True)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from mmie_tasks.answers.drawn import DrawnAnswer, read_drawn_answer
 from mmie_tasks.answers.json_values import JSON, json_value
-from mmie_tasks.answers.objects import PARTS_KEYS, answer_of_object
+from mmie_tasks.answers.objects import PARTS_KEYS, VIDEO, answer_of_object
 from mmie_tasks.answers.placeholders import image_spans, split_at_images
 from mmie_tasks.answers.references import image_reference, is_image_reference, is_single_path
 from mmie_tasks.answers.segments import ParsedAnswer, joined
@@ -35,11 +35,16 @@ MISSING = "[PREDICTIONS_MISSING]"
 NOT_TEXT = "[PREDICTIONS_NOT_TEXT]"
 """The saved answer is a number, a list or an object; its JSON follows."""
 
-# Texts that replace an answer: two of this package, for saved answers, and those that lmms-eval
-# 0.7.3 (``models/``, ``llm_judge/``) returns for failures as if they were answers.
+NO_REPLY = "[NO_REPLY]"
+"""Stands for a null reply, which the runner would make an empty answer."""
+
+# Texts that replace an answer: three of this package, and those that lmms-eval 0.7.3 (``models/``,
+# ``llm_judge/``) returns for failures as if they were answers.
 _FAILURES = (
     (MISSING, "no saved answer"),
     (NOT_TEXT, "the saved answer is not text"),
+    (NO_REPLY, "the reply of the tested model was null"),
+    ("[SAFETY_BLOCKED", "the API of the tested model blocked the answer"),  # gemini
     ("[LMMS_EVAL_REQUEST_FAILED", "the request to the tested model failed"),
     ("[LMMS_EVAL_BUDGET_EXCEEDED]", "the token budget was used up"),
     ("[GENERATION_FAILED]", "generation failed"),
@@ -321,7 +326,7 @@ def _parse_path(text: str, is_folder: Callable[[str], bool]) -> ParsedAnswer | N
     if is_image_reference(text):
         return ParsedAnswer(segments=image, shape="path")
     if text.lower().endswith(_VIDEO_SUFFIXES):
-        return ParsedAnswer(shape="video", failure="a video in the place of an answer")
+        return ParsedAnswer(shape="video", failure=VIDEO)
     if text.strip("/\\.") and is_folder(text):
         return ParsedAnswer(segments=image, shape="folder")
     return None

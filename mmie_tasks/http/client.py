@@ -12,10 +12,10 @@ import base64
 import logging
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import Any, Protocol, TypeAlias
+from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import openai
@@ -42,22 +42,6 @@ _RETRIED = (408, 409, 425)
 
 # What an attempt may raise. Any other exception is a programming error.
 ATTEMPT_ERRORS = (openai.OpenAIError, _HTTPX.HTTPError, asyncio.TimeoutError, UnusableBody, OSError)
-
-
-Attempt: TypeAlias = Callable[[RequestT], Awaitable[Success[ReplyT] | Failure]]
-
-
-class StreamedResponse(Protocol):
-    """A response whose body is read in pieces, as the SDK's ``with_streaming_response`` gives."""
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """The names ignore case."""
-        ...
-
-    def iter_bytes(self) -> AsyncIterator[bytes]:
-        """The pieces, decompressed."""
-        ...
 
 
 def async_client(access: Access, url: str) -> openai.AsyncOpenAI:
@@ -93,7 +77,7 @@ def _options(access: Access, url: str) -> dict[str, Any]:
 
 
 async def receive(
-    response: AbstractAsyncContextManager[StreamedResponse],
+    response: AbstractAsyncContextManager[openai.AsyncAPIResponse[Any]],
     timeout_s: float,
     max_bytes: int = MAX_BODY_BYTES,
 ) -> tuple[bytes, float | None]:
@@ -123,7 +107,10 @@ async def receive(
 
 @asynccontextmanager
 async def open_endpoints(
-    sender: Sender, attempt_with: Callable[[openai.AsyncOpenAI, str], Attempt[RequestT, ReplyT]]
+    sender: Sender,
+    attempt_with: Callable[
+        [openai.AsyncOpenAI, str], Callable[[RequestT], Awaitable[Success[ReplyT] | Failure]]
+    ],
 ) -> AsyncIterator[Sequence[Endpoint[RequestT, ReplyT]]]:
     """Open a client for each server, for `send_all`.
 

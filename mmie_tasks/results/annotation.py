@@ -5,16 +5,22 @@ The annotations come from `mmie_tasks.quality`, which this folder knows by name 
 
 from __future__ import annotations
 
+import argparse
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias, get_args
 
+from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.options import import_factory
 from mmie_tasks.results.render import Cell
 from mmie_tasks.runs.run import Run, TaskRun
 
 _ANNOTATOR = "mmie_tasks.quality.annotator:open_annotator"
+
+IntervalsOf: TypeAlias = Literal["larger", "run"]
+"""What the interval of a corrected score is for: the benchmark, of which the run's samples are a
+draw, as every other interval is; or the run's samples alone."""
 
 
 class JudgeNote(Protocol):
@@ -66,8 +72,26 @@ class Annotator(Protocol):
         """What the intervals of judged scores hold."""
 
 
+def add_people_options(parser: argparse.ArgumentParser) -> None:
+    """``--people`` and ``--population``, for `open_annotator`."""
+    help_text = (
+        "CSV files of people's scores, see `calibrate`: add the corrected scores; default: none"
+    )
+    parser.add_argument("--people", nargs="+", default=[], metavar="FILE", help=help_text)
+    help_text = (
+        "what the intervals of corrected scores are for: the benchmark, as all other intervals; or "
+        "the run's samples alone, which shows corrected scores only; default: %(default)s"
+    )
+    parser.add_argument(
+        "--population", choices=get_args(IntervalsOf), default="larger", help=help_text
+    )
+
+
 def open_annotator(
-    runs: Sequence[Run], people: Sequence[str], environment: Mapping[str, str]
+    runs: Sequence[Run],
+    people: Sequence[str],
+    environment: Mapping[str, str],
+    population: IntervalsOf = "larger",
 ) -> Annotator:
     """The annotator of some runs.
 
@@ -75,11 +99,18 @@ def open_annotator(
         runs: To be annotated.
         people: Files of people's scores.
         environment: Names the cache folder with the grades of judges.
+        population: What the intervals of corrected scores are for.
 
     Raises:
         AnswersUnusable: A file of people's scores cannot be read, or is not of these runs.
+        SettingWrong: The intervals are to be those of corrected scores, and there are none.
     """
-    annotator: Annotator = import_factory(_ANNOTATOR)(runs, people, environment)
+    if population == "run" and not people:
+        raise SettingWrong(
+            "`--population run` is about corrected scores, and no `--people` corrects one.",
+            hint="add `--people people.csv`, see `mmie-tasks calibrate`",
+        )
+    annotator: Annotator = import_factory(_ANNOTATOR)(runs, people, environment, population)
     return annotator
 
 

@@ -50,7 +50,7 @@ IDENTICAL = "identical"
 """In place of an interval: both runs have the same points in every pair."""
 
 _TOO_FEW = (f"fewer than {MIN_SAMPLES} pairs", "a group of one pair")
-_NO_INTERVAL = "none"  # the reason is below the table
+_NO_INTERVAL = "no interval"  # the reason is below the table
 _EQUAL = 1e-9  # points this close are equal, as in `verdict.differ`
 _LEVEL = 0.005  # percentage points: prints as 0.00
 _SIGNIFICANT = 0.05

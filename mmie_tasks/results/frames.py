@@ -18,7 +18,7 @@ from mmie_tasks.record.log_line import IMAGE_PLACEHOLDER
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.panel import disagreement
 from mmie_tasks.record.sample import LoggedSample, ScoreKind
-from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.runs.run import Run
@@ -216,7 +216,7 @@ def _percent(verdict: Verdict, scale: Scale) -> float:
     return scale.percent(verdict.points) if isinstance(verdict, Scored) else math.nan
 
 
-def _text(segments: tuple[LoggedSegment, ...]) -> str:
+def _text(segments: tuple[Segment, ...]) -> str:
     """The texts, with a placeholder for every image, also for one that could not be used."""
     parts = (
         (segment.text, IMAGE_PLACEHOLDER if segment.image or segment.problem else "")

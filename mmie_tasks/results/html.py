@@ -29,7 +29,7 @@ from PIL import Image
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.core.tables import counted
 from mmie_tasks.hub.images import TooManyPixels, check_end, open_rgb, size_px
-from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.record.segment import Segment
 
 Json: TypeAlias = dict[str, Any]
 """An object of a page's data, ready for JSON."""
@@ -224,13 +224,13 @@ def file_name(image: str) -> str:
 FindImage: TypeAlias = Callable[[str], EmbeddedImage]  # from the file of an image to what is shown
 
 
-def has_image(segment: LoggedSegment) -> bool:
+def has_image(segment: Segment) -> bool:
     """Whether the segment has an image, or says why its image could not be used."""
     return bool(segment.image or segment.problem)
 
 
 def segments_json(
-    segments: Sequence[LoggedSegment], owner: str, find_image: FindImage, max_images: int
+    segments: Sequence[Segment], owner: str, find_image: FindImage, max_images: int
 ) -> list[Json]:
     """Texts and images in their order, for the scripts; notes count what is left out.
 
@@ -266,7 +266,7 @@ def _left_out(count: int, noun: str) -> list[Json]:
     return [{"image": None, "alt": "", "note": f"and {counted(count, noun)}"}] if count > 0 else []
 
 
-def _image_json(segment: LoggedSegment, title: str, find_image: FindImage) -> Json:
+def _image_json(segment: Segment, title: str, find_image: FindImage) -> Json:
     file = segment.image or ""
     prompt = {"prompt": cut(segment.prompt, MAX_TEXT)} if segment.prompt else {}
     if segment.problem:

@@ -14,7 +14,14 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import counted
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.sample import ScoreKind
-from mmie_tasks.results.annotation import Annotator, JudgeNote, judge_lines, open_annotator
+from mmie_tasks.results.annotation import (
+    Annotator,
+    IntervalsOf,
+    JudgeNote,
+    add_people_options,
+    judge_lines,
+    open_annotator,
+)
 from mmie_tasks.results.commands import listed_names, notes_of, open_runs, result_parser, write_text
 from mmie_tasks.results.render import Cell, Format, Sheet, json_text, sheet_text
 from mmie_tasks.runs.run import Run
@@ -151,6 +158,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
         expected=options.expected,
         published=options.published,
         people=options.people,
+        population=options.population,
         environment=environment,
     )
     if options.json:
@@ -181,11 +189,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--robust", action="store_true", help=help_text)
     help_text = "add a column with the expected score, where a run has it"
     parser.add_argument("--expected", action="store_true", help=help_text)
-    help_text = (
-        "CSV files of people's scores, see `calibrate`: add a column with the corrected score; "
-        "default: none"
-    )
-    parser.add_argument("--people", nargs="+", default=[], metavar="FILE", help=help_text)
+    add_people_options(parser)
     parser.add_argument(
         "--published", action="store_true", help="add published scores, each with its source"
     )
@@ -207,6 +211,7 @@ def score_table(
     expected: bool = False,
     published: bool = False,
     people: Sequence[str] = (),
+    population: IntervalsOf = "larger",
 ) -> ScoreTable:
     """The table of runs.
 
@@ -220,16 +225,21 @@ def score_table(
         published: Whether the benchmarks' published scores follow the runs.
         people: Files of people's scores; a column with the corrected score follows each official
             headline that they are of.
+        population: What the intervals of corrected scores are for; ``run`` leaves out all other
+            columns, whose intervals are for the benchmark.
 
     Raises:
         AnswersUnusable: A file of people's scores cannot be read, or is not of these runs.
-        SettingWrong: No benchmark of the runs has a metric of one of these kinds.
+        SettingWrong: No benchmark of the runs has a metric of one of these kinds, or no score is
+            corrected and the intervals are to be those of corrected scores.
     """
     kinds: list[ScoreKind] = ["official"]
     kinds += ["robust"] if robust else []
     kinds += ["expected"] if expected else []
-    annotator = open_annotator(runs, people, environment)
+    annotator = open_annotator(runs, people, environment, population)
     columns = _columns(runs, groups, kinds, annotator.corrected_benchmarks)
+    if population == "run":
+        columns = tuple(column for column in columns if column.is_corrected)
     drawn = {c.task for c in columns if c.is_drawn}
     columns = tuple(
         c

@@ -1,4 +1,4 @@
-"""What is changed in the calls of the tested model: one task a batch, and a call after the last."""
+"""The calls of the tested model: one task a batch, null replies named, a call after the last."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+from mmie_tasks.answers.parsing import NO_REPLY
 
 
 @contextmanager
@@ -44,6 +46,14 @@ def one_task_per_call(model: Any, tasks: Iterable[object]) -> Iterator[None]:  #
         yield
     finally:
         del model.generate_until
+
+
+def name_null_replies(tasks: Iterable[Any]) -> None:
+    """Put a text in place of null replies, which the runner scores as empty answers
+    (``api/task.py:1589``); for tasks of ours, where they are no answer.
+    """
+    for request in (request for task in tasks for request in task.instances):
+        request.resps[:] = [NO_REPLY if reply is None else reply for reply in request.resps]
 
 
 @contextmanager

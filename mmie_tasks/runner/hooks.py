@@ -28,7 +28,11 @@ from mmie_tasks.judges.choice import JudgeChoices
 from mmie_tasks.judging.session import BenchmarkJudge, JudgingSession
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.runner.answer_files import OUTPUT, remove_after_logging
-from mmie_tasks.runner.generation import called_after_generation, one_task_per_call
+from mmie_tasks.runner.generation import (
+    called_after_generation,
+    name_null_replies,
+    one_task_per_call,
+)
 from mmie_tasks.runner.interruption import exits_on_ctrl_c, judging_stops_on_ctrl_c
 from mmie_tasks.runner.run_summary import (
     SUMMARY,
@@ -330,14 +334,17 @@ def _prepare_model(evaluate: Method) -> Method:
 @contextmanager
 def _judging(model: object, tasks: Sequence[Task], options: Mapping[str, Any]) -> Iterator[None]:
     """The judging session of a run; outputs are saved when the model has answered everything."""
-    if any(loaded_benchmark(task) for task in tasks) and _is_first_process():
+    ours = list(filter(loaded_benchmark, tasks))
+    if ours and _is_first_process():
         OUTPUT.warn_of_what_is_not_saved()
     with ExitStack() as stack:
         session = stack.enter_context(_session(tasks, options.get("eval_server_launcher")))
+        functions = [lambda: name_null_replies(ours)]
         if any(_is_judged(task) for task in tasks):
-            functions = [lambda: OUTPUT.save(tasks)]
+            functions.append(lambda: OUTPUT.save(tasks))
             if options.get("cli_args") is not None:
                 functions.append(stack.enter_context(judging_stops_on_ctrl_c(session)))
+        if ours:
             stack.enter_context(called_after_generation(model, functions))
         yield
 

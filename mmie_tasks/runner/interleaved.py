@@ -35,7 +35,7 @@ from mmie_tasks.answers.drawn import (
     write_drawn_answer,
     write_undrawn_answer,
 )
-from mmie_tasks.answers.parsing import failure_of, parse_answer
+from mmie_tasks.answers.parsing import NO_REPLY, failure_of, parse_answer
 from mmie_tasks.answers.thinking import strip_thinking
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.files import cache_dir
@@ -515,7 +515,7 @@ def _request_key(request: Instance, sample: _WriterSample | None) -> str:
 def _text_to_save(output: object) -> WrittenText | None:
     """An output for the file of written texts; None if it is a failure or no text."""
     text, tokens = unwrap_generation_output(output)
-    if not isinstance(text, str) or failure_of(text):
+    if output is None or not isinstance(text, str) or failure_of(text):
         return None
     return WrittenText(text=text, tokens=tokens and tokens.to_dict())
 
@@ -530,8 +530,10 @@ def _saved_output(written: WrittenText) -> object:
 def _read(output: object, sample: _WriterSample | None, protocol: Protocol) -> _AnswerWithPictures:
     """A writer's output, and the pictures to draw for it."""
     text, tokens = unwrap_generation_output(output)
-    if sample is None or not isinstance(text, str):
+    if sample is None:
         return _AnswerWithPictures(output=output)
+    if output is None or not isinstance(text, str):
+        text = NO_REPLY if output is None or text is None else json.dumps(text, default=str)
     undrawn = _AnswerWithPictures(output=output, text=text, tokens=tokens)
     stripped = strip_thinking(text)
     if not sample.limit or failure_of(text) or not stripped.text.strip():

@@ -169,12 +169,7 @@ def utc_time(date: str, time_zone: object) -> str:
         return (
             f"{local.replace(tzinfo=ZoneInfo(time_zone)).astimezone(timezone.utc):{_MINUTES}} UTC"
         )
-    except (
-        ZoneInfoNotFoundError,
-        ValueError,
-        OSError,
-        OverflowError,
-    ):  # no such zone, or no database of zones on this machine
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # unknown here
         return f"{local:{_MINUTES}} ({time_zone[:_MAX_ZONE]})"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -62,11 +61,6 @@ def test_an_answer_that_is_not_text_is_marked(tmp_path: Path) -> None:
 def test_a_record_without_an_answer_is_null(tmp_path: Path) -> None:
     data = '{"id": 1, "error": "timeout"}\n{"id": 2, "answer": "x"}\n'
     assert by_id(write(tmp_path / "a.jsonl", data)) == {"1": MISSING, "2": "x"}
-
-
-def test_an_answer_of_a_megabyte_is_read(tmp_path: Path) -> None:
-    answer = "long " * 250_000
-    assert by_id(write(tmp_path / "a.json", json.dumps({"1": answer}))) == {"1": answer}
 
 
 @pytest.mark.parametrize("end", ['{"id": 2, "ans', '{"id": 2, "answer": "\xe9'])

@@ -459,15 +459,10 @@ def test_thinking_never_changes_the_answer(thinking, answer) -> None:
         ),
         pytest.param("{'text': '<think>a</think>b', 'images': []}", ["b"], id="repr"),
         pytest.param("<think>a</think>![x](o/1.png) b", ["o/1.png", "b"], id="markdown"),
+        pytest.param('{"text": "<think>a", "images": ["1.png"]}', ["1.png"], id="images alone"),
     ],
 )
 def test_thinking_is_removed_inside_and_around_objects(answer, pieces) -> None:
     parsed = parse_answer([answer])
     segments = [part for s in parsed.segments for part in (s.text, s.image) if part is not None]
     assert (segments, parsed.thinking_removed) == (pieces, True)
-
-
-def test_images_are_an_answer_even_if_all_text_was_thinking() -> None:
-    parsed = parse_answer([json.dumps({"text": "<think>a", "images": ["1.png"]})])
-    assert [segment.image for segment in parsed.segments] == ["1.png"]
-    assert parsed.failure == ""

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from mmie_tasks.answers.images import ImageResolver
-from mmie_tasks.answers.parsing import parse_answer
 
 
 @pytest.fixture
@@ -47,12 +46,6 @@ def test_a_reference_to_no_folder_has_no_images(resolver, tmp_path, reference) -
     (tmp_path / "file.txt").touch()
     assert resolver.row_images(reference, 0) == []
     assert not resolver.is_folder(reference)
-
-
-def test_the_resolver_knows_which_references_are_folders(resolver, tmp_path) -> None:
-    (tmp_path / "out" / "task").mkdir(parents=True)
-    assert parse_answer(["out/task"]).shape == "text"
-    assert parse_answer(["out/task"], is_folder=resolver.is_folder).shape == "folder"
 
 
 def write_metadata(folder: Path, content: object) -> None:

@@ -295,11 +295,6 @@ def test_a_failure_is_recognised_by_its_beginning(text: str) -> None:
     assert failure_of(f"It says {text}") is None
 
 
-@pytest.mark.parametrize("value", [None, 3, {}, "", "B", [], ["a", "b"]])
-def test_anything_else_is_no_failure(value: object) -> None:
-    assert failure_of(value) is None
-
-
 @given(JSON)
 def test_any_json_value_becomes_text_that_can_be_written(value: object) -> None:
     answer = as_answer(value)
@@ -318,18 +313,10 @@ def test_text_stays_as_it_is(text: str) -> None:
 @pytest.mark.parametrize(
     ("value", "answer"),
     [
-        pytest.param(None, MISSING, id="null"),
-        pytest.param(float("nan"), f"{NOT_TEXT} NaN", id="not a number"),
         pytest.param([], f"{NOT_TEXT} []", id="empty list"),
         pytest.param({"a": 1}, f'{NOT_TEXT} {{"a": 1}}', id="object"),
         pytest.param(["one", 2], f'{NOT_TEXT} ["one", 2]', id="mixed list"),
         pytest.param(["one"], "one", id="one round"),
-        pytest.param(["one", "two"], ("one", "two"), id="two rounds"),
-        pytest.param(
-            [{"text": "a"}, {"image": "images/é.png"}],
-            '{"content": [{"text": "a"}, {"image": "images/é.png"}]}',
-            id="parts",
-        ),
         pytest.param(
             [{"text": "a", "image": None, "caption": "b"}],
             '{"content": [{"text": "a", "image": null, "caption": "b"}]}',

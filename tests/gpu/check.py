@@ -1,4 +1,4 @@
-"""Checks the judge MMIE-Score on a GPU and prints the table of its page: ``make gpu``.
+"""Checks the judge MMIE-Score on a GPU and prints a table: ``make gpu``.
 
 Needs a GPU, torch, transformers and the small packages that `machine.NEEDED` lists; neither the
 network nor an installed package of ours. Each
@@ -135,7 +135,7 @@ class Row:
 
 
 def table(rows: Mapping[str, Sequence[Row]], caption: str, reason: str = "") -> str:
-    """The Markdown table of the judge's page, under a caption.
+    """The Markdown table, under a caption.
 
     Args:
         rows: By part. A check without a row is "not run".

@@ -67,7 +67,7 @@ def capture_problem(judge: MmieScoreJudge, requests: Sequence[JudgeRequest]) -> 
 
     with logged() as messages, replaced(StaticDecoder, "__init__", with_item):
         missing = unanswered(judge, requests)
-        captured = judge.captured
+        captured = judge.local.captured
     release_memory()
     if judge.local.device().type == "cuda":
         torch.cuda.empty_cache()  # raises if the allocator still believes in a capture

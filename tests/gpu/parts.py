@@ -140,10 +140,11 @@ def row_position_row(context: Context) -> Row:
 def kernel_attention(context: Context, name: KernelName) -> PagedAttention | str:
     """Attention with a kernel, or why this machine does not have it. Triton's runs on a CPU too."""
     if context.on_gpu:
-        return unsupported(context.device, torch.bfloat16, context.heads["head_dim"]) or KERNELS[
-            name
-        ](context.device)
-    return "it needs a GPU" if name == "flash" else KERNELS[name](context.device)
+        return (
+            unsupported(context.device, torch.bfloat16, context.heads["head_dim"])
+            or KERNELS[name]()
+        )
+    return "it needs a GPU" if name == "flash" else KERNELS[name]()
 
 
 def self_check_row(
@@ -543,7 +544,7 @@ def share_of_floor(
     peaks = Peaks(flops=context.tflops * 1e12, bytes_s=context.tb_s * 1e12)
     prompts = []
     for key, request in enumerate(all_requests):
-        length, tiles = setup.builder.length(request), setup.builder.tiles(request)
+        length, tiles = setup.builder.length(request), sum(setup.builder.tile_counts(request))
         blank = np.zeros((tiles, 0, 0, 3), dtype=np.uint8)
         prompts.append(
             JudgePrompt(key=key, ids=[0] * length, tiles=blank, max_new_tokens=request.max_tokens)

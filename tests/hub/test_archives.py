@@ -102,15 +102,20 @@ EVIL = [
 ]
 
 
+def refused(folder, members, name):
+    """Unpack an archive with these members; nothing of it may be left, and the error names one."""
+    (folder / "x").write_text("mine")
+    archive = packed(folder / "a.tar.gz", *members)
+    with pytest.raises(DataBroken) as caught:
+        unpack_once(archive, folder / "out" / "a")
+    assert f"`{archive}` contains {name!r}" in str(caught.value)
+    assert (folder / "x").read_text() == "mine"
+    assert [path.name for path in (folder / "out").iterdir()] == ["a.lock"]
+
+
 @pytest.mark.parametrize(("members", "name"), EVIL)
 def test_a_member_that_leaves_the_folder_or_is_no_file_is_refused(tmp_path, members, name):
-    (tmp_path / "x").write_text("mine")
-    archive = packed(tmp_path / "a.tar.gz", *members)
-    with pytest.raises(DataBroken) as caught:
-        unpack_once(archive, tmp_path / "out" / "a")
-    assert f"`{archive}` contains {name!r}" in str(caught.value)
-    assert (tmp_path / "x").read_text() == "mine"
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["a.lock"]
+    refused(tmp_path, members, name)
 
 
 @pytest.fixture
@@ -130,23 +135,15 @@ def test_a_python_without_the_filter_unpacks_files_and_folders(tmp_path, mode):
 
 @pytest.mark.usefixtures("old_python")
 @pytest.mark.parametrize(
-    "members",
+    ("members", "name"),
     [
-        pytest.param([member("../x", content=b"1")], id="dots"),
-        pytest.param([member("/x", content=b"1")], id="absolute"),
-        pytest.param([member("l", tarfile.SYMTYPE, "../x")], id="link-out"),
-        pytest.param([member("a"), member("l", tarfile.SYMTYPE, "a")], id="link"),
-        pytest.param([member("a"), member("l", tarfile.LNKTYPE, "a")], id="hard-link"),
-        pytest.param([member("dev", tarfile.CHRTYPE)], id="device"),
-        pytest.param([member("pipe", tarfile.FIFOTYPE)], id="fifo"),
+        *EVIL,
+        pytest.param([member("a"), member("l", tarfile.SYMTYPE, "a")], "l", id="link inside"),
+        pytest.param([member("a"), member("l", tarfile.LNKTYPE, "a")], "l", id="hard link inside"),
     ],
 )
-def test_a_python_without_the_filter_refuses_everything_else(tmp_path, members):
-    (tmp_path / "x").write_text("mine")
-    with pytest.raises(DataBroken, match="which is not unpacked"):
-        unpack_once(packed(tmp_path / "a.tar", *members), tmp_path / "out" / "a")
-    assert (tmp_path / "x").read_text() == "mine"
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["a.lock"]
+def test_a_python_without_the_filter_refuses_every_link_too(tmp_path, members, name):
+    refused(tmp_path, members, name)
 
 
 @needs_filter

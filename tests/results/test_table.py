@@ -321,7 +321,7 @@ def test_a_score_corrected_by_people_stands_marked_beside_the_official_one(
         rows["A"][header.index(title)] for title in ("MMIE", "MMIE, corrected by people")
     )
     score = correct(
-        open_run(two_models[0]).tasks["mmie"], read_label_files([people], None)
+        open_run(two_models[0]).tasks["mmie"], read_label_files([people], None), population="larger"
     ).headline
     assert score.mean is not None
     interval = score.mean.corrected.interval
@@ -337,6 +337,24 @@ def test_a_score_corrected_by_people_stands_marked_beside_the_official_one(
         "Only the intervals of scores that are corrected by people hold the judge's error too."
         in text
     )
+
+
+def test_intervals_for_the_runs_samples_leave_corrected_scores_only(
+    two_models: list[str], people: str
+) -> None:
+    command = [*two_models, "--tasks", "mmie,mia_bench", "--robust", "--people", people]
+    text = run_table([*command, "--population", "run"], {})
+    rows = rows_of(text)
+    assert rows["model"] == ["MMIE, corrected by people"]
+    score = correct(
+        open_run(two_models[0]).tasks["mmie"], read_label_files([people], None), population="run"
+    )
+    assert score.headline.corrected is not None
+    low, high = score.headline.corrected.interval or (0, 0)
+    assert f"[{low:.2f}, {high:.2f}]" in rows["A"][0]
+    assert "for the samples of these runs only" in text
+    with pytest.raises(SettingWrong, match="--people"):
+        run_table([*two_models, "--population", "run"], {})
 
 
 def test_a_corrected_score_is_in_csv_latex_and_json_too(two_models: list[str], people: str) -> None:

@@ -15,8 +15,10 @@ from support.image_server import image_server
 from support.mmie_data import conversations_folder
 
 from mmie_tasks.answers.drawn import read_drawn_answer
+from mmie_tasks.answers.parsing import NO_REPLY, failure_of
 from mmie_tasks.interleaved.protocols import NO_PICTURE
 from mmie_tasks.runner.answer_files import OUTPUT
+from mmie_tasks.runner.generation import name_null_replies
 from mmie_tasks.runner.interleaved import Interleaved
 
 WRITER = "dummy:response=A cat. [picture] It sleeps."
@@ -214,6 +216,27 @@ def test_what_no_picture_is_drawn_for(drawer, server, mmie_requests, text, answe
     assert drawn.answer == (text if answer is None else answer)
     assert drawn.facts.unused == unused
     assert not len(server)
+
+
+@pytest.mark.parametrize(
+    "output", [None, GenerationResult(text=None, token_counts=TokenCounts(output_tokens=1))]
+)
+def test_a_null_reply_is_no_answer_and_carries_the_mark_of_the_run(drawer, mmie_requests, output):
+    model = Interleaved(lvlm=WRITER, t2i=drawer)
+    model._writer.generate_until = lambda requests: [output for _ in requests]
+    outputs = model.generate_until(mmie_requests(model))
+    answers = [read_drawn_answer(getattr(one, "text", one)) for one in outputs]
+    assert {failure_of(answer.answer) for answer in answers} == {failure_of(NO_REPLY)}
+    assert len({answer.facts.signature for answer in answers}) == 1
+
+
+def test_null_replies_of_any_model_are_named_before_they_are_scored(tasks):
+    (task, _) = tasks.values()
+    replies = ["A.", None]
+    for request, reply in zip(task.instances, replies, strict=False):
+        request.resps[:] = [reply]
+    name_null_replies([task])
+    assert [request.resps for request in task.instances[:2]] == [["A."], [NO_REPLY]]
 
 
 def test_a_run_that_ends_while_the_writer_writes_goes_on_behind_saved_texts(

@@ -169,10 +169,6 @@ def test_a_date_that_is_none_is_shown_as_it_is(date):
     assert utc_time(date, "Asia/Singapore") == date
 
 
-def test_a_date_before_all_time_zones_keeps_its_own():
-    assert utc_time("00010101_000000", "Asia/Singapore").endswith("01-01 00:00 (Asia/Singapore)")
-
-
 def test_runs_of_one_name_are_numbered(tmp_path):
     words = [str(write_run(tmp_path / parent / "model", "mmie", LINES)) for parent in "ab"]
     assert [run.name for run in open_runs(words)] == ["model (1)", "model (2)"]

@@ -21,7 +21,7 @@ from mmie_tasks.core.verdict import Scored, Unscored, as_row
 from mmie_tasks.record import log_line
 from mmie_tasks.record.panel import Judged, disagreement
 from mmie_tasks.record.sample import BadRecord
-from mmie_tasks.record.signature import Panel, Signature
+from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.frames import LoadedRun
 from mmie_tasks.results.rescore import _new_record
 from mmie_tasks.runs.run import Run, TaskRun
@@ -102,14 +102,6 @@ def test_replies_are_read_again_and_combined_by_the_logged_rule(rule: str, point
     assert renewed == json.loads(json.dumps(line["coverage"]))
 
 
-def test_every_option_of_the_panel_is_read_and_written_again() -> None:
-    panel = Panel(rule="median", min_valid=1)
-    line = json.loads(json.dumps(mmie_line(replace(judged(4, 5), panel=panel))))
-    assert log_line.panel(line["coverage"]) == panel
-    assert BENCHMARK.rerecord is not None
-    assert json.loads(json.dumps(BENCHMARK.rerecord(line)["panel"])) == line["coverage"]["panel"]
-
-
 def test_a_panel_with_too_few_points_stays_unscored_when_its_replies_are_read_again() -> None:
     for judgement in (judged(4, None, "none"), judged(None, None, None)):
         line = mmie_line(judgement)
@@ -177,17 +169,6 @@ def test_a_panel_is_named_after_its_judges_and_rule() -> None:
     headline = headline_of(run)
     assert headline.judge == "panel of gpt-4o, gpt-4o-mini, qwen (mean)"
     assert f"judge: {headline.judge}, not the paper's" in headline.marks
-
-
-def test_the_same_options_of_other_judges_are_another_signature() -> None:
-    first, second = (
-        Signature(
-            f"panel:mean,min_valid=1|judge:openai|model:a{a}|judge:openai|model:b{b}|paper_judge:no"
-        ).fields
-        for a, b in (("|host:h", ""), ("", "|host:h"))
-    )
-    assert first["paper_judge"] == second["paper_judge"] == "no"
-    assert first != second
 
 
 def test_details_count_each_judges_failures_and_the_disagreement() -> None:

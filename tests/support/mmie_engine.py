@@ -31,7 +31,6 @@ from mmie_tasks.judges.mmie_score.engine.schedule import (
     FailedPrompt,
     JudgePrompt,
     LiveRow,
-    PagePool,
     Result,
     Schedule,
 )
@@ -165,16 +164,16 @@ class CheckedPart:
         return logits
 
 
-def check_page_counts(pool: PagePool, live: Sequence[LiveRow], page_tokens: int) -> None:
+def check_page_counts(schedule: Schedule) -> None:
     """Every page is free or belongs to one row.
 
     Image features are dropped once the prompt is stored.
     """
-    taken = [page for row in live for page in row.pages]
-    assert sorted([*taken, *pool.free]) == list(range(pool.pages))
-    for row in live:
+    taken = [page for row in schedule.live for page in row.pages]
+    assert sorted([*taken, *schedule.free_pages]) == list(range(schedule.pages))
+    for row in schedule.live:
         assert row.features is None or not row.output
-        assert len(row.pages) * page_tokens >= row.prompt.max_stored_tokens
+        assert len(row.pages) * schedule.page_tokens >= row.prompt.max_stored_tokens
 
 
 def check_digits(
@@ -217,23 +216,21 @@ class EngineHarness:
     """
 
     engine: Engine
-    pool: PagePool
     logits: dict[int, dict[int, torch.Tensor]] = field(default_factory=dict)
     keys: list[int] = field(default_factory=list)
     most_live: int = 0
 
     def check(self) -> None:
         """See `check_page_counts`."""
-        live = self.engine.schedule.live
-        self.most_live = max(self.most_live, len(live))
-        check_page_counts(self.pool, live, self.engine.budget.page_tokens)
+        self.most_live = max(self.most_live, len(self.engine.schedule.live))
+        check_page_counts(self.engine.schedule)
 
     def check_empty(self) -> None:
         """No row is alive, and every page is free."""
         self.check()
         assert not self.engine.schedule.live
         assert not self.engine.schedule.waiting
-        assert len(self.pool.free) == self.pool.pages
+        assert len(self.engine.schedule.free_pages) == self.engine.schedule.pages
 
     def record(self, computed: Sequence[LiveRow | Chunk], logits: torch.Tensor) -> None:
         """Record the logits behind rows, or behind those chunks that end a prompt."""
@@ -275,7 +272,7 @@ def build_engine(
     size = plan.page_tokens
     pages = plan.pages or -(-9000 // size) + 24
     text = TextModel(model(), pages=pages + 1, page_tokens=size)
-    attention, pool = SdpaAttention(size), PagePool(pages)
+    attention = SdpaAttention(size)
     image_token_id = checkpoint().image_token_id
     prefill = Prefill(text, attention, image_token_id, plan.rows if plan.fixed else None)
 
@@ -285,7 +282,7 @@ def build_engine(
         )
 
     engine = Engine(
-        schedule=Schedule(pool=pool, page_tokens=size, max_rows=plan.rows),
+        schedule=Schedule(pages=pages, page_tokens=size, max_rows=plan.rows),
         vision=wrap("vision", Vision(model(), fixed=plan.fixed)),
         prefill=checked("prefill", prefill),
         decoder=checked(
@@ -296,7 +293,7 @@ def build_engine(
         budget=budget(plan, pages),
         fixed=plan.fixed,
     )
-    harness = EngineHarness(engine=engine, pool=pool)
+    harness = EngineHarness(engine=engine)
     return harness
 
 

@@ -4,13 +4,10 @@ The tokenizer is that of the golden set; it has no weights, and no size matters 
 weights are scaled so that activations stay where they are in trained models, attention looks at
 few tokens, and logits are as far apart as in the golden set. The replies make no sense, and are
 reproducible.
-
-    python tests/support/random_checkpoint.py FOLDER --size real_width
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import shutil
@@ -32,7 +29,7 @@ PATCH_PX = 14
 GAIN = 1.3  # of a layer: size of its outputs for inputs of size 1
 LOGIT_STD = 4.0
 SPREAD = 0.2  # of norms around 1, and of biases around 0
-SHARD_BYTES = 2**30
+DTYPE, FILE_BYTES = torch.bfloat16, 2**30  # as stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,16 +105,12 @@ TINY_SHAPE = Shape(
 )
 """As small as the layers allow, with heads of the real width: 1 M weights, for trials."""
 
-SIZES = {"real": REAL, "real_width": REAL_WIDTH, "reduced": REDUCED, "tiny": TINY_SHAPE}
-
 
 def write(
     folder: Path,
     shape: Shape = REAL_WIDTH,
     *,
     seed: int = 0,
-    dtype: torch.dtype = torch.bfloat16,
-    shard_bytes: int = SHARD_BYTES,
     ends: bool = True,
     device: str = "cpu",
 ) -> Path:
@@ -127,8 +120,6 @@ def write(
         folder: Must not exist yet.
         shape: Sizes of the model.
         seed: The same seed gives the same weights, however they are split into files.
-        dtype: Of the weights, as stored.
-        shard_bytes: A file ends with the tensor that makes it this large.
         ends: Whether ``<|end|>`` can be generated; otherwise every reply runs into its limit.
         device: Where weights are drawn; another one draws other numbers.
 
@@ -139,18 +130,18 @@ def write(
     for path in TINY.iterdir():
         if path.suffix != ".safetensors" and not path.name.endswith("index.json"):
             shutil.copyfile(path, folder / path.name)
-    content = config_content(shape, dtype)
+    content = config_content(shape)
     (folder / "config.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
     shapes = expected_shapes(read_config(content, folder / "config.json"))
     tensors = _Weights(shape, seed, _never_generated(folder, shape, ends=ends), device)
     weight_map: dict[str, str] = {}
-    file_names = list(_split(shapes, shard_bytes // dtype.itemsize))
+    file_names = list(_split(shapes))
     for number, names in enumerate(file_names, 1):
         file = f"model-{number:05}-of-{len(file_names):05}.safetensors"
-        weights = {name: tensors.weight(name, shapes[name]).to("cpu", dtype) for name in names}
+        weights = {name: tensors.weight(name, shapes[name]).to("cpu", DTYPE) for name in names}
         save_file(weights, folder / file, metadata={"format": "pt"})
         weight_map |= dict.fromkeys(names, file)
-    size = dtype.itemsize * sum(math.prod(tensor_shape) for tensor_shape in shapes.values())
+    size = DTYPE.itemsize * sum(math.prod(tensor_shape) for tensor_shape in shapes.values())
     index = {"metadata": {"total_size": size}, "weight_map": weight_map}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
     return folder
@@ -164,7 +155,7 @@ def _never_generated(folder: Path, shape: Shape, *, ends: bool) -> list[int]:
     return [*range(len(tokenizer), shape.vocab_size), *([] if ends else [end])]
 
 
-def config_content(shape: Shape, dtype: torch.dtype) -> dict[str, Any]:
+def config_content(shape: Shape) -> dict[str, Any]:
     """``config.json`` of the golden set with other sizes."""
     content: dict[str, Any] = json.loads((TINY / "config.json").read_bytes())
     text, vision = shape.text, shape.vision
@@ -172,7 +163,7 @@ def config_content(shape: Shape, dtype: torch.dtype) -> dict[str, Any]:
     content |= {
         "force_image_size": shape.image_px,
         "hidden_size": text.hidden_size,
-        "torch_dtype": str(dtype).removeprefix("torch."),
+        "torch_dtype": "bfloat16",
     }
     content["llm_config"] |= {
         "hidden_size": text.hidden_size,
@@ -200,14 +191,14 @@ def config_content(shape: Shape, dtype: torch.dtype) -> dict[str, Any]:
     return content
 
 
-def _split(shapes: dict[str, tuple[int, ...]], max_numbers: int) -> Iterator[list[str]]:
-    """Names of weights, file by file; a file ends once it holds `max_numbers` numbers."""
+def _split(shapes: dict[str, tuple[int, ...]]) -> Iterator[list[str]]:
+    """Names of weights by file; a file ends with the tensor that makes it `FILE_BYTES` large."""
     names: list[str] = []
     held = 0
     for name, shape in shapes.items():
         names.append(name)
         held += math.prod(shape)
-        if held >= max_numbers:
+        if held * DTYPE.itemsize >= FILE_BYTES:
             yield names
             names, held = [], 0
     if names:
@@ -251,16 +242,3 @@ class _Weights:
     def _damping(self, layers: int) -> float:
         """Keeps the sum of many layers as large as that of two."""
         return min(1.0, math.sqrt(2 / layers))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Write a checkpoint with random weights.")
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--size", choices=SIZES, default="real_width")
-    parser.add_argument("--seed", type=int, default=0)
-    chosen = parser.parse_args()
-    write(chosen.folder, SIZES[chosen.size], seed=chosen.seed)
-
-
-if __name__ == "__main__":
-    main()

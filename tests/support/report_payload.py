@@ -75,15 +75,8 @@ def difference(*percents: float | None) -> Json | None:
 
 
 def summary(run: int, *marks: str, corrected: Json | None = None) -> Json:
-    content = {
-        "run": run,
-        "judge": ATTACK,
-        "grades": ["ungraded"],
-        "asked": 8,
-        "published": 20_103,
-        "marks": list(marks),
-    }
-    return {**content, "corrected": corrected}
+    content = {"run": run, "judge": ATTACK, "grades": ["ungraded"], "published": 20_103}
+    return {**content, "marks": list(marks), "corrected": corrected}
 
 
 def chart(kind: str, labels: Sequence[str], runs: int, unit: str = "percent") -> Json:

@@ -4,7 +4,6 @@ Hub (`mmie_tasks.benchmarks.milebench.download`).
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import itertools
 from collections import Counter
@@ -30,6 +29,7 @@ from mmie_tasks.benchmarks.milebench.sample import (
 from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.benchmarks.order import fair_order
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.core.options import nearest
 from mmie_tasks.hub.asset import Asset, Check, local_asset
 from mmie_tasks.hub.images import check_images, inside
 
@@ -113,7 +113,7 @@ def _parse_selection(selection: str) -> tuple[Sequence[str], Variant]:
         raise SettingWrong(f"MileBench has no variant `{suffix}`.", hint=f"one of {VARIANTS}")
     names = DATASETS if name == "all" else (name,)
     if name not in ("all", *DATASETS):
-        close = difflib.get_close_matches(name, DATASETS) or DATASETS
+        close = nearest(name, DATASETS) or DATASETS
         raise SettingWrong(f"MileBench has no dataset `{name}`.", hint=f"one of {', '.join(close)}")
     if not (published := [dataset for dataset in names if has_variant(dataset, variant)]):
         raise SettingWrong(f"`{name}` was not published as `{variant}`.", hint=f"use `{name}`")

@@ -147,25 +147,13 @@ def exact_arithmetic() -> Iterator[None]:
     """
     import torch
 
-    backends: Any = torch.backends
-    cuda, cudnn, mkldnn = backends.cuda, backends.cudnn, backends.mkldnn
-    attributes: list[tuple[Any, str, object]] = [
-        (cudnn, "benchmark", False),
-        (cuda.matmul, "allow_bf16_reduced_precision_reduction", True),
-        (cuda.matmul, "allow_fp16_reduced_precision_reduction", True),
-    ]
-    if hasattr(backends, "fp32_precision"):  # torch 2.9 and later
-        operations = (cuda.matmul, cudnn.conv, cudnn.rnn, mkldnn.matmul, mkldnn.conv, mkldnn.rnn)
-        # The first two are inherited. With `none` there, a reading of the others shows their own
-        # values.
-        attributes += [(owner, "fp32_precision", "none") for owner in (backends, cudnn)]
-        attributes += [(operation, "fp32_precision", "ieee") for operation in operations]
+    cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
     with ExitStack() as restore:  # in reverse order: an old switch sets new ones too
         for kernel in ("flash", "mem_efficient", "math", "cudnn"):
             enable = getattr(cuda, f"enable_{kernel}_sdp")
             restore.callback(enable, getattr(cuda, f"{kernel}_sdp_enabled")())
             enable(True)
-        for owner, name, exact in attributes:
+        for owner, name, exact in _exact_attributes():
             restore.callback(setattr, owner, name, getattr(owner, name))
             setattr(owner, name, exact)
         try:
@@ -179,6 +167,26 @@ def exact_arithmetic() -> Iterator[None]:
         if torch.get_default_device().type != "cpu":
             restore.enter_context(torch.device("cpu"))
         yield
+
+
+def _exact_attributes() -> list[tuple[Any, str, object]]:
+    """Attributes of torch's modules with the values that `exact_arithmetic` sets, in order."""
+    import torch
+
+    backends: Any = torch.backends
+    cuda, cudnn, mkldnn = backends.cuda, backends.cudnn, backends.mkldnn
+    attributes: list[tuple[Any, str, object]] = [
+        (cudnn, "benchmark", False),
+        (cuda.matmul, "allow_bf16_reduced_precision_reduction", True),
+        (cuda.matmul, "allow_fp16_reduced_precision_reduction", True),
+    ]
+    if hasattr(backends, "fp32_precision"):  # torch 2.9 and later
+        operations = (cuda.matmul, cudnn.conv, cudnn.rnn, mkldnn.matmul, mkldnn.conv, mkldnn.rnn)
+        # The first two are inherited. With `none` there, a reading of the others shows their own
+        # values.
+        attributes += [(owner, "fp32_precision", "none") for owner in (backends, cudnn)]
+        attributes += [(operation, "fp32_precision", "ieee") for operation in operations]
+    return attributes
 
 
 def free_bytes(device: torch.device) -> int:

@@ -161,8 +161,7 @@ def read_tiles(path: Path, tile_px: int, content: bytes | None = None) -> NDArra
         (tiles, tile_px, tile_px, 3), in memory of its own.
 
     Raises:
-        RequestBroken: The file is not an image that can be read, is too large, or has colours that
-            cannot become RGB.
+        RequestBroken: The file is not an image that can be read, or is too large.
     """
     image = _rgb(path, content)
     if max(image.size) > _MAX_SIDE_PX:
@@ -187,12 +186,7 @@ def _rgb(path: Path, content: bytes | None) -> Image.Image:
     if image.mode == "RGB":
         return image
     image.info.pop("transparency", None)  # Pillow warns that it is dropped
-    try:
-        return image.convert("RGB")
-    except ValueError as error:
-        raise RequestBroken(
-            f"the image `{path}` cannot be used: its colour mode {image.mode} has no way to RGB"
-        ) from error
+    return image.convert("RGB")
 
 
 def _resized(image: Image.Image, width_px: int, height_px: int) -> NDArray[np.uint8]:
@@ -284,17 +278,14 @@ class InputBuilder:
             max_new_tokens=request.max_tokens,
         )
 
-    def tiles(self, request: JudgeRequest) -> int:
-        """Tiles of all its images, by their headers; raises like `size_px`."""
-        return sum(self._tile_counts(request))
-
-    def _tile_counts(self, request: JudgeRequest) -> list[int]:
+    def tile_counts(self, request: JudgeRequest) -> list[int]:
+        """Tiles of each of its images, by their headers; raises like `size_px`."""
         return [tiles(*size_px(path), tile_px=self._tile_px) for path in _images(request)]
 
     def length(self, request: JudgeRequest) -> int:
         """Tokens of the prompt, by the headers of its images; 0 if it cannot be prepared."""
         try:
-            counts = self._tile_counts(request)
+            counts = self.tile_counts(request)
             text_tokens = len(
                 self.checkpoint.tokenizer.encode(self._query(request, [0] * len(counts)))
             )

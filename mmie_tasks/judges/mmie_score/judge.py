@@ -38,9 +38,7 @@ from mmie_tasks.judges.mmie_score.ray_session import (
 )
 
 _PACKAGES = ("torch", "transformers", "sentencepiece", "safetensors", "pillow", "psutil")
-_PREPARED_REQUESTS = (
-    24  # handed out to an engine of Ray beyond its rows: see `_MAX_AHEAD` in `inputs`
-)
+_PREPARED_REQUESTS = 24  # for an engine of Ray beyond its rows: `_MAX_AHEAD` in `inputs`
 
 
 class MmieScoreJudge:
@@ -196,11 +194,6 @@ class MmieScoreJudge:
             return 0
         with closing(session):
             return min(session.gpus(), self.engine_limit or sys.maxsize)
-
-    @property
-    def captured(self) -> bool:
-        """Whether decoding steps are replayed from a CUDA graph."""
-        return self.local.captured
 
     def assets(self) -> Sequence[Asset]:
         """The judge's Python packages, and the checkpoint that its options name; raises like

@@ -42,7 +42,7 @@ from mmie_tasks.judges.mmie_score.engine.decoding import (
 )
 from mmie_tasks.judges.mmie_score.engine.engine import Engine
 from mmie_tasks.judges.mmie_score.engine.model import Prefill, TextModel, Vision
-from mmie_tasks.judges.mmie_score.engine.schedule import PagePool, Schedule
+from mmie_tasks.judges.mmie_score.engine.schedule import Schedule
 
 LEAST_TOKENS = 4096  # memory for fewer is not worth loading the weights
 
@@ -82,10 +82,8 @@ class LoadedJudge:
         budget = self._budget(rows, tokens)
         if self._model is None:
             self._model = self._load()
-        self._engine, self._planned = (
-            self._build_fitting(self._model, budget, tokens),
-            (rows, tokens),
-        )
+        self._engine = self._build_fitting(self._model, budget, tokens)
+        self._planned = (rows, tokens)
         return self._engine
 
     def _budget(self, rows: int, tokens: int) -> MemoryPlan:
@@ -149,14 +147,14 @@ class LoadedJudge:
         capacity = budget.pages * budget.page_tokens
         longest_tokens = min(longest_tokens, capacity)
         decoder: PlainDecoder | StaticDecoder = PlainDecoder(text, attention, fixed_rows)
-        if fixed_rows and isinstance(
-            attention, PagedAttention
-        ):  # can be planned once for all steps
-            capture = (
-                cuda_capture(placement.device) if placement.graphs and placement.on_gpu else None
-            )
+        if fixed_rows and isinstance(attention, PagedAttention):  # planned once for all steps
+            is_captured = placement.graphs and placement.on_gpu
             decoder = StaticDecoder(
-                text, attention, rows=fixed_rows, max_tokens=longest_tokens, capture=capture
+                text,
+                attention,
+                rows=fixed_rows,
+                max_tokens=longest_tokens,
+                capture=cuda_capture(placement.device) if is_captured else None,
             )
         logger.info(
             f"MMIE-Score: {budget.capacity(checkpoint.config.llm_config.max_position_embeddings)}, "
@@ -165,7 +163,7 @@ class LoadedJudge:
         )
         return Engine(
             schedule=Schedule(
-                pool=PagePool(budget.pages),
+                pages=budget.pages,
                 page_tokens=attention.page_tokens,
                 max_rows=budget.rows,
                 max_tokens=longest_tokens if placement.fixed else capacity,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -62,18 +61,12 @@ class LocalJudge:
     def __init__(self, options: LocalOptions, environment: Mapping[str, str]) -> None:
         self.options = options
         self._environment = environment
-        self._lock = threading.RLock()
         self._placement: Placement | None = None
         self._loaded: LoadedJudge | None = None
 
-    @property
+    @cached_property
     def checkpoint(self) -> Checkpoint:
         """The checkpoint, checked; raises like `locate` and `open_checkpoint`."""
-        with self._lock:
-            return self._checkpoint
-
-    @cached_property
-    def _checkpoint(self) -> Checkpoint:
         return open_checkpoint(locate(self.options.model, self.options.revision, self._environment))
 
     def device(self) -> torch.device:
@@ -89,8 +82,7 @@ class LocalJudge:
         Args:
             device: Where it will be computed, if not on the device of this process.
         """
-        with self._lock:
-            checkpoint, placement = self.checkpoint, self._placement
+        checkpoint, placement = self.checkpoint, self._placement
         if placement is not None:
             device, dtype, attention = placement.device, placement.dtype, placement.attention.name
         else:
@@ -140,10 +132,9 @@ class LocalJudge:
         """Choose the placement, once; from then on `signature` names it. Raises like `placement`,
         and may be called again then.
         """
-        with self._lock:
-            if self._placement is None:
-                self._placement = self.placement(self.checkpoint)
-            return self._placement
+        if self._placement is None:
+            self._placement = self.placement(self.checkpoint)
+        return self._placement
 
     def machine(self) -> str | None:
         """GPU and versions, for the provenance of a run; None before `start`."""
@@ -240,28 +231,21 @@ class LocalJudge:
 def check_libraries() -> None:
     """Raise `JudgeMisconfigured` if the installed transformers, or the torch beside it, cannot
     build the judge's model.
-    """
-    from transformers.utils.import_utils import is_torch_available
-
-    check_transformers(version("transformers"))
-    if not is_torch_available():  # by what this version of transformers needs
-        raise JudgeMisconfigured(
-            f"transformers {version('transformers')} does not use torch {version('torch')}: it is "
-            "too old.",
-            hint=f"torch 2.6 or newer; or {_SECOND_ENVIRONMENT}",
-        )
-
-
-def check_transformers(installed: str) -> None:
-    """Raise `JudgeMisconfigured` if the installed version of transformers cannot build the judge's
-    model.
 
     The hint is not ``pip install -U transformers``: a tested model whose code needs version 4 would
     break.
     """
+    from transformers.utils.import_utils import is_torch_available
+
+    installed = version("transformers")
     if int(installed.partition(".")[0]) < _OLDEST_TRANSFORMERS:
         raise JudgeMisconfigured(
             f"The judge MMIE-Score needs transformers {_OLDEST_TRANSFORMERS} or newer, and "
             f"{installed} is installed.",
             hint=_SECOND_ENVIRONMENT,
+        )
+    if not is_torch_available():  # by what this version of transformers needs
+        raise JudgeMisconfigured(
+            f"transformers {installed} does not use torch {version('torch')}: it is too old.",
+            hint=f"torch 2.6 or newer; or {_SECOND_ENVIRONMENT}",
         )

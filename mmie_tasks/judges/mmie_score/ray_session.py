@@ -246,10 +246,9 @@ class RaySession:
         if address:
             init(address=address)
             return
-        for name in ("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"):
-            os.environ.setdefault(
-                name, "0"
-            )  # the second: Ray prints no advice about actors without GPUs
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        # Ray prints no advice about actors without GPUs.
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         # Ray would start an idle process for each CPU.
         init(address="local", num_gpus=self._local_gpus, num_cpus=0, include_dashboard=False)
 

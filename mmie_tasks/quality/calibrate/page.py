@@ -17,7 +17,7 @@ from mmie_tasks.core.tables import counted
 from mmie_tasks.quality.plan import PlannedAnswer
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import LoggedSample
-from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.html import (
     MAX_SEGMENTS,
     EmbeddedImage,
@@ -143,7 +143,7 @@ def _sample_json(
 ) -> Json:
     """What the page shows and exports of a sample; `image` is the number of a picture."""
 
-    def part(segments: Sequence[LoggedSegment], owner: str) -> list[Json]:
+    def part(segments: Sequence[Segment], owner: str) -> list[Json]:
         pieces = segments_json(segments, owner, images.__getitem__, MAX_SEGMENTS)
         return [
             {**piece, "image": pictures.get(piece["image"])} if "alt" in piece else piece

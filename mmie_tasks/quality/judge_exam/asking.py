@@ -26,10 +26,9 @@ from mmie_tasks.quality.judge_exam.stored import COMPARE
 from mmie_tasks.quality.judge_exam.verdicts import Judgement, Pair, PartsInOrder
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.sample import BadRecord
-from mmie_tasks.record.segment import LoggedSegment
-from mmie_tasks.record.segment import Segments as LoggedSegments
+from mmie_tasks.record.segment import Segment, Segments
 
-RequestMaker: TypeAlias = Callable[[LoggedSegments, LoggedSegments, None], GradedRequest]
+RequestMaker: TypeAlias = Callable[[Segments, Segments, None], GradedRequest]
 """`Benchmark.judge_request`, for questions that are no samples of the benchmark."""
 
 _PROMPT_NAME = "compare-1"  # name of the prompt and its reader; another number for other words
@@ -238,7 +237,7 @@ def giving_points(benchmark: str, judge_request: RequestMaker) -> ExamMethod:
     Raises:
         MmieTasksError: The benchmark's prompt is not available.
     """
-    request = judge_request((LoggedSegment("How?"),), (LoggedSegment("So <image>."),), None).request
+    request = judge_request((Segment("How?"),), (Segment("So <image>."),), None).request
     prompt = f"prompt:{content_key(request)[:12]},max_tokens={request.max_tokens}"
     ask = partial(_score_answers, judge_request)
     return ExamMethod(name=benchmark, signature=f"method:{benchmark}|{prompt}", ask=ask)
@@ -309,11 +308,9 @@ def _request_or_reason(
         return str(error).partition("\n")[0]
 
 
-def _logged(content: PartsInOrder) -> LoggedSegments:
+def _logged(content: PartsInOrder) -> Segments:
     return tuple(
-        LoggedSegment(segment or None)
-        if isinstance(segment, str)
-        else LoggedSegment(image=str(segment))
+        Segment(segment or None) if isinstance(segment, str) else Segment(image=str(segment))
         for segment in content
     )
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from mmie_tasks.hub.images import open_bounded, open_rgb
-from mmie_tasks.record.segment import LoggedSegment, Segments
+from mmie_tasks.record.segment import Segment, Segments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +153,7 @@ def _steps_reversed(segments: Segments, *_: object) -> Segments | None:
     """A step is a text with the images behind it; in an answer of a single text a paragraph, or
     else a line.
     """
-    steps: list[list[LoggedSegment]] = []
+    steps: list[list[Segment]] = []
     for segment in segments:
         if _has_text(segment) or not steps:
             steps.append([])
@@ -165,7 +165,7 @@ def _steps_reversed(segments: Segments, *_: object) -> Segments | None:
     for pattern, separator in ((r"\n\s*\n", "\n\n"), (r"\n", "\n")):
         parts = [part for part in re.split(pattern, _text_of(segments)) if part.strip()]
         if len(parts) > 1:
-            return (LoggedSegment(text=separator.join(reversed(parts))),)
+            return (Segment(text=separator.join(reversed(parts))),)
     return None
 
 
@@ -207,7 +207,7 @@ def _text_of(segments: Segments) -> str:
     return "\n".join(segment.text or "" for segment in segments if _has_text(segment))
 
 
-def _has_text(segment: LoggedSegment) -> bool:
+def _has_text(segment: Segment) -> bool:
     return bool(segment.text and segment.text.strip())
 
 

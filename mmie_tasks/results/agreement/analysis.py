@@ -25,14 +25,12 @@ from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import LoggedSample, ScoreKind
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.agreement.measures import (
-    ALL_MEASURES,
     GROUP_MEASURES,
     LEVELS,
+    MEASURES,
     Measurement,
-    MeasureOptions,
     alpha,
     measure,
-    rating_rows,
 )
 from mmie_tasks.results.commands import open_run, require_kind
 from mmie_tasks.results.labels import answer_digest, read_labels
@@ -405,7 +403,6 @@ class Agreement:
     Attributes:
         panel: The raters and their points.
         reference: The name of the rater that the others are compared with.
-        options: The scale, and how many resamples.
         with_reference: All other raters, compared with it.
         other_pairs: All other pairs, where there are few raters.
         alphas: Of all raters first.
@@ -415,7 +412,6 @@ class Agreement:
 
     panel: RaterPanel
     reference: str
-    options: MeasureOptions
     with_reference: tuple[RaterPair, ...]
     other_pairs: tuple[RaterPair, ...]
     alphas: tuple[RaterAlpha, ...]
@@ -423,13 +419,12 @@ class Agreement:
     disputed: tuple[DisputedSample, ...]
 
 
-def analyse(panel: RaterPanel, reference: str, options: MeasureOptions, top: int) -> Agreement:
+def analyse(panel: RaterPanel, reference: str, top: int) -> Agreement:
     """Compute all measures.
 
     Args:
         panel: The raters and their points.
         reference: The rater that the others are compared with.
-        options: The scale, and how many resamples.
         top: How many samples that raters disagree on.
 
     Raises:
@@ -442,7 +437,7 @@ def analyse(panel: RaterPanel, reference: str, options: MeasureOptions, top: int
     ordered = [rater.name for rater in sorted(raters, key=lambda rater: rater.kind != "person")]
     others = [name for name in ordered if name != reference]
     other_pairs = combinations(others if len(ordered) <= _MAX_PAIRED_RATERS else (), 2)
-    with_reference = [_rater_pair(judge, reference, panel, options) for judge in judges]
+    with_reference = [_rater_pair(judge, reference, panel) for judge in judges]
     if not any(pair.samples for pair in with_reference):
         counts = []
         for rater in raters:
@@ -455,39 +450,32 @@ def analyse(panel: RaterPanel, reference: str, options: MeasureOptions, top: int
     return Agreement(
         panel=panel,
         reference=reference,
-        options=options,
         with_reference=tuple(with_reference),
-        other_pairs=tuple(
-            _rater_pair(judge, earlier, panel, options) for earlier, judge in other_pairs
-        ),
-        alphas=tuple(_alphas(panel, options)),
-        group_pairs=tuple(_group_pairs(judges, reference, panel, options)),
+        other_pairs=tuple(_rater_pair(judge, earlier, panel) for earlier, judge in other_pairs),
+        alphas=tuple(_alphas(panel)),
+        group_pairs=tuple(_group_pairs(judges, reference, panel)),
         disputed=tuple(_disputed(panel, top)),
     )
 
 
-def _rater_pair(
-    judge: str, reference: str, panel: RaterPanel, options: MeasureOptions
-) -> RaterPair:
-    pairs = rating_rows(panel.column(judge), panel.column(reference))
+def _rater_pair(judge: str, reference: str, panel: RaterPanel) -> RaterPair:
+    x, y = panel.column(judge), panel.column(reference)
+    both, scale = np.isfinite(x) & np.isfinite(y), panel.benchmark.scale
     confusion: tuple[tuple[int, ...], ...] = ()
-    if options.scale.whole:
-        size, rounded = round(options.scale.full_marks) + 1, pairs.rounded
-        counts = np.zeros((size, size), dtype=np.intp)
-        np.add.at(
-            counts, (rounded.reference.astype(int), rounded.judge.astype(int)), rounded.counts
-        )
+    if scale.whole:
+        counts = np.zeros((round(scale.full_marks) + 1,) * 2, dtype=np.intp)
+        np.add.at(counts, (np.rint(y[both]).astype(int), np.rint(x[both]).astype(int)), 1)
         confusion = tuple(map(tuple, counts.tolist()))
     return RaterPair(
         judge=judge,
         reference=reference,
-        samples=pairs.samples,
-        measures=measure(pairs, ALL_MEASURES, options),
+        samples=int(both.sum()),
+        measures=measure(x, y, tuple(MEASURES), scale),
         confusion=confusion,
     )
 
 
-def _alphas(panel: RaterPanel, options: MeasureOptions) -> list[RaterAlpha]:
+def _alphas(panel: RaterPanel) -> list[RaterAlpha]:
     kinds = np.array([rater.kind for rater in panel.raters])
     everyone = np.ones(len(kinds), dtype=bool)
     alphas = []
@@ -500,14 +488,12 @@ def _alphas(panel: RaterPanel, options: MeasureOptions) -> list[RaterAlpha]:
             continue
         points = panel.points.to_numpy()[:, chosen]
         rated = int((np.isfinite(points).sum(axis=1) >= 2).sum())
-        by_level = {str(level): alpha(points, level, options.resamples) for level in LEVELS}
+        by_level = {str(level): alpha(points, level, panel.benchmark.scale) for level in LEVELS}
         alphas.append(RaterAlpha(raters=raters, samples=rated, measures=by_level))
     return alphas
 
 
-def _group_pairs(
-    judges: Sequence[str], reference: str, panel: RaterPanel, options: MeasureOptions
-) -> Iterator[RaterPair]:
+def _group_pairs(judges: Sequence[str], reference: str, panel: RaterPanel) -> Iterator[RaterPair]:
     """Of each judge and each group; kinds with one group only are left out."""
     indices_of: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for index, id_ in enumerate(panel.points.index):
@@ -519,12 +505,12 @@ def _group_pairs(
     groups = [key for key in sorted(indices_of) if group_counts[key[0]] > 1]
     for judge, (kind, group) in product(judges, groups):
         indices = indices_of[kind, group]
-        pairs = rating_rows(panel.column(judge)[indices], panel.column(reference)[indices])
+        x, y = panel.column(judge)[indices], panel.column(reference)[indices]
         yield RaterPair(
             judge=judge,
             reference=reference,
-            samples=pairs.samples,
-            measures=measure(pairs, GROUP_MEASURES, options),
+            samples=int((np.isfinite(x) & np.isfinite(y)).sum()),
+            measures=measure(x, y, GROUP_MEASURES, panel.benchmark.scale),
             kind=kind,
             group=group,
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell, short_name, table
-from mmie_tasks.record.intervals import LEVEL
+from mmie_tasks.record.intervals import LEVEL, MIN_SAMPLES
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.agreement import measures
 from mmie_tasks.results.agreement.analysis import (
@@ -17,11 +17,9 @@ from mmie_tasks.results.agreement.analysis import (
     read_panel,
     reference_of,
 )
-from mmie_tasks.results.agreement.measures import Measurement, MeasureOptions
+from mmie_tasks.results.agreement.measures import Measurement
 from mmie_tasks.results.commands import listed_names, require_range, result_parser
 from mmie_tasks.results.render import json_text
-
-_MIN_RESAMPLES = 100  # the ends of an interval are the 2nd or 3rd from the last
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
@@ -34,20 +32,13 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     parser = result_parser(
         "agreement",
         "How far judges, and people, agree on the same answers: the paper's cosine, MSE, MAE and "
-        "Pearson first, then rank correlations, kappa, Krippendorff's alpha, and the samples they "
-        "disagree on. Reads runs saved with `--log_samples`, and CSV files.",
+        "Pearson first, then Spearman, quadratic kappa, bias, Krippendorff's alpha, and the "
+        "samples they disagree on. Reads runs saved with `--log_samples`, and CSV files.",
         runs="RUN_OR_CSV",
         top=10,
     )
     parser.add_argument("--reference", metavar="NAME", help="default: the people, or the first run")
-    help_text = "for intervals; 0 for none; default: %(default)s"
-    parser.add_argument(
-        "--resamples", type=int, default=measures.RESAMPLES, metavar="N", help=help_text
-    )
     options = parser.parse_args(arguments)
-    if 0 != options.resamples < _MIN_RESAMPLES:
-        message = f"{options.resamples} resamples are too few for an interval."
-        raise SettingWrong(message, hint=f"`--resamples {_MIN_RESAMPLES}` or more, or 0 for none")
     require_range("--top", options.top, 0, None, hint="0 lists no sample")
     tasks = listed_names(options.tasks)
     if len(tasks) > 1:
@@ -57,14 +48,13 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         )
     panel = read_panel(options.runs, tasks[0] if tasks else None, options.score_kind)
     reference = reference_of(panel, options.reference)
-    measure_options = MeasureOptions(scale=panel.benchmark.scale, resamples=options.resamples)
-    agreement = analyse(panel, reference, measure_options, options.top)
+    agreement = analyse(panel, reference, options.top)
     return (as_json if options.json else as_text)(agreement, options.score_kind)
 
 
 def as_json(agreement: Agreement, score_kind: ScoreKind) -> str:
     """All results as one object; null for undefined values, with the reason next to it."""
-    panel, scale = agreement.panel, agreement.options.scale
+    panel, scale = agreement.panel, agreement.panel.benchmark.scale
     document = {
         "task": panel.task,
         "benchmark": panel.benchmark.title,
@@ -133,15 +123,15 @@ def as_text(agreement: Agreement, score_kind: ScoreKind) -> str:
 
 def _measure_blocks(agreement: Agreement) -> Iterator[str]:
     heading = f"## Against {short_name(agreement.reference)}: the paper's table"
-    rows = _measure_table(agreement, agreement.with_reference, measures.PAPER_MEASURES)
+    rows = _measure_table(agreement.with_reference, measures.PAPER_MEASURES)
     yield f"{heading}\n\n{rows}"
     yield _rater_block(agreement)
     if agreement.other_pairs:
-        rows = _measure_table(agreement, agreement.other_pairs, measures.PAPER_MEASURES)
+        rows = _measure_table(agreement.other_pairs, measures.PAPER_MEASURES)
         yield f"## The other pairs\n\n{rows}"
     pairs = [*agreement.with_reference, *agreement.other_pairs]
-    yield f"## Ranks and chance\n\n{_measure_table(agreement, pairs, measures.RANK_MEASURES)}"
-    yield f"## Differences\n\n{_measure_table(agreement, pairs, measures.DIFFERENCE_MEASURES)}"
+    rows = _measure_table(pairs, measures.MORE_MEASURES)
+    yield f"## Ranks, chance and bias\n\n{rows}"
 
 
 def _rater_block(agreement: Agreement) -> str:
@@ -167,10 +157,10 @@ def _rater_block(agreement: Agreement) -> str:
     return f"## Raters\n\n{table(header, rows, text_columns=2, notes=notes)}"
 
 
-def _measure_table(agreement: Agreement, pairs: Sequence[RaterPair], names: Sequence[str]) -> str:
+def _measure_table(pairs: Sequence[RaterPair], names: Sequence[str]) -> str:
     """A table of pairs, and below it the reasons for missing values."""
-    titles = measures.measure_titles(agreement.options)
-    header = ["judge", "reference", "n", *(titles[name] for name in names)]
+    titles = {name: measures.MEASURES[name].title for name in names}
+    header = ["judge", "reference", "n", *titles.values()]
     rows = []
     titles_by_reason: defaultdict[str, list[str]] = defaultdict(list)
     for pair in pairs:
@@ -186,8 +176,8 @@ def _measure_table(agreement: Agreement, pairs: Sequence[RaterPair], names: Sequ
 
 
 def _missing(measurement: Measurement) -> str:
-    """Why a value or interval is missing; empty where none is, or none was requested."""
-    if not measurement.why_not or measurement.why_not == measures.NO_RESAMPLES:
+    """Why a value or interval is missing; empty where none is."""
+    if not measurement.why_not:
         return ""
     return f"{NO_VALUE if measurement.value is None else 'no interval'}, {measurement.why_not}"
 
@@ -206,10 +196,9 @@ def _confusion_blocks(agreement: Agreement) -> Iterator[str]:
 
 
 def _group_blocks(agreement: Agreement) -> Iterator[str]:
-    titles = measures.measure_titles(agreement.options)
     several = len(agreement.with_reference) > 1
     names = ["group", *(["judge"] if several else [])]
-    header = [*names, "n", *(titles[name] for name in measures.GROUP_MEASURES)]
+    header = [*names, "n", *(measures.MEASURES[name].title for name in measures.GROUP_MEASURES)]
     by_kind: defaultdict[str, list[list[str]]] = defaultdict(list)
     for group in sorted(agreement.group_pairs, key=lambda group: group.group):
         cells = [group.measures[name].cell(3) for name in measures.GROUP_MEASURES]
@@ -233,27 +222,13 @@ def _disputed_block(agreement: Agreement) -> str:
 
 def _method_lines(agreement: Agreement) -> Iterator[str]:
     yield "## How it was computed\n"
-    resamples = agreement.options.resamples
-    if resamples:
-        fewer = {
-            measurement.resamples
-            for pair in (*agreement.with_reference, *agreement.other_pairs)
-            for measurement in pair.measures.values()
-            if 0 < measurement.resamples < resamples
-        }
-        least = f" ({min(fewer):,} where there are many different points)" if fewer else ""
-        yield (
-            f"- Intervals: {LEVEL:.0%}, percentile bootstrap over samples, {resamples:,} "
-            f"resamples{least}, seed 0."
-        )
+    yield (
+        f"- Intervals: {LEVEL:.0%}, for a larger population of samples; jackknife, with one unseen "
+        f"error of half the scale. None for fewer than {MIN_SAMPLES} samples."
+    )
     yield "- Cosine: of the two vectors of points, sum of xy / (|x| |y|); the paper has no formula."
     yield "- Bias: judge less reference, in points. Samples without points of both are left out."
-    if agreement.options.scale.whole:
-        yield (
-            "- Kappa, equal, within 1, table of points: on points rounded to whole numbers, halves "
-            "to the even one."
-        )
-    else:
-        yield f"- Within {agreement.options.tolerance:g}: differences up to a tenth of full marks."
+    if agreement.panel.benchmark.scale.whole:
+        yield "- Table of points: rounded to whole numbers, halves to the even one."
     for name, members in agreement.panel.members.items():
         yield f"- The {name}: of those who rated a sample, among {', '.join(members)}."

@@ -23,7 +23,13 @@ from mmie_tasks.core.files import atomic_write, readable_size
 from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell, signed_cell
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.results.annotation import Annotation, judge_lines, open_annotator
+from mmie_tasks.results.annotation import (
+    Annotation,
+    IntervalsOf,
+    add_people_options,
+    judge_lines,
+    open_annotator,
+)
 from mmie_tasks.results.commands import listed_names, notes_of, open_runs, result_parser
 from mmie_tasks.results.html import Json, cut, ends, finite, inert_json, plain, rendered
 from mmie_tasks.results.report.samples import (
@@ -78,6 +84,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
         title=options.title or f"Results of {', '.join(opened.name for opened in runs)}",
         made=f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
         people=options.people,
+        population=options.population,
         environment=environment,
         samples_with_thumbnails=options.thumbnails,
     )
@@ -113,10 +120,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--title", metavar="TEXT", default="", help="of the page; default: the names of the runs"
     )
-    help_text = (
-        "CSV files of people's scores, see `calibrate`: adds the corrected scores; default: none"
-    )
-    parser.add_argument("--people", nargs="+", default=[], metavar="FILE", help=help_text)
+    add_people_options(parser)
     parser.add_argument(
         "--thumbnails",
         metavar="N",
@@ -152,6 +156,7 @@ def payload(
     made: str,
     environment: Mapping[str, str],
     people: Sequence[str] = (),
+    population: IntervalsOf = "larger",
     samples_with_thumbnails: int = SAMPLES_WITH_THUMBNAILS,
     budget_bytes: int = BUDGET_BYTES,
 ) -> Json:
@@ -164,6 +169,8 @@ def payload(
         environment: Names the cache folder with the grades of judges.
         people: Files of people's scores; the headlines of the runs that they are of are shown
             corrected, too.
+        population: What the intervals of corrected scores are for; with ``run`` the first screen
+            has corrected scores only.
         samples_with_thumbnails: At most this many of each task.
         budget_bytes: Of all thumbnails; what one task leaves is available to the next.
 
@@ -171,7 +178,7 @@ def payload(
         AnswersUnusable: A file of people's scores cannot be read, or is not of these runs.
     """
     joined_tasks = join_tasks(runs)
-    annotator = open_annotator(runs, people, environment)
+    annotator = open_annotator(runs, people, environment, population)
     is_judged = any(task.benchmark.judge is not None for task in joined_tasks)
     annotations = [
         {name: annotator.annotation(task) for name, task in run_.tasks.items()} for run_ in runs
@@ -202,6 +209,7 @@ def payload(
         "made": made,
         "package": __version__,
         "method": METHOD,
+        "corrected_only": population == "run",
         "judge_error": annotator.interval_note if is_judged else "",
         "judges": [plain(line) for line in judge_lines(judges)],
         "runs": [
@@ -267,7 +275,6 @@ def _summary(index: int, task_run: TaskRun, annotation: Annotation) -> Json:
             f"{judge.judge}: {judge.short_text}" if is_panel else judge.short_text
             for judge in judges
         ],
-        "asked": len(task_run.samples),
         "published": task_run.benchmark.published.get(task_run.task),
         "marks": [cut(mark, _MAX_MARK) for mark in marks_of(task_run)],
         "corrected": corrected
@@ -356,9 +363,9 @@ def render(payload: Json) -> str:
     """The page, to be written as UTF-8.
 
     Args:
-        payload: ``{"title", "made", "package", "method", "judge_error", "judges", "runs",
-            "tasks"}``, without lone surrogates. Percentages are of full marks, points on the
-            benchmark's own scale.
+        payload: ``{"title", "made", "package", "method", "corrected_only", "judge_error", "judges",
+            "runs", "tasks"}``, without lone surrogates. Percentages are of full marks, points on
+            the benchmark's own scale.
     """
     library = get_plotlyjs()
     run_names = [{"name": run["name"]} for run in payload["runs"]]

@@ -17,7 +17,7 @@ from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample
-from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.record.segment import Segment
 from mmie_tasks.results import html
 from mmie_tasks.results.html import Json, cut, finite, plain, segments_json
 from mmie_tasks.runs.run import Run, TaskRun
@@ -261,10 +261,10 @@ def shown_images(row: SampleRow) -> list[str]:
     ]
 
 
-def question_and_gold(row: SampleRow) -> tuple[Sequence[LoggedSegment], Sequence[LoggedSegment]]:
+def question_and_gold(row: SampleRow) -> tuple[Sequence[Segment], Sequence[Segment]]:
     """Question and gold answer, from the run whose log holds most of them."""
 
-    def completeness(segments: Sequence[LoggedSegment]) -> tuple[int, bool]:
+    def completeness(segments: Sequence[Segment]) -> tuple[int, bool]:
         return sum(bool(s.image) and not s.problem for s in segments), bool(segments)
 
     samples = list(filter(None, row))

@@ -49,8 +49,8 @@ def metric_tables(task: JoinedTask) -> list[Json]:
     """Every metric that a run has samples for, kind by kind, the headline first, for the page.
 
     A row is a metric, with a cell for each run; None where a run has none of its samples. Where two
-    runs can be compared it has their difference, else None. ``has_expected`` is whether a run has
-    expected scores.
+    runs can be compared it has their difference, else None. ``in_table`` is whether the first
+    screen has it, ``has_expected`` whether a run has expected scores.
     """
     differences = _differences(task)
     has_expected = any("expected" in run.score_kinds for _, run in task.present)
@@ -65,6 +65,7 @@ def metric_tables(task: JoinedTask) -> list[Json]:
             row = {
                 "name": metric.name,
                 "title": metric.title,
+                "in_table": metric.in_table or not table["rows"],
                 "cells": cells,
                 "difference": difference,
             }

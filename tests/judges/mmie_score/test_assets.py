@@ -9,7 +9,6 @@ import torch
 from support.golden import GOLDEN
 from support.transformers_5 import needs_transformers_5
 
-from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.devices import TWO_STEPS
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 from mmie_tasks.judges.registry import create
@@ -75,18 +74,3 @@ def test_a_device_that_cannot_hold_the_judge_is_the_only_problem(
     problems = [subject for subject, one in findings.items() if one.status == "problem"]
     assert problems == ["memory"]
     assert hint in findings["memory"].hint
-
-
-@pytest.mark.parametrize(
-    ("options", "hint"),
-    [
-        pytest.param({"max_rows": "0"}, "1 or more", id="option"),
-        pytest.param({"model": "./nowhere"}, "config.json", id="no-such-folder"),
-    ],
-)
-def test_an_option_that_names_no_possible_judge_is_an_error(
-    tmp_path: Path, options: dict[str, str], hint: str
-) -> None:
-    with pytest.raises(JudgeMisconfigured) as raised:
-        findings_of(tmp_path, **{"model": str(TINY), **options})
-    assert hint in str(raised.value).partition("hint: ")[2]

@@ -38,7 +38,7 @@ from mmie_tasks.judges.mmie_score.cluster import EnginePool
 from mmie_tasks.judges.mmie_score.devices import DeviceFull
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 from mmie_tasks.judges.mmie_score.ray_session import RaySession, choose_session
-from mmie_tasks.judges.mmie_score.remote import RemoteEngine, assigned_device
+from mmie_tasks.judges.mmie_score.remote import RemoteEngine
 from mmie_tasks.judges.registry import create
 from mmie_tasks.record.reply import JudgeReply
 
@@ -345,20 +345,6 @@ def test_every_gpu_computes_and_the_load_is_balanced(
     assert max(loads) / min(loads) < 1.1
 
 
-def test_no_engine_holds_more_than_its_share(
-    three_engines: EnginePool, shared_folder: Path
-) -> None:
-    forget(shared_folder)
-    ask(three_engines, [f"{number} cost=20" for number in range(18)])
-    assert sorted(len(texts) for texts in computed(shared_folder).values()) == [6, 6, 6]
-
-
-def test_errors_of_single_requests_are_their_outcomes(three_engines: EnginePool) -> None:
-    outcomes = ask(three_engines, ["good", "unavailable"])
-    assert isinstance(outcomes[1], JudgeUnavailable)
-    assert str(outcomes[1]) == "not now"
-
-
 def test_a_caller_that_stops_early_ends_the_engines(
     three_engines: EnginePool, shared_folder: Path
 ) -> None:
@@ -419,18 +405,6 @@ def test_a_node_that_is_lost_and_one_that_joins_cost_no_reply(
     assert 0 < sum(repeated.values()) <= 8  # those in flight at the lost engine
     assert len(set(computed(tmp_path)) - joined_after[0]) == 1  # the engine of the node that joined
     assert "was lost" in "".join(warnings)
-
-
-def test_requests_of_a_dead_engine_go_to_others_and_nothing_else_is_computed_twice(
-    make_pool: MakePool, tmp_path: Path
-) -> None:
-    texts = [f"{number} cost=2" for number in range(60)]
-    texts[20] += " die"
-    assert replies(ask(make_pool(), texts)) == texts
-    counts = Counter(all_computed(tmp_path))
-    assert counts[texts[20]] == 2
-    assert sum(counts.values()) - 60 <= 8
-    assert max(counts.values()) == 2
 
 
 def test_a_request_that_ends_three_engines_is_unavailable(
@@ -635,23 +609,6 @@ def test_three_engines_of_which_one_is_lost_reply_as_one_in_this_process_and_fil
     assert judge.signature == alone.signature
 
 
-@needs_transformers_5
-def test_an_engine_computes_images_of_another_machine_and_names_their_paths_there() -> None:
-    case = next(case for case in cases() if case.images)
-    elsewhere = {image: Path("/elsewhere", image.name) for image in case.images}
-    parts = tuple(
-        elsewhere.get(part, part) if isinstance(part, Path) else part for part in case.parts
-    )
-    asked = JudgeRequest(parts=parts, max_tokens=case.max_new_tokens)
-    contents = [image.read_bytes() for image in case.images]
-    outcomes = asyncio.run(
-        _together(RemoteEngine(model=str(CHECKPOINT), device="cpu"), asked, contents, [b"text"])
-    )
-    assert outcomes[0].outcome.text == case.response
-    assert isinstance(outcomes[1].outcome, RequestBroken)
-    assert f"/elsewhere/{case.images[0].name}" in str(outcomes[1].outcome)
-
-
 async def _together(
     engine: RemoteEngine, asked: JudgeRequest, *contents: list[bytes]
 ) -> list[object]:
@@ -674,17 +631,6 @@ def test_warnings_of_an_engine_go_with_its_next_reply() -> None:
     first, second = asyncio.run(ask_twice())
     assert (first.warnings, second.warnings) == (("slow",), ())
     assert first.machine == f"CPU, torch {torch.__version__}"
-
-
-@pytest.mark.parametrize(
-    ("ids", "visible", "expected"),
-    [([0], None, "cuda:0"), ([3], None, "cuda:3"), ([5], "4,5", "cuda:1"), ([5], "5", "cuda:0")],
-)
-def test_an_engine_takes_the_gpu_that_ray_assigned_even_if_it_sees_others(
-    ids: list[int], visible: str | None, expected: str
-) -> None:
-    environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
-    assert assigned_device(ids, environment) == expected
 
 
 @needs_transformers_5

@@ -1,9 +1,6 @@
 """Device, dtype and attention by option, with simulated GPUs, and free memory."""
 
-import subprocess
-import sys
 from contextlib import suppress
-from itertools import product
 from types import SimpleNamespace
 
 import pytest
@@ -142,7 +139,7 @@ def kernels(monkeypatch):
     def simulate(missing, wrong):
         def opened(name):
             reason = missing.get(name)
-            return lambda _: (
+            return lambda: (
                 reason or PagedAttention(name=name, title=f"the {name} kernel", kernel=paged_kernel)
             )
 
@@ -344,136 +341,84 @@ def test_where_no_kernel_can_help_there_is_no_hint(gpus, log, dtype, capability,
 
 
 BACKENDS = torch.backends
-OPERATIONS = {
-    "matmul": BACKENDS.cuda.matmul,
-    "conv": BACKENDS.cudnn.conv,
-    "rnn": BACKENDS.cudnn.rnn,
-    "matmul of a CPU": BACKENDS.mkldnn.matmul,
-    "conv of a CPU": BACKENDS.mkldnn.conv,
-    "rnn of a CPU": BACKENDS.mkldnn.rnn,
+OPERATIONS = (
+    BACKENDS.cuda.matmul,
+    BACKENDS.cudnn.conv,
+    BACKENDS.cudnn.rnn,
+    BACKENDS.mkldnn.matmul,
+    BACKENDS.mkldnn.conv,
+    BACKENDS.mkldnn.rnn,
+)
+LEFT = {
+    "nothing": lambda: None,
+    "TF32 in cuDNN": lambda: setattr(BACKENDS.cudnn, "allow_tf32", True),
+    "no TF32 in cuDNN": lambda: setattr(BACKENDS.cudnn, "allow_tf32", False),
+    "TF32 in products": lambda: setattr(BACKENDS.cuda.matmul, "allow_tf32", True),
+    "medium products": lambda: torch.set_float32_matmul_precision("medium"),
+    "TF32 everywhere": lambda: setattr(BACKENDS, "fp32_precision", "tf32"),
+    "fp32 everywhere": lambda: setattr(BACKENDS, "fp32_precision", "ieee"),
+    "TF32 in all of cuDNN": lambda: setattr(BACKENDS.cudnn, "fp32_precision", "tf32"),
+    "fp32 in convolutions": lambda: setattr(BACKENDS.cudnn.conv, "fp32_precision", "ieee"),
+    "TF32 in new products": lambda: setattr(BACKENDS.cuda.matmul, "fp32_precision", "tf32"),
 }
-NEW = {"all": BACKENDS, "cuDNN": BACKENDS.cudnn, **OPERATIONS}
-CUDNN_SETTINGS = (None, True, False)
-MATMUL_SETTINGS = (None, True, False, "highest", "high", "medium")
+"""What a tested model may have set, with the old switches and with those of torch 2.9."""
 
 
-def read_or_error(read):
+def old_reading(read):
     try:
         return read()
-    except RuntimeError:
+    except RuntimeError:  # a new switch contradicts it
         return "error"
 
 
 def old_readings():
-    readings = (
-        lambda: BACKENDS.cudnn.allow_tf32,
-        lambda: BACKENDS.cuda.matmul.allow_tf32,
-        torch.get_float32_matmul_precision,
-    )
-    return [read_or_error(reading) for reading in readings]
+    return [
+        old_reading(lambda: BACKENDS.cudnn.allow_tf32),
+        old_reading(lambda: BACKENDS.cuda.matmul.allow_tf32),
+        old_reading(torch.get_float32_matmul_precision),
+    ]
 
 
-def new_readings():
-    return {name: switch.fp32_precision for name, switch in NEW.items()}
-
-
-def all_readings():
-    """What can be read, as it is and after each setting of the switches that others inherit from;
-    sets these.
-    """
-    readings = [old_readings(), new_readings()]
-    for switch in (BACKENDS, BACKENDS.cudnn):
-        for precision in ("ieee", "tf32", "none"):
-            switch.fp32_precision = precision
-            readings += [old_readings(), new_readings()]
-    return readings
-
-
-def set_old(cudnn, matmul):
-    if cudnn is not None:
-        BACKENDS.cudnn.allow_tf32 = cudnn
-    if isinstance(matmul, bool):
-        BACKENDS.cuda.matmul.allow_tf32 = matmul
-    elif matmul:
-        torch.set_float32_matmul_precision(matmul)
-
-
-def set_defaults():
-    set_old(True, "highest")
-    for name, switch in NEW.items():
-        switch.fp32_precision = "tf32" if name in ("conv", "rnn") else "none"
+def readings():
+    new = [owner.fp32_precision for owner in (BACKENDS, BACKENDS.cudnn, *OPERATIONS)]
+    return [*old_readings(), *new]
 
 
 @pytest.fixture(autouse=True)
 def default_precision():
-    set_defaults()
+    def reset():
+        BACKENDS.cudnn.allow_tf32 = True
+        torch.set_float32_matmul_precision("highest")
+        for owner in (BACKENDS, BACKENDS.cudnn, *OPERATIONS):
+            is_cudnn = owner in (BACKENDS.cudnn.conv, BACKENDS.cudnn.rnn)
+            owner.fp32_precision = "tf32" if is_cudnn else "none"
+
+    reset()
     yield
-    set_defaults()
+    reset()
 
 
-def test_torchs_own_default_is_the_default_of_these_tests():
-    code = (
-        "import torch; b = torch.backends; print([b.cudnn.allow_tf32, b.cuda.matmul.allow_tf32, "
-        "torch.get_float32_matmul_precision(), b.fp32_precision, b.cudnn.fp32_precision, "
-        "b.cuda.matmul.fp32_precision, "
-        "b.cudnn.conv.fp32_precision, b.cudnn.rnn.fp32_precision])"
-    )
-    fresh = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
-    ).stdout
-    assert fresh.strip() == str([*old_readings(), *list(new_readings().values())[:5]])
+@pytest.mark.parametrize("second", LEFT)
+@pytest.mark.parametrize("first", LEFT)
+def test_fp32_is_exact_inside_and_all_switches_are_as_before_afterwards(first, second):
+    LEFT[first]()
+    LEFT[second]()
+    before = readings()
+    with suppress(KeyError), exact_arithmetic():
+        assert old_readings() == [False, False, "highest"]
+        assert {operation.fp32_precision for operation in OPERATIONS} <= {"ieee", "none"}
+        raise KeyError
+    assert readings() == before
 
 
-@pytest.mark.parametrize("new_first", [False, True], ids=["old before new", "new before old"])
-@pytest.mark.parametrize("precision", ["ieee", "tf32", "none"])
-@pytest.mark.parametrize("switch", [None, *NEW])
-def test_fp32_is_exact_inside_and_all_switches_are_as_before_afterwards(
-    switch, precision, new_first
-):
-    """With every setting of the old switches, of one new switch, and both orders of setting
-    them.
-    """
-    for cudnn, matmul in product(CUDNN_SETTINGS, MATMUL_SETTINGS):
-
-        def set_all(cudnn=cudnn, matmul=matmul):
-            set_defaults()
-            for is_new in (new_first, not new_first):
-                if not is_new:
-                    set_old(cudnn, matmul)
-                elif switch:
-                    NEW[switch].fp32_precision = precision
-
-        set_all()
-        before = all_readings()
-        set_all()
-        with exact_arithmetic():
-            assert old_readings() == [False, False, "highest"], (cudnn, matmul)
-            assert {OPERATIONS[name].fp32_precision for name in OPERATIONS} <= {"ieee", "none"}, (
-                cudnn,
-                matmul,
-            )
-        assert all_readings() == before, (cudnn, matmul)
-
-
-@pytest.mark.parametrize("cudnn", CUDNN_SETTINGS)
-@pytest.mark.parametrize("matmul", MATMUL_SETTINGS)
-def test_a_torch_that_has_only_the_old_switches_gets_the_same(monkeypatch, cudnn, matmul):
+@pytest.mark.parametrize("left", list(LEFT)[:5])
+def test_a_torch_that_has_only_the_old_switches_gets_the_same(monkeypatch, left):
     monkeypatch.delattr(type(BACKENDS), "fp32_precision")
-    set_old(cudnn, matmul)
+    LEFT[left]()
     before = old_readings()
     with exact_arithmetic():
         assert old_readings() == [False, False, "highest"]
     assert old_readings() == before
-
-
-def test_switches_are_restored_after_an_error():
-    set_old(True, "medium")
-    before = all_readings()
-    set_defaults()
-    set_old(True, "medium")
-    with suppress(KeyError), exact_arithmetic():
-        raise KeyError
-    assert all_readings() == before
 
 
 SWITCHES = {

@@ -16,7 +16,6 @@ from support import internvl_golden as golden
 from support.golden import vectors
 
 from mmie_tasks.judges.base import RequestBroken
-from mmie_tasks.judges.mmie_score import inputs
 from mmie_tasks.judges.mmie_score.checkpoint.config import MAX_TILES
 from mmie_tasks.judges.mmie_score.engine.model import normalized
 from mmie_tasks.judges.mmie_score.inputs import TILE_PX, grid, read_tiles, tiles
@@ -151,15 +150,6 @@ def test_a_broken_image_is_a_broken_request(content: bytes, words: str, tmp_path
     assert str(path) in str(caught.value)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_colour_mode_without_a_way_to_rgb_is_a_broken_request(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    colours = Image.new("La", (2, 2))  # the only mode without one, and no file has it
-    monkeypatch.setattr(inputs, "open_bounded", lambda _, **__: colours)
-    with pytest.raises(RequestBroken, match="its colour mode La has no way to RGB"):
-        read_tiles(tmp_path / "a.png", 28)
 
 
 def test_an_extremely_long_strip_is_a_broken_request(tmp_path: Path) -> None:

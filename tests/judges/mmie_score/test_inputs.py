@@ -111,12 +111,6 @@ def test_unusable_requests_fail_with_their_keys_and_the_others_are_prepared() ->
             assert isinstance(result, FailedPrompt)
 
 
-def test_more_requests_than_are_prepared_in_advance_are_all_supplied_once() -> None:
-    requests = [request_of(f"Request {number}.") for number in range(100)]
-    keys = [result.key for result in prepared(requests)]
-    assert sorted(keys) == list(range(100))
-
-
 def one_request() -> RequestQueue:
     return RequestQueue.of([request_of("a")], [1])
 
@@ -155,18 +149,6 @@ def test_closing_ends_the_threads_and_prepares_nothing_more() -> None:
         threading.Timer(0.05, slow.may_finish.set).start()
     assert len(slow.keys) < 24, "requests that were not begun are dropped"
     assert not [t for t in threading.enumerate() if t.name.startswith("judge-inputs")]
-
-
-def test_an_unexpected_error_reaches_the_caller() -> None:
-    class BrokenBuilder(SlowBuilder):
-        def prompt(self, key: int, request: JudgeRequest, images: object = None) -> JudgePrompt:
-            raise ZeroDivisionError
-
-    with (
-        closing(PromptPreparer(BrokenBuilder(), one_request())) as preparer,
-        pytest.raises(ZeroDivisionError),
-    ):  # type: ignore[arg-type]
-        preparer.get(wait=True)
 
 
 def test_a_queue_supplies_what_other_threads_put_until_it_is_closed() -> None:

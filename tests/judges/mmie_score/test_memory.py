@@ -33,7 +33,7 @@ def warnings():
 
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
-CONFIG = read_config(config_content(REAL, torch.bfloat16), Path("config.json"))
+CONFIG = read_config(config_content(REAL), Path("config.json"))
 CHECKPOINT = SimpleNamespace(config=CONFIG, weight_bytes=8_294_000_000, dtype="bfloat16")
 
 

@@ -145,14 +145,6 @@ def test_only_the_list_in_the_configuration_is_read(
     assert with_more.encode("a <more>") == tokenizer.encode("a <more>")
 
 
-def test_a_stop_token_that_is_not_special_stays_in_the_text(tokenizer: SlowLlamaTokenizer) -> None:
-    ids = [
-        *tokenizer.encode("the"),
-        *(tokenizer.id_of(t) or 0 for t in ("<|endoftext|>", "<|end|>")),
-    ]
-    assert tokenizer.decode(ids) == "the <|end|>"
-
-
 def test_an_id_outside_the_vocabulary_is_the_replacement_character(
     tokenizer: SlowLlamaTokenizer,
 ) -> None:
@@ -166,11 +158,6 @@ def test_any_text_has_tokens_of_the_vocabulary(
     ids = any_tokenizer.encode(text)
     assert ids[0] == any_tokenizer.id_of("<s>")
     assert all(0 <= i < len(any_tokenizer) for i in ids)
-
-
-@given(ids=st.lists(st.integers(0, 1100), max_size=20))
-def test_any_tokens_have_a_text(any_tokenizer: SlowLlamaTokenizer, ids: list[int]) -> None:
-    any_tokenizer.decode(ids).encode()
 
 
 @given(ids=st.lists(st.integers(0, 999), max_size=20), cut=st.integers(0, 20))

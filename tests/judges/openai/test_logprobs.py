@@ -23,6 +23,7 @@ from support.judge_server import (
 )
 
 from mmie_tasks.http.client import MAX_BODY_BYTES
+from mmie_tasks.http.endpoint import START
 from mmie_tasks.judges.base import JudgeRefused, JudgeRequest
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_store import CacheFile
@@ -497,7 +498,7 @@ def test_after_an_outage_a_server_is_asked_for_log_probabilities_as_before(
     server.says(reporting("5"))
     judge = judge_at(server.url, timeout=timeout_s(trouble))
     replies = ask(judge, wanting(60)[:before])
-    server.then(trouble, times=20)
+    server.then(trouble, times=START)  # all that are in flight at first, and no retry
     replies += ask(judge, wanting(60)[before:])
     assert [reply.text for reply in replies] == ["5"] * 60
     assert sum(reply.digits is None for reply in replies) <= 1

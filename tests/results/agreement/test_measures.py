@@ -1,18 +1,20 @@
-"""Measures of two raters, compared with those of scipy and scikit-learn."""
+"""Measures of raters, compared with those of the libraries, and what their intervals hold."""
 
 from __future__ import annotations
 
+import math
+
+import krippendorff
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics
 
-from mmie_tasks.record import intervals
 from mmie_tasks.record.metrics import Scale
-from mmie_tasks.results.agreement import measures
-from mmie_tasks.results.agreement.measures import ALL_MEASURES, MeasureOptions, measure, rating_rows
+from mmie_tasks.results.agreement import measures as module
+from mmie_tasks.results.agreement.measures import LEVELS, MEASURES, alpha, measure, with_interval
 
 SIX = Scale(full_marks=6, unit="points, 0 to 6", whole=True, percent=lambda mean: mean / 0.06)
 HUNDRED = Scale(full_marks=100, unit="percent", percent=lambda mean: mean)
@@ -20,16 +22,20 @@ QUICK = settings(max_examples=60, deadline=None)
 
 POINTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=2, max_size=40)
 VARIED = POINTS.filter(lambda rows: all(len(set(column)) > 1 for column in zip(*rows, strict=True)))
+RATINGS = st.integers(2, 4).flatmap(
+    lambda raters: st.lists(
+        st.tuples(*[st.sampled_from([np.nan, 0, 1, 2, 4.5, 6])] * raters), min_size=2, max_size=25
+    )
+)
 
 
-def pairs(rows):
-    judge, reference = np.array(rows, dtype=float).T
-    return rating_rows(judge, reference)
+def measured(rows, scale=SIX):
+    judge, reference = np.reshape(np.array(rows, dtype=float), (-1, 2)).T
+    return measure(judge, reference, tuple(MEASURES), scale)
 
 
 def values(rows, scale=SIX):
-    measured = measure(pairs(rows), ALL_MEASURES, MeasureOptions(scale=scale, resamples=0))
-    return {name: measure_value.value for name, measure_value in measured.items()}
+    return {name: measurement.value for name, measurement in measured(rows, scale).items()}
 
 
 @QUICK
@@ -42,42 +48,10 @@ def test_every_measure_equals_that_of_the_libraries(rows):
         "mae": metrics.mean_absolute_error(y, x),
         "pearson": stats.pearsonr(x, y).statistic,
         "spearman": stats.spearmanr(x, y).statistic,
-        "kendall": stats.kendalltau(x, y).statistic,
         "kappa": metrics.cohen_kappa_score(x, y, labels=list(range(7)), weights="quadratic"),
-        "exact": metrics.accuracy_score(y, x),
-        "within": np.mean(abs(x - y) <= 1),
         "bias": np.mean(x - y),
-        "sd": np.std(x - y, ddof=1),
     }
     assert values(rows) == pytest.approx(expected, abs=1e-12)
-
-
-@QUICK
-@given(VARIED)
-def test_the_weighted_statistics_equal_those_of_the_libraries(rows):
-    grouped, as_they_are = pairs(rows), pairs(rows).counts[np.newaxis].astype(float)
-    expected = values(rows)
-    for name in ("pearson", "spearman", "kappa"):
-        value = getattr(measures, name)(grouped, as_they_are)[0]
-        assert value == pytest.approx(expected[name], abs=1e-9), name
-
-
-@QUICK
-@given(VARIED, st.integers(0, 99))
-@example([(0, 0), (0, 1), (1, 2)], 29)  # without rounding there is no variance
-def test_a_weighted_statistic_equals_that_of_the_drawn_samples(rows, seed):
-    grouped = pairs(rows)
-    [drawn] = intervals.resample_counts(grouped.counts, 1, seed)
-    again = np.repeat(
-        np.column_stack((grouped.judge, grouped.reference)), drawn[0].astype(int), axis=0
-    )
-    expected = measure(pairs(again), ALL_MEASURES, MeasureOptions(scale=SIX, resamples=0))
-    for name in ("cosine", "mse", "pearson", "spearman", "kappa", "sd", "bias"):
-        value = getattr(measures, name)(grouped, drawn)[0]
-        expected_value = expected[name].value
-        assert value == pytest.approx(
-            np.nan if expected_value is None else expected_value, abs=1e-9, nan_ok=True
-        )
 
 
 @QUICK
@@ -91,33 +65,25 @@ def test_only_the_bias_depends_on_which_rater_is_the_judge(rows):
 @QUICK
 @given(VARIED)
 def test_a_judge_agrees_with_itself(rows):
-    equal_to_1 = {"cosine", "pearson", "spearman", "kendall", "kappa", "exact", "within"}
-    measured = values([(x, x) for x, _ in rows])
-    assert measured == pytest.approx({name: float(name in equal_to_1) for name in ALL_MEASURES})
+    equal_to_1 = {"cosine", "pearson", "spearman", "kappa"}
+    itself = values([(x, x) for x, _ in rows])
+    assert itself == pytest.approx({name: float(name in equal_to_1) for name in MEASURES})
 
 
 @settings(max_examples=20, deadline=None)
 @given(VARIED, st.randoms(use_true_random=False))
 def test_the_order_of_samples_does_not_matter(rows, order):
-    options = MeasureOptions(scale=SIX, resamples=100)
-    shuffled = order.sample(rows, len(rows))
-    assert measure(pairs(shuffled), ALL_MEASURES, options) == measure(
-        pairs(rows), ALL_MEASURES, options
-    )
+    assert measured(order.sample(rows, len(rows))) == measured(rows)
 
 
 @pytest.mark.parametrize(
     ("rows", "missing"),
     [
-        pytest.param([], dict.fromkeys(ALL_MEASURES, "no sample"), id="none"),
-        pytest.param(
-            [(3, 4)],
-            {"sd": "one sample", **dict.fromkeys(["pearson", "spearman", "kendall"], "one sample")},
-            id="one",
-        ),
+        pytest.param([], dict.fromkeys(MEASURES, "no sample"), id="none"),
+        pytest.param([(3, 4)], dict.fromkeys(["pearson", "spearman"], "one sample"), id="one"),
         pytest.param(
             [(3, 1), (3, 4)],
-            dict.fromkeys(["pearson", "spearman", "kendall"], "the same points"),
+            dict.fromkeys(["pearson", "spearman"], "the same points"),
             id="constant",
         ),
         pytest.param(
@@ -125,85 +91,132 @@ def test_the_order_of_samples_does_not_matter(rows, order):
             {
                 "cosine": "only 0",
                 "kappa": "the same one value",
-                **dict.fromkeys(["pearson", "spearman", "kendall"], "the same points"),
+                **dict.fromkeys(["pearson", "spearman"], "the same points"),
             },
             id="only-zeros",
         ),
     ],
 )
 def test_an_undefined_measure_has_no_value_and_a_reason(rows, missing):
-    measured = measure(
-        pairs(np.reshape(rows, (-1, 2))), ALL_MEASURES, MeasureOptions(scale=SIX, resamples=100)
-    )
-    assert {name for name in ALL_MEASURES if measured[name].value is None} == set(missing)
-    assert all(reason in measured[name].why_not for name, reason in missing.items())
+    undefined = measured(rows)
+    assert {name for name in MEASURES if undefined[name].value is None} == set(missing)
+    assert all(reason in undefined[name].why_not for name, reason in missing.items())
 
 
-def test_samples_with_missing_points_are_left_out():
-    x, y = np.array([1, np.nan, 3, 5.0]), np.array([2, 2, np.nan, 4.0])
-    grouped = rating_rows(x, y)
-    assert (grouped.judge.tolist(), grouped.reference.tolist()) == ([1, 5], [2, 4])
+def test_samples_without_points_of_both_are_left_out():
+    rows = [(1, 2), (np.nan, 2), (3, np.nan), (5, 4)]
+    assert values(rows) == values([(1, 2), (5, 4)])
 
 
-def test_only_step_measures_round_to_whole_points():
-    measured = values([(3, 3.5), (2, 2.5), (5, 1), (0, 2)])
-    assert measured["mae"] == (0.5 + 0.5 + 4 + 2) / 4
-    assert (measured["exact"], measured["within"]) == (
-        0.25,
-        0.5,
-    )  # 3.5 is rounded to 4, and 2.5 to 2
+def test_kappa_needs_whole_numbers_on_the_scale_and_rounds_no_mean_of_people():
+    assert values([(3, 3.5), (5, 1)])["kappa"] != values([(3, 4), (5, 1)])["kappa"]
+    assert "whole numbers" in measured([(50, 60), (20, 30.5)], HUNDRED)["kappa"].why_not
 
 
-def test_without_whole_points_kappa_is_undefined_and_the_tolerance_is_a_tenth():
-    measured = values([(50, 60), (20, 30.5), (70, 70)], HUNDRED)
-    assert measured["kappa"] is None
-    assert (measured["exact"], measured["within"]) == pytest.approx((1 / 3, 2 / 3))
-    assert (
-        measures.measure_titles(MeasureOptions(scale=HUNDRED, resamples=0))["within"] == "within 10"
-    )
+def test_fewer_than_ten_samples_have_no_interval():
+    rows = [(n % 7, n % 5) for n in range(10)]
+    assert all(m.interval and not m.why_not for m in measured(rows).values())
+    few = measured(rows[:9])
+    assert all(m.interval is None and "10 samples" in m.why_not for m in few.values())
 
 
-def by_hand(x, y, statistic, resamples=2000):
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_a_judge_that_is_nearly_always_right_has_no_interval_of_zero_width(wrong):
+    rows = [(n % 7, n % 7) for n in range(30)] + [(6, 0)] * wrong
+    for measurement in measured(rows).values():
+        assert measurement.interval.low <= measurement.value <= measurement.interval.high
+        assert measurement.interval.high - measurement.interval.low > 0.01
+
+
+def test_a_correlation_that_hangs_on_one_sample_has_no_interval():
+    pearson = measured([(3, 1)] * 40 + [(4, 2)])["pearson"]
+    assert (pearson.value, pearson.interval) == (pytest.approx(1), None)
+
+
+def test_the_interval_of_a_mean_is_students_t_with_one_unseen_error():
+    random = np.random.default_rng(3)
+    x, y = random.integers(0, 7, 40), random.integers(0, 7, 40)
+    difference = (x - y).astype(float)
+    unseen = (3 - difference.mean()) / 41, (-3 - difference.mean()) / 41
+    error = math.sqrt(difference.var(ddof=1) / 40 + max(np.square(unseen)))
+    expected = stats.t.interval(0.95, 39, difference.mean(), error)
+    assert measured(np.column_stack((x, y)))["bias"].interval == pytest.approx(expected)
+
+
+def test_many_different_samples_are_left_out_in_parts(monkeypatch):
+    random = np.random.default_rng(4)
+    points = random.random((300, 1)) * 100 + random.normal(0, 20, (300, 2))
+    in_parts = measured(points, HUNDRED)
+    monkeypatch.setattr(module, "_MAX_PARTS", 300)
+    one_by_one = measured(points, HUNDRED)
+    for name in ("pearson", "mae", "bias"):
+        widths = [m[name].interval.high - m[name].interval.low for m in (in_parts, one_by_one)]
+        assert widths[0] == pytest.approx(widths[1], rel=0.25), name
+
+
+def judged(random, judge, count):
+    """A judge and people, the people by its name: even, or 80 % full marks."""
+    skewed = np.where(random.random(count) < 0.8, 6, random.integers(0, 6, count))
+    even = random.integers(0, 7, count)
+    if judge == "noisy":
+        return np.clip(even + np.rint(random.normal(0, 2, count)), 0, 6), even
+    if judge == "rarely far too high":
+        return np.where(random.random(count) < 0.05, 6, even), even
+    return np.where(random.random(count) < 0.85, skewed, random.integers(0, 7, count)), skewed
+
+
+@pytest.mark.parametrize("judge", ["noisy", "rarely far too high", "right in 85 % of skewed"])
+@pytest.mark.parametrize("count", [20, 60])
+def test_intervals_hold_the_value_of_the_population(judge, count):
     random = np.random.default_rng(5)
-    drawn = [random.integers(len(x), size=len(x)) for _ in range(resamples)]
-    return np.quantile([statistic(x[indices], y[indices]) for indices in drawn], (0.025, 0.975))
+    population = np.column_stack(judged(random, judge, 100_000))
+    draws = [measured(np.column_stack(judged(random, judge, count))) for _ in range(200)]
+    for name, value in values(population).items():
+        ends = [d[name].interval for d in draws if d[name].interval]
+        assert np.mean([low <= value <= high for low, high in ends]) >= 0.88, name
+        assert len(ends) > 160, name
 
 
-@pytest.mark.parametrize("many", [intervals._MANY_ROWS, 0], ids=["by-count", "by-index"])
+def usable(points):
+    """Whether alpha is defined: a sample has two ratings, and not all ratings are equal."""
+    rated = points[np.isfinite(points).sum(axis=1) >= 2]
+    return len(rated) and np.nanmin(rated) < np.nanmax(rated)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@QUICK
+@given(rows=RATINGS)
+def test_alpha_is_that_of_the_library_over_the_samples_with_two_ratings(level, rows):
+    points = np.array(rows, dtype=float)
+    assume(usable(points))
+    rated = points[np.isfinite(points).sum(axis=1) >= 2]
+    expected = krippendorff.alpha(reliability_data=rated.T, level_of_measurement=level)
+    result = alpha(points, level, SIX)
+    assert result.value == pytest.approx(expected, abs=1e-9)
+    assert result == alpha(points[::-1], level, SIX)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_interval_of_alpha_contains_its_value(level):
+    x = np.arange(60) % 7.0
+    result = alpha(np.column_stack((x, np.roll(x, 1), x)), level, SIX)
+    assert result.interval.low < result.value < result.interval.high
+
+
 @pytest.mark.parametrize(
-    ("name", "statistic"),
+    ("points", "why"),
     [
-        pytest.param("pearson", lambda x, y: np.corrcoef(x, y)[0, 1], id="pearson"),
-        pytest.param("mae", lambda x, y: np.abs(x - y).mean(), id="mae"),
-        pytest.param("bias", lambda x, y: (x - y).mean(), id="bias"),
+        pytest.param([[1, np.nan], [np.nan, 2]], "no sample", id="no-overlap"),
+        pytest.param([[3, 3], [3, 3], [5, np.nan]], "all points are the same", id="constant"),
+        pytest.param(np.random.default_rng(0).random((300, 2)), "too many", id="continuous"),
     ],
 )
-def test_intervals_equal_those_of_a_textbook_bootstrap(monkeypatch, many, name, statistic):
-    monkeypatch.setattr(intervals, "_MANY_ROWS", many)
-    random = np.random.default_rng(3)
-    x = random.integers(0, 7, 150).astype(float)
-    y = np.clip(x + random.integers(-2, 4, 150), 0, 6)
-    measured = measure(rating_rows(x, y), [name], MeasureOptions(scale=SIX, resamples=2000))[name]
-    assert measured.interval == pytest.approx(by_hand(x, y, statistic), abs=0.03)
+def test_an_undefined_alpha_has_a_reason(points, why):
+    result = alpha(np.array(points), "interval", SIX)
+    assert result.value is None
+    assert why in result.why_not
 
 
-def test_tau_has_no_interval():
-    options = MeasureOptions(scale=SIX, resamples=100)
-    tau = measure(pairs([(n % 7, n % 5) for n in range(80)]), ["kendall"], options)["kendall"]
-    assert (tau.interval, tau.why_not) == (None, "")
-
-
-def test_many_undefined_resamples_leave_no_interval():
-    rows = [(3, 1)] * 40 + [(4, 2)]  # a third of the resamples lack the only different pair
-    pearson = measure(pairs(rows), ["pearson"], MeasureOptions(scale=SIX, resamples=500))["pearson"]
-    assert (pearson.value, pearson.interval) == (pytest.approx(1), None)
-    assert "not defined in 3" in pearson.why_not
-
-
-def test_chunks_do_not_change_the_interval(monkeypatch):
-    options = MeasureOptions(scale=SIX, resamples=101)
-    rows = [(n % 7, n % 5) for n in range(80)]
-    whole = measure(pairs(rows), ALL_MEASURES, options)
-    monkeypatch.setattr(intervals, "_CHUNK", 200)
-    assert len(list(intervals.resample_counts(pairs(rows).counts, 101))) > 10
-    assert measure(pairs(rows), ALL_MEASURES, options) == whole
+def test_a_statistic_of_a_few_samples_has_a_value_only():
+    result = with_interval(lambda rows: float(rows.mean()), np.array([[1.0, 2.0]]), 6, "difference")
+    assert (result.value, result.interval) == (1.5, None)

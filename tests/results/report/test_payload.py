@@ -20,7 +20,7 @@ from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import LoggedSegment
 from mmie_tasks.results.commands import open_runs
-from mmie_tasks.results.report.command import payload
+from mmie_tasks.results.report.command import payload, render
 from mmie_tasks.runs.run import Run
 from mmie_tasks.runs.summary import marks_of
 
@@ -114,7 +114,7 @@ def test_a_summary_holds_the_samples_the_judge_and_the_marks_of_a_run(
     content = payload_of(*three_benchmarks)
     assert content["runs"][0]["started"] == "2026-11-21 12:00 (time zone not logged)"
     by_task = {one_task["task"]: one_task["summaries"] for one_task in content["tasks"]}
-    for task, asked, published, judge, grades in (
+    for task, samples, published, judge, grades in (
         ("mmie", 60, 20_103, "made-up", ["ungraded"]),
         ("milebench", 87, 6_440, "", []),
     ):
@@ -124,12 +124,11 @@ def test_a_summary_holds_the_samples_the_judge_and_the_marks_of_a_run(
                 "run": run_index,
                 "judge": judge,
                 "grades": grades,
-                "asked": asked,
                 "published": published,
                 "marks": list(marks),
             }
             assert summary == {**expected, "corrected": None}
-            assert f"{asked} of {published:,} samples" in marks
+            assert f"{samples} of {published:,} samples" in marks
     benchmark_without_published_numbers = task_of(run("one", [sample("1")]))
     assert benchmark_without_published_numbers["summaries"][0]["published"] is None
 
@@ -171,13 +170,14 @@ def test_people_correct_the_headlines_of_the_runs_whose_answers_they_scored(
         one_task["task"]: [s["corrected"] for s in one_task["summaries"]]
         for one_task in content["tasks"]
     }
-    score = correct(good, labels).headline
+    correction = correct(good, labels, population="larger")
+    score = correction.headline
     assert score.corrected is not None
     assert score.corrected.interval is not None
     first, second = by_task["mmie"]
     ends = (score.corrected.value, score.corrected.interval.low, score.corrected.interval.high)
     assert (first["percent"], first["low"], first["high"]) == pytest.approx(ends, abs=1e-6)
-    assert first["notes"] == ["30 labels by 2 raters", score.worth]
+    assert first["notes"] == ["30 labels by 2 raters", correction.worth]
     assert second["percent"] is None
     assert (
         second["notes"]
@@ -189,6 +189,28 @@ def test_people_correct_the_headlines_of_the_runs_whose_answers_they_scored(
         content["judge_error"]
         == "Only the intervals of scores that are corrected by people hold the judge's error too."
     )
+
+
+def test_intervals_for_the_runs_samples_leave_corrected_scores_only(
+    three_benchmarks: list[Run], tmp_path: Path
+) -> None:
+    labels = labels_of(three_benchmarks[0].tasks["mmie"], samples=30)
+    people = [write_labels(tmp_path / "people.csv", labels)]
+    contents = [
+        payload_of(*three_benchmarks, people=people, population=population)
+        for population in ("larger", "run")
+    ]
+    widths = []
+    for content in contents:
+        tasks = {one_task["task"]: one_task["summaries"][0] for one_task in content["tasks"]}
+        corrected = tasks["mmie"]["corrected"]
+        widths.append(corrected["high"] - corrected["low"])
+    assert widths[1] < widths[0]
+    overview = render(contents[1]).partition('id="overview"')[2].partition("</section>")[0]
+    assert overview.count('<th scope="rowgroup"') == 1
+    assert "corrected by people" in overview
+    assert " of 60" not in overview
+    assert "for the samples of these runs only" in overview
 
 
 def test_hand_picked_labels_give_a_reason_and_no_corrected_score(

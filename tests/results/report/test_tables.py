@@ -104,7 +104,7 @@ def test_the_difference_of_two_runs_is_that_of_compare() -> None:
         for name, points in DIFFERING.items()
     )
     rows = [row for table in tables_of(one, two) for row in table["rows"]]
-    compared = compare(one.tasks["sketch"], two.tasks["sketch"], resamples=10_000).metrics
+    compared = compare(one.tasks["sketch"], two.tasks["sketch"]).metrics
     assert len(rows) == len(compared) == 2
     for row, expected in zip(rows, compared, strict=True):
         difference = row["difference"]
@@ -118,8 +118,10 @@ DIFFERING = {"one": lambda n: n % 4, "two": lambda n: (n + 1) % 4}
 
 
 def test_the_difference_of_few_pairs_has_no_interval_and_a_reason() -> None:
-    difference = tables_of(run("one", SAMPLES), run("two", SAMPLES))[0]["rows"][0]["difference"]
-    assert (difference["value"], difference["low"]) == (0, None)
+    others = [sample("1", 3), *SAMPLES[1:]]
+    difference = tables_of(run("one", SAMPLES), run("two", others))[0]["rows"][0]["difference"]
+    assert difference["value"] != 0
+    assert difference["low"] is None
     assert difference["why_no_interval"] == "fewer than 10 pairs"
     assert not difference["may_be_chance"]
 

@@ -116,15 +116,15 @@ def _from_hub(repo: str, revision: str, environment: Mapping[str, str]) -> Check
             hint=f"name one that is listed on https://huggingface.co/{repo}/commits",
         )
     if _COMMIT.fullmatch(revision):
-        return _downloaded(repo, revision)
+        return _snapshot(repo, revision)
     note = _revision_note(repo, revision, environment)
     if commit := note.read():
         logger.info(f"`{repo}`: commit {commit}, as noted for `{revision}` in `{note.path}`.")
-        return _downloaded(repo, commit)
+        return _snapshot(repo, commit)
     try:
         note.path.parent.mkdir(parents=True, exist_ok=True)
         with file_lock(note.path.with_suffix(".lock"), f"downloading `{repo}`"):
-            location = _downloaded(repo, note.read() or revision)
+            location = _snapshot(repo, note.read() or revision)
             note.write(location.folder.name)
     except OSError as error:
         raise JudgeMisconfigured(
@@ -144,38 +144,31 @@ def _revision_note(repo: str, revision: str, environment: Mapping[str, str]) -> 
     )
 
 
-def _downloaded(repo: str, revision: str) -> CheckpointLocation:
+def _snapshot(repo: str, revision: str, *, local_files_only: bool = False) -> CheckpointLocation:
     """The Hub's snapshot of a revision, complete."""
+    from huggingface_hub import snapshot_download
     from huggingface_hub.errors import EntryNotFoundError
 
     failures: tuple[type[BaseException], ...] = (*download_errors(), EntryNotFoundError, ValueError)
     try:
-        return _snapshot(repo, revision, local_files_only=False)
+        path = snapshot_download(
+            repo, revision=revision, local_files_only=local_files_only, **_SELECTION
+        )
     except failures as error:
         raise hub_failure(repo, revision, error) from error
+    return CheckpointLocation(folder=Path(path), name=f"{repo}@{Path(path).name}")
 
 
 def _cached_snapshot(repo: str, revision: str) -> CheckpointLocation | None:
     """The complete snapshot in the Hub's cache; None without one."""
-    failures: tuple[type[BaseException], ...] = (*download_errors(), JudgeMisconfigured)
     try:
         location = _snapshot(repo, revision, local_files_only=True)
-        files.require(
-            location.folder, (files.CONFIG, files.TOKENIZER)
-        )  # `huggingface_hub` may not know them all
+        # `huggingface_hub` may not know all files.
+        files.require(location.folder, (files.CONFIG, files.TOKENIZER))
         files.find_shards(location.folder)
-    except failures:
+    except JudgeMisconfigured:
         return None
     return location
-
-
-def _snapshot(repo: str, revision: str, *, local_files_only: bool) -> CheckpointLocation:
-    from huggingface_hub import snapshot_download
-
-    folder = Path(
-        snapshot_download(repo, revision=revision, local_files_only=local_files_only, **_SELECTION)
-    )
-    return CheckpointLocation(folder=folder, name=f"{repo}@{folder.name}")
 
 
 def _download_plan(repo: str, revision: str) -> DownloadPlan:

@@ -68,9 +68,9 @@ class DigitRecorder:
         of_tokens = logits[numbers].log_softmax(-1, dtype=torch.float32)
         of_digits = (of_tokens[:, self._columns] + self._padding).logsumexp(-1)
         for number, logprobs in zip(numbers, of_digits.tolist(), strict=True):
-            rounded = (
+            rounded = (  # + 0.0 makes 0.0 of -0.0
                 round(logprob, 4) + 0.0 if logprob > -math.inf else None for logprob in logprobs
-            )  # not -0.0
+            )
             rows[number].digits[len(rows[number].output)] = tuple(rounded)
 
 

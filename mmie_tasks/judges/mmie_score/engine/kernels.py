@@ -38,7 +38,7 @@ _SDPA_COST = (
 _SDPA_HINT = "use torch 2.12 or newer, or install Triton (`pip install triton`)"
 
 
-def _flash_attention(_device: torch.device) -> PagedAttention | str:
+def _flash_attention() -> PagedAttention | str:
     no_kernel = f"torch {torch.__version__} has no kernel that takes pages"
     try:
         from torch.nn.attention.varlen import varlen_attn
@@ -50,7 +50,7 @@ def _flash_attention(_device: torch.device) -> PagedAttention | str:
     return PagedAttention(title=title)
 
 
-def _triton_attention(_device: torch.device) -> PagedAttention | str:
+def _triton_attention() -> PagedAttention | str:
     try:
         import triton
 
@@ -62,7 +62,7 @@ def _triton_attention(_device: torch.device) -> PagedAttention | str:
     )
 
 
-KERNELS: Mapping[KernelName, Callable[[torch.device], PagedAttention | str]] = {
+KERNELS: Mapping[KernelName, Callable[[], PagedAttention | str]] = {
     "flash": _flash_attention,
     "triton": _triton_attention,
 }
@@ -106,7 +106,7 @@ def likely_attention(
         return option
     if unsupported(device, dtype, config.head_dim) is None:
         for open_kernel in KERNELS.values():
-            if isinstance(attention := open_kernel(device), PagedAttention):
+            if isinstance(attention := open_kernel(), PagedAttention):
                 other = _decoding_kernel(device, attention)
                 return f"{attention.name}+{other}" if other else attention.name
     return "sdpa"
@@ -176,7 +176,7 @@ def checked_attention(
     """Attention with a kernel that has passed its `self_check`, or why it cannot be used; raises
     like `choose_attention`.
     """
-    attention = KERNELS[name](device)
+    attention = KERNELS[name]()
     if isinstance(attention, str):
         return attention
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
@@ -96,11 +96,6 @@ class LiveRow:
     output: list[int] = field(default_factory=list)
     digits: dict[int, tuple[float | None, ...]] = field(default_factory=dict)
 
-    @property
-    def unstored(self) -> int:
-        """Prompt tokens whose keys are not stored yet."""
-        return len(self.prompt.ids) - self.stored
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
@@ -128,24 +123,6 @@ def takes_long_factors(tokens: int, long_after: int) -> bool:
     return tokens > long_after
 
 
-class PagePool:
-    """Pages of the key/value cache, numbered from 0."""
-
-    def __init__(self, pages: int) -> None:
-        self.pages = pages
-        self.free = deque(range(pages))
-
-    def take(self, count: int) -> list[int]:
-        """Take free pages; IndexError if fewer are free."""
-        if count > len(self.free):
-            raise IndexError(f"{count} pages were requested, and {len(self.free)} are free")
-        return [self.free.popleft() for _ in range(count)]
-
-    def release(self, pages: Sequence[int]) -> None:
-        """Make pages free again."""
-        self.free.extend(pages)
-
-
 @dataclass(kw_only=True)
 class Schedule:
     """Waiting prompts and live rows.
@@ -154,29 +131,34 @@ class Schedule:
     admitted in the order in which they arrived.
 
     Attributes:
+        pages: Of the key/value cache, numbered from 0.
         max_rows: The most live rows; may be lowered later.
         max_tokens: The longest row; at most what all pages hold together.
+        free_pages: Pages that belong to no row.
     """
 
-    pool: PagePool
+    pages: int
     page_tokens: int
     max_rows: int
     max_tokens: int = sys.maxsize
+    free_pages: deque[int] = field(init=False)
     waiting: deque[JudgePrompt] = field(default_factory=deque, init=False)
     live: list[LiveRow] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        self.max_tokens = min(self.max_tokens, self.pool.pages * self.page_tokens)
+        self.free_pages = deque(range(self.pages))
+        self.max_tokens = min(self.max_tokens, self.pages * self.page_tokens)
 
     def admit(self) -> None:
         """Turn waiting prompts into rows while pages and rows allow it."""
         while self.waiting and len(self.live) < self.max_rows:
             prompt = self.waiting[0]
             needed = -(-prompt.max_stored_tokens // self.page_tokens)
-            if needed > len(self.pool.free):
+            if needed > len(self.free_pages):
                 return
             self.waiting.popleft()
-            self.live.append(LiveRow(prompt=prompt, pages=self.pool.take(needed)))
+            pages = [self.free_pages.popleft() for _ in range(needed)]
+            self.live.append(LiveRow(prompt=prompt, pages=pages))
 
     def fits(self, prompt: JudgePrompt) -> bool:
         """Whether a prompt can be admitted, if need be as the only row."""
@@ -188,8 +170,8 @@ class Schedule:
         for row in self.live:
             if max_tokens <= 0:
                 break
-            if row.unstored:
-                stop = row.stored + min(max_tokens, row.unstored)
+            if row.stored < len(row.prompt.ids):
+                stop = min(row.stored + max_tokens, len(row.prompt.ids))
                 chunks.append(Chunk(row=row, start=row.stored, stop=stop))
                 max_tokens -= chunks[-1].size
         return chunks
@@ -201,7 +183,7 @@ class Schedule:
     def end(self, row: LiveRow) -> None:
         """Remove a row and release its pages."""
         self.live = [live_row for live_row in self.live if live_row is not row]
-        self.pool.release(row.pages)
+        self.free_pages.extend(row.pages)
         row.pages = []
 
     def restart(self, row: LiveRow) -> None:

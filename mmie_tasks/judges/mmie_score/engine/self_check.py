@@ -5,6 +5,7 @@ beside a row.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
@@ -48,7 +49,7 @@ def self_check(
         trial = _Trial(device, dtype, heads, kv_heads, head_dim, attention.page_tokens)
         plain = SdpaAttention(page_tokens=attention.page_tokens)
         all_rows = range(len(_CHECKED_ROWS))
-        expected = [trial.prefilled(plain, [row], torch.float32)[0] for row in all_rows]
+        expected = [trial.prefilled(plain, [row], dtype=torch.float32)[0] for row in all_rows]
         for kind, compute in (("prefill", trial.prefilled), ("decoding", trial.decoded)):
             for row, output in zip(all_rows, compute(attention, all_rows), strict=True):
                 which = f"in {kind}, of {len(output)} queries on {_CHECKED_ROWS[row][1]} keys,"
@@ -60,8 +61,13 @@ def self_check(
                     )
                 if not torch.equal(output, compute(attention, [row])[0]):
                     return f"its results {which} are other bits among other rows than alone"
-        [whole] = trial.prefilled(attention, [_CUT_ROW])
-        if not torch.equal(trial.prefilled_in_two(attention, _CUT_ROW), whole):
+        # On a CPU the position of a row within a matrix rounds differently, so blocks stay whole.
+        cut = 100 if device.type == "cuda" else 128
+        whole, first, second = (
+            trial.prefilled(attention, [_CUT_ROW], part=part)[0]
+            for part in (slice(None), slice(cut), slice(cut, None))
+        )
+        if not torch.equal(torch.cat([first, second]), whole):
             return "a prompt that is cut in two has other bits than a whole one"
     except Exception as error:  # of torch, Triton or its compilers
         if is_out_of_memory(error):
@@ -97,35 +103,33 @@ class _Trial:
         self.keys, self.values = keys.to(device, dtype), values.to(device, dtype)
 
     def prefilled(
-        self, attention: Attention, indices: Sequence[int], dtype: torch.dtype | None = None
+        self,
+        attention: Attention,
+        indices: Sequence[int],
+        *,
+        dtype: torch.dtype | None = None,
+        part: slice = slice(None),
     ) -> list[torch.Tensor]:
-        """Some rows in one prefill step, by default in the dtype of the trial."""
-        counts = [_CHECKED_ROWS[index][0] for index in indices]
+        """Some rows in one prefill step, or a part of their queries; by default in the dtype of the
+        trial.
+        """
+        queries = [self.queries[index][part] for index in indices]
+        counts = [len(own) for own in queries]
+        ends = [part.indices(len(self.queries[index]))[1] for index in indices]
+        lengths = [
+            _CHECKED_ROWS[index][1] - len(self.queries[index]) + end
+            for index, end in zip(indices, ends, strict=True)
+        ]
         layout = BatchLayout(
-            starts=[sum(counts[:row]) for row in range(len(counts) + 1)],
-            lengths=[_CHECKED_ROWS[index][1] for index in indices],
+            starts=list(accumulate(counts, initial=0)),
+            lengths=lengths,
             tables=[self.tables[index] for index in indices],
         )
-        queries = torch.cat([self.queries[index] for index in indices])
-        states = (tensor.to(dtype or tensor.dtype) for tensor in (queries, self.keys, self.values))
+        tensors = (torch.cat(queries), self.keys, self.values)
         attend = attention.plan(layout, self.keys.device)
-        return list(torch.split(attend(*states), counts))
-
-    def prefilled_in_two(self, attention: Attention, index: int) -> torch.Tensor:
-        """A whole prompt in two prefill steps."""
-        # On a CPU the position of a row within a matrix rounds differently, so blocks stay whole.
-        cut = 100 if self.keys.device.type == "cuda" else 128
-        count, length = _CHECKED_ROWS[index]
-        parts = []
-        for start, stop in ((0, cut), (cut, count)):
-            layout = BatchLayout(
-                starts=[0, stop - start],
-                lengths=[length - count + stop],
-                tables=[self.tables[index]],
-            )
-            attend = attention.plan(layout, self.keys.device)
-            parts.append(attend(self.queries[index][start:stop], self.keys, self.values))
-        return torch.cat(parts)
+        return list(
+            torch.split(attend(*(tensor.to(dtype or tensor.dtype) for tensor in tensors)), counts)
+        )
 
     def decoded(self, attention: PagedAttention, indices: Sequence[int]) -> list[torch.Tensor]:
         """The last queries of some rows in one decoding step."""

@@ -137,21 +137,6 @@ def test_a_generated_token_follows_its_own_position(count: int) -> None:
         assert torch.equal(values, expected)
 
 
-@settings(max_examples=30)
-@given(st.lists(st.tuples(st.integers(0, 2000), st.booleans()), min_size=1, max_size=20))
-def test_a_token_has_the_same_rotary_bits_alone_and_among_others(
-    tokens: list[tuple[int, bool]],
-) -> None:
-    rotary = Rotary(config(), CPU)
-    positions, flags = (torch.tensor(column) for column in zip(*tokens, strict=True))
-    together = torch.stack(rotary(positions, flags, torch.float32))
-    alone = [
-        torch.stack(rotary(positions[index, None], flags[index, None], torch.float32))
-        for index in range(len(tokens))
-    ]
-    assert torch.equal(together, torch.cat(alone, dim=1))
-
-
 def test_rotary_values_are_rounded_only_at_the_end() -> None:
     rotary, positions, flags = Rotary(config(), CPU), torch.arange(300), torch.ones(300).bool()
     exact = rotary(positions, flags, torch.float32)

@@ -13,12 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from support.mmie_engine import (
-    DIGIT_IDS,
     LONG_AFTER,
     EngineHarness,
     Plan,
     build_engine,
-    check_digits,
     completion,
     golden_prompts,
     max_difference,
@@ -150,14 +148,6 @@ def test_a_generated_special_token_does_not_end_a_text(seed: int, token: int) ->
     assert token in [int(logits.argmax()) for logits in engine.logits[0].values()]
 
 
-def test_a_row_that_ends_at_once_does_not_change_the_others() -> None:
-    prompts = [
-        text_prompt(key, random_ids(seed, 5 + seed % 40)) for key, seed in enumerate([7, 5, 8])
-    ]
-    check([*prompts, text_prompt(9, START)], Plan())
-    assert [stock_output(prompt)[0] == [END] for prompt in prompts] == [False, True, True]
-
-
 def test_a_text_ends_with_its_end_token_or_at_its_limit() -> None:
     [prompt] = [prompt for prompt in golden_prompts() if prompt.key == 0]  # it ends by itself
     length = len(stock_output(prompt)[0])
@@ -173,17 +163,6 @@ def test_a_text_ends_with_its_end_token_or_at_its_limit() -> None:
         (length, "stop"),
         (length, "stop"),
     ]
-
-
-@pytest.mark.parametrize("order", [1, -1], ids=["in order", "reversed"])
-def test_the_probabilities_of_digits_are_those_of_the_stock_model(order: int) -> None:
-    prompts = golden_prompts()[::order]
-    results = build_engine(Plan(page_tokens=16, rows=5, chunk_tokens=90)).results(prompts)
-    for prompt in prompts:
-        ids, logits = stock_output(prompt)
-        result = completion(results[prompt.key])
-        check_digits(result, dict(enumerate(logits)), DIGIT_IDS, tolerance=TOLERANCE)
-        assert 0 < len(result.digits) < len(ids)
 
 
 @pytest.mark.parametrize("fixed", [False, True])

@@ -12,23 +12,7 @@ from hypothesis import strategies as st
 from support.mmie_engine import check_page_counts, text_prompt
 
 from mmie_tasks.judges.mmie_score.engine.decoding import slot
-from mmie_tasks.judges.mmie_score.engine.schedule import JudgePrompt, LiveRow, PagePool, Schedule
-
-
-@given(st.lists(st.integers(-3, 3)))
-def test_every_page_is_either_free_or_taken(moves: list[int]) -> None:
-    pool, held = PagePool(5), list[int]()
-    for move in moves:
-        if move > len(pool.free):
-            with pytest.raises(IndexError, match=f"{move} pages .* {len(pool.free)} are free"):
-                pool.take(move)
-        elif move >= 0:
-            held += pool.take(move)
-        else:
-            pool.release(held[:-move])
-            held = held[-move:]
-        assert len(set(held)) == len(held)
-        assert len(pool.free) + len(held) == pool.pages == 5
+from mmie_tasks.judges.mmie_score.engine.schedule import JudgePrompt, LiveRow, Schedule
 
 
 class SimulatedEngine:
@@ -36,8 +20,7 @@ class SimulatedEngine:
 
     def __init__(self, random: Random, *, pages: int, page_tokens: int, rows: int) -> None:
         self.random, self.page_tokens = random, page_tokens
-        self.pool = PagePool(pages)
-        self.schedule = Schedule(pool=self.pool, page_tokens=page_tokens, max_rows=rows)
+        self.schedule = Schedule(pages=pages, page_tokens=page_tokens, max_rows=rows)
         self.cache: dict[int, Hashable] = {}
         self.admitted: list[int] = []
         self.ended: list[int] = []
@@ -80,7 +63,7 @@ class SimulatedEngine:
 
     def check(self) -> None:
         live = self.schedule.live
-        check_page_counts(self.pool, live, self.page_tokens)
+        check_page_counts(self.schedule)
         assert len(live) <= self.schedule.max_rows
         assert self.admitted == sorted(self.admitted), (
             "prompts are admitted in the order of arrival"
@@ -131,11 +114,11 @@ def test_every_row_reads_its_own_tokens_in_its_pages(
             simulated.restart()
             simulated.check()
     assert sorted(simulated.ended) == list(range(12))
-    assert len(simulated.pool.free) == simulated.pool.pages
+    assert len(schedule.free_pages) == schedule.pages
 
 
 def scheduled(*, pages: int, rows: int = 8, limit: int = sys.maxsize) -> Schedule:
-    return Schedule(pool=PagePool(pages), page_tokens=4, max_rows=rows, max_tokens=limit)
+    return Schedule(pages=pages, page_tokens=4, max_rows=rows, max_tokens=limit)
 
 
 @pytest.mark.parametrize(
