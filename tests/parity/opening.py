@@ -198,7 +198,7 @@ def _aggregated(case: Json) -> object:
 
 
 def golden_requests(golden: Json, work: Path) -> Comparison:
-    """The texts and pictures of requests, made from answer folders as ``predictions`` reads them."""
+    """Texts and pictures of requests, made from answer folders as ``predictions`` reads them."""
     pictures = {
         name: base64.b64decode(data) for name, data in golden["source_images_base64"].items()
     }

@@ -17,6 +17,7 @@ from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Unscored, Verdicts
 from mmie_tasks.record.fields import mapping, number
 from mmie_tasks.record.metrics import Metric, Scale
+from mmie_tasks.record.panel import read_replies as replies
 from mmie_tasks.record.rows import RunnerTable
 from mmie_tasks.record.sample import LoggedSample, Record
 
@@ -96,7 +97,7 @@ def counts(records: Sequence[Record]) -> dict[str, float]:
         "question_pictures_lost": sum(sample.question_pictures_lost for sample in facts),
         "without_picture": sum(not sample.answer_pictures for sample in answered),
         "other_length": sum(sample.steps != sample.gold_steps for sample in answered),
-        "asked_twice": sum(len(record.get("replies") or ()) > 1 for record in records),
+        "asked_twice": sum(len(replies(record) or ()) > 1 for record in records),
     }
     row = {f"table_{slug(name)}": score for name, score in official_row(records).items()}
     return {name: float(total) for name, total in totals.items()} | row
