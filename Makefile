@@ -14,6 +14,7 @@ SOURCES := pyproject.toml $(if $(filter wheel,$(INSTALL)),$(shell find mmie_task
 MILEBENCH := examples/milebench
 MIA_BENCH := examples/mia_bench
 MMIE := examples/mmie
+OPENING := examples/opening
 RESULTS := examples/results
 INTERLEAVED := examples/interleaved
 CALIBRATE := out/calibrate
@@ -25,16 +26,17 @@ export PYTHONDONTWRITEBYTECODE :=
 
 demo: $(READY)  ## score the bundled answers with lmms-eval
 	@mkdir -p out
-	@echo 'MMIE and MIA-Bench are judged with recorded replies that we made up; no judge is called.'
-	@echo "MMIE's judge prompts are ours: the paper's may not be shipped."
+	@echo 'MMIE, MIA-Bench and OpenING are judged with recorded replies that we made up; no judge is called.'
+	@echo "The judge's words of MMIE and OpenING are ours: the papers' may not be shipped."
 	HF_HUB_OFFLINE=1 MMIE_DATA=$(MMIE)/data MMIE_OTHER_PROMPTS=$(MMIE)/prompts.json \
 	  MMIE_OUTPUT_ROOT=$(MMIE)/answers MILEBENCH_DATA=$(MILEBENCH)/data \
-	  MIA_BENCH_DATA=$(MIA_BENCH)/data $(BIN)/mmie-tasks eval --model predictions \
-	  --model_args 'path=$(MMIE)/answers;$(MILEBENCH)/answers;$(MIA_BENCH)/answers' \
-	  --tasks mmie,milebench,mia_bench \
-	  --judge 'replay:path=$(MMIE)/replies.jsonl;$(MIA_BENCH)/replies.jsonl' \
+	  MIA_BENCH_DATA=$(MIA_BENCH)/data OPENING_DATA=$(OPENING)/data OPENING_OTHER_PROMPTS=$(OPENING)/prompts.json \
+	  $(BIN)/mmie-tasks eval --model predictions \
+	  --model_args 'path=$(MMIE)/answers;$(MILEBENCH)/answers;$(MIA_BENCH)/answers;$(OPENING)/answers' \
+	  --tasks mmie,milebench,mia_bench,opening \
+	  --judge 'replay:path=$(MMIE)/replies.jsonl;$(MIA_BENCH)/replies.jsonl;$(OPENING)/replies.jsonl' \
 	  --output_path out/demo --log_samples 2>&1 | tee out/demo.log
-	@for task in MMIE MileBench MIA-Bench; do grep -q "^|$$task" out/demo.log || \
+	@for task in MMIE MileBench MIA-Bench OpenING; do grep -q "^|$$task" out/demo.log || \
 	  { echo "demo: no table for $$task; see out/demo.log"; exit 1; }; done
 
 RUNS := out/results

@@ -14,6 +14,7 @@ from mmie_tasks.benchmarks.opening import data, metrics, official_files
 from mmie_tasks.benchmarks.opening import request as requests
 from mmie_tasks.benchmarks.opening.export import run_export
 from mmie_tasks.benchmarks.opening.official import METRICS, asks_again, read_official
+from mmie_tasks.benchmarks.opening.record import fact_counts, graded_fields, read_line, record_of
 from mmie_tasks.benchmarks.opening.robust import read_robust
 from mmie_tasks.benchmarks.opening.sample import Sample, slug
 from mmie_tasks.core.tables import listed
@@ -23,7 +24,7 @@ from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import BenchmarkJudge
 from mmie_tasks.record import log_line
 from mmie_tasks.record.reply import JudgeResult
-from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, Record
+from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, Record
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.record.signature import run_signature, signature_text
 
@@ -90,62 +91,23 @@ def signature(doc: Doc) -> str:
     return run_signature(*parts, environment=os.environ)
 
 
-_FACTS = {
-    "shape": "shape of the answer",
-    "steps": "steps of the answer",
-    "gold_steps": "steps of the gold answer",
-    "answer_pictures": "pictures in the answer",
-    "shown_pictures": "pictures shown to the judge",
-    "question_pictures_lost": "pictures of the question not shown",
-    "drawn": "pictures drawn",
-}
-_COUNTS = {
-    "pictures_lost": "pictures of the answer not shown",
-    "unread": "texts and pictures not read",
-    "picture_signs": "signs of unread pictures",
-    "not_drawn": "pictures not drawn",
-    "unused": "not used of the writer's answer",
-}
-
-
-def read_line(line: Line) -> LoggedSample:
-    """Read one line of a sample log.
-
-    Raises:
-        BadRecord: The line is not a scored sample of this benchmark.
-    """
-    record = _record(line)
-    question = log_line.segments(record, "question")
-    return replace(
-        log_line.sample(line, math.inf),
-        groups=metrics.groups(log_line.text(record, "topic"), log_line.text(record, "subtask")),
-        parts={kind: _parts(record, kind) for kind in SCORE_KINDS},
-        question=log_line.question(line, None) if question is None else question,
-        gold=log_line.segments(record, "gold") or (),
-        answer=log_line.segments(record, "answer") or log_line.text_segments(log_line.answer(line)),
-        pictures_not_drawn=sum(_counts(record, "not_drawn").values()),
-        picture_signs=tuple(_counts(record, "picture_signs")),
-        facts=_facts(record),
-    )
-
-
 def reread(line: Line) -> Mapping[str, Verdict] | None:
     """Apply the current readers to a line's saved replies; None if the line lacks them.
 
     Raises:
         BadRecord: The line is not a scored sample of this benchmark.
     """
-    _record(line)
+    record_of(line)
     return log_line.reread(line, grade, math.inf)
 
 
 def rerecord(line: Line) -> Record:
     """The record with the current readers' results; unchanged if it has no reply."""
-    record = _record(line)
+    record = record_of(line)
     judged = log_line.rejudged(record, grade, math.inf)
     if judged is None or not log_line.replies(record):
         return record
-    return {**record, **metrics.graded_fields(judged.verdicts), **judged.panel_fields}
+    return {**record, **graded_fields(judged.verdicts), **judged.panel_fields}
 
 
 def judge_request(question: Segments, answer: Segments, line: Line | None) -> GradedRequest:
@@ -158,7 +120,7 @@ def judge_request(question: Segments, answer: Segments, line: Line | None) -> Gr
         MmieTasksError: The fixed texts are not available.
     """
     if line is not None and not (
-        not_drawn := _counts(_record(line), "not_drawn")
+        not_drawn := fact_counts(record_of(line), "not_drawn")
     ).keys().isdisjoint(WITHHELD):
         raise BadRecord(f"not_drawn: pictures not drawn: {listed(not_drawn)}")
     log_line.parts(question + answer)  # every picture is a file
@@ -168,48 +130,6 @@ def judge_request(question: Segments, answer: Segments, line: Line | None) -> Gr
     if request is None:
         raise BadRecord(f"{built.reason}: {built.detail}")
     return request
-
-
-def _record(line: Line) -> Record:
-    record = log_line.record_of(line)
-    if record.get("topic") not in tuple(data.PUBLISHED):  # a list is unhashable
-        raise BadRecord("`topic` is none of OpenING's topics: not a sample of OpenING")
-    return record
-
-
-def _parts(record: Record, kind: str) -> dict[str, float]:
-    shares = log_line.mapping(log_line.mapping(record, "parts"), kind)
-    return {
-        name: number
-        for name, share in shares.items()
-        if (number := log_line.number(share)) is not None
-    }
-
-
-def _facts(record: Record) -> dict[str, str | float | bool]:
-    """The facts worth showing: without zeros, empty texts and unset flags."""
-    facts = log_line.mapping(record, "facts")
-    shown: dict[str, str | float | bool] = {}
-    for name, title in _FACTS.items():
-        value = facts.get(name)
-        if fact := value if isinstance(value, (str, bool)) else log_line.number(value):
-            shown[title] = fact
-    for name, title in _COUNTS.items():
-        if counts := _counts(record, name):
-            shown[title] = listed(counts)
-    for name, share in _parts(record, "official").items():
-        shown[name] = round(10 * share, 2)
-    return shown
-
-
-def _counts(record: Record, name: str) -> dict[str, int]:
-    """Counts above 0 in the facts of a record, by name; of a log that may have any content."""
-    counts = log_line.mapping(log_line.mapping(record, "facts"), name)
-    return {
-        reason: count
-        for reason, value in counts.items()
-        if (count := int(log_line.number(value) or 0)) > 0
-    }
 
 
 _SOURCE = (

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, TypeAlias
 
 from mmie_tasks.benchmarks.opening import official, robust
 from mmie_tasks.benchmarks.opening.official import FULL_MARKS, METRICS, OVERALL
+from mmie_tasks.benchmarks.opening.record import facts_of, groups
 from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample, slug
 from mmie_tasks.core.tables import listed
-from mmie_tasks.core.verdict import Unscored, Verdicts, as_row
+from mmie_tasks.core.verdict import Unscored, Verdicts
 from mmie_tasks.record.fields import mapping, number
 from mmie_tasks.record.metrics import Metric, Scale
+from mmie_tasks.record.panel import read_replies as replies
 from mmie_tasks.record.rows import RunnerTable
-from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample
-from mmie_tasks.record.segment import segment_rows
-
-MetricRow: TypeAlias = dict[str, object]
-SampleRecord: TypeAlias = Mapping[str, Any]
+from mmie_tasks.record.sample import LoggedSample, Record
 
 SCALE = Scale(
     full_marks=FULL_MARKS,
@@ -40,42 +36,6 @@ _TOPICS = tuple(
 )
 ALL_METRICS = (_HEADLINE, *_PARTS, *_TOPICS)
 TABLE = RunnerTable(metrics=(_HEADLINE, *_PARTS), scale=SCALE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerFacts:
-    """Counts about an answer and its request; some answers have no request.
-
-    Attributes:
-        steps: Steps of the answer.
-        gold_steps: Steps of the gold answer: what the tested model is told, unless a setting says
-            otherwise.
-        answer_pictures: Pictures that the answer names.
-        pictures_lost: Of them those that the judge does not see, by reason.
-        question_pictures_lost: Pictures of the question that the judge does not see.
-        shown_pictures: Pictures in the request.
-        shape: How the answer was written.
-        thinking: Thinking was removed from the answer.
-        unread: Texts and pictures of the answer that were not read, by key or type.
-        picture_signs: Signs that its texts have pictures that were not read, each with 1.
-        drawn: Pictures that ``--model interleaved`` drew; None for answers of other models.
-        not_drawn: Pictures that could not be drawn, by reason.
-        unused: What the writer wrote and the protocol could not use, by name.
-    """
-
-    steps: int = 0
-    gold_steps: int = 0
-    answer_pictures: int = 0
-    pictures_lost: Mapping[str, int] = field(default_factory=dict)
-    question_pictures_lost: int = 0
-    shown_pictures: int = 0
-    shape: str = ""
-    thinking: bool = False
-    unread: Mapping[str, int] = field(default_factory=dict)
-    picture_signs: Mapping[str, int] = field(default_factory=dict)
-    drawn: int | None = None
-    not_drawn: Mapping[str, int] = field(default_factory=dict)
-    unused: Mapping[str, int] = field(default_factory=dict)
 
 
 def shares(reply: str) -> dict[str, dict[str, float]]:
@@ -103,44 +63,7 @@ def graded_sample(sample: Sample, verdicts: Verdicts) -> LoggedSample:
     )
 
 
-def groups(topic: str, subtask: str) -> dict[str, tuple[str, ...]]:
-    """Kind of group to the groups of a sample."""
-    return {"topic": (topic,), "subtask": (slug(subtask),)}
-
-
-def record(sample: Sample, verdicts: Verdicts, facts: AnswerFacts) -> MetricRow:
-    """The sample, its verdicts and the facts; the runner logs it under ``coverage``."""
-    return {
-        "id": sample.id,
-        "topic": sample.topic,
-        "subtask": sample.subtask,
-        **graded_fields(verdicts),
-        "facts": asdict(facts),
-        "question": segment_rows(sample.question),
-        "gold": segment_rows(sample.gold),
-    }
-
-
-def graded_fields(verdicts: Verdicts) -> MetricRow:
-    """The fields of a record that depend on the readers."""
-    return {
-        "official": as_row(verdicts.official),
-        "robust": as_row(verdicts.robust),
-        "differ": verdicts.differ,
-        "parts": {kind: dict(verdicts.parts.get(kind, {})) for kind in SCORE_KINDS},
-    }
-
-
-def facts_of(record: SampleRecord) -> AnswerFacts:
-    """The facts in a record. Fields of other versions are ignored."""
-    facts = record.get("facts")
-    if not isinstance(facts, Mapping):
-        return AnswerFacts()
-    names = {attribute.name for attribute in fields(AnswerFacts)}
-    return AnswerFacts(**{name: value for name, value in facts.items() if name in names})
-
-
-def official_row(records: Iterable[SampleRecord]) -> dict[str, float]:
+def official_row(records: Iterable[Record]) -> dict[str, float]:
     """The row of the official table: metric to its mean, 0 to 10, and `OVERALL`, to the digit.
 
     Args:
@@ -158,7 +81,7 @@ def _points(share: object) -> float | None:
     return None if value is None else round(value * FULL_MARKS, 9)
 
 
-def counts(records: Sequence[SampleRecord]) -> dict[str, float]:
+def counts(records: Sequence[Record]) -> dict[str, float]:
     """OpenING's own counts, for the results file.
 
     Returns:
@@ -174,13 +97,13 @@ def counts(records: Sequence[SampleRecord]) -> dict[str, float]:
         "question_pictures_lost": sum(sample.question_pictures_lost for sample in facts),
         "without_picture": sum(not sample.answer_pictures for sample in answered),
         "other_length": sum(sample.steps != sample.gold_steps for sample in answered),
-        "asked_twice": sum(len(record.get("replies") or ()) > 1 for record in records),
+        "asked_twice": sum(len(replies(record) or ()) > 1 for record in records),
     }
     row = {f"table_{slug(name)}": score for name, score in official_row(records).items()}
     return {name: float(total) for name, total in totals.items()} | row
 
 
-def notes(records: Sequence[SampleRecord]) -> Iterator[str]:
+def notes(records: Sequence[Record]) -> Iterator[str]:
     """Lines about the answers and requests of a run; what did not occur has no line."""
     facts = [facts_of(record) for record in records]
     totals = counts(records)

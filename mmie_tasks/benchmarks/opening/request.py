@@ -17,8 +17,8 @@ from mmie_tasks.answers.picture_signs import picture_signs
 from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.benchmarks.model_answers import read_results, resolver
 from mmie_tasks.benchmarks.opening import prompts
-from mmie_tasks.benchmarks.opening.metrics import AnswerFacts
 from mmie_tasks.benchmarks.opening.official_files import fixed_texts
+from mmie_tasks.benchmarks.opening.record import AnswerFacts
 from mmie_tasks.benchmarks.opening.sample import Sample
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.files import cache_dir

@@ -14,6 +14,7 @@ from mmie_tasks.benchmarks.benchmark import Doc
 from mmie_tasks.benchmarks.opening import data, metrics
 from mmie_tasks.benchmarks.opening import request as requests
 from mmie_tasks.benchmarks.opening.benchmark import JUDGE, graded_request, provenance, signature
+from mmie_tasks.benchmarks.opening.record import sample_record
 from mmie_tasks.benchmarks.opening.sample import Sample
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.messages import user_turn
@@ -24,7 +25,6 @@ from mmie_tasks.judging.deferred import MetricRows
 from mmie_tasks.judging.session import PendingSample
 from mmie_tasks.record.panel import Judged
 from mmie_tasks.record.rows import aggregation, plain_score
-from mmie_tasks.record.segment import segment_rows
 from mmie_tasks.record.signature import signature_text
 
 if TYPE_CHECKING:
@@ -101,12 +101,8 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
         built = built.withdrawn("bad_image", problem)
 
     def make_rows(judged: Judged) -> MetricRows:
-        record = {
-            **metrics.record(sample, judged.verdicts, built.facts),
-            "signature": _shown_signature(doc, built.answer_signature),
-            "answer": segment_rows(built.answer),
-            **judged.fields,
-        }
+        signature = _shown_signature(doc, built.answer_signature)
+        record = sample_record(sample, judged, built.facts, built.answer, signature)
         return metrics.TABLE.rows(metrics.graded_sample(sample, judged.verdicts), record)
 
     request = graded_request(built)

@@ -317,7 +317,7 @@ class _BatchRun:
         again: dict[str, JudgeRequest] = {}
         missing = JudgeUnavailable(f"{reason}; {_AGAIN}")
         for key, request in entry.requests.items():
-            outcome = self._outcome(lines[key]) if key in lines else missing
+            outcome = self._outcome(request, lines[key]) if key in lines else missing
             if entry.is_earlier and isinstance(outcome, JudgeUnavailable):
                 again[key] = request
             else:
@@ -330,12 +330,17 @@ class _BatchRun:
             # At worst the replies are downloaded once more, at no cost.
             logger.warning(f"mmie-tasks: `{self._note.path}` cannot be updated: {error}")
 
-    def _outcome(self, line: Mapping[str, object]) -> Outcome:
+    def _outcome(self, request: JudgeRequest, line: Mapping[str, object]) -> Outcome:
         """What a line of `read_results` says of its request; status 0 if it was never run."""
         match line:
             case {"response": {"status_code": 200, "body": body}}:
                 try:
-                    return read_completion(body, model=self._settings.model, price=self._price)
+                    return read_completion(
+                        body,
+                        model=self._settings.model,
+                        price=self._price,
+                        has_schema=request.schema is not None,
+                    )
                 except UnusableBody as unusable:
                     return JudgeUnavailable(f"{unusable}; {_AGAIN}")
                 except NoText as refused:

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from mmie_tasks.http.access import Access
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.openai.models import Price, without_prefix
+from mmie_tasks.judges.openai.schemas import SchemaStyle
 
 HEADROOM = 8192
 """Tokens that a reasoning model may use on top of its reply. Unused ones cost nothing."""
@@ -78,12 +79,14 @@ class Dialect:
         headroom: Tokens added to the limit, because hidden reasoning counts against it.
         top_logprobs: The most alternatives per token with log-probabilities; 0 if none may be
             requested.
+        schema_style: How a reply schema is sent.
     """
 
     max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     takes_temperature: bool = True
     headroom: int = 0
     top_logprobs: int = TOP_LOGPROBS
+    schema_style: SchemaStyle = "tools"
 
 
 PLAIN = Dialect()
@@ -153,4 +156,7 @@ def dialect_of(model: str) -> Dialect:
     >>> [dialect_of(model) is REASONING for model in models]
     [True, True, False, False]
     """
-    return REASONING if _REASONING.fullmatch(without_prefix(model)) else PLAIN
+    name = without_prefix(model)
+    if _REASONING.fullmatch(name):
+        return REASONING
+    return replace(PLAIN, schema_style="functions") if name.startswith("gpt-4o") else PLAIN

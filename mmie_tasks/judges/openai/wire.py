@@ -32,6 +32,7 @@ from mmie_tasks.judges.base import (
     image_bytes,
 )
 from mmie_tasks.judges.openai.models import Price
+from mmie_tasks.judges.openai.schemas import CALLS, called_with, next_style, schema_fields
 from mmie_tasks.judges.openai.settings import (
     FEWER_TOP_LOGPROBS,
     HEADROOM,
@@ -127,7 +128,7 @@ class ChatServer:
         rejections: dict[Dialect, Failure] = {}
         while isinstance(result := await self._send(request, dialect), Failure):
             rejections[dialect] = result
-            other = next_dialect(dialect, result.error)
+            other = next_dialect(dialect, result.error, has_schema=request.schema is not None)
             asks_logprobs = top_logprobs_of(request, self._settings, dialect) > 0
             if other is None and asks_logprobs and self._blames_logprobs(request, result):
                 other = replace(dialect, top_logprobs=0)
@@ -172,6 +173,8 @@ class ChatServer:
         if dialect.top_logprobs != initial.top_logprobs:
             changes.append(f"{dialect.top_logprobs} `top_logprobs`")
             loss = "" if dialect.top_logprobs else " Its replies have no expected score."
+        if dialect.schema_style != initial.schema_style:
+            changes.append(f"the reply's schema as `{dialect.schema_style}`")
         reasons = (
             f"it answered {failure.reason}" if failure.error else failure.reason
             for failure in failures
@@ -208,7 +211,12 @@ class ChatServer:
         is_final = True
         try:
             completion = parse_json(content)
-            reply = read_completion(completion, model=settings.model, price=settings.price)
+            reply = read_completion(
+                completion,
+                model=settings.model,
+                price=settings.price,
+                has_schema=request.schema is not None,
+            )
         except IncompleteReply as error:
             reply, is_final = JudgeUnavailable(str(error)), False
         except NoText as error:
@@ -224,8 +232,15 @@ class ChatServer:
         return Success(reply=reply, is_final=is_final, cost_usd=cost_usd, pause_s=pause_s)
 
 
-def next_dialect(dialect: Dialect, error: ServerError | None) -> Dialect | None:
+def next_dialect(
+    dialect: Dialect, error: ServerError | None, *, has_schema: bool = False
+) -> Dialect | None:
     """The dialect to try after an error about a parameter; None if another would not help.
+
+    Args:
+        dialect: Of the request.
+        error: What the server answered, if it did.
+        has_schema: Whether the request asks for an object.
 
     >>> from mmie_tasks.judges.openai.settings import PLAIN
     >>> error = ServerError(status=400, code="unsupported_parameter", param="max_tokens")
@@ -234,6 +249,8 @@ def next_dialect(dialect: Dialect, error: ServerError | None) -> Dialect | None:
     """
     if error is None:
         return None
+    if has_schema and (style := next_style(dialect.schema_style, error)):
+        return replace(dialect, schema_style=style)
     if error.is_logprobs and dialect.top_logprobs:
         return replace(
             dialect,
@@ -251,7 +268,8 @@ def next_dialect(dialect: Dialect, error: ServerError | None) -> Dialect | None:
 
 
 def chat_body(request: JudgeRequest, settings: Settings, dialect: Dialect) -> dict[str, object]:
-    """The body of a chat completion: one user message with the parts in their order.
+    """The body of a chat completion: the system message, if any, then one user message with the
+    parts in their order.
 
     Reads the request's images.
 
@@ -269,11 +287,14 @@ def chat_body(request: JudgeRequest, settings: Settings, dialect: Dialect) -> di
         if settings.detail:
             image["detail"] = settings.detail
         content.append({"type": "image_url", "image_url": image})
+    system = [{"role": "system", "content": request.system}] if request.system else []
     body: dict[str, object] = {
         "model": settings.model,
-        "messages": [{"role": "user", "content": content}],
+        "messages": [*system, {"role": "user", "content": content}],
         dialect.max_tokens_name: limit + dialect.headroom,
     }
+    if request.schema:
+        body |= schema_fields(request.schema, dialect.schema_style)
     if settings.temperature is not None and dialect.takes_temperature:
         body["temperature"] = settings.temperature
     if top_logprobs := top_logprobs_of(request, settings, dialect):
@@ -306,7 +327,7 @@ def mime_type(content: bytes, path: Path) -> str:
 
 
 def read_completion(
-    completion: object, *, model: str, price: Price | None = None
+    completion: object, *, model: str, price: Price | None = None, has_schema: bool = False
 ) -> JudgeReply | JudgeRefused:
     """Read a chat completion. The text stays unchanged; missing optional fields are tolerated.
 
@@ -314,9 +335,10 @@ def read_completion(
         completion: Parsed JSON of any shape.
         model: The requested model, in case the server does not name the one that replied.
         price: For the cost in the usage.
+        has_schema: Whether an object was asked for: the arguments of a call are then the text.
 
     Raises:
-        UnusableBody: It has no choice with a message.
+        UnusableBody: It has no choice with a message, or a call without arguments.
         IncompleteReply: By its finish reason, an error ended it.
         NoText: It has no text; it counts as a refusal.
     """
@@ -328,25 +350,20 @@ def read_completion(
     finish_reason = choice.get("finish_reason")
     if isinstance(finish_reason, str):
         finish_reason = finish_reason.strip().lower() or None
-    text = _text_of(message.get("content"), "text")
+    arguments = called_with(message) if has_schema else None
+    text = _text_of(message.get("content"), "text") if arguments is None else arguments
     refusal = message.get("refusal") or _text_of(message.get("content"), "refusal")
     if finish_reason == "content_filter":
         return JudgeRefused("the reply was withheld by a content filter")
     is_cut = finish_reason in _CUT
-    if not is_cut and finish_reason not in _WHOLE:
+    if not is_cut and finish_reason not in (_WHOLE + CALLS if has_schema else _WHOLE):
         raise IncompleteReply(
             f"the reply is incomplete: finish_reason `{choice['finish_reason']!s:.200}`"
         )
     if refusal:
         return JudgeRefused(f"the judge refused: {str(refusal)[:200]}")
     if not text.strip():
-        reason = f"the reply has no text (finish_reason `{finish_reason}`)"
-        if is_cut:
-            usage = usage_of(completion)
-            hidden = f", {usage.reasoning_tokens} of them for hidden reasoning"
-            reason += f": {usage.output_tokens} tokens were used"
-            reason += hidden if usage.reasoning_tokens else ""
-        raise NoText(reason, is_cut=is_cut)
+        raise _no_text(completion, finish_reason, is_cut=is_cut)
     server_model = json_object(completion).get("model")
     return JudgeReply(
         text=text,
@@ -355,6 +372,16 @@ def read_completion(
         finish="length" if is_cut else "stop",
         digits=digits_of(choice.get("logprobs"), text),
     )
+
+
+def _no_text(completion: object, finish_reason: object, *, is_cut: bool) -> NoText:
+    reason = f"the reply has no text (finish_reason `{finish_reason}`)"
+    if is_cut:
+        usage = usage_of(completion)
+        hidden = f", {usage.reasoning_tokens} of them for hidden reasoning"
+        reason += f": {usage.output_tokens} tokens were used"
+        reason += hidden if usage.reasoning_tokens else ""
+    return NoText(reason, is_cut=is_cut)
 
 
 def digits_of(logprobs: object, text: str) -> tuple[DigitToken, ...] | None:
@@ -499,8 +526,10 @@ def cost_of(request: JudgeRequest, completion: object, settings: Settings) -> fl
         return None
     if (cost_usd := usage_of(completion, settings.price).cost_usd) is not None:
         return cost_usd
+    parts = [*request.parts, request.system, request.schema.parameters if request.schema else ""]
     input_tokens = sum(
         _TOKENS_PER_IMAGE if isinstance(part, Path) else len(part) // _CHARACTERS_PER_TOKEN + 1
-        for part in request.parts
+        for part in parts
+        if part
     )
     return settings.price.cost_usd(input_tokens, settings.max_tokens or request.max_tokens)

@@ -1,0 +1,189 @@
+"""The record of a sample of OpenING: what a run logs of it, and the sample read from a log."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+
+from mmie_tasks.benchmarks.opening.official import FULL_MARKS
+from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample, slug
+from mmie_tasks.core.tables import listed
+from mmie_tasks.core.verdict import Verdicts, as_row
+from mmie_tasks.record import log_line
+from mmie_tasks.record.panel import Judged
+from mmie_tasks.record.rows import Row
+from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, Record
+from mmie_tasks.record.segment import Segments, segment_rows
+
+_TOPICS = tuple(map(slug, TOPICS.values()))
+_FACTS = {
+    "shape": "shape of the answer",
+    "steps": "steps of the answer",
+    "gold_steps": "steps of the gold answer",
+    "answer_pictures": "pictures in the answer",
+    "shown_pictures": "pictures shown to the judge",
+    "question_pictures_lost": "pictures of the question not shown",
+    "drawn": "pictures drawn",
+}
+_COUNTS = {
+    "pictures_lost": "pictures of the answer not shown",
+    "unread": "texts and pictures not read",
+    "picture_signs": "signs of unread pictures",
+    "not_drawn": "pictures not drawn",
+    "unused": "not used of the writer's answer",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerFacts:
+    """Counts about an answer and its request; some answers have no request.
+
+    Attributes:
+        steps: Steps of the answer.
+        gold_steps: Steps of the gold answer: what the tested model is told, unless a setting says
+            otherwise.
+        answer_pictures: Pictures that the answer names.
+        pictures_lost: Of them those that the judge does not see, by reason.
+        question_pictures_lost: Pictures of the question that the judge does not see.
+        shown_pictures: Pictures in the request.
+        shape: How the answer was written.
+        thinking: Thinking was removed from the answer.
+        unread: Texts and pictures of the answer that were not read, by key or type.
+        picture_signs: Signs that its texts have pictures that were not read, each with 1.
+        drawn: Pictures that ``--model interleaved`` drew; None for answers of other models.
+        not_drawn: Pictures that could not be drawn, by reason.
+        unused: What the writer wrote and the protocol could not use, by name.
+    """
+
+    steps: int = 0
+    gold_steps: int = 0
+    answer_pictures: int = 0
+    pictures_lost: Mapping[str, int] = field(default_factory=dict)
+    question_pictures_lost: int = 0
+    shown_pictures: int = 0
+    shape: str = ""
+    thinking: bool = False
+    unread: Mapping[str, int] = field(default_factory=dict)
+    picture_signs: Mapping[str, int] = field(default_factory=dict)
+    drawn: int | None = None
+    not_drawn: Mapping[str, int] = field(default_factory=dict)
+    unused: Mapping[str, int] = field(default_factory=dict)
+
+
+def sample_record(
+    sample: Sample, judged: Judged, facts: AnswerFacts, answer: Segments, signature: str
+) -> Row:
+    """Everything that is needed to score the sample again; the runner logs it under ``coverage``.
+
+    Args:
+        sample: The question.
+        judged: The verdicts on its answer, and the judges' replies.
+        facts: About the answer and its request.
+        answer: Its steps; empty if it was not parsed.
+        signature: Everything that can move the score.
+    """
+    return {
+        "id": sample.id,
+        "topic": sample.topic,
+        "subtask": sample.subtask,
+        **graded_fields(judged.verdicts),
+        "facts": asdict(facts),
+        "question": segment_rows(sample.question),
+        "gold": segment_rows(sample.gold),
+        "signature": signature,
+        "answer": segment_rows(answer),
+        **judged.fields,
+    }
+
+
+def graded_fields(verdicts: Verdicts) -> Row:
+    """The fields of a record that depend on the readers."""
+    return {
+        "official": as_row(verdicts.official),
+        "robust": as_row(verdicts.robust),
+        "differ": verdicts.differ,
+        "parts": {kind: dict(verdicts.parts.get(kind, {})) for kind in SCORE_KINDS},
+    }
+
+
+def facts_of(record: Record) -> AnswerFacts:
+    """The facts in a record. Fields of other versions are ignored."""
+    facts = record.get("facts")
+    if not isinstance(facts, Mapping):
+        return AnswerFacts()
+    names = {attribute.name for attribute in fields(AnswerFacts)}
+    return AnswerFacts(**{name: value for name, value in facts.items() if name in names})
+
+
+def read_line(line: Line) -> LoggedSample:
+    """Read one line of a sample log.
+
+    Raises:
+        BadRecord: The line is not a scored sample of this benchmark.
+    """
+    record = record_of(line)
+    question = log_line.segments(record, "question")
+    return replace(
+        log_line.sample(line, math.inf),
+        groups=groups(log_line.text(record, "topic"), log_line.text(record, "subtask")),
+        parts={kind: _parts(record, kind) for kind in SCORE_KINDS},
+        question=log_line.question(line, None) if question is None else question,
+        gold=log_line.segments(record, "gold") or (),
+        answer=log_line.segments(record, "answer") or log_line.text_segments(log_line.answer(line)),
+        pictures_not_drawn=sum(fact_counts(record, "not_drawn").values()),
+        picture_signs=tuple(fact_counts(record, "picture_signs")),
+        facts=_facts(record),
+    )
+
+
+def groups(topic: str, subtask: str) -> dict[str, tuple[str, ...]]:
+    """Kind of group to the groups of a sample."""
+    return {"topic": (topic,), "subtask": (slug(subtask),)}
+
+
+def record_of(line: Line) -> Record:
+    """The record of a line.
+
+    Raises:
+        BadRecord: The line is not a scored sample of this benchmark.
+    """
+    record = log_line.record_of(line)
+    if record.get("topic") not in _TOPICS:
+        raise BadRecord("`topic` is none of OpenING's topics: not a sample of OpenING")
+    return record
+
+
+def _parts(record: Record, kind: str) -> dict[str, float]:
+    shares = log_line.mapping(log_line.mapping(record, "parts"), kind)
+    return {
+        name: number
+        for name, share in shares.items()
+        if (number := log_line.number(share)) is not None
+    }
+
+
+def _facts(record: Record) -> dict[str, str | float | bool]:
+    """The facts worth showing: without zeros, empty texts and unset flags."""
+    facts = log_line.mapping(record, "facts")
+    shown: dict[str, str | float | bool] = {}
+    for name, title in _FACTS.items():
+        value = facts.get(name)
+        if fact := value if isinstance(value, (str, bool)) else log_line.number(value):
+            shown[title] = fact
+    for name, title in _COUNTS.items():
+        if counts := fact_counts(record, name):
+            shown[title] = listed(counts)
+    for name, share in _parts(record, "official").items():
+        shown[name] = round(FULL_MARKS * share, 2)
+    return shown
+
+
+def fact_counts(record: Record, name: str) -> dict[str, int]:
+    """Counts above 0 in the facts of a record, by name; of a log that may have any content."""
+    counts = log_line.mapping(log_line.mapping(record, "facts"), name)
+    return {
+        reason: count
+        for reason, value in counts.items()
+        if (count := int(log_line.number(value) or 0)) > 0
+    }
