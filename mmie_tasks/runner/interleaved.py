@@ -71,6 +71,7 @@ _DELIVERY = (
 )
 """Arguments of lmms-eval's chat clients that change no text."""
 _SELF, _MODALITIES = "self", "modalities"
+_TEXT_CLIENTS = ("gemini", "litellm")  # drop the pictures of a reply (``chat/gemini.py:183``)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -482,6 +483,11 @@ def _parse_arguments(
     ):
         raise SettingWrong(
             f"`t2i=self` has no option {unknown}.", hint=f"`t2i=self:{_MODALITIES}=image+text`"
+        )
+    if choice.name == _SELF and name.startswith(_TEXT_CLIENTS):
+        raise SettingWrong(
+            f"The writer `{name}` cannot draw itself: its client in lmms-eval returns no pictures.",
+            hint="`lvlm=openai:model=M;base_url=URL` with a server of OpenAI's chat API",
         )
     return _Arguments(
         writer=name,

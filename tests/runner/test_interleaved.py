@@ -66,6 +66,9 @@ def cache(tmp_path, monkeypatch):
             {"lvlm": "dummy", "t2i": "self:model=m"}, "`t2i=self` has no option `model`", id="self"
         ),
         pytest.param(
+            {"lvlm": "gemini:model=m", "t2i": "self"}, "returns no pictures", id="text-client"
+        ),
+        pytest.param(
             {"lvlm": "dummy", "t2i": "images"}, "`images` needs `model=...`", id="no-model"
         ),
         pytest.param(
