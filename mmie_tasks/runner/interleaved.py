@@ -55,6 +55,7 @@ from mmie_tasks.interleaved.written_texts import WrittenText, read_text, save_te
 from mmie_tasks.runner.answer_files import OUTPUT
 from mmie_tasks.runner.hooks import loaded_benchmark
 from mmie_tasks.runner.model_memory import free_model, record_tested_model
+from mmie_tasks.runner.run_summary import short_model_name
 
 _ARGUMENTS = (
     "--model_args 'lvlm=MODEL:k=v;k=v,t2i=images:model=NAME;k=v' (or t2i=diffusers:model=ID, or "
@@ -206,6 +207,15 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         if name.startswith("__") or "_writer" not in vars(self):
             raise AttributeError(name)
         return getattr(self._writer, name)
+
+    @property
+    def pair(self) -> str:
+        """The name of writer and drawer, for folders and tables: ``gpt-4o + sdxl``."""
+        names = [short_model_name(self._arguments.writer, self._arguments.writer_arguments)]
+        if self._arguments.drawer is not None:
+            drawer = parse_choice(self._arguments.drawer, "`t2i`", "drawer")
+            names.append(short_model_name(drawer.name, drawer.options))
+        return " + ".join(names)
 
     def generate_until(self, requests: Sequence[Instance]) -> list[object]:
         """Write all answers, free the writer, draw all pictures.

@@ -110,6 +110,19 @@ def test_a_folder_of_pictures_that_cannot_be_written_ends_the_run_before_the_wri
         Interleaved(lvlm=WRITER, t2i=drawer, pictures=str(tmp_path / "file"))
 
 
+@pytest.mark.parametrize(
+    ("lvlm", "pair"),
+    [
+        ("dummy:response=A", "dummy + image-model"),
+        ("openai:model=org/gpt-4o;base_url=http://127.0.0.1:9/v1", "gpt-4o + image-model"),
+    ],
+)
+def test_a_pair_is_named_by_both_models(drawer, monkeypatch, lvlm, pair):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    assert Interleaved(lvlm=lvlm, t2i=drawer).pair == pair
+    assert Interleaved(lvlm=lvlm, t2i="self").pair == pair.partition(" ")[0]
+
+
 def test_it_is_what_its_writer_is(drawer):
     model = get_model("interleaved").create_from_arg_string(
         f"lvlm={WRITER},t2i={drawer}", {"batch_size": 3}
