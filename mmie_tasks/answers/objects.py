@@ -35,7 +35,10 @@ PARTS_KEYS = ("content", "messages", "output")
 _TEXT_KEYS = ("text", "content")
 _THINKING_KEYS = ("thinking", "reasoning", "reasoning_content")
 _METADATA_KEYS = frozenset(
-    ("type", "role", "id", "status", "model", "detail", "format", "media_type", "mime_type")
+    (
+        *("type", "role", "id", "status", "model", "detail", "format"),
+        *("media_type", "mime_type", "mimeType"),
+    )
 )
 _IMAGE_TYPES = frozenset(
     ("image", "image_url", "input_image", "output_image", "image_generation_call")

@@ -39,7 +39,7 @@ NO_REPLY = "[NO_REPLY]"
 """Stands for a null reply, which the runner would make an empty answer."""
 
 # Texts that replace an answer: three of this package, and those that lmms-eval 0.7.3 (``models/``,
-# ``llm_judge/``) returns for failures as if they were answers.
+# ``llm_judge/``) and vLLM-Omni (``serving_chat.py``) return for failures as if they were answers.
 _FAILURES = (
     (MISSING, "no saved answer"),
     (NOT_TEXT, "the saved answer is not text"),
@@ -48,6 +48,7 @@ _FAILURES = (
     ("[LMMS_EVAL_REQUEST_FAILED", "the request to the tested model failed"),
     ("[LMMS_EVAL_BUDGET_EXCEEDED]", "the token budget was used up"),
     ("[GENERATION_FAILED]", "generation failed"),
+    ("Image generation completed but no images", "the server of the tested model drew no picture"),
     ("[ERROR]", "the tested model reported an error"),
     (
         "Error: can only concatenate str (not ",

@@ -32,6 +32,7 @@ _MARKUP = re.compile(
       (?:\s+(?:"[^"\n]{0,300}"|'[^'\n]{0,300}'))?\s*\)
     | <img\s[^<>]{0,300}?src\s*=\s*["'](?P<src>[^"'<>\n]{1,1024}|data:image/[^"'<>\s]+)["']
       [^<>]{0,300}>
+    | (?P<uri>data:image/[\w.+-]{1,20};base64,[A-Za-z0-9+/]{80,}={0,2})
     """,
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
@@ -110,13 +111,15 @@ def interleave_segments(segments: Sequence[Segment], images: Sequence[str]) -> P
 
 
 def image_spans(text: str) -> list[ImageSpan]:
-    """Every markdown or HTML image of a text, outside code."""
-    if "![" not in text and "<img" not in text.lower():
+    """Every markdown or HTML image and every data URI of a text, outside code."""
+    if not any(mark in text for mark in ("![", "data:image/")) and "<img" not in text.lower():
         return []
     return [
         ImageSpan(match.start(), match.end(), reference)
         for match in _MARKUP.finditer(text)
-        if (reference := match["angled"] or match["data"] or match["bare"] or match["src"])
+        if (
+            reference := next(filter(None, match.group("angled", "data", "bare", "src", "uri")), "")
+        )
     ]
 
 

@@ -20,6 +20,7 @@ _BASE64_KEYS = ("b64_json", "data", "result")  # of OpenAI's images, Anthropic's
 _REFERENCE_KEYS = (
     *("image_url", "url", "path", "image", "image_path"),
     *("file", "file_name", "file_path", "source"),
+    *("inlineData", "inline_data"),  # of Gemini's parts
     *_BASE64_KEYS,
 )
 _PNG_MODES = ("1", "L", "LA", "I", "I;16", "P", "RGB", "RGBA")  # of Pillow, which PNG can hold

@@ -1,9 +1,10 @@
 """Pictures in the replies of chat servers, for models of lmms-eval that read only the text of a
 reply.
 
-Servers of models that draw return pictures as parts of ``message.content`` (vLLM-Omni), in
-``message.images`` (OpenRouter), or as data URIs in the text. What the models of lmms-eval 0.7.3
-make of the first two: the table in ``tests/interleaved/test_chat_pictures.py``.
+Servers of models that draw return pictures as parts of ``message.content``, in a choice beside that
+of the text (vLLM-Omni), in ``message.images`` (OpenRouter) or ``message.image`` (LiteLLM), as parts
+of OpenAI's responses or Gemini's, or as data URIs in the text. What the models of lmms-eval 0.7.3
+make of such replies: the table in ``tests/interleaved/test_chat_pictures.py``.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import re
 from asyncio import to_thread
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from loguru import logger
+from openai.types.chat import ChatCompletion, ChatCompletionMessage
 from pydantic import BaseModel
 
 from mmie_tasks.answers.images import ImageResolver
@@ -27,6 +30,8 @@ from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.messages import replace_surrogates
 
+_PARTS_FIELDS = ("output", "parts")  # of OpenAI's responses, of Gemini's
+_PICTURE = re.compile(r'data:image/|"(?:b64_json|inlineData|inline_data)"')
 _MAX_HEAD_CHARACTERS = 300
 _MAX_BASE64_CHARACTERS = (
     400  # a multiple of 4; holds the size of the picture, but for a long header
@@ -100,29 +105,62 @@ async def _keep_later(reply: Awaitable[object], resolver: ImageResolver) -> obje
 
 
 def _keep(reply: object, resolver: ImageResolver) -> object:
-    """The same reply; its messages hold texts."""
+    """The same reply; the first message holds the text of all choices, if one has pictures."""
     match reply:
-        case object(choices=[*choices]):
-            for choice in choices:
-                match choice:
-                    case object(message=BaseModel() as message):
-                        _make_text(message, resolver)
+        case ChatCompletion(choices=[*choices]):
+            messages = [choice.message for choice in choices if choice.message is not None]
+            beside = {
+                name: value for part in (reply, *choices) for name, value in _extra_pictures(part)
+            }
+            if messages:
+                _make_text(messages, beside, resolver)
     return reply
 
 
-def _make_text(message: BaseModel, resolver: ImageResolver) -> None:
-    """Make the content of a message a text, if it is none or the message has pictures."""
+def _extra_pictures(part: BaseModel) -> Iterator[tuple[str, object]]:
+    """The fields with pictures that the SDK does not know."""
+    for name, value in (part.model_extra or {}).items():
+        if value and _PICTURE.search(json.dumps(value, default=str)):
+            yield name, value
+
+
+def _make_text(
+    messages: Sequence[ChatCompletionMessage], beside: Mapping[str, object], resolver: ImageResolver
+) -> None:
+    """Make the content of the first message a text, if it is none or a message has pictures.
+
+    Args:
+        messages: Of all choices, which are one answer: vLLM-Omni sends text and pictures in two.
+        beside: Fields with pictures beside the messages, which are only counted.
+        resolver: Writes the pictures.
+    """
+    contents = list(map(_content, messages))
+    if beside:
+        first = contents[0] if isinstance(contents[0], Mapping) else {"content": contents[0] or ""}
+        contents[0] = {"role": "assistant", **first, **beside}
+    rounds = [content for content in contents if content is not None] or [None]
+    answer = parse_answer(rounds)
+    if all(isinstance(content, str | None) for content in contents) and not any(
+        segment.image and _is_data_uri(segment.image) for segment in answer.segments
+    ):
+        return
+    first_message = messages[0]
+    first_message.content = _written(answer, resolver)
+    if getattr(first_message, IMAGES_KEY, None):
+        setattr(first_message, IMAGES_KEY, None)
+
+
+def _content(message: ChatCompletionMessage) -> object:
+    """The text of a message, or an object that `parse_answer` reads; None if it has no content."""
     fields = message.model_dump(warnings=False)
+    if image := fields.pop("image", None):
+        fields[IMAGES_KEY] = [*(fields.get(IMAGES_KEY) or []), image]
+    for name in _PARTS_FIELDS:
+        if isinstance(fields.get(name), list) and not fields.get("content"):
+            fields["content"] = fields.pop(name)
     content = fields.get("content")
-    lists = [IMAGES_KEY] if fields.get(IMAGES_KEY) else []
-    if lists or not isinstance(content, (str, type(None))):
-        answer = parse_answer([fields])
-    else:
-        answer = parse_answer([content])
-        if not any(segment.image and _is_data_uri(segment.image) for segment in answer.segments):
-            return
-    for name, value in {"content": _written(answer, resolver), **dict.fromkeys(lists)}.items():
-        setattr(message, name, value)
+    is_text = isinstance(content, str | None) and not fields.get(IMAGES_KEY)
+    return content if is_text and not any(_extra_pictures(message)) else fields
 
 
 def _written(answer: ParsedAnswer, resolver: ImageResolver) -> str:

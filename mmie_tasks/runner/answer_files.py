@@ -54,6 +54,11 @@ class RunOutput:
         self._files.clear()
         self._texts.clear()
 
+    def name_folder(self, name: str) -> None:
+        """Name the folder of the run's results, which the runner names by one model only."""
+        if config := getattr(self._tracker, "general_config_tracker", None):
+            config.model_name, config.model_name_sanitized = name, name.replace("/", "__")
+
     @property
     def path(self) -> str | None:
         """The run's ``--output_path``; None without one."""

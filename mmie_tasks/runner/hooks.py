@@ -320,6 +320,9 @@ def _prepare_model(evaluate: Method) -> Method:
         tasks = list(named_tasks.values())
         record_tested_model(model)
         SUMMARY.clear()
+        if pair := getattr(model, "pair", ""):  # of `interleaved`
+            SUMMARY.pair = pair
+            OUTPUT.name_folder(pair)
         with one_task_per_call(model, tasks), _judging(model, tasks, options):
             results = evaluate(*args, **kwargs)
             OUTPUT.scored(is_first_process=_is_first_process())

@@ -55,6 +55,7 @@ from mmie_tasks.interleaved.written_texts import WrittenText, read_text, save_te
 from mmie_tasks.runner.answer_files import OUTPUT
 from mmie_tasks.runner.hooks import loaded_benchmark
 from mmie_tasks.runner.model_memory import free_model, record_tested_model
+from mmie_tasks.runner.run_summary import short_model_name
 
 _ARGUMENTS = (
     "--model_args 'lvlm=MODEL:k=v;k=v,t2i=images:model=NAME;k=v' (or t2i=diffusers:model=ID, or "
@@ -71,6 +72,7 @@ _DELIVERY = (
 )
 """Arguments of lmms-eval's chat clients that change no text."""
 _SELF, _MODALITIES = "self", "modalities"
+_TEXT_CLIENTS = ("gemini", "litellm")  # drop the pictures of a reply (``chat/gemini.py:183``)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,6 +207,15 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         if name.startswith("__") or "_writer" not in vars(self):
             raise AttributeError(name)
         return getattr(self._writer, name)
+
+    @property
+    def pair(self) -> str:
+        """The name of writer and drawer, for folders and tables: ``gpt-4o + sdxl``."""
+        names = [short_model_name(self._arguments.writer, self._arguments.writer_arguments)]
+        if self._arguments.drawer is not None:
+            drawer = parse_choice(self._arguments.drawer, "`t2i`", "drawer")
+            names.append(short_model_name(drawer.name, drawer.options))
+        return " + ".join(names)
 
     def generate_until(self, requests: Sequence[Instance]) -> list[object]:
         """Write all answers, free the writer, draw all pictures.
@@ -482,6 +493,11 @@ def _parse_arguments(
     ):
         raise SettingWrong(
             f"`t2i=self` has no option {unknown}.", hint=f"`t2i=self:{_MODALITIES}=image+text`"
+        )
+    if choice.name == _SELF and name.startswith(_TEXT_CLIENTS):
+        raise SettingWrong(
+            f"The writer `{name}` cannot draw itself: its client in lmms-eval returns no pictures.",
+            hint="`lvlm=openai:model=M;base_url=URL` with a server of OpenAI's chat API",
         )
     return _Arguments(
         writer=name,

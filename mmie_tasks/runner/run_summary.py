@@ -68,8 +68,13 @@ class _Summary:
 
 @dataclass(slots=True)
 class RunSummary:
-    """Collects the summaries of the tasks of one evaluation."""
+    """Collects the summaries of the tasks of one evaluation.
 
+    Attributes:
+        pair: Name of the tested pair of models; empty for a single model.
+    """
+
+    pair: str = ""
     _tasks: dict[str, _Summary] = field(default_factory=dict)
 
     def add(
@@ -121,7 +126,7 @@ class RunSummary:
         """
         if not self._tasks:
             return ""
-        name = _model_name(model, model_args)
+        name = self.pair or short_model_name(model, model_args)
         lines = [(task, name, *summary.headline.cells[1:]) for task, summary in self._tasks.items()]
         has_expected = any(summary.headline.expected for summary in self._tasks.values())
         shown = [has_expected or column != "expected" for column in _COLUMNS]
@@ -133,17 +138,18 @@ class RunSummary:
         )
 
     def clear(self) -> None:
-        """Forget the tasks of the evaluation before."""
+        """Forget the evaluation before."""
+        self.pair = ""
         self._tasks.clear()
 
 
-def _model_name(model: object, model_args: object) -> str:
+def short_model_name(model: object, model_args: object) -> str:
     """A short name: of ``pretrained=Qwen/Qwen2.5-VL-7B-Instruct`` the last part, else the runner's
     name.
 
-    >>> _model_name("qwen2_5_vl", "pretrained=Qwen/Qwen2.5-VL-7B-Instruct,max_pixels=1")
+    >>> short_model_name("qwen2_5_vl", "pretrained=Qwen/Qwen2.5-VL-7B-Instruct,max_pixels=1")
     'Qwen2.5-VL-7B-Instruct'
-    >>> _model_name("qwen2_5_vl", {"pretrained": "/models/a"}), _model_name("mine", None)
+    >>> short_model_name("qwen2_5_vl", {"pretrained": "/models/a"}), short_model_name("mine", None)
     ('a', 'mine')
     """
     if isinstance(model_args, Mapping):

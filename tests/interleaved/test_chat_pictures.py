@@ -24,6 +24,7 @@ from lmms_eval.models import get_model
 from openai import OpenAI
 from PIL import Image
 from support.chat_server import ChatServer, chat_server
+from support.judge_server import Sent
 
 from mmie_tasks.answers.images import ImageFile, ImageResolver
 from mmie_tasks.answers.parsing import parse_answer
@@ -206,6 +207,81 @@ def test_pictures_arrive_byte_for_byte_in_files_and_in_order(
             assert counts is not None
             assert (counts.input_tokens, counts.output_tokens) == (7, 5)
         assert ResponseCache._is_valid_response(output, "generate_until")
+
+
+def body_of(*messages: Message, **beside: object) -> Mapping[str, object]:
+    """The body of a reply with a choice for each message."""
+    choices = [
+        {"index": i, "finish_reason": "stop", "message": {"role": "assistant", **message}}
+        for i, message in enumerate(messages)
+    ]
+    return {"id": "1", "object": "chat.completion", "created": 1, "model": "m"} | {
+        "choices": choices,
+        **beside,
+    }
+
+
+GEMINI = {"inlineData": {"mimeType": "image/png", "data": A.partition(",")[2]}}
+RESPONSES = {"type": "image_generation_call", "result": A.partition(",")[2]}
+
+
+@pytest.mark.parametrize(
+    ("body", "expected", "unread"),
+    [
+        pytest.param(
+            body_of({"content": "one"}, {"content": [image_part(A)]}),
+            ["one", png(1)],
+            {},
+            id="vLLM-Omni: text and picture in two choices",
+        ),
+        pytest.param(
+            body_of({"content": [image_part(A)]}, {"content": "one"}),
+            [png(1), "one"],
+            {},
+            id="vLLM-Omni: the picture first",
+        ),
+        pytest.param(
+            body_of({"content": f"one {A} two"}), ["one", png(1), "two"], {}, id="URI in prose"
+        ),
+        pytest.param(
+            body_of({"content": "one", "image": {"url": A}}),
+            ["one", png(1)],
+            {},
+            id="LiteLLM: message.image",
+        ),
+        pytest.param(
+            body_of({"content": None, "output": [{"content": [text_part("one")]}, RESPONSES]}),
+            ["one", png(1)],
+            {},
+            id="parts of OpenAI's responses",
+        ),
+        pytest.param(
+            body_of({"content": None, "parts": [{"text": "one"}, GEMINI]}),
+            ["one", png(1)],
+            {},
+            id="parts of Gemini",
+        ),
+        pytest.param(
+            body_of({"content": [{"text": "one"}, {"inline_data": GEMINI["inlineData"]}]}),
+            ["one", png(1)],
+            {},
+            id="parts of Gemini as content",
+        ),
+        pytest.param(
+            body_of({"content": "one", "attachments": [image_part(A)]}, data=[{"b64_json": "AA"}]),
+            ["one"],
+            {"attachments": 1, "data": 1},
+            id="pictures under other keys are counted",
+        ),
+    ],
+)
+def test_pictures_are_read_wherever_servers_put_them(
+    chat: ChatServer, tmp_path: Path, body: Message, expected: object, unread: Mapping[str, int]
+) -> None:
+    chat.says(Sent(content=json.dumps(body).encode(), headers={"connection": "close"}))
+    answer = parse_answer([completion(client_of(chat, tmp_path)).choices[0].message.content])
+    assert contents(answer) == expected
+    assert answer.unread == unread
 
 
 def test_azure_is_a_chat_client_too(

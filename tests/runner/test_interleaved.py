@@ -66,6 +66,9 @@ def cache(tmp_path, monkeypatch):
             {"lvlm": "dummy", "t2i": "self:model=m"}, "`t2i=self` has no option `model`", id="self"
         ),
         pytest.param(
+            {"lvlm": "gemini:model=m", "t2i": "self"}, "returns no pictures", id="text-client"
+        ),
+        pytest.param(
             {"lvlm": "dummy", "t2i": "images"}, "`images` needs `model=...`", id="no-model"
         ),
         pytest.param(
@@ -105,6 +108,19 @@ def test_a_folder_of_pictures_that_cannot_be_written_ends_the_run_before_the_wri
     (tmp_path / "file").write_text("")
     with pytest.raises(SystemExit, match="Pictures cannot be stored"):
         Interleaved(lvlm=WRITER, t2i=drawer, pictures=str(tmp_path / "file"))
+
+
+@pytest.mark.parametrize(
+    ("lvlm", "pair"),
+    [
+        ("dummy:response=A", "dummy + image-model"),
+        ("openai:model=org/gpt-4o;base_url=http://127.0.0.1:9/v1", "gpt-4o + image-model"),
+    ],
+)
+def test_a_pair_is_named_by_both_models(drawer, monkeypatch, lvlm, pair):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    assert Interleaved(lvlm=lvlm, t2i=drawer).pair == pair
+    assert Interleaved(lvlm=lvlm, t2i="self").pair == pair.partition(" ")[0]
 
 
 def test_it_is_what_its_writer_is(drawer):

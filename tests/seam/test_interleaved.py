@@ -68,6 +68,8 @@ def test_the_judge_sees_what_a_writer_wrote_and_a_drawer_drew(
         "reconstruction (step-2), not by the paper's pipeline; 4 pictures not drawn"
         in result.output
     )
+    assert "writer + image-model" in result.output
+    assert [path.name for path in (workplace.folder / "out").iterdir()] == ["writer + image-model"]
     # The log of the run is scored again like any other.
     saved = ("--model", "predictions", "--model_args", "path=out", "--output_path", "again")
     again = evaluate(workplace, *saved, url=judge.url)

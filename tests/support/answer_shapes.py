@@ -393,6 +393,11 @@ SHAPES = [
         description="the runner's failures, null, a path of a video",
     ),
     Shape("[NO_REPLY]", "sentinel", "the reply of the tested model was null"),
+    Shape(
+        "Image generation completed but no images were produced.",
+        "sentinel",
+        "the server of the tested model drew no picture",
+    ),
     Shape("[SAFETY_BLOCKED:x]", "sentinel", "the API of the tested model blocked the answer"),
     Shape('{"text": "", "videos": ["a.mp4"]}', "video", "a video in the place of an answer"),
     Shape('{"text": "", "videos": []}', "video", "a video in the place of an answer"),

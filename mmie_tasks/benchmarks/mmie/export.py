@@ -43,7 +43,7 @@ def run_export(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
         raise SettingWrong(message, hint="give `--model` once per RUN, in the same order")
     if parsed.leaderboard:
         return _leaderboard(
-            list(zip(names, runs, strict=True)), _TYPES[parsed.type], Path(parsed.output)
+            list(zip(names, runs, strict=True)), _TYPES.get(parsed.type), Path(parsed.output)
         )
     if len(runs) > 1:
         raise SettingWrong("A judge's input is made of one run.", hint="name one RUN")
@@ -66,8 +66,8 @@ def _parser() -> argparse.ArgumentParser:
     help_text = "the tested model's name, once per run; default: that of its folder"
     parser.add_argument("--model", action="append", metavar="NAME", help=help_text)
     parser.add_argument("--leaderboard", action="store_true", help="write a CSV, one row per run")
-    help_text = "the leaderboard's kind of model, for all runs; default: %(default)s"
-    parser.add_argument("--type", choices=_TYPES, default="interleaved", help=help_text)
+    help_text = "the leaderboard's kind of model, for all runs; default: integrated for pairs"
+    parser.add_argument("--type", choices=_TYPES, help=help_text)
     return parser
 
 
@@ -194,18 +194,19 @@ class _ExportedImages:
         }
 
 
-def _leaderboard(runs: Sequence[tuple[str, Path]], kind: str, target: Path) -> str:
-    records = {name: records_of(run) for name, run in runs}
-    rows = [leaderboard_row(records[name], name, kind) for name, _ in runs]
-    for name in (
-        name
-        for name in records
-        if any("|answers:" in str(r.get("signature")) for r in records[name])
-    ):
-        logger.warning(
-            f"{name}: its pictures are drawn by our reconstruction, not by the pipeline of "
-            "published rows."
-        )
+def _leaderboard(runs: Sequence[tuple[str, Path]], kind: str | None, target: Path) -> str:
+    rows = []
+    for name, run in runs:
+        records = records_of(run)
+        is_pair = any("|answers:" in str(record.get("signature")) for record in records)
+        if is_pair:
+            logger.warning(
+                f"{name}: its pictures are drawn by our reconstruction, not by the pipeline of "
+                "published rows."
+            )
+        model = f"{name} (reconstruction)" if is_pair else name
+        model_type = kind or _TYPES["integrated" if is_pair else "interleaved"]
+        rows.append(leaderboard_row(records, model, model_type))
     if incomplete := [str(row["Model"]) for row in rows if None in row.values()]:
         logger.warning(f"Rows with empty cells, for lack of scores: {', '.join(incomplete)}.")
     with atomic_write(target) as part, part.open("w", encoding="utf-8", newline="") as file:
