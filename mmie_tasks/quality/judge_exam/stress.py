@@ -313,7 +313,7 @@ def _without_last_texts(answer: Segments, count: int) -> Segments:
 
     Without its images less would be cut, and the judge would see more text than before.
     """
-    with_text = [index for index, segment in enumerate(answer) if segment.text.strip()]
+    with_text = [index for index, segment in enumerate(answer) if (segment.text or "").strip()]
     cut = with_text[len(with_text) - count :]
     return tuple(
         replace(segment, text="") if index in cut else segment
