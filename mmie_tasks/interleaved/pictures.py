@@ -66,7 +66,8 @@ def picture_of(content: bytes, max_side_px: int) -> Picture:
     scaled down, as PNG.
 
     Raises:
-        PictureUnusable: It is no image, is damaged, or has more than `MAX_PIXELS` pixels or none.
+        PictureUnusable: It is no image, is damaged, has more than `MAX_PIXELS` pixels or none, or
+            one colour.
     """
     suffix = image_suffix(content)
     try:
@@ -77,22 +78,33 @@ def picture_of(content: bytes, max_side_px: int) -> Picture:
         ) from error
     is_small = not max_side_px or max(image.size) <= max_side_px
     if is_small and suffix in _STORED:
+        _rgb(image)
         return Picture(content=content, suffix=suffix)
     return png_of(image, max_side_px)
 
 
 def png_of(image: Image.Image, max_side_px: int) -> Picture:
-    """A decoded image as a PNG in RGB, scaled down to a longest side, 0 for any; alpha is
-    dropped.
+    """A decoded image as a PNG in RGB, scaled down to a longest side, 0 for any; alpha is dropped.
+
+    Raises:
+        PictureUnusable: It has one colour, as a checker or a decoder that overflows leaves it.
     """
     from PIL.Image import Resampling
 
-    rgb = image.convert("RGB")
+    rgb = _rgb(image)
     if max_side_px and max(rgb.size) > max_side_px:
         rgb.thumbnail((max_side_px, max_side_px), Resampling.LANCZOS)
     file = BytesIO()
     rgb.save(file, "PNG")
     return Picture(content=file.getvalue(), suffix=".png")
+
+
+def _rgb(image: Image.Image) -> Image.Image:
+    """The image in RGB; raises `PictureUnusable` if it has one colour."""
+    rgb = image.convert("RGB")
+    if all(low == high for low, high in rgb.getextrema()):  # type: ignore[misc]  # RGB has three
+        raise PictureUnusable("all its pixels have one colour")
+    return rgb
 
 
 class PictureStore:

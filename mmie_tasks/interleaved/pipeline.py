@@ -377,6 +377,8 @@ class PipelineDrawer:
             ).hexdigest()[:12]
         if self.variant:
             values["variant"] = _plain(self.variant)
+        if self._batch > 1:  # some pipelines draw other last bits then
+            values["batch"] = self._batch
         values |= {"dtype": self._dtype_name, "stored": f"{self.max_side_px}px"}
         values |= {
             package: ".".join(version(package).split(".")[:2]) for package in ("diffusers", "torch")
@@ -614,9 +616,10 @@ def _picture(image: Untyped, max_side_px: int, *, is_refused: bool) -> Picture |
                 "its pixels are no numbers: the decoder overflowed, so set `dtype=float32`"
             )
         pixels = (pixels * 255).round().astype("uint8")
-    if (pixels == pixels[0, 0]).all():
-        return PictureUnusable("all its pixels have one colour")
-    return png_of(Image.fromarray(pixels), max_side_px)
+    try:
+        return png_of(Image.fromarray(pixels), max_side_px)
+    except PictureUnusable as error:
+        return error
 
 
 def _version() -> tuple[int, ...]:

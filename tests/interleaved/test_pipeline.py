@@ -176,6 +176,8 @@ def test_the_signature_names_all_that_changes_a_picture_and_no_path(tiny: Path) 
         )
     }
     assert (parts["size"], parts["steps"], parts["stored"]) == ("64x32", "2", "512px")
+    batches = drawer(tiny, **options, batch_size=4).signature
+    assert batches == signature.replace(",dtype", ",batch=4,dtype")
 
 
 def test_the_signature_of_a_folder_follows_its_content(model: Path) -> None:

@@ -31,6 +31,7 @@ from support.image_server import (
     images,
     noise,
     picture,
+    png,
     without,
 )
 from support.judge_server import HANG, HANG_UP, Body, JudgeServer, Says, Sent, error
@@ -234,6 +235,13 @@ LATER = images(PNG)
         pytest.param(images("päng"), PictureUnusable, "base64", 3, id="no-ascii"),
         pytest.param(images(b"a red square"), PictureUnusable, "not an image", 3, id="no-image"),
         pytest.param(images(noise(64, 64)[:5000]), PictureUnusable, "truncated", 3, id="truncated"),
+        pytest.param(
+            images(png(Image.new("RGB", (64, 64), "navy"))),
+            PictureUnusable,
+            "one colour",
+            3,
+            id="one-colour",
+        ),
         pytest.param(images(header_only(0, 64)), PictureUnusable, "not an image", 3, id="0-pixels"),
         pytest.param(
             images(header_only(5_001, 5_000)),

@@ -381,9 +381,7 @@ def test_a_judge_who_differs_from_people_by_a_constant_is_shifted_by_it(strata, 
     # As many samples without label: where nearly all have one, a judge is worth nothing.
     perfect = [
         replace(
-            scores,
-            judge=np.tile(scores.judge, 2),
-            people=scores.judge[scores.labelled] + shift,
+            scores, judge=np.tile(scores.judge, 2), people=scores.judge[scores.labelled] + shift
         )
         for scores in strata
     ]
