@@ -10,7 +10,7 @@ whole scale where all points are equal. The page of `mmie_tasks.results` has the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -29,8 +29,6 @@ MIN_SAMPLES = 10
 """With fewer samples a mean has no interval."""
 
 _EQUAL = 1e-9  # of full marks: points this close are equal
-_MANY_ROWS = 1000  # distinct rows; above, drawing indices is quicker than drawing counts
-_CHUNK = 4_000_000  # numbers in memory at once
 
 
 class Interval(NamedTuple):
@@ -105,37 +103,6 @@ def stratified_mean(
     )
 
 
-def bootstrap_interval(
-    points: Sequence[float], level: float = LEVEL, resamples: int = 10_000, seed: int = 0
-) -> Interval | None:
-    """The percentile bootstrap interval of the mean.
-
-    Args:
-        points: One number per sample, in any unit and any order.
-        level: Share of the resampled means inside the interval, above 0 and below 1.
-        resamples: How many means are drawn.
-        seed: The same points, in any order, with the same seed give the same interval.
-
-    Returns:
-        None for fewer than two points: they say nothing about the spread of their mean.
-
-    Raises:
-        ValueError: A point is not finite, or `level` or `resamples` is out of range.
-
-    >>> bootstrap_interval([2, 2, 2]), bootstrap_interval([2])
-    (Interval(low=2.0, high=2.0), None)
-    """
-    if not 0 < level < 1 or resamples < 1:
-        raise ValueError(f"no interval at level {level} from {resamples} resamples")
-    if not all(map(math.isfinite, points)):
-        raise ValueError("points must be finite numbers")
-    if len(points) < 2:
-        return None
-    interval = percentile_interval(bootstrap_means(points, resamples, seed), level)
-    low, high = np.clip(interval, min(points), max(points))
-    return Interval(float(low), float(high))
-
-
 def with_unseen_error(variance: float, count: int, full_marks: float) -> float:
     """A variance of errors that allows for one error of half the scale that the draw lacks.
 
@@ -150,76 +117,6 @@ def with_unseen_error(variance: float, count: int, full_marks: float) -> float:
     1.0
     """
     return ((count - 1) * variance + (full_marks / 2) ** 2) / count
-
-
-def percentile_interval(values: Floats, level: float = LEVEL) -> Interval:
-    """The interval that leaves out the same share of resampled values at both ends.
-
-    Args:
-        values: A statistic of each resample, shape ``(resamples,)``; finite, at least one.
-        level: Share of the values inside the interval, above 0 and below 1.
-    """
-    tail = (1 - level) / 2
-    low, high = np.quantile(values, (tail, 1 - tail))
-    return Interval(float(low), float(high))
-
-
-def bootstrap_means(points: Sequence[float], resamples: int, seed: int = 0) -> Floats:
-    """Means of resamples, each of as many samples as there are points.
-
-    Args:
-        points: At least one, in any order; finite.
-        resamples: How many means are drawn.
-        seed: The same points with the same seed give the same means.
-
-    Returns:
-        Shape ``(resamples,)``, in the unit of the points.
-    """
-    values, counts = np.unique(np.asarray(points, dtype=np.float64), return_counts=True)
-    chunks = resample_counts(counts, resamples, seed)
-    return np.concatenate([weights @ values / len(points) for weights in chunks])
-
-
-def resample_counts(counts: Indices, resamples: int, seed: int = 0) -> Iterator[Floats]:
-    """How often each distinct row occurs in resamples drawn with replacement.
-
-    Args:
-        counts: How often each distinct row occurs in the samples; shape ``(rows,)``. With the rows
-            sorted, results do not depend on the order of the samples.
-        resamples: How many resamples are drawn, each as large as the samples.
-        seed: The same counts with the same seed give the same draws.
-
-    Yields:
-        Shape ``(resamples in this chunk, rows)``; each line adds up to the number of samples.
-    """
-    random = np.random.default_rng(seed)
-    total, rows = int(counts.sum()), len(counts)
-    if rows <= _MANY_ROWS:
-        for size in chunk_sizes(resamples, rows):
-            yield random.multinomial(total, counts / total, size=size).astype(np.float64)
-        return
-    row_of_sample = np.repeat(np.arange(rows), counts)
-    for size in chunk_sizes(resamples, total):
-        drawn = row_of_sample[random.integers(total, size=(size, total))]
-        drawn += rows * np.arange(size)[:, None]
-        yield (
-            np.bincount(drawn.ravel(), minlength=size * rows).reshape(size, rows).astype(np.float64)
-        )
-
-
-def chunk_sizes(draws: int, width: int) -> Iterator[int]:
-    """Split draws so that memory stays bounded.
-
-    Args:
-        draws: How many there are in all.
-        width: Numbers per draw.
-
-    Yields:
-        Sizes that add up to `draws`; each is one draw, or as many as four million numbers hold.
-    """
-    size = max(1, _CHUNK // width)
-    for begin in range(0, draws, size):
-        yield min(size, draws - begin)
 
 
 def allocation(stratum_sizes: Sequence[int], subset_size: int) -> list[int]:

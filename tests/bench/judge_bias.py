@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ from mmie_tasks.quality.calibrate.estimate import (
     StratumScores,
     corrected_mean,
 )
-from mmie_tasks.record.intervals import Floats, bootstrap_interval
+from mmie_tasks.record.intervals import Floats, stratified_mean
 
 PEOPLE = "judge_modelAB_results.json"
 JUDGES = {
@@ -162,8 +163,9 @@ def print_table(title: str, models: Sequence[ModelScores], labels: int, draws: i
     rows = []
     for scores in models:
         truth, judge = float(scores.people.mean()), float(scores.judge.mean())
-        interval = bootstrap_interval(scores.judge.tolist())
-        judge_holds = interval is not None and interval.low <= truth <= interval.high
+        mean = stratified_mean([scores.judge], [1], full_marks=100)
+        low, high = mean.interval(0, 100) if mean else (math.nan, math.nan)
+        judge_holds = low <= truth <= high
         means = corrections(scores, labels, draws)
         alone = Coverage.of([mean.people for mean in means], truth)
         corrected = Coverage.of([mean.corrected for mean in means], truth)

@@ -27,7 +27,7 @@ from mmie_tasks.quality.calibrate.estimate import (
     corrected_mean,
 )
 from mmie_tasks.quality.plan import JudgedSamples, judged_samples, strata_in_order, stratum_weights
-from mmie_tasks.record.intervals import LEVEL, Floats, Interval, percentile_interval
+from mmie_tasks.record.intervals import LEVEL, Floats, Interval
 from mmie_tasks.record.sample import LoggedSample, ScoreKind
 from mmie_tasks.results.agreement.measures import Measurement
 from mmie_tasks.results.labels import Label, answer_digest, id_in_csv
@@ -621,7 +621,8 @@ def _other_scores(task_run: TaskRun, people: Mapping[str, float]) -> Iterator[Ot
         difference = Measurement(why_not="a correlation is not defined")
         if r_other is not None and r_official is not None:
             defined = differences[np.isfinite(differences)]
-            interval = percentile_interval(defined) if len(points) >= MIN_LABELS else None
+            ends = np.quantile(defined, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+            interval = Interval(*map(float, ends)) if len(points) >= MIN_LABELS else None
             why_not = "" if interval else f"{counted(len(points), 'label')} are too few"
             difference = Measurement(value=r_other - r_official, interval=interval, why_not=why_not)
         yield OtherScore(

@@ -136,6 +136,7 @@ class StoredExam(BaseModel):
     rater_pairs: _Percent | None = Field(
         validation_alias=AliasPath("grade", "rater_pairs", "value")
     )
+    verdict: str = Field(default="", validation_alias=AliasPath("grade", "verdict"))
     seconds_per_1000: Annotated[float, Field(gt=0)] | None = None
 
     def text(self, benchmark: str) -> str:
@@ -148,6 +149,9 @@ class StoredExam(BaseModel):
             details.append(f"verdicts on {percent_cell(100 * self.judged / self.asked)} %")
         if self.rater_pairs is not None:
             details.append(f"two people agree on {percent_cell(self.rater_pairs)} %")
+        leaning = self.verdict.partition(" (")[0]
+        if leaning not in ("", "none", "nothing found"):
+            details.append(leaning)
         return (
             f"{percent_cell(self.agreement, self.interval)} % of {self.pairs:,} pairs "
             f"({', '.join(details)})"

@@ -4,6 +4,7 @@ proportions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -19,7 +20,7 @@ from mmie_tasks.quality.calibrate.estimate import (
     StratumScores,
     corrected_mean,
 )
-from mmie_tasks.record.intervals import Floats, allocation, bootstrap_interval
+from mmie_tasks.record.intervals import Floats, allocation, stratified_mean
 
 STRATA = {"SA": 5005, "PBL": 11_482, "MSR": 3616}
 FULL_MARKS = 6
@@ -156,7 +157,8 @@ def test_intervals_from_the_judge_alone_miss_what_people_think():
     """The reason for all of this: they hold sampling error only."""
     missed = 0
     for run in runs_in_strata():
-        low, high = bootstrap_interval(np.concatenate(run.judge), resamples=1000)
+        mean = stratified_mean([np.concatenate(run.judge)], [1], FULL_MARKS)
+        low, high = mean.interval(-math.inf, math.inf)
         missed += not low <= run.truth <= high
     assert missed >= 8
 

@@ -225,7 +225,8 @@ def test_the_table_of_a_run_shows_the_grade_of_its_judge(
     write_run(tmp_path / "out", "mmie", mmie_lines(12, judge=judge))
     text = run_table([str(tmp_path / "out")], environment)
     assert re.search(
-        r"Judge of MMIE: judge-model agrees with people on 50\.00 .* of 12 pairs \(OpenING, compar",
+        r"Judge of MMIE: judge-model agrees with people on 50\.00 .* of 12 pairs "
+        r"\(OpenING, comparing, follows order: first\)",
         text,
     )
 

@@ -21,7 +21,7 @@ from support.mia_judge import prompt_of
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.judges.registry import parse_choice
-from mmie_tasks.judging import session
+from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.quality.judge_exam.changes import changes
 from mmie_tasks.quality.judge_exam.command import run
 from mmie_tasks.quality.judge_exam.stress import AGAIN, Effect, effects, stress_test
@@ -450,9 +450,8 @@ def test_a_benchmark_of_another_package_is_tested_and_replies_of_its_run_are_not
     log = write_run(tmp_path / "run", "captions", lines)
     task_run = read_task(SampleLog(path=log, date="", task="captions"), captions.BENCHMARK)
     assert task_run is not None
-    shared = session.shared_judge(
-        parse_choice(judge, "test"), {"MMIE_TASKS_CACHE": str(tmp_path / "cache")}
-    )
+    environment = {"MMIE_TASKS_CACHE": str(tmp_path / "cache")}
+    shared = JudgingSession(environment=environment).open(parse_choice(judge, "test"))
     result = stress_test(shared, task_run, 100, tmp_path)
     assert len(server) == result.requests
     not_applicable = {
