@@ -91,7 +91,7 @@ def test_logged_answers_score_the_same_again_together_and_by_dataset(
     workplace: Workplace, whole: CommandResult
 ) -> None:
     again = play_back(workplace, workplace.folder / "out", "--tasks", "milebench,milebench_DocVQA")
-    assert rounded(again) == rounded(whole)
+    assert rounded(again) == pytest.approx(rounded(whole), nan_ok=True)
     assert rounded(again, "MileBench DocVQA")["official"] == 100
     assert "2 of 2 answers found" in again.output
 

@@ -4,7 +4,6 @@ often fails.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 from support.judge_server import JudgeServer, Sent, error, judge_server
 from support.mmie_judge import Body, by_category, gives, text_of
-from support.mmie_seam import KEY, N, create_workplace, evaluate, printed, results
+from support.mmie_seam import KEY, N, create_workplace, evaluate, printed, results, samples
 from support.runner import CommandResult, Workplace
 
 MODELS = ("strict", "generous", "flaky")
@@ -76,8 +75,7 @@ def panel_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PanelRun]:
 
 
 def lines_of(run: PanelRun, output: str) -> list[dict[str, Any]]:
-    (path,) = (run.workplace.folder / output).rglob("*_samples_mmie.jsonl")
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return samples(run.workplace, output=output)
 
 
 def points_of(lines: list[dict[str, Any]]) -> list[float | None]:

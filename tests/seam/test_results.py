@@ -157,7 +157,7 @@ def test_a_judge_with_probabilities_gives_an_expected_score_beside_the_official_
 ) -> None:
     header, mmie = last_lines(workplace, "other")
     assert re.split(r" {2,}", header)[3:6] == ["robust", "expected", "scored"]
-    assert "61.12 [" in mmie  # 33 points of nine samples
+    assert "  61.12  " in mmie  # 33 points of nine samples
     assert "  61.20  " in mmie  # 33.05 points
     records = {record["id"]: record for record in logged(workplace, "other", "mmie")}
     assert records["SA-1"]["official"] == {"points": 4, "reading": "4"}
@@ -186,7 +186,7 @@ def test_expected_scores_are_in_the_commands_and_in_a_rescored_log(workplace: Wo
         == 1
     )
     for name in ("other", "again"):
-        assert "| 61.20 [" in run_command(workplace, "table", name, "--expected").output
+        assert "  61.20 [^" in run_command(workplace, "table", name, "--expected").output
     result = workplace.run(
         "mmie-tasks", "compare", "A=A", "B=A", "--task", "mmie", "--reading", "expected"
     )

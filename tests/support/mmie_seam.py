@@ -73,9 +73,11 @@ def evaluate(
     )
 
 
-def samples(workplace: Workplace, task: str = "mmie") -> list[dict[str, Any]]:
-    (path,) = (workplace.folder / "out").rglob(f"*_samples_{task}.jsonl")
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+def samples(workplace: Workplace, task: str = "mmie", output: str = "out") -> list[dict[str, Any]]:
+    """The lines of a sample log, in the order of the data file."""
+    (path,) = (workplace.folder / output).rglob(f"*_samples_{task}.jsonl")
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return sorted(lines, key=lambda line: line["coverage"]["index"])
 
 
 def results(workplace: Workplace) -> dict[str, Any]:
