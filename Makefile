@@ -22,7 +22,7 @@ CALIBRATE := out/calibrate
 # Bytecode is written, whatever the environment says: a start of lmms-eval then takes 8 s, not 20.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo results calibrate quick test test-end-to-end test-transformers4 check lint bench gpu yamls clean
+.PHONY: demo results calibrate quick test test-end-to-end test-transformers4 check lint bench parity gpu yamls clean
 
 demo: $(READY)  ## score the bundled answers with lmms-eval
 	@mkdir -p out
@@ -118,6 +118,11 @@ bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the off
 	$(BIN)/python tests/bench/import_cost.py
 	$(if $(OPENING_FOLDER),$(BIN)/python -W ignore tests/bench/judge_bias.py '$(OPENING_FOLDER)')
 	$(if $(MMRB2_FOLDER),$(BIN)/python -W ignore tests/bench/judge_exam_oracle.py '$(OPENING_FOLDER)' '$(MMRB2_FOLDER)')
+
+parity: $(READY)  ## scores published answers and judge replies again; OPENING_FOLDER=clone, V2PE_FOLDER=clone (docs/parity.md)
+	@[ -n '$(OPENING_FOLDER)$(V2PE_FOLDER)' ] || { sed -n '/^```$$/,/^```$$/p' docs/parity.md; exit 1; }
+	$(if $(OPENING_FOLDER),$(BIN)/python -W ignore tests/parity/opening.py '$(OPENING_FOLDER)')
+	$(if $(V2PE_FOLDER),$(BIN)/python -W ignore tests/parity/milebench.py '$(V2PE_FOLDER)')
 
 gpu:  ## check the judge MMIE-Score on a GPU, in at most ten minutes; needs torch and transformers
 	$(PYTHON) -W ignore tests/gpu/check.py $(GPU_OPTIONS)

@@ -15,9 +15,10 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from comparison import Comparison, compared, printed
 
 from mmie_tasks.answers.files import read_answers
 from mmie_tasks.benchmarks.opening import benchmark, official
@@ -31,31 +32,6 @@ Json = Any
 
 SCORES = "Interleaved_Arena/gpt-score_results.json"
 TABLE = "Interleaved_Arena/model_score_summaries.csv"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """What was compared, how many cases are equal, and the first that is not."""
-
-    name: str
-    equal: int
-    total: int
-    first_difference: str = ""
-
-
-def compared(name: str, cases: Sequence[tuple[str, object, object]]) -> Comparison:
-    """The comparison of cases of a name, what the official side has, and what ours has."""
-    different = [
-        f"{case}: {theirs!r:.300} != {ours!r:.300}"
-        for case, theirs, ours in cases
-        if theirs != ours
-    ]
-    return Comparison(
-        name=name,
-        equal=len(cases) - len(different),
-        total=len(cases),
-        first_difference=different[0] if different else "",
-    )
 
 
 def published_cells(folder: Path) -> Comparison:
@@ -289,11 +265,7 @@ def main() -> int:
                 golden_aggregations(golden),
                 golden_requests(golden, Path(work, "requests")),
             ]
-    for result in results:
-        print(f"{result.equal} of {result.total} {result.name}")
-        if result.first_difference:
-            print(f"  {result.first_difference}")
-    return int(any(result.equal < result.total for result in results))
+    return printed(results)
 
 
 if __name__ == "__main__":
