@@ -202,7 +202,7 @@ def _read_row(source: _DataSource, position: int, line: object) -> Sample:
 def _path(source: _DataSource, reference: str) -> str:
     """The file of a picture; where it should be if there is none."""
     paths = [inside(folder, reference) for folder in source.folders]
-    return str(next(filter(Path.is_file, paths), paths[0]))
+    return str(next(filter(os.path.isfile, paths), paths[0]))
 
 
 def _dataset(samples: Sequence[Sample], data: str) -> datasets.Dataset:

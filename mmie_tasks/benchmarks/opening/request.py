@@ -165,7 +165,9 @@ def question_parts(sample: Sample, *, instruction: bool = True) -> list[str | Pa
     """
     texts = fixed_texts().model
     question = [
-        segment if segment.image and Path(segment.image).is_file() else replace(segment, image=None)
+        segment
+        if segment.image and os.path.isfile(segment.image)  # noqa: PTH113 - of any name
+        else replace(segment, image=None)
         for segment in sample.question
     ]
     texts = texts if instruction else replace(texts, system="")
@@ -264,7 +266,7 @@ def _as_jpegs(segments: Iterable[Segment], *, full: bool) -> list[Segment]:
         if image and not problem:
             jpeg = reencode(Path(image), folder, prompts.PICTURE_PX, flatten=full)
             if jpeg is None:
-                problem = _NO_JPEG if Path(image).is_file() else "missing"
+                problem = _NO_JPEG if os.path.isfile(image) else "missing"  # noqa: PTH113 - of any name
                 detail = f"`{image}`: {problem}"
             image = str(jpeg)
         shown.append(Segment(segment.text, None if problem else image, problem, detail))

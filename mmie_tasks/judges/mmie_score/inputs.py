@@ -161,7 +161,8 @@ def read_tiles(path: Path, tile_px: int, content: bytes | None = None) -> NDArra
         (tiles, tile_px, tile_px, 3), in memory of its own.
 
     Raises:
-        RequestBroken: The file is not an image that can be read, or is too large.
+        RequestBroken: The file is not an image that can be read, is too large, or has colours that
+            cannot become RGB.
     """
     image = _rgb(path, content)
     if max(image.size) > _MAX_SIDE_PX:
@@ -186,7 +187,12 @@ def _rgb(path: Path, content: bytes | None) -> Image.Image:
     if image.mode == "RGB":
         return image
     image.info.pop("transparency", None)  # Pillow warns that it is dropped
-    return image.convert("RGB")
+    try:
+        return image.convert("RGB")
+    except ValueError as error:  # Pillow reads grey TIFF files with premultiplied alpha as `La`
+        raise RequestBroken(
+            f"the image `{path}` cannot be used: its colour mode {image.mode} has no way to RGB"
+        ) from error
 
 
 def _resized(image: Image.Image, width_px: int, height_px: int) -> NDArray[np.uint8]:

@@ -9,6 +9,7 @@ downloaded when it is used, below `mmie_tasks.core.files.cache_dir`::
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -87,8 +88,8 @@ def load_opening(
 
     As in ``GPT_judge_AB.py`` of its repository, each text stands before its image, without the
     marks ``<BEGIN>`` and ``<image>``, and an answer's images lie beside the answer. A pair that
-    lacks an image is left out, while that script goes on without the image. Answers in ``.jsonl``,
-    which it reads too, are not read.
+    lacks an image is left out, while that script goes on without the image. An answer is one JSON
+    object, in a file ``.json`` or, as most of its scripts write it, ``.jsonl``.
 
     Args:
         folder: A local copy of the repository, or its file with the verdicts; None to download the
@@ -145,7 +146,7 @@ def _opening_pair(row: _OpeningPeoplesRow) -> Pair:
 
 def _opening_contents(folder: Path, pair: Pair) -> Contents:
     outputs = folder / "gen_outputs"
-    paths = [inside(outputs, f"{model}_output/{pair.sample}.json") for model in pair.models]
+    paths = [_answer_file(outputs, f"{model}_output/{pair.sample}") for model in pair.models]
     file_type = TypeAdapter(_OpeningAnswer)
     a, b = (
         parsed_file(path, read_data_file(path, REPAIR), file_type).conversations for path in paths
@@ -160,6 +161,11 @@ def _opening_contents(folder: Path, pair: Pair) -> Contents:
         )
         answers.append(segments_of(beside, outputs / f"{model}_output"))
     return segments_of(question, folder / "OpenING-benchmark"), (answers[0], answers[1])
+
+
+def _answer_file(outputs: Path, stem: str) -> Path:
+    paths = [inside(outputs, f"{stem}{suffix}") for suffix in (".json", ".jsonl")]
+    return next(filter(os.path.isfile, paths), paths[0])
 
 
 def _opening_content(parts: Iterable[_OpeningPart]) -> PublishedContent:

@@ -147,3 +147,10 @@ def test_every_prefix_has_the_topics_in_their_proportions(tmp_path: Path) -> Non
     docs = dataset("all", {"OPENING_DATA": str(write_data(tmp_path, *rows))})
     for size in (3, 6, 15):
         assert docs["topic"][:size].count("storybook_creation") == size // 3
+
+
+def test_a_picture_with_a_name_that_no_file_can_have_is_missing(tmp_path: Path) -> None:
+    question = [{"text": "<BEGIN> Look. <image>", "image": f"./images/{'long' * 300}.jpg"}]
+    folder = write_data(tmp_path / "data", row(question=question))
+    docs = dataset("all", {"OPENING_DATA": str(folder)})
+    assert list(missing_images(docs).values()) == ["0101001"]

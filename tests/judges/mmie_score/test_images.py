@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import random
+import struct
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -150,6 +152,17 @@ def test_a_broken_image_is_a_broken_request(content: bytes, words: str, tmp_path
     assert str(path) in str(caught.value)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_colour_mode_without_a_way_to_rgb_is_a_broken_request(tmp_path: Path) -> None:
+    """Pillow writes no such file: the tag of alpha becomes that of premultiplied alpha."""
+    written = io.BytesIO()
+    Image.new("LA", (2, 2)).save(written, "TIFF")
+    alpha, premultiplied = (struct.pack("<HHII", 338, 3, 1, kind) for kind in (2, 1))
+    path = tmp_path / "a.tiff"
+    path.write_bytes(written.getvalue().replace(alpha, premultiplied))
+    with pytest.raises(RequestBroken, match=r"a\.tiff.* La "):
+        read_tiles(path, 28)
 
 
 def test_an_extremely_long_strip_is_a_broken_request(tmp_path: Path) -> None:

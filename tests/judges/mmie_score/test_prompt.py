@@ -18,6 +18,7 @@ from mmie_tasks.judges.mmie_score.inputs import (
     control_strings,
     ids_of,
     query,
+    question_of,
     reply_text,
 )
 
@@ -95,6 +96,10 @@ def test_an_image_string_in_the_system_message_comes_first() -> None:
     assert whole == around("A <image>", system=f"Look {tokens_of(1)}.")
 
 
+def test_an_empty_system_message_is_kept() -> None:
+    assert judge_query("Why?", system="") == around("Why?", system="")
+
+
 @given(
     question=st.lists(st.sampled_from([IMAGE, "<ima", "ge>", "<img>", "x", "<", "\n"])).map(
         "".join
@@ -107,6 +112,19 @@ def test_images_are_replaced_one_after_the_other(question: str, tiles: list[int]
     for count in tiles:
         one_by_one = one_by_one.replace(IMAGE, tokens_of(count), 1)
     assert judge_query(question, tiles) == one_by_one
+
+
+@pytest.mark.parametrize(
+    ("parts", "question"),
+    [
+        pytest.param(["Why?"], "Why?", id="text"),
+        pytest.param(["A ", FILE, "B", FILE], "A <image>B<image>", id="nothing between"),
+        pytest.param([FILE], "<image>", id="an image"),
+        pytest.param([], "", id="nothing"),
+    ],
+)
+def test_an_image_is_one_string_in_the_question(parts: list[str | Path], question: str) -> None:
+    assert question_of(parts) == question
 
 
 @pytest.mark.parametrize(

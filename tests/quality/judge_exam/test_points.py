@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from support import scripted_checkpoint
 from support.batch_server import batch_server
-from support.judge_server import JudgeServer, error
+from support.judge_server import Body, JudgeServer, error
 from support.mia_judge import prompt_of
 from support.mmie_data import draw
 from support.mmie_judge import WORDS, content_of, gives
+from support.opening_data import PROMPTS, reply
 from support.opening_folder import QUALITY, judged_answer, points_by, write_opening
 from support.transformers_5 import needs_transformers_5
 
@@ -86,6 +87,25 @@ def test_each_answer_is_sent_once_in_the_benchmarks_template_with_its_pictures(
     )
     pictures = [picture for body in server.asked for picture in judged_answer(body).pictures]
     assert len(pictures) == len({*pictures}) == len(list(folder.rglob("*.jpg")))
+
+
+def test_the_prompt_of_opening_gives_points_too_and_answers_may_be_named_jsonl(
+    exam: Exam, server: JudgeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_opening(tmp_path / "opening")
+    for path in folder.glob("gen_outputs/*/*.json"):
+        path.rename(path.with_suffix(".jsonl"))
+    monkeypatch.setenv("OPENING_OTHER_PROMPTS", str(PROMPTS))
+    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
+
+    def by_quality(body: Body) -> str:
+        (text,) = (part["text"] for part in body["messages"][1]["content"] if QUALITY in str(part))
+        return reply(int(text.partition(QUALITY)[2][0]))
+
+    server.says(by_quality)
+    printed = json.loads(exam("--json", opening=folder, method="opening"))
+    assert printed["grade"]["agreement"]["value"] == 100
+    assert {body["messages"][0]["role"] for body in server.asked} == {"system"}
 
 
 def test_answers_are_judged_through_the_batch_api(

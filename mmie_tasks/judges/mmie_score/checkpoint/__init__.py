@@ -162,7 +162,7 @@ def open_checkpoint(location: CheckpointLocation) -> Checkpoint:
         weight_bytes=bytes_by_dtype.total(),
         dtype=bytes_by_dtype.most_common(1)[0][0],
         weights=weights,
-        notes=tuple(_notes(config, shards, weights)),
+        notes=tuple(_notes(config, shards, tensors, weights, len(tokenizer))),
     )
 
 
@@ -188,19 +188,31 @@ def _check_weights(folder: Path, config: Config, weights: Mapping[str, Weight]) 
             )
 
 
-def _notes(config: Config, shards: Sequence[Path], weights: Mapping[str, Weight]) -> Iterator[str]:
+def _notes(
+    config: Config,
+    shards: Sequence[Path],
+    tensors: Iterable[Tensor],
+    weights: Mapping[str, Weight],
+    tokens: int,
+) -> Iterator[str]:
     if config.max_dynamic_patch not in (None, config_file.MAX_TILES):
         yield (
             f"`max_dynamic_patch` is {config.max_dynamic_patch}; images are cut into up to "
             f"{config_file.MAX_TILES} tiles nevertheless, as MMIE does"
         )
+    if config.tie_word_embeddings:
+        yield "`tie_word_embeddings` is true beside `llm_config`; the stored head is used"
     if ignored := sorted({*shards[0].parent.glob("*.safetensors")} - {*shards}):
         yield (
             "not read, because the index does not name them: "
             f"{', '.join(path.name for path in ignored)}"
         )
+    if len(dtypes := {tensor.dtype for tensor in tensors}) > 1:
+        yield f"weights are stored in several types: {', '.join(sorted(dtypes))}"
     if updated := sum(weight.up is not None for weight in weights.values()):
         yield f"{updated} weights of a LoRA fine-tune are merged when they are loaded"
+    if rows := config.llm_config.vocab_size - tokens:
+        yield f"{rows} rows of the embeddings belong to no token"
 
 
 def native_names(official: str) -> tuple[str, ...]:
