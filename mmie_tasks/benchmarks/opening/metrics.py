@@ -1,4 +1,4 @@
-"""Metrics of OpenING: what it reports, the record of a sample, and counts and notes about a run.
+"""Metrics of OpenING: what it reports, and counts and notes about a run.
 
 Verdicts are points from 0 to 10, the mean of the metrics of a reply; every score is in percent of
 full marks. The official table has other units and rounds twice: see `official_row`.
