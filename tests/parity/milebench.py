@@ -16,7 +16,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from comparison import Comparison, compared, printed
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from support.comparison import Comparison, compared, printed
 
 from mmie_tasks.benchmarks.milebench import metrics
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, Sample, rule_of

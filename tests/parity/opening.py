@@ -18,7 +18,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from comparison import Comparison, compared, printed
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from support.comparison import Comparison, compared, printed
 
 from mmie_tasks.answers.files import read_answers
 from mmie_tasks.benchmarks.opening import benchmark, official

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -32,8 +33,8 @@ def printed(comparisons: Iterable[Comparison]) -> int:
     """Print a line for each; returns the exit status, 1 if a case is not equal."""
     status = 0
     for comparison in comparisons:
-        print(f"{comparison.equal:,} of {comparison.total:,} {comparison.name}")
-        for difference in comparison.differences[:5]:
-            print(f"  {difference}")
+        lines = [f"{comparison.equal:,} of {comparison.total:,} {comparison.name}"]
+        lines += [f"  {difference}" for difference in comparison.differences[:5]]
+        sys.stdout.write("\n".join([*lines, ""]))
         status |= bool(comparison.differences)
     return status
