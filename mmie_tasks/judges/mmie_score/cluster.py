@@ -9,11 +9,10 @@ connects.
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from loguru import logger
@@ -37,14 +36,9 @@ LOADING_LIMIT_S = 3600.0
 """How long an engine may take to its first reply: to start, to get its GPU and to load the weights.
 """
 
-_MAX_LOSSES = 3  # a request in flight when so many engines are lost is not handed out again
-_MAX_REPLACED = 2  # engines of a node that were lost before their first reply and are replaced
-_LOOK_AGAIN_S = 2.0  # for nodes that have joined or were lost
+_MAX_LOSSES = 3  # of a request's engines, until it is unavailable, and of a GPU's, until it is idle
 _WAIT_S = 1.0
 _PATIENCE_S = 60.0  # for engines to start, before a warning
-_MEMORY_WAIT_S = 30.0
-"""Until an engine is started again that found too little free memory: that of a process that has
-just ended comes back after seconds."""
 _SAME_EVERYWHERE = (
     "install the same versions of torch and mmie-tasks, and use the same checkpoint, on every "
     "machine"
@@ -53,35 +47,21 @@ _SAME_EVERYWHERE = (
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class _PoolMember:
-    """An engine, as the pool sees it."""
+    """A GPU and its engine, as the pool sees them."""
 
-    actor: Any  # Ray's handle
     node: Node
+    actor: Any  # Ray's handle
     start: ObjectRef | None  # its signature to come; None after that
     signature: str = ""
     in_flight: dict[ObjectRef, int] = field(default_factory=dict)  # by the reference to the outcome
     replies: int = 0
+    losses: int = 0  # engines of this GPU without a reply
     # its last reply, or its first request while it was idle
     progress_s: float = field(default_factory=time.monotonic)
 
 
-@dataclass(slots=True, kw_only=True)
-class _NodeFailures:
-    """Engines of a node that were refused, without memory, or lost before their first reply."""
-
-    refused: int = 0
-    full: int = 0
-    lost_early: int = 0
-    try_again_s: float = 0.0  # when engines without memory are started again
-
-    @property
-    def unusable_gpus(self) -> int:
-        """GPUs on which no engine is started any more."""
-        return self.refused + max(0, self.lost_early - _MAX_REPLACED)
-
-
 class _Work:
-    """The requests of a call, the longest first, and the image files of those in flight.
+    """The requests of a call, the longest first.
 
     Attributes:
         waiting: Requests to hand out, by index.
@@ -96,31 +76,11 @@ class _Work:
         self.unfinished = dict.fromkeys(range(len(requests)))
         self.outcomes: deque[tuple[int, Outcome]] = deque()
         self._losses: Counter[int] = Counter()
-        self._images: dict[Path, ObjectRef] = {}
-        self._users: dict[Path, set[int]] = {}
-
-    def image_refs(self, index: int) -> list[ObjectRef]:
-        """The image files of a request in Ray's object store, each put there once while a request
-        needs it.
-        """
-        import ray
-
-        paths = image_paths(self.requests[index])
-        for path in paths:
-            if path not in self._images:
-                self._images[path] = ray.put(image_bytes(path))
-            self._users.setdefault(path, set()).add(index)
-        return [self._images[path] for path in paths]
 
     def finish(self, index: int, outcome: Outcome) -> None:
-        """Record the outcome of a request, and drop the files that no other one needs."""
+        """Record the outcome of a request."""
         del self.unfinished[index]
         self.outcomes.append((index, outcome))
-        for path in image_paths(self.requests[index]):
-            users = self._users.get(path, set())
-            users.discard(index)
-            if not users:
-                self._images.pop(path, None)
 
     def give_back(self, indices: Sequence[int], lost: str) -> None:
         """Have the requests of an engine handed out again, or finish those that have lost too many
@@ -168,19 +128,16 @@ class EnginePool:
         self._likely_signature, self._limit = likely_signature, limit
         self._max_in_flight, self._deadline_s = max_in_flight, deadline_s
         self._engines: list[_PoolMember] = []
-        self._failures: defaultdict[str, _NodeFailures] = defaultdict(_NodeFailures)  # by node
-        # Of the first engine that was refused, else of the last that was lost.
+        # Why no engine is left: of the first that was refused, else of the last that was lost.
         self._error: JudgeError | None = None
-        self._looked_s = -_LOOK_AGAIN_S
-        self._has_waited = False
         self._warnings: set[str] = set()
         self._machines: set[str] = set()
 
     def signature(self) -> str:
         """The signature of the engines; waits for the first one, raises if none can be used."""
+        self._start_all()
         while self._signature is None:
-            self._look_for_nodes()
-            if self._has_ended():
+            if not self._engines:
                 error = self._no_engine()
                 if isinstance(error, JudgeMisconfigured):
                     raise error
@@ -197,14 +154,14 @@ class EnginePool:
         work = _Work(requests, lengths)
         with ExitStack() as stack:
             stack.callback(self.close)
+            self._start_all()
             while work.unfinished:
-                self._look_for_nodes()
-                if self._has_ended():
-                    for index in list(work.unfinished):
-                        work.finish(index, self._no_engine())
-                else:
+                if self._engines:
                     self._hand_out(work)
                     self._collect(work)
+                else:
+                    for index in list(work.unfinished):
+                        work.finish(index, self._no_engine())
                 while work.outcomes:
                     yield work.outcomes.popleft()
             stack.pop_all()
@@ -216,52 +173,33 @@ class EnginePool:
         for engine in self._engines:
             self._kill(engine)
         self._engines.clear()
-        self._failures.clear()
-        self._looked_s, self._error, self._has_waited = -_LOOK_AGAIN_S, None, False
+        self._error = None
         self._session.close()
 
     def machines(self) -> str | None:
         """GPUs and versions of the engines that replied; None before the first reply."""
         return "; ".join(sorted(self._machines)) or None
 
-    def _has_ended(self) -> bool:
-        """Whether no engine is left, and none will be tried again."""
-        waits = any(self._looked_s < node.try_again_s for node in self._failures.values())
-        return not self._engines and not waits
-
     def _no_engine(self) -> JudgeError:
         return self._error or JudgeMisconfigured(
             "The Ray cluster has no GPU for the judge.", hint=WITHOUT_RAY
         )
 
-    def _look_for_nodes(self) -> None:
-        """Start an engine for each GPU that has none."""
-        if time.monotonic() < self._looked_s + _LOOK_AGAIN_S:
+    def _start_all(self) -> None:
+        """Start an engine for each GPU, unless that was done."""
+        if self._engines or self._error is not None:
             return
-        self._looked_s = time.monotonic()
-        started: Counter[str] = Counter()
-        for node in self._session.nodes():
-            failures = self._failures[node.id]
-            if self._looked_s < failures.try_again_s:
-                continue
-            running = sum(engine.node.id == node.id for engine in self._engines)
-            for _ in range(node.gpus - failures.unusable_gpus - running):
-                if self._limit is None or len(self._engines) < self._limit:
-                    self._engines.append(self._start(node))
-                    started[node.name] += 1
-        if started:
-            machines = ", ".join(f"{number} on {name}" for name, number in started.items())
-            logger.info(f"MMIE-Score: Ray starts engines: {machines}.")
-        pending_s = min((self._looked_s - engine.progress_s for engine in self._engines), default=0)
-        none_started = all(engine.start is not None for engine in self._engines)
-        if pending_s > _PATIENCE_S and none_started and not self._has_waited:
-            self._has_waited = True
-            logger.warning(
-                f"MMIE-Score: no engine has started for {_PATIENCE_S:g} s. Other work may hold the "
-                f"GPUs of Ray, such as a tested model that used Ray.\n\nhint: {WITHOUT_RAY}"
+        gpus = [node for node in self._session.nodes() for _ in range(node.gpus)][: self._limit]
+        for node in gpus:
+            actor = self._new_actor(node)
+            self._engines.append(
+                _PoolMember(node=node, actor=actor, start=actor.signature.remote())
             )
+        names = Counter(node.name for node in gpus)
+        machines = ", ".join(f"{number} on {name}" for name, number in names.items())
+        logger.info(f"MMIE-Score: Ray starts engines: {machines or 'none'}.")
 
-    def _start(self, node: Node) -> _PoolMember:
+    def _new_actor(self, node: Node) -> Any:  # noqa: ANN401 - Ray's handle
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -272,8 +210,7 @@ class EnginePool:
             max_concurrency=2 * self._max_in_flight,
             scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=False),
         )
-        actor = remote(self._engine_class).remote(**self._options)
-        return _PoolMember(actor=actor, node=node, start=actor.signature.remote())
+        return remote(self._engine_class).remote(**self._options)
 
     def _hand_out(self, work: _Work) -> None:
         """Fill the engines, but give none more than its share of what is left."""
@@ -284,15 +221,15 @@ class EnginePool:
             if len(engine.in_flight) >= min(share, self._max_in_flight):
                 return
             index = work.waiting.popleft()
-            try:  # no name holds the references: the traceback of an outcome would keep them
-                ref = engine.actor.judge.remote(
-                    work.requests[index], work.longest_tokens, *work.image_refs(index)
-                )
+            request = work.requests[index]
+            try:
+                images = [image_bytes(path) for path in image_paths(request)]
             except RequestBroken as error:
                 work.finish(index, error)
                 continue
             if not engine.in_flight:
                 engine.progress_s = time.monotonic()
+            ref = engine.actor.judge.remote(request, work.longest_tokens, *images)
             engine.in_flight[ref] = index
 
     def _collect(self, work: _Work) -> None:
@@ -303,8 +240,6 @@ class EnginePool:
         owners.update(
             {engine.start: engine for engine in self._engines if engine.start is not None}
         )
-        if not owners:  # engines are tried again later
-            time.sleep(_WAIT_S)
         arrived, _ = ray.wait(list(owners), num_returns=1, timeout=_WAIT_S)
         if arrived:
             arrived, _ = ray.wait(list(owners), num_returns=len(owners), timeout=0)
@@ -326,23 +261,39 @@ class EnginePool:
             self._end_failed(engine, failure, work)
         self._end_hung(work)
         self._end_others(work)
+        self._warn_of_waiting()
 
     def _receive(self, engine: _PoolMember, reply: EngineReply) -> None:
         """Log what an engine warned of and no other one has, and a GPU of another kind."""
-        if not engine.replies:
-            self._failures[engine.node.id].lost_early = 0  # one that was lost is replaced
         engine.replies += 1
+        engine.losses = 0
         for text in reply.warnings:
-            if text not in self._warnings:
-                self._warnings.add(text)
-                logger.warning(f"MMIE-Score, the engine on {engine.node.name}: {text}")
-        if reply.machine and reply.machine not in self._machines:
-            self._machines.add(reply.machine)
-            if len(self._machines) == 2:
-                logger.warning(
-                    f"MMIE-Score: the engines are on different GPUs ({self.machines()}). Single "
-                    "tokens of replies may differ between them."
-                )
+            self._warn_once(text, f"MMIE-Score, the engine on {engine.node.name}: {text}")
+        if reply.machine is None:
+            return
+        self._machines.add(reply.machine)
+        if len(self._machines) > 1:
+            text = (
+                f"MMIE-Score: the engines are on different GPUs ({self.machines()}). Single "
+                "tokens of replies may differ between them."
+            )
+            self._warn_once("different GPUs", text)
+
+    def _warn_once(self, key: str, text: str) -> None:
+        if key not in self._warnings:
+            self._warnings.add(key)
+            logger.warning(text)
+
+    def _warn_of_waiting(self) -> None:
+        pending = [engine for engine in self._engines if engine.start is not None]
+        if len(pending) == len(self._engines) and any(
+            time.monotonic() > engine.progress_s + _PATIENCE_S for engine in pending
+        ):
+            text = (
+                f"MMIE-Score: no engine has started for {_PATIENCE_S:g} s. Other work may hold the "
+                f"GPUs of Ray, such as a tested model that used Ray.\n\nhint: {WITHOUT_RAY}"
+            )
+            self._warn_once("waiting", text)
 
     def _end_hung(self, work: _Work) -> None:
         for engine in list(self._engines):
@@ -374,11 +325,15 @@ class EnginePool:
                 self._refuse(engine, JudgeMisconfigured(message, hint=_SAME_EVERYWHERE), work)
 
     def _end_failed(self, engine: _PoolMember, failure: Exception, work: _Work) -> None:
-        """Refuse an engine that cannot be used, and replace one that was lost."""
+        """Refuse an engine that cannot be used, and replace one that was lost or found no memory:
+        that of a process that has just ended comes back after seconds.
+        """
         import ray
 
         cause = failure.cause if isinstance(failure, ray.exceptions.RayTaskError) else failure
         match cause:
+            case DeviceFull() if engine.losses < _MAX_LOSSES - 1:
+                self._lose(engine, str(cause), work)
             case JudgeError():
                 self._refuse(engine, cause, work)
             case MmieTasksError():
@@ -387,39 +342,35 @@ class EnginePool:
                 self._lose(engine, reason_of(failure), work)
 
     def _refuse(self, engine: _PoolMember, error: JudgeError, work: _Work) -> None:
-        failures = self._failures[engine.node.id]
-        if isinstance(error, DeviceFull) and failures.full < engine.node.gpus:
-            failures.full += 1
-            failures.try_again_s = time.monotonic() + _MEMORY_WAIT_S
-            after = f"is tried again in {_MEMORY_WAIT_S:g} s"
-        else:
-            failures.refused += 1
-            after = "is not used"
-        logger.warning(f"MMIE-Score: the engine on {engine.node.name} {after}. {error}")
-        if self._refused() <= 1:
+        """End an engine whose GPU is not used any more."""
+        logger.warning(f"MMIE-Score: the engine on {engine.node.name} is not used. {error}")
+        if self._error is None or isinstance(self._error, JudgeUnavailable):
             self._error = error
-        self._end(engine, work)
+        self._engines.remove(engine)
+        self._kill(engine)
+        work.give_back(list(engine.in_flight.values()), "")
 
     def _lose(self, engine: _PoolMember, reason: str, work: _Work) -> None:
+        """Replace an engine, unless its GPU has lost too many in a row before their first reply, or
+        its node with it.
+        """
         text = f"the engine on {engine.node.name} was lost: {reason}"
         logger.warning(
             f"MMIE-Score: {text}. Its {len(engine.in_flight)} requests go to other engines."
         )
-        if not self._refused():
+        if self._error is None:
             self._error = JudgeUnavailable(text)
-        if not engine.replies and any(engine.node.id == node.id for node in self._session.nodes()):
-            self._failures[engine.node.id].lost_early += 1
-        self._looked_s = -_LOOK_AGAIN_S
-        self._end(engine, work, lost=text)
-
-    def _refused(self) -> int:
-        """How many engines were refused, on all nodes."""
-        return sum(failures.refused for failures in self._failures.values())
-
-    def _end(self, engine: _PoolMember, work: _Work, lost: str = "") -> None:
-        self._engines.remove(engine)
         self._kill(engine)
-        work.give_back(list(engine.in_flight.values()), lost)
+        self._engines.remove(engine)
+        work.give_back(list(engine.in_flight.values()), text)
+        losses = engine.losses + (not engine.replies)
+        if losses < _MAX_LOSSES and engine.node in self._session.nodes():
+            actor = self._new_actor(engine.node)
+            self._engines.append(
+                _PoolMember(
+                    node=engine.node, actor=actor, start=actor.signature.remote(), losses=losses
+                )
+            )
 
     def _kill(self, engine: _PoolMember) -> None:
         import ray

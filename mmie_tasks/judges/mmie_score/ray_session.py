@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 
@@ -76,8 +75,8 @@ def choose_session(
     """The session whose GPUs judge; None: this process judges by itself. `JudgeMisconfigured` if
     Ray cannot be used.
 
-    Without a limit by the user, a run's only process uses Ray where it has several GPUs, and looks
-    for a cluster only if this machine has a GPU or the process names a cluster.
+    Without a limit by the user, a run's only process uses Ray where it has several GPUs, or names a
+    cluster that has.
     """
     import torch
 
@@ -122,16 +121,12 @@ class RaySession:
     this machine.
 
     Args:
-        environment: ``RAY_ADDRESS``, and where ``ray start`` writes the address; Ray reads the
-            process's environment.
+        environment: ``RAY_ADDRESS``, of a running cluster.
         local_gpus: GPUs of the cluster that is started if there is no other; 0 starts none.
     """
 
     def __init__(self, environment: Mapping[str, str], local_gpus: int) -> None:
-        address = environment.get("RAY_ADDRESS", "")
-        self._address = address if ":" in address else ""
-        folder = environment.get("RAY_TMPDIR") or environment.get("TMPDIR") or "/tmp"  # noqa: S108 - as Ray does
-        self._address_file = Path(folder, "ray", "ray_current_cluster")
+        self._address = environment.get("RAY_ADDRESS", "")
         self._local_gpus = local_gpus
         self._closing: threading.Event | None = None
         self._thread = threading.Thread()
@@ -186,16 +181,22 @@ class RaySession:
         """
         if _has_session():
             return True
-        if not (address := self._find_address()) and not (start and self._local_gpus):
+        if not self._address and not (start and self._local_gpus):
             return False
-        self._closing, connected = threading.Event(), threading.Event()
+        if self._address:
+            self._check_address()
+        self._hold_session()
+        return True
+
+    def _hold_session(self) -> None:
+        closing, connected = threading.Event(), threading.Event()
         problems: list[str] = []
 
-        def hold_session(closing: threading.Event) -> None:
+        def hold_session() -> None:
             import ray
 
             try:
-                self._init(address)
+                self._init()
             except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
                 problems.append(reason_of(error))
             finally:
@@ -203,48 +204,34 @@ class RaySession:
             closing.wait()
             ray.shutdown()
 
-        self._thread = threading.Thread(
-            target=hold_session, args=(self._closing,), name="ray-session", daemon=True
-        )
+        self._thread = threading.Thread(target=hold_session, name="ray-session", daemon=True)
         self._thread.start()
-        if not connected.wait(_START_S):
-            problems.append(f"no answer for {_START_S:g} s")
-        if problems:
-            self._closing.set()  # the thread disconnects, should it connect after all
-            self._closing = None
-            message = f"Ray cannot be used ({address or 'on this machine'}): {problems[0]}."
+        if not connected.wait(_START_S) or problems:
+            closing.set()  # the thread disconnects, should it connect after all
+            problem = problems[0] if problems else f"no answer for {_START_S:g} s"
+            message = f"Ray cannot be used ({self._address or 'on this machine'}): {problem}."
             raise JudgeMisconfigured(message, hint=WITHOUT_RAY)
-        return True
+        self._closing = closing
 
-    def _find_address(self) -> str:
-        """The address of a running cluster; empty without one.
-
-        It is tried at once, because Ray would try for minutes. A cluster of another user of this
-        machine is not joined.
-        """
-        address = self._address
+    def _check_address(self) -> None:
+        """Try to connect to the cluster at once, because Ray would try for minutes."""
+        host, _, port = self._address.rpartition("/")[2].rpartition(":")
         try:
-            if not address and self._address_file.stat().st_uid == os.getuid():
-                address = self._address_file.read_text().strip()
-            host, _, port = address.rpartition("/")[2].rpartition(":")
             socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S).close()
         except (OSError, ValueError) as error:
-            if self._address:
-                message = (
-                    f"`RAY_ADDRESS` is `{address}`, and no Ray cluster answers there: {error}."
-                )
-                raise JudgeMisconfigured(
-                    message, hint="start it, or unset `RAY_ADDRESS`"
-                ) from error
-            return ""  # there is no file, or it is of a cluster that has ended
-        return address
+            message = (
+                f"`RAY_ADDRESS` is `{self._address}`, and no Ray cluster answers there: {error}."
+            )
+            raise JudgeMisconfigured(
+                message, hint="start it and set its `host:port`, or unset `RAY_ADDRESS`"
+            ) from error
 
-    def _init(self, address: str) -> None:
+    def _init(self) -> None:
         import ray
 
         init = partial(ray.init, log_to_driver=False, logging_level=logging.CRITICAL)
-        if address:
-            init(address=address)
+        if self._address:
+            init(address=self._address)
             return
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         # Ray prints no advice about actors without GPUs.
