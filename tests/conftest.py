@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -97,5 +98,6 @@ def pytest_sessionfinish() -> None:
     gc.unfreeze()
 
 
+@cache
 def _is_slow(path: Path) -> bool:
-    return any(TESTS / name in (path, *path.parents) for name in SLOW)
+    return any(path.is_relative_to(TESTS / name) for name in SLOW)

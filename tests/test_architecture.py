@@ -43,6 +43,7 @@ PURE_IMPORTS = (
     "mmie_tasks.core.messages",
     "mmie_tasks.core.tables",
     "mmie_tasks.core.verdict",
+    "mmie_tasks.record.answer_facts",
     "mmie_tasks.record.fields",
     "mmie_tasks.record.log_line",
     "mmie_tasks.record.metrics",

@@ -13,6 +13,7 @@ from mmie_tasks.answers.images import ImageResolver
 from mmie_tasks.answers.parsing import NOT_TEXT, parse_answer
 from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.core.files import cache_dir
+from mmie_tasks.record.answer_facts import FactsT
 
 OUTPUT_ROOT = "MMIE_OUTPUT_ROOT"
 """Folders, in which pictures that answers name are searched for."""
@@ -46,6 +47,14 @@ def read_results(results: Sequence[object]) -> ParsedAnswer:
                 return answer
             return ParsedAnswer(segments=(), shape="not text", failure=content[:80])
     return parse_answer(results, resolver().is_folder)
+
+
+def facts_of_answer(kind: type[FactsT], answer: ParsedAnswer) -> FactsT:
+    """The facts, of a benchmark's kind, that every benchmark has about an answer."""
+    facts = kind(shape=answer.shape, thinking=answer.thinking_removed, unread=answer.unread)
+    if drawing := answer.drawing:
+        facts = replace(facts, drawn=drawing.drawn, not_drawn=drawing.failed, unused=drawing.unused)
+    return facts
 
 
 def resolver() -> ImageResolver:

@@ -12,6 +12,7 @@ from support.mmie_data import draw
 from support.mmie_judge import words
 
 from mmie_tasks.answers.parsing import MISSING
+from mmie_tasks.benchmarks import model_answers
 from mmie_tasks.benchmarks.mmie import request
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.record.segment import Segment
@@ -83,7 +84,7 @@ def test_a_sample_log_is_joined_by_gold_answer_and_input(tmp_path: Path) -> None
 def test_an_image_beside_saved_answers_is_found_from_any_folder(
     saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(request, "_answer_folders", {})
+    monkeypatch.setattr(model_answers, "_answer_folders", {})
     monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(words(saved.with_name("words.json"))))
     draw(saved.parent / "out" / "a.png")
     Predictions(path=str(saved))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mmie_tasks.benchmarks.mmie import request
+from mmie_tasks.benchmarks import model_answers
 
 Body = dict[str, Any]
 
@@ -37,7 +37,7 @@ def surround(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         monkeypatch.delenv(name)
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(folder / "cache"))
     monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(words(folder / "words.json")))
-    monkeypatch.setattr(request, "_answer_folders", {})
+    monkeypatch.setattr(model_answers, "_answer_folders", {})
 
 
 def content_of(body: Body) -> list[str | bytes]:

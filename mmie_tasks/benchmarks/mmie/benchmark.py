@@ -12,21 +12,17 @@ from mmie_tasks.benchmarks.mmie import data, download, judge_prompts, metrics, p
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.export import run_export
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, digit_offset, read_official
-from mmie_tasks.benchmarks.mmie.record import (
-    fact_counts,
-    graded_fields,
-    read_line,
-    record_of,
-    shown_answer,
-)
+from mmie_tasks.benchmarks.mmie.record import graded_fields, read_line, record_of, shown_answer
 from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.benchmarks.model_answers import add_answer_folder
 from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Verdict, Verdicts
 from mmie_tasks.hub.asset import Asset
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import BenchmarkJudge
 from mmie_tasks.record import log_line
+from mmie_tasks.record.answer_facts import fact_counts
 from mmie_tasks.record.expected import expected_verdict
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.sample import BadRecord, Line, Record
@@ -192,7 +188,7 @@ BENCHMARK = Benchmark(
     check_data=data.check_data,
     provenance=provenance,
     signature=signature,
-    add_answer_folder=requests.add_answer_folder,
+    add_answer_folder=add_answer_folder,
     picture_limit=picture_limit,
     export=run_export,
 )

@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, percent_of
-from mmie_tasks.benchmarks.mmie.record import RequestFacts, facts_of, groups
+from mmie_tasks.benchmarks.mmie.record import RequestFacts, groups
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
 from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Scored, Verdicts
+from mmie_tasks.record.answer_facts import facts_of
 from mmie_tasks.record.fields import verdict
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.panel import judge_records
@@ -91,7 +92,7 @@ def counts(records: Sequence[Record]) -> dict[str, float]:
         the last is what the protocol could not use), and ``parse_rate`` (percent of the replies
         that points could be read from; absent without replies).
     """
-    facts = [facts_of(record) for record in records]
+    facts = [facts_of(record, RequestFacts) for record in records]
     totals = {
         "dropped": sum(sample.dropped for sample in facts),
         "missing_images": sum(sample.missing_images for sample in facts),
@@ -114,7 +115,7 @@ def counts(records: Sequence[Record]) -> dict[str, float]:
 
 def notes(records: Sequence[Record]) -> Iterator[str]:
     """Lines about the answers and requests of a run; what did not occur has no line."""
-    facts = [facts_of(record) for record in records]
+    facts = [facts_of(record, RequestFacts) for record in records]
     shapes = listed(Counter(sample.shape or "none" for sample in facts))
     yield (
         f"answers: {shapes}; {sum(sample.answer_images for sample in facts):,} images in them; "

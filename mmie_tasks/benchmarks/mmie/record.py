@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
-from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Scored, Verdict, Verdicts, as_row
 from mmie_tasks.record import log_line
+from mmie_tasks.record.answer_facts import AnswerFacts, fact_counts, shown_facts
 from mmie_tasks.record.panel import Judged
 from mmie_tasks.record.rows import Row
 from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
@@ -29,17 +29,11 @@ _FACTS = {
     "bad_images": "bad images",
     "drawn": "pictures drawn",
 }
-_COUNTS = {
-    "image_problems": "images of the answer not used",
-    "unread": "texts and images not read",
-    "picture_signs": "signs of unread pictures",
-    "not_drawn": "pictures not drawn",
-    "unused": "not used of the writer's answer",
-}
+_COUNTS = {"image_problems": "images of the answer not used"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestFacts:
+class RequestFacts(AnswerFacts):
     """Counts about an answer and its request; some answers have no request.
 
     Attributes:
@@ -54,14 +48,7 @@ class RequestFacts:
         judge_tokens_exact: Whether the judge counted them: as `judge_tokens` is there.
         shown_images: Images in the request, the question's included.
         answer_images: Images of the answer, in the request or not.
-        shape: How the answer was written.
-        thinking: Thinking was removed from the answer.
         unfilled_placeholders: Placeholders of the answer without an image.
-        unread: Texts and images of the answer that were not read, by key or type.
-        picture_signs: Signs that texts of the answer have pictures that were not read, each with 1.
-        drawn: Pictures that ``--model interleaved`` drew; None for answers of other models.
-        not_drawn: Pictures that could not be drawn, by reason.
-        unused: What the writer wrote and the protocol could not use, by name.
     """
 
     dropped: bool = False
@@ -74,14 +61,7 @@ class RequestFacts:
     judge_tokens_exact: bool = False
     shown_images: int = 0
     answer_images: int = 0
-    shape: str = ""
-    thinking: bool = False
     unfilled_placeholders: int = 0
-    unread: Mapping[str, int] = field(default_factory=dict)
-    picture_signs: Mapping[str, int] = field(default_factory=dict)
-    drawn: int | None = None
-    not_drawn: Mapping[str, int] = field(default_factory=dict)
-    unused: Mapping[str, int] = field(default_factory=dict)
 
 
 def sample_record(
@@ -128,15 +108,6 @@ def _points(verdict: Verdict) -> Row:
     """A verdict of a record, with its points, 0 to 6."""
     row = as_row(verdict)
     return {"points": row.pop("score"), **row} if isinstance(verdict, Scored) else row
-
-
-def facts_of(record: Record) -> RequestFacts:
-    """The facts in a new record; fields of older versions are ignored."""
-    facts = record["facts"]
-    if not isinstance(facts, Mapping):
-        return RequestFacts()
-    names = {attribute.name for attribute in fields(RequestFacts)}
-    return RequestFacts(**{name: value for name, value in facts.items() if name in names})
 
 
 def read_line(line: Line) -> LoggedSample:
@@ -198,28 +169,7 @@ def record_of(line: Line) -> Record:
 
 def _facts(record: Record) -> dict[str, str | float | bool]:
     """The facts worth showing: without zeros, empty texts and unset flags."""
-    facts = log_line.mapping(record, "facts")
-    shown: dict[str, str | float | bool] = {}
-    for name, title in _FACTS.items():
-        value = facts.get(name)
-        fact = value if isinstance(value, (str, bool)) else log_line.number(value)
-        if fact:
-            shown[title] = fact
-    if marks := ", ".join(
-        mark for mark, count in log_line.mapping(facts, "typed").items() if count
-    ):
+    shown = shown_facts(record, _FACTS, _COUNTS)
+    if marks := ", ".join(fact_counts(record, "typed")):
         shown["typed control marks"] = marks
-    for name, title in _COUNTS.items():
-        if counts := fact_counts(record, name):
-            shown[title] = listed(counts)
     return shown
-
-
-def fact_counts(record: Record, name: str) -> dict[str, int]:
-    """Counts above 0 in the facts of a record, by name; of a log that may have any content."""
-    counts = log_line.mapping(log_line.mapping(record, "facts"), name)
-    return {
-        reason: count
-        for reason, value in counts.items()
-        if (count := int(log_line.number(value) or 0)) > 0
-    }

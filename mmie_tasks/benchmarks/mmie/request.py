@@ -5,16 +5,13 @@ The rules of the text are in `prompts`, its templates in `judge_prompts`.
 
 from __future__ import annotations
 
-import functools
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mmie_tasks.answers.drawn import read_drawn_answer
-from mmie_tasks.answers.images import ImageResolver, check_image, resolve_images
-from mmie_tasks.answers.parsing import NOT_TEXT, parse_answer
+from mmie_tasks.answers.images import check_image, resolve_images
 from mmie_tasks.answers.picture_signs import picture_signs
 from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.benchmarks.mmie import prompts
@@ -22,8 +19,8 @@ from mmie_tasks.benchmarks.mmie.judge_prompts import judge_templates
 from mmie_tasks.benchmarks.mmie.prompts import Assembled
 from mmie_tasks.benchmarks.mmie.record import RequestFacts
 from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.benchmarks.model_answers import facts_of_answer, read_results, resolver
 from mmie_tasks.core.errors import MmieTasksError
-from mmie_tasks.core.files import cache_dir
 from mmie_tasks.core.options import choice_setting
 from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import UnscoredReason
@@ -33,10 +30,7 @@ from mmie_tasks.record.segment import Segment, Segments
 from mmie_tasks.record.signature import signature_text
 
 ASSEMBLY = "MMIE_ASSEMBLY"
-OUTPUT_ROOT = "MMIE_OUTPUT_ROOT"
 _UNUSABLE = ("unreadable", "too_large")  # problems of images that are there
-
-_answer_folders: dict[Path, None] = {}  # output folders of this process's runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,11 +106,6 @@ def _is_full_assembly(environment: Mapping[str, str]) -> bool:
     return choice_setting(environment, ASSEMBLY, "official", "full", hint=hint) == "full"
 
 
-def add_answer_folder(folder: Path) -> None:
-    """Also search for the images of answers below a folder."""
-    _answer_folders[folder.absolute()] = None
-
-
 def question_parts(sample: Sample) -> list[str | Path]:
     """The question to the tested model: text and images, in order.
 
@@ -143,7 +132,7 @@ def build_request(sample: Sample, results: Sequence[object], task: str) -> Built
         results: The runner's results of the tested model: one text, or one per round.
         task: Name of the task.
     """
-    answer = _parsed(results)
+    answer = read_results(results)
     built = _built_for(sample, answer, task)
     if answer.drawing is None:
         return built
@@ -153,20 +142,15 @@ def build_request(sample: Sample, results: Sequence[object], task: str) -> Built
 
 
 def _built_for(sample: Sample, answer: ParsedAnswer, task: str) -> BuiltRequest:
-    facts = RequestFacts(
-        shape=answer.shape,
-        thinking=answer.thinking_removed,
-        unfilled_placeholders=answer.unfilled_placeholders,
-        unread=answer.unread,
+    facts = replace(
+        facts_of_answer(RequestFacts, answer), unfilled_placeholders=answer.unfilled_placeholders
     )
-    if answer.drawing:
-        drawing = answer.drawing
-        facts = replace(facts, drawn=drawing.drawn, not_drawn=drawing.failed, unused=drawing.unused)
     if answer.failure:
         reason: UnscoredReason = "not_text" if answer.shape == "not text" else "no_answer"
         return BuiltRequest(reason=reason, detail=answer.failure, facts=facts)
-    segments = resolve_images(answer, _resolver(), task, sample.row)
-    facts = replace(facts, picture_signs=dict.fromkeys(picture_signs(segments, _resolver()), 1))
+    files = resolver()
+    segments = resolve_images(answer, files, task, sample.row)
+    facts = replace(facts, picture_signs=dict.fromkeys(picture_signs(segments, files), 1))
     try:
         return _built(sample, facts, segments)
     except MmieTasksError as error:  # no templates, and nothing checked before
@@ -187,37 +171,6 @@ def with_usage(facts: RequestFacts, reply: JudgeReply | None) -> RequestFacts:
     if reply is None or not reply.usage.input_tokens:
         return facts
     return replace(facts, judge_tokens=reply.usage.input_tokens, judge_tokens_exact=True)
-
-
-def _parsed(results: Sequence[object]) -> ParsedAnswer:
-    """The answer; a saved one that is not text is parsed from its JSON."""
-    match list(results):
-        case [str(text)] if (drawn := read_drawn_answer(text)) and isinstance(drawn.answer, str):
-            return replace(_parsed([drawn.answer]), drawing=drawn.facts)
-        case [str(text)] if text.startswith(NOT_TEXT):
-            content = text.removeprefix(NOT_TEXT).strip()
-            if content == "[]":  # an answer without segments is judged, as official
-                return ParsedAnswer(segments=(), shape="json:parts")
-            answer = parse_answer([content])
-            if answer.shape.startswith("json:") or answer.shape in (
-                "empty",
-                "only thinking",
-                "not text",
-            ):
-                return answer
-            return ParsedAnswer(segments=(), shape="not text", failure=content[:80])
-    return parse_answer(results, _resolver().is_folder)
-
-
-def _resolver() -> ImageResolver:
-    folders = [name for name in os.environ.get(OUTPUT_ROOT, "").split(os.pathsep) if name]
-    roots = [Path(), *(Path(folder).expanduser() for folder in folders), *_answer_folders]
-    return _resolver_in(tuple(root.absolute() for root in roots), cache_dir(os.environ) / "answers")
-
-
-@functools.lru_cache(maxsize=4)
-def _resolver_in(roots: tuple[Path, ...], inline_folder: Path) -> ImageResolver:
-    return ImageResolver(roots, inline_folder)
 
 
 def _built(sample: Sample, facts: RequestFacts, segments: Segments) -> BuiltRequest:

@@ -14,7 +14,7 @@ from mmie_tasks.benchmarks.opening import data, metrics, official_files
 from mmie_tasks.benchmarks.opening import request as requests
 from mmie_tasks.benchmarks.opening.export import run_export
 from mmie_tasks.benchmarks.opening.official import METRICS, asks_again, read_official
-from mmie_tasks.benchmarks.opening.record import fact_counts, graded_fields, read_line, record_of
+from mmie_tasks.benchmarks.opening.record import graded_fields, read_line, record_of
 from mmie_tasks.benchmarks.opening.robust import read_robust
 from mmie_tasks.benchmarks.opening.sample import Sample, slug
 from mmie_tasks.core.tables import listed
@@ -23,6 +23,7 @@ from mmie_tasks.hub.asset import Asset
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import BenchmarkJudge
 from mmie_tasks.record import log_line
+from mmie_tasks.record.answer_facts import fact_counts
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, Record
 from mmie_tasks.record.segment import Segments

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mmie_tasks.benchmarks.opening import official, robust
 from mmie_tasks.benchmarks.opening.official import FULL_MARKS, METRICS, OVERALL
-from mmie_tasks.benchmarks.opening.record import facts_of, groups
+from mmie_tasks.benchmarks.opening.record import StepFacts, groups
 from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample, slug
 from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Unscored, Verdicts
+from mmie_tasks.record.answer_facts import facts_of
 from mmie_tasks.record.fields import mapping, number
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.panel import read_replies as replies
@@ -90,7 +91,7 @@ def counts(records: Sequence[Record]) -> dict[str, float]:
         number of steps than the gold answer), ``asked_twice`` (samples), and ``table_<metric>`` and
         ``table_overall``: the official table's row, 0 to 10.
     """
-    facts = [facts_of(record) for record in records]
+    facts = [facts_of(record, StepFacts) for record in records]
     answered = [sample for sample in facts if sample.shape]
     totals = {
         "pictures_lost": sum(sum(sample.pictures_lost.values()) for sample in facts),
@@ -105,7 +106,7 @@ def counts(records: Sequence[Record]) -> dict[str, float]:
 
 def notes(records: Sequence[Record]) -> Iterator[str]:
     """Lines about the answers and requests of a run; what did not occur has no line."""
-    facts = [facts_of(record) for record in records]
+    facts = [facts_of(record, StepFacts) for record in records]
     totals = counts(records)
     shapes = Counter(sample.shape or "none" for sample in facts)
     yield (

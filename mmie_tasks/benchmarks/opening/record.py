@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from mmie_tasks.benchmarks.opening.official import FULL_MARKS
 from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample, slug
-from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Verdicts, as_row
 from mmie_tasks.record import log_line
+from mmie_tasks.record.answer_facts import AnswerFacts, fact_counts, shown_facts
 from mmie_tasks.record.panel import Judged
 from mmie_tasks.record.rows import Row
 from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, Record
@@ -26,17 +26,11 @@ _FACTS = {
     "question_pictures_lost": "pictures of the question not shown",
     "drawn": "pictures drawn",
 }
-_COUNTS = {
-    "pictures_lost": "pictures of the answer not shown",
-    "unread": "texts and pictures not read",
-    "picture_signs": "signs of unread pictures",
-    "not_drawn": "pictures not drawn",
-    "unused": "not used of the writer's answer",
-}
+_COUNTS = {"pictures_lost": "pictures of the answer not shown"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerFacts:
+class StepFacts(AnswerFacts):
     """Counts about an answer and its request; some answers have no request.
 
     Attributes:
@@ -47,13 +41,6 @@ class AnswerFacts:
         pictures_lost: Of them those that the judge does not see, by reason.
         question_pictures_lost: Pictures of the question that the judge does not see.
         shown_pictures: Pictures in the request.
-        shape: How the answer was written.
-        thinking: Thinking was removed from the answer.
-        unread: Texts and pictures of the answer that were not read, by key or type.
-        picture_signs: Signs that its texts have pictures that were not read, each with 1.
-        drawn: Pictures that ``--model interleaved`` drew; None for answers of other models.
-        not_drawn: Pictures that could not be drawn, by reason.
-        unused: What the writer wrote and the protocol could not use, by name.
     """
 
     steps: int = 0
@@ -62,17 +49,10 @@ class AnswerFacts:
     pictures_lost: Mapping[str, int] = field(default_factory=dict)
     question_pictures_lost: int = 0
     shown_pictures: int = 0
-    shape: str = ""
-    thinking: bool = False
-    unread: Mapping[str, int] = field(default_factory=dict)
-    picture_signs: Mapping[str, int] = field(default_factory=dict)
-    drawn: int | None = None
-    not_drawn: Mapping[str, int] = field(default_factory=dict)
-    unused: Mapping[str, int] = field(default_factory=dict)
 
 
 def sample_record(
-    sample: Sample, judged: Judged, facts: AnswerFacts, answer: Segments, signature: str
+    sample: Sample, judged: Judged, facts: StepFacts, answer: Segments, signature: str
 ) -> Row:
     """Everything that is needed to score the sample again; the runner logs it under ``coverage``.
 
@@ -105,15 +85,6 @@ def graded_fields(verdicts: Verdicts) -> Row:
         "differ": verdicts.differ,
         "parts": {kind: dict(verdicts.parts.get(kind, {})) for kind in SCORE_KINDS},
     }
-
-
-def facts_of(record: Record) -> AnswerFacts:
-    """The facts in a record. Fields of other versions are ignored."""
-    facts = record.get("facts")
-    if not isinstance(facts, Mapping):
-        return AnswerFacts()
-    names = {attribute.name for attribute in fields(AnswerFacts)}
-    return AnswerFacts(**{name: value for name, value in facts.items() if name in names})
 
 
 def read_line(line: Line) -> LoggedSample:
@@ -165,25 +136,7 @@ def _parts(record: Record, kind: str) -> dict[str, float]:
 
 def _facts(record: Record) -> dict[str, str | float | bool]:
     """The facts worth showing: without zeros, empty texts and unset flags."""
-    facts = log_line.mapping(record, "facts")
-    shown: dict[str, str | float | bool] = {}
-    for name, title in _FACTS.items():
-        value = facts.get(name)
-        if fact := value if isinstance(value, (str, bool)) else log_line.number(value):
-            shown[title] = fact
-    for name, title in _COUNTS.items():
-        if counts := fact_counts(record, name):
-            shown[title] = listed(counts)
+    shown = shown_facts(record, _FACTS, _COUNTS)
     for name, share in _parts(record, "official").items():
         shown[name] = round(FULL_MARKS * share, 2)
     return shown
-
-
-def fact_counts(record: Record, name: str) -> dict[str, int]:
-    """Counts above 0 in the facts of a record, by name; of a log that may have any content."""
-    counts = log_line.mapping(log_line.mapping(record, "facts"), name)
-    return {
-        reason: count
-        for reason, value in counts.items()
-        if (count := int(log_line.number(value) or 0)) > 0
-    }

@@ -15,10 +15,10 @@ from pathlib import Path
 from mmie_tasks.answers.images import resolve_images
 from mmie_tasks.answers.picture_signs import picture_signs
 from mmie_tasks.answers.segments import ParsedAnswer
-from mmie_tasks.benchmarks.model_answers import read_results, resolver
+from mmie_tasks.benchmarks.model_answers import facts_of_answer, read_results, resolver
 from mmie_tasks.benchmarks.opening import prompts
 from mmie_tasks.benchmarks.opening.official_files import fixed_texts
-from mmie_tasks.benchmarks.opening.record import AnswerFacts
+from mmie_tasks.benchmarks.opening.record import StepFacts
 from mmie_tasks.benchmarks.opening.sample import Sample
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.files import cache_dir
@@ -98,7 +98,7 @@ class AnswerRequest:
     request: JudgeRequest | None = None
     reason: UnscoredReason = "no_answer"
     detail: str = ""
-    facts: AnswerFacts
+    facts: StepFacts
     answer: Segments = ()
     answer_signature: str | None = None
 
@@ -197,18 +197,11 @@ def request_for(sample: Sample, answer: Sequence[Segment]) -> AnswerRequest:
     Raises:
         MmieTasksError: The fixed texts are not available, or a setting is invalid.
     """
-    return _built(sample, AnswerFacts(), prompts.answer_steps(answer))
+    return _built(sample, StepFacts(), prompts.answer_steps(answer))
 
 
 def _built_for(sample: Sample, answer: ParsedAnswer, task: str) -> AnswerRequest:
-    facts = AnswerFacts(
-        gold_steps=len(sample.gold),
-        shape=answer.shape,
-        thinking=answer.thinking_removed,
-        unread=answer.unread,
-    )
-    if drawing := answer.drawing:
-        facts = replace(facts, drawn=drawing.drawn, not_drawn=drawing.failed, unused=drawing.unused)
+    facts = replace(facts_of_answer(StepFacts, answer), gold_steps=len(sample.gold))
     if answer.failure:
         reason: UnscoredReason = "not_text" if answer.shape == "not text" else "no_answer"
         facts = replace(facts, shape="")
@@ -223,7 +216,7 @@ def _built_for(sample: Sample, answer: ParsedAnswer, task: str) -> AnswerRequest
         return AnswerRequest(reason="unavailable", detail=detail, facts=facts)
 
 
-def _built(sample: Sample, facts: AnswerFacts, steps: Segments) -> AnswerRequest:
+def _built(sample: Sample, facts: StepFacts, steps: Segments) -> AnswerRequest:
     chosen, texts = settings(os.environ), fixed_texts().judge
     question = _as_jpegs(sample.question, full=chosen.full_pictures)
     answer = _as_jpegs(steps, full=chosen.full_pictures)

@@ -12,9 +12,10 @@ from mmie_tasks.benchmarks.mmie.metrics import (
     graded_sample,
     notes,
 )
-from mmie_tasks.benchmarks.mmie.record import RequestFacts, facts_of, sample_record
+from mmie_tasks.benchmarks.mmie.record import RequestFacts, sample_record
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
+from mmie_tasks.record.answer_facts import facts_of
 from mmie_tasks.record.fields import verdict
 from mmie_tasks.record.panel import Judged
 
@@ -81,7 +82,7 @@ def test_the_record_has_everything_that_is_needed_to_score_again():
     facts = RequestFacts(typed={"<image>": 2}, judge_tokens=5, shape="parts")
     verdicts = Verdicts(official=Scored(4, "4"), robust=Unscored("unparsed", "two verdicts"))
     logged = json.loads(json.dumps(record(sample(), verdicts, facts)))
-    assert facts_of(logged) == facts
+    assert facts_of(logged, RequestFacts) == facts
     assert verdict(logged, "official") == verdicts.official
     assert verdict(logged, "robust") == verdicts.robust
     assert (logged["id"], logged["category"], logged["field"]) == ("PBL-1", "PBL", "Education")

@@ -17,6 +17,7 @@ from support.mmie_judge import surround
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.prompts import IMAGE
 from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.benchmarks.model_answers import add_answer_folder
 from mmie_tasks.core.errors import DataMissing, SettingWrong
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.segment import Segment
@@ -222,7 +223,7 @@ def test_images_are_looked_for_where_the_run_writes_and_where_the_user_says(monk
     draw(tmp_path / "else" / "e.png")
     answer = parts("o.png", "e.png")
     assert build(answer).facts.missing_images == 2
-    requests.add_answer_folder(tmp_path / "out")
+    add_answer_folder(tmp_path / "out")
     monkeypatch.setenv("MMIE_OUTPUT_ROOT", str(tmp_path / "else"))
     assert build(answer).facts.missing_images == 0
 

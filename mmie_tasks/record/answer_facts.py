@@ -1,0 +1,85 @@
+"""What is counted about an answer with pictures and logged with its sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import TypeVar
+
+from mmie_tasks.core.tables import listed
+from mmie_tasks.record import log_line
+from mmie_tasks.record.sample import Record
+
+_COUNTS = {
+    "unread": "texts and images not read",
+    "picture_signs": "signs of unread pictures",
+    "not_drawn": "pictures not drawn",
+    "unused": "not used of the writer's answer",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerFacts:
+    """Counts about an answer, whatever the benchmark.
+
+    Attributes:
+        shape: How the answer was written.
+        thinking: Thinking was removed from the answer.
+        unread: Texts and pictures of the answer that were not read, by key or type.
+        picture_signs: Signs that its texts have pictures that were not read, each with 1.
+        drawn: Pictures that ``--model interleaved`` drew; None for answers of other models.
+        not_drawn: Pictures that could not be drawn, by reason.
+        unused: What the writer wrote and the protocol could not use, by name.
+    """
+
+    shape: str = ""
+    thinking: bool = False
+    unread: Mapping[str, int] = field(default_factory=dict)
+    picture_signs: Mapping[str, int] = field(default_factory=dict)
+    drawn: int | None = None
+    not_drawn: Mapping[str, int] = field(default_factory=dict)
+    unused: Mapping[str, int] = field(default_factory=dict)
+
+
+FactsT = TypeVar("FactsT", bound=AnswerFacts)
+
+
+def facts_of(record: Record, kind: type[FactsT]) -> FactsT:
+    """The facts in a new record; fields of other versions are ignored."""
+    facts = record.get("facts")
+    if not isinstance(facts, Mapping):
+        return kind()
+    names = {attribute.name for attribute in fields(kind)}
+    return kind(**{name: value for name, value in facts.items() if name in names})
+
+
+def shown_facts(
+    record: Record, titles: Mapping[str, str], counts: Mapping[str, str]
+) -> dict[str, str | float | bool]:
+    """The facts worth showing, by title: without zeros, empty texts and unset flags.
+
+    Args:
+        record: Of a log that may have any content.
+        titles: Titles of the benchmark's texts, numbers and flags, by name.
+        counts: Titles of the benchmark's own counts by reason, by name.
+    """
+    facts = log_line.mapping(record, "facts")
+    shown: dict[str, str | float | bool] = {}
+    for name, title in titles.items():
+        value = facts.get(name)
+        if fact := value if isinstance(value, (str, bool)) else log_line.number(value):
+            shown[title] = fact
+    for name, title in {**counts, **_COUNTS}.items():
+        if reasons := fact_counts(record, name):
+            shown[title] = listed(reasons)
+    return shown
+
+
+def fact_counts(record: Record, name: str) -> dict[str, int]:
+    """Counts above 0 in the facts of a record, by name; of a log that may have any content."""
+    counts = log_line.mapping(log_line.mapping(record, "facts"), name)
+    return {
+        reason: count
+        for reason, value in counts.items()
+        if (count := int(log_line.number(value) or 0)) > 0
+    }
