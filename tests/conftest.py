@@ -21,8 +21,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No time limit for an example: on a busy machine any of them may take long.
-settings.register_profile("any-machine", deadline=None)
-settings.load_profile("any-machine")
+settings.register_profile("all", deadline=None)
+settings.register_profile("quick", deadline=None, max_examples=20)
 
 TESTS = Path(__file__).resolve().parent
 SLOW = (  # starts the runner, a cluster or other processes, or computes for long
@@ -65,6 +65,11 @@ def logs() -> Iterator[list[str]]:
     sink = logger.add(messages.append, format="{message}")
     yield messages
     logger.remove(sink)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """For ``make quick``, property tests try fewer examples."""
+    settings.load_profile("quick" if config.option.markexpr == "not slow" else "all")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

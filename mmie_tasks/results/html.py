@@ -19,6 +19,7 @@ import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -76,13 +77,7 @@ def rendered(
     which the charts need; they cannot load anything. Values are escaped, and a missing one is an
     error.
     """
-    environment = Environment(
-        loader=FileSystemLoader(folder),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = _environment(folder)
     environment.filters.update(filters or {})
     parts = _joined(_ASSETS / "elements.js", *(folder / script for script in scripts))
     script = Markup(f'"use strict";\n(() => {{\n{parts}}})();\n')  # noqa: S704  # ours
@@ -95,6 +90,18 @@ def rendered(
     )
     return environment.get_template("page.html.j2").render(
         values, policy=policy, style=style, script=script
+    )
+
+
+@cache
+def _environment(folder: Path) -> Environment:
+    """Reads a folder's template once."""
+    return Environment(
+        loader=FileSystemLoader(folder),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
 
 

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from importlib.metadata import EntryPoint
 
 import pytest
 
@@ -23,10 +22,7 @@ def package(tmp_path, monkeypatch):
             if package not in ("no_such_package", "no_such", "no_such_module", "json"):
                 (tmp_path / package).mkdir(exist_ok=True)
                 (tmp_path / package / "__init__.py").touch()
-        entries_of_group = [
-            EntryPoint(name, value, module.ENTRY_POINTS) for name, value in entries.items()
-        ]
-        monkeypatch.setattr(module, "entry_points", lambda **_: entries_of_group)
+        monkeypatch.setattr(module, "_plugins", lambda _path: sorted(entries.items()))
         return tmp_path
 
     return install

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from markupsafe import Markup
@@ -373,11 +373,16 @@ def render(payload: Json) -> str:
     chunks = [task["chunks"] for task in payload["tasks"]]
     values = {
         **payload,
-        "library": base64.b64encode(gzip.compress(library.encode(), 9, mtime=0)).decode(),
+        "library": _packed_text(library),
         "data": [inert_json(block) for block in (run_names, *task_data)],
         "chunks": [list(map(Markup, task_chunks)) for task_chunks in chunks],  # base64: not escaped
     }
     return rendered(_ASSETS, _SCRIPTS, values, library=library, filters=_FILTERS)
+
+
+@cache
+def _packed_text(text: str) -> str:
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,6 +165,7 @@ def judged(random, judge, count):
     return np.where(random.random(count) < 0.85, skewed, random.integers(0, 7, count)), skewed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("judge", ["noisy", "rarely far too high", "right in 85 % of skewed"])
 @pytest.mark.parametrize("count", [20, 60])
 def test_intervals_hold_the_value_of_the_population(judge, count):
