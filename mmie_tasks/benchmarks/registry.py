@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -153,6 +154,7 @@ def entries() -> tuple[BenchmarkEntry, ...]:
 @cache
 def _plugins(_search_path: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Names and targets of other packages' benchmarks; reading their metadata takes 40 ms."""
+    return tuple(sorted((entry.name, entry.value) for entry in entry_points(group=ENTRY_POINTS)))
 
 
 def entry_of_task(task: str) -> BenchmarkEntry | None:
