@@ -22,7 +22,7 @@ CALIBRATE := out/calibrate
 # Bytecode is written, whatever the environment says: a start of lmms-eval then takes 8 s, not 20.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo results calibrate quick test test-end-to-end test-transformers4 check lint bench parity gpu yamls clean
+.PHONY: demo results calibrate docs quick test test-end-to-end test-transformers4 check lint bench parity gpu yamls clean
 
 demo: $(READY)  ## score the bundled answers with lmms-eval
 	@mkdir -p out
@@ -86,6 +86,9 @@ calibrate: $(READY)  ## what `calibrate` says of two made-up models, a judge and
 	$(BIN)/mmie-tasks calibrate A=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b --people $(CALIBRATE)/people.csv
 	$(BIN)/mmie-tasks table A=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b --people $(CALIBRATE)/people.csv
 	$(BIN)/mmie-tasks report A=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b --people $(CALIBRATE)/people.csv -o $(CALIBRATE)/report.html
+
+docs: demo calibrate  ## the pages as HTML, out/docs/index.html; their notebook reads the runs of demo and calibrate
+	$(BIN)/python -m sphinx -W --keep-going -n -q -b html docs out/docs
 
 quick: $(READY)  ## the tests that start no runner, cluster or browser: before every commit
 	$(PYTEST) -m 'not slow' --pyargs mmie_tasks ./tests
