@@ -13,7 +13,10 @@ from links import page_of_file, with_links_to_pages
 from mmie_tasks import __version__
 
 if TYPE_CHECKING:
+    from docutils.nodes import Element
+    from sphinx.addnodes import pending_xref
     from sphinx.application import Sphinx
+    from sphinx.environment import BuildEnvironment
 
 DOCS = Path(__file__).resolve().parent
 PAGE_OF = page_of_file(DOCS)
@@ -42,7 +45,7 @@ autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_preserve_defaults = True
 napoleon_numpy_docstring = False
-nitpick_ignore_regex = [("py:.*", "(collections|pathlib)\\..*")]  # Python's own
+nitpick_ignore_regex = [("py:.*", r"((collections|pathlib)\..*)|Path")]  # Python's own
 default_role = "code"  # docstrings have names in single backticks
 
 
@@ -54,7 +57,26 @@ def _in_included(_: Sphinx, path: Path, __: str, content: list[str]) -> None:
     content[0] = with_links_to_pages(content[0], DOCS / path, DOCS, PAGE_OF)
 
 
+def _unique_name(
+    app: Sphinx, env: BuildEnvironment, node: pending_xref, content: Element
+) -> Element | None:
+    """The target of a type that a signature has by its last word, or that is an alias."""
+    name = node["reftarget"]
+    domain = env.get_domain("py")
+    names = {
+        full
+        for full, _, kind, *_, priority in domain.get_objects()
+        if priority >= 0 and kind != "module" and f".{full}".endswith(f".{name.split('.')[-1]}")
+    }
+    if node.get("refdomain") != "py" or len(names) != 1:
+        return None
+    return domain.resolve_xref(
+        env, node["refdoc"], app.builder, "obj", names.pop(), node, content
+    )
+
+
 def setup(app: Sphinx) -> None:
     """Connect the two places where Sphinx has read a text."""
     app.connect("source-read", _in_page)
     app.connect("include-read", _in_included)
+    app.connect("missing-reference", _unique_name)
