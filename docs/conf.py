@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 
-from links import page_of_file, with_links_to_pages
+from page_links import page_of_file, with_links_to_pages
 
 from mmie_tasks import __version__
 
@@ -71,9 +71,7 @@ def _unique_name(
     }
     if node.get("refdomain") != "py" or len(names) != 1:
         return None
-    return domain.resolve_xref(
-        env, node["refdoc"], app.builder, "obj", names.pop(), node, content
-    )
+    return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", names.pop(), node, content)
 
 
 def setup(app: Sphinx) -> None:
