@@ -29,7 +29,7 @@ def test_every_page_of_a_folder_is_in_the_docs() -> None:
 
 def test_every_public_name_is_in_the_reference() -> None:
     reference = (ROOT / "docs" / "reference" / "extend.md").read_text(encoding="utf-8")
-    directive = r"^\.\. auto\w+:: (?:mmie_tasks\.record\.)?(\w+)$"
+    directive = r"^\.\. (?:auto\w+|py:data):: (?:mmie_tasks\.record\.)?(\w+)$"
     described = re.findall(directive, reference, re.MULTILINE)
     assert sorted(described) == sorted(extend.__all__)
 
