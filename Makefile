@@ -22,7 +22,7 @@ CALIBRATE := out/calibrate
 # Bytecode is written, whatever the environment says: a start of lmms-eval then takes 8 s, not 20.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo results calibrate quick test test-end-to-end test-transformers4 check lint bench parity gpu yamls clean
+.PHONY: demo results calibrate docs quick test test-end-to-end test-transformers4 check lint bench parity gpu pages yamls clean
 
 demo: $(READY)  ## score the bundled answers with lmms-eval
 	@mkdir -p out
@@ -87,6 +87,9 @@ calibrate: $(READY)  ## what `calibrate` says of two made-up models, a judge and
 	$(BIN)/mmie-tasks table A=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b --people $(CALIBRATE)/people.csv
 	$(BIN)/mmie-tasks report A=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b --people $(CALIBRATE)/people.csv -o $(CALIBRATE)/report.html
 
+docs: demo calibrate  ## the pages as HTML, out/docs/index.html; their notebook reads the runs of demo and calibrate
+	PATH='$(abspath $(BIN))':"$$PATH" $(BIN)/python -m sphinx -W --keep-going -n -q -b html docs out/docs
+
 quick: $(READY)  ## the tests that start no runner, cluster or browser: before every commit
 	$(PYTEST) -m 'not slow' --pyargs mmie_tasks ./tests
 
@@ -127,12 +130,13 @@ parity: $(READY)  ## scores published answers and judge replies again; OPENING_F
 gpu:  ## check the judge MMIE-Score on a GPU, in at most ten minutes; needs torch and transformers
 	$(PYTHON) -W ignore tests/gpu/check.py $(GPU_OPTIONS)
 
-yamls: $(READY)  ## write task_yamls/ from the tables in the code, and a page's table from the tests
+pages: $(READY)  ## write the tables of pages from the tables in code and tests
+	PYTHONPATH=tests $(BIN)/python tools/page_tables.py
+
+yamls: $(READY)  ## write task_yamls/ from the tables in the code
 	PYTHONPATH=tests $(BIN)/python tests/support/milebench_yamls.py task_yamls/milebench
 	$(BIN)/python tests/support/opening_yamls.py task_yamls/opening
 	$(BIN)/python tests/support/metric_lists.py task_yamls
-	PYTHONPATH=tests $(BIN)/python tests/support/judge_faults.py mmie_tasks/judges/README.md
-	$(BIN)/python tests/support/answer_shapes.py mmie_tasks/answers/README.md
 
 clean:
 	rm -rf $(VENV) $(VENV)-transformers4 dist out

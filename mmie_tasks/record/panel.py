@@ -93,7 +93,7 @@ class Judged:
 
     @property
     def fields(self) -> Mapping[str, object]:
-        """The fields of a sample's record about the judges: ``replies`` of a single judge,
+        """The fields of a sample's record about the judges, ``replies`` of a single judge or
         ``panel`` of several.
         """
         replies = [asdict(reply) for reply in self.result.replies] if self.panel is None else []

@@ -64,7 +64,7 @@ class TaskRun:
 
     @property
     def score_kinds(self) -> tuple[ScoreKind, ...]:
-        """The kinds of its scores: official and robust, and expected if a sample has an expected
+        """The kinds of its scores, official and robust, and expected if a sample has an expected
         score.
         """
         has_expected = any(isinstance(sample.expected, Scored) for sample in self.samples)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.answer_shapes import SHAPES, A, counted, parsed, with_table
+from support.answer_shapes import SHAPES, A, counted, parsed
 
-from mmie_tasks.answers import saved
 from mmie_tasks.answers.parsing import MISSING, NOT_TEXT, parse_answer
 from mmie_tasks.answers.saved import as_answer
 from mmie_tasks.answers.thinking import StrippedText, strip_thinking
@@ -29,12 +27,6 @@ def test_every_shape_is_parsed_and_what_is_not_read_is_counted(shape) -> None:
     answer = parsed(shape)
     assert (answer.shape, answer.failure or flat(answer)) == (shape.name, shape.pieces)
     assert counted(answer) == shape.counted
-
-
-def test_the_page_has_the_table_of_shapes() -> None:
-    """When this fails: ``make yamls`` writes the page's table."""
-    page = (Path(saved.__file__).parent / "README.md").read_text(encoding="utf-8")
-    assert page == with_table(page)
 
 
 @pytest.mark.parametrize(

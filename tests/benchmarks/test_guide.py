@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-GUIDE = (ROOT / "mmie_tasks" / "benchmarks" / "README.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(?:python|yaml|toml)\n(.*?)```", GUIDE, re.DOTALL)
 FILES = [
     path.read_text(encoding="utf-8")

@@ -1,15 +1,12 @@
-"""The table of what a model may return: ``python tests/support/answer_shapes.py PAGE`` writes it.
+"""What a model may return, and what becomes of it.
 
-Each row is a test case of the parser; those with a description are rows of the page's table, too.
-A test compares the page with them.
+Each shape is a test case of the parser; those with a description are rows of the page's table, too
+(`make pages`).
 """
 
 from __future__ import annotations
 
-import re
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.answers.segments import ParsedAnswer
@@ -18,8 +15,6 @@ A, B = "/o/a.png", "/o/b.png"
 DATA = "data:image/png;base64,AAAA"
 FOLDER = "out/wan"  # of the cases, the only path that names a folder
 BASE64 = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGMAAQAABQABJ3UyYwAAAA=="
-START, END = "<!-- Written by tests/support/answer_shapes.py -->\n", "<!-- end -->\n"
-HEAD = "| answer | example | becomes | counted | who writes it |\n| --- | --- | --- | --- | --- |\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -468,48 +463,3 @@ def counted(parsed: ParsedAnswer) -> str:
 def parsed(shape: Shape) -> ParsedAnswer:
     results = shape.answer if isinstance(shape.answer, list) else [shape.answer]
     return parse_answer(results, is_folder=lambda path: path == FOLDER)
-
-
-def table() -> str:
-    """The page's table."""
-    source_of = {name: source for source, names in SOURCES.items() for name in names}
-    rows = [
-        f"| {s.description} | {_example(s.answer)} | {_pieces(s)} | {s.counted.replace('|', '')} "
-        f"| {source_of[s.description]} |"
-        for s in SHAPES
-        if s.description
-    ]
-    return HEAD + "".join(f"{row}\n" for row in rows)
-
-
-def _example(answer: str | list[str | None]) -> str:
-    return ", ".join(map(_code, answer)) if isinstance(answer, list) else _code(answer)
-
-
-def _pieces(shape: Shape) -> str:
-    if isinstance(shape.pieces, str):
-        reason = "unscored, `not_text`" if shape.name == "not text" else "no answer"
-        return f"{reason}: {_code(shape.pieces)}"
-    pieces = [f"image {_code(p[1:])}" if p[:1] == "@" else f"text {_code(p)}" for p in shape.pieces]
-    return ", ".join(pieces) or "empty"
-
-
-def _code(text: str | None) -> str:
-    """In backticks, on one line of a table."""
-    line = re.sub(
-        r"[A-Za-z0-9+/]{30}[A-Za-z0-9+/=]+", lambda match: f"{match[0][:12]}...", text or ""
-    )
-    line = line.replace("\n", "↵").replace("|", "\\|")
-    ticks = "`" * (max(map(len, re.findall("`+", line)), default=0) + 1)
-    return f"{ticks} {line} {ticks}" if "`" in line else f"`{line}`"
-
-
-def with_table(page: str) -> str:
-    """A page with the table in place of the one it has."""
-    before, _, rest = page.partition(START)
-    return before + START + table() + END + rest.partition(END)[2]
-
-
-if __name__ == "__main__":
-    path = Path(sys.argv[1])
-    path.write_text(with_table(path.read_text(encoding="utf-8")), encoding="utf-8")

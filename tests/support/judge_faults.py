@@ -1,16 +1,13 @@
-"""Faults of a judge's server, and what the `openai` judge does: the table of its page.
+"""Faults of a judge's server, and what the `openai` judge does.
 
-    python tests/support/judge_faults.py mmie_tasks/judges/README.md    # or `make yamls`
-
-writes the table into the page. Tests send requests to a loopback server with each fault, and
-compare the page.
+Tests send requests to a loopback server with each fault. Each fault is a row of the page's table,
+too (`make pages`).
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,9 +22,6 @@ UNTIL_ANSWERED = None
 REQUEST = JudgeRequest(parts=("question 0",), max_tokens=50)
 WANTS_DIGITS = replace(REQUEST, wants_digits=True)
 GZIP = {"content-encoding": "gzip"}
-HEAD = (
-    "| fault | what the judge does | requests at most | if it lasts |\n| --- | --- | --- | --- |\n"
-)
 
 
 @dataclass(frozen=True)
@@ -306,25 +300,3 @@ def sent_of(case: Case) -> Sent:
         return case.says
     assert isinstance(case.says, dict)
     return Sent(content=json.dumps(case.says).encode())
-
-
-def readme_table() -> str:
-    """The table, in Markdown."""
-    rows = []
-    for fault in FAULTS:
-        count = "until it is answered" if fault.requests is None else str(fault.requests)
-        end = "the sample has its reply" if fault.reason is None else f"`{fault.reason}`"
-        rows.append(f"| {fault.name} | {fault.action} | {count} | {end} |\n")
-    return HEAD + "".join(rows)
-
-
-def with_table(page: str) -> str:
-    """A page with `readme_table` in place of the table that it has."""
-    before, head, rest = page.partition(HEAD)
-    assert head, "the page has no such table"
-    return before + readme_table() + "\n" + rest.partition("\n\n")[2]
-
-
-if __name__ == "__main__":
-    path = Path(sys.argv[1])
-    path.write_text(with_table(path.read_text(encoding="utf-8")), encoding="utf-8")

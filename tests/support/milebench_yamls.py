@@ -68,15 +68,6 @@ def files() -> Iterator[tuple[str, str]]:
         yield from (task(name, variant) for name in DATASETS if has_variant(name, variant))
 
 
-def readme_table() -> str:
-    """The table of tasks in MileBench's README."""
-    lines = ["| tag | datasets, each a task `milebench_<dataset>` |", "| --- | --- |"]
-    for name in TASKS:
-        datasets = ", ".join(d for d in DATASETS if TASK_OF[d] == name)
-        lines.append(f"| `milebench_{name}` | {datasets} |")
-    return "\n".join(lines)
-
-
 def write(folder: Path) -> None:
     for name, content in files():
         (folder / name).write_text(content, encoding="utf-8")

@@ -3,12 +3,11 @@
 import hashlib
 import json
 import re
-from pathlib import Path
 
 import pytest
 import yaml
 from support.golden import GOLDEN, vectors
-from support.milebench_yamls import files, readme_table
+from support.milebench_yamls import files
 
 from mmie_tasks.benchmarks.milebench import benchmark, task
 from mmie_tasks.benchmarks.milebench.metrics import official, robust
@@ -34,11 +33,6 @@ def test_every_function_that_a_task_file_names_exists():
     text = "".join(path.read_text(encoding="utf-8") for path in FOLDER.iterdir())
     for name in set(re.findall(r"!function mmie_tasks\.benchmarks\.milebench\.task\.(\w+)", text)):
         assert callable(getattr(task, name)), name
-
-
-def test_the_readme_lists_all_tasks():
-    readme = Path(task.__file__).with_name("README.md").read_text(encoding="utf-8")
-    assert readme_table() in readme
 
 
 def shared():

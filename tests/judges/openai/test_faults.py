@@ -1,13 +1,10 @@
 """Every fault in the table of the judges' page, on real sockets."""
 
-from pathlib import Path
-
 import pytest
 from support.judge_asking import ask, judge_at
-from support.judge_faults import FAULTS, UNTIL_ANSWERED, readme_table, sent_of, with_table
+from support.judge_faults import FAULTS, UNTIL_ANSWERED, sent_of
 from support.judge_server import HANG
 
-import mmie_tasks.judges
 from mmie_tasks.judges.base import JudgeError
 from mmie_tasks.judging.requests import unscored
 from mmie_tasks.record.reply import JudgeReply
@@ -54,9 +51,3 @@ def test_a_fault_that_passes_costs_no_reply(server, fault, case):
     replies = ask(judge_at(server.url, timeout=timeout), [fault.request] * 3)
     assert [reply.text for reply in replies] == ["5"] * 3
     assert len(server) == 3 + times
-
-
-def test_the_page_has_the_table_of_these_tests():
-    page = Path(mmie_tasks.judges.__file__).with_name("README.md").read_text(encoding="utf-8")
-    assert readme_table() in page
-    assert with_table(page) == page
