@@ -28,7 +28,13 @@ from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, ScoreKind
 from mmie_tasks.record.signature import Rule, Signature
 from mmie_tasks.results.commands import listed_names, open_run
-from mmie_tasks.results.export.source import headlines, hub_dataset, iso_time, write_file
+from mmie_tasks.results.export.source import (
+    export_parser,
+    headlines,
+    hub_dataset,
+    iso_time,
+    write_file,
+)
 from mmie_tasks.results.frames import text_of
 from mmie_tasks.runs.run import Run, TaskRun
 from mmie_tasks.runs.summary import Headline, metrics_of, reasons_of, value_of
@@ -66,6 +72,10 @@ class Evaluation:
         digest = hashlib.sha256(signatures.encode()).hexdigest()[:8]
         return f"{self.task_run.task}/{self.model}/{self.run.date}-{digest}"
 
+    def result_id(self, metric: Metric, kind: ScoreKind) -> str:
+        """Of one of its scores: ``...#official_SA``."""
+        return f"{self.id}#{kind}_{metric.name}".removesuffix("_")
+
     @property
     def path(self) -> Path:
         """Of the aggregate record below the database's root; its name is a UUID of version 4."""
@@ -98,7 +108,7 @@ def run(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
         "source_organization_name": options.organization,
         "evaluator_relationship": options.relationship,
     }
-    root, paths = Path(options.output).expanduser(), []
+    root, paths = options.output.expanduser(), list[Path]()
     for task, headline in headlines(logged).items():
         evaluation = Evaluation(
             run=logged, task_run=logged.tasks[task], headline=headline, model=options.model
@@ -115,16 +125,12 @@ def run(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="mmie-tasks export every-eval-ever",
-        description="Write a run as records of the database Every Eval Ever: for each task one "
-        "with the scores, and one with a line per scored sample.",
+    parser = export_parser(
+        "every-eval-ever",
+        "Write a run as records of the database Every Eval Ever: for each task one with the "
+        "scores, and one with a line per scored sample.",
+        "the folder that has or gets the folder `data`",
     )
-    parser.add_argument("run", metavar="RUN", help="a run with `--log_samples`")
-    help_text = "the folder that has or gets the folder `data`; default: this one"
-    parser.add_argument("-o", "--output", metavar="DIR", default=".", help=help_text)
-    help_text = "only these tasks; default: all"
-    parser.add_argument("--tasks", "--task", default="", metavar="A,B", help=help_text)
     help_text = "the tested model, as on the Hub"
     parser.add_argument("--model", required=True, metavar="DEVELOPER/NAME", help=help_text)
     help_text = "who publishes the scores"
@@ -174,21 +180,16 @@ def _results(evaluation: Evaluation) -> Iterator[Object]:
         for kind in SCORE_KINDS if is_headline else SCORE_KINDS[:1]:
             value = value_of(task_run, metric, kind) if is_headline or metric.in_table else None
             if value is not None and value.percent is not None:
+                result_id = evaluation.result_id(metric, kind)
                 yield {
-                    "evaluation_result_id": _result_id(evaluation, metric, kind),
+                    "evaluation_result_id": result_id,
                     "evaluation_name": task_run.task,
                     "source_data": _source_data(task_run),
-                    "metric_config": _metric_config(task_run, metric, kind),
+                    "metric_config": _metric_config(
+                        task_run, f"{metric.title}, {kind}", result_id.partition("#")[2]
+                    ),
                     "score_details": _score_details(evaluation, value, kind),
                 }
-
-
-def _result_id(evaluation: Evaluation, metric: Metric, kind: ScoreKind) -> str:
-    return f"{evaluation.id}#{_metric_name(metric, kind)}"
-
-
-def _metric_name(metric: Metric, kind: ScoreKind) -> str:
-    return f"{kind}_{metric.name}" if metric.name else kind
 
 
 def _source_data(task_run: TaskRun) -> Object:
@@ -203,10 +204,10 @@ def _source_data(task_run: TaskRun) -> Object:
     }
 
 
-def _metric_config(task_run: TaskRun, metric: Metric, kind: ScoreKind) -> Object:
+def _metric_config(task_run: TaskRun, title: str, name: str) -> Object:
     config: Object = {
-        "metric_id": f"{task_run.task}.{_metric_name(metric, kind)}",
-        "metric_name": f"{metric.title}, {kind}",
+        "metric_id": f"{task_run.task}.{name}",
+        "metric_name": title,
         "metric_unit": "percent",
         "lower_is_better": False,
         "score_type": "continuous",
@@ -254,7 +255,7 @@ def sample_records(evaluation: Evaluation) -> Iterator[Object]:
     """
     task_run = evaluation.task_run
     scale = task_run.benchmark.scale
-    result_id = _result_id(evaluation, metrics_of([task_run])[0], "official")
+    result_id = evaluation.result_id(metrics_of([task_run])[0], "official")
     for sample in task_run.samples:
         if isinstance(sample.official, Scored):
             points = sample.official.points
@@ -266,7 +267,10 @@ def sample_records(evaluation: Evaluation) -> Iterator[Object]:
                 "evaluation_result_id": result_id,
                 "sample_id": sample.id,
                 "interaction_type": "single_turn",
-                "input": {"raw": text_of(sample.question), "reference": _reference_answers(sample)},
+                "input": {
+                    "raw": text_of(sample.question),
+                    "reference": [text_of(sample.gold)] if sample.gold else [],
+                },
                 "output": {"raw": [text_of(sample.answer)]},
                 "answer_attribution": [],
                 "evaluation": {
@@ -275,10 +279,6 @@ def sample_records(evaluation: Evaluation) -> Iterator[Object]:
                 },
                 "metadata": _metadata(sample),
             }
-
-
-def _reference_answers(sample: LoggedSample) -> list[str]:
-    return [text_of(sample.gold)] if sample.gold else []
 
 
 def _metadata(sample: LoggedSample) -> dict[str, str]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yaml
@@ -16,6 +15,7 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.results.commands import listed_names, open_run
 from mmie_tasks.results.export.source import (
     DatasetSource,
+    export_parser,
     headlines,
     hub_dataset,
     iso_time,
@@ -45,23 +45,19 @@ def run(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
         task: _yaml_text(_entry(logged, logged.tasks[task], headline, datasets, options.source))
         for task, headline in headlines(logged).items()
     }
-    paths = {task: Path(options.output).expanduser() / FOLDER / f"{task}.yaml" for task in texts}
+    paths = {task: options.output.expanduser() / FOLDER / f"{task}.yaml" for task in texts}
     for task, text in texts.items():
         write_file(paths[task], text)
     return "\n".join(map(str, paths.values()))
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="mmie-tasks export hub",
-        description=f"Write the official score of each task to `{FOLDER}/TASK.yaml`, for the "
-        "repository of the tested model on the Hub.",
+    parser = export_parser(
+        "hub",
+        f"Write the official score of each task to `{FOLDER}/TASK.yaml`, for the repository of the "
+        "tested model on the Hub.",
+        "the folder of the model repository",
     )
-    parser.add_argument("run", metavar="RUN", help="a run with `--log_samples`")
-    help_text = "the folder of the model repository; default: this one"
-    parser.add_argument("-o", "--output", metavar="DIR", default=".", help=help_text)
-    help_text = "only these tasks; default: all"
-    parser.add_argument("--tasks", "--task", default="", metavar="A,B", help=help_text)
     help_text = "the data set on the Hub, once per task of a run with data in a local folder"
     parser.add_argument("--dataset", action="append", default=[], metavar="TASK=ID", help=help_text)
     help_text = "a link to more about the run, such as its report"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,6 +30,23 @@ class DatasetSource:
 
     id: str
     revision: str | None = None
+
+
+def export_parser(target: str, description: str, output: str) -> argparse.ArgumentParser:
+    """A parser of ``run``, ``output`` and ``tasks``, a text for `listed_names`.
+
+    Args:
+        target: Behind ``mmie-tasks export``.
+        description: Above the list of arguments.
+        output: What the folder of ``-o`` is.
+    """
+    parser = argparse.ArgumentParser(prog=f"mmie-tasks export {target}", description=description)
+    parser.add_argument("run", metavar="RUN", help="a run with `--log_samples`")
+    help_text = f"{output}; default: this one"
+    parser.add_argument("-o", "--output", type=Path, default=".", metavar="DIR", help=help_text)
+    help_text = "only these tasks; default: all"
+    parser.add_argument("--tasks", "--task", default="", metavar="A,B", help=help_text)
+    return parser
 
 
 def headlines(run: Run) -> Mapping[str, Headline]:

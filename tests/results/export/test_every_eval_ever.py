@@ -78,6 +78,16 @@ def test_a_record_has_scores_with_interval_judge_and_what_is_unlike_the_paper(ou
     assert [judge["model_info"]["name"] for judge in scoring["judges"]] == ["made-up"]
 
 
+def test_a_panel_is_its_judges_and_their_rule(tmp_path: Path) -> None:
+    panel = "panel:median,min_valid=1|judge:a|model:one|judge:b|model:two"
+    write_run(tmp_path / "out", "mmie", mmie_lines(60, judge=panel))
+    record = aggregate(export(tmp_path / "out"), "mmie")
+    assert list(validator("eval").iter_errors(record)) == []
+    scoring = record["evaluation_results"][0]["metric_config"]["llm_scoring"]
+    assert [judge["model_info"]["id"] for judge in scoring["judges"]] == ["one", "two"]
+    assert scoring["aggregation_method"] == "median"
+
+
 def test_a_task_that_is_scored_by_rule_has_no_judge(out: Path) -> None:
     results = aggregate(export(out), "milebench")["evaluation_results"]
     assert not any("llm_scoring" in result["metric_config"] for result in results)

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -83,6 +85,14 @@ def test_a_task_without_official_score_is_not_exported(tmp_path: Path) -> None:
     with pytest.raises(AnswersUnusable, match="mmie"):
         run([str(tmp_path / "out"), "-o", str(tmp_path), "--dataset", "mmie=MMIE/MMIE"], {})
     assert not (tmp_path / ".eval_results").exists()
+
+
+def test_a_library_that_does_not_know_the_format_is_an_error(
+    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", ModuleType("huggingface_hub"))
+    with pytest.raises(SettingWrong, match="huggingface_hub"):
+        run([str(out), "-o", str(tmp_path)], {})
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(out: Path, tmp_path: Path) -> None:
