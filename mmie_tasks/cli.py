@@ -50,7 +50,9 @@ RESULT_COMMANDS: Mapping[str, Command] = {
     "rescore": Command(
         "results.rescore:run", "score saved replies again with the readers of this version"
     ),
-    "export": Command("cli:_export", "convert a run to a benchmark's official formats"),
+    "export": Command(
+        "results.export.command:run", "convert a run to official formats, or for the Hub"
+    ),
 }
 """Commands on runs that were saved with ``--output_path`` and ``--log_samples``."""
 
@@ -171,27 +173,6 @@ def _prefetch(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
 
     plain_logs()
     return run(arguments, environment)
-
-
-def _export(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Run the export of the benchmark that the first argument names."""
-    from mmie_tasks.benchmarks.registry import entries
-
-    named = {*arguments[:1]}
-    benchmarks = (entry.load() for entry in entries() if entry.is_ours or entry.name in named)
-    exports = {
-        benchmark.name: benchmark.export for benchmark in benchmarks if benchmark.export is not None
-    }
-    parser = argparse.ArgumentParser(
-        prog="mmie-tasks export",
-        description="Convert a run to the official formats of its benchmark. "
-        "`mmie-tasks export BENCHMARK --help` shows the formats and options.",
-    )
-    parser.add_argument("benchmark", choices=exports, help="a benchmark that has an export")
-    help_text = "what the benchmark's export takes, such as `RUN -o PATH`"
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=help_text)
-    parsed = parser.parse_args(arguments)
-    return exports[parsed.benchmark](parsed.arguments, environment)
 
 
 def _run_lmms_eval(arguments: Sequence[str]) -> None:

@@ -128,7 +128,9 @@ def test_a_typo_lists_all_commands_and_the_nearest(
     ("arguments", "message"),
     [
         pytest.param(["path", "milebench"], "unrecognized arguments: milebench", id="path"),
-        pytest.param(["export"], "mmie-tasks export [-h] {mmie,opening} ...", id="export"),
+        pytest.param(
+            ["export"], "mmie-tasks export [-h] {mmie,opening,hub,every-eval-ever} ...", id="export"
+        ),
         pytest.param(["export", "mime"], "invalid choice: 'mime'", id="export-benchmark"),
         pytest.param(["eval", "--judge"], "argument --judge: expected one argument", id="eval"),
     ],

@@ -63,3 +63,26 @@ class DeferredRows(dict[str, object]):
     def __reduce__(self) -> tuple[type[dict[str, object]], tuple[dict[str, object]]]:
         self._wait()
         return dict, (dict(super().items()),)
+
+
+class RowsWithPlainScore(dict[str, object]):
+    """Judged rows, with a plain score for the sample's log that is not a row.
+
+    The log copies it with ``dict.update``, as `DeferredRows` says. `items` leaves it out: the
+    runner reads the rows of its table there, and gives a row that the task file does not list the
+    value ``[]`` (`consolidate_results` of lmms_eval/evaluator_utils.py).
+
+    Args:
+        rows: Metric to row.
+        plain: What the log has in addition; empty for an unscored sample.
+    """
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: MetricRows, plain: Mapping[str, object]) -> None:
+        super().__init__({**plain, **rows})
+        self._rows: dict[str, object] = dict(rows)
+
+    def items(self) -> dict_items[str, object]:
+        """The rows, without the plain score."""
+        return self._rows.items()

@@ -36,7 +36,7 @@ from mmie_tasks.judges.cache import CachedJudge, unwrapped
 from mmie_tasks.judges.choice import JudgeChoices, choose_judges, is_paper_judge, open_judge
 from mmie_tasks.judges.panel_choice import ChosenJudges
 from mmie_tasks.judges.registry import JudgeChoice, parse_choice, plugin_errors
-from mmie_tasks.judging.deferred import DeferredRows, MetricRows
+from mmie_tasks.judging.deferred import DeferredRows, MetricRows, RowsWithPlainScore
 from mmie_tasks.judging.progress import Progress
 from mmie_tasks.judging.requests import CheckedRequest, GradedRequest, judge_all
 from mmie_tasks.record.panel import Judged, MemberResult, combine
@@ -352,14 +352,14 @@ class BenchmarkJudge:
 
         Args:
             sample: The sample.
-            plain: Makes the plain numbers that a sample has beside its rows if `sync`, for
+            plain: Makes the plain score that a sample's log has next to its rows if `sync`, for
                 ``--baseline``; by default none.
         """
         if self._is_sync:  # here, threads may judge in parallel
             deferred_rows = DeferredRows(sample.metrics, lambda: None)
             self._judge_batch([(sample, deferred_rows)], title="")
             rows = {name: row for name, row in deferred_rows.items() if isinstance(row, dict)}
-            return {**plain(rows), **rows}
+            return RowsWithPlainScore(rows, plain(rows))
         deferred_rows = DeferredRows(sample.metrics, self.judge_pending)
         with self._queue_lock:
             self._queue.append((sample, deferred_rows))

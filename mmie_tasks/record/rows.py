@@ -135,8 +135,3 @@ def plain_score(rows: Mapping[str, Row]) -> Mapping[str, object]:
     """
     score = rows["official"].get("score")
     return {"score": score / 100} if isinstance(score, (int, float)) else {}
-
-
-def plain_mean(scores: Sequence[float]) -> float:
-    """The mean of plain scores, 0 to 1, for ``--baseline``."""
-    return sum(scores) / len(scores)

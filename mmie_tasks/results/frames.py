@@ -18,7 +18,7 @@ from mmie_tasks.record.log_line import IMAGE_PLACEHOLDER
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.panel import disagreement
 from mmie_tasks.record.sample import LoggedSample, ScoreKind
-from mmie_tasks.record.segment import Segment
+from mmie_tasks.record.segment import Segments
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.runs.run import Run
@@ -189,9 +189,9 @@ def _sample_row(sample: LoggedSample, scale: Scale) -> dict[str, object]:
         "robust_unscored": None if isinstance(sample.robust, Scored) else sample.robust.reason,
         "unscored_detail": None if isinstance(sample.official, Scored) else sample.official.detail,
         "differ": sample.differs,
-        "question": _text(sample.question),
-        "gold": _text(sample.gold),
-        "answer": _text(sample.answer),
+        "question": text_of(sample.question),
+        "gold": text_of(sample.gold),
+        "answer": text_of(sample.answer),
         "answer_images": [segment.image for segment in sample.answer if segment.image],
         **_reply_columns(sample),
         "signature": sample.signature,
@@ -216,7 +216,7 @@ def _percent(verdict: Verdict, scale: Scale) -> float:
     return scale.percent(verdict.points) if isinstance(verdict, Scored) else math.nan
 
 
-def _text(segments: tuple[Segment, ...]) -> str:
+def text_of(segments: Segments) -> str:
     """The texts, with a placeholder for every image, also for one that could not be used."""
     parts = (
         (segment.text, IMAGE_PLACEHOLDER if segment.image or segment.problem else "")

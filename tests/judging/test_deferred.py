@@ -12,7 +12,7 @@ from support.judges import FunctionJudge, echo, reply, text_of
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.judges.base import Judge, JudgeRequest, JudgeUnavailable, Outcome
-from mmie_tasks.judging.deferred import DeferredRows, MetricRows
+from mmie_tasks.judging.deferred import DeferredRows, MetricRows, RowsWithPlainScore
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import BenchmarkJudge, OpenJudges, PendingSample, SharedJudge
 from mmie_tasks.record.panel import Judged
@@ -161,3 +161,10 @@ def test_synchronous_judging_gives_plain_rows_and_runs_in_parallel() -> None:
         rows = list(submitted)
     assert rows == [{"points": {"score": float(n)}} for n in range(4)]
     assert not any(isinstance(row, DeferredRows) for row in rows)
+
+
+def test_a_plain_score_is_copied_into_the_log_and_is_not_a_row() -> None:
+    rows, logged = RowsWithPlainScore({"points": {"points": 3.0}}, {"score": 0.5}), {}
+    logged.update(rows)
+    assert logged == {"score": 0.5, "points": {"points": 3.0}}
+    assert dict(rows.items()) == {"points": {"points": 3.0}}

@@ -18,7 +18,7 @@ from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.metric_values import metric_value
 from mmie_tasks.record.metrics import Metric, Scale, weighted_mean
-from mmie_tasks.record.rows import RunnerTable, aggregation, coverage, plain_mean, plain_score
+from mmie_tasks.record.rows import RunnerTable, aggregation, coverage, plain_score
 from mmie_tasks.record.sample import LoggedSample
 
 SCALE = Scale(full_marks=4, unit="points, 0 to 4", percent=lambda mean: 25 * mean)
@@ -95,7 +95,6 @@ def test_coverage_is_in_percent_of_the_samples_that_the_official_script_does_not
 def test_plain_scores_for_the_baseline_are_from_0_to_1() -> None:
     assert plain_score(TABLE.rows(sample(3), {})) == {"score": 0.75}
     assert plain_score(TABLE.rows(sample(None), {})) == {}
-    assert plain_mean([0.5, 1.0]) == 0.75
 
 
 LOGS = {
@@ -116,9 +115,9 @@ def test_the_task_file_computes_what_the_results_commands_compute(name: str) -> 
         entry["metric"]: entry["aggregation"] for entry in yaml.safe_load(text)["metric_list"]
     }
     metrics = {f"official_{metric.name}": metric for metric in benchmark.metrics if metric.in_table}
-    assert {*functions} - {"score"} == {"coverage", "official", "robust", *metrics}
+    assert {*functions} == {"coverage", "official", "robust", *metrics}
     for line, path in functions.items():
-        if line in ("score", "coverage"):
+        if line == "coverage":
             continue
         module, _, function = path.rpartition(".")
         value = getattr(import_module(module), function)([logged[line] for logged in lines])

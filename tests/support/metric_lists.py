@@ -17,11 +17,6 @@ from mmie_tasks.record.rows import COVERAGE, RunnerTable
 
 HEAD = "metric_list:\n"
 ROWS = "mmie_tasks.record.rows"
-PLAIN = f"""\
-  - metric: score  # only with --baseline, which needs plain numbers: 0 to 1
-    aggregation: !function {ROWS}.plain_mean
-    higher_is_better: true
-"""
 MMIE, MIA_BENCH, OPENING = (
     f"mmie_tasks.benchmarks.{name}.task" for name in ("mmie", "mia_bench", "opening")
 )
@@ -52,10 +47,10 @@ def metric_list(
 def files() -> dict[str, str]:
     """Path below ``task_yamls/`` to the last part of the file."""
     return {
-        "mmie/_mmie_all": metric_list(MMIE, mmie.TABLE) + PLAIN,
-        "mmie/_mmie_category": metric_list(MMIE, mmie.CATEGORY_TABLE) + PLAIN,
-        "mia_bench/mia_bench.yaml": metric_list(MIA_BENCH, mia_bench.TABLE) + PLAIN,
-        "opening/_opening_shared": metric_list(OPENING, opening.TABLE) + PLAIN,
+        "mmie/_mmie_all": metric_list(MMIE, mmie.TABLE),
+        "mmie/_mmie_category": metric_list(MMIE, mmie.CATEGORY_TABLE),
+        "mia_bench/mia_bench.yaml": metric_list(MIA_BENCH, mia_bench.TABLE),
+        "opening/_opening_shared": metric_list(OPENING, opening.TABLE),
     }
 
 

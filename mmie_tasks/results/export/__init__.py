@@ -1,0 +1,1 @@
+"""``mmie-tasks export``: runs in the formats of others."""

@@ -1,0 +1,302 @@
+"""``mmie-tasks export every-eval-ever``: records of the database Every Eval Ever.
+
+Its schemas are ``eval.schema.json`` and ``instance_level_eval.schema.json``, version 0.3.0, in
+``every_eval_ever/schemas`` of evaleval/every_eval_ever at 9bce413; paths and identifiers follow its
+README.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from mmie_tasks.core import __version__
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.tables import listed
+from mmie_tasks.core.verdict import Scored
+from mmie_tasks.record.intervals import LEVEL
+from mmie_tasks.record.metric_values import MetricValue
+from mmie_tasks.record.metrics import Metric
+from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, ScoreKind
+from mmie_tasks.record.signature import Rule, Signature
+from mmie_tasks.results.commands import listed_names, open_run
+from mmie_tasks.results.export.source import (
+    export_parser,
+    headlines,
+    hub_dataset,
+    iso_time,
+    write_file,
+)
+from mmie_tasks.results.frames import text_of
+from mmie_tasks.runs.run import Run, TaskRun
+from mmie_tasks.runs.summary import Headline, metrics_of, reasons_of, value_of
+
+Object: TypeAlias = dict[str, object]
+
+SCHEMA_VERSION = "0.3.0"
+RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
+
+_MODEL = re.compile(r"[\w-]+(?:\.[\w-]+)*/[\w-]+(?:\.[\w-]+)*", re.ASCII)  # portable folder names
+_RULES: Mapping[Rule, str] = {"mean": "average", "median": "median", "majority": "majority_vote"}
+_UNKNOWN = {"deployment_type": "unknown", "model_availability": "unknown"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """A task of a run, and what identifies its record.
+
+    Attributes:
+        run: The run.
+        task_run: The task.
+        headline: Of the task.
+        model: The tested model: ``DEVELOPER/NAME``.
+    """
+
+    run: Run
+    task_run: TaskRun
+    headline: Headline
+    model: str
+
+    @property
+    def id(self) -> str:
+        """The same for every export of a run; another one for other judges, readers or data."""
+        signatures = "\n".join(self.task_run.signatures)
+        digest = hashlib.sha256(signatures.encode()).hexdigest()[:8]
+        return f"{self.task_run.task}/{self.model}/{self.run.date}-{digest}"
+
+    def result_id(self, metric: Metric, kind: ScoreKind) -> str:
+        """Of one of its scores: ``...#official_SA``."""
+        return f"{self.id}#{kind}_{metric.name}".removesuffix("_")
+
+    @property
+    def path(self) -> Path:
+        """Of the aggregate record below the database's root; its name is a UUID of version 4."""
+        digest = hashlib.sha256(self.id.encode()).digest()
+        name = uuid.UUID(bytes=digest[:16], version=4)
+        return Path("data", self.task_run.task, *self.model.split("/"), f"{name}.json")
+
+    @property
+    def samples_path(self) -> Path:
+        """Of the records of samples."""
+        return self.path.with_name(f"{self.path.stem}_samples.jsonl")
+
+
+def run(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
+    """Write the records of each task of a run; returns the paths, one per line.
+
+    Raises:
+        AnswersUnusable: The run cannot be read, or a task has no official score.
+        SettingWrong: An option is invalid, or a file cannot be written.
+    """
+    options = _parser().parse_args(arguments)
+    if not _MODEL.fullmatch(options.model):
+        raise SettingWrong(
+            f"`--model {options.model}` is not a model's name on the Hub.", hint="DEVELOPER/NAME"
+        )
+    logged = open_run(options.run, listed_names(options.tasks))
+    source: Object = {
+        "source_name": "lmms-eval with mmie-tasks",
+        "source_type": "evaluation_run",
+        "source_organization_name": options.organization,
+        "evaluator_relationship": options.relationship,
+    }
+    root, paths = options.output.expanduser(), list[Path]()
+    for task, headline in headlines(logged).items():
+        evaluation = Evaluation(
+            run=logged, task_run=logged.tasks[task], headline=headline, model=options.model
+        )
+        record = aggregate_record(evaluation, source)
+        if not options.without_samples:
+            text = "\n".join(json.dumps(row, allow_nan=False) for row in sample_records(evaluation))
+            write_file(root / evaluation.samples_path, text)
+            record["detailed_evaluation_results"] = _reference(evaluation, text)
+            paths.append(root / evaluation.samples_path)
+        write_file(root / evaluation.path, json.dumps(record, indent=2, allow_nan=False))
+        paths.append(root / evaluation.path)
+    return "\n".join(map(str, paths))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = export_parser(
+        "every-eval-ever",
+        "Write a run as records of the database Every Eval Ever: for each task one with the "
+        "scores, and one with a line per scored sample.",
+        "the folder that has or gets the folder `data`",
+    )
+    help_text = "the tested model, as on the Hub"
+    parser.add_argument("--model", required=True, metavar="DEVELOPER/NAME", help=help_text)
+    help_text = "who publishes the scores"
+    parser.add_argument("--organization", required=True, metavar="NAME", help=help_text)
+    help_text = "of who ran it to the developer of the model"
+    parser.add_argument("--relationship", required=True, choices=RELATIONSHIPS, help=help_text)
+    help_text = "write no questions, reference answers, answers and replies"
+    parser.add_argument("--without-samples", action="store_true", help=help_text)
+    return parser
+
+
+def aggregate_record(evaluation: Evaluation, source: Object) -> Object:
+    """The record of a task: ``eval.schema.json``.
+
+    Args:
+        evaluation: The task.
+        source: Who publishes it: ``source_metadata``.
+    """
+    developer, _, name = evaluation.model.partition("/")
+    version = Signature(evaluation.task_run.signatures[0]).fields.get("pkg", __version__)
+    started = iso_time(evaluation.run)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "evaluation_id": evaluation.id,
+        **({"evaluation_timestamp": started} if started else {}),
+        "retrieved_timestamp": str(int(time.time())),
+        "source_metadata": source,
+        "model_info": _model_info(evaluation.model, name=name, developer=developer),
+        "eval_library": {
+            "name": "mmie-tasks",
+            "version": version,
+            "additional_details": {"runner": "lmms-eval"},
+        },
+        "evaluation_results": list(_results(evaluation)),
+    }
+
+
+def _model_info(model: str, **more: str) -> Object:
+    return {"name": model, "id": model, **more, "additional_details": _UNKNOWN}
+
+
+def _results(evaluation: Evaluation) -> Iterator[Object]:
+    """Every score that people quote: the headline by both readers, and the paper's columns."""
+    task_run = evaluation.task_run
+    for metric in metrics_of([task_run]):
+        is_headline = metric.kind == "headline"
+        for kind in SCORE_KINDS if is_headline else SCORE_KINDS[:1]:
+            value = value_of(task_run, metric, kind) if is_headline or metric.in_table else None
+            if value is not None and value.percent is not None:
+                result_id = evaluation.result_id(metric, kind)
+                yield {
+                    "evaluation_result_id": result_id,
+                    "evaluation_name": task_run.task,
+                    "source_data": _source_data(task_run),
+                    "metric_config": _metric_config(
+                        task_run, f"{metric.title}, {kind}", result_id.partition("#")[2]
+                    ),
+                    "score_details": _score_details(evaluation, value, kind),
+                }
+
+
+def _source_data(task_run: TaskRun) -> Object:
+    dataset = hub_dataset(task_run)
+    return {
+        "dataset_name": task_run.benchmark.title,
+        **({"hf_repo": dataset.id} if dataset else {}),
+        "source_type": "hf_dataset" if dataset else "other",
+        "additional_details": {
+            "data": Signature(task_run.signatures[0]).fields.get("data", "unknown")
+        },
+    }
+
+
+def _metric_config(task_run: TaskRun, title: str, name: str) -> Object:
+    config: Object = {
+        "metric_id": f"{task_run.task}.{name}",
+        "metric_name": title,
+        "metric_unit": "percent",
+        "lower_is_better": False,
+        "score_type": "continuous",
+        "min_score": 0,
+        "max_score": 100,
+    }
+    signatures = [Signature(text) for text in task_run.signatures]
+    judges = {str(judge): judge for signature in signatures for judge in signature.judges}
+    if judges and task_run.benchmark.judge is not None:
+        panel = signatures[0].panel
+        config["llm_scoring"] = {
+            "judges": [
+                {"model_info": _model_info(judge.name), "additional_details": {"signature": text}}
+                for text, judge in judges.items()
+            ],
+            "input_prompt": f"not included; {signatures[0].fields.get('prompt', 'unknown')}",
+            **({"aggregation_method": _RULES[panel.rule]} if panel else {}),
+        }
+    return config
+
+
+def _score_details(evaluation: Evaluation, value: MetricValue, kind: ScoreKind) -> Object:
+    uncertainty: Object = {"num_samples": value.scored}
+    if value.interval is not None:
+        uncertainty["confidence_interval"] = {
+            "lower": value.interval.low,
+            "upper": value.interval.high,
+            "confidence_level": LEVEL,
+            "method": "Student's t on the stratified standard error; the error of sampling only",
+        }
+    details = {
+        "samples": str(value.total),
+        "unscored samples of the task": listed(reasons_of(evaluation.task_run, kind)),
+        "unlike the paper": "; ".join(evaluation.headline.marks),
+    }
+    known = {name: text for name, text in details.items() if text}
+    return {"score": value.percent, "details": known, "uncertainty": uncertainty}
+
+
+def sample_records(evaluation: Evaluation) -> Iterator[Object]:
+    """A record for each sample with official points: ``instance_level_eval.schema.json``.
+
+    It has the score in percent of full marks; correct are full marks. Samples without points have
+    none: the schema requires a number.
+    """
+    task_run = evaluation.task_run
+    scale = task_run.benchmark.scale
+    result_id = evaluation.result_id(metrics_of([task_run])[0], "official")
+    for sample in task_run.samples:
+        if isinstance(sample.official, Scored):
+            points = sample.official.points
+            yield {
+                "schema_version": SCHEMA_VERSION,
+                "evaluation_id": evaluation.id,
+                "model_id": evaluation.model,
+                "evaluation_name": task_run.task,
+                "evaluation_result_id": result_id,
+                "sample_id": sample.id,
+                "interaction_type": "single_turn",
+                "input": {
+                    "raw": text_of(sample.question),
+                    "reference": [text_of(sample.gold)] if sample.gold else [],
+                },
+                "output": {"raw": [text_of(sample.answer)]},
+                "answer_attribution": [],
+                "evaluation": {
+                    "score": scale.percent(points),
+                    "is_correct": points == scale.full_marks,
+                },
+                "metadata": _metadata(sample),
+            }
+
+
+def _metadata(sample: LoggedSample) -> dict[str, str]:
+    """The sample's groups, and the judges' replies."""
+    groups = {kind: ", ".join(names) for kind, names in sample.groups.items()}
+    replies = {
+        f"reply {number}" if len(sample.replies) > 1 else "reply": reply.text
+        for number, reply in enumerate(sample.replies, 1)
+    }
+    return groups | replies
+
+
+def _reference(evaluation: Evaluation, text: str) -> Object:
+    """What the aggregate record says of the records of samples."""
+    return {
+        "format": "jsonl",
+        "file_path": evaluation.samples_path.as_posix(),
+        "hash_algorithm": "sha256",
+        "checksum": hashlib.sha256(f"{text}\n".encode()).hexdigest(),
+        "total_rows": text.count("\n") + 1,
+    }

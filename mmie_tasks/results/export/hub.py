@@ -1,0 +1,116 @@
+"""``mmie-tasks export hub``: ``.eval_results/*.yaml`` of a model repository on the Hub.
+
+The format is that of ``eval_results.yaml`` in huggingface/hub-docs; `huggingface_hub` writes it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import yaml
+
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.results.commands import listed_names, open_run
+from mmie_tasks.results.export.source import (
+    DatasetSource,
+    export_parser,
+    headlines,
+    hub_dataset,
+    iso_time,
+    write_file,
+)
+from mmie_tasks.runs.run import Run, TaskRun
+from mmie_tasks.runs.summary import Headline
+
+if TYPE_CHECKING:
+    from huggingface_hub import EvalResultEntry
+
+FOLDER = ".eval_results"
+
+
+def run(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
+    """Write a file for each task of a run; returns a line for each.
+
+    Raises:
+        AnswersUnusable: The run cannot be read, or a task has no official score.
+        SettingWrong: An option is invalid, the data set of a task is not known, a file cannot be
+            written, or `huggingface_hub` does not know the format.
+    """
+    options = _parser().parse_args(arguments)
+    logged = open_run(options.run, listed_names(options.tasks))
+    datasets = _named_datasets(options.dataset, logged)
+    texts = {
+        task: _yaml_text(_entry(logged, logged.tasks[task], headline, datasets, options.source))
+        for task, headline in headlines(logged).items()
+    }
+    paths = {task: options.output.expanduser() / FOLDER / f"{task}.yaml" for task in texts}
+    for task, text in texts.items():
+        write_file(paths[task], text)
+    return "\n".join(map(str, paths.values()))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = export_parser(
+        "hub",
+        f"Write the official score of each task to `{FOLDER}/TASK.yaml`, for the repository of the "
+        "tested model on the Hub.",
+        "the folder of the model repository",
+    )
+    help_text = "the data set on the Hub, once per task of a run with data in a local folder"
+    parser.add_argument("--dataset", action="append", default=[], metavar="TASK=ID", help=help_text)
+    help_text = "a link to more about the run, such as its report"
+    parser.add_argument("--source", metavar="URL", help=help_text)
+    return parser
+
+
+def _named_datasets(words: Sequence[str], logged: Run) -> dict[str, DatasetSource]:
+    pairs = [word.partition("=") for word in words]
+    for task, _, dataset in pairs:
+        if task not in logged.tasks or dataset.count("/") != 1:
+            raise SettingWrong(
+                f"`--dataset {task}={dataset}` does not name a task of the run and its data set.",
+                hint=f"TASK=ORGANIZATION/NAME; the tasks are {', '.join(logged.tasks)}",
+            )
+    return {task: DatasetSource(dataset) for task, _, dataset in pairs}
+
+
+def _entry(
+    logged: Run,
+    task_run: TaskRun,
+    headline: Headline,
+    datasets: Mapping[str, DatasetSource],
+    source: str | None,
+) -> EvalResultEntry:
+    """The official score of a task, in percent, with what makes it unlike the paper's as notes."""
+    try:
+        from huggingface_hub import EvalResultEntry
+    except ImportError as error:
+        raise SettingWrong(
+            "The installed `huggingface_hub` does not know `.eval_results`.",
+            hint="run the export in an environment with a newer one, which transformers 5 has",
+        ) from error
+    task = task_run.task
+    dataset = datasets.get(task) or hub_dataset(task_run)
+    if dataset is None:
+        raise SettingWrong(
+            f"`{task}` of `{logged.name}` was not run with data from the Hub.",
+            hint=f"name the data set with `--dataset {task}=ORGANIZATION/NAME`",
+        )
+    return EvalResultEntry(
+        dataset_id=dataset.id,
+        task_id=task,
+        value=headline.official and headline.official.percent,
+        dataset_revision=dataset.revision,
+        date=iso_time(logged),
+        source_url=source,
+        notes=f"unlike the paper: {'; '.join(headline.marks)}" if headline.marks else None,
+    )
+
+
+def _yaml_text(entry: EvalResultEntry) -> str:
+    from huggingface_hub import eval_result_entries_to_yaml
+
+    rows = eval_result_entries_to_yaml([entry])
+    return yaml.safe_dump(rows, sort_keys=False, allow_unicode=True, width=1000).rstrip("\n")
