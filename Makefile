@@ -25,6 +25,7 @@ export PYTHONDONTWRITEBYTECODE :=
 .PHONY: demo results calibrate docs quick test test-end-to-end test-transformers4 check lint bench parity gpu pages yamls clean
 
 demo: $(READY)  ## score the bundled answers with lmms-eval
+	@rm -rf out/demo
 	@mkdir -p out
 	@echo 'MMIE, MIA-Bench and OpenING are judged with recorded replies that we made up; no judge is called.'
 	@echo "The judge's words of MMIE and OpenING are ours: the papers' may not be shipped."
