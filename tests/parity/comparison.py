@@ -43,13 +43,13 @@ class Check:
         source: Where the official side comes from.
         compares: What is compared.
         needs: Variables of the sources without which it is not run.
-        run: Makes the comparison.
+        run: Makes the comparison; None if this environment cannot.
     """
 
     source: str
     compares: str
     needs: tuple[str, ...]
-    run: Callable[[Folders], Comparison]
+    run: Callable[[Folders], Comparison | None]
 
 
 def compared(

@@ -15,7 +15,7 @@ import os
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -33,6 +33,7 @@ from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.record.segment import Segment
 from parity.comparison import Check, Comparison, Folders, compared
+from parity.generated import environment
 from parity.official_code import definitions
 
 Json = Any
@@ -107,7 +108,7 @@ def request_bodies(folders: Folders) -> Comparison:
     ``predictions`` reads them.
     """
     clone = folders["OPENING_FOLDER"]
-    with tempfile.TemporaryDirectory() as work, _environment(clone, work):
+    with tempfile.TemporaryDirectory() as work, settings(clone, work):
         samples = write_samples(Path(work))
         sent: list[Json] = []
         scorer = official_scorer(
@@ -131,18 +132,11 @@ def request_bodies(folders: Folders) -> Comparison:
     return compared(cases, note=f"pictures by the SHA-256 of the JPEG; Pillow {PIL.__version__}")
 
 
-@contextmanager
-def _environment(clone: Path, work: str) -> Iterator[None]:
-    """The settings under which the official requests are made."""
-    before = dict(os.environ)
-    os.environ.update(
+def settings(clone: Path, work: str) -> AbstractContextManager[None]:
+    """The environment in which requests are the official ones."""
+    return environment(
         OPENING_DATA=str(clone), MMIE_TASKS_CACHE=f"{work}/cache", OPENING_MISSING_IMAGES="blind"
     )
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 def write_samples(work: Path) -> Sequence[Sample]:
