@@ -68,6 +68,25 @@ def mmrb2_figures(folders: Folders) -> Comparison:
     return compared(cases, note=f"{len(people.pairs):,} pairs, the sample's and random judgements")
 
 
+PAGE = {"raters": "94.1", "two raters": "88.2", "more images": "61.1", "unequal images": "288"}
+"""Figures of MMRB2's people on the page of ``judge-exam``, in percent; the last are pairs."""
+
+
+def page_figures(folders: Folders) -> Comparison:
+    """The figures of the page, from the sample judgements, which have both orders of each pair."""
+    folder = folders["MMRB2_FOLDER"]
+    people = mmrb2.load_mmrb2(folder, os.environ)
+    result = grade(people, read_judgements(folder / SAMPLE, people))
+    images = result.more_images.wrong_for.n, result.more_images.wrong_against.n
+    ours = {
+        "raters": result.raters.value,
+        "two raters": result.rater_pairs.value,
+        "more images": 100 * images[0] / sum(images),
+        "unequal images": sum(images) / 2,
+    }
+    return compared([_case(name, PAGE[name], ours[name]) for name in PAGE])
+
+
 def _case(name: str, theirs: str, ours: float | None) -> Case:
     decimals = len(theirs.partition(".")[2])
     return name, theirs, "none" if ours is None else f"{ours:.{decimals}f}"
@@ -117,5 +136,11 @@ CHECKS = (
         compares="its accuracy of judgements",
         needs=("MMRB2_FOLDER",),
         run=mmrb2_figures,
+    ),
+    Check(
+        source="our page `mmie_tasks/quality`",
+        compares="its figures on MMRB2's raters",
+        needs=("MMRB2_FOLDER",),
+        run=page_figures,
     ),
 )

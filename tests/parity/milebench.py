@@ -146,15 +146,28 @@ def official_scores(folders: Folders, model: str) -> Comparison:
     """The official script's score of each answer, to 9 decimals, one answer at a time: an exception
     ends the script.
     """
-    source = (folders["MILEBENCH_FOLDER"] / "evaluate.py").read_text("utf-8")
-    scorer = definitions(source, "Eval", re=re, np=np, Rouge=Rouge, print=_silent)["Eval"]()
-    cases = []
-    for answer in answers(folders["V2PE_FOLDER"], MODELS[model]):
-        ours = _points(metrics.official(answer.sample, answer.text), 9)
-        cases.append((answer.sample.id, _official_score(scorer, answer), ours))
-    raised = sum(theirs == UNSCORED for _, theirs, _ in cases)
-    note = f"{raised} of them an exception there and unscored here" if raised else ""
-    return compared(cases, note=note)
+    scorer = _scorer(folders["MILEBENCH_FOLDER"] / "evaluate.py")
+    of_model = answers(folders["V2PE_FOLDER"], MODELS[model])
+    theirs = [_official_score(scorer, answer) for answer in of_model]
+    ours = [_points(metrics.official(answer.sample, answer.text), 9) for answer in of_model]
+    names = [answer.sample.id for answer in of_model]
+    moved = [
+        answer
+        for answer, score in zip(of_model, theirs, strict=True)
+        if score != UNSCORED and round(float(str(score)), 3) != round(answer.published, 3)
+    ]
+    changed = _scorer(folders["V2PE_FOLDER"] / "eval/milebench/evaluate.py")
+    explained = sum(_official_score(changed, answer) == answer.published for answer in moved)
+    note = (
+        f"exceptions there, unscored here: {theirs.count(UNSCORED)}; not the published score: "
+        f"{len(moved):,}, of which the changed script in the clone gives {explained:,}"
+    )
+    return compared(list(zip(names, theirs, ours, strict=True)), note=note)
+
+
+def _scorer(script: Path) -> Any:
+    source = script.read_text(encoding="utf-8")
+    return definitions(source, "Eval", re=re, np=np, Rouge=Rouge, print=_silent)["Eval"]()
 
 
 def _official_score(scorer: Any, answer: Answer) -> object:

@@ -14,7 +14,7 @@ import os
 import re
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -40,7 +40,11 @@ N_SAMPLES, N_REPLIES = 20_000, 100_000
 N_IN_DIGEST = 2000  # samples: they take a second for 700
 REPLIES_PER_MEAN = 500
 
-EXAMPLE_PROMPTS = Path(__file__).parents[2] / "examples" / "mmie" / "prompts.json"
+TEMPLATES = {
+    "SA": "Story: {question} goes on: {answer}",
+    "PBL": "Task: {question} goes on: {answer}",
+    "MSR": "Problem: {question} solved: {answer} for {gt_answer}",
+}
 """Words of ours, for the digest: the official ones are not in this repository."""
 
 IMAGES = ("images/0.png", "images/1.png", "images/2.png", "images/sub/3.png", "images/missing.png")
@@ -182,12 +186,16 @@ def _our_request(sample: Sample, answer: str | Sequence[str], folder: Path) -> o
     return ["".join(IMAGE if isinstance(part, Path) else part for part in parts), *images]
 
 
-def _example_templates() -> Mapping[str, str]:
-    return json.loads(EXAMPLE_PROMPTS.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+def our_requests_in_our_words() -> Sequence[object]:
+    """The requests of the digest."""
+    with tempfile.TemporaryDirectory() as work:
+        path = Path(work, "prompts.json")
+        path.write_text(json.dumps(TEMPLATES), encoding="utf-8")
+        return our_requests(N_IN_DIGEST, MMIE_OTHER_PROMPTS=str(path))
 
 
-def _example_prompt(sample_id: str) -> str:
-    return _example_templates()[category_of(sample_id)]
+def _our_template(sample_id: str) -> str:
+    return TEMPLATES[category_of(sample_id)]
 
 
 # Replies and averages
@@ -195,10 +203,12 @@ def _example_prompt(sample_id: str) -> str:
 
 def made_up_replies() -> list[str]:
     random = Random(SEED + 1)  # noqa: S311 - made-up cases
-    return [
-        "".join(random.choice(PIECES) for _ in range(random.randrange(1, 9)))
-        for _ in range(N_REPLIES)
-    ]
+    replies = []
+    for _ in range(N_REPLIES):
+        pieces = [random.choice(PIECES) for _ in range(random.randrange(1, 9))]
+        start = "### Feedback\nClear.\n### Score\n" if random.random() < 0.5 else ""
+        replies.append(start + "".join(pieces))
+    return replies
 
 
 def official_scores(clone: Path) -> Sequence[object]:
@@ -292,10 +302,10 @@ OFFICIAL = "Lillianwei-h/MMIE at eb0fd6e"
 GENERATED = (
     Generated(
         name="mmie_requests",
-        source=f"`get_dataset` in dataset.py, {OFFICIAL}, with the templates of examples/mmie",
+        source=f"`get_dataset` in dataset.py, {OFFICIAL}, with templates of ours",
         variable="MMIE_FOLDER",
-        official=partial(official_requests, n_samples=N_IN_DIGEST, prompt=_example_prompt),
-        ours=partial(our_requests, n_samples=N_IN_DIGEST, MMIE_OTHER_PROMPTS=str(EXAMPLE_PROMPTS)),
+        official=partial(official_requests, n_samples=N_IN_DIGEST, prompt=_our_template),
+        ours=our_requests_in_our_words,
     ),
     Generated(
         name="mmie_replies",

@@ -38,7 +38,7 @@ def page(rows: Sequence[Row]) -> str:
     table = tabulate(
         _cells(rows), HEADERS, tablefmt="pipe", colalign=("left", "left", *["right"] * 3)
     )
-    notes = "\n".join(f"* {note}" for note in _notes(rows))
+    notes = "\n".join(_notes(rows)).replace("\n", "  \n")
     return TEMPLATE.format(
         date=date,
         versions=f"{versions}, Python {platform.python_version()}",
@@ -77,31 +77,40 @@ def _source_rows() -> Iterator[str]:
     for source in SOURCES:
         yield (
             f"| [{source.repository}](https://github.com/{source.repository}) | `{source.commit}` "
-            f"| {source.size_mb:,} MB | {source.licence} | `{source.variable}` |"
+            f"| {source.size} | {source.licence} | `{source.variable}` |"
         )
 
 
 TEMPLATE = """\
 # Parity: real answers and real judge replies, scored again
 
-Written by `make parity` on {date}; {versions}. A row whose source was not at hand says "not run".
+Written by `make parity` on {date}, with {versions}.
+A row whose source was not at hand says "not run".
 
 {table}
 
 {notes}
 
-**What this shows**: readers, scorers, averages and requests are the official ones, on real answers
-and replies where the source has them, otherwise on cases that we made up. **What it does not
-show**: no model was run, and no judge was asked. Where a benchmark's page says "not run", that
+**What this shows**: readers, scorers, averages and requests are the official ones: on real answers
+and replies where a source has them, otherwise on cases that we made up ("made-up"). **What it does
+not show**: no model was run, and no judge was asked. Where a benchmark's page says "not run", that
 holds.
+
+MMIE and MIA-Bench publish neither answers nor replies. The SHA-256 of what their official code
+makes of our cases is in `tests/golden/parity_digests.json`, so that `make test` compares with it
+without a clone.
 
 ## Sources
 
-The user fetches them; nothing of them is in this repository, and official code is run from the
-clone. `make parity-sources` prints the commands. `make parity {variables}` runs everything, and a
-folder that lacks a file of its source at that commit is an error.
+The user fetches them, and nothing of them is in this repository: official code is run from the
+clone. `make parity-sources` prints the commands. A folder that lacks a file of its source at that
+commit is an error.
 
 | repository | commit | size | licence | variable |
 | --- | --- | --- | --- | --- |
 {sources}
-""".replace("{variables}", " ".join(f"{source.variable}=..." for source in SOURCES))
+
+```
+make parity {variables}
+```
+""".replace("{variables}", " \\\n  ".join(f"{source.variable}=..." for source in SOURCES))

@@ -16,7 +16,7 @@ class Source:
         variable: Names its folder, as an argument and to ``make parity``.
         repository: On GitHub.
         commit: The first seven hex digits.
-        size_mb: Of its files at that commit, in units of 1,000,000 bytes.
+        size: Of its files at that commit.
         licence: Of what is used of it.
         files: Path in the folder to the SHA-256 of the file, of files that must be there.
         part: The folders that are enough; empty for all.
@@ -25,7 +25,7 @@ class Source:
     variable: str
     repository: str
     commit: str
-    size_mb: float
+    size: str
     licence: str
     files: Mapping[str, str]
     part: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ SOURCES = (
         variable="OPENING_FOLDER",
         repository="LanceZPF/OpenING",
         commit="56b663b",
-        size_mb=46.9,
+        size="47 MB",
         licence="none stated",
         files={
             "Interleaved_Arena/gpt-score_results.json": (
@@ -83,6 +83,10 @@ SOURCES = (
             "Interleaved_Arena/intjudge_rag-judge_modelAB_results.json": (
                 "44fe2b968b7256d36dc4f07eb051817b9375ab45975c09d831cbf5fef72d67a2"
             ),
+            "GPT_score_A.py": ("5fd5e58defa8b3d1226dd25a4d980baca781943045e142e5e256c9ba893a47c5"),
+            "prompts/detailed_score_system.txt": (
+                "5aa8a5ccfab72ce731a8c53c942845569b1cdaa2777b6f6f126bf38cff4d3c13"
+            ),
             "summarize_GPT_scores.py": (
                 "3ba53de4433e02d81669db70a5aae788df6af062593eb901937bbeffcb196c49"
             ),
@@ -92,9 +96,12 @@ SOURCES = (
         variable="V2PE_FOLDER",
         repository="NipElement/V2PE",
         commit="cba1b13",
-        size_mb=2949,
+        size="over 2.9 GB, of which the answers used are some 50 MB",
         licence="MIT",
         files={
+            "eval/milebench/evaluate.py": (
+                "59a925f6e1fd5279f993f7373231063d3074a9ba9c54e35612d6d2ebb905bd15"
+            ),
             f"{ANSWERS}/internvl2_2b/ALFRED/pred.json": (
                 "01d850b83f636b48115b3bfc41879b1c54b29e5c61c181ef22a67407074f314a"
             ),
@@ -108,7 +115,7 @@ SOURCES = (
         variable="MILEBENCH_FOLDER",
         repository="MileBench/MileBench",
         commit="9583e1f",
-        size_mb=1.9,
+        size="1.9 MB",
         licence="Apache-2.0 (code)",
         files={"evaluate.py": "f6a38263eb109ba5b5a8e322df4e0dd4e36354aa1aac6f8f3867d00bea0f468d"},
     ),
@@ -116,7 +123,7 @@ SOURCES = (
         variable="MMIE_FOLDER",
         repository="Lillianwei-h/MMIE",
         commit="eb0fd6e",
-        size_mb=0.03,
+        size="31 kB",
         licence="MIT",
         files={
             "prompts.py": "ed1e1a14a4e356755c249eebbab53c6c2ff27850c3a741639eff06c1c57cfb0b",
@@ -128,7 +135,7 @@ SOURCES = (
         variable="MIA_FOLDER",
         repository="apple/ml-mia-bench",
         commit="5422852",
-        size_mb=3.3,
+        size="3.3 MB",
         licence="Apple's sample code licence",
         files={
             "evaluation.ipynb": (
@@ -143,7 +150,7 @@ SOURCES = (
         variable="MMRB2_FOLDER",
         repository="facebookresearch/MMRB2",
         commit="7ff0552",
-        size_mb=17.2,
+        size="17 MB",
         licence="CC BY-NC 4.0",
         files={
             "evaluate/compute_scores/compute_accuracy.py": (
@@ -164,7 +171,7 @@ def sources_text() -> str:
     """Repository, commit, size and licence of each source, and the commands that fetch it."""
     blocks = []
     for source in SOURCES:
-        head = f"{source.repository} at {source.commit}: {source.size_mb:,} MB, "
+        head = f"{source.repository} at {source.commit}: {source.size}, "
         head += f"licence: {source.licence}; give it as {source.variable}"
         part = [f"  (enough of it: {', '.join(source.part)})"] if source.part else []
         blocks.append("\n".join([head, *part, *(f"  {line}" for line in source.commands)]))
