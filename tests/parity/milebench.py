@@ -24,7 +24,7 @@ from rouge import Rouge
 from mmie_tasks.benchmarks.milebench import metrics
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, Sample, rule_of
 from mmie_tasks.core.verdict import Scored, Verdict
-from parity.comparison import Check, Comparison, Folders, compared
+from parity.comparison import Case, Check, Comparison, Folders, compared
 from parity.official_code import definitions
 from parity.sources import ANSWERS
 
@@ -85,7 +85,7 @@ def _answers(folder: Path, dataset: str) -> Iterator[Answer]:
             rule=rule_of(dataset, "multi-choice" if lines else "open-ended"),
             instruction="",
             context="",
-            images=(),
+            images=("",) * entry["question"].count("<image>"),
             gold=str(entry["gt_response"]),
             choices=tuple(_LABEL.sub("", line) for line in lines),
         )
@@ -122,21 +122,36 @@ def published_scores(folders: Folders, model: str, *, lettered: bool) -> Compari
 
 
 def published_means(folders: Folders, model: str, *, lettered: bool) -> Comparison:
-    """The published mean of each dataset, to 9 decimals."""
+    """The published mean of each dataset, to 9 decimals, and the sum of points, to 6, and number of
+    answers of each level of images in it.
+    """
     folder = folders["V2PE_FOLDER"] / ANSWERS / MODELS[model]
     of_model = answers(folders["V2PE_FOLDER"], MODELS[model])
-    cases = []
+    cases: list[Case] = []
+    known: dict[str, str] = {}
     for dataset in datasets_at_hand(folders["V2PE_FOLDER"], MODELS[model]):
         of_dataset = [answer for answer in of_model if answer.sample.dataset == dataset]
         if any(answer.is_lettered for answer in of_dataset) and not lettered:
             continue
-        means = json.loads((folder / dataset / "eval.json").read_text("utf-8"))
-        theirs = means.get("Accuracy", means.get("Rouge-L f"))
-        verdicts = [metrics.official(answer.sample, answer.text) for answer in of_dataset]
-        points = [verdict.points for verdict in verdicts if isinstance(verdict, Scored)]
-        cases.append((dataset, round(theirs, 9), round(sum(points) / len(points), 9)))
-    known = {name.partition("/")[0]: f"{name}, see above" for name in KNOWN} if lettered else None
-    return compared(cases, known=known)
+        published = json.loads((folder / dataset / "eval.json").read_text("utf-8"))
+        mean = published.get("Accuracy", published.get("Rouge-L f"))
+        points, n = _sum(of_dataset)
+        cases.append((dataset, round(mean, 9), round(points / n, 9)))
+        for level, (total, count) in published["image_quantity_level-Result"].items():
+            points, n = _sum([a for a in of_dataset if a.sample.level == level.lower()])
+            theirs, ours = (round(total, 6), count), (round(points, 6), n)
+            cases.append((f"{dataset}, {level}", theirs, ours))
+        for sample in (answer.sample for answer in of_dataset if answer.sample.id in KNOWN):
+            names = (dataset, f"{dataset}, {sample.level.capitalize()}")
+            known |= dict.fromkeys(names, f"see {sample.id} above")
+    return compared(cases, known=known if lettered else None)
+
+
+def _sum(of_group: Sequence[Answer]) -> tuple[float, int]:
+    """Sum of points and number of the scored answers."""
+    verdicts = [metrics.official(answer.sample, answer.text) for answer in of_group]
+    points = [verdict.points for verdict in verdicts if isinstance(verdict, Scored)]
+    return sum(points), len(points)
 
 
 # The official script
@@ -195,7 +210,7 @@ def _silent(*_: object) -> None:
 
 def _checks() -> Iterator[Check]:
     for model, lettered in (("InternVL2-2B", True), ("InternVL2.5-8B", False)):
-        which = "" if lettered else " to questions without lettered options"
+        which = "" if lettered else ", without lettered options"
         yield Check(
             source="NipElement/V2PE",
             compares=f"published score of each answer of {model}{which}",
@@ -204,7 +219,7 @@ def _checks() -> Iterator[Check]:
         )
         yield Check(
             source="NipElement/V2PE",
-            compares=f"published means of {model}, datasets{which.replace(' to questions', '')}",
+            compares=f"published means of {model}: datasets and levels of images{which}",
             needs=("V2PE_FOLDER",),
             run=partial(published_means, model=model, lettered=lettered),
         )
