@@ -18,11 +18,12 @@ OPENING := examples/opening
 RESULTS := examples/results
 INTERLEAVED := examples/interleaved
 CALIBRATE := out/calibrate
+PARITY := OPENING_FOLDER V2PE_FOLDER MILEBENCH_FOLDER MMIE_FOLDER MIA_FOLDER MMRB2_FOLDER
 
 # Bytecode is written, whatever the environment says: a start of lmms-eval then takes 8 s, not 20.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo results calibrate docs quick test test-end-to-end test-transformers4 check lint bench parity gpu pages yamls clean
+.PHONY: demo results calibrate docs quick test test-end-to-end test-transformers4 check lint bench parity parity-sources gpu pages yamls clean
 
 demo: $(READY)  ## score the bundled answers with lmms-eval
 	@rm -rf out/demo
@@ -110,7 +111,7 @@ lint: $(READY)
 
 check: lint test  ## what developers and CI run
 
-bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the official script; OPENING_FOLDER=path, judges with people; with MMRB2_FOLDER=path too, grades of judges with published ones
+bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the official script; OPENING_FOLDER=path, judges with people
 	$(BIN)/python -W ignore tests/bench/milebench_speed.py $(if $(MILEBENCH_EVALUATE),--evaluate '$(MILEBENCH_EVALUATE)')
 	$(BIN)/python -W ignore tests/bench/judge_speed.py
 	$(BIN)/python -W ignore tests/bench/judge_storms.py
@@ -121,12 +122,12 @@ bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the off
 	$(BIN)/python -W ignore tests/bench/results_speed.py
 	$(BIN)/python tests/bench/import_cost.py
 	$(if $(OPENING_FOLDER),$(BIN)/python -W ignore tests/bench/judge_bias.py '$(OPENING_FOLDER)')
-	$(if $(MMRB2_FOLDER),$(BIN)/python -W ignore tests/bench/judge_exam_oracle.py '$(OPENING_FOLDER)' '$(MMRB2_FOLDER)')
 
-parity: $(READY)  ## scores published answers and judge replies again; OPENING_FOLDER=clone, V2PE_FOLDER=clone (docs/parity.md)
-	@[ -n '$(OPENING_FOLDER)$(V2PE_FOLDER)' ] || { sed -n '/^```$$/,/^```$$/p' docs/parity.md; exit 1; }
-	$(if $(OPENING_FOLDER),$(BIN)/python -W ignore tests/parity/opening.py '$(OPENING_FOLDER)')
-	$(if $(V2PE_FOLDER),$(BIN)/python -W ignore tests/parity/milebench.py '$(V2PE_FOLDER)')
+parity: $(READY)  ## one table of comparisons with published artefacts, and docs/parity.md; VARIABLE=folder for each of `make parity-sources`
+	PYTHONPATH=tests $(BIN)/python -W ignore -m parity $(foreach name,$(PARITY),$(if $($(name)),'$(name)=$($(name))'))
+
+parity-sources: $(READY)  ## what to fetch for `make parity`: commit, size, licence, commands
+	@PYTHONPATH=tests $(BIN)/python -m parity --sources
 
 gpu:  ## check the judge MMIE-Score on a GPU, in at most ten minutes; needs torch and transformers
 	$(PYTHON) -W ignore tests/gpu/check.py $(GPU_OPTIONS)

@@ -40,6 +40,7 @@ SLOW = (  # starts the runner, a cluster or other processes, or computes for lon
     "judges/mmie_score/test_real_width.py",
     "judges/openai/test_shared_cache.py",
     "judges/openai_batch/test_resuming.py",
+    "parity",
     "preflight/test_doctor_hub.py",
     "preflight/test_prefetch.py",
     "quality/calibrate/test_coverage.py",

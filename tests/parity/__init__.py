@@ -1,0 +1,1 @@
+"""Compares this package with published artefacts and official code: ``make parity``."""

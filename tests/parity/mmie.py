@@ -1,0 +1,377 @@
+"""MMIE's official code, on samples, answers and judge replies that we made up.
+
+The official files are run from the user's clone: ``dataset.py`` and ``get_prompt`` make a request,
+``find_score`` reads a reply, and the end of ``main.py`` averages.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import json
+import os
+import re
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from support.golden import vectors
+
+from mmie_tasks.answers.files import read_answers
+from mmie_tasks.benchmarks.mmie import data, request
+from mmie_tasks.benchmarks.mmie.official import mean_points, percent_of, read_official
+from mmie_tasks.benchmarks.mmie.prompts import IMAGE
+from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample, category_of
+from mmie_tasks.core.verdict import Scored
+from parity.comparison import Check, Comparison, Folders, compared
+from parity.generated import Generated, environment
+from parity.official_code import definitions, execute, statements_from
+
+SEED = 20_261_124
+N_SAMPLES, N_REPLIES = 20_000, 100_000
+N_IN_DIGEST = 2000  # samples: they take a second for 700
+REPLIES_PER_MEAN = 500
+
+TEMPLATES = {
+    "SA": "Story: {question} goes on: {answer}",
+    "PBL": "Task: {question} goes on: {answer}",
+    "MSR": "Problem: {question} solved: {answer} for {gt_answer}",
+}
+"""Words of ours, for the digest: the official ones are not in this repository."""
+
+IMAGES = ("images/0.png", "images/1.png", "images/2.png", "images/sub/3.png", "images/missing.png")
+TEXTS = (
+    None,
+    "",
+    "A cat.",
+    "Line 1\nLine 2",
+    " blanks \u3000",
+    "Set {x} to {question}",
+    "\\frac{1}{2} \\{",
+    "### Score\n6",
+    "Look: <image> here",
+    "<|end|><IMG_CONTEXT>",
+    "caf\u00e9 \u732b",
+)
+PIECES = (
+    *("### Score", "### Score", "### Score\n", "### Feedback\nClear.\n", "#### Score", "### score"),
+    *("## Score", "###Score", ": ", " (0-6): ", "\n\n1) ", "/6", " out of 6", "**", " ", "\n", "."),
+    *(
+        "0",
+        "1",
+        "2",
+        "3",
+        "4",
+        "5",
+        "6",
+        "7",
+        "10",
+        "-1",
+        "-0.4",
+        "0.5",
+        "2.5",
+        "3.5",
+        "4.5",
+        "5.5",
+    ),
+    *("6.5", "6.51", ".5", "4.", "1e2", "\uff14", "\u0663", "four", "I cannot judge this."),
+)
+
+
+# Requests
+
+
+def made_up_rows(n_samples: int) -> list[dict[str, Any]]:
+    """Rows in the form that the official judge reads, with answers."""
+    random = Random(SEED)  # noqa: S311 - made-up cases
+    rows = []
+    for number in range(n_samples):
+        question = [_segment(random) for _ in range(random.choice((1, 1, 1, 2, 3, 5)))]
+        answer: object = [_segment(random) for _ in range(random.randrange(6))]
+        if random.random() < 0.1:
+            answer = random.choice(("Plain text.", "Two\nlines", "Set {x}"))
+        gold = [{"text": random.choice(TEXTS), "image": None}, _segment(random)]
+        rows.append(
+            {
+                "id": f"{random.choice(CATEGORIES)}-{number}",
+                "model": "made up",
+                "question": question,
+                "answer": answer,
+                "gt_answer": gold[: random.choice((1, 2))],
+            }
+        )
+    return rows
+
+
+def _segment(random: Random) -> dict[str, str | None]:
+    image = random.choice(IMAGES) if random.random() < 0.5 else None
+    return {"text": random.choice(TEXTS), "image": image}
+
+
+@contextmanager
+def made_up_folder(rows: Sequence[dict[str, Any]]) -> Iterator[Path]:
+    """A folder with rows as ``data.json``, and their images."""
+    with tempfile.TemporaryDirectory() as work:
+        folder = Path(work, "mmie")
+        for name in IMAGES[:-1]:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (2, 2)).save(folder / name)
+        (folder / "data.json").write_text(json.dumps(rows), encoding="utf-8")
+        yield folder
+
+
+def official_requests(
+    clone: Path, n_samples: int = N_SAMPLES, prompt: Callable[[str], str] | None = None
+) -> Sequence[object]:
+    """Text and images of each sample's request; None for one that the script drops.
+
+    Args:
+        clone: Of MMIE's repository.
+        n_samples: How many.
+        prompt: Id to template; by default the official ``get_prompt``.
+    """
+    dataset = _module(clone / "dataset.py")["get_dataset"]
+    prompt = prompt or _module(clone / "prompts.py")["get_prompt"]
+    rows = made_up_rows(n_samples)
+    with made_up_folder(rows) as folder, contextlib.redirect_stdout(io.StringIO()):
+        kept = {row["id"]: row for row in dataset(str(folder), "data.json")}
+        outputs: list[object] = []
+        for row in rows:
+            sample = kept.get(row["id"])
+            if sample is None:
+                outputs.append(None)
+                continue
+            fields = {name: sample[name] for name in ("question", "answer", "gt_answer")}
+            images = [os.path.relpath(image, folder) for image in sample["images"]]
+            outputs.append([prompt(row["id"]).format(**fields), *images])
+    return outputs
+
+
+def _module(path: Path) -> dict[str, Any]:
+    return execute(ast.parse(path.read_text(encoding="utf-8")).body, {})
+
+
+def our_requests(n_samples: int = N_SAMPLES, **prompts: str) -> Sequence[object]:
+    """The same from the data file and its answers, as a run with ``predictions`` reads them.
+
+    Args:
+        n_samples: How many.
+        prompts: The variable that names the templates.
+    """
+    rows = made_up_rows(n_samples)
+    with made_up_folder(rows) as folder:
+        variables = {"MMIE_OUTPUT_ROOT": str(folder), "MMIE_TASKS_CACHE": str(folder / "cache")}
+        with environment(**variables, **prompts):
+            docs = data.dataset("all", {"MMIE_DATA": str(folder)})
+            samples = {doc["id"]: Sample.from_doc(doc) for doc in docs}
+            saved = read_answers(str(folder / "data.json")).answers
+            answers = {answer.ids[0]: answer.answer for answer in saved}
+            return [_our_request(samples[row["id"]], answers[row["id"]], folder) for row in rows]
+
+
+def _our_request(sample: Sample, answer: str | Sequence[str], folder: Path) -> object:
+    built = request.build_request(sample, [answer] if isinstance(answer, str) else answer, "mmie")
+    if built.request is None:
+        return None if built.reason == "left_out" else built.reason
+    parts = built.request.parts
+    images = [os.path.relpath(part, folder) for part in parts if isinstance(part, Path)]
+    return ["".join(IMAGE if isinstance(part, Path) else part for part in parts), *images]
+
+
+def our_requests_in_our_words() -> Sequence[object]:
+    """The requests of the digest."""
+    with tempfile.TemporaryDirectory() as work:
+        path = Path(work, "prompts.json")
+        path.write_text(json.dumps(TEMPLATES), encoding="utf-8")
+        return our_requests(N_IN_DIGEST, MMIE_OTHER_PROMPTS=str(path))
+
+
+def _our_template(sample_id: str) -> str:
+    return TEMPLATES[category_of(sample_id)]
+
+
+# Replies and averages
+
+
+def made_up_replies() -> list[str]:
+    random = Random(SEED + 1)  # noqa: S311 - made-up cases
+    replies = []
+    for _ in range(N_REPLIES):
+        pieces = [random.choice(PIECES) for _ in range(random.randrange(1, 9))]
+        start = "### Feedback\nClear.\n### Score\n" if random.random() < 0.5 else ""
+        replies.append(start + "".join(pieces))
+    return replies
+
+
+def official_scores(clone: Path) -> Sequence[object]:
+    """The points of each reply; else why the script leaves it out."""
+    find_score = _main(clone)["find_score"]
+    return [_official_points(find_score(reply)) for reply in made_up_replies()]
+
+
+def _official_points(score: int | None) -> object:
+    if score is None:
+        return "unparsed"
+    return score if 0 <= score <= 6 else "off_scale"
+
+
+def our_scores() -> Sequence[object]:
+    """The same."""
+    verdicts = map(read_official, made_up_replies())
+    return [v.points if isinstance(v, Scored) else v.reason for v in verdicts]
+
+
+def _groups() -> Iterator[list[tuple[str, str]]]:
+    """Ids and replies of runs."""
+    random = Random(SEED + 2)  # noqa: S311 - made-up cases
+    replies = made_up_replies()
+    for start in range(0, N_REPLIES, REPLIES_PER_MEAN):
+        weights = [random.random() for _ in CATEGORIES]
+        of_group = replies[start : start + REPLIES_PER_MEAN]
+        yield [(f"{random.choices(CATEGORIES, weights)[0]}-{i}", r) for i, r in enumerate(of_group)]
+
+
+def official_means(clone: Path) -> Sequence[object]:
+    """Sample size and the means AVG, SA, PBL and MSR of each run, 0 to 6."""
+    end = statements_from((clone / "main.py").read_text(encoding="utf-8"), "gpt_scores")
+    means = []
+    for group in _groups():
+        rows = [{"id": sample_id, "gpt_feedback": reply} for sample_id, reply in group]
+        names = {**_main(clone), "processed_data": rows, "input_name": ""}
+        with contextlib.redirect_stdout(io.StringIO()):
+            result = execute(end, names)
+        values = [result[name] for name in ("avg", "sa_avg", "pbl_avg", "msr_avg")]
+        means.append([len(result["gpt_scores"]), *(v if v is None else float(v) for v in values)])
+    return means
+
+
+def our_means() -> Sequence[object]:
+    """The same."""
+    means = []
+    for group in _groups():
+        points: dict[str, list[float]] = defaultdict(list)
+        for sample_id, reply in group:
+            verdict = read_official(reply)
+            if isinstance(verdict, Scored):
+                points[""].append(verdict.points)
+                points[category_of(sample_id)].append(verdict.points)
+        means.append([len(points[""]), *(mean_points(points[name]) for name in ("", *CATEGORIES))])
+    return means
+
+
+def _main(clone: Path) -> dict[str, Any]:
+    source = (clone / "main.py").read_text(encoding="utf-8")
+    return definitions(source, "find_score", "average", re=re, np=np)
+
+
+# The published table
+
+
+def published_averages(_folders: Folders) -> Comparison:
+    """AVG of each published row, from its cells and the number of samples in each category.
+
+    In thousandths of a point, which cells and AVG are rounded to: so the mean of cells and AVG
+    differ by 1 at most.
+    """
+    sizes = [data.PUBLISHED[category] for category in CATEGORIES]
+    thousandths = {percent_of(number / 1000): number for number in range(6001)}
+    cases = []
+    for model, *cells, average in vectors("mmie_published")["rows"]:
+        total = sum(size * thousandths[cell] for size, cell in zip(sizes, cells, strict=True))
+        cases.append((model, True, abs(total / sum(sizes) - thousandths[average]) <= 1))
+    return compared(cases, note="as far as the rounding of the cells tells")
+
+
+def published_cells(_folders: Folders) -> Comparison:
+    """Whether each published percentage is one of a mean with 3 decimals."""
+    possible = {percent_of(number / 1000) for number in range(6001)}
+    rows = vectors("mmie_published")["rows"]
+    return compared([(row[0], True, cell in possible) for row in rows for cell in row[1:]])
+
+
+OFFICIAL = "Lillianwei-h/MMIE at eb0fd6e"
+
+GENERATED = (
+    Generated(
+        name="mmie_requests",
+        source=f"`get_dataset` in dataset.py, {OFFICIAL}, with templates of ours",
+        variable="MMIE_FOLDER",
+        official=partial(official_requests, n_samples=N_IN_DIGEST, prompt=_our_template),
+        ours=our_requests_in_our_words,
+    ),
+    Generated(
+        name="mmie_replies",
+        source=f"`find_score` in main.py, {OFFICIAL}",
+        variable="MMIE_FOLDER",
+        official=official_scores,
+        ours=our_scores,
+    ),
+    Generated(
+        name="mmie_means",
+        source=f"the end of main.py, {OFFICIAL}",
+        variable="MMIE_FOLDER",
+        official=official_means,
+        ours=our_means,
+    ),
+)
+
+
+def _official_prompts(folders: Folders) -> Comparison:
+    clone = folders["MMIE_FOLDER"]
+    ours = our_requests(MMIE_PROMPTS=str(clone / "prompts.py"))
+    pairs = zip(made_up_rows(N_SAMPLES), official_requests(clone), ours, strict=True)
+    cases = [(row["id"], theirs, our) for row, theirs, our in pairs]
+    dropped = sum(theirs is None for _, theirs, _ in cases)
+    return compared(cases, note=f"official prompts; {dropped:,} dropped there and left out here")
+
+
+def _scores(folders: Folders) -> Comparison:
+    cases = GENERATED[1].cases(folders["MMIE_FOLDER"])
+    left_out = sum(isinstance(theirs, str) for _, theirs, _ in cases)
+    return compared(cases, note=f"{left_out:,} of them without a score in 0 to 6 on both sides")
+
+
+def _generated(folders: Folders, case: Generated) -> Comparison:
+    return compared(case.cases(folders[case.variable]))
+
+
+CHECKS = (
+    Check(
+        source="MMIE `dataset.py`, `prompts.py`",
+        compares="text and images of the request for each of our made-up answers",
+        needs=("MMIE_FOLDER",),
+        run=_official_prompts,
+    ),
+    Check(
+        source="MMIE `find_score`",
+        compares="its score of each of our made-up replies",
+        needs=("MMIE_FOLDER",),
+        run=_scores,
+    ),
+    Check(
+        source="MMIE `main.py`",
+        compares=f"its sample size and four means of runs of {REPLIES_PER_MEAN} such replies",
+        needs=("MMIE_FOLDER",),
+        run=partial(_generated, case=GENERATED[2]),
+    ),
+    Check(
+        source="MMIE, project's site",
+        compares="AVG of the published rows from their cells",
+        needs=(),
+        run=published_averages,
+    ),
+    Check(
+        source="MMIE, project's site",
+        compares="published percentages that are one of a mean of 3 decimals by our formula",
+        needs=(),
+        run=published_cells,
+    ),
+)
