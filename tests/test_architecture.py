@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -60,6 +61,11 @@ IMPORTS_BY_STRING = (
     "extend.py",  # its table of names
 )
 """The only files that import a module whose name is computed."""
+
+
+@cache
+def parsed(path: Path) -> ast.AST:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def imported_modules(tree: ast.AST) -> Iterator[str]:
@@ -128,8 +134,7 @@ def may_import(path: PurePosixPath, name: str) -> bool:
     return own_folder == folder or RANK[own_folder] > RANK[folder]
 
 
-def violations(path: PurePosixPath, source: str) -> list[str]:
-    tree = ast.parse(source)
+def violations(path: PurePosixPath, tree: ast.AST) -> list[str]:
     imports = dict.fromkeys(imported_modules(tree))
     broken = [f"imports {name}" for name in imports if not may_import(path, name)]
     if reads_environment_at_import(tree):
@@ -145,7 +150,7 @@ def folder_graph() -> dict[str, set[str]]:
     for path in PACKAGE.rglob("*.py"):
         relative = path.relative_to(PACKAGE)
         folder = relative.parts[0].removesuffix(".py")
-        names = imported_modules(ast.parse(path.read_text(encoding="utf-8")))
+        names = imported_modules(parsed(path))
         ours = {folder_of(name) for name in names if is_inside(name, "mmie_tasks")}
         graph.setdefault(folder, set()).update(ours & RANK.keys() - {folder})
     return graph
@@ -177,7 +182,7 @@ def file_graph() -> dict[str, set[str]]:
     paths = {name.removesuffix(".__init__"): path for name, path in paths.items()}
     graph = {}
     for module, path in paths.items():
-        names = list(imported_modules(ast.parse(path.read_text(encoding="utf-8"))))
+        names = list(imported_modules(parsed(path)))
         modules = {name if name in paths else name.rpartition(".")[0] for name in names}
         graph[module] = modules & paths.keys() - {module}
     return graph
@@ -195,7 +200,7 @@ SAME_IN_EACH_BENCHMARK = {"Sample", "BadSample"}
 def test_no_class_name_stands_for_two_things() -> None:
     modules: dict[str, set[str]] = {}
     for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ClassDef):
                 modules.setdefault(node.name.lstrip("_"), set()).add(path.as_posix())
     assert len(modules) > 200
@@ -211,12 +216,7 @@ def test_every_module_keeps_the_rules() -> None:
     broken = {
         str(path): found
         for path in PACKAGE.rglob("*.py")
-        if (
-            found := violations(
-                PurePosixPath(path.relative_to(PACKAGE).as_posix()),
-                path.read_text(encoding="utf-8"),
-            )
-        )
+        if (found := violations(PurePosixPath(path.relative_to(PACKAGE).as_posix()), parsed(path)))
     }
     assert broken == {}
 
@@ -260,7 +260,7 @@ def test_every_module_keeps_the_rules() -> None:
     ],
 )
 def test_a_violation_is_found(path: str, source: str) -> None:
-    assert len(violations(PurePosixPath(path), source)) == 1
+    assert len(violations(PurePosixPath(path), ast.parse(source))) == 1
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_a_violation_is_found(path: str, source: str) -> None:
     ],
 )
 def test_allowed_imports_are_not_reported(path: str, source: str) -> None:
-    assert violations(PurePosixPath(path), source) == []
+    assert violations(PurePosixPath(path), ast.parse(source)) == []
 
 
 def test_a_circle_of_folders_is_found() -> None:

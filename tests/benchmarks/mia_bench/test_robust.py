@@ -316,6 +316,7 @@ def test_any_marks_out_of_the_weights_are_read_as_written(marks, form, separator
     assert parsed.doubt is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     [

@@ -143,6 +143,7 @@ def test_an_answer_that_is_no_text_is_unscored(answer):
         assert verdict == Unscored("not_text", type(answer).__name__)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "answer",
     [

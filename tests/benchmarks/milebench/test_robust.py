@@ -142,6 +142,7 @@ def test_the_order_of_options_does_not_matter_for_their_texts(options, gold, sty
     assert read_choice(gold, style.format(gold), options).points == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "answer",
     ["the answer is " * 70_000, "option " * 150_000, "A " * 500_000, "(" * 1_000_000],

@@ -59,6 +59,7 @@ def test_other_counts_than_the_published_are_told(logs, tmp_path):
     assert line.startswith("MMIE: 5 samples (2 SA + 2 PBL + 1 MSR); published are 20,103 (5,0")
 
 
+@pytest.mark.slow
 def test_every_prefix_of_the_benchmark_has_its_categories_in_proportion(logs, tmp_path):
     docs = load(folder(tmp_path, rows_of(PUBLISHED), pictures=False))
     assert logs == []  # the published counts

@@ -300,6 +300,7 @@ def test_an_object_that_is_neither_text_nor_image_is_counted():
 N = 1_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "answer",
     [
