@@ -29,7 +29,7 @@ class DrawingFacts:
     """How an answer was put together.
 
     Attributes:
-        signature: Protocol and drawer: ``step-2,images,model=flux,size=512x512``. Without ``|``.
+        signature: Protocol and drawer: ``step-3,images,model=flux,size=512x512``. Without ``|``.
         drawn: Pictures in the answer.
         failed: Pictures that are not in the answer because they could not be drawn, by reason.
         unused: What the writer wrote and the protocol could not use, by name.
@@ -101,7 +101,7 @@ def read_drawn_answer(text: str) -> DrawnAnswer | None:
 
     The pictures are counted again.
 
-    >>> read_drawn_answer(write_undrawn_answer("42", DrawingFacts(signature="step-2"))).answer
+    >>> read_drawn_answer(write_undrawn_answer("42", DrawingFacts(signature="step-3"))).answer
     '42'
     >>> read_drawn_answer('{"answer": "42"}') is None
     True

@@ -123,7 +123,7 @@ class Protocol:
 
     @property
     def signature(self) -> str:
-        """``step-2``."""
+        """``step-3``."""
         return f"{self.name}-{self.version}"
 
     def instruction(self, limit: int) -> str:
@@ -136,8 +136,9 @@ def read_steps(text: str, limit: int) -> WrittenAnswer:
     r"""Read an answer with markers: the text before a marker, from the last one on, is the
     picture's prompt; of ``[picture: words]`` its words are.
 
-    Markers count on lines of their own; within lines only in an answer without such a line. Those
-    above the limit are removed and counted. What looks like a marker stays text and is counted.
+    Markers count on lines of their own; within lines only in an answer without such a line, else
+    they are words of the text. Those above the limit are removed and counted. What looks like a
+    marker stays text and is counted.
 
     >>> read_steps("1. A **red** door.\n[picture]\nIt opens.", 1).parts
     ('1. A **red** door.', Prompt(text='A red door.'), 'It opens.')
@@ -167,7 +168,7 @@ def read_steps(text: str, limit: int) -> WrittenAnswer:
 
 def _without_formatting(step: str) -> str:
     """A step as a prompt: without Markdown, the number of the step, or "Sure! Here is ...:"."""
-    text = _GREETING.sub("", _FORMATTING.sub("", _INLINE_MARKER.sub("", step)).strip())
+    text = _GREETING.sub("", _FORMATTING.sub("", step).strip())
     lines = (_LINE_START.sub("", line.strip()) for line in text.splitlines())
     return "\n".join(filter(None, lines))
 
@@ -249,7 +250,7 @@ def _step_parts(step: object, unused: Counter[str]) -> Iterator[str | Prompt]:
 
 
 PROTOCOLS: Mapping[str, Protocol] = {
-    "step": Protocol(name="step", version=2, words=_STEP, read=read_steps),
+    "step": Protocol(name="step", version=3, words=_STEP, read=read_steps),
     "describe": Protocol(name="describe", version=2, words=_DESCRIBE, read=read_descriptions),
 }
 """The protocols by name."""

@@ -210,7 +210,7 @@ def marks_of(task_run: TaskRun) -> tuple[str, ...]:
     Returns:
         Short phrases: ``8 of 20,103 samples (--limit 8)``, ``categories not in MMIE's
         proportions``, ``judge: gpt-4o, not the paper's``, ``other prompt words``,
-        ``3 unscored``, ``pictures drawn by our reconstruction (step-2), not
+        ``3 unscored``, ``pictures drawn by our reconstruction (step-3), not
         by the paper's pipeline``, ``answers that may have unread pictures: looks like JSON (2)``.
     """
     signatures = [Signature(text) for text in task_run.signatures]

@@ -25,7 +25,7 @@ from mmie_tasks.interleaved.protocols import (
     Prompt,
 )
 
-WORDS = {"step-2": "f6edc878b742", "describe-2": "a646cd1ed17a"}
+WORDS = {"step-3": "f6edc878b742", "describe-2": "a646cd1ed17a"}
 PAGE = Path(mmie_tasks.__file__).parent / "interleaved" / "README.md"
 START, END = "<!-- Written by tests/interleaved/test_protocols.py -->\n", "<!-- end -->\n"
 LIMIT = 2
@@ -63,7 +63,14 @@ STEP_CASES = [
     (
         "one within a line, beside others",
         "Use [picture].\nA.\n[picture]",
-        ["Use [picture].\nA.", "<Use .\nA.>"],
+        ["Use [picture].\nA.", "<Use [picture].\nA.>"],
+        {LIKE_MARKER: 1},
+    ),
+    ("", "A.\n[picture]\nB. `[picture]`", ["A.", "<A.>", "B. `[picture]`"], {LIKE_MARKER: 1}),
+    (
+        "",
+        "Use **[picture: a hen]**.\n[image 1]\n[picture: a cat]\n",
+        ["Use **[picture: a hen]**.", "<Use [picture: a hen].>", "<a cat>"],
         {LIKE_MARKER: 1},
     ),
     (

@@ -65,7 +65,7 @@ def test_the_judge_sees_what_a_writer_wrote_and_a_drawer_drew(
     assert sum("### Answer\n42\n" in text_of(body) for body in judge.asked) == N - N_DRAWN
     check_counts(workplace)
     assert (
-        "reconstruction (step-2), not by the paper's pipeline; 4 pictures not drawn"
+        "reconstruction (step-3), not by the paper's pipeline; 4 pictures not drawn"
         in result.output
     )
     assert "writer + image-model" in result.output
@@ -95,7 +95,7 @@ def check_counts(workplace: Workplace) -> None:
     details = results(workplace)["mmie_tasks"]["mmie"]
     assert [details[f"pictures_{name}"] for name in ("drawn", "failed", "unused")] == [N_DRAWN] * 3
     (signature,) = {line["coverage"]["signature"] for line in samples(workplace)}
-    assert "|answers:step-2,images,model=image-model,size=512x512" in signature
+    assert "|answers:step-3,images,model=image-model,size=512x512" in signature
 
 
 def test_a_killed_run_repeats_nothing_but_what_was_in_flight(
