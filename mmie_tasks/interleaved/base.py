@@ -117,15 +117,15 @@ class Drawer(Protocol):
         ...
 
 
-def open_drawer(choice: str, environment: Mapping[str, str]) -> Drawer:
-    """Open a drawer by ``NAME:MODEL`` or ``NAME:k=v,k=v``, as typed after ``t2i=``; nothing is sent
-    or loaded yet.
+def open_drawer(choice: str | options.Choice, environment: Mapping[str, str]) -> Drawer:
+    """Open a drawer by ``NAME:MODEL`` or ``NAME:k=v,k=v``, or by its choice; nothing is sent or
+    loaded yet.
 
     Raises:
         SettingWrong: No such drawer or option, or an unusable value; lists the valid ones.
         DrawerMisconfigured: A value makes no sense for the drawer.
     """
-    drawer = options.parse_choice(choice, "`t2i`", "drawer")
+    drawer = options.parse_choice(choice, "`t2i`", "drawer") if isinstance(choice, str) else choice
     if (factory := BUILT_IN.get(drawer.name)) is None:
         hint = (
             f"one of {options.listed(BUILT_IN, drawer.name)} (as in `t2i=images:model=gpt-image-1`)"

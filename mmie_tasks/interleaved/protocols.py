@@ -23,9 +23,12 @@ AROUND = "texts around the JSON"
 CUT_OFF = "answers that are cut off"
 LIKE_MARKER = "what looks like a marker"
 
-_STEP = """\
+_NEUTRAL = """\
 Answer with text and pictures: exactly {steps}, and nothing after the last picture. Begin with the \
-first step. Write plain text without headings or formatting, in the language of the question. \
+first step. Write plain text without headings or formatting, in the language of the question."""
+
+_STEP = f"""\
+{_NEUTRAL} \
 After each step, put the marker [picture] on a line of its own. A picture is drawn by a \
 text-to-image model that reads only the step before it, so name the people, the things and the \
 place in every step, and describe what appears again in the same words."""
@@ -111,6 +114,7 @@ class Protocol:
     """How a writer asks for pictures.
 
     Attributes:
+        name: In signatures.
         version: Grows with every change that can change an answer.
         words: The words after the question; ``{steps}`` stands for the number of steps.
         read: The answer in a text without its thinking, for a limit on pictures. Never raises.
@@ -248,6 +252,14 @@ def _step_parts(step: object, unused: Counter[str]) -> Iterator[str | Prompt]:
         elif words or not (value is None or isinstance(value, str) or value in ([], {})):
             unused[f"`{str(key)[:_NAME_CHARACTERS]}` of a step"] += 1
 
+
+INSTRUCT = Protocol(
+    name="instruct",
+    version=1,
+    words=_NEUTRAL,
+    read=lambda text, _limit: _written([text], Counter()),
+)
+"""For models that draw themselves: the words of `step` that name no marker and no drawer."""
 
 PROTOCOLS: Mapping[str, Protocol] = {
     "step": Protocol(name="step", version=3, words=_STEP, read=read_steps),

@@ -30,6 +30,7 @@ from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.runner.answer_files import OUTPUT, remove_after_logging
 from mmie_tasks.runner.generation import (
     called_after_generation,
+    mark_instructed,
     name_null_replies,
     one_task_per_call,
 )
@@ -342,7 +343,7 @@ def _judging(model: object, tasks: Sequence[Task], options: Mapping[str, Any]) -
         OUTPUT.warn_of_what_is_not_saved()
     with ExitStack() as stack:
         session = stack.enter_context(_session(tasks, options.get("eval_server_launcher")))
-        functions = [lambda: name_null_replies(ours)]
+        functions = [lambda: name_null_replies(ours), lambda: mark_instructed(ours)]
         if any(_is_judged(task) for task in tasks):
             functions.append(lambda: OUTPUT.save(tasks))
             if options.get("cli_args") is not None:

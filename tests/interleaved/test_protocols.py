@@ -16,6 +16,7 @@ import mmie_tasks
 from mmie_tasks.interleaved.protocols import (
     AROUND,
     CUT_OFF,
+    INSTRUCT,
     LIKE_MARKER,
     NO_FORM,
     NO_PICTURE,
@@ -25,7 +26,7 @@ from mmie_tasks.interleaved.protocols import (
     Prompt,
 )
 
-WORDS = {"step-3": "f6edc878b742", "describe-2": "a646cd1ed17a"}
+WORDS = {"step-3": "f6edc878b742", "describe-2": "a646cd1ed17a", "instruct-1": "7d492b80f4d1"}
 PAGE = Path(mmie_tasks.__file__).parent / "interleaved" / "README.md"
 START, END = "<!-- Written by tests/interleaved/test_protocols.py -->\n", "<!-- end -->\n"
 LIMIT = 2
@@ -266,7 +267,7 @@ def test_the_words_of_a_protocol_do_not_change_without_its_version():
         protocol.signature: hashlib.sha256(
             "".join(map(protocol.instruction, (1, 2, 3))).encode()
         ).hexdigest()[:12]
-        for protocol in PROTOCOLS.values()
+        for protocol in (*PROTOCOLS.values(), INSTRUCT)
     }
     assert words == WORDS
 
@@ -275,6 +276,12 @@ def test_the_number_of_steps_stands_in_the_words():
     for protocol in PROTOCOLS.values():
         assert "exactly 2 steps, each followed by one picture" in protocol.instruction(2)
         assert "exactly 1 step, followed by one picture" in protocol.instruction(1)
+
+
+def test_the_words_for_models_that_draw_themselves_name_no_marker_and_no_drawer():
+    words = INSTRUCT.instruction(2)
+    assert PROTOCOLS["step"].instruction(2).startswith(words)
+    assert not any(name in words for name in ("marker", "[", "text-to-image"))
 
 
 if __name__ == "__main__":

@@ -16,9 +16,11 @@ from support.interleaved_runs import FIRST, SECOND, arguments, facts, last_text,
 from support.judge_server import Body, JudgeServer, Sent, judge_server
 from support.mmie_judge import by_category, content_of, text_of
 from support.mmie_seam import N, evaluate, results, samples
-from support.runner import Workplace
+from support.runner import Workplace, write
 from support.tiny_pipeline import write_tiny_pipeline
 from support.tiny_writer import write_tiny_writer
+
+from mmie_tasks.core.files import task_dir
 
 N_DRAWN = 4  # of the samples: two tales and two series of steps
 
@@ -252,6 +254,25 @@ def test_pictures_of_a_chat_server_that_draws_itself_are_kept(
     assert stored
     assert stored <= shown(judge)
     assert "reconstruction" not in result.output
+
+
+def test_a_task_file_asks_a_model_for_pictures_and_its_answers_name_the_words(
+    workplace: Workplace, judge: JudgeServer, writer: JudgeServer
+) -> None:
+    shared = "image_token: '<image>', instruct: true"
+    write(
+        workplace.folder / "tasks" / "mmie.yaml",
+        f"include: {task_dir() / 'mmie' / 'mmie.yaml'}\n"
+        f"lmms_eval_specific_kwargs: {{openai: {{{shared}}}}}\n",
+    )
+    options = ("--model", "openai", "--model_args", f"model=writer,base_url={writer.url}")
+    result = evaluate(workplace, *options, "--include_path", "tasks", url=judge.url)
+    assert result.status == 0, result.output
+    told = ["exactly 2 steps, each followed by one picture" in last_text(b) for b in writer.asked]
+    assert sum(told) == N_DRAWN
+    (signature,) = {line["coverage"]["signature"] for line in samples(workplace)}
+    assert signature.endswith("|answers:instruct-1")
+    assert "asked for pictures with words of ours (instruct-1)" in result.output
 
 
 def test_a_drawer_that_fails_altogether_stops_the_run_and_keeps_the_texts(
