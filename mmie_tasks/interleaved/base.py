@@ -104,6 +104,17 @@ class Drawer(Protocol):
         """
         ...
 
+    def describe(self) -> str:
+        """Check as far as nothing large is downloaded for it, and return what draws, in one line;
+        raises as `check`.
+        """
+        ...
+
+    @property
+    def price_usd(self) -> float | None:
+        """Of a picture in US dollars; 0 in this process, None if unknown."""
+        ...
+
     def draw(
         self, requests: Sequence[PictureRequest]
     ) -> Generator[tuple[int, Picture | DrawingError], None, None]:
