@@ -16,6 +16,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MethodType
@@ -25,7 +26,6 @@ from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts, unwr
 from lmms_eval.api.model import lmms
 from lmms_eval.models import get_model
 from loguru import logger
-from tqdm import tqdm  # type: ignore[import-untyped]
 
 from mmie_tasks.answers.drawn import (
     WITHHELD,
@@ -44,6 +44,7 @@ from mmie_tasks.interleaved.base import (
     DrawerMisconfigured,
     DrawingError,
     PictureRequest,
+    PictureUnusable,
     open_drawer,
 )
 from mmie_tasks.interleaved.chat_pictures import chat_completions, keep_chat_pictures
@@ -59,6 +60,7 @@ from mmie_tasks.runner.pair_arguments import (
     split_arguments,
 )
 from mmie_tasks.runner.run_summary import short_model_name
+from mmie_tasks.runner.stage_progress import StageProgress
 
 _PORTION = 512  # requests that the writer gets at once; their texts are saved together
 _SERVER_PORTION = 64  # the same for a writer behind a server
@@ -153,6 +155,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
             "device": device,
         }
         self._drawer: Drawer | None = None
+        self.stages: dict[str, StageProgress] = {}  # those of the last call, by title
         try:
             self._arguments = parse_pair_arguments(split_arguments(arguments))
             if self._arguments.drawer is not None:
@@ -308,13 +311,29 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         instructions = _Instructions(self._arguments.protocol)
         missing = (i for i in range(len(requests)) if i not in outputs)
         size = _PORTION if chat_completions(self._writer) is None else _SERVER_PORTION
-        for _, of_task in itertools.groupby(missing, lambda i: requests[i].task_name):
-            while portion := list(itertools.islice(of_task, size)):
-                instructed = [instructions.added_to(requests[i], samples[i]) for i in portion]
-                outputs |= zip(portion, self._live_writer().generate_until(instructed), strict=True)
-                texts = {paths[i]: _text_to_save(outputs[i]) for i in portion}
-                save_texts({path: text for path, text in texts.items() if text is not None})
+        with self._stage("Writing", "answer", None) as progress:
+            progress.begin(len(requests), len(outputs))
+            for _, of_task in itertools.groupby(missing, lambda i: requests[i].task_name):
+                while portion := list(itertools.islice(of_task, size)):
+                    instructed = [instructions.added_to(requests[i], samples[i]) for i in portion]
+                    written = self._live_writer().generate_until(instructed)
+                    outputs |= zip(portion, written, strict=True)
+                    texts = {paths[i]: _text_to_save(outputs[i]) for i in portion}
+                    usable = {path: text for path, text in texts.items() if text is not None}
+                    save_texts(usable)
+                    failed = len(portion) - len(usable)
+                    progress.update(len(portion), failed=failed, paid=len(usable))
         return [outputs[i] for i in range(len(requests))]
+
+    @contextmanager
+    def _stage(self, title: str, unit: str, price_usd: float | None) -> Iterator[StageProgress]:
+        """The progress of a stage; in a run of several processes the first shows its own."""
+        progress = StageProgress(title, unit, price_usd=price_usd, is_shown=self.rank == 0)
+        try:
+            yield progress
+        finally:
+            progress.close()
+            self.stages[title] = progress
 
     def _text_paths(
         self, requests: Sequence[Instance], samples: Sequence[_WriterSample | None]
@@ -367,13 +386,14 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         self._writer_is_freed |= bool(freed.freed)
         for sentence in freed.sentences:
             logger.info("interleaved: {}", sentence)
-        with tqdm(desc="Drawing", disable=self.rank != 0, unit="picture") as progress:
+        with self._stage("Drawing", "picture", drawer.price_usd) as progress:
 
-            def start(total: int, stored: int) -> None:
-                progress.total, progress.initial = total, stored
-                progress.update(stored)
+            def count(outcome: Path | DrawingError) -> None:
+                failed = isinstance(outcome, DrawingError)
+                is_paid = not failed or isinstance(outcome, PictureUnusable)
+                progress.update(1, failed=failed, paid=is_paid)
 
-            outcomes = draw_all(drawer, self._store, requests, start, progress.update)
+            outcomes = draw_all(drawer, self._store, requests, progress.begin, count)
         drawer.close()
         errors = [outcome for outcome in outcomes.values() if isinstance(outcome, DrawingError)]
         if len(errors) == len(outcomes) and (

@@ -42,7 +42,7 @@ def test_a_pair_that_works_is_shown_with_its_words_and_numbers():
     assert [subject for subject, *_ in found] == ["writer", "writer", "drawer", "mmie: words"]
     words = found[-1][2]
     assert PROTOCOLS["step"].instruction(2) in words
-    assert "Tale 0 begins" in words
+    assert "begins." in words
     assert "6 requests to the writer and at most 8 pictures" in words
     assert "at most 4.00 USD" in words
 
