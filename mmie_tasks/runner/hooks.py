@@ -48,6 +48,9 @@ Task: TypeAlias = Any  # the runner's task object; the runner is untyped
 
 _WRAPPED = "_mmie_tasks_wrapped"
 
+sketch_file: Path | None = None
+"""The page of ``mmie-tasks eval --sketch``; None for other runs."""
+
 command_judges: JudgeChoices = {}
 """The judges of ``mmie-tasks eval --judge``, for all evaluations of the command line."""
 
@@ -335,6 +338,12 @@ def _prepare_model(evaluate: Method) -> Method:
     return evaluate_prepared_model
 
 
+def _write_sketch(tasks: Sequence[Task], model: object, file: Path) -> None:
+    from mmie_tasks.runner.sketch import write_sketch
+
+    write_sketch([(task, _benchmarks[task]) for task in tasks], model, file)
+
+
 @contextmanager
 def _judging(model: object, tasks: Sequence[Task], options: Mapping[str, Any]) -> Iterator[None]:
     """The judging session of a run; outputs are saved when the model has answered everything."""
@@ -348,6 +357,8 @@ def _judging(model: object, tasks: Sequence[Task], options: Mapping[str, Any]) -
             functions.append(lambda: OUTPUT.save(tasks))
             if options.get("cli_args") is not None:
                 functions.append(stack.enter_context(judging_stops_on_ctrl_c(session)))
+        if sketch_file is not None and _is_first_process():
+            functions.append(functools.partial(_write_sketch, ours, model, sketch_file))
         if ours:
             stack.enter_context(called_after_generation(model, functions))
         yield

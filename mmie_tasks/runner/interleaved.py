@@ -188,6 +188,16 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
             names.append(short_model_name(drawer.name, drawer.options))
         return " + ".join(names)
 
+    @property
+    def words(self) -> Protocol | None:
+        """See `PairArguments.words`."""
+        return self._arguments.words
+
+    @property
+    def price_usd(self) -> float | None:
+        """Of a picture; see `Drawer.price_usd`."""
+        return None if self._drawer is None else self._drawer.price_usd
+
     def generate_until(self, requests: Sequence[Instance]) -> list[object]:
         """Write all answers, free the writer, draw all pictures.
 

@@ -22,7 +22,7 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.core.options import Choice, parse_choice
 from mmie_tasks.interleaved.base import BUILT_IN
-from mmie_tasks.interleaved.protocols import PROTOCOLS, Protocol
+from mmie_tasks.interleaved.protocols import INSTRUCT, PROTOCOLS, Protocol
 
 HINT = (
     "--model_args 'lvlm=MODEL:k=v;k=v,t2i=images:model=NAME;k=v' (or t2i=diffusers:model=ID, or "
@@ -66,6 +66,13 @@ class PairArguments:
     is_instructed: bool
     protocol: Protocol
     pictures: Path
+
+    @property
+    def words(self) -> Protocol | None:
+        """The protocol whose words the writer gets; None if it gets the bare question."""
+        if self.drawer is not None:
+            return self.protocol
+        return INSTRUCT if self.is_instructed else None
 
 
 def split_arguments(model_args: str | Mapping[str, object] | None) -> dict[str, object]:

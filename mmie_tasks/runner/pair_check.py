@@ -19,7 +19,7 @@ from mmie_tasks.http.endpoint import Pace
 from mmie_tasks.http.model_list import check_model_lists
 from mmie_tasks.hub.asset import Check
 from mmie_tasks.interleaved.base import Drawer, open_drawer
-from mmie_tasks.interleaved.protocols import INSTRUCT, Protocol
+from mmie_tasks.interleaved.protocols import Protocol
 from mmie_tasks.preflight.doctor import Finding, problem_from, run_check
 from mmie_tasks.runner.model_check import import_model, print_findings
 from mmie_tasks.runner.pair_arguments import (
@@ -151,13 +151,6 @@ def workload(docs: Sequence[Mapping[str, Any]], limit_of: Callable[[Any], int]) 
     return Workload(requests=len(limits), pictures=sum(limits))
 
 
-def words_of(arguments: PairArguments) -> Protocol | None:
-    """The protocol whose words the writer gets; None if it gets the bare question."""
-    if arguments.drawer is not None:
-        return arguments.protocol
-    return INSTRUCT if arguments.is_instructed else None
-
-
 def _describe_task(task: str, arguments: PairArguments, drawer: Drawer | None) -> str:
     """The words for the first sample with pictures in its answer, and the task's workload.
 
@@ -175,7 +168,7 @@ def _describe_task(task: str, arguments: PairArguments, drawer: Drawer | None) -
             f"The words and the numbers need the data, and `{missing[0].name}` is not here.",
             hint=f"`mmie-tasks prefetch {task}`",
         )
-    return _described(_load(task), benchmark, words_of(arguments), drawer)
+    return _described(_load(task), benchmark, arguments.words, drawer)
 
 
 def _load(task: str) -> Any:  # noqa: ANN401 - the runner's
