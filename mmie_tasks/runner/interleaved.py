@@ -109,6 +109,13 @@ class _AnswerWithPictures:
     pictures: tuple[PictureRequest, ...] = ()
 
 
+_NAMED = (
+    *("size", "max_side_px", "quality", "steps", "guidance", "negative_prompt"),
+    *("revision", "variant", "dtype"),
+)
+"""Options of drawers that stand in a pair's name: another value draws another picture."""
+
+
 class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
     """A writer and a drawer as one model.
 
@@ -182,11 +189,20 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
 
     @property
     def pair(self) -> str:
-        """The name of writer and drawer, for folders and tables: ``gpt-4o + sdxl``."""
-        names = [short_model_name(self._arguments.writer, self._arguments.writer_arguments)]
-        if (drawer := self._arguments.drawer) is not None:
+        """The name of writer and drawer, for folders and tables: ``gpt-4o + sdxl``, with what else
+        tells runs apart: ``gpt-4o + sdxl (describe, steps=4)``.
+        """
+        arguments = self._arguments
+        names = [short_model_name(arguments.writer, arguments.writer_arguments)]
+        details = ["instruct"] if arguments.drawer is None and arguments.is_instructed else []
+        if (drawer := arguments.drawer) is not None:
             names.append(short_model_name(drawer.name, drawer.options))
-        return " + ".join(names)
+            details += [] if arguments.protocol.name == "step" else [arguments.protocol.name]
+            options = dict(drawer.options)
+            if negative := options.get("negative_prompt"):
+                options["negative_prompt"] = hashlib.sha256(negative.encode()).hexdigest()[:8]
+            details += [f"{key}={options[key]}" for key in _NAMED if key in options]
+        return " + ".join(names) + (f" ({', '.join(details)})" if details else "")
 
     @property
     def words(self) -> Protocol | None:

@@ -123,6 +123,18 @@ def test_a_pair_is_named_by_both_models(drawer, monkeypatch, lvlm, pair):
     assert Interleaved(lvlm=lvlm, t2i="self").pair == pair.partition(" ")[0]
 
 
+def test_what_else_makes_another_picture_is_in_the_name_of_a_pair(drawer):
+    def name(t2i, **arguments):
+        return Interleaved(lvlm="dummy:response=A", t2i=t2i, **arguments).pair
+
+    assert name(f"{drawer};size=256x256;timeout=9") == "dummy + image-model (size=256x256)"
+    assert name(f"{drawer};steps=4", protocol="describe") == (
+        "dummy + image-model (describe, steps=4)"
+    )
+    assert name("self:instruct=yes") == "dummy (instruct)"
+    assert len({name(f"{drawer};negative_prompt={words}") for words in ("a", "b")}) == 2
+
+
 def test_it_is_what_its_writer_is(drawer):
     model = get_model("interleaved").create_from_arg_string(
         f"lvlm={WRITER},t2i={drawer}", {"batch_size": 3}
