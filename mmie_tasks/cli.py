@@ -9,10 +9,13 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import MmieTasksError
+
+if TYPE_CHECKING:
+    from mmie_tasks.judges.flags import EvalArguments
 
 RunCommand: TypeAlias = Callable[[Sequence[str], Mapping[str, str]], str | int]
 """Runs a command on its arguments and an environment.
@@ -195,13 +198,38 @@ def _run_lmms_eval(arguments: Sequence[str]) -> None:
         require_judged(split.choices, "`--judge`")
     except MmieTasksError as error:
         raise SystemExit(str(error)) from None
-    sys.argv[1:] = split.for_runner
     try:
-        status = run_lmms_eval(split.choices)
+        status = _evaluate(split)
     finally:
         if {"-h", "--help"} & {*arguments}:  # the runner has printed its options, and ended
-            print(f"\n{judge_options_help()}", end="")
+            print(f"\n{judge_options_help()}{_SKETCH_HELP}", end="")
     raise SystemExit(status)
+
+
+_SKETCH_HELP = """
+trial run:
+  --sketch N            answer the first N samples of each task, ask no judge, and
+                        write `sketch.html` to --output_path, or to this folder
+"""
+
+
+def _evaluate(split: EvalArguments) -> int:
+    """Run an evaluation or, with ``--sketch``, one of the first samples, whose own output is not
+    kept.
+    """
+    import tempfile
+
+    from mmie_tasks.runner.command_line import run_lmms_eval
+
+    sys.argv[1:] = split.for_runner
+    if "--sketch" not in {argument.partition("=")[0] for argument in split.for_runner}:
+        return run_lmms_eval(split.choices)
+    from mmie_tasks.runner.sketch import split_sketch
+
+    sketch = split_sketch(split.for_runner)
+    with tempfile.TemporaryDirectory() as folder:
+        sys.argv[1:] = [*sketch.for_runner, "--output_path", folder]
+        return run_lmms_eval(sketch_file=sketch.file)
 
 
 def _stop_at_unknown_command(name: str, runner_commands: Collection[str]) -> None:

@@ -50,6 +50,7 @@ SLOW = (  # starts the runner, a cluster or other processes, or computes for lon
     "interleaved/test_chat_pictures.py",
     "runner/test_interleaved.py",
     "runner/test_model_check.py",
+    "runner/test_pair_check.py",
     "runner/test_predictions_replayed.py",
     "seam",
     "test_import_cost.py",

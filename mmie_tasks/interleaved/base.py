@@ -104,6 +104,17 @@ class Drawer(Protocol):
         """
         ...
 
+    def describe(self) -> str:
+        """Check as far as nothing large is downloaded for it, and return what draws, in one line;
+        raises as `check`.
+        """
+        ...
+
+    @property
+    def price_usd(self) -> float | None:
+        """Of a picture in US dollars; 0 in this process, None if unknown."""
+        ...
+
     def draw(
         self, requests: Sequence[PictureRequest]
     ) -> Generator[tuple[int, Picture | DrawingError], None, None]:
@@ -117,15 +128,15 @@ class Drawer(Protocol):
         ...
 
 
-def open_drawer(choice: str, environment: Mapping[str, str]) -> Drawer:
-    """Open a drawer by ``NAME:MODEL`` or ``NAME:k=v,k=v``, as typed after ``t2i=``; nothing is sent
-    or loaded yet.
+def open_drawer(choice: str | options.Choice, environment: Mapping[str, str]) -> Drawer:
+    """Open a drawer by ``NAME:MODEL`` or ``NAME:k=v,k=v``, or by its choice; nothing is sent or
+    loaded yet.
 
     Raises:
         SettingWrong: No such drawer or option, or an unusable value; lists the valid ones.
         DrawerMisconfigured: A value makes no sense for the drawer.
     """
-    drawer = options.parse_choice(choice, "`t2i`", "drawer")
+    drawer = options.parse_choice(choice, "`t2i`", "drawer") if isinstance(choice, str) else choice
     if (factory := BUILT_IN.get(drawer.name)) is None:
         hint = (
             f"one of {options.listed(BUILT_IN, drawer.name)} (as in `t2i=images:model=gpt-image-1`)"

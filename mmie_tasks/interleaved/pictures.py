@@ -161,7 +161,7 @@ def draw_all(
     store: PictureStore,
     requests: Iterable[PictureRequest],
     on_start: Callable[[int, int], object],
-    on_picture: Callable[[], object],
+    on_picture: Callable[[Path | DrawingError], object],
 ) -> dict[PictureRequest, Path | DrawingError]:
     """Draw the pictures that the store lacks, and return the file of each picture, or why there is
     none.
@@ -188,5 +188,5 @@ def draw_all(
             except PictureNotStored as error:
                 outcomes |= {other: error for other in missing if other not in outcomes}
                 return outcomes
-            on_picture()
+            on_picture(outcomes[request])
     return outcomes

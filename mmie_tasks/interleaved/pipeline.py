@@ -278,8 +278,12 @@ class PipelineFiles:
         return digest.hexdigest()[:12]
 
 
-def _download_pipeline(repo: str, revision: str, variant: str | None) -> PipelineFiles:
-    """The snapshot of a commit in the Hub's cache: what the pipeline loads, and no pickles."""
+def _download_pipeline(
+    repo: str, revision: str, variant: str | None, *, index_only: bool = False
+) -> PipelineFiles:
+    """The snapshot of a commit in the Hub's cache: what the pipeline loads, and no pickles; or only
+    its index.
+    """
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 
@@ -288,6 +292,8 @@ def _download_pipeline(repo: str, revision: str, variant: str | None) -> Pipelin
         snapshot = Path(hf_hub_download(repo, _INDEX, revision=revision)).parent
         files = PipelineFiles(folder=snapshot, name=repo, is_in_hub=True)
         _ = files.pipeline_class  # before anything else is downloaded
+        if index_only:
+            return files
         from diffusers import DiffusionPipeline
 
         options = {"variant": variant, "use_safetensors": True, "trust_remote_code": False}
@@ -309,6 +315,18 @@ def _download_pipeline(repo: str, revision: str, variant: str | None) -> Pipelin
         )
         raise DrawerMisconfigured(message, hint=hint) from error
     return files
+
+
+def _check_package() -> None:
+    if find_spec("diffusers") is None:
+        raise DrawerMisconfigured(
+            "diffusers is not installed.", hint="`pip install 'mmie-tasks[diffusers]'`"
+        )
+    if _version() < _OLDEST:
+        raise DrawerMisconfigured(
+            f"diffusers {version('diffusers')} may run code of a model.",
+            hint=f"`pip install 'diffusers>={_OLDEST[0]}.{_OLDEST[1]}'`",
+        )
 
 
 def _text_to_image_classes() -> tuple[type, ...]:
@@ -392,19 +410,33 @@ class PipelineDrawer:
         """
         _ = self._files, self._device
 
+    def describe(self) -> str:
+        """See `Drawer.describe`: of a repository on the Hub, only the index is read."""
+        _check_package()
+        if self._is_folder:
+            self.check()
+            return f"`{self._files.name}` is here, and is drawn on {self._device}"
+        files = _download_pipeline(
+            self.model, self.revision or "main", self.variant, index_only=True
+        )
+        kind = files.pipeline_class.__name__
+        return f"`{self.model}`, a {kind}, on {self._device}; a run downloads what is not here"
+
+    @property
+    def price_usd(self) -> float:
+        """Of a picture: nothing is paid."""
+        return 0.0
+
+    @property
+    def _is_folder(self) -> bool:
+        folder = Path(self.model).expanduser()
+        return folder.is_dir() or not _REPOSITORY.fullmatch(self.model)
+
     @cached_property
     def _files(self) -> PipelineFiles:
-        if find_spec("diffusers") is None:
-            raise DrawerMisconfigured(
-                "diffusers is not installed.", hint="`pip install 'mmie-tasks[diffusers]'`"
-            )
-        if _version() < _OLDEST:
-            raise DrawerMisconfigured(
-                f"diffusers {version('diffusers')} may run code of a model.",
-                hint=f"`pip install 'diffusers>={_OLDEST[0]}.{_OLDEST[1]}'`",
-            )
+        _check_package()
         folder = Path(self.model).expanduser()
-        if not folder.is_dir() and _REPOSITORY.fullmatch(self.model):
+        if not self._is_folder:
             files = _download_pipeline(self.model, self.revision or "main", self.variant)
         else:
             files = PipelineFiles(folder=folder, name=folder.absolute().name)

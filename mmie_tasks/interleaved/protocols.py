@@ -23,9 +23,12 @@ AROUND = "texts around the JSON"
 CUT_OFF = "answers that are cut off"
 LIKE_MARKER = "what looks like a marker"
 
-_STEP = """\
+_NEUTRAL = """\
 Answer with text and pictures: exactly {steps}, and nothing after the last picture. Begin with the \
-first step. Write plain text without headings or formatting, in the language of the question. \
+first step. Write plain text without headings or formatting, in the language of the question."""
+
+_STEP = f"""\
+{_NEUTRAL} \
 After each step, put the marker [picture] on a line of its own. A picture is drawn by a \
 text-to-image model that reads only the step before it, so name the people, the things and the \
 place in every step, and describe what appears again in the same words."""
@@ -111,6 +114,7 @@ class Protocol:
     """How a writer asks for pictures.
 
     Attributes:
+        name: In signatures.
         version: Grows with every change that can change an answer.
         words: The words after the question; ``{steps}`` stands for the number of steps.
         read: The answer in a text without its thinking, for a limit on pictures. Never raises.
@@ -136,8 +140,9 @@ def read_steps(text: str, limit: int) -> WrittenAnswer:
     r"""Read an answer with markers: the text before a marker, from the last one on, is the
     picture's prompt; of ``[picture: words]`` its words are.
 
-    Markers count on lines of their own; within lines only in an answer without such a line. Those
-    above the limit are removed and counted. What looks like a marker stays text and is counted.
+    Markers count on lines of their own; within lines only in an answer without such a line, else
+    they are words of the text. Those above the limit are removed and counted. What looks like a
+    marker stays text and is counted.
 
     >>> read_steps("1. A **red** door.\n[picture]\nIt opens.", 1).parts
     ('1. A **red** door.', Prompt(text='A red door.'), 'It opens.')
@@ -167,7 +172,7 @@ def read_steps(text: str, limit: int) -> WrittenAnswer:
 
 def _without_formatting(step: str) -> str:
     """A step as a prompt: without Markdown, the number of the step, or "Sure! Here is ...:"."""
-    text = _GREETING.sub("", _FORMATTING.sub("", _INLINE_MARKER.sub("", step)).strip())
+    text = _GREETING.sub("", _FORMATTING.sub("", step).strip())
     lines = (_LINE_START.sub("", line.strip()) for line in text.splitlines())
     return "\n".join(filter(None, lines))
 
@@ -247,6 +252,14 @@ def _step_parts(step: object, unused: Counter[str]) -> Iterator[str | Prompt]:
         elif words or not (value is None or isinstance(value, str) or value in ([], {})):
             unused[f"`{str(key)[:_NAME_CHARACTERS]}` of a step"] += 1
 
+
+INSTRUCT = Protocol(
+    name="instruct",
+    version=1,
+    words=_NEUTRAL,
+    read=lambda text, _limit: _written([text], Counter()),
+)
+"""For models that draw themselves: the words of `step` that name no marker and no drawer."""
 
 PROTOCOLS: Mapping[str, Protocol] = {
     "step": Protocol(name="step", version=2, words=_STEP, read=read_steps),

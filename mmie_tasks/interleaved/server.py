@@ -24,10 +24,11 @@ from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.http import access as http_access
 from mmie_tasks.http import client as http_client
 from mmie_tasks.http.access import Access
-from mmie_tasks.http.bodies import json_list, json_object, model_names, nearest_names, parse_json
+from mmie_tasks.http.bodies import json_list, json_object, parse_json
 from mmie_tasks.http.budget import Budget
 from mmie_tasks.http.endpoint import Failure, Pace, Success
-from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error, redact
+from mmie_tasks.http.errors import UnusableBody, read_server_error, redact
+from mmie_tasks.http.model_list import check_model_lists
 from mmie_tasks.http.retries import Sender, Undelivered, send_all
 from mmie_tasks.interleaved.base import (
     DrawerMisconfigured,
@@ -45,7 +46,6 @@ _KEY_VARIABLES = ("OPENAI_API_KEY",)
 _URL_VARIABLES = ("OPENAI_API_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE")
 
 _MAX_BODY_BYTES = 96 * 2**20  # a PNG of 4096 x 4096 pixels as base64
-_LIST_TIMEOUT_S = 10.0
 
 _OPTIONAL = ("response_format", "seed")  # left out where a server does not know them
 _CHOSEN = re.compile(r"\b(?:size|quality|num_inference_steps|guidance_scale|negative_prompt)\b")
@@ -159,9 +159,14 @@ class ImageServer:
         """See `Drawer.check`: no key, one that every server denies, or no server that can be
         reached.
         """
-        if (missing_key := self.access.missing_key(DrawerMisconfigured)) is not None:
-            raise missing_key
-        http_client.check_servers(self.access, self._problem)
+        check_model_lists(self.access, self.model, self.pace.check_s, DrawerMisconfigured)
+
+    def describe(self) -> str:
+        """See `Drawer.describe`."""
+        self.check()
+        return (
+            f"`{self.model}` at {', '.join(map(http_access.public_address, self.access.base_urls))}"
+        )
 
     def draw(self, requests: Sequence[PictureRequest]) -> Iterator[tuple[int, DrawnPicture]]:
         """See `Drawer.draw`. Nothing is sent before the first `next`; closing cancels the requests
@@ -256,59 +261,6 @@ class ImageServer:
             outcome = await asyncio.to_thread(read_reply, content, self.max_side_px, secrets)
         is_final = not isinstance(outcome, PictureUnusable) or isinstance(outcome, RemotePicture)
         return Success(reply=outcome, is_final=is_final, cost_usd=self.price_usd, pause_s=pause_s)
-
-    async def _problem(self, url: str) -> DrawerMisconfigured | None:
-        """Why a server certainly cannot be used; None if it may work. The log warns about an
-        unknown model.
-        """
-        access = replace(self.access, timeout_s=min(_LIST_TIMEOUT_S, self.access.timeout_s))
-        name = f"{access.service} at {http_access.public_address(url)}"
-        async with http_client.async_client(access, url) as client:
-            for wait_s in (*self.pace.check_s, None):
-                models = await _list_models(client, access)
-                if not isinstance(models, Failure) or models.kind != "failed" or wait_s is None:
-                    break
-                await asyncio.sleep(wait_s)
-        match models:
-            case Failure(error=None):
-                return DrawerMisconfigured(
-                    f"{name} is not reachable: {models.reason}.", hint=http_access.UNREACHABLE_HINT
-                )
-            case Failure(error=ServerError(status=401 | 403, message=message)) if (
-                "scope" not in message
-            ):
-                reason = models.reason.rstrip(".")
-                return DrawerMisconfigured(
-                    f"{name} cannot be used: it answered {reason}.", hint=access.key_hint
-                )
-            case [*_] if models and self.model not in models:
-                others = ", ".join(f"`{other}`" for other in nearest_names(self.model, models))
-                logger.warning(
-                    f"{name} is not in the server's list of models. It has {others}. hint: check "
-                    "`model=`"
-                )
-        return None
-
-
-async def _list_models(client: openai.AsyncOpenAI, access: Access) -> list[str] | Failure:
-    """The models that a server lists, none if it is busy or sends something else; a failure if it
-    is not reached.
-    """
-    try:
-        response = await asyncio.wait_for(
-            client.models.with_raw_response.list(), 2 * access.timeout_s
-        )
-        return model_names(parse_json(response.content))
-    except asyncio.TimeoutError:
-        return []
-    except http_client.ATTEMPT_ERRORS as error:
-        is_slow = (
-            isinstance(error, openai.APITimeoutError)
-            and "Connect" not in type(error.__cause__).__name__
-        )
-        if is_slow or isinstance(error, UnusableBody):
-            return []
-        return http_client.failure_of(error, access.secrets)
 
 
 def drawing_error_of(undelivered: Undelivered, service: str) -> DrawingError:

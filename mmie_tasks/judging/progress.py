@@ -131,10 +131,20 @@ class Progress:
         tokens = self._counts["input"] + self._counts["output"]
         elapsed_s = self._clock() - self._began_s
         rate = f"{tokens / elapsed_s:,.0f} tokens/s" if tokens and elapsed_s > 0 else ""
-        cost = f"{self._cost_usd:.4f} USD" if self._cost_usd else ""
-        if self._cost_usd and (left := self._total - self._counts["requests"]) > 0:
-            total_usd = self._cost_usd * (1 + left / self._counts["paid"])
-            cost = f"{self._cost_usd:.4f} of about {total_usd:.4f} USD"
-        cost = "cost unknown" if self._cost_usd is None else cost
+        left = self._total - self._counts["requests"]
+        cost = "cost unknown"
+        if self._cost_usd is not None:
+            cost = cost_forecast(self._cost_usd, self._counts["paid"], left)
         sent_again = f"{retries} sent again" if retries else ""
         return ", ".join(part for part in (*parts, sent_again, rate, cost) if part)
+
+
+def cost_forecast(cost_usd: float, paid: int, left: int) -> str:
+    """The cost so far and, while units are left, of all: each at the mean of those paid for.
+
+    >>> cost_forecast(1.0, 2, 4), cost_forecast(1.0, 2, 0), cost_forecast(0.0, 0, 4)
+    ('1.0000 of about 3.0000 USD', '1.0000 USD', '')
+    """
+    if cost_usd and left > 0:
+        return f"{cost_usd:.4f} of about {cost_usd * (1 + left / paid):.4f} USD"
+    return f"{cost_usd:.4f} USD" if cost_usd else ""

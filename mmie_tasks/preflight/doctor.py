@@ -38,6 +38,8 @@ from mmie_tasks.judging.session import BenchmarkJudge, JudgingSession, SharedJud
 
 PACKAGES = ("mmie-tasks", "lmms-eval", "torch", "transformers", "huggingface_hub", "datasets")
 MIN_LMMS_EVAL = (0, 7, 3)
+PAIR = "interleaved"
+"""The model whose arguments are checked, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,10 @@ class Finding:
     hint: str = ""
 
 
-CheckModel: TypeAlias = Callable[[str, Mapping[str, str]], Sequence[Finding]]
-"""Returns the findings on a model of the runner; takes its name and the environment of the run."""
+CheckModel: TypeAlias = Callable[[str, Mapping[str, str], Sequence[str]], Sequence[Finding]]
+"""Returns the findings on a model of the runner; takes its name, the environment of the run, and of
+`interleaved` its arguments and the tasks of the run.
+"""
 
 _wrap = partial(textwrap.wrap, width=100, break_long_words=False, break_on_hyphens=False)
 
@@ -82,7 +86,9 @@ class Report:
         for finding in self.findings:
             start = f"{finding.status:<9}{finding.subject:<{subject_width}}  "
             indent = " " * len(start)
-            lines += _wrap(finding.message, initial_indent=start, subsequent_indent=indent)
+            for line in finding.message.splitlines():
+                lines += _wrap(line, initial_indent=start, subsequent_indent=indent)
+                start = indent
             if finding.hint:
                 start, indent = f"{indent}hint: ", f"{indent}      "
                 lines += _wrap(finding.hint, initial_indent=start, subsequent_indent=indent)
@@ -120,7 +126,12 @@ def run(
     require_judged(choices, "`--judge`")
     session = JudgingSession(choices, environment)
     findings = list(_check_machine(environment))
-    findings += chain.from_iterable(check_model(model, environment) for model in models)
+    pair = (options.model_args, *tasks) if options.model_args else ()
+    if pair and models != [PAIR]:
+        raise SettingWrong(
+            f"`--model_args` is for `--model {PAIR}`.", hint="leave it out for other models"
+        )
+    findings += chain.from_iterable(check_model(model, environment, pair) for model in models)
     try:
         require_judged(environment_choices(environment), f"`{VARIABLE}`")
     except SettingWrong as error:
@@ -159,6 +170,11 @@ def _parser() -> argparse.ArgumentParser:
         "tested models, as behind --model of lmms-eval: can their code be imported? default: none"
     )
     parser.add_argument("--model", default="", metavar="A,B", help=help_text)
+    help_text = (
+        f"of --model {PAIR}: check writer and drawer, and show the words; default: the judge and the "
+        "data only"
+    )
+    parser.add_argument("--model_args", default="", metavar="k=v,...", help=help_text)
     parser.add_argument(
         "--tasks", "--task", default="", metavar="A,B", help="tasks of ours; default: all"
     )

@@ -25,9 +25,14 @@ from mmie_tasks.results.annotation import (
 from mmie_tasks.results.commands import listed_names, notes_of, open_runs, result_parser, write_text
 from mmie_tasks.results.render import Cell, Format, Sheet, json_text, sheet_text
 from mmie_tasks.runs.run import Run
-from mmie_tasks.runs.summary import drawn_answers_of, marks_of, metrics_of, value_of
+from mmie_tasks.runs.summary import AnswerForm, answer_form, marks_of, metrics_of, value_of
 
 _SUFFIXES: Mapping[str, Format] = {".csv": "csv", ".tex": "latex"}
+_FORMS: Mapping[AnswerForm, str] = {
+    "plain": "",
+    "instructed": ", asked for pictures",
+    "drawn": ", drawn by our reconstruction",
+}
 _CAPTION = (
     "Scores in percent with their 95 % intervals; official scores unless a column says otherwise."
 )
@@ -43,8 +48,8 @@ class Column:
         metric: The metric.
         kind: Official, robust or expected.
         is_corrected: Whether the score is corrected with people's scores.
-        is_drawn: Whether it is of runs whose pictures ``--model interleaved`` drew; they do not
-            stand beside others.
+        form: How the answers of its runs came about; those of other forms do not stand beside
+            them.
     """
 
     task: str
@@ -52,14 +57,13 @@ class Column:
     metric: Metric
     kind: ScoreKind
     is_corrected: bool = False
-    is_drawn: bool = False
+    form: AnswerForm = "plain"
 
     @property
     def title(self) -> str:
         """``MMIE``, ``MMIE SA``, ``MMIE robust``, ``MMIE, corrected by people``; for a part its
         task: ``mmie_sa``.
         """
-        drawn = ", drawn by our reconstruction" if self.is_drawn else ""
         is_whole = self.task == self.benchmark.name
         is_task_itself = not is_whole and self.metric.kind == "headline"
         words = [self.benchmark.title if is_whole else self.task]
@@ -67,13 +71,13 @@ class Column:
         words += [] if self.kind == "official" else [self.kind]
         return (
             " ".join(filter(None, words))
-            + drawn
+            + _FORMS[self.form]
             + (", corrected by people" if self.is_corrected else "")
         )
 
     def published_percent(self, row: PublishedRow) -> float | None:
         """The published score that belongs into this column, if any."""
-        is_plain = self.kind == "official" and not self.is_corrected and not self.is_drawn
+        is_plain = self.kind == "official" and not self.is_corrected and self.form == "plain"
         return (
             row.scores.get(self.metric.name)
             if is_plain and self.task == self.benchmark.name
@@ -240,11 +244,11 @@ def score_table(
     columns = _columns(runs, groups, kinds, annotator.corrected_benchmarks)
     if population == "run":
         columns = tuple(column for column in columns if column.is_corrected)
-    drawn = {c.task for c in columns if c.is_drawn}
+    others = {c.task for c in columns if c.form != "plain"}
     columns = tuple(
         c
         for c in columns
-        if c.is_drawn or c.task not in drawn or _has_cells(c, runs, published=published)
+        if c.form != "plain" or c.task not in others or _has_cells(c, runs, published=published)
     )
     rows = [_run_row(run_, columns, annotator) for run_ in runs]
     remarks = notes_of(runs)
@@ -291,13 +295,12 @@ def _columns(
         shown = [m for m in metrics if m.kind in groups or "all" in groups]
         if "paper" in groups:
             shown = [m for m in metrics if m in shown or m is metrics[0] or m.in_table]
-        is_drawn_values = (False, True) if any(map(drawn_answers_of, of_task)) else (False,)
-        for is_drawn, metric, kind in product(
-            is_drawn_values, shown, [kind for kind in kinds if kind in task_kinds]
+        present = {"plain", *map(answer_form, of_task)}
+        forms = [form for form in get_args(AnswerForm) if form in present]
+        for form, metric, kind in product(
+            forms, shown, [kind for kind in kinds if kind in task_kinds]
         ):
-            column = Column(
-                task=task, benchmark=benchmark, metric=metric, kind=kind, is_drawn=is_drawn
-            )
+            column = Column(task=task, benchmark=benchmark, metric=metric, kind=kind, form=form)
             columns.append(column)
             if kind == "official" and metric is metrics[0] and benchmark.name in corrected:
                 columns.append(replace(column, is_corrected=True))
@@ -308,7 +311,7 @@ def _has_cells(column: Column, runs: Sequence[Run], *, published: bool) -> bool:
     """Whether a run or a published row may have a score in a column."""
     rows = column.benchmark.published_rows if published else ()
     return any(column.published_percent(row) is not None for row in rows) or any(
-        column.is_drawn == bool(drawn_answers_of(run_.tasks[column.task]))
+        column.form == answer_form(run_.tasks[column.task])
         for run_ in runs
         if column.task in run_.tasks
     )
@@ -318,11 +321,10 @@ def _run_row(run_: Run, columns: Sequence[Column], annotator: Annotator) -> Tabl
     tasks = [task for task in dict.fromkeys(c.task for c in columns) if task in run_.tasks]
     annotations = {task: annotator.annotation(run_.tasks[task]) for task in tasks}
     marks = {task: marks_of(task_run) for task, task_run in run_.tasks.items()}
-    drawn = {task for task, task_run in run_.tasks.items() if drawn_answers_of(task_run)}
 
     def cell(column: Column) -> Cell | None:
         task_run = run_.tasks.get(column.task)
-        if task_run is None or column.is_drawn != (column.task in drawn):
+        if task_run is None or column.form != answer_form(task_run):
             return None
         if column.is_corrected:
             corrected = annotations[column.task].corrected
@@ -378,7 +380,8 @@ def as_json(scores: ScoreTable) -> dict[str, object]:
                     "task": column.task,
                     "metric": "_".join(filter(None, [column.kind, column.metric.name])),
                     "corrected_by_people": column.is_corrected,
-                    "drawn_by_reconstruction": column.is_drawn,
+                    "drawn_by_reconstruction": column.form == "drawn",
+                    "asked_for_pictures": column.form == "instructed",
                     **asdict(cell),
                 }
                 for column, cell in zip(scores.columns, row.cells, strict=True)

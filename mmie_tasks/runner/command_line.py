@@ -28,11 +28,12 @@ def runner_commands() -> frozenset[str]:
     return frozenset(getattr(dispatch, "_SUBCOMMANDS", ()))
 
 
-def run_lmms_eval(judges: JudgeChoices | None = None) -> int:
+def run_lmms_eval(judges: JudgeChoices | None = None, sketch_file: Path | None = None) -> int:
     """Run lmms-eval's command line on ``sys.argv``, with our tasks and launchers.
 
     Args:
         judges: Those of ``--judge``, for all evaluations of the command line; None for none.
+        sketch_file: The page of ``--sketch``; None without it.
 
     Returns:
         The exit status: 1 if an evaluation failed, which the runner prints and forgets.
@@ -45,7 +46,7 @@ def run_lmms_eval(judges: JudgeChoices | None = None) -> int:
     def watch_evaluations(runner: ModuleType) -> None:
         from mmie_tasks.runner import hooks
 
-        hooks.command_judges = judges or {}
+        hooks.command_judges, hooks.sketch_file = judges or {}, sketch_file
         hooks.wrap_once(runner, "cli_evaluate_single", functools.partial(_list_failures, failed))
         hooks.wrap_once(runner.TaskManager, "match_tasks", refuse_unknown_tasks)
         hooks.wrap_once(runner.eval_logger, "add", _colour_by_default)

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from mmie_tasks.answers.drawn import DrawingFacts, read_drawn_answer, write_undrawn_answer
 from mmie_tasks.answers.parsing import NO_REPLY
+from mmie_tasks.interleaved.protocols import INSTRUCT
 
 
 @contextmanager
@@ -54,6 +56,22 @@ def name_null_replies(tasks: Iterable[Any]) -> None:
     """
     for request in (request for task in tasks for request in task.instances):
         request.resps[:] = [NO_REPLY if reply is None else reply for reply in request.resps]
+
+
+def mark_instructed(tasks: Iterable[Any]) -> None:
+    """Name the words in the answers to tasks of ours whose file asks for pictures (``instruct:
+    true`` in ``lmms_eval_specific_kwargs``), so that every number made of them does.
+    """
+    facts = DrawingFacts(signature=INSTRUCT.signature)
+    for task in tasks:
+        if (getattr(task, "lmms_eval_specific_kwargs", None) or {}).get("instruct"):
+            for request in task.instances:
+                request.resps[:] = [
+                    write_undrawn_answer(reply, facts)
+                    if isinstance(reply, str) and read_drawn_answer(reply) is None
+                    else reply
+                    for reply in request.resps
+                ]
 
 
 @contextmanager

@@ -30,6 +30,7 @@ from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.runner.answer_files import OUTPUT, remove_after_logging
 from mmie_tasks.runner.generation import (
     called_after_generation,
+    mark_instructed,
     name_null_replies,
     one_task_per_call,
 )
@@ -46,6 +47,9 @@ Method: TypeAlias = Callable[..., Any]
 Task: TypeAlias = Any  # the runner's task object; the runner is untyped
 
 _WRAPPED = "_mmie_tasks_wrapped"
+
+sketch_file: Path | None = None
+"""The page of ``mmie-tasks eval --sketch``; None for other runs."""
 
 command_judges: JudgeChoices = {}
 """The judges of ``mmie-tasks eval --judge``, for all evaluations of the command line."""
@@ -334,6 +338,12 @@ def _prepare_model(evaluate: Method) -> Method:
     return evaluate_prepared_model
 
 
+def _write_sketch(tasks: Sequence[Task], model: object, file: Path) -> None:
+    from mmie_tasks.runner.sketch import write_sketch
+
+    write_sketch([(task, _benchmarks[task]) for task in tasks], model, file)
+
+
 @contextmanager
 def _judging(model: object, tasks: Sequence[Task], options: Mapping[str, Any]) -> Iterator[None]:
     """The judging session of a run; outputs are saved when the model has answered everything."""
@@ -342,11 +352,13 @@ def _judging(model: object, tasks: Sequence[Task], options: Mapping[str, Any]) -
         OUTPUT.warn_of_what_is_not_saved()
     with ExitStack() as stack:
         session = stack.enter_context(_session(tasks, options.get("eval_server_launcher")))
-        functions = [lambda: name_null_replies(ours)]
+        functions = [lambda: name_null_replies(ours), lambda: mark_instructed(ours)]
         if any(_is_judged(task) for task in tasks):
             functions.append(lambda: OUTPUT.save(tasks))
             if options.get("cli_args") is not None:
                 functions.append(stack.enter_context(judging_stops_on_ctrl_c(session)))
+        if sketch_file is not None and _is_first_process():
+            functions.append(functools.partial(_write_sketch, ours, model, sketch_file))
         if ours:
             stack.enter_context(called_after_generation(model, functions))
         yield

@@ -10,13 +10,13 @@ is a reconstruction, and every answer says so.
 from __future__ import annotations
 
 import copy
-import difflib
 import hashlib
 import itertools
 import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MethodType
@@ -24,9 +24,8 @@ from typing import Any, TypeAlias
 
 from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts, unwrap_generation_output
 from lmms_eval.api.model import lmms
-from lmms_eval.models import MODEL_REGISTRY_V2, get_model
+from lmms_eval.models import get_model
 from loguru import logger
-from tqdm import tqdm  # type: ignore[import-untyped]
 
 from mmie_tasks.answers.drawn import (
     WITHHELD,
@@ -39,28 +38,30 @@ from mmie_tasks.answers.parsing import NO_REPLY, failure_of, parse_answer
 from mmie_tasks.answers.thinking import strip_thinking
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.files import cache_dir
-from mmie_tasks.core.options import parse_choice
 from mmie_tasks.core.tables import listed
 from mmie_tasks.interleaved.base import (
     Drawer,
     DrawerMisconfigured,
     DrawingError,
     PictureRequest,
+    PictureUnusable,
     open_drawer,
 )
 from mmie_tasks.interleaved.chat_pictures import chat_completions, keep_chat_pictures
 from mmie_tasks.interleaved.pictures import PictureStore, draw_all
-from mmie_tasks.interleaved.protocols import NO_PICTURE, PROTOCOLS, Prompt, Protocol, WrittenAnswer
+from mmie_tasks.interleaved.protocols import INSTRUCT, NO_PICTURE, Prompt, Protocol, WrittenAnswer
 from mmie_tasks.interleaved.written_texts import WrittenText, read_text, save_texts, text_path
 from mmie_tasks.runner.answer_files import OUTPUT
 from mmie_tasks.runner.hooks import loaded_benchmark
 from mmie_tasks.runner.model_memory import free_model, record_tested_model
-from mmie_tasks.runner.run_summary import short_model_name
-
-_ARGUMENTS = (
-    "--model_args 'lvlm=MODEL:k=v;k=v,t2i=images:model=NAME;k=v' (or t2i=diffusers:model=ID, or "
-    "t2i=self), where `;` stands for `,`"
+from mmie_tasks.runner.pair_arguments import (
+    check_writer_arguments,
+    parse_pair_arguments,
+    split_arguments,
 )
+from mmie_tasks.runner.run_summary import short_model_name
+from mmie_tasks.runner.stage_progress import StageProgress
+
 _PORTION = 512  # requests that the writer gets at once; their texts are saved together
 _SERVER_PORTION = 64  # the same for a writer behind a server
 _DELIVERY = (
@@ -71,34 +72,6 @@ _DELIVERY = (
     "adaptive_failure_threshold",
 )
 """Arguments of lmms-eval's chat clients that change no text."""
-_SELF, _MODALITIES = "self", "modalities"
-_TEXT_CLIENTS = ("gemini", "litellm")  # drop the pictures of a reply (``chat/gemini.py:183``)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Arguments:
-    """The arguments of the model, checked.
-
-    Attributes:
-        writer: Name of the writer in lmms-eval.
-        writer_arguments: Its ``model_args``.
-        drawer: As for `open_drawer`; None if the writer draws itself.
-        modalities: What such a writer's server is told to reply with: ``("image", "text")``; empty
-            to say nothing.
-        protocol: How the writer asks for pictures.
-        pictures: Folder of the pictures.
-        runner_options: Batch size and device, for the writer.
-    """
-
-    writer: str
-    writer_arguments: str
-    drawer: str | None
-    modalities: tuple[str, ...]
-    protocol: Protocol
-    pictures: Path
-    runner_options: Mapping[str, object]
-
-
 _Outcomes: TypeAlias = "Mapping[PictureRequest, Path | DrawingError]"
 
 
@@ -136,18 +109,21 @@ class _AnswerWithPictures:
     pictures: tuple[PictureRequest, ...] = ()
 
 
+_NAMED = (
+    *("size", "max_side_px", "quality", "steps", "guidance", "negative_prompt"),
+    *("revision", "variant", "dtype"),
+)
+"""Options of drawers that stand in a pair's name: another value draws another picture."""
+
+
 class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
     """A writer and a drawer as one model.
 
     Args:
-        lvlm: The writer: ``MODEL:k=v;k=v``, a model of lmms-eval with its arguments.
-        t2i: The drawer: ``images:...`` or ``diffusers:...``; ``self`` if the writer draws itself.
-        protocol: ``step`` or ``describe``: how the writer asks for pictures.
-        pictures: Folder of the pictures; by default ``pictures`` in this package's cache folder.
         batch_size: For the writer, like the next two.
         max_batch_size: For the writer.
         device: For the writer.
-        unknown: Any other argument is an error.
+        arguments: See `PairArguments`: ``lvlm``, ``t2i``, ``protocol``, ``pictures``.
 
     Raises:
         SystemExit: An argument is wrong, or the drawer cannot be used. The runner ends every other
@@ -159,42 +135,45 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
     splits_by_task = True
     """The writer's calls hold one task each: see `mmie_tasks.runner.generation`."""
 
+    @classmethod
+    def create_from_arg_string(
+        cls,
+        arg_string: str | Mapping[str, object],
+        additional_config: Mapping[str, object] | None = None,
+    ) -> Interleaved:
+        """As the runner makes models; the arguments may be a map, too."""
+        try:
+            arguments = split_arguments(arg_string)
+        except SettingWrong as error:
+            raise SystemExit(str(error)) from None
+        return cls(**{**(additional_config or {}), **arguments})
+
     def __init__(
         self,
-        lvlm: object = "",
-        t2i: object = "",
-        protocol: object = "step",
-        pictures: object = "",
         batch_size: object = None,
         max_batch_size: object = None,
         device: object = None,
-        **unknown: object,
+        **arguments: object,
     ) -> None:
         super().__init__()
-        runner_options = {
+        self._runner_options = {
             "batch_size": batch_size,
             "max_batch_size": max_batch_size,
             "device": device,
         }
         self._drawer: Drawer | None = None
+        self.stages: dict[str, StageProgress] = {}  # those of the last call, by title
         try:
-            if unknown:
-                names = ", ".join(f"`{name}`" for name in unknown)
-                raise SettingWrong(
-                    f"The model `interleaved` has no argument {names}.", hint=_ARGUMENTS
-                )
-            self._arguments = _parse_arguments(
-                str(lvlm), str(t2i), str(protocol), str(pictures), runner_options
-            )
+            self._arguments = parse_pair_arguments(split_arguments(arguments))
             if self._arguments.drawer is not None:
                 self._drawer = open_drawer(self._arguments.drawer, os.environ)
                 self._drawer.check()
                 self._signature = f"{self._arguments.protocol.signature},{self._drawer.signature}"
                 self._store = PictureStore(self._arguments.pictures, self._drawer.signature)
                 self._store.prepare()
+            self._writer = self._create_writer()
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
-        self._writer = self._create_writer()
         self._writer_is_freed = False
         self.is_simple = self._writer.is_simple
         self.task_dict = self._writer.task_dict  # the runner fills it
@@ -210,12 +189,30 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
 
     @property
     def pair(self) -> str:
-        """The name of writer and drawer, for folders and tables: ``gpt-4o + sdxl``."""
-        names = [short_model_name(self._arguments.writer, self._arguments.writer_arguments)]
-        if self._arguments.drawer is not None:
-            drawer = parse_choice(self._arguments.drawer, "`t2i`", "drawer")
+        """The name of writer and drawer, for folders and tables: ``gpt-4o + sdxl``, with what else
+        tells runs apart: ``gpt-4o + sdxl (describe, steps=4)``.
+        """
+        arguments = self._arguments
+        names = [short_model_name(arguments.writer, arguments.writer_arguments)]
+        details = ["instruct"] if arguments.drawer is None and arguments.is_instructed else []
+        if (drawer := arguments.drawer) is not None:
             names.append(short_model_name(drawer.name, drawer.options))
-        return " + ".join(names)
+            details += [] if arguments.protocol.name == "step" else [arguments.protocol.name]
+            options = dict(drawer.options)
+            if negative := options.get("negative_prompt"):
+                options["negative_prompt"] = hashlib.sha256(negative.encode()).hexdigest()[:8]
+            details += [f"{key}={options[key]}" for key in _NAMED if key in options]
+        return " + ".join(names) + (f" ({', '.join(details)})" if details else "")
+
+    @property
+    def words(self) -> Protocol | None:
+        """See `PairArguments.words`."""
+        return self._arguments.words
+
+    @property
+    def price_usd(self) -> float | None:
+        """Of a picture; see `Drawer.price_usd`."""
+        return None if self._drawer is None else self._drawer.price_usd
 
     def generate_until(self, requests: Sequence[Instance]) -> list[object]:
         """Write all answers, free the writer, draw all pictures.
@@ -225,12 +222,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         """
         samples = list(map(self._sample, requests))
         if self._drawer is None or not any(samples):
-            by_task = itertools.groupby(requests, lambda request: request.task_name)
-            return [
-                output
-                for _, group in by_task
-                for output in self._live_writer().generate_until(list(group))
-            ]
+            return self._native(requests, samples)
         outputs = self._write(requests, samples)
         answers = [
             _read(output, sample, self._arguments.protocol)
@@ -273,9 +265,9 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
     def _create_writer(self) -> lmms:
         arguments = self._arguments
         model = get_model(arguments.writer, self.force_simple)
-        writer = model.create_from_arg_string(
-            arguments.writer_arguments, dict(arguments.runner_options)
-        )
+        check_writer_arguments(model, arguments.writer_arguments)
+        options = {name: value for name, value in self._runner_options.items() if value is not None}
+        writer = model(**{**options, **arguments.writer_arguments})
         record_tested_model(writer)
         if self._drawer is None:
             extra_body = (
@@ -287,6 +279,31 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
                     "they are."
                 )
         return writer
+
+    def _native(
+        self, requests: Sequence[Instance], samples: Sequence[_WriterSample | None]
+    ) -> list[object]:
+        """The writer's outputs, of one task at a time; with ``instruct=yes`` it is asked for
+        pictures, and answers name the words.
+        """
+        is_instructed = self._drawer is None and self._arguments.is_instructed
+        if is_instructed:
+            words = _Instructions(INSTRUCT)
+            requests = [words.added_to(*pair) for pair in zip(requests, samples, strict=True)]
+        by_task = itertools.groupby(requests, lambda request: request.task_name)
+        outputs = [
+            output
+            for _, group in by_task
+            for output in self._live_writer().generate_until(list(group))
+        ]
+        if not is_instructed:
+            return outputs
+        return [
+            _output(_unread(output), {}, DrawingFacts(signature=INSTRUCT.signature))
+            if sample
+            else output
+            for output, sample in zip(outputs, samples, strict=True)
+        ]
 
     def _live_writer(self) -> lmms:
         """The writer, made again if it has been freed; rank and world size are the runner's."""
@@ -320,13 +337,29 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         instructions = _Instructions(self._arguments.protocol)
         missing = (i for i in range(len(requests)) if i not in outputs)
         size = _PORTION if chat_completions(self._writer) is None else _SERVER_PORTION
-        for _, of_task in itertools.groupby(missing, lambda i: requests[i].task_name):
-            while portion := list(itertools.islice(of_task, size)):
-                instructed = [instructions.added_to(requests[i], samples[i]) for i in portion]
-                outputs |= zip(portion, self._live_writer().generate_until(instructed), strict=True)
-                texts = {paths[i]: _text_to_save(outputs[i]) for i in portion}
-                save_texts({path: text for path, text in texts.items() if text is not None})
+        with self._stage("Writing", "answer", None) as progress:
+            progress.begin(len(requests), len(outputs))
+            for _, of_task in itertools.groupby(missing, lambda i: requests[i].task_name):
+                while portion := list(itertools.islice(of_task, size)):
+                    instructed = [instructions.added_to(requests[i], samples[i]) for i in portion]
+                    written = self._live_writer().generate_until(instructed)
+                    outputs |= zip(portion, written, strict=True)
+                    texts = {paths[i]: _text_to_save(outputs[i]) for i in portion}
+                    usable = {path: text for path, text in texts.items() if text is not None}
+                    save_texts(usable)
+                    failed = len(portion) - len(usable)
+                    progress.update(len(portion), failed=failed, paid=len(usable))
         return [outputs[i] for i in range(len(requests))]
+
+    @contextmanager
+    def _stage(self, title: str, unit: str, price_usd: float | None) -> Iterator[StageProgress]:
+        """The progress of a stage; in a run of several processes the first shows its own."""
+        progress = StageProgress(title, unit, price_usd=price_usd, is_shown=self.rank == 0)
+        try:
+            yield progress
+        finally:
+            progress.close()
+            self.stages[title] = progress
 
     def _text_paths(
         self, requests: Sequence[Instance], samples: Sequence[_WriterSample | None]
@@ -336,9 +369,9 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         """
         arguments = self._arguments
         options = sorted(
-            option
-            for option in arguments.writer_arguments.split(",")
-            if option.partition("=")[0].strip() not in _DELIVERY
+            f"{name}={value}"
+            for name, value in arguments.writer_arguments.items()
+            if name not in _DELIVERY
         )
         writer = json.dumps([arguments.writer, options, arguments.protocol.signature])
         keys = map(_request_key, requests, samples)
@@ -379,13 +412,14 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         self._writer_is_freed |= bool(freed.freed)
         for sentence in freed.sentences:
             logger.info("interleaved: {}", sentence)
-        with tqdm(desc="Drawing", disable=self.rank != 0, unit="picture") as progress:
+        with self._stage("Drawing", "picture", drawer.price_usd) as progress:
 
-            def start(total: int, stored: int) -> None:
-                progress.total, progress.initial = total, stored
-                progress.update(stored)
+            def count(outcome: Path | DrawingError) -> None:
+                failed = isinstance(outcome, DrawingError)
+                is_paid = not failed or isinstance(outcome, PictureUnusable)
+                progress.update(1, failed=failed, paid=is_paid)
 
-            outcomes = draw_all(drawer, self._store, requests, start, progress.update)
+            outcomes = draw_all(drawer, self._store, requests, progress.begin, count)
         drawer.close()
         errors = [outcome for outcome in outcomes.values() if isinstance(outcome, DrawingError)]
         if len(errors) == len(outcomes) and (
@@ -459,59 +493,6 @@ class _Instructions:
         return self._methods[id(task)]
 
 
-def _parse_arguments(
-    lvlm: str, t2i: str, protocol: str, pictures: str, runner_options: Mapping[str, object]
-) -> _Arguments:
-    """Check the arguments.
-
-    Raises:
-        SettingWrong: One is missing or has no valid value.
-    """
-    if not lvlm or not t2i:
-        raise SettingWrong(
-            "The model `interleaved` needs a writer, `lvlm=`, and a drawer, `t2i=`.",
-            hint=_ARGUMENTS,
-        )
-    name, _, writer_arguments = (part.strip() for part in lvlm.replace(";", ",").partition(":"))
-    names = [known for known in MODEL_REGISTRY_V2.list_model_names() if known != "interleaved"]
-    if name not in names:
-        similar = ", ".join(
-            f"`{close}`" for close in difflib.get_close_matches(name, names, n=5, cutoff=0.4)
-        )
-        hint = f"similar names: {similar}; " if similar else ""
-        raise SettingWrong(
-            f"The writer `{name}` is no model of lmms-eval.", hint=f"{hint}all: `lmms-eval models`"
-        )
-    if protocol not in PROTOCOLS:
-        raise SettingWrong(
-            f"There is no protocol `{protocol}`.", hint=f"one of {', '.join(PROTOCOLS)}"
-        )
-    drawer = t2i.replace(";", ",")
-    choice = parse_choice(drawer, "`t2i`", "drawer")
-    if choice.name == _SELF and (
-        unknown := ", ".join(f"`{option}`" for option in choice.options if option != _MODALITIES)
-    ):
-        raise SettingWrong(
-            f"`t2i=self` has no option {unknown}.", hint=f"`t2i=self:{_MODALITIES}=image+text`"
-        )
-    if choice.name == _SELF and name.startswith(_TEXT_CLIENTS):
-        raise SettingWrong(
-            f"The writer `{name}` cannot draw itself: its client in lmms-eval returns no pictures.",
-            hint="`lvlm=openai:model=M;base_url=URL` with a server of OpenAI's chat API",
-        )
-    return _Arguments(
-        writer=name,
-        writer_arguments=writer_arguments,
-        drawer=None if choice.name == _SELF else drawer,
-        modalities=tuple(filter(None, choice.options.get(_MODALITIES, "").split("+"))),
-        protocol=PROTOCOLS[protocol],
-        pictures=Path(pictures).expanduser().absolute()
-        if pictures
-        else cache_dir(os.environ) / "pictures",
-        runner_options=runner_options,
-    )
-
-
 def _task_of(request: Instance) -> object | None:
     """The runner's task of a request, through its ``doc_to_messages`` or ``doc_to_visual``."""
     owners = (function.__self__ for function in request.args if isinstance(function, MethodType))
@@ -545,12 +526,10 @@ def _saved_output(written: WrittenText) -> object:
 
 def _read(output: object, sample: _WriterSample | None, protocol: Protocol) -> _AnswerWithPictures:
     """A writer's output, and the pictures to draw for it."""
-    text, tokens = unwrap_generation_output(output)
     if sample is None:
         return _AnswerWithPictures(output=output)
-    if output is None or not isinstance(text, str):
-        text = NO_REPLY if output is None or text is None else json.dumps(text, default=str)
-    undrawn = _AnswerWithPictures(output=output, text=text, tokens=tokens)
+    undrawn = _unread(output)
+    text = undrawn.text or ""
     stripped = strip_thinking(text)
     if not sample.limit or failure_of(text) or not stripped.text.strip():
         return undrawn
@@ -564,8 +543,16 @@ def _read(output: object, sample: _WriterSample | None, protocol: Protocol) -> _
         for number, prompt in enumerate(written.prompts)
     )
     return _AnswerWithPictures(
-        output=output, text=text, tokens=tokens, written=written, pictures=pictures
+        output=output, text=text, tokens=undrawn.tokens, written=written, pictures=pictures
     )
+
+
+def _unread(output: object) -> _AnswerWithPictures:
+    """A writer's output as it is, for a sample of ours."""
+    text, tokens = unwrap_generation_output(output)
+    if output is None or not isinstance(text, str):
+        text = NO_REPLY if output is None or text is None else json.dumps(text, default=str)
+    return _AnswerWithPictures(output=output, text=text, tokens=tokens)
 
 
 def _seed(sample_id: str, number: int) -> int:

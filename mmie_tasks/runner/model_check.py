@@ -23,12 +23,13 @@ from mmie_tasks.preflight.doctor import Finding
 
 TIMEOUT_S = 300.0  # a first import of torch and transformers from a network drive takes minutes
 
-# Without the working directory: the runner's console script does not search it either.
+# A module whose `main` runs, and its arguments, follow. Without the working directory: the runner's
+# console script does not search it either.
 _PROGRAM = """
 import sys
 sys.path[:] = filter(None, sys.path)
-from mmie_tasks.runner.model_check import main
-main(sys.argv[1])
+from importlib import import_module
+import_module(sys.argv[1]).main(*sys.argv[2:])
 """
 
 _PACKAGES: Mapping[str, str] = {
@@ -51,20 +52,25 @@ _OPTIONAL = frozenset({"decord", "flash_attn", "librosa", "soundfile"})
 
 
 def check_model(
-    name: str, environment: Mapping[str, str], timeout_s: float = TIMEOUT_S
+    name: str,
+    environment: Mapping[str, str],
+    pair: Sequence[str] = (),
+    timeout_s: float = TIMEOUT_S,
 ) -> Sequence[Finding]:
     """The findings on a model: whether its class can be imported, and what is missing.
 
     Args:
         name: As behind the runner's ``--model``.
         environment: Of the process that imports it.
+        pair: The arguments of `interleaved`, and the tasks: see `check_pair`.
         timeout_s: The process is killed after this time.
     """
+    program = ("mmie_tasks.runner.pair_check", *pair) if pair else (__name__, name)
     with (
         tempfile.TemporaryFile() as output
     ):  # a pipe could be held open by processes that the import starts
         process = subprocess.Popen(  # noqa: S603 - our own program
-            [sys.executable, "-c", _PROGRAM, name],
+            [sys.executable, "-c", _PROGRAM, *program],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.DEVNULL,
@@ -84,9 +90,14 @@ def check_model(
 
 
 def main(name: str) -> None:
-    """Print the findings of `import_model` as one line of JSON, and end the process."""
+    """Print the findings of `import_model` as `print_findings`."""
+    print_findings(import_model(name))
+
+
+def print_findings(findings: Iterator[Finding]) -> None:
+    """Print findings as one line of JSON, and end the process."""
     with redirect_stdout(sys.stderr):
-        rows = [asdict(finding) for finding in import_model(name)]
+        rows = [asdict(finding) for finding in findings]
     sys.stdout.write(f"{json.dumps(rows)}\n")
     sys.stdout.flush()
     os._exit(0)  # without what the imported packages have registered for the exit

@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import get_args
+from typing import Literal, TypeAlias, get_args
 
 from mmie_tasks.core.tables import NO_VALUE, counted, listed, numbered_names, percent_cell, plural
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, UnscoredReason, Verdict
+from mmie_tasks.interleaved.protocols import INSTRUCT
 from mmie_tasks.record.metric_values import (
     MetricValue,
     in_proportion,
@@ -237,23 +238,40 @@ def marks_of(task_run: TaskRun) -> tuple[str, ...]:
     return tuple(filter(None, marks))
 
 
+AnswerForm: TypeAlias = Literal["plain", "instructed", "drawn"]
+"""How the answers of a run came about: ``plain``: the model got the question; ``instructed``: and
+words of ours that ask for pictures; ``drawn``: ``--model interleaved`` drew their pictures.
+"""
+
+
 def drawn_answers_of(task_run: TaskRun) -> tuple[str, ...]:
-    """How the answers of ``--model interleaved`` were drawn: the values of ``answers`` in the
-    signatures, else none.
+    """How the answers of ``--model interleaved`` were drawn, or the words that asked for pictures:
+    the values of ``answers`` in the signatures, else none.
     """
     values = (Signature(text).fields.get("answers") for text in task_run.signatures)
     return tuple(dict.fromkeys(value for value in values if value is not None))
 
 
+def answer_form(task_run: TaskRun) -> AnswerForm:
+    """How the answers came about."""
+    answers = drawn_answers_of(task_run)
+    if not answers:
+        return "plain"
+    return "instructed" if all(value.startswith(INSTRUCT.name) for value in answers) else "drawn"
+
+
 def _picture_marks(task_run: TaskRun) -> Iterator[str]:
-    protocols = dict.fromkeys(answers.partition(",")[0] for answers in drawn_answers_of(task_run))
-    if protocols:
-        yield (
-            f"pictures drawn by our reconstruction ({', '.join(protocols)}), not by the paper's "
-            "pipeline"
-        )
-        if cut := sum(bool(sample.facts.get("truncated")) for sample in task_run.samples):
-            yield f"{counted(cut, 'answer')} cut by the limit on images"
+    names = ", ".join(
+        dict.fromkeys(answers.partition(",")[0] for answers in drawn_answers_of(task_run))
+    )
+    form = answer_form(task_run)
+    if form == "instructed":
+        yield f"asked for pictures with words of ours ({names})"
+    elif form == "drawn":
+        yield f"pictures drawn by our reconstruction ({names}), not by the paper's pipeline"
+    cut = sum(bool(sample.facts.get("truncated")) for sample in task_run.samples)
+    if form != "plain" and cut:
+        yield f"{counted(cut, 'answer')} cut by the limit on images"
     if not_drawn := sum(sample.pictures_not_drawn for sample in task_run.samples):
         yield f"{counted(not_drawn, 'picture')} not drawn"
     if signs := Counter(sign for sample in task_run.samples for sign in sample.picture_signs):

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.writer_texts import CASES, STEPS
 
-from mmie_tasks.interleaved.protocols import NO_PICTURE, PROTOCOLS, Prompt
+from mmie_tasks.interleaved.protocols import INSTRUCT, NO_PICTURE, PROTOCOLS, Prompt
 
-WORDS = {"step-2": "f6edc878b742", "describe-2": "a646cd1ed17a"}
+WORDS = {"step-2": "f6edc878b742", "describe-2": "a646cd1ed17a", "instruct-1": "7d492b80f4d1"}
 LIMIT = 2
 
 
@@ -54,7 +54,7 @@ def test_the_words_of_a_protocol_do_not_change_without_its_version():
         protocol.signature: hashlib.sha256(
             "".join(map(protocol.instruction, (1, 2, 3))).encode()
         ).hexdigest()[:12]
-        for protocol in PROTOCOLS.values()
+        for protocol in (*PROTOCOLS.values(), INSTRUCT)
     }
     assert words == WORDS
 
@@ -63,3 +63,9 @@ def test_the_number_of_steps_stands_in_the_words():
     for protocol in PROTOCOLS.values():
         assert "exactly 2 steps, each followed by one picture" in protocol.instruction(2)
         assert "exactly 1 step, followed by one picture" in protocol.instruction(1)
+
+
+def test_the_words_for_models_that_draw_themselves_name_no_marker_and_no_drawer():
+    words = INSTRUCT.instruction(2)
+    assert PROTOCOLS["step"].instruction(2).startswith(words)
+    assert not any(name in words for name in ("marker", "[", "text-to-image"))

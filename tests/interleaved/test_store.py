@@ -45,7 +45,11 @@ class Pens:
 def draw(folder, requests, pens, signature="pens"):
     numbers = []
     outcomes = draw_all(
-        pens, PictureStore(folder, signature), requests, lambda *n: numbers.append(n), lambda: None
+        pens,
+        PictureStore(folder, signature),
+        requests,
+        lambda *n: numbers.append(n),
+        lambda _: None,
     )
     return outcomes, numbers
 

@@ -483,8 +483,19 @@ def test_columns_without_runs_are_there_only_for_published_scores() -> None:
     ]
 
 
+def test_models_that_were_asked_for_pictures_have_their_own_columns() -> None:
+    asked = drawn_run("asked", f"{SIGNATURE}|answers:instruct-1")
+    plain = of_benchmark(MODEL_A, benchmark=PUBLISHED)
+    text = as_markdown(table_of([plain, asked, drawn_run("pair")]))
+    titles = ["Sketch", "Sketch, asked for pictures", "Sketch, drawn by our reconstruction"]
+    rows = rows_of(text)
+    assert rows["model"] == titles
+    assert [cell == "-" for cell in rows["asked"]] == [True, False, True]
+    assert "]: asked for pictures with words of ours (instruct-1)" in text
+
+
 def test_a_run_of_which_some_answers_were_drawn_stands_with_the_drawn_ones() -> None:
     mixed = drawn_run("mixed")
     samples = (*mixed.tasks["sketch"].samples, sample("plain"))
     scores = table_of([of_benchmark(mixed, samples=samples)])
-    assert [c.is_drawn for c in scores.columns] == [True]
+    assert [c.form for c in scores.columns] == ["drawn"]

@@ -123,6 +123,18 @@ def test_a_pair_is_named_by_both_models(drawer, monkeypatch, lvlm, pair):
     assert Interleaved(lvlm=lvlm, t2i="self").pair == pair.partition(" ")[0]
 
 
+def test_what_else_makes_another_picture_is_in_the_name_of_a_pair(drawer):
+    def name(t2i, **arguments):
+        return Interleaved(lvlm="dummy:response=A", t2i=t2i, **arguments).pair
+
+    assert name(f"{drawer};size=256x256;timeout=9") == "dummy + image-model (size=256x256)"
+    assert name(f"{drawer};steps=4", protocol="describe") == (
+        "dummy + image-model (describe, steps=4)"
+    )
+    assert name("self:instruct=yes") == "dummy (instruct)"
+    assert len({name(f"{drawer};negative_prompt={words}") for words in ("a", "b")}) == 2
+
+
 def test_it_is_what_its_writer_is(drawer):
     model = get_model("interleaved").create_from_arg_string(
         f"lvlm={WRITER},t2i={drawer}", {"batch_size": 3}
@@ -244,6 +256,27 @@ def test_a_null_reply_is_no_answer_and_carries_the_mark_of_the_run(drawer, mmie_
     answers = [read_drawn_answer(getattr(one, "text", one)) for one in outputs]
     assert {failure_of(answer.answer) for answer in answers} == {failure_of(NO_REPLY)}
     assert len({answer.facts.signature for answer in answers}) == 1
+
+
+@pytest.mark.parametrize("instruct", ["yes", "no"])
+def test_a_writer_that_draws_itself_is_told_the_number_of_pictures(
+    mmie_requests, recorded, instruct
+):
+    model = Interleaved(lvlm=WRITER, t2i=f"self:instruct={instruct}")
+    requests = mmie_requests(model)
+    calls = recorded(model)
+    outputs = [str(getattr(output, "text", output)) for output in model.generate_until(requests)]
+    has_words = ["exactly 2 steps" in request.args[0] for call in calls for request in call]
+    if instruct == "no":
+        assert not any(has_words)
+        assert set(outputs) == {model._response}
+    else:
+        assert has_words == has_pictures(model)
+        answers = list(map(read_drawn_answer, outputs))
+        assert {(answer.answer, answer.facts.signature) for answer in answers} == {
+            (model._response, "instruct-1")
+        }
+    assert not any("[picture]" in request.args[0] for call in calls for request in call)
 
 
 def test_null_replies_of_any_model_are_named_before_they_are_scored(tasks):

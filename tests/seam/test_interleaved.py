@@ -14,11 +14,14 @@ import pytest
 from support.image_server import MODERATION, drawn, image_server
 from support.interleaved_runs import FIRST, SECOND, arguments, facts, last_text, pictures, writes
 from support.judge_server import Body, JudgeServer, Sent, judge_server
+from support.mmie_data import conversations_folder
 from support.mmie_judge import by_category, content_of, text_of
 from support.mmie_seam import N, evaluate, results, samples
-from support.runner import Workplace
+from support.runner import Workplace, write
 from support.tiny_pipeline import write_tiny_pipeline
 from support.tiny_writer import write_tiny_writer
+
+from mmie_tasks.core.files import task_dir
 
 N_DRAWN = 4  # of the samples: two tales and two series of steps
 
@@ -252,6 +255,96 @@ def test_pictures_of_a_chat_server_that_draws_itself_are_kept(
     assert stored
     assert stored <= shown(judge)
     assert "reconstruction" not in result.output
+
+
+def test_a_task_file_asks_a_model_for_pictures_and_its_answers_name_the_words(
+    workplace: Workplace, judge: JudgeServer, writer: JudgeServer
+) -> None:
+    shared = "image_token: '<image>', instruct: true"
+    write(
+        workplace.folder / "tasks" / "mmie.yaml",
+        f"include: {task_dir() / 'mmie' / 'mmie.yaml'}\n"
+        f"lmms_eval_specific_kwargs: {{openai: {{{shared}}}}}\n",
+    )
+    options = ("--model", "openai", "--model_args", f"model=writer,base_url={writer.url}")
+    result = evaluate(workplace, *options, "--include_path", "tasks", url=judge.url)
+    assert result.status == 0, result.output
+    told = ["exactly 2 steps, each followed by one picture" in last_text(b) for b in writer.asked]
+    assert sum(told) == N_DRAWN
+    (signature,) = {line["coverage"]["signature"] for line in samples(workplace)}
+    assert signature.endswith("|answers:instruct-1")
+    assert "asked for pictures with words of ours (instruct-1)" in result.output
+
+
+def test_one_writer_with_other_drawers_is_a_row_each_in_one_folder(
+    workplace: Workplace, judge: JudgeServer, writer: JudgeServer, drawer: JudgeServer
+) -> None:
+    other = images(drawer).replace("image-model", "other-model")
+    for t2i in (images(drawer), other, images(drawer, ",size=256x256")):
+        options = (*arguments(chat(writer), t2i), "--limit", "2")
+        result = evaluate(workplace, *options, url=judge.url)
+        assert result.status == 0, result.output
+    pairs = ["writer + image-model", "writer + image-model (size=256x256)", "writer + other-model"]
+    assert sorted(path.name for path in (workplace.folder / "out").iterdir()) == pairs
+    table = workplace.run("mmie-tasks", "table", "out")
+    rows = [line.split("|")[1].strip() for line in table.output.splitlines() if "writer +" in line]
+    assert sorted(rows) == pairs, table.output
+    workplace.run("mmie-tasks", "report", "out", "-o", "report.html")
+    report = (workplace.folder / "report.html").read_text(encoding="utf-8")
+    assert all(f'"{pair}"' in report for pair in pairs)
+
+
+def test_a_run_that_is_killed_while_writing_repeats_one_portion_at_most(
+    workplace: Workplace, writer: JudgeServer, drawer: JudgeServer
+) -> None:
+    count, portion = 150, 64
+    data = conversations_folder(workplace.folder / "more", count)
+
+    def write_or_kill(body: Body) -> str:
+        if len(writer) == portion + portion // 2:
+            (pid,) = workplace.pids("fork_server.py")
+            os.kill(pid, signal.SIGKILL)
+        return f"{writes(body)} {len(writer)}."  # never the same text twice
+
+    writer.says(write_or_kill)
+    options = (*arguments(chat(writer), images(drawer)), "--predict_only")
+    result = evaluate(workplace, *options, MMIE_DATA=str(data))
+    assert result.status == -signal.SIGKILL
+    sent = len(writer)
+    texts = list((workplace.folder / "cache").rglob("written/*/*.json"))
+    assert len(texts) == portion
+    assert sent - len(texts) <= portion
+    result = evaluate(workplace, *options, MMIE_DATA=str(data))
+    assert result.status == 0, result.output
+    assert len(writer) - sent == count - portion
+    assert len(writer) - count <= portion  # what is paid for twice
+
+
+def test_a_sketch_writes_and_draws_some_samples_and_asks_no_judge(
+    workplace: Workplace, judge: JudgeServer, writer: JudgeServer, drawer: JudgeServer
+) -> None:
+    write(
+        workplace.folder / "pair.yaml",
+        f"model: interleaved\ntasks: mmie\nmodel_args:\n"
+        f"  writer: {{name: openai, model: writer, base_url: '{writer.url}'}}\n"
+        f"  drawer: {{name: images, model: image-model, base_url: '{drawer.url}', price: 0.5,\n"
+        "    negative_prompt: 'letters, frames'}\n",
+    )
+    options = ("--config", "pair.yaml", "--output_path", "out", "--sketch", "2")
+    variables = {"MMIE_DATA": "data", "OPENAI_API_KEY": "none"}
+    result = workplace.run("mmie-tasks", "eval", *options, **variables)
+    assert result.status == 0, result.output
+    page = workplace.folder / "out" / "sketch.html"
+    assert str(page) in result.output
+    assert [path.name for path in page.parent.iterdir()] == ["sketch.html"]
+    assert (len(writer), len(judge)) == (2, 0)
+    assert {body["negative_prompt"] for body in drawer.asked} == {"letters, frames"}
+    html = page.read_text(encoding="utf-8")
+    assert "Sketch: writer + image-model" in html
+    assert html.count("exactly 2 steps, each followed by one picture") == len(drawer) / 2 > 0
+    assert html.count('<img src="data:image/webp;base64,') == len(drawer)
+    assert f"{N:,} requests to the writer and at most {2 * N_DRAWN} pictures" in html
+    assert f"at most {N_DRAWN:.2f} USD" in html
 
 
 def test_a_drawer_that_fails_altogether_stops_the_run_and_keeps_the_texts(

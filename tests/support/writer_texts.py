@@ -48,7 +48,14 @@ STEP_CASES = [
     (
         "one within a line, beside others",
         "Use [picture].\nA.\n[picture]",
-        ["Use [picture].\nA.", "<Use .\nA.>"],
+        ["Use [picture].\nA.", "<Use [picture].\nA.>"],
+        {LIKE_MARKER: 1},
+    ),
+    ("", "A.\n[picture]\nB. `[picture]`", ["A.", "<A.>", "B. `[picture]`"], {LIKE_MARKER: 1}),
+    (
+        "",
+        "Use **[picture: a hen]**.\n[image 1]\n[picture: a cat]\n",
+        ["Use **[picture: a hen]**.", "<Use [picture: a hen].>", "<a cat>"],
         {LIKE_MARKER: 1},
     ),
     (

@@ -17,10 +17,12 @@ from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
 from mmie_tasks.core.errors import AnswersUnusable, DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.core.tables import counted
+from mmie_tasks.interleaved.protocols import INSTRUCT
 from mmie_tasks.record.fields import verdict
 from mmie_tasks.record.log_files import find_runs, read_lines
 from mmie_tasks.record.sample import LoggedSample, Record
 from mmie_tasks.record.segment import Segment, read_segments
+from mmie_tasks.record.signature import Signature
 
 _LEADERBOARD_COLUMNS = ("Model", "Model Type", "SA", "PBL", "MSR", "AVG")
 _TYPES = {"interleaved": "Interleaved LVLM", "integrated": "Integrated LVLM"}
@@ -198,7 +200,10 @@ def _leaderboard(runs: Sequence[tuple[str, Path]], kind: str | None, target: Pat
     rows = []
     for name, run in runs:
         records = records_of(run)
-        is_pair = any("|answers:" in str(record.get("signature")) for record in records)
+        answers = [
+            Signature(str(record.get("signature"))).fields.get("answers") for record in records
+        ]
+        is_pair = any(value and not value.startswith(INSTRUCT.name) for value in answers)
         if is_pair:
             logger.warning(
                 f"{name}: its pictures are drawn by our reconstruction, not by the pipeline of "

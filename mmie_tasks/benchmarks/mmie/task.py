@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mmie_tasks.benchmarks.benchmark import Doc
 from mmie_tasks.benchmarks.mmie import data, metrics
 from mmie_tasks.benchmarks.mmie import request as requests
-from mmie_tasks.benchmarks.mmie.benchmark import JUDGE, grade, provenance, signature
+from mmie_tasks.benchmarks.mmie.benchmark import JUDGE, grade, picture_limit, provenance, signature
 from mmie_tasks.benchmarks.mmie.record import sample_record
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.errors import MmieTasksError
@@ -21,6 +21,7 @@ from mmie_tasks.core.messages import user_turn
 from mmie_tasks.core.options import coverage_floor
 from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.hub.images import ImageOpener
+from mmie_tasks.interleaved.protocols import INSTRUCT
 from mmie_tasks.judging.deferred import MetricRows
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import PendingSample
@@ -55,7 +56,7 @@ def doc_to_messages(
     doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None
 ) -> list[dict[str, object]]:
     """The question as one user turn with opened images, in order."""
-    before, after = _affixes(lmms_eval_specific_kwargs)
+    before, after = _affixes(doc, lmms_eval_specific_kwargs)
     parts = [_open(doc, part) if isinstance(part, Path) else part for part in _question(doc)]
     return user_turn([before, *parts, after])
 
@@ -66,7 +67,7 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = 
     ``image_token`` (default ``<image>``) marks an image; ``{n}`` in it counts from 1.
     """
     token = str((lmms_eval_specific_kwargs or {}).get("image_token", "<image>"))
-    before, after = _affixes(lmms_eval_specific_kwargs)
+    before, after = _affixes(doc, lmms_eval_specific_kwargs)
     count, texts = 0, []
     for part in _question(doc):
         count += isinstance(part, Path)
@@ -88,9 +89,15 @@ def _question(doc: Doc) -> list[str | Path]:
     return requests.question_parts(Sample.from_doc(doc))
 
 
-def _affixes(specific: Mapping[str, Any] | None) -> tuple[str, str]:
+def _affixes(doc: Doc, specific: Mapping[str, Any] | None) -> tuple[str, str]:
+    """The texts before and after a question; with ``instruct: true`` in the task file, the words
+    that ask for pictures are after it.
+    """
     options = specific or {}
-    return str(options.get("pre_prompt", "")), str(options.get("post_prompt", ""))
+    after = str(options.get("post_prompt", ""))
+    if options.get("instruct") and (limit := picture_limit(doc)):
+        after += f"\n\n{INSTRUCT.instruction(limit)}"
+    return str(options.get("pre_prompt", "")), after
 
 
 def _open(doc: Doc, path: Path) -> Image.Image:

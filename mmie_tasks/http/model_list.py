@@ -1,0 +1,91 @@
+"""Checks servers by their list of models, which costs nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import openai
+from loguru import logger
+
+from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.http import access as http_access
+from mmie_tasks.http import client as http_client
+from mmie_tasks.http.access import Access
+from mmie_tasks.http.bodies import model_names, nearest_names, parse_json
+from mmie_tasks.http.endpoint import Failure
+from mmie_tasks.http.errors import ServerError, UnusableBody
+
+_TIMEOUT_S = 10.0
+
+ErrorT = TypeVar("ErrorT", bound=MmieTasksError)
+
+
+def check_model_lists(
+    access: Access, model: str, pauses_s: Sequence[float], error: type[ErrorT]
+) -> None:
+    """Raise an error of this class without a key, or if no server can be used.
+
+    A server certainly cannot be used if it denies the key, or cannot be reached after so many
+    pauses. The log warns of a model that is not in its list.
+    """
+    if (missing_key := access.missing_key(error)) is not None:
+        raise missing_key
+    access = replace(access, timeout_s=min(_TIMEOUT_S, access.timeout_s))
+
+    async def problem(url: str) -> ErrorT | None:
+        return await _problem(access, url, model, pauses_s, error)
+
+    http_client.check_servers(access, problem)
+
+
+async def _problem(
+    access: Access, url: str, model: str, pauses_s: Sequence[float], error: type[ErrorT]
+) -> ErrorT | None:
+    name = f"{access.service} at {http_access.public_address(url)}"
+    async with http_client.async_client(access, url) as client:
+        for wait_s in (*pauses_s, None):
+            models = await _list_models(client, access)
+            if not isinstance(models, Failure) or models.kind != "failed" or wait_s is None:
+                break
+            await asyncio.sleep(wait_s)
+    match models:
+        case Failure(error=None):
+            return error(
+                f"{name} is not reachable: {models.reason}.", hint=http_access.UNREACHABLE_HINT
+            )
+        case Failure(error=ServerError(status=401 | 403, message=message)) if (
+            "scope" not in message
+        ):
+            reason = models.reason.rstrip(".")
+            return error(f"{name} cannot be used: it answered {reason}.", hint=access.key_hint)
+        case [*_] if models and model not in models:
+            others = ", ".join(f"`{other}`" for other in nearest_names(model, models))
+            logger.warning(
+                f"{name} is not in the server's list of models. It has {others}. hint: check "
+                "`model=`"
+            )
+    return None
+
+
+async def _list_models(client: openai.AsyncOpenAI, access: Access) -> list[str] | Failure:
+    """The models that a server lists, none if it is busy or sends something else; a failure if it
+    is not reached.
+    """
+    try:
+        response = await asyncio.wait_for(
+            client.models.with_raw_response.list(), 2 * access.timeout_s
+        )
+        return model_names(parse_json(response.content))
+    except asyncio.TimeoutError:
+        return []
+    except http_client.ATTEMPT_ERRORS as error:
+        is_slow = (
+            isinstance(error, openai.APITimeoutError)
+            and "Connect" not in type(error.__cause__).__name__
+        )
+        if is_slow or isinstance(error, UnusableBody):
+            return []
+        return http_client.failure_of(error, access.secrets)

@@ -1,0 +1,271 @@
+"""The arguments of ``--model interleaved``: the text of ``--model_args``, or the map of a file for
+``--config``.
+
+People write these lines in many ways; each is read, or its error says what is meant. The list:
+``tests/runner/test_pair_arguments.py``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lmms_eval.models import MODEL_REGISTRY_V2
+from lmms_eval.utils import simple_parse_args_string
+
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.files import cache_dir
+from mmie_tasks.core.options import Choice, parse_choice
+from mmie_tasks.interleaved.base import BUILT_IN
+from mmie_tasks.interleaved.protocols import INSTRUCT, PROTOCOLS, Protocol
+
+HINT = (
+    "--model_args 'lvlm=MODEL:k=v;k=v,t2i=images:model=NAME;k=v' (or t2i=diffusers:model=ID, or "
+    "t2i=self)"
+)
+_SELF, _MODALITIES, _INSTRUCT = "self", "modalities", "instruct"
+_TEXT_CLIENTS = ("gemini", "litellm")  # drop the pictures of a reply (``chat/gemini.py:183``)
+_WRITER, _DRAWER = "lvlm", "t2i"
+_NAMES = {
+    "lvlm": _WRITER,
+    "writer": _WRITER,
+    "t2i": _DRAWER,
+    "drawer": _DRAWER,
+    "protocol": "protocol",
+    "pictures": "pictures",
+}
+_BETWEEN = re.compile(rf"[,;]\s*(?=(?:{'|'.join(_NAMES)})\s*=)", re.IGNORECASE)
+_COMPONENT = re.compile(r"([^\s,;:=]+)\s*[:;,]?(.*)", re.DOTALL)
+_ALIKE, _ALIKE_IF_MISSING = 0.7, 0.6  # no argument of a model of lmms-eval 0.7.3 is as near
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairArguments:
+    """The arguments, checked.
+
+    Attributes:
+        writer: Name of the writer in lmms-eval.
+        writer_arguments: Its ``model_args``.
+        drawer: For `open_drawer`; None if the writer draws itself.
+        modalities: What such a writer's server is told to reply with: ``("image", "text")``; empty
+            to say nothing.
+        is_instructed: Whether such a writer is told how many pictures are wanted.
+        protocol: How the writer asks for pictures.
+        pictures: Folder of the pictures.
+    """
+
+    writer: str
+    writer_arguments: Mapping[str, object]
+    drawer: Choice | None
+    modalities: tuple[str, ...]
+    is_instructed: bool
+    protocol: Protocol
+    pictures: Path
+
+    @property
+    def words(self) -> Protocol | None:
+        """The protocol whose words the writer gets; None if it gets the bare question."""
+        if self.drawer is not None:
+            return self.protocol
+        return INSTRUCT if self.is_instructed else None
+
+
+def split_arguments(model_args: str | Mapping[str, object] | None) -> dict[str, object]:
+    """The arguments by name, of which ``writer`` and ``drawer`` are ``lvlm`` and ``t2i``.
+
+    In a text, what follows ``lvlm=`` or ``t2i=`` up to the next name belongs to it, so commas and
+    semicolons are alike.
+
+    Raises:
+        SettingWrong: An argument has no name, or stands there twice.
+
+    >>> split_arguments("lvlm=openai:model=a,timeout=9;drawer=self")
+    {'lvlm': 'openai:model=a,timeout=9', 't2i': 'self'}
+    """
+    if isinstance(model_args, Mapping):
+        pairs = [(str(name), value) for name, value in model_args.items()]
+    else:
+        texts = _BETWEEN.split(_unquoted(model_args or ""))
+        pairs = [(text.partition("=")[0], text.partition("=")[2]) for text in filter(None, texts)]
+    arguments: dict[str, object] = {}
+    for name, value in pairs:
+        known = _NAMES.get(name.strip().lower(), name.strip())
+        if known in arguments:
+            raise SettingWrong(f"The argument `{known}` is given twice.", hint=HINT)
+        arguments[known] = _unquoted(value) if isinstance(value, str) else value
+    return arguments
+
+
+def parse_pair_arguments(arguments: Mapping[str, object]) -> PairArguments:
+    """Check the arguments, named as by `split_arguments`; values are texts or maps.
+
+    Raises:
+        SettingWrong: One is unknown or missing, or has no valid value.
+    """
+    if unknown := [name for name in arguments if name not in _NAMES.values()]:
+        meant = _meant(unknown[0], _NAMES, _ALIKE_IF_MISSING)
+        raise SettingWrong(
+            f"The model `interleaved` has no argument `{unknown[0]}`.", hint=f"{meant}{HINT}"
+        )
+    writer = _component(arguments.get(_WRITER), _WRITER)
+    drawer = _component(arguments.get(_DRAWER), _DRAWER)
+    if writer is None or drawer is None:
+        options = [key for part in (writer, drawer) if part for key in part.options]
+        names = _DRAWER if writer else _WRITER
+        meant = "".join(_meant(key, [names], _ALIKE_IF_MISSING) for key in options)
+        raise SettingWrong(
+            "The model `interleaved` needs a writer, `lvlm=`, and a drawer, `t2i=`.",
+            hint=f"{meant}{HINT}",
+        )
+    for part in (writer, drawer):
+        for key in part.options:
+            if meant := _meant(key, _NAMES, _ALIKE):
+                problem = f"`{key}` is read as an option of `{part.name}`."
+                raise SettingWrong(problem, hint=f"{meant}{HINT}")
+    _check_writer(writer.name, draws=drawer.name.lower() == _SELF)
+    protocol = str(arguments.get("protocol") or "step").strip().lower()
+    if protocol not in PROTOCOLS:
+        raise SettingWrong(
+            f"There is no protocol `{protocol}`.", hint=f"one of {', '.join(PROTOCOLS)}"
+        )
+    pictures = str(arguments.get("pictures") or "")
+    is_self = drawer.name.lower() == _SELF
+    own = drawer.options if is_self else {}
+    return PairArguments(
+        writer=writer.name,
+        writer_arguments=writer.options,
+        drawer=None if is_self else _drawer_choice(drawer),
+        modalities=_modalities(own),
+        is_instructed=_is_instructed(own),
+        protocol=PROTOCOLS[protocol],
+        pictures=Path(pictures).expanduser().absolute()
+        if pictures
+        else cache_dir(os.environ) / "pictures",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Component:
+    """A writer or a drawer; the values of its options are the user's."""
+
+    name: str
+    options: Mapping[str, object]
+
+
+def _component(value: object, argument: str) -> _Component | None:
+    """A component from ``NAME:k=v;k=v``, or from a map whose ``name`` is its name; None without
+    one.
+    """
+    if isinstance(value, Mapping):
+        options = {str(key): option for key, option in value.items()}
+        name = options.pop("name", None)
+        if name is None:
+            hint = "`name: openai`, then its options, such as `model: gpt-4o`"
+            raise SettingWrong(f"The map `{argument}` has no `name`.", hint=hint)
+        return _Component(name=str(name), options=options)
+    match = _COMPONENT.fullmatch(str(value or "").strip())
+    if match is None:
+        return None
+    name, rest = match[1], match[2].replace(";", ",").strip(" ,")
+    if argument == _DRAWER:
+        return _Component(
+            name=name, options=parse_choice(f"{name}:{rest}", "`t2i`", "drawer").options
+        )
+    try:
+        return _Component(name=name, options=simple_parse_args_string(rest))
+    except ValueError:  # of a part without `=`
+        first = rest.partition(",")[0]
+        key = "pretrained" if "/" in first else "model"
+        raise SettingWrong(
+            f"`lvlm={name}:` is followed by `{first}`, which is no `k=v`.",
+            hint=f"`lvlm={name}:{key}={first}`, as its `--model_args` alone",
+        ) from None
+
+
+def _check_writer(name: str, *, draws: bool) -> None:
+    names = [known for known in MODEL_REGISTRY_V2.list_model_names() if known != "interleaved"]
+    if name not in names:
+        raise SettingWrong(
+            f"The writer `{name}` is no model of lmms-eval.", hint=_writer_hint(name, names)
+        )
+    if draws and name.startswith(_TEXT_CLIENTS):
+        raise SettingWrong(
+            f"The writer `{name}` cannot draw itself: its client in lmms-eval returns no pictures.",
+            hint="`lvlm=openai:model=M;base_url=URL` with a server of OpenAI's chat API",
+        )
+
+
+def _writer_hint(name: str, names: Iterable[str]) -> str:
+    plain = re.sub(r"\W+", "_", name.rpartition("/")[2]).lower()
+    similar = [known for known in names if plain.startswith(known)][-1:]
+    if "/" in name:
+        model = similar[0] if similar else "MODEL"
+        return f"`lvlm={model}:pretrained={name}`; all models: `lmms-eval models`"
+    similar = difflib.get_close_matches(plain, names, n=5, cutoff=0.4)
+    listed = ", ".join(f"`{close}`" for close in similar)
+    start = f"similar names: {listed}; " if listed else ""
+    return f"{start}of a server: `lvlm=openai:model={name}`; all: `lmms-eval models`"
+
+
+def check_writer_arguments(model: type, arguments: Iterable[str]) -> None:
+    """Refuse an argument that is nearly one of the writer's class, which would ignore it.
+
+    Raises:
+        SettingWrong: There is one.
+    """
+    makers = [vars(base)["__init__"] for base in model.__mro__[:-1] if "__init__" in vars(base)]
+    names = {name for maker in makers for name in inspect.signature(maker).parameters}
+    for argument in arguments:
+        if argument not in names and (near := difflib.get_close_matches(argument, names, 1, 0.8)):
+            raise SettingWrong(
+                f"The writer has no argument `{argument}`.", hint=f"did you mean `{near[0]}`?"
+            )
+
+
+def _drawer_choice(drawer: _Component) -> Choice:
+    options = {key: _text(value) for key, value in drawer.options.items()}
+    if drawer.name not in BUILT_IN:
+        kind = "diffusers" if "/" in drawer.name else "images"
+        raise SettingWrong(
+            f"There is no drawer `{drawer.name}`.",
+            hint=f"one of {', '.join([*BUILT_IN, _SELF])}; of a model `t2i={kind}:{drawer.name}`",
+        )
+    return Choice(name=drawer.name, options=options, source="`t2i`")
+
+
+def _text(value: object) -> str:
+    """The value of an option as it is typed in a text; several servers are separated by blanks."""
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _modalities(options: Mapping[str, object]) -> tuple[str, ...]:
+    if unknown := ", ".join(f"`{key}`" for key in options if key not in (_MODALITIES, _INSTRUCT)):
+        raise SettingWrong(
+            f"`t2i=self` has no option {unknown}.",
+            hint=f"`t2i=self:{_MODALITIES}=image+text;{_INSTRUCT}=yes`",
+        )
+    return tuple(filter(None, re.split(r"[+\s]+", _text(options.get(_MODALITIES, "")))))
+
+
+def _is_instructed(options: Mapping[str, object]) -> bool:
+    value = str(options.get(_INSTRUCT, "no")).lower()
+    if value not in ("yes", "true", "no", "false"):
+        raise SettingWrong(f"`{_INSTRUCT}={value}` is not valid.", hint="`yes` or `no`")
+    return value in ("yes", "true")
+
+
+def _meant(name: str, names: Iterable[str], cutoff: float) -> str:
+    """The beginning of a hint: which of the names is meant, if one is near."""
+    near = difflib.get_close_matches(name.lower(), names, 1, cutoff)
+    return f"did you mean `{near[0]}=`? " if near else ""
+
+
+def _unquoted(text: str) -> str:
+    text = text.strip()
+    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
+    return text[1:-1] if is_quoted else text

@@ -1,0 +1,201 @@
+"""Checks writer and drawer of ``--model interleaved`` for ``mmie-tasks doctor``, and what a run of
+them asks for: nothing is written or drawn, and nothing large is downloaded.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mmie_tasks.benchmarks.benchmark import Benchmark
+from mmie_tasks.benchmarks.registry import entry_of_task
+from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong
+from mmie_tasks.http.access import Access, first_of, read_base_urls
+from mmie_tasks.http.endpoint import Pace
+from mmie_tasks.http.model_list import check_model_lists
+from mmie_tasks.hub.asset import Check
+from mmie_tasks.interleaved.base import Drawer, open_drawer
+from mmie_tasks.interleaved.protocols import Protocol
+from mmie_tasks.preflight.doctor import Finding, problem_from, run_check
+from mmie_tasks.runner.model_check import import_model, print_findings
+from mmie_tasks.runner.pair_arguments import (
+    PairArguments,
+    check_writer_arguments,
+    parse_pair_arguments,
+    split_arguments,
+)
+
+_CHAT_CLIENTS = ("openai", "async_openai")
+_KEY, _URL = "OPENAI_API_KEY", "OPENAI_API_BASE"  # what those read (``simple/openai.py:142``)
+_TIMEOUT_S = 10.0
+UNKNOWN_TIME = "time not known: `mmie-tasks eval ... --sketch 2` measures two samples"
+
+
+def main(model_args: str, *tasks: str) -> None:
+    """Print the findings of `check_pair` as `print_findings`."""
+    print_findings(check_pair(model_args, tasks))
+
+
+def check_pair(model_args: str, tasks: Sequence[str]) -> Iterator[Finding]:
+    """The findings on a pair: its arguments, the writer, the drawer, and what each task asks for.
+
+    Args:
+        model_args: As behind ``--model_args``.
+        tasks: Tasks of ours; MMIE if none is named.
+    """
+    try:
+        arguments = parse_pair_arguments(split_arguments(model_args))
+    except MmieTasksError as error:
+        yield problem_from("model interleaved", error)
+        return
+    findings = list(import_model(arguments.writer))
+    yield from (replace(finding, subject="writer") for finding in findings)
+    if findings[0].status == "ok":
+        yield from run_check(Check(subject="writer", describe=partial(_check_writer, arguments)))
+    drawer: Drawer | None = None
+    if arguments.drawer is not None:
+        try:
+            drawer = open_drawer(arguments.drawer, os.environ)
+        except MmieTasksError as error:
+            yield problem_from("drawer", error)
+        else:
+            yield from run_check(Check(subject="drawer", describe=drawer.describe))
+    for task in tasks or ("mmie",):
+        describe = partial(_describe_task, task, arguments, drawer)
+        yield from run_check(Check(subject=f"{task}: words", describe=describe))
+
+
+def _check_writer(arguments: PairArguments) -> str:
+    """Where the writer is.
+
+    Raises:
+        MmieTasksError: Its server or its files cannot be used, or an argument is misspelt.
+    """
+    from lmms_eval.models import get_model
+
+    options = arguments.writer_arguments
+    check_writer_arguments(get_model(arguments.writer), options)
+    if arguments.writer in _CHAT_CLIENTS:
+        model = str(options.get("model") or options.get("model_version") or "")
+        url = str(options.get("base_url") or first_of(os.environ, (_URL,)) or "")
+        access = Access(
+            service=f"The writer `{model}`",
+            base_urls=read_base_urls("writer", url or None),
+            api_key=str(options.get("api_key") or os.environ.get(_KEY) or "") or None,
+            key_variables=(_KEY,),
+            timeout_s=_TIMEOUT_S,
+        )
+        check_model_lists(access, model, Pace().check_s, SettingWrong)
+        return f"`{model}` at {url or 'OpenAI'}"
+    name = options.get("pretrained")
+    return _files_of(str(name)) if name else ""
+
+
+def _files_of(name: str) -> str:
+    from huggingface_hub import model_info, try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    from mmie_tasks.hub.download import download_errors, explain
+
+    if Path(name).expanduser().is_dir():
+        return f"the folder `{name}` is here"
+    try:
+        if isinstance(try_to_load_from_cache(name, "config.json"), str):
+            return f"`{name}` is in the Hub's cache"
+        model_info(name, timeout=_TIMEOUT_S)
+    except HFValidationError:
+        raise DataMissing(
+            f"There is no folder `{name}`.", hint="a folder, or a repository as `owner/name`"
+        ) from None
+    except download_errors() as error:
+        why = explain(error, repo=name, revision="main", kind="model", storage="HF_HOME")
+        raise DataMissing(f"`{name}` cannot be downloaded: {why.reason}.", hint=why.hint) from None
+    return f"`{name}` is on the Hub: a run downloads it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """What a task asks of a pair.
+
+    Attributes:
+        requests: To the writer.
+        pictures: At most, of the drawer.
+    """
+
+    requests: int
+    pictures: int
+
+    def text(self, price_usd: float | None) -> str:
+        """One line, with the cost at a price for each picture.
+
+        >>> Workload(requests=3, pictures=4).text(None)
+        '3 requests to the writer and at most 4 pictures; price not known'
+        """
+        cost = "price not known"
+        if price_usd is not None:
+            cost = f"pictures for at most {price_usd * self.pictures:,.2f} USD, without the writer"
+        cost = "no picture is paid for" if price_usd == 0 else cost
+        return (
+            f"{self.requests:,} requests to the writer and at most {self.pictures:,} pictures; "
+            f"{cost}"
+        )
+
+
+def workload(docs: Sequence[Mapping[str, Any]], limit_of: Callable[[Any], int]) -> Workload:
+    """The workload of samples, by how many pictures of an answer the judge can see."""
+    limits = [limit_of(docs[i]) for i in range(len(docs))]
+    return Workload(requests=len(limits), pictures=sum(limits))
+
+
+def _describe_task(task: str, arguments: PairArguments, drawer: Drawer | None) -> str:
+    """The words for the first sample with pictures in its answer, and the task's workload.
+
+    Raises:
+        MmieTasksError: The task's data is not here.
+    """
+    entry = entry_of_task(task)
+    benchmark = entry.load() if entry else None
+    if benchmark is None or benchmark.picture_limit is None:
+        return "no pictures in answers: asked as without a drawer"
+    assets = benchmark.assets([task], os.environ)
+    data = [asset for asset in assets if ": data" in asset.name and asset.origin == "hub"]
+    if missing := [asset for asset in data if not asset.is_here()]:
+        raise DataMissing(
+            f"The words and the numbers need the data, and `{missing[0].name}` is not here.",
+            hint=f"`mmie-tasks prefetch {task}`",
+        )
+    return _described(_load(task), benchmark, arguments.words, drawer)
+
+
+def _load(task: str) -> Any:  # noqa: ANN401 - the runner's
+    from lmms_eval.tasks import TaskManager, get_task_dict
+
+    try:
+        return get_task_dict([task], TaskManager(model_name="interleaved"), "chat")[task]
+    except SystemExit as error:  # a task of ours ends a run so: see its `process_docs`
+        message, _, hint = str(error).partition("\n\nhint: ")
+        raise DataMissing(message, hint=hint) from None
+
+
+def _described(
+    task: Any,  # noqa: ANN401 - the runner's
+    benchmark: Benchmark,
+    words: Protocol | None,
+    drawer: Drawer | None,
+) -> str:
+    docs, limit_of = task.eval_docs_no_media, benchmark.picture_limit
+    if limit_of is None:
+        return ""
+    work = workload(docs, limit_of)
+    price = None if drawer is None else drawer.price_usd
+    lines = []
+    doc = next((docs[i] for i in range(len(docs)) if limit_of(docs[i])), None)
+    if doc is not None:
+        question = task.config.doc_to_text(doc, task.lmms_eval_specific_kwargs)
+        asked = f"{question}\n\n{words.instruction(limit_of(doc))}" if words else question
+        lines = [f"the writer gets, of sample `{doc.get('id')}`:", *asked.splitlines()]
+    return "\n".join([*lines, f"{work.text(price)}; {UNKNOWN_TIME}"])

@@ -1,0 +1,129 @@
+"""How people write the arguments of ``--model interleaved``: each spelling works or its error says
+what is meant.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.interleaved.base import open_drawer
+from mmie_tasks.runner.pair_arguments import (
+    check_writer_arguments,
+    parse_pair_arguments,
+    split_arguments,
+)
+
+OPENAI = ("openai", {"model": "gpt-4o"})
+GPT_IMAGE = {"model": "gpt-image-1"}
+NEEDS_BOTH = "needs a writer, `lvlm=`, and a drawer, `t2i=`"
+
+WORK = [
+    "lvlm=openai:model=gpt-4o,t2i=images:model=gpt-image-1",
+    "lvlm=openai:model=gpt-4o,t2i=images:gpt-image-1",
+    "lvlm=openai:model=gpt-4o;t2i=images:model=gpt-image-1",
+    "writer=openai:model=gpt-4o,drawer=images:gpt-image-1",
+    "LVLM=openai:model=gpt-4o, T2I=images:gpt-image-1",
+    "t2i=images:gpt-image-1,lvlm=openai:model=gpt-4o",
+    "lvlm=openai,model=gpt-4o,t2i=images,model=gpt-image-1",
+    "lvlm=openai;model=gpt-4o,t2i=images;model=gpt-image-1",
+    " lvlm = openai : model=gpt-4o , t2i = images : gpt-image-1 ",
+    "lvlm='openai:model=gpt-4o',t2i=\"images:gpt-image-1\"",
+    "'lvlm=openai:model=gpt-4o,t2i=images:gpt-image-1'",
+    "lvlm=openai:model=gpt-4o,t2i=images:gpt-image-1,protocol=STEP",
+    {"lvlm": "openai:model=gpt-4o", "t2i": "images:gpt-image-1"},
+    {
+        "writer": {"name": "openai", "model": "gpt-4o"},
+        "drawer": {"name": "images", "model": "gpt-image-1"},
+    },
+]
+FAIL = [
+    ("lvlm=openai:gpt-4o,t2i=images:m", "`lvlm=openai:model=gpt-4o`"),
+    ("lvlm=qwen2_5_vl:Qwen/Q,t2i=images:m", "`lvlm=qwen2_5_vl:pretrained=Qwen/Q`"),
+    (
+        "lvlm=Qwen/Qwen2.5-VL-7B-Instruct,t2i=images:m",
+        "`lvlm=qwen2_5_vl:pretrained=Qwen/Qwen2.5-VL-7B-Instruct`",
+    ),
+    ("lvlm=gpt-4o,t2i=images:m", "`lvlm=openai:model=gpt-4o`"),
+    ("lvlm=openai:model=m,t2i=gpt-image-1", "`t2i=images:gpt-image-1`"),
+    ("lvlm=openai:model=m,t2i=stabilityai/sdxl", "`t2i=diffusers:stabilityai/sdxl`"),
+    ("lvlm=openai:model=m,t2i=openai:dall-e-3", "one of images, diffusers, self"),
+    ("lvml=openai:model=m,t2i=images:m", "did you mean `lvlm=`?"),
+    ("lvlm=openai:model=m,t21=images:m", "did you mean `t2i=`?"),
+    ("lvlm=openai:model=m,t2i=images:m,protocl=step", "did you mean `protocol=`?"),
+    ("model=m,t2i=images:m", "has no argument `model`"),
+    ("lvlm=openai:model=m", NEEDS_BOTH),
+    ("", NEEDS_BOTH),
+    ("lvlm=openai:model=m,t2i=images:m,lvlm=dummy", "`lvlm` is given twice"),
+    ("lvlm=openai:model=m,t2i=self:size=512x512", "t2i=self:modalities=image+text;instruct=yes"),
+    ("lvlm=openai:model=m,t2i=self:instruct=maybe", "`instruct=maybe`"),
+    ({"writer": {"model": "gpt-4o"}, "drawer": "self"}, "`name: openai`"),
+]
+
+
+def parsed(model_args):
+    return parse_pair_arguments(split_arguments(model_args))
+
+
+@pytest.mark.parametrize("model_args", WORK, ids=str)
+def test_a_spelling_that_is_read(model_args):
+    arguments = parsed(model_args)
+    assert (arguments.writer, arguments.writer_arguments) == OPENAI
+    assert (arguments.drawer.name, arguments.drawer.options) == ("images", GPT_IMAGE)
+    assert arguments.protocol.name == "step"
+
+
+@pytest.mark.parametrize(("model_args", "meant"), FAIL, ids=lambda value: str(value)[:60])
+def test_the_error_of_another_spelling_says_what_is_meant(model_args, meant):
+    with pytest.raises(SettingWrong) as error:
+        parsed(model_args)
+    assert meant in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "drawer",
+    [
+        "self:modalities=image+text;instruct=yes",
+        "self;modalities=image+text;instruct=yes",
+        "self,modalities=image+text,instruct=yes",
+        {"name": "self", "modalities": ["image", "text"], "instruct": True},
+    ],
+    ids=str,
+)
+def test_the_spellings_of_a_writer_that_draws_itself(drawer):
+    if isinstance(drawer, str):
+        arguments = parsed(f"lvlm=dummy:response=A,t2i={drawer}")
+    else:
+        arguments = parsed({"lvlm": "dummy:response=A", "drawer": drawer})
+    assert arguments.drawer is None
+    assert (arguments.modalities, arguments.is_instructed) == (("image", "text"), True)
+
+
+def test_a_map_holds_what_no_text_can():
+    writer = {"name": "openai", "model": "m", "num_concurrent": 4, "extra": "a;b,c"}
+    drawer = {
+        "name": "images",
+        "model": "m",
+        "steps": 4,
+        "negative_prompt": "text, letters",
+        "base_url": ["http://a/v1", "http://b/v1"],
+    }
+    arguments = parsed({"writer": writer, "drawer": drawer})
+    assert arguments.writer_arguments == {"model": "m", "num_concurrent": 4, "extra": "a;b,c"}
+    server = open_drawer(arguments.drawer, {})
+    assert server.parameters["num_inference_steps"] == 4
+    assert server.parameters["negative_prompt"] == "text, letters"
+    assert server.access.base_urls == ("http://a/v1", "http://b/v1")
+
+
+def test_an_argument_that_a_writer_would_ignore_is_refused():
+    class Writer(SimpleNamespace):
+        def __init__(self, num_concurrent=1, **ignored):
+            super().__init__()
+
+    check_writer_arguments(Writer, ["num_concurrent", "whatever"])
+    with pytest.raises(SettingWrong) as error:
+        check_writer_arguments(Writer, ["num_concurent"])
+    assert "`num_concurrent`" in str(error.value)

@@ -1,0 +1,87 @@
+"""``doctor --model interleaved --model_args``: writer, drawer, words and numbers."""
+
+from __future__ import annotations
+
+import pytest
+from support.chat_server import chat_server
+from support.image_server import image_server
+from support.mmie_data import conversations_folder
+
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.interleaved.protocols import PROTOCOLS
+from mmie_tasks.preflight.doctor import run
+from mmie_tasks.runner.pair_check import check_pair
+
+NOWHERE = "http://127.0.0.1:9/v1"
+
+
+@pytest.fixture(autouse=True)
+def surroundings(tmp_path, monkeypatch):
+    monkeypatch.setenv("MMIE_DATA", str(conversations_folder(tmp_path / "data")))
+    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
+    for name in ("OPENAI_API_KEY", "OPENAI_API_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def findings(model_args, *tasks):
+    return [
+        (finding.subject, finding.status, finding.message)
+        for finding in check_pair(model_args, tasks)
+    ]
+
+
+def test_a_pair_that_works_is_shown_with_its_words_and_numbers():
+    with chat_server("A.") as writer, image_server() as drawer:
+        found = findings(
+            f"lvlm=openai:model=judge-model;base_url={writer.url},"
+            f"t2i=images:image-model;base_url={drawer.url};price=0.5"
+        )
+        assert not len(drawer)
+        assert not len(writer)
+    assert {status for _, status, _ in found} == {"ok"}, found
+    assert [subject for subject, *_ in found] == ["writer", "writer", "drawer", "mmie: words"]
+    words = found[-1][2]
+    assert PROTOCOLS["step"].instruction(2) in words
+    assert "begins." in words
+    assert "6 requests to the writer and at most 8 pictures" in words
+    assert "at most 4.00 USD" in words
+
+
+@pytest.mark.parametrize(
+    ("model_args", "subject", "words"),
+    [
+        pytest.param("lvlm=dummmy,t2i=self", "model interleaved", "dummmy", id="arguments"),
+        pytest.param("lvlm=openai:model=m,t2i=self", "writer", "needs a key", id="key"),
+        pytest.param(
+            f"lvlm=openai:model=m;base_url={NOWHERE},t2i=self",
+            "writer",
+            "not reachable",
+            id="server",
+        ),
+        pytest.param(
+            f"lvlm=dummy,t2i=images:m;base_url={NOWHERE}", "drawer", "not reachable", id="drawer"
+        ),
+        pytest.param("lvlm=dummy,t2i=diffusers:/nowhere", "drawer", "model_index.json", id="files"),
+        pytest.param("lvlm=dummy:respons=A,t2i=self", "writer", "respons", id="misspelt"),
+    ],
+)
+def test_what_a_run_would_fail_of_is_a_problem(model_args, subject, words):
+    problems = [finding for finding in findings(model_args) if finding[1] == "problem"]
+    assert [finding[0] for finding in problems] == [subject]
+    assert words in problems[0][2]
+
+
+def test_words_of_a_task_without_data_are_a_problem(tmp_path, monkeypatch):
+    monkeypatch.setenv("MMIE_DATA", str(tmp_path / "none"))
+    (*_, words) = findings("lvlm=dummy,t2i=self:instruct=yes", "mmie_sa")
+    assert words[:2] == ("mmie_sa: words", "problem")
+
+
+def test_prices_that_nobody_named_are_not_known():
+    (*_, words) = findings("lvlm=dummy,t2i=self:instruct=yes", "mmie_msr")
+    assert "2 requests to the writer and at most 0 pictures; price not known" in words[2]
+
+
+def test_doctor_checks_arguments_of_no_other_model():
+    with pytest.raises(SettingWrong):
+        run(["--model", "openai", "--model_args", "model=m"], {}, lambda *_: [])
