@@ -171,8 +171,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--model", default="", metavar="A,B", help=help_text)
     help_text = (
-        f"of --model {PAIR}: check writer and drawer, and show the words; default: the judge and the "
-        "data only"
+        f"of --model {PAIR}: check writer and drawer, and show the words; default: data and judge "
+        "only"
     )
     parser.add_argument("--model_args", default="", metavar="k=v,...", help=help_text)
     parser.add_argument(
