@@ -59,6 +59,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
     Args:
         path: A file or folder of saved answers, or several separated by ``;``. See
             `mmie_tasks.answers.files.SUPPORTED_FILES`.
+        model: The name of the tested model, by which the runner names the folder of the results.
         batch_size: Not used; the runner passes it, like the next two.
         max_batch_size: Not used.
         device: Not used.
@@ -74,6 +75,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
     def __init__(
         self,
         path: object = "",
+        model: object = "",  # noqa: ARG002
         batch_size: object = None,  # noqa: ARG002
         max_batch_size: object = None,  # noqa: ARG002
         device: object = None,  # noqa: ARG002
