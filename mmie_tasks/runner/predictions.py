@@ -23,7 +23,7 @@ from mmie_tasks.answers.saved import Answer
 from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
 
-_ARGUMENTS = "--model_args path=FILE_OR_FOLDER[;MORE]"
+_ARGUMENTS = "--model_args path=FILE_OR_FOLDER[;MORE][,model=NAME]"
 _ID_COLUMNS = ("url", "id", "sample_id", "question_id", "index")
 
 
