@@ -23,7 +23,7 @@ PARITY := OPENING_FOLDER V2PE_FOLDER MILEBENCH_FOLDER MMIE_FOLDER MIA_FOLDER MMR
 # Bytecode is written, whatever the environment says: a start of lmms-eval then takes 8 s, not 20.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo results calibrate docs quick test test-end-to-end test-transformers4 check lint bench parity parity-sources gpu pages yamls clean
+.PHONY: demo results calibrate docs quick test test-end-to-end test-transformers4 check dist lint bench parity parity-sources gpu pages yamls clean
 
 demo: $(READY)  ## score the bundled answers with lmms-eval
 	@rm -rf out/demo
@@ -108,6 +108,16 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+dist: $(READY)  ## the two archives of a release, checked as a package index and an installation do
+	rm -rf dist
+	$(BIN)/python -m hatchling build
+	$(BIN)/python -m twine check --strict dist/*
+	$(PYTHON) -m venv dist/environment
+	dist/environment/bin/python -m pip install --quiet --no-deps dist/*.tar.gz
+	dist/environment/bin/mmie-tasks --help > /dev/null
+	dist/environment/bin/mmie-tasks --version
+	rm -rf dist/environment
 
 check: lint test  ## what developers and CI run
 

@@ -38,6 +38,13 @@ class Command:
     summary: str
 
 
+RUN_COMMANDS: Mapping[str, Command] = {
+    "rejudge": Command(
+        "runner.rejudge:run", "judge a saved run again, by another judge or where its judge failed"
+    )
+}
+"""Commands that evaluate."""
+
 RESULT_COMMANDS: Mapping[str, Command] = {
     "report": Command(
         "results.report.command:run", "scores, charts and every sample, in one HTML file"
@@ -75,7 +82,7 @@ SETUP_COMMANDS: Mapping[str, Command] = {
     "path": Command("cli:_path", "print the folder of our task files, for `--include_path`"),
 }
 
-COMMANDS: Mapping[str, Command] = {**RESULT_COMMANDS, **SETUP_COMMANDS}
+COMMANDS: Mapping[str, Command] = {**RUN_COMMANDS, **RESULT_COMMANDS, **SETUP_COMMANDS}
 
 
 def _help_lines(commands: Mapping[str, Command]) -> str:
@@ -89,6 +96,7 @@ MMIE, MileBench and MIA-Bench for lmms-eval, scored as their papers score them.
 
 Run:
   eval        evaluate a model: `lmms-eval eval` with our tasks, and with `--judge`
+{_help_lines(RUN_COMMANDS)}
   tasks list  list the tasks of lmms-eval and ours
 
 Look at results that were saved with `--output_path` and `--log_samples`:

@@ -7,6 +7,8 @@ see the packages of this one, so that nothing installed here is ever touched.
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -22,6 +24,8 @@ import yaml
 from packaging.requirements import Requirement
 from support.fork_server import STARTUP
 from support.runner import Workplace
+
+from mmie_tasks import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
 TASKS = ROOT / "task_yamls"
@@ -140,7 +144,7 @@ def test_the_source_distribution_holds_what_the_wheel_is_built_from_and_no_examp
     sdist: Path,
 ) -> None:
     assert {path.name for path in sdist.iterdir()} == {
-        *("mmie_tasks", "task_yamls", "pyproject.toml", "PKG-INFO", ".gitignore"),
+        *("mmie_tasks", "task_yamls", "pyproject.toml", "hatch_build.py", "PKG-INFO", ".gitignore"),
         *("README.md", "CHANGELOG.md", "CITATION.cff", "LICENSE"),
     }
 
@@ -172,6 +176,54 @@ def test_the_citation_has_the_version_of_the_package_and_the_papers_of_its_links
     assert {paper["url"] for paper in citation["references"]} == {
         link for link in links if "arxiv.org" in link
     }
+
+
+def test_the_changelog_begins_with_the_version_of_the_package(wheel: Path) -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    headings = [line.split() for line in text.splitlines() if line.startswith("## ")]
+    assert headings[0][1].rstrip(",") == metadata_of(wheel)["Version"] == __version__
+
+
+def test_both_archives_have_the_licence(wheel: Path, sdist: Path) -> None:
+    licence = (ROOT / "LICENSE").read_bytes()
+    assert (sdist / "LICENSE").read_bytes() == licence
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("/licenses/LICENSE"))
+        assert archive.read(name) == licence
+
+
+def relative_links(text: str) -> list[str]:
+    targets = re.findall(r"\]\(([^)\s]+)\)", text)
+    return [target for target in targets if not re.match(r"\w+:|#", target)]
+
+
+def test_no_link_of_the_page_on_a_package_index_is_relative(wheel: Path) -> None:
+    page = metadata_of(wheel).get_payload()
+    assert isinstance(page, str)
+    assert page.startswith("# mmie-tasks\n")
+    assert "](https://" in page
+    assert relative_links((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert relative_links(page) == []
+
+
+def test_with_the_owners_address_links_and_pictures_are_those_of_the_release(
+    sdist: Path, tmp_path: Path
+) -> None:
+    source = shutil.copytree(sdist, tmp_path / "source")
+    (source / "PKG-INFO").unlink()  # or hatchling takes the metadata from it
+    project = source / "pyproject.toml"
+    text = project.read_text(encoding="utf-8")
+    (line,) = (line for line in text.splitlines() if line.startswith("repository = "))
+    filled_in = text.replace(line, 'repository = "https://host.example/us/mmie-tasks"')
+    project.write_text(filled_in, encoding="utf-8")
+    name = output_of(sys.executable, "-c", BUILD, "build_wheel", str(tmp_path), cwd=source)
+    metadata = metadata_of(tmp_path / name.strip())
+    page = metadata.get_payload()
+    assert isinstance(page, str)
+    for target in relative_links((source / "README.md").read_text(encoding="utf-8")):
+        kind = "raw" if target.endswith(".png") else "blob"
+        assert f"](https://host.example/us/mmie-tasks/{kind}/v{__version__}/{target})" in page
+    assert "Source, https://host.example/us/mmie-tasks" in metadata.get_all("Project-URL", [])
 
 
 def metadata_of(wheel: Path) -> Message:

@@ -45,6 +45,18 @@ class Choice:
     options: Mapping[str, str] = field(default_factory=dict)
     source: str = ""
 
+    @property
+    def text(self) -> str:
+        """The form that `parse_choice` reads, without values that hold the query of an address: it
+        may be a secret.
+
+        >>> options = {"model": "gpt-4o", "base_url": "http://a/v1?code=1"}
+        >>> Choice(name="openai", options=options).text
+        'openai:model=gpt-4o'
+        """
+        pairs = [f"{key}={value}" for key, value in self.options.items() if "?" not in value]
+        return f"{self.name}:{','.join(pairs)}" if pairs else self.name
+
 
 def parse_choice(text: str, source: str, kind: str, first: str = "model") -> Choice:
     """Parse ``NAME``, ``NAME:MODEL`` or ``NAME:k=v,...``.

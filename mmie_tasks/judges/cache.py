@@ -127,8 +127,10 @@ class CachedJudge:
                 if position not in pending:
                     continue  # a second outcome of a request, or of none: the first one counts
                 first, *duplicates = pending.pop(position)
-                if isinstance(outcome, JudgeReply) and not isinstance(self.judge, UsesStore):
-                    store.put(position, outcome)
+                if isinstance(outcome, JudgeReply):
+                    outcome = replace(outcome, request_key=store.keys[position])
+                    if not isinstance(self.judge, UsesStore):
+                        store.put(position, outcome)
                 yield first, outcome
                 if isinstance(outcome, JudgeReply):
                     outcome = replace(outcome, cached=True)  # its tokens count once
@@ -186,7 +188,7 @@ class _Store:
         except _FILE_ERRORS as error:
             self._fail(error)
             return None
-        return None if reply is None else replace(reply, cached=True)
+        return None if reply is None else replace(reply, cached=True, request_key=key)
 
     def put(self, index: int, reply: Outcome) -> None:
         if self._replies is None or not isinstance(reply, JudgeReply) or reply.cached:

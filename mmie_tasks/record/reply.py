@@ -54,6 +54,8 @@ class JudgeReply:
         cached: Whether the reply comes from a cache or recording.
         digits: The digits of the text that are tokens of their own, in order; None if the judge
             reports no probabilities.
+        request_key: The `content_key` of its request, under which a cache has the reply; empty
+            without a cache. It is no part of what makes two replies equal.
     """
 
     text: str
@@ -62,6 +64,7 @@ class JudgeReply:
     finish: Literal["stop", "length"] = "stop"
     cached: bool = False
     digits: tuple[DigitToken, ...] | None = None
+    request_key: str = field(default="", compare=False)
 
 
 def read_reply(value: object) -> JudgeReply | None:
@@ -71,7 +74,7 @@ def read_reply(value: object) -> JudgeReply | None:
     """
     if not isinstance(value, Mapping) or not isinstance(reply_text := value.get("text"), str):
         return None
-    model, usage = value.get("model"), value.get("usage")
+    model, usage, key = value.get("model"), value.get("usage"), value.get("request_key")
     usage = usage if isinstance(usage, Mapping) else {}
     digits: tuple[DigitToken, ...] | None = None
     with suppress(ValueError):
@@ -87,6 +90,7 @@ def read_reply(value: object) -> JudgeReply | None:
         finish="length" if value.get("finish") == "length" else "stop",
         cached=value.get("cached") is True,
         digits=digits,
+        request_key=key if isinstance(key, str) else "",
     )
 
 

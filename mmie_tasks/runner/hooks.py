@@ -235,8 +235,9 @@ def add_provenance(task: Task, benchmark: Benchmark) -> None:
 def add_signatures(configs: dict[str, dict[str, Any]], tasks: Mapping[str, Task]) -> None:
     """Put the benchmarks' signatures into the results, as ``metadata.signature``, after judging.
 
-    Not earlier: a judge in this process fixes its signature when it starts, and then says what
-    computed its replies, as ``metadata.judged_on``. The task's own configuration stays as it is:
+    With them the judges as they were chosen, as ``metadata.judges``, for `rejudge`. Not earlier: a
+    judge in this process fixes its signature when it starts, and then says what computed its
+    replies, as ``metadata.judged_on``. The task's own configuration stays as it is:
     the runner derives the key of its cache of answers from it, which must not change with the
     judge.
 
@@ -250,7 +251,10 @@ def add_signatures(configs: dict[str, dict[str, Any]], tasks: Mapping[str, Task]
             continue
         metadata = configs[name].setdefault("metadata", {})
         metadata["signature"] = benchmark.signature(task.eval_docs_no_media[0])
-        if benchmark.judge is not None and (machine := benchmark.judge.machine()) is not None:
+        if benchmark.judge is None:
+            continue
+        metadata["judges"] = [choice.text for choice in benchmark.judge.choices().judges]
+        if (machine := benchmark.judge.machine()) is not None:
             metadata["judged_on"] = machine
 
 

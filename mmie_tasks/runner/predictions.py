@@ -23,7 +23,7 @@ from mmie_tasks.answers.saved import Answer
 from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
 
-_ARGUMENTS = "--model_args path=FILE_OR_FOLDER[;MORE]"
+_ARGUMENTS = "--model_args path=FILE_OR_FOLDER[;MORE][,model=NAME]"
 _ID_COLUMNS = ("url", "id", "sample_id", "question_id", "index")
 
 
@@ -59,6 +59,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
     Args:
         path: A file or folder of saved answers, or several separated by ``;``. See
             `mmie_tasks.answers.files.SUPPORTED_FILES`.
+        model: The name of the tested model, by which the runner names the folder of the results.
         batch_size: Not used; the runner passes it, like the next two.
         max_batch_size: Not used.
         device: Not used.
@@ -74,6 +75,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
     def __init__(
         self,
         path: object = "",
+        model: object = "",  # noqa: ARG002
         batch_size: object = None,  # noqa: ARG002
         max_batch_size: object = None,  # noqa: ARG002
         device: object = None,  # noqa: ARG002

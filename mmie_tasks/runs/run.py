@@ -135,7 +135,7 @@ def _open(logs: RunLogs, find_benchmark: FindBenchmark, tasks: Sequence[str]) ->
         reason = "; ".join(requested + notes) or "no log of a task"
         raise AnswersUnusable(f"`{logs.folder}` has no readable task: {reason}.", hint=HINT)
     newest = max(logs.logs, key=lambda log: log.date)
-    arguments = _object(_object(_results_file(newest), "config"), "resolved_cli_args")
+    arguments = _object(_object(results_file(newest), "config"), "resolved_cli_args")
     return Run(
         name=logs.name,
         folder=logs.folder,
@@ -205,7 +205,7 @@ def read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
         (unscored, "never scored (`--predict_only`): ignored"),
     ):
         notes += [f"{count} {'sample' if count == 1 else 'samples'} {remark}"] if count else []
-    saved = _results_file(log)
+    saved = results_file(log)
     return TaskRun(
         task=log.task,
         benchmark=benchmark,
@@ -271,7 +271,7 @@ def without_off_scale_points(sample: LoggedSample, scale: Scale) -> LoggedSample
     return replace(sample, official=official, robust=robust, expected=expected)
 
 
-def _results_file(log: SampleLog) -> Mapping[str, object]:
+def results_file(log: SampleLog) -> Mapping[str, object]:
     """What the runner saved beside the log; empty if its results file is unreadable."""
     try:
         saved: object = json.loads(log.results.read_text(encoding="utf-8"))

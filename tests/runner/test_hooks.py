@@ -21,6 +21,8 @@ from mmie_tasks.benchmarks.mmie import benchmark as mmie_benchmark
 from mmie_tasks.benchmarks.mmie import task as mmie
 from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.judges.panel_choice import ChosenJudges
+from mmie_tasks.judges.registry import JudgeChoice
 from mmie_tasks.runner import hooks
 from mmie_tasks.runner.generation import one_task_per_call
 
@@ -94,13 +96,17 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Task]:
 
 def test_results_are_signed_after_judging_and_name_the_machine(loaded: Callable[..., Task]) -> None:
     """The task's own configuration, which keys the runner's cache of answers, stays unsigned."""
-    judge = SimpleNamespace(benchmark="sketch", machine=lambda: "NVIDIA H200, torch 2.12.0")
+    chosen = ChosenJudges(judges=(JudgeChoice(name="openai", options={"model": "gpt-4o"}),))
+    judge = SimpleNamespace(
+        benchmark="sketch", machine=lambda: "NVIDIA H200, torch 2.12.0", choices=lambda: chosen
+    )
     task = loaded(judge=judge)
     configs = {"sketch": task.dump_config()}
     hooks.add_signatures(configs, {"sketch": task})
     assert configs["sketch"]["metadata"] == {
         "version": "1-A",
         "signature": "judge:x|first:0",
+        "judges": ["openai:model=gpt-4o"],
         "judged_on": "NVIDIA H200, torch 2.12.0",
     }
     assert task.dump_config() == {"metadata": {"version": "1-A"}}

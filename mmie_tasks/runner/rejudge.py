@@ -1,0 +1,310 @@
+"""The command ``mmie-tasks rejudge``: judges the saved answers of a run again.
+
+It runs ``mmie-tasks eval --model predictions`` with the tasks and settings of the run. With
+``--failed``, the replies in the run's log are put into the judge's cache first, so that only
+samples without a reply cost a request.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from mmie_tasks.benchmarks.benchmark import Benchmark
+from mmie_tasks.benchmarks.registry import require_judged
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.judges import registry
+from mmie_tasks.judges.base import InProcess
+from mmie_tasks.judges.cache import unwrapped
+from mmie_tasks.judges.cache_store import CachedReply, CacheFile, named_errors
+from mmie_tasks.judges.choice import ALL_OTHERS, JudgeChoices, cache_path, choose_judges, open_judge
+from mmie_tasks.judges.flags import add_judge_options, parse_flags
+from mmie_tasks.judges.panel_choice import join_judges
+from mmie_tasks.judges.registry import JudgeChoice
+from mmie_tasks.record.log_files import parse_log_name, split_name
+from mmie_tasks.record.reply import JudgeReply
+from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.record.signature import Signature
+from mmie_tasks.results.commands import listed_names, open_run
+from mmie_tasks.runs.run import Run, TaskRun, results_file
+
+_SAME_AS_IN_THE_RUN = ("limit", "offset", "include_path", "reasoning_tags", "timezone")
+"""Options of lmms-eval that decide which samples there are, and what is read of an answer."""
+
+
+def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Judge a run again; returns the exit status of the evaluation.
+
+    Raises:
+        AnswersUnusable: The run cannot be read, or has no log of samples.
+        SettingWrong: No judge is chosen, or the run does not say what is needed.
+    """
+    options = _parser().parse_args(arguments)
+    choices = parse_flags(options.judge, options.judge_args)
+    if not choices and not options.failed:
+        hint = "`--judge JUDGE` judges every answer, `--failed` those without a reply"
+        raise SettingWrong("`mmie-tasks rejudge` needs a judge.", hint=hint)
+    require_judged(choices, "`--judge`")
+    logged_run = open_run(options.run, listed_names(options.tasks))
+    tasks = _judged_tasks(logged_run, choices)
+    config = _config(tasks)
+    if options.failed:
+        choices = choices or _own_judges(tasks)
+        for task_run in tasks:
+            _keep_replies(task_run, choices, environment)
+    source = split_name(options.run).path
+    output = options.output_path or _output_folder(source, choices, failed=options.failed)
+    _search_pictures(tasks, config, source)
+    sys.argv[1:] = _eval_arguments(logged_run, tasks, config, str(output))
+
+    from mmie_tasks.runner.command_line import run_lmms_eval
+
+    return run_lmms_eval(choices)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="mmie-tasks rejudge",
+        description="Judge the saved answers of a run again, by another judge or where the judge "
+        "failed. The tested model is not needed. The new run has the tasks, the limit and the "
+        "other options of the old one; variables such as `MMIE_DATA` must be set as they were.",
+    )
+    parser.add_argument(
+        "run",
+        metavar="RUN",
+        help="a run with `--log_samples`: the folder of `--output_path`, a results file or a "
+        "sample log",
+    )
+    parser.add_argument(
+        "--failed",
+        action="store_true",
+        help="keep the replies of the run, and ask its judge only for those that are missing; "
+        "`--judge` is needed only for options that move no score, such as `timeout`",
+    )
+    help_text = "only these; default: all tasks of the run that the judges are for"
+    parser.add_argument("--tasks", "--task", default="", metavar="A,B", help=help_text)
+    help_text = (
+        "the folder of the new run; default: beside RUN, with `-by-JUDGE` after its name, or "
+        "`-filled` with `--failed`"
+    )
+    parser.add_argument("--output_path", default="", metavar="FOLDER", help=help_text)
+    add_judge_options(parser)
+    return parser
+
+
+def _judged_tasks(logged_run: Run, choices: JudgeChoices) -> list[TaskRun]:
+    """The tasks that the judges are for: all with a judge, or those of the named benchmarks.
+
+    Raises:
+        SettingWrong: There are none.
+    """
+    judged = [task for task in logged_run.tasks.values() if task.benchmark.judge is not None]
+    tasks = [
+        task
+        for task in judged
+        if not choices or ALL_OTHERS in choices or task.benchmark.name in choices
+    ]
+    if not tasks:
+        names = ", ".join(sorted({task.benchmark.name for task in judged})) or "none"
+        raise SettingWrong(
+            f"`{logged_run.folder}` has no task of a benchmark that these judges are for.",
+            hint=f"its benchmarks with a judge: {names}",
+        )
+    return tasks
+
+
+def _saved(task_run: TaskRun) -> Mapping[str, object]:
+    """The results file of a task's evaluation."""
+    log = parse_log_name(task_run.log)
+    return {} if log is None else results_file(log)
+
+
+def _config(tasks: Sequence[TaskRun]) -> Mapping[str, object]:
+    """The options that the tasks were evaluated with, by name.
+
+    Raises:
+        SettingWrong: A log has no results file, or the tasks were evaluated with different ones.
+    """
+    configs = []
+    for task_run in tasks:
+        config = _fields(_saved(task_run), "config")
+        if not config:
+            raise SettingWrong(
+                f"`{task_run.log}` has no results file beside it, so the options of its run are "
+                "not known.",
+                hint="keep `<date>_results.json` with the logs, or name tasks and options "
+                "yourself: `mmie-tasks eval --model predictions --model_args path=FOLDER`",
+            )
+        configs.append({**config, **_fields(config, "resolved_cli_args")})
+    first, *rest = configs
+    for name in _SAME_AS_IN_THE_RUN:
+        if any(other.get(name) != first.get(name) for other in rest):
+            raise SettingWrong(
+                f"The tasks of this run were evaluated with different values of `--{name}`.",
+                hint="one evaluation at a time: name its results file, or use `--tasks`",
+            )
+    return first
+
+
+def _fields(parent: Mapping[str, object], name: str) -> Mapping[str, object]:
+    value = parent.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _own_judges(tasks: Sequence[TaskRun]) -> JudgeChoices:
+    """The judges of the run, as they were chosen for it.
+
+    Raises:
+        SettingWrong: The results file does not name them, or two tasks of a benchmark had others.
+    """
+    texts: dict[str, tuple[list[str], str]] = {}
+    for task_run in tasks:
+        name = task_run.benchmark.name
+        configs = _fields(_fields(_saved(task_run), "configs"), task_run.task)
+        judges = _fields(configs, "metadata").get("judges")
+        if not (isinstance(judges, list) and judges and all(isinstance(t, str) for t in judges)):
+            raise SettingWrong(
+                f"The results file of `{task_run.task}` does not name its judge.",
+                hint=f"`--judge {name}=JUDGE` with the judge of the run",
+            )
+        panel = Signature(next(iter(task_run.signatures), "")).panel
+        panel_options = f"rule={panel.rule},min_valid={panel.min_valid}" if panel else ""
+        if texts.setdefault(name, (judges, panel_options)) != (judges, panel_options):
+            raise SettingWrong(
+                f"The tasks of `{name}` were judged by different judges.",
+                hint="one of them at a time: `--tasks`",
+            )
+    return {
+        name: join_judges([registry.parse_choice(text, "the run") for text in judges], options)
+        for name, (judges, options) in texts.items()
+    }
+
+
+def _keep_replies(task_run: TaskRun, choices: JudgeChoices, environment: Mapping[str, str]) -> None:
+    """Put the replies in a log into the caches of the judges that gave them.
+
+    Raises:
+        SettingWrong: They are of another judge, or a judge has no cache.
+    """
+    benchmark = task_run.benchmark
+    assert benchmark.judge is not None  # noqa: S101 - see `_judged_tasks`
+    chosen = choose_judges(benchmark.name, benchmark.judge.default, environment, choices)
+    for choice in chosen.judges:
+        if not registry.is_cached(choice.name):
+            continue  # it makes no requests
+        replies = list(_replies(task_run, choice, environment))
+        path = cache_path(choice, environment)
+        if path is None:
+            raise SettingWrong(
+                "`--failed` keeps the replies in the judge's cache, and `cache=off` is chosen.",
+                hint="leave `cache=off` out, or name a file: `cache=FILE`",
+            )
+        with CacheFile(path).open() as table, named_errors(path):
+            for reply in replies:
+                table.put(reply)
+        sys.stderr.write(
+            f"mmie-tasks: {len(replies):,} replies of {choice.name} in `{task_run.log.name}` are "
+            f"kept; it has {len(task_run.samples):,} samples.\n"
+        )
+
+
+def _replies(
+    task_run: TaskRun, choice: JudgeChoice, environment: Mapping[str, str]
+) -> Iterator[CachedReply]:
+    """The logged replies of a judge, with its signature.
+
+    Raises:
+        SettingWrong: A sample has only replies of other judges, or one without its request's key.
+    """
+    judge = unwrapped(open_judge(choice, environment))
+    signature = "" if isinstance(judge, InProcess) else judge.signature
+    for sample in task_run.samples:
+        given = {
+            name: replies
+            for name, replies in _replies_by_judge(sample)
+            if name == signature or (not signature and Signature(name).has("judge", choice.name))
+        }
+        if sample.replies and not given:
+            raise SettingWrong(
+                f"`{task_run.task}` was judged by {Signature(sample.signature).name or 'nobody'}, "
+                f"not by {signature or choice.name}, and `--failed` keeps replies of the same "
+                "judge only: a score has one judge.",
+                hint="leave `--judge` out, or `--failed`",
+            )
+        for name, replies in given.items():
+            for reply in replies:
+                if not reply.request_key:
+                    raise SettingWrong(
+                        f"`{task_run.log}` does not have the keys of its requests: its judge had "
+                        "no cache.",
+                        hint="`rejudge` without `--failed`, and with `--judge`",
+                    )
+                yield CachedReply(name, reply.request_key, reply, int(time.time()))
+
+
+def _replies_by_judge(sample: LoggedSample) -> Iterator[tuple[str, Sequence[JudgeReply]]]:
+    """The replies of each judge of a sample by what may be its signature."""
+    for member in sample.members:
+        yield member.judge, member.result.replies
+    if not sample.members:
+        for signature in Signature(sample.signature).judge_alone:
+            yield str(signature), sample.replies
+
+
+def _output_folder(source: Path, choices: JudgeChoices, *, failed: bool) -> Path:
+    """The folder of the new run, beside the old one.
+
+    >>> judge = registry.parse_choice("openai:Qwen/Qwen3-VL-32B", "here")
+    >>> _output_folder(Path("/runs"), {"": join_judges([judge])}, failed=False).name
+    'runs-by-Qwen3-VL-32B'
+    """
+    folder = (source if source.is_dir() or not source.exists() else source.parent).resolve()
+    models = [
+        Path(judge.options.get("model", judge.name)).name
+        for chosen in choices.values()
+        for judge in chosen.judges
+    ]
+    names = "+".join(re.sub(r"[^\w.-]+", "_", model) for model in dict.fromkeys(models))
+    return folder.with_name(f"{folder.name}-{'filled' if failed else f'by-{names}'}")
+
+
+def _search_pictures(tasks: Sequence[TaskRun], config: Mapping[str, object], source: Path) -> None:
+    """Search for pictures of answers where the run did: by its saved answers and its output."""
+    folders = [Path(str(config.get("output_path") or "")), source]
+    if config.get("model") == "predictions":
+        match = re.search(r"(?:^|,)path=([^,]*)", str(config.get("model_args")))
+        answers = Path(match[1]).expanduser() if match else Path()
+        folders.insert(0, answers if answers.is_dir() else answers.parent)
+    benchmarks: dict[str, Benchmark] = {task.benchmark.name: task.benchmark for task in tasks}
+    for benchmark in benchmarks.values():
+        for folder in folders:
+            if benchmark.add_answer_folder and folder.is_dir():
+                benchmark.add_answer_folder(folder)
+
+
+def _eval_arguments(
+    logged_run: Run, tasks: Sequence[TaskRun], config: Mapping[str, object], output: str
+) -> list[str]:
+    """The command line of the evaluation.
+
+    Raises:
+        SettingWrong: A path has a character that separates arguments of a model.
+    """
+    logs = [str(task_run.log) for task_run in tasks]
+    if mark := next((mark for mark in ",;" if mark in "".join(logs)), ""):
+        raise SettingWrong(
+            f"`{logged_run.folder}` has `{mark}` in its path, which separates arguments of models.",
+            hint="rename the folder",
+        )
+    name = re.sub(r"[,=]", "_", logged_run.folder.resolve().name)
+    words = ["eval", "--model", "predictions", "--log_samples", "--output_path", output]
+    words += ["--model_args", f"model={name},path={';'.join(logs)}"]
+    words += ["--tasks", ",".join(task_run.task for task_run in tasks)]
+    for option in _SAME_AS_IN_THE_RUN:
+        if (value := config.get(option)) not in (None, ""):
+            words += [f"--{option}", str(value)]
+    return words

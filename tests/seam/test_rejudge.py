@@ -1,0 +1,122 @@
+"""A logged run is judged again: by another judge, or where its judge failed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.judge_server import Body, JudgeServer, Sent, error
+from support.mmie_judge import by_category, text_of
+from support.mmie_seam import KEY, TABLE, N, evaluate, printed, samples
+from support.runner import CommandResult, Workplace
+
+pytestmark = pytest.mark.slow
+SETTINGS = {"MMIE_DATA": "data", "MMIE_OTHER_PROMPTS": "words.json", "OPENAI_API_KEY": KEY}
+REFUSED = 2  # samples of N
+ONE_REQUEST = ",logprobs=false"  # for a refused sample; else it may be sent again without them
+
+
+def refuses_steps(body: Body) -> str | Sent:
+    return error(400) if "Rate the steps." in text_of(body) else by_category(body)
+
+
+@pytest.fixture
+def run(workplace: Workplace, judge: JudgeServer) -> Workplace:
+    """A run whose judge has refused some samples. The cache of its replies is gone.
+
+    The pictures of the answers are beside the saved answers, not in the working folder.
+    """
+    given = workplace.folder / "given"
+    given.mkdir()
+    for name in ("answers.json", "drawn"):
+        (workplace.folder / name).rename(given / name)
+    judge.says(refuses_steps)
+    model = ("--model", "predictions", "--model_args", "path=given")
+    result = evaluate(workplace, *model, url=judge.url + ONE_REQUEST)
+    assert result.status == 0, result.output
+    assert len(judge) == N
+    assert scored(workplace, "out") == N - REFUSED
+    shutil.rmtree(workplace.folder / "cache")
+    judge.says(by_category)
+    return workplace
+
+
+def rejudge(workplace: Workplace, *words: str) -> CommandResult:
+    return workplace.run("mmie-tasks", "rejudge", *words, **SETTINGS)
+
+
+def scored(workplace: Workplace, output: str) -> int:
+    records = [line["coverage"] for line in samples(workplace, output=output)]
+    return sum("points" in record["official"] for record in records)
+
+
+def signatures(workplace: Workplace, output: str) -> set[str]:
+    return {line["coverage"]["signature"] for line in samples(workplace, output=output)}
+
+
+def results(folder: Path) -> dict[str, Any]:
+    (path,) = folder.rglob("*_results.json")
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
+
+
+def test_what_failed_is_asked_again_and_nothing_else(run: Workplace, judge: JudgeServer) -> None:
+    result = rejudge(run, "out", "--failed")
+    assert result.status == 0, result.output
+    assert all("Rate the steps." in text_of(body) for body in judge.asked[N:])
+    assert len(judge) == N + REFUSED
+    assert TABLE.items() <= printed(result).items(), result.output
+    assert signatures(run, "out-filled") == signatures(run, "out")
+    (folder,) = (run.folder / "out").iterdir()
+    assert [path.name for path in (run.folder / "out-filled").iterdir()] == [folder.name]
+
+
+def test_another_judge_gets_each_answer_once(run: Workplace, judge: JudgeServer) -> None:
+    judge.models = ("judge-model", "other")
+    result = rejudge(run, "out", "--judge", f"openai:other,base_url={judge.url}")
+    assert result.status == 0, result.output
+    assert {body["model"] for body in judge.asked[N:]} == {"other"}
+    assert len(judge) == 2 * N
+    assert scored(run, "out-by-other") == N
+
+
+def test_the_limit_is_that_of_the_run(workplace: Workplace, judge: JudgeServer) -> None:
+    assert evaluate(workplace, "--limit", "2", url=judge.url).status == 0
+    result = rejudge(workplace, "out", "--failed", "--output_path", "again")
+    assert result.status == 0, result.output
+    assert results(workplace.folder / "again")["config"]["limit"] == 2
+    assert len(judge) == 2
+
+
+def test_of_a_panel_only_the_judge_that_failed_is_asked_again(
+    workplace: Workplace, judge: JudgeServer
+) -> None:
+    judge.models = ("steady", "moody")
+    judge.says(lambda body: (refuses_steps if body["model"] == "moody" else by_category)(body))
+    panel = (
+        word
+        for model in judge.models
+        for word in ("--judge", f"openai:{model},base_url={judge.url}{ONE_REQUEST}")
+    )
+    result = evaluate(workplace, *panel, command=("mmie-tasks", "eval"))
+    assert result.status == 0, result.output
+    assert scored(workplace, "out") == N - REFUSED
+    shutil.rmtree(workplace.folder / "cache")
+    judge.says(by_category)
+    result = rejudge(workplace, "out", "--failed")
+    assert result.status == 0, result.output
+    assert [body["model"] for body in judge.asked[2 * N :]] == ["moody"] * REFUSED
+    assert scored(workplace, "out-filled") == N
+
+
+def test_failed_with_another_judge_is_refused_before_anything_is_sent(
+    run: Workplace, judge: JudgeServer
+) -> None:
+    result = rejudge(run, "out", "--failed", "--judge", f"openai:other,base_url={judge.url}")
+    assert result.status == 1
+    assert "judge-model" in result.output
+    assert "Traceback" not in result.output
+    assert len(judge) == N
