@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -128,6 +129,7 @@ def published_means(folders: Folders, model: str, *, lettered: bool) -> Comparis
     folder = folders["V2PE_FOLDER"] / ANSWERS / MODELS[model]
     of_model = answers(folders["V2PE_FOLDER"], MODELS[model])
     cases: list[Case] = []
+    means: list[tuple[float, float]] = []
     known: dict[str, str] = {}
     for dataset in datasets_at_hand(folders["V2PE_FOLDER"], MODELS[model]):
         of_dataset = [answer for answer in of_model if answer.sample.dataset == dataset]
@@ -136,6 +138,7 @@ def published_means(folders: Folders, model: str, *, lettered: bool) -> Comparis
         published = json.loads((folder / dataset / "eval.json").read_text("utf-8"))
         mean = published.get("Accuracy", published.get("Rouge-L f"))
         points, n = _sum(of_dataset)
+        means.append((mean, points / n))
         cases.append((dataset, round(mean, 9), round(points / n, 9)))
         for level, (total, count) in published["image_quantity_level-Result"].items():
             points, n = _sum([a for a in of_dataset if a.sample.level == level.lower()])
@@ -144,7 +147,9 @@ def published_means(folders: Folders, model: str, *, lettered: bool) -> Comparis
         for sample in (answer.sample for answer in of_dataset if answer.sample.id in KNOWN):
             names = (dataset, f"{dataset}, {sample.level.capitalize()}")
             known |= dict.fromkeys(names, f"see {sample.id} above")
-    return compared(cases, known=known if lettered else None)
+    theirs, ours = (100 * fmean(column) for column in zip(*means, strict=True))
+    note = f"mean of the {len(means)} datasets: {theirs:.2f} there, {ours:.2f} here"
+    return compared(cases, known=known if lettered else None, note=note)
 
 
 def _sum(of_group: Sequence[Answer]) -> tuple[float, int]:
