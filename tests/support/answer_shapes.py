@@ -177,7 +177,7 @@ SHAPES = [
         "json:text+images",
         ["t", f"@{A}"],
     ),
-    Shape('{"text": "t", "images": "/o/a.png"}', "json:text+images", ["t", f"@{A}"]),
+    Shape('{"text": "t", "images": "/a.png"}', "text", ['{"text": "t", "images": "/a.png"}']),
     Shape('{"text": "two\nlines", "images": []}', "json:text+images", ["two\nlines"]),
     # messages of chat servers
     Shape(
@@ -206,9 +206,7 @@ SHAPES = [
         ["A"],
         "thinking",
     ),
-    Shape(
-        '{"role": "assistant", "content": "/o/a.png", "images": []}', "json:text+images", [f"@{A}"]
-    ),
+    Shape('{"role": "assistant", "content": "/o/a.png"}', "json:part", [f"@{A}"]),
     Shape('{"role":"assistant","text":"B","content":"A"}', "json:part", ["A"], "`text` 1"),
     Shape('{"content": ["A", {"b64_json": "AAAA"}]}', "json:content", ["A", f"@{DATA}"]),
     Shape('{"content": ["A"], "images": true}', "json:content", ["A"]),
