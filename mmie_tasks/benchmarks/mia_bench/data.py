@@ -17,9 +17,9 @@ from loguru import logger
 
 from mmie_tasks.benchmarks.json_file import read_json_file
 from mmie_tasks.benchmarks.mia_bench.download import ANNOTATION, hub_folder
-from mmie_tasks.benchmarks.mia_bench.sample import BadSample, Sample
+from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.benchmarks.odd_rows import OddRows
-from mmie_tasks.core.errors import DataBroken, DataMissing
+from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing
 from mmie_tasks.hub.images import check_images, inside
 
 if TYPE_CHECKING:

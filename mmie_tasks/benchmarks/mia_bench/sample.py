@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from mmie_tasks.core.errors import BadSample
+
 CATEGORIES = (
     "describe",
     "length_limit",
@@ -34,10 +36,6 @@ _CONTRADICTORY = frozenset(
 """The `fingerprint` of rows 30, 101, 133, 262 and 266 of the official file."""
 
 T = TypeVar("T")
-
-
-class BadSample(ValueError):
-    """A row that cannot be used; the message names the sample and the field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

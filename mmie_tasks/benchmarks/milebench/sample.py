@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from mmie_tasks.core.errors import BadSample
+
 DATASETS_OF = {
     "T-1": ("ActionLocalization", "ActionPrediction", "ActionSequence"),
     "T-2": ("ObjectExistence", "ObjectInteraction", "MovingAttribute", "ObjectShuffle"),
@@ -39,10 +41,6 @@ VARIANTS: tuple[Variant, ...] = ("test", "adv", "combined1")
 
 Rule = Literal["choice", "rouge", "needle", "substring"]
 ImageLevel = Literal["few", "medium", "many"]
-
-
-class BadSample(ValueError):
-    """An annotation that cannot be used; the message names the sample and the field."""
 
 
 def has_variant(dataset: str, variant: Variant) -> bool:

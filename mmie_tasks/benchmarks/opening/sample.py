@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from mmie_tasks.core.errors import BadSample
 from mmie_tasks.record.segment import Segment, Segments
 
 TOPICS: Mapping[int, str] = {
@@ -39,10 +40,6 @@ TOPICS: Mapping[int, str] = {
 """Number of a meta-topic, which two names may share, to its name."""
 
 _ID = re.compile(r"(\d\d)\d{5}", re.ASCII)  # numbers of meta-topic, task and question
-
-
-class BadSample(ValueError):
-    """A row that cannot be used; the message names the sample and the field."""
 
 
 def slug(title: str) -> str:
