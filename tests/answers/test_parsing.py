@@ -290,7 +290,7 @@ PARTS = st.lists(
 @given(PARTS, st.sampled_from([None, 1]))
 def test_prose_around_json_changes_nothing_in_it(parts, indent) -> None:
     written = json.dumps(parts, indent=indent)
-    for answer in (f"Sure: {written} Bye.", f"Sure:\n~~~json\n{written}\n~~~\nBye."):
+    for answer in (f"Sure: {written} Bye.", f"Sure:\n```json\n{written}\n```\nBye."):
         assert flat(parse_answer([answer])) == ["Sure:", *flat(parse_answer([written])), "Bye."]
 
 
