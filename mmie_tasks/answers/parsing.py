@@ -150,15 +150,8 @@ def _parse_drawn(drawn: DrawnAnswer, is_folder: Callable[[str], bool]) -> Parsed
     """
     if isinstance(drawn.answer, str):
         return replace(parse_answer([drawn.answer], is_folder), drawing=drawn.facts)
-    segments = tuple(
-        Segment(text=part)
-        if isinstance(part, str)
-        else Segment(image=str(part.path), prompt=part.prompt)
-        for part in drawn.answer
-    )
-    return replace(
-        _finish(ParsedAnswer(segments=segments, shape="content"), "json"), drawing=drawn.facts
-    )
+    answer = ParsedAnswer(segments=drawn.answer, shape="content")
+    return replace(_finish(answer, "json"), drawing=drawn.facts)
 
 
 def _with_content(answers: Sequence[ParsedAnswer]) -> list[ParsedAnswer]:

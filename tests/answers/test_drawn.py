@@ -16,7 +16,6 @@ from support.mmie_data import draw
 
 from mmie_tasks.answers.drawn import (
     DrawingFacts,
-    DrawnPicture,
     read_drawn_answer,
     write_drawn_answer,
     write_undrawn_answer,
@@ -29,8 +28,12 @@ from mmie_tasks.record.segment import Segment
 FACTS = DrawingFacts(
     signature="step-1,images,model=flux", drawn=1, failed={"refused": 2}, unused={"empty step": 3}
 )
-FOX = DrawnPicture(path=Path("/o/a.png"), prompt="a red fox")
-DRAWN = write_drawn_answer(["A fox.", FOX, " It runs.\n"], FACTS)
+PARTS = (
+    Segment(text="A fox."),
+    Segment(image="/o/a.png", prompt="a red fox"),
+    Segment(text=" It runs.\n"),
+)
+DRAWN = write_drawn_answer(PARTS, FACTS)
 TEXTS = [shape.answer for shape in SHAPES if isinstance(shape.answer, str)]
 FAILURES = [
     "[LMMS_EVAL_REQUEST_FAILED after 3 retries] 503",
@@ -55,11 +58,7 @@ def test_an_answer_without_drawn_pictures_is_the_writers_answer_alone(text: str)
 
 def test_drawn_pictures_have_their_prompts_and_texts_stay_unchanged() -> None:
     parsed = parse_answer([DRAWN])
-    assert parsed.segments == (
-        Segment(text="A fox."),
-        Segment(image="/o/a.png", prompt="a red fox"),
-        Segment(text=" It runs.\n"),
-    )
+    assert parsed.segments == PARTS
     assert (parsed.shape, parsed.unread, parsed.drawing) == ("json:content", {}, FACTS)
     assert parse_answer([write_drawn_answer([], FACTS)]).shape == "empty"
 
@@ -67,15 +66,15 @@ def test_drawn_pictures_have_their_prompts_and_texts_stay_unchanged() -> None:
 @given(
     st.lists(
         st.one_of(
-            st.text(st.characters()),
-            st.builds(DrawnPicture, path=st.just(FOX.path), prompt=st.text()),
+            st.builds(Segment, text=st.text(st.characters())),
+            st.builds(Segment, image=st.just("/o/a.png"), prompt=st.text()),
         )
     )
 )
-def test_any_texts_and_prompts_can_be_read_and_saved(parts: list[str | DrawnPicture]) -> None:
+def test_any_texts_and_prompts_can_be_read_and_saved(parts: list[Segment]) -> None:
     parsed = parse_answer([write_drawn_answer(parts, FACTS)])
     assert parsed.drawing is not None
-    assert parsed.drawing.drawn == sum(isinstance(part, DrawnPicture) for part in parts)
+    assert parsed.drawing.drawn == sum(part.image is not None for part in parts)
     "".join(
         f"{segment.text}{segment.image}{segment.prompt}" for segment in parsed.segments
     ).encode()
@@ -154,7 +153,7 @@ def test_a_saved_answer_is_the_same_text_in_every_log(text: str, tmp_path: Path)
 
 def test_relative_pictures_of_saved_answers_are_found_beside_their_file(tmp_path: Path) -> None:
     draw(tmp_path / "ä b.png")
-    drawn = write_drawn_answer([DrawnPicture(path=Path("ä b.png"), prompt="x")], FACTS)
+    drawn = write_drawn_answer([Segment(image="ä b.png", prompt="x")], FACTS)
     path = tmp_path / "a.jsonl"
     path.write_text(json.dumps({"id": "SA-0", "answer": drawn}), encoding="utf-8")
     (saved,) = read_answers(str(path)).answers

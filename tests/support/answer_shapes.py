@@ -230,7 +230,7 @@ SHAPES = [
         'Here:\n```json\n{"text": "f", "images": ["/o/a.png"]}\n```\nDone.',
         "fence",
         ["Here:", "f", f"@{A}", "Done."],
-        description="any of these in a code fence; JSON with prose around it, if it has parts or images",
+        description="any of these in a code fence; prose around JSON if it has parts or images",
     ),
     Shape(
         'One.\n```\n["/o/a.png"]\n```\nTwo.\n```python\nx = 1\n```\n```json\n["/o/b.png"]\n```',
@@ -426,7 +426,7 @@ SOURCES = {  # of the rows of the page
         "several strings are rounds",
     ),
     "language models that are asked for JSON": (
-        "any of these in a code fence; JSON with prose around it, if it has parts or images",
+        "any of these in a code fence; prose around JSON if it has parts or images",
         "JSON with prose around it, several times, too, if any of it has parts or images",
         "a list of any of these that breaks off: its whole parts",
     ),
