@@ -302,8 +302,7 @@ def test_texts_of_another_writer_are_not_used(drawer, mmie_requests):
     for response in ("A. [picture]", "B. [picture]"):
         model = Interleaved(lvlm=f"dummy:response={response}", t2i=drawer)
         output = model.generate_until(mmie_requests(model)[:1])
-        drawn = read_drawn_answer(str(getattr(output[0], "text", output[0])))
-        assert response[0] in drawn.answer[0].text
+        assert response[:2] in getattr(output[0], "text", output[0])
 
 
 def test_a_writer_that_was_freed_for_drawing_is_made_again_when_it_is_needed(drawer, mmie_requests):
