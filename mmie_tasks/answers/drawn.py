@@ -12,9 +12,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 from mmie_tasks.core.messages import replace_surrogates
+from mmie_tasks.record.segment import Segment, Segments
 
 WITHHELD = ("unavailable", "misconfigured", "over_budget", "not_stored")
 """Why a picture is not in an answer through no fault of the models: another run may draw it."""
@@ -47,43 +47,31 @@ class DrawingFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DrawnPicture:
-    """A picture in an answer.
-
-    Attributes:
-        path: The image file.
-        prompt: The words it was drawn to.
-    """
-
-    path: Path
-    prompt: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnAnswer:
     """An answer of ``--model interleaved``.
 
     Attributes:
-        answer: Texts and pictures in order, or the writer's answer as it was.
+        answer: Texts and pictures in order, the pictures with the words that they were drawn to; or
+            the writer's answer as it was.
         facts: How it was put together.
     """
 
-    answer: str | tuple[str | DrawnPicture, ...]
+    answer: str | Segments
     facts: DrawingFacts
 
 
-def write_drawn_answer(parts: Iterable[str | DrawnPicture], facts: DrawingFacts) -> str:
-    r"""Write texts and pictures, in order, as an answer.
+def write_drawn_answer(parts: Iterable[Segment], facts: DrawingFacts) -> str:
+    r"""Write texts and pictures, each in a segment of its own, as an answer.
 
-    >>> picture = DrawnPicture(path=Path("1.png"), prompt="scissors")
-    >>> write_drawn_answer(["Cut.", picture], DrawingFacts(signature="s"))
+    >>> parts = [Segment(text="Cut."), Segment(image="1.png", prompt="scissors")]
+    >>> write_drawn_answer(parts, DrawingFacts(signature="s"))
     ... # doctest: +ELLIPSIS
     '{"content": [{"type": "text", "text": "Cut."}, {"type": "image", "path": "1.png", ...
     """
     content = [
-        {"type": "image", "path": str(part.path), "prompt": part.prompt}
-        if isinstance(part, DrawnPicture)
-        else {"type": "text", "text": part}
+        {"type": "text", "text": part.text}
+        if part.image is None
+        else {"type": "image", "path": part.image, "prompt": part.prompt}
         for part in parts
     ]
     return _written({"content": content, "drawing": asdict(facts)})
@@ -116,39 +104,35 @@ def read_drawn_answer(text: str) -> DrawnAnswer | None:
         case {"content": list() as content, "drawing": {"signature": str(signature), **rest}} if (
             len(value) == 2
         ):
-            parts = tuple(map(_part, content))
-            answer: str | tuple[str | DrawnPicture, ...] = tuple(
-                part for part in parts if part is not None
-            )
-            if len(answer) < len(parts):
+            parts = [part for value in content if (part := _part(value)) is not None]
+            if len(parts) < len(content):
                 return None
+            answer: str | Segments = tuple(parts)
         case {"answer": str(answer), "drawing": {"signature": str(signature), **rest}} if (
             len(value) == 2
         ):
-            pass
+            parts = []
         case _:
             return None
     one_line = " ".join(replace_surrogates(signature).replace("|", " ").split())
     facts = DrawingFacts(
         signature=one_line[:_MAX_CHARACTERS],
-        drawn=0
-        if isinstance(answer, str)
-        else sum(isinstance(part, DrawnPicture) for part in answer),
+        drawn=sum(part.image is not None for part in parts),
         failed=_counts(rest.get("failed")),
         unused=_counts(rest.get("unused")),
     )
     return DrawnAnswer(answer=answer, facts=facts)
 
 
-def _part(value: object) -> str | DrawnPicture | None:
+def _part(value: object) -> Segment | None:
     """A part as `write_drawn_answer` writes it; None for any other value."""
     match value:
         case {"type": "text", "text": str(text), **rest} if not rest:
-            return text
+            return Segment(text=text)
         case {"type": "image", "path": str(path), "prompt": str(prompt), **rest} if (
             not rest and path.strip()
         ):
-            return DrawnPicture(path=Path(path), prompt=prompt)
+            return Segment(image=path, prompt=prompt)
     return None
 
 

@@ -10,21 +10,19 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 
-from mmie_tasks.answers.drawn import read_drawn_answer, write_undrawn_answer
-from mmie_tasks.answers.parsing import NOT_TEXT, failure_of, parse_answer
+from mmie_tasks.answers.parsing import failure_of, parse_answer
 from mmie_tasks.answers.saved import (
-    ANSWER_FIELDS,
-    Answer,
     AnswerFormat,
     SavedAnswer,
     Source,
     is_opening_output,
     read_opening,
-    read_plain,
     reader_of,
     require_reader,
 )
@@ -36,15 +34,13 @@ SUPPORTED_FILES = (
     "supported are lmms-eval sample logs (`*_samples_<task>.jsonl`), the answers that a run saves "
     "before judging (`*_answers_<task>.jsonl`) and lmms-eval cache logs "
     "(`*.audit.jsonl`), MileBench `<DATASET>/pred.json`, MMIE `data.json` with `answer`, "
-    "MIA-Bench jsonl, OpenING `<MODEL>_output/`, JSON or JSONL records of `id` and `answer`, and "
-    "folders of these"
+    "MIA-Bench jsonl, OpenING `<MODEL>_output/`, JSON or JSONL records of `id` and `answer`, an "
+    "object `{id: answer}`, and folders of these"
 )
 
 _BOM = b"\xef\xbb\xbf"
 # Of one run: its log of samples, and what it saved before judging, a file for each process.
 _RUN_FILE = re.compile(r"(?P<date>.*?)(?:_samples|(?P<rank>_rank\d+)_answers)_(?P<task>.+)\.jsonl")
-# In JSON and what Python prints, in HTML, in markdown.
-_BEFORE_IMAGE = r"""(?:[\[(,:]\s*["']|src\s*=\s*["']|\]\(\s*<)"""
 _WHOLE_FILE = "the whole file"
 _NEVER_ANSWERS = re.compile(r".*_results\.json|eval\.json|eval_score\.json")
 
@@ -67,31 +63,22 @@ class SavedAnswers:
 
 @dataclass(frozen=True, slots=True)
 class _File:
+    """A file that may have answers, and what its name says about them.
+
+    Attributes:
+        path: The file.
+        is_named: Whether the user named it, and not a folder above it.
+        task: Of a log of samples, or of what a run saved before judging.
+        date: Of the run, as text that sorts by time.
+        is_of_ended_run: Whether a run saved it before judging; it is removed when the log of
+            samples is written.
+    """
+
     path: Path
-    explicit: bool  # named by the user, not by a folder above it
-
-    @property
-    def task(self) -> str | None:
-        match = _RUN_FILE.fullmatch(self.path.name)
-        return match["task"] if match else None
-
-    @property
-    def date(self) -> str:
-        """Of the run, as text that sorts by time; empty if the name does not have it."""
-        match = _RUN_FILE.fullmatch(self.path.name)
-        return match["date"] if match else ""
-
-    @property
-    def is_of_ended_run(self) -> bool:
-        """Whether a run saved it before judging; it is removed when the log of samples is
-        written.
-        """
-        match = _RUN_FILE.fullmatch(self.path.name)
-        return bool(match and match["rank"])
-
-
-class _RepeatedKey(ValueError):
-    """A key occurs twice in one JSON object; JSON readers silently keep the last."""
+    is_named: bool
+    task: str | None = None
+    date: str = ""
+    is_of_ended_run: bool = False
 
 
 def read_answers(path: str, datasets: Collection[str] = ()) -> SavedAnswers:
@@ -139,11 +126,9 @@ def _load_entries(path: Path, notes: list[str]) -> list[_FileEntry]:
     if path.suffix == ".jsonl":
         return _parse_lines(content, path, notes)
     try:
-        value: object = json.loads(content.decode(), object_pairs_hook=_without_repeats)
-    except _RepeatedKey as error:
-        raise AnswersUnusable(
-            f"{path}: the key {error} occurs twice.", hint="keep one of the two answers"
-        ) from error
+        value: object = json.loads(
+            content.decode(), object_pairs_hook=partial(_without_repeats, path)
+        )
     except (ValueError, RecursionError) as error:
         raise _not_json(path, error) from error
     if isinstance(value, list):
@@ -151,12 +136,18 @@ def _load_entries(path: Path, notes: list[str]) -> list[_FileEntry]:
     return [_FileEntry(value, _WHOLE_FILE)]
 
 
-def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        counts = Counter(key for key, _ in pairs)
-        raise _RepeatedKey(repr(next(key for key in counts if counts[key] > 1)))
-    return fields
+def _without_repeats(path: Path, pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """The fields of a JSON object, of whose equal keys JSON readers silently keep the last.
+
+    Raises:
+        AnswersUnusable: A key occurs twice.
+    """
+    key, count = max(Counter(key for key, _ in pairs).items(), key=itemgetter(1), default=("", 0))
+    if count > 1:
+        raise AnswersUnusable(
+            f"{path}: the key {key!r} occurs twice.", hint="keep one of the two answers"
+        )
+    return dict(pairs)
 
 
 def _parse_lines(content: bytes, path: Path, notes: list[str]) -> list[_FileEntry]:
@@ -202,13 +193,25 @@ def _files(path: str) -> list[_File]:
                 f"`{root}` does not exist.", hint=f"check the path; {SUPPORTED_FILES}"
             )
         for file in sorted(root.rglob("*.json*")) if root.is_dir() else [root]:
-            is_extracted = file.name == "pred_with_extracted.json"
-            is_copy = is_extracted and file.with_name("pred.json").exists()
-            is_json = file.suffix in {".json", ".jsonl"} and file.is_file()
-            never = is_copy or _NEVER_ANSWERS.fullmatch(file.name)
-            if file is root or (is_json and not never):
-                files.setdefault(file.resolve(), _File(file, explicit=file is root))
+            if file is root or _may_have_answers(file):
+                files.setdefault(file.resolve(), _file(file, is_named=file is root))
     return list(files.values())
+
+
+def _may_have_answers(file: Path) -> bool:
+    """Whether a file of a folder may have answers: not scores, nor a copy of MileBench's."""
+    if file.suffix not in {".json", ".jsonl"} or not file.is_file():
+        return False
+    is_extracted = file.name == "pred_with_extracted.json"
+    is_copy = is_extracted and file.with_name("pred.json").exists()
+    return not is_copy and not _NEVER_ANSWERS.fullmatch(file.name)
+
+
+def _file(path: Path, *, is_named: bool) -> _File:
+    name = _RUN_FILE.fullmatch(path.name)
+    if name is None:
+        return _File(path, is_named)
+    return _File(path, is_named, name["task"], name["date"], is_of_ended_run=bool(name["rank"]))
 
 
 def _newest_logs(files: Sequence[_File], notes: list[str]) -> list[_File]:
@@ -248,20 +251,15 @@ def _read(file: _File, datasets: Collection[str], notes: list[str]) -> list[Save
     if len(entries) == 1 and is_opening_output(entries[0].value):
         source = Source(path=file.path, position=entries[0].position)
         return [read_opening(entries[0].value, source)]  # type: ignore[arg-type]  # checked
-    records = _records(entries, strict=not file.explicit)
+    records = _records(entries)
     readers = (reader_of(entry.value) for entry in records)
     reader = next((reader for reader in readers if reader), None)
     if reader is None:
         if not entries:
             notes.append(f"{file.path} is empty")
-        if file.explicit:
+        if file.is_named:
             problem = "answers in no supported format" if entries else "nothing"
             raise AnswersUnusable(f"{file.path} holds {problem}.", hint=SUPPORTED_FILES)
-        return []
-    mappings = [entry.value for entry in records if isinstance(entry.value, Mapping)]
-    is_ambiguous = any(len(mapping.keys() & set(ANSWER_FIELDS)) > 1 for mapping in mappings)
-    if reader is read_plain and not file.explicit and is_ambiguous:
-        notes.append(f"{file.path} was left out: several of its fields may be the answer")
         return []
     answers = []
     for entry in records:
@@ -269,76 +267,48 @@ def _read(file: _File, datasets: Collection[str], notes: list[str]) -> list[Save
         if answer := reader(require_reader(entry.value, reader, source), source):
             if file.is_of_ended_run:
                 answer = replace(answer, format="answers of an ended run")
-            if answer.format == "id and answer":
+            if answer.format == "id and answer" and isinstance(answer.answer, str):
                 absolute = _with_absolute_images(answer.answer, file.path.absolute().parent)
                 answer = replace(answer, answer=absolute)
             answers.append(answer)
-    return _without_shared_names(answers)
+    return answers
 
 
-def _without_shared_names(answers: Sequence[SavedAnswer]) -> list[SavedAnswer]:
-    """The answers of a file: a name that two of its URLs end in identifies neither; the URLs do."""
-    counts = Counter(sample_id for answer in answers for sample_id in answer.ids)
-    return [
-        replace(answer, ids=(*answer.ids[:1], *(i for i in answer.ids[1:] if counts[i] == 1)))
-        for answer in answers
-    ]
-
-
-def _with_absolute_images(answer: Answer, folder: Path) -> Answer:
-    """The answer with relative image paths made absolute where they name files below `folder`.
+def _with_absolute_images(answer: str, folder: Path) -> str:
+    """The answer, if it is JSON, with the relative paths in it that name files below `folder` made
+    absolute.
 
     A file of answers is moved together with its images, and a run that reads it has another
     working directory.
     """
-    if (
-        isinstance(answer, str)
-        and (drawn := read_drawn_answer(answer))
-        and isinstance(drawn.answer, str)
-    ):
-        absolute = str(_with_absolute_images(drawn.answer, folder))
-        return answer if absolute == drawn.answer else write_undrawn_answer(absolute, drawn.facts)
-    if isinstance(answer, tuple):
-        rounds = (_with_absolute_images(text, folder) for text in answer)
-        return tuple(text for text in rounds if isinstance(text, str))
-    for segment in parse_answer([answer.removeprefix(NOT_TEXT)], lambda _: False).segments:
-        reference = segment.image
+    if not answer.startswith(("{", "[")):
+        return answer
+    for reference in {segment.image for segment in parse_answer([answer]).segments}:
         if not reference or reference.startswith("data:"):
             continue
-        try:
+        with suppress(DataBroken, OSError, ValueError):  # it leaves the folder, or can be no path
             path = inside(folder, reference)
-            if not path.is_file():
-                continue
-        except (DataBroken, OSError, ValueError):  # it leaves the folder, or can be no path
-            continue
-        forms = [(rf"\]\(\s*({re.escape(reference)})(?=[\s)])", f"<{path}>")]  # markdown
-        forms.append((rf"(?:\A|to:)\s*({re.escape(reference)})\s*\Z", str(path)))
-        for write in (json.dumps, partial(json.dumps, ensure_ascii=False), repr):
-            written = re.escape(write(reference)[1:-1])
-            forms.append((rf"""{_BEFORE_IMAGE}({written})(?=["'>])""", write(str(path))[1:-1]))
-        for pattern, absolute in forms:
-            for match in reversed(list(re.finditer(pattern, answer))):
-                answer = answer[: match.start(1)] + absolute + answer[match.end(1) :]
+            if path.is_file():
+                absolute = json.dumps(str(path), ensure_ascii=False)
+                for is_ascii in (True, False):
+                    answer = answer.replace(json.dumps(reference, ensure_ascii=is_ascii), absolute)
     return answer
 
 
-def _records(entries: Sequence[_FileEntry], *, strict: bool) -> Sequence[_FileEntry]:
+def _records(entries: Sequence[_FileEntry]) -> Sequence[_FileEntry]:
     """The records of a file; those of an object ``{id: answer}`` are made of its pairs.
 
-    That is distinguished from ``{id: score}``, an annotation or a configuration: with `strict`,
-    every value must be a possible answer; otherwise one text or list is enough.
+    Every value of such an object is a text, a list or null, and one has content: others are scores
+    or a configuration.
     """
     if [entry.position for entry in entries] != [_WHOLE_FILE] or reader_of(entries[0].value):
         return entries
     fields = entries[0].value
-    if not isinstance(fields, Mapping) or "meta_data" in fields:
+    if not isinstance(fields, Mapping) or not any(fields.values()):
         return ()
-    is_answer = [isinstance(value, (str, list)) for value in fields.values() if value is not None]
-    if not any(is_answer) or (strict and not all(is_answer)):
+    if not all(isinstance(value, str | list | None) for value in fields.values()):
         return ()
-    return [
-        _FileEntry({"id": k, "answer": value}, f"key {k!r}") for k, value in fields.items() if k
-    ]
+    return [_FileEntry({"id": k, "answer": value}, f"key {k!r}") for k, value in fields.items()]
 
 
 _PARTIAL: Collection[AnswerFormat] = ("lmms-eval cache log", "answers of an ended run")

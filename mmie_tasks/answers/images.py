@@ -8,6 +8,7 @@ must not leave; ``file://`` URLs and data URIs; and no reference ever stops a ru
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import json
 import os
@@ -27,16 +28,7 @@ from loguru import logger
 from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.core.files import atomic_write
-from mmie_tasks.hub.images import (
-    MAX_PIXELS,
-    TooManyPixels,
-    check_end,
-    image_suffix,
-    inside,
-    open_bounded,
-    open_file,
-    size_px,
-)
+from mmie_tasks.hub.images import TooManyPixels, check_whole, image_suffix, inside
 from mmie_tasks.record.segment import Segment, Segments
 
 ImageProblem: TypeAlias = Literal["", "missing", "outside", "unreadable", "too_large", "remote"]
@@ -105,7 +97,6 @@ class ImageResolver:
     def __init__(self, roots: Sequence[Path], data_uri_dir: Path) -> None:
         self._roots = tuple(roots)
         self._data_uri_dir = data_uri_dir
-        self._row_images: dict[Path, tuple[int, Mapping[int, list[Path]]]] = {}
 
     def resolve(self, reference: str) -> ImageFile:
         """The file of a reference. Never raises.
@@ -150,18 +141,7 @@ class ImageResolver:
         status = _file_status(path) if isinstance(path, Path) else None
         if not isinstance(path, Path) or not status or not stat.S_ISDIR(status.st_mode):
             return []
-        listed_at, images = self._row_images.get(path, (None, {}))
-        if listed_at != status.st_mtime_ns:
-            seeds: dict[int, list[tuple[int, Path]]] = defaultdict(list)
-            try:
-                for file in path.iterdir():
-                    if match := _ROW_IMAGE.fullmatch(file.name):
-                        seeds[int(match[1])].append((int(match[2]), file))
-            except OSError as error:
-                logger.warning(f"The folder `{path}` of an answer cannot be read: {error}.")
-            images = {row: [file for _, file in sorted(files)] for row, files in seeds.items()}
-            self._row_images[path] = (status.st_mtime_ns, images)
-        return images.get(row, [])
+        return _images_by_row(path, status.st_mtime_ns).get(row, [])
 
     def metadata_images(self, task: str, row: int) -> list[str]:
         """References to images that a model left on disk beside an answer of text only.
@@ -242,10 +222,9 @@ class ImageResolver:
 
 
 def check_image(path: Path) -> ImageFile:
-    """Check that a file is a complete image, by its type, its header and its end.
+    """A file, or why it is not a complete image (see `check_whole`). Never raises.
 
-    The damage to expect is a file that was cut off while it was written. A TIFF or AVIF is decoded,
-    as its end cannot be recognised. Only regular files are opened; the path need not exist.
+    Only regular files are opened; the path need not exist.
     """
     status = _file_status(path)
     if status is None:
@@ -256,11 +235,7 @@ def check_image(path: Path) -> ImageFile:
     if not status.st_size:
         return _problem("unreadable", f"`{path}` is empty")
     try:
-        size_px(path, MAX_PIXELS)
-        with open_file(path) as file:
-            has_end = check_end(file, path)
-        if not has_end:
-            open_bounded(path)
+        check_whole(path)
     except TooManyPixels as error:
         return _problem("too_large", str(error).partition("\n")[0])
     except (DataMissing, DataBroken) as error:
@@ -276,6 +251,19 @@ def _file_status(path: Path) -> os.stat_result | None:
         return path.stat()
     except (OSError, ValueError):  # ValueError: a NUL, or characters no file name has
         return None
+
+
+@functools.lru_cache(maxsize=8)
+def _images_by_row(folder: Path, changed_ns: int) -> Mapping[int, list[Path]]:  # noqa: ARG001 - a key
+    """Row to its images by seed, in a folder that was last changed at this time."""
+    seeds: dict[int, list[tuple[int, Path]]] = defaultdict(list)
+    try:
+        for file in folder.iterdir():
+            if match := _ROW_IMAGE.fullmatch(file.name):
+                seeds[int(match[1])].append((int(match[2]), file))
+    except OSError as error:
+        logger.warning(f"The folder `{folder}` of an answer cannot be read: {error}.")
+    return {row: [file for _, file in sorted(files)] for row, files in seeds.items()}
 
 
 def _read_metadata_images(path: Path) -> list[str] | None:

@@ -18,7 +18,7 @@ for a value of another form, whose contents its caller counts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -40,12 +40,11 @@ _METADATA_KEYS = frozenset(
         *("media_type", "mime_type", "mimeType"),
     )
 )
-_IMAGE_TYPES = frozenset(
-    ("image", "image_url", "input_image", "output_image", "image_generation_call")
-)
-_PART_TYPES = _IMAGE_TYPES | {"text", "output_text", "input_text", "refusal"}
-_THINKING_TYPES = frozenset(("thinking", "redacted_thinking", "reasoning"))
-_OTHER_ROLES = ("user", "system", "developer", "tool", "human")  # compared with values of any type
+# Tuples, as they are compared with values of any type.
+_IMAGE_TYPES = ("image", "image_url", "input_image", "output_image", "image_generation_call")
+_TEXT_TYPES = ("text", "output_text", "input_text", "refusal")
+_THINKING_TYPES = ("thinking", "redacted_thinking", "reasoning")
+_OTHER_ROLES = ("user", "system", "developer", "tool", "human")
 _PAIR_KEYS = frozenset(("text", "image", "image_url"))
 _MAX_DEPTH = 8
 _MAX_COUNTED_DEPTH = 50
@@ -59,24 +58,21 @@ def answer_of_object(value: object) -> ParsedAnswer | None:
 
     The shape is ``content`` (or another of `PARTS_KEYS`), ``parts``, ``part`` or ``text+images``.
     """
-    content: ParsedAnswer | None = None
     match value:
         case {"videos": [*_], **rest} if not any(rest.values()):  # `fastvideo` of lmms-eval
             return ParsedAnswer(shape="video", failure=VIDEO)
         case Mapping():
             is_others = value.get("role") in _OTHER_ROLES
-            content = None if is_others else _read_object(value, depth=0, strict=True)
+            return None if is_others else _read_object(value, depth=0, strict=True)
         # A pair of a text and images is a list once it was JSON.
         case [str(text), list() | tuple() as images] if all(map(image_reference, images)):
-            content = _read_text_with_images({"text": text, IMAGES_KEY: images})
+            return _read_text_with_images({"text": text}, images)
         case [*parts] if not all(map(_is_plain_text, parts)):
             has_images = any(isinstance(part, Mapping) and "image" in part for part in parts)
             contents = [_read_part(part, depth=0, strict=not has_images) for part in parts]
-            content = joined("parts", [one for one in contents if one is not None])
-            content = content if None not in contents else None
-        case _ if not isinstance(value, (str, list, tuple)) and (image := image_reference(value)):
-            content = ParsedAnswer(segments=(Segment(image=image),), shape="image")
-    return content
+            read = [content for content in contents if content is not None]
+            return joined("parts", read) if len(read) == len(parts) else None
+    return None
 
 
 def _is_plain_text(value: object) -> bool:
@@ -85,17 +81,15 @@ def _is_plain_text(value: object) -> bool:
 
 def _read_part(part: object, *, depth: int, strict: bool = False) -> ParsedAnswer | None:
     if isinstance(part, str):
-        is_image = is_image_reference(part)
-        segment = Segment(image=image_reference(part)) if is_image else Segment(text=part)
+        segment = Segment(image=part) if is_image_reference(part) else Segment(text=part)
         return ParsedAnswer(shape="part", segments=(segment,))
-    if isinstance(part, Mapping):
-        return _read_object(part, depth=depth, strict=strict) if depth <= _MAX_DEPTH else None
-    image = image_reference(part)  # Pillow's
-    return ParsedAnswer(shape="part", segments=(Segment(image=image),)) if image else None
+    if isinstance(part, Mapping) and depth <= _MAX_DEPTH:
+        return _read_object(part, depth=depth, strict=strict)
+    return None
 
 
 def _read_object(part: Object, *, depth: int, strict: bool) -> ParsedAnswer | None:
-    """Read an object.
+    """Read an object by the first of these that it has: parts, images, a role, neither.
 
     Args:
         part: The object.
@@ -103,25 +97,25 @@ def _read_object(part: Object, *, depth: int, strict: bool) -> ParsedAnswer | No
         strict: Whether it may have only the keys of a part. In a list of parts, objects are parts;
             a bare object may be an answer that is itself JSON.
     """
-    kind = part.get("type")
     if part.get("role") in _OTHER_ROLES:
         return ParsedAnswer(shape="part")
-    if isinstance(kind, str) and kind in _THINKING_TYPES:
+    if part.get("type") in _THINKING_TYPES:
         return ParsedAnswer(shape="part", thinking_removed=True)
-    for key in PARTS_KEYS:
-        message = _read_message(part, key, depth) if key in part else None
-        if message is not None:
-            return message
-    if _is_chat(part) or IMAGES_KEY in part:
-        return _read_text_with_images(part)
-    if isinstance(kind, str):
-        return _read_typed_part(part, kind)
-    return _read_pair(part, strict=strict)
+    parts_key = next((key for key in PARTS_KEYS if _is_list(part.get(key))), None)
+    if parts_key is not None:
+        return _read_parts(part, parts_key, depth)
+    images, content = part.get(IMAGES_KEY), part.get("content")
+    if isinstance(images, (list, tuple)):
+        return _read_text_with_images(part, images)
+    if "role" in part and isinstance(content, str):
+        message = _read_part(content, depth=depth) or ParsedAnswer(shape="part")
+        return joined("part", [message, _beside(part, "content")])
+    return _read_single_part(part, strict=strict)
 
 
-def _read_message(part: Object, key: str, depth: int) -> ParsedAnswer | None:
-    """The parts under a key, with the images listed beside them."""
-    values = part[key]
+def _read_parts(part: Object, key: str, depth: int) -> ParsedAnswer | None:
+    """The list of parts under a key, with the images listed beside it."""
+    values, images = part[key], part.get(IMAGES_KEY)
     if not isinstance(values, (list, tuple)):
         return None
     if key == "output" and all(map(_is_plain_text, values)):
@@ -129,101 +123,72 @@ def _read_message(part: Object, key: str, depth: int) -> ParsedAnswer | None:
     contents = [_read_part(value, depth=depth + 1) for value in values]
     if values and not any(contents):
         return None
-    pairs = zip(contents, values, strict=True)
     parts = [
         content or ParsedAnswer(shape="part", unread=_unread_part(value))
-        for content, value in pairs
+        for content, value in zip(contents, values, strict=True)
     ]
-    rest = _beside(part, key, IMAGES_KEY)
-    return _with_images(joined(key, [*parts, rest]), part.get(IMAGES_KEY))
+    if not isinstance(images, (list, tuple)):
+        return joined(key, [*parts, _beside(part, key)])
+    return _with_images(joined(key, [*parts, _beside(part, key, IMAGES_KEY)]), images)
 
 
-def _read_text_with_images(part: Object) -> ParsedAnswer | None:
-    """A text with its images, or the message of a chat server."""
-    is_chat, images = _is_chat(part), part.get(IMAGES_KEY)
-    is_image = not images or isinstance(images, (list, tuple)) or image_reference(images)
-    if not is_chat and (not is_image or _is_no_text(part.get("text"))):
+def _read_text_with_images(part: Object, images: Sequence[object]) -> ParsedAnswer | None:
+    """A text with its images; None if its text may be under another key."""
+    texts = {key: (_as_text(part.get(key)) or "").strip() for key in _TEXT_KEYS}
+    text_key = next((key for key, text in texts.items() if text), None)
+    beside = _beside(part, text_key, IMAGES_KEY)
+    if text_key is None and beside.unread:
         return None
-    keys = ("content",) if is_chat else _TEXT_KEYS
-    texts = {key: text for key in keys if (text := _as_text(part.get(key))) is not None}
-    text_key = next((key for key, text in texts.items() if text.strip()), next(iter(texts), None))
-    content = _beside(part, text_key, IMAGES_KEY)
-    if text_key is None and content.unread:
-        return None  # its text may be under another key
-    if text_key is not None:
-        text = texts[text_key]
-        if not is_chat or images:
-            segment = Segment(text=text.strip())
-        elif is_image_reference(text):
-            segment = Segment(image=text)
-        else:
-            segment = Segment(text=text)
-        content = joined("part", [ParsedAnswer(shape="part", segments=(segment,)), content])
-    content = _with_images(content, images) if IMAGES_KEY in part else content
-    if content.unread and not content.segments:
-        return None
-    return joined("text+images" if IMAGES_KEY in part else "part", [content])
+    segments = () if text_key is None else (Segment(text=texts[text_key]),)
+    text = ParsedAnswer(shape="part", segments=segments)
+    return _with_images(joined("text+images", [text, beside]), images)
 
 
-def _with_images(content: ParsedAnswer, listed: object) -> ParsedAnswer:
+def _with_images(content: ParsedAnswer, listed: Sequence[object]) -> ParsedAnswer:
     """The content with listed images at the placeholders of its texts, the others at the end.
 
     Thinking goes first, for it may have placeholders. An image that is a part, too, is shown once.
     """
-    values = listed if isinstance(listed, (list, tuple)) else [listed]
-    references = [reference for value in values if (reference := image_reference(value))]
-    segments, removed = content.segments, False
-    unfilled = content.unfilled_placeholders
-    if listed is not None:
-        segments, removed = segments_without_thinking(segments)
-        shown = {segment.image for segment in segments}
-        interleaved = interleave_segments(
-            [segment for segment in segments if segment.text or segment.image],
-            [reference for reference in references if reference not in shown],
-        )
-        segments = interleaved.segments
-        unfilled += interleaved.unfilled_placeholders
-    not_read = sum(map(_count_contents, values)) - len(references)
+    references = [reference for value in listed if (reference := image_reference(value))]
+    segments, removed = segments_without_thinking(content.segments)
+    shown = {segment.image for segment in segments}
+    interleaved = interleave_segments(
+        [segment for segment in segments if segment.text or segment.image],
+        [reference for reference in references if reference not in shown],
+    )
+    not_read = sum(map(_count_contents, listed)) - len(references)
     return replace(
         content,
-        segments=segments,
+        segments=interleaved.segments,
         unread=Counter(content.unread) + Counter({IMAGES_KEY: not_read}),
         thinking_removed=content.thinking_removed or removed,
-        unfilled_placeholders=unfilled,
+        unfilled_placeholders=content.unfilled_placeholders + interleaved.unfilled_placeholders,
     )
 
 
-def _read_typed_part(part: Object, kind: str) -> ParsedAnswer | None:
-    if kind not in _PART_TYPES:
+def _read_single_part(part: Object, *, strict: bool) -> ParsedAnswer | None:
+    """A text, an image, or a text with its image; None if one of them is neither."""
+    kind, keys = part.get("type"), part.keys() & _PAIR_KEYS
+    is_typed = isinstance(kind, str)
+    if is_typed and kind not in (*_TEXT_TYPES, *_IMAGE_TYPES):
         return None
-    is_image = kind in _IMAGE_TYPES
-    text_key = kind if kind == "refusal" else "text"
-    text, key = _as_text(part.get(text_key)), image_key(part) if is_image else None
-    image = image_reference(part) if is_image else None
-    segments = (Segment(text, image),) if text is not None or image is not None else ()
-    rest = _beside(part, key, None if text is None else text_key)
-    unread = Counter({str(key): _count_contents(part.get(key)) - 1})
-    return joined("part", [ParsedAnswer(shape="part", segments=segments, unread=+unread), rest])
-
-
-def _read_pair(part: Object, *, strict: bool) -> ParsedAnswer | None:
-    keys = part.keys() & _PAIR_KEYS
-    if strict and (not keys or ("image" not in part and part.keys() - _PAIR_KEYS)):
+    has_other_keys = "image" not in part and part.keys() - _PAIR_KEYS
+    if strict and not is_typed and (not keys or has_other_keys):
         return None
-    key = next((name for name in ("image", "image_url") if name in part), None) or image_key(part)
+    text_key = "refusal" if kind == "refusal" else "text"
+    text = _as_text(part.get(text_key))
+    key = None if kind in _TEXT_TYPES else image_key(part)
     value = part.get(key)
-    # Base64 and bytes are told apart by their key.
-    image = image_reference(value if key in _PAIR_KEYS else {key: value})
-    text = _as_text(part.get("text"))
-    is_odd = image is None and not isinstance(value, (str, type(None))) and value not in ([], {})
-    if is_odd or _is_no_text(part.get("text")):
+    image = image_reference({key: value})  # base64 is told apart by its key
+    is_odd = image is None and value and not isinstance(value, str)
+    if is_odd or (text is None and part.get(text_key) is not None):
         return None
     if text is None and image is None and not keys:
         return None
     unread = Counter({str(key): _count_contents(value) - (image is not None)})
-    segments = (Segment(text, image),)  # even if empty
-    pair = ParsedAnswer(shape="part", segments=segments, unread=+unread)
-    return joined("part", [pair, _beside(part, "text", key)])
+    segment = Segment(text, image)  # even if empty
+    content = ParsedAnswer(shape="part", segments=(segment,), unread=+unread)
+    return joined("part", [content, _beside(part, text_key, key)])
 
 
 def _beside(part: Object, *read: str | None) -> ParsedAnswer:
@@ -249,12 +214,8 @@ def _unread_part(value: object) -> Counter[str]:
     return Counter({type(value).__name__: _count_contents(value) or 1})
 
 
-def _is_chat(part: Object) -> bool:
-    return "role" in part and isinstance(part.get("content"), str)
-
-
-def _is_no_text(value: object) -> bool:
-    return value is not None and _as_text(value) is None
+def _is_list(value: object) -> bool:
+    return isinstance(value, (list, tuple))
 
 
 def _as_text(value: object) -> str | None:

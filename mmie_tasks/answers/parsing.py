@@ -62,21 +62,20 @@ _MAX_REPR_MARKS = 20_000
 _SAVED_TO = re.compile(r"(?:generated )?image saved to:[ \t]*(\S[^\n]*)", re.IGNORECASE)
 _VIDEO_SUFFIXES = (".mp4", ".webm", ".mov", ".avi", ".mkv")
 
-# A closed code fence; code on one line; the beginning of JSON, perhaps in a fence that is not
-# closed.
-_EMBEDDED = re.compile(
+# The beginning of JSON, perhaps after that of a code fence; or any other code.
+_JSON_OR_CODE = re.compile(
     r"""
-    ```[ \t]*(?:\w{1,20}[ \t]*)?\n (?P<fenced>.*?) ```
+    (?P<fence>```[ \t]*(?:\w{1,20}[ \t]*)?\n\s*)? (?P<json>\{\s*"|\[\s*["{])
+    | ```[ \t]*(?:\w{1,20}[ \t]*)?\n .*? ```
     | `[^`\n]+`
-    | (?P<fence>(?:```|~~~)[ \t]*(?:\w{1,20}[ \t]*)?\n\s*)? (?P<json>\{\s*"|\[\s*["{])
     """,
     re.VERBOSE | re.DOTALL,
 )
-_FENCE_END = re.compile(r"\s*(?:```|~~~)")
+_FENCE_END = re.compile(r"\s*```")
 _NO_BRACKET = re.compile(r"[^\s,\[\]{}]")
 _MAX_EMBEDDED = 1_000  # for each that is broken, `json` counts the lines before
 
-_LIST_SHAPES = frozenset((*PARTS_KEYS, "parts", "embedded"))
+_LIST_SHAPES = frozenset((*PARTS_KEYS, "parts"))
 
 _NAME_CHARACTERS = 40  # of a key in counts
 _EMPTY, _ONLY_THINKING = "empty", "only thinking"
@@ -151,15 +150,8 @@ def _parse_drawn(drawn: DrawnAnswer, is_folder: Callable[[str], bool]) -> Parsed
     """
     if isinstance(drawn.answer, str):
         return replace(parse_answer([drawn.answer], is_folder), drawing=drawn.facts)
-    segments = tuple(
-        Segment(text=part)
-        if isinstance(part, str)
-        else Segment(image=str(part.path), prompt=part.prompt)
-        for part in drawn.answer
-    )
-    return replace(
-        _finish(ParsedAnswer(segments=segments, shape="content"), "json"), drawing=drawn.facts
-    )
+    answer = ParsedAnswer(segments=drawn.answer, shape="content")
+    return replace(_finish(answer, "json"), drawing=drawn.facts)
 
 
 def _with_content(answers: Sequence[ParsedAnswer]) -> list[ParsedAnswer]:
@@ -194,14 +186,39 @@ def _parse_round(result: object, is_folder: Callable[[str], bool]) -> ParsedAnsw
 
 
 def _parse_object_text(text: str) -> ParsedAnswer | None:
-    answers = ((answer_of_object(value), notation) for notation, value in _objects_in(text))
-    return next((_finish(answer, notation) for answer, notation in answers if answer), None)
+    """Parse a text that is an object; None for any other.
+
+    As JSON, or as what Python prints (``lmms_eval/api/instance.py`` makes that of what it does not
+    know). A code fence around the whole text is removed.
+    """
+    body = text.strip()
+    first_line, _, fenced = body.partition("\n")
+    if first_line.startswith("```") and fenced.endswith("```"):
+        body = fenced[:-3].strip()
+    for notation, brackets, load in (("json", "{[", JSON.decode), ("repr", "{[(", _load_repr)):
+        value = None
+        if body.startswith(tuple(brackets)):
+            with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+                value = load(body)
+        if answer := answer_of_object(value):
+            return _finish(answer, notation)
+    return None
+
+
+def _load_repr(text: str) -> object:
+    """Evaluate what `repr` writes of plain objects, up to a size that takes no second."""
+    if len(text) > _MAX_REPR_CHARACTERS or sum(map(text.count, ",+-*<~([{")) > _MAX_REPR_MARKS:
+        raise ValueError("too large to be what a model's wrapper printed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of escapes in prose that begins with a bracket
+        return ast.literal_eval(text)
+
+
+# Prose around JSON
 
 
 def _parse_embedded(text: str) -> ParsedAnswer | None:
-    """Parse prose around answers in JSON or code fences; None without one that has parts or
-    images.
-    """
+    """Parse prose around answers in JSON; None without one that has parts or images."""
     embedded = list(_embedded_answers(text))
     if not any(_has_parts_or_images(one.answer) for one in embedded):
         return None
@@ -225,7 +242,7 @@ def _has_parts_or_images(answer: ParsedAnswer) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Embedded:
-    """An answer from ``start`` to ``end`` of a text."""
+    """An answer from ``start`` to ``end`` of a text, which include its code fence."""
 
     answer: ParsedAnswer
     start: int
@@ -238,27 +255,28 @@ def _embedded_answers(text: str) -> Iterator[_Embedded]:
 
     Nothing is read twice: after JSON that is broken, the search goes on where it broke.
     """
-    position = 0
+    position, in_fence = 0, False
     for _ in range(_MAX_EMBEDDED):
-        if (match := _EMBEDDED.search(text, position)) is None:
+        if (match := _JSON_OR_CODE.search(text, position)) is None:
             return
-        position = end = match.end()
-        answer, fenced = None, match["fenced"]
-        if fenced is not None:
-            is_data = fenced.lstrip().startswith(("{", "["))  # and not code
-            answer = _parse_object_text(fenced) or (_parse_embedded(fenced) if is_data else None)
-        elif match["json"] is not None:
-            value = json_value(text, match.start("json"))
-            position, end = value.resume, value.end
-            if match["fence"] and (fence_end := _FENCE_END.match(text, end)):
-                end = fence_end.end()
-            parsed = answer_of_object(value.value)
-            answer = _finish(parsed, "json") if parsed else None
-            if answer and value.is_cut_off:
-                answer = replace(answer, unread={**answer.unread, "cut off": 1})
+        if match["json"] is None:
+            position = match.end()
+            continue
+        value = json_value(text, match.start("json"))
+        end = value.end
+        is_fenced = in_fence = in_fence or match["fence"] is not None
+        if in_fence and (fence_end := _FENCE_END.match(text, end)):
+            end, in_fence = fence_end.end(), False
+        position = max(end, value.resume)
+        answer = answer_of_object(value.value)
+        answer = answer and _finish(answer, "json")
         if answer and not answer.failure:
-            is_fenced = fenced is not None or bool(match["fence"])
+            if value.is_cut_off:
+                answer = replace(answer, unread={**answer.unread, "cut off": 1})
             yield _Embedded(answer=answer, start=match.start(), end=end, is_fenced=is_fenced)
+
+
+# Every answer
 
 
 def _finish(answer: ParsedAnswer, notation: str) -> ParsedAnswer:
@@ -331,31 +349,3 @@ def _parse_path(text: str, is_folder: Callable[[str], bool]) -> ParsedAnswer | N
     if text.strip("/\\.") and is_folder(text):
         return ParsedAnswer(segments=image, shape="folder")
     return None
-
-
-# Objects that a model wrote as text: JSON, or what Python prints of an object.
-
-
-def _objects_in(text: str) -> Iterator[tuple[str, object]]:
-    """Every object that the text may represent, the most likely first, with its notation.
-
-    ``json``, and ``repr`` (``str`` of an object; ``lmms_eval/api/instance.py`` makes it of what it
-    does not know). A code fence around the whole text is removed.
-    """
-    body = text.strip()
-    first_line, _, fenced = body.partition("\n")
-    if first_line.startswith("```") and fenced.endswith("```"):
-        body = fenced[:-3].strip()
-    for notation, brackets, load in (("json", "{[", JSON.decode), ("repr", "{[(", _load_repr)):
-        if body.startswith(tuple(brackets)):
-            with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-                yield notation, load(body)
-
-
-def _load_repr(text: str) -> object:
-    """Evaluate what `repr` writes of plain objects, up to a size that takes no second."""
-    if len(text) > _MAX_REPR_CHARACTERS or sum(map(text.count, ",+-*<~([{")) > _MAX_REPR_MARKS:
-        raise ValueError("too large to be what a model's wrapper printed")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of escapes in prose that begins with a bracket
-        return ast.literal_eval(text)

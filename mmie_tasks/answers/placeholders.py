@@ -5,7 +5,7 @@ the order of the images. A placeholder with a number takes the image of that num
 1, or from 0 where a placeholder of the text has the number 0. A placeholder without a number takes
 the next image that no number names. Every image is shown once: a placeholder whose image is used
 already, or does not exist, stays in the text and is counted. Images without a placeholder follow
-at the end. A markdown image is a placeholder if it names one of the images.
+at the end.
 """
 
 from __future__ import annotations
@@ -60,17 +60,6 @@ class ImageSpan:
     reference: str
 
 
-@dataclass(frozen=True, slots=True)
-class _ImagePlaceholder:
-    """Which image belongs at a position: by number, by reference, or, with neither, the next."""
-
-    segment: int  # index of the segment whose text has the placeholder
-    start: int
-    end: int
-    number: int | None = None
-    reference: str | None = None
-
-
 def interleave_segments(segments: Sequence[Segment], images: Sequence[str]) -> PlacedImages:
     """Put images at their placeholders in the texts of segments (the rules are in the module's
     docstring).
@@ -86,28 +75,46 @@ def interleave_segments(segments: Sequence[Segment], images: Sequence[str]) -> P
     a.png
     """
     placeholders = [
-        placeholder
+        (i, match)
         for i, segment in enumerate(segments)
-        for placeholder in _placeholders(i, segment.text or "", images)
+        for match in _PLACEHOLDER.finditer(segment.text or "")
     ]
-    index_of = _image_indices(placeholders, images)
+    image_of = _images_of([match[1] or match[2] for _, match in placeholders], images)
     spans: dict[int, list[ImageSpan]] = {}
-    for placeholder, index in index_of.items():
-        span = ImageSpan(placeholder.start, placeholder.end, images[index])
-        spans.setdefault(placeholder.segment, []).append(span)
+    for position, image in sorted(image_of.items()):
+        i, match = placeholders[position]
+        spans.setdefault(i, []).append(ImageSpan(match.start(), match.end(), images[image]))
     interleaved: list[Segment] = []
     for i, segment in enumerate(segments):
         if i not in spans:
             interleaved.append(segment)
             continue
-        in_order = sorted(spans[i], key=lambda span: span.start)
-        interleaved += split_at_images(segment.text or "", in_order)
+        interleaved += split_at_images(segment.text or "", spans[i])
         interleaved += [Segment(image=segment.image)] if segment.image else []
-    shown = set(index_of.values())
+    shown = set(image_of.values())
     surplus = [Segment(image=image) for i, image in enumerate(images) if i not in shown]
     return PlacedImages(
-        segments=(*interleaved, *surplus), unfilled_placeholders=len(placeholders) - len(index_of)
+        segments=(*interleaved, *surplus), unfilled_placeholders=len(placeholders) - len(image_of)
     )
+
+
+def _images_of(digits: Sequence[str], images: Sequence[str]) -> dict[int, int]:
+    """The position of each placeholder that gets an image to that image's.
+
+    Args:
+        digits: Of each placeholder, in order; empty for one without a number.
+        images: Of the list.
+    """
+    numbers = {position: int(number) for position, number in enumerate(digits) if number}
+    first = 0 if 0 in numbers.values() else 1
+    unused = dict.fromkeys(range(len(images)))
+    image_of: dict[int, int] = {}
+    for position, number in numbers.items():
+        if number - first in unused:
+            image_of[position] = number - first
+            del unused[number - first]
+    unnumbered = [position for position, number in enumerate(digits) if not number]
+    return image_of | dict(zip(unnumbered, unused, strict=False))
 
 
 def image_spans(text: str) -> list[ImageSpan]:
@@ -131,42 +138,3 @@ def split_at_images(text: str, spans: Sequence[ImageSpan]) -> tuple[Segment, ...
         end = span.end
     segments.append(Segment(text=text[end:].strip()))
     return tuple(segment for segment in segments if segment.text or segment.image)
-
-
-def _placeholders(segment: int, text: str, images: Sequence[str]) -> list[_ImagePlaceholder]:
-    """In order, none inside another."""
-    references = set(images)
-    candidates = [
-        _ImagePlaceholder(segment, span.start, span.end, reference=span.reference)
-        for span in (image_spans(text) if references else ())
-        if span.reference in references
-    ]
-    for match in _PLACEHOLDER.finditer(text):
-        digits = match[1] or match[2]
-        number = int(digits) if digits else None
-        candidates.append(_ImagePlaceholder(segment, match.start(), match.end(), number=number))
-    placeholders: list[_ImagePlaceholder] = []
-    for candidate in sorted(candidates, key=lambda candidate: candidate.start):
-        if not placeholders or candidate.start >= placeholders[-1].end:
-            placeholders.append(candidate)
-    return placeholders
-
-
-def _image_indices(
-    placeholders: Sequence[_ImagePlaceholder], images: Sequence[str]
-) -> dict[_ImagePlaceholder, int]:
-    """The index of the image of every placeholder that gets one."""
-    first_number = 0 if any(placeholder.number == 0 for placeholder in placeholders) else 1
-    index_by_reference = {image: i for i, image in reversed(list(enumerate(images)))}
-    index_of: dict[_ImagePlaceholder, int] = {}
-    unused = dict.fromkeys(range(len(images)))
-    for placeholder in placeholders:
-        if placeholder.reference is not None:
-            index = index_by_reference[placeholder.reference]
-        else:
-            index = -1 if placeholder.number is None else placeholder.number - first_number
-        if index in unused:
-            del unused[index]
-            index_of[placeholder] = index
-    unnumbered = [p for p in placeholders if p.number is None and p.reference is None]
-    return index_of | dict(zip(unnumbered, unused, strict=False))

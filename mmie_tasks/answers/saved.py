@@ -9,9 +9,8 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Literal, TypeAlias
-from urllib.parse import urlsplit
 
 from mmie_tasks.answers.drawn import read_drawn_answer
 from mmie_tasks.answers.objects import answer_of_object
@@ -19,7 +18,7 @@ from mmie_tasks.answers.parsing import MISSING, NOT_TEXT
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.messages import replace_surrogates
 
-ANSWER_FIELDS = ("answer", "prediction", "response", "output", "text")
+_ANSWER_FIELDS = ("answer", "text")
 _ID_FIELDS = {"id", "sample_id", "question_id", "url"}
 _ANNOTATION_FIELDS = ("conversations", "task_instance", "meta_data")
 
@@ -121,26 +120,20 @@ def reader_of(record: object) -> RecordReader | None:
         return _read_cache_log
     if record.keys() >= {"sample_id", "pred_response"}:
         return _read_milebench
-    if record.keys() & _ID_FIELDS and any(name in record for name in ANSWER_FIELDS):
-        return read_plain
+    if record.keys() & _ID_FIELDS and any(name in record for name in _ANSWER_FIELDS):
+        return _read_plain
     return None
 
 
 def require_reader(record: object, reader: RecordReader, source: Source) -> AnswerRecord:
     """The record, if the reader of its file can read it.
 
-    A record without a field for the answer counts as null: some tools leave a failure like that.
-
     Raises:
         AnswersUnusable: Its format differs from the other records of its file.
     """
     if not isinstance(record, Mapping):
         raise source.error(f"it is {type(record).__name__}, not an object")
-    own_reader = reader_of(record)
-    without_answer = own_reader is None and record.keys() & _ID_FIELDS
-    if own_reader is not reader and not (
-        without_answer and reader in (read_plain, _read_milebench)
-    ):
+    if reader_of(record) is not reader:
         raise source.error("it lacks the fields that other records of the file have")
     return record
 
@@ -184,21 +177,21 @@ def _read_cache_log(record: AnswerRecord, source: Source) -> SavedAnswer | None:
 def _read_milebench(record: AnswerRecord, source: Source) -> SavedAnswer:
     """Read an entry of MileBench's ``<model>/<DATASET>/pred.json`` (``generate.py`` at 9583e1f)."""
     return SavedAnswer(
-        answer=as_answer(record.get("pred_response")),
+        answer=as_answer(record["pred_response"]),
         format="MileBench pred.json",
         location=source.location,
-        ids=(source.full_id(_id(record.get("sample_id"), source)),),
+        ids=(source.full_id(_id(record["sample_id"], source)),),
     )
 
 
-def read_plain(record: AnswerRecord, source: Source) -> SavedAnswer:
+def _read_plain(record: AnswerRecord, source: Source) -> SavedAnswer:
     """Read a record of an id and an answer, as in MMIE's ``data.json`` and MIA-Bench's JSONL."""
-    fields = [name for name in ANSWER_FIELDS if name in record]
+    fields = [name for name in _ANSWER_FIELDS if name in record]
     if len(fields) > 1:
         names = " and ".join(f"`{name}`" for name in fields)
         raise source.error(f"it has {names}; which is the tested model's answer is not clear")
     return SavedAnswer(
-        answer=as_answer(record[fields[0]] if fields else None),
+        answer=as_answer(record[fields[0]]),
         format="MIA-Bench answers" if "url" in record else "id and answer",
         location=source.location,
         ids=_plain_ids(record, source),
@@ -283,20 +276,10 @@ def _plain_ids(record: AnswerRecord, source: Source) -> tuple[str, ...]:
     for name in ("id", "sample_id"):
         if name in record:
             return (source.full_id(_id(record[name], source)),)
-    ids: list[str] = []
-    if isinstance(url := record.get("url"), str):
-        ids += [url, PurePosixPath(urlsplit(url).path).name]
-    if "question_id" in record:
-        ids.append(_id(record["question_id"], source))
-    ids = [sample_id for sample_id in dict.fromkeys(ids) if sample_id]
-    if not ids:
-        raise source.error("it has no `id`")
-    return tuple(ids)
+    return tuple(_id(record[name], source) for name in ("url", "question_id") if name in record)
 
 
 def _id(value: object, source: Source) -> str:
-    if isinstance(value, float) and value.is_integer():  # as pandas writes numbers beside a gap
-        value = int(value)
     if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
         raise source.error(f"the id is {value!r}, not a number or text")
     return str(value)

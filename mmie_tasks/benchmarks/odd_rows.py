@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from loguru import logger
 
-from mmie_tasks.core.errors import DataBroken
+from mmie_tasks.core.errors import BadSample, DataBroken
 from mmie_tasks.core.options import choice_setting
 
 _Sample = TypeVar("_Sample")
@@ -54,8 +54,7 @@ class OddRows:
         Args:
             file: The data file.
             rows: Its rows.
-            read: Position and row to the sample. Raises a `ValueError`, such as the benchmark's
-                `BadSample`, for a row that cannot be used; its text names row, id and field.
+            read: Position and row to the sample. Raises `BadSample` for a row that cannot be used.
             id_of: The id of a sample.
         """
         samples: dict[str, _Sample] = {}
@@ -63,7 +62,7 @@ class OddRows:
         for position, row in enumerate(rows):
             try:
                 sample = read(position, row)
-            except ValueError as error:
+            except BadSample as error:
                 self.add(file, position, str(error))
                 continue
             id_ = id_of(sample)

@@ -1,10 +1,12 @@
-"""Errors that stop a run before it starts: one class per action the user can take.
+"""Errors that stop a run before it starts: one class per action the user can take; and a sample
+that cannot be used, which stops none.
 
 * MmieTasksError
   + DataMissing      data or access is missing: download it, or set where it is
   + DataBroken       data is unusable: repair it, or download it again
   + AnswersUnusable  saved answers cannot be matched to the samples: pass another path
   + SettingWrong     an option or environment variable is invalid: change it
+* BadSample          a row of a data file cannot be used: it is left out and counted
 """
 
 from __future__ import annotations
@@ -48,3 +50,7 @@ class AnswersUnusable(MmieTasksError):
 
 class SettingWrong(MmieTasksError):
     """An option or environment variable has an invalid value."""
+
+
+class BadSample(Exception):
+    """A row of a data file cannot be used; the message names row or sample, and field."""

@@ -228,6 +228,24 @@ def check_end(file: BinaryIO, path: Path) -> bool:
     return True
 
 
+def check_whole(path: Path) -> None:
+    """Check that a file is a complete image, by its type, its header and its end.
+
+    The damage to expect is a file that was cut off while it was written. An image is decoded only
+    where its end cannot be recognised: TIFF, AVIF.
+
+    Raises:
+        DataMissing: No such file, or no permission to read it.
+        TooManyPixels: More than `MAX_PIXELS`.
+        DataBroken: Not an image, or a damaged one.
+    """
+    with open_file(path) as file:
+        _header(file, path, MAX_PIXELS)
+        has_end = check_end(file, path)
+    if not has_end:
+        open_bounded(path)
+
+
 def check_images(benchmark: str, sample_ids: Mapping[str, str], hint: str) -> None:
     """Check the header of every image of a run, before anything is generated.
 

@@ -30,7 +30,6 @@ from loguru import logger
 from mmie_tasks.answers.drawn import (
     WITHHELD,
     DrawingFacts,
-    DrawnPicture,
     write_drawn_answer,
     write_undrawn_answer,
 )
@@ -51,6 +50,7 @@ from mmie_tasks.interleaved.chat_pictures import chat_completions, keep_chat_pic
 from mmie_tasks.interleaved.pictures import PictureStore, draw_all
 from mmie_tasks.interleaved.protocols import INSTRUCT, NO_PICTURE, Prompt, Protocol, WrittenAnswer
 from mmie_tasks.interleaved.written_texts import WrittenText, read_text, save_texts, text_path
+from mmie_tasks.record.segment import Segment
 from mmie_tasks.runner.answer_files import OUTPUT
 from mmie_tasks.runner.hooks import loaded_benchmark
 from mmie_tasks.runner.model_memory import free_model, record_tested_model
@@ -587,14 +587,14 @@ def _output(answer: _AnswerWithPictures, outcomes: _Outcomes, facts: DrawingFact
 
 def _parts(
     written: WrittenAnswer, pictures: Sequence[PictureRequest], outcomes: _Outcomes
-) -> Iterator[str | DrawnPicture]:
+) -> Iterator[Segment]:
     """Texts and drawn pictures in order, without the pictures that could not be drawn."""
     requests = iter(pictures)
     for part in written.parts:
         if not isinstance(part, Prompt):
-            yield part
+            yield Segment(text=part)
         elif isinstance(outcome := outcomes[next(requests)], Path):
-            yield DrawnPicture(path=outcome, prompt=part.text)
+            yield Segment(image=str(outcome), prompt=part.text)
 
 
 def _log(facts: Sequence[DrawingFacts], outcomes: _Outcomes, rank: str) -> None:

@@ -33,7 +33,7 @@ def by_id(path: Path) -> dict[str, object]:
         pytest.param("a.json", b'\xef\xbb\xbf{"1": "x", "b": "y"}', id="byte order mark"),
         pytest.param(
             "a.jsonl",
-            b'{"question_id": 1.0, "text": "x"}\r\n{"sample_id": "b","prediction": "y"}\r\n',
+            b'{"question_id": 1, "text": "x"}\r\n{"sample_id": "b","answer": "y"}\r\n',
             id="other fields",
         ),
     ],
@@ -47,20 +47,15 @@ def test_a_file_may_hold_a_single_record(tmp_path: Path) -> None:
 
 
 def test_an_answer_that_is_not_text_is_marked(tmp_path: Path) -> None:
-    data = '{"a": "x", "b": 3, "c": null, "d": NaN, "e": "\\ud800", "f": ["1", "2"]}'
-    assert by_id(write(tmp_path / "a.json", data)) == {
-        "a": "x",
-        "b": f"{NOT_TEXT} 3",
-        "c": MISSING,
-        "d": f"{NOT_TEXT} NaN",
-        "e": "\ufffd",
-        "f": ("1", "2"),
-    }
-
-
-def test_a_record_without_an_answer_is_null(tmp_path: Path) -> None:
-    data = '{"id": 1, "error": "timeout"}\n{"id": 2, "answer": "x"}\n'
-    assert by_id(write(tmp_path / "a.jsonl", data)) == {"1": MISSING, "2": "x"}
+    answers = ("3", "null", "NaN", '"\\ud800"', '["1", "2"]')
+    data = "\n".join(f'{{"id": {i}, "answer": {answer}}}' for i, answer in enumerate(answers))
+    assert list(by_id(write(tmp_path / "a.jsonl", data)).values()) == [
+        f"{NOT_TEXT} 3",
+        MISSING,
+        f"{NOT_TEXT} NaN",
+        "\ufffd",
+        ("1", "2"),
+    ]
 
 
 @pytest.mark.parametrize("end", ['{"id": 2, "ans', '{"id": 2, "answer": "\xe9'])
@@ -96,13 +91,18 @@ def test_a_last_line_that_was_cut_off_is_left_out_with_a_note(tmp_path: Path, en
         pytest.param("a.json", '{"1": "x", "1": "y"}', "key '1' occurs twice", id="repeated"),
         pytest.param(
             "a.json",
-            '[{"id": 1, "answer": "x", "output": "y"}]',
-            "entry 1: it has `answer` and `output`",
+            '[{"id": 1, "answer": "x", "text": "y"}]',
+            "entry 1: it has `answer` and `text`",
             id="ambiguous",
         ),
         pytest.param(
             "a.json", '[{"id": 1, "answer": "x"}, {"answer": "y"}]', "entry 2: it lacks", id="no id"
         ),
+        pytest.param(
+            "a.json", '[{"id": 1, "answer": "x"}, {"id": 2}]', "entry 2: it lacks", id="no answer"
+        ),
+        pytest.param("a.json", '[{"id": 1.5, "answer": "x"}]', "the id is 1.5", id="fraction"),
+        pytest.param("a.json", '{"1": "x", "2": 3}', "no supported format", id="text and number"),
         pytest.param("a.json", '[{"id": true, "answer": "x"}]', "the id is True", id="odd id"),
         pytest.param(
             "a.json", '[{"id": 1, "answer": "x"}, 2]', "entry 2: it is int", id="number in"
@@ -140,14 +140,6 @@ def test_a_folder_without_answers_is_an_error_that_lists_the_supported_files(
     write(tmp_path / "empty.jsonl", "")
     with pytest.raises(AnswersUnusable, match=r"No saved answers in[\s\S]*hint: supported are"):
         read_answers(str(tmp_path))
-
-
-def test_in_a_folder_an_ambiguous_file_is_left_out_with_a_note(tmp_path: Path) -> None:
-    write(tmp_path / "data.json", '[{"id": 1, "answer": "gold", "text": "question"}]')
-    write(tmp_path / "said.json", '[{"id": 1, "answer": "x"}]')
-    saved = read_answers(str(tmp_path))
-    assert [answer.answer for answer in saved.answers] == ["x"]
-    assert "data.json was left out" in saved.notes[0]
 
 
 def test_several_paths_are_read_and_a_file_only_once(tmp_path: Path) -> None:

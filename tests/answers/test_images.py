@@ -152,7 +152,7 @@ def test_an_image_that_is_cut_off_is_unreadable(resolver, roots, kind, left) -> 
 
 
 def test_a_png_is_checked_without_decoding_it(resolver, roots, monkeypatch) -> None:
-    monkeypatch.setattr("mmie_tasks.answers.images.open_bounded", None)
+    monkeypatch.setattr("mmie_tasks.hub.images.open_bounded", None)
     pixels = encoded().partition(b"IDAT")[0][:-4]  # signature and header
     (roots[0] / "a.png").write_bytes(
         pixels + chunk(b"tEXt", b"k\0v") + chunk(b"IDAT", b"no pixels") + PNG_END + b"trailing"

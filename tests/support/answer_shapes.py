@@ -177,7 +177,7 @@ SHAPES = [
         "json:text+images",
         ["t", f"@{A}"],
     ),
-    Shape('{"text": "t", "images": "/o/a.png"}', "json:text+images", ["t", f"@{A}"]),
+    Shape('{"text": "t", "images": "/a.png"}', "text", ['{"text": "t", "images": "/a.png"}']),
     Shape('{"text": "two\nlines", "images": []}', "json:text+images", ["two\nlines"]),
     # messages of chat servers
     Shape(
@@ -206,9 +206,7 @@ SHAPES = [
         ["A"],
         "thinking",
     ),
-    Shape(
-        '{"role": "assistant", "content": "/o/a.png", "images": []}', "json:text+images", [f"@{A}"]
-    ),
+    Shape('{"role": "assistant", "content": "/o/a.png"}', "json:part", [f"@{A}"]),
     Shape('{"role":"assistant","text":"B","content":"A"}', "json:part", ["A"], "`text` 1"),
     Shape('{"content": ["A", {"b64_json": "AAAA"}]}', "json:content", ["A", f"@{DATA}"]),
     Shape('{"content": ["A"], "images": true}', "json:content", ["A"]),
@@ -232,10 +230,10 @@ SHAPES = [
         'Here:\n```json\n{"text": "f", "images": ["/o/a.png"]}\n```\nDone.',
         "fence",
         ["Here:", "f", f"@{A}", "Done."],
-        description="any of these in a code fence; with prose around it, if it has parts or images",
+        description="any of these in a code fence; prose around JSON if it has parts or images",
     ),
     Shape(
-        "One.\n```\n['/o/a.png']\n```\nTwo.\n```python\nx = 1\n```\n```json\n[\"/o/b.png\"]\n```",
+        'One.\n```\n["/o/a.png"]\n```\nTwo.\n```python\nx = 1\n```\n```json\n["/o/b.png"]\n```',
         "fence",
         ["One.", f"@{A}", "Two.\n```python\nx = 1\n```", f"@{B}"],
     ),
@@ -244,7 +242,7 @@ SHAPES = [
         "text",
         ['So:\n```json\n{"text": "f", "images": []}\n```'],
     ),
-    Shape('~~~json\n["/o/a.png"]\n~~~\nDone.', "fence", [f"@{A}", "Done."]),
+    Shape('```\n["/o/a.png"]\n["/o/b.png"]\n```\nDone.', "fence", [f"@{A}", f"@{B}", "Done."]),
     Shape(
         '```json\n[{"text": "A", "image": "/o/a.png"}, {"te', "fence", ["A", f"@{A}"], "`cut off` 1"
     ),
@@ -428,7 +426,7 @@ SOURCES = {  # of the rows of the page
         "several strings are rounds",
     ),
     "language models that are asked for JSON": (
-        "any of these in a code fence; with prose around it, if it has parts or images",
+        "any of these in a code fence; prose around JSON if it has parts or images",
         "JSON with prose around it, several times, too, if any of it has parts or images",
         "a list of any of these that breaks off: its whole parts",
     ),

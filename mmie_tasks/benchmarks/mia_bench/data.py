@@ -17,10 +17,11 @@ from loguru import logger
 
 from mmie_tasks.benchmarks.json_file import read_json_file
 from mmie_tasks.benchmarks.mia_bench.download import ANNOTATION, hub_folder
-from mmie_tasks.benchmarks.mia_bench.sample import BadSample, Sample
+from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.benchmarks.odd_rows import OddRows
-from mmie_tasks.core.errors import DataBroken, DataMissing
+from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing
 from mmie_tasks.hub.images import check_images, inside
+from mmie_tasks.record.row_fields import object_of
 
 if TYPE_CHECKING:
     import datasets
@@ -121,9 +122,8 @@ def _local_folder(root: Path) -> Path:
 
 def _row(number: int, fields: object, folder: Path) -> DataRow:
     """A checked row; the image is named as annotated: by an address, or a file's name."""
-    if not isinstance(fields, Mapping):
-        raise BadSample(f"row {number} is {type(fields).__name__}, not an object")
-    image = fields.get("image")
+    row = object_of(fields, f"row {number}")
+    image = row.get("image")
     if not isinstance(image, str) or not image.strip() or not image.isprintable():
         raise BadSample(f"row {number}: `image` is {image!r}, not an address or a file's name")
     if not is_address(image.strip()):
@@ -131,7 +131,7 @@ def _row(number: int, fields: object, folder: Path) -> DataRow:
             inside(folder, image.strip())
         except DataBroken as error:
             raise BadSample(f"row {number}: {error.message.rstrip('.')}") from error
-    sample = Sample.from_doc({**fields, "id": str(number)})
+    sample = Sample.from_doc({**row, "id": str(number)})
     return {
         "id": sample.id,
         "url": image.strip(),

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from mmie_tasks.core.errors import BadSample
+from mmie_tasks.record.row_fields import items_of, text_of
+
 CATEGORIES = (
     "describe",
     "length_limit",
@@ -34,10 +37,6 @@ _CONTRADICTORY = frozenset(
 """The `fingerprint` of rows 30, 101, 133, 262 and 266 of the official file."""
 
 T = TypeVar("T")
-
-
-class BadSample(ValueError):
-    """A row that cannot be used; the message names the sample and the field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,13 +81,13 @@ class Sample:
             BadSample: A field is missing or of the wrong kind, or the three lists of components,
                 weights and categories are not of one length.
         """
-        sample_id = _text(doc.get("id"), "MIA-Bench: `id`")
+        sample_id = _words(doc.get("id"), "MIA-Bench: `id`")
         where = f"MIA-Bench, sample {sample_id}"
         sample = cls(
             id=sample_id,
-            instruction=_text(doc.get("instruction"), f"{where}: `instruction`"),
+            instruction=_words(doc.get("instruction"), f"{where}: `instruction`"),
             type=_one_of(TYPES, doc.get("type"), f"{where}: `type`"),
-            components=_all(_text, doc.get("components"), f"{where}: `components`"),
+            components=_all(_words, doc.get("components"), f"{where}: `components`"),
             weights=_all(_weight, doc.get("component_weight"), f"{where}: `component_weight`"),
             categories=_all(
                 partial(_one_of, CATEGORIES),
@@ -116,21 +115,14 @@ def fingerprint(instruction: str, components: Sequence[str]) -> str:
 
 
 def _all(read: Callable[[object, str], T], value: object, where: str) -> tuple[T, ...]:
-    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
-        raise BadSample(f"{where} is {type(value).__name__}, not a list")
-    return tuple(read(item, f"{where}[{i}]") for i, item in enumerate(value))
+    return tuple(read(item, f"{where}[{i}]") for i, item in enumerate(items_of(value, where)))
 
 
-def _text(value: object, where: str) -> str:
-    if not isinstance(value, str):
-        raise BadSample(f"{where} is {type(value).__name__}, not text")
-    if not value.strip():
+def _words(value: object, where: str) -> str:
+    text = text_of(value, where)
+    if not text.strip():
         raise BadSample(f"{where} is empty")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:  # JSON can hold half a character; nothing else can
-        raise BadSample(f"{where} holds a lone surrogate at {error.start}") from error
-    return value
+    return text
 
 
 def _weight(value: object, where: str) -> int:

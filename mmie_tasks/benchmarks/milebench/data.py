@@ -20,7 +20,6 @@ from mmie_tasks.benchmarks.milebench.prompts import combined
 from mmie_tasks.benchmarks.milebench.sample import (
     DATASETS,
     VARIANTS,
-    BadSample,
     Sample,
     Variant,
     has_variant,
@@ -28,7 +27,7 @@ from mmie_tasks.benchmarks.milebench.sample import (
 )
 from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.benchmarks.order import fair_order
-from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.options import nearest
 from mmie_tasks.hub.asset import Asset, Check, local_asset
 from mmie_tasks.hub.images import check_images, inside

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from mmie_tasks.benchmarks.milebench.sample import BadSample, Sample
+from mmie_tasks.benchmarks.milebench.sample import Sample
+from mmie_tasks.core.errors import BadSample
 
 PLACEHOLDER = "<ImageHere>"
 _WITHOUT_LETTERS = "GPR1200"  # more options than letters, so the official prompt shows no letters

@@ -9,6 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from mmie_tasks.core.errors import BadSample
+from mmie_tasks.record.row_fields import object_of, text_of, texts_of
+
 DATASETS_OF = {
     "T-1": ("ActionLocalization", "ActionPrediction", "ActionSequence"),
     "T-2": ("ObjectExistence", "ObjectInteraction", "MovingAttribute", "ObjectShuffle"),
@@ -39,10 +42,6 @@ VARIANTS: tuple[Variant, ...] = ("test", "adv", "combined1")
 
 Rule = Literal["choice", "rouge", "needle", "substring"]
 ImageLevel = Literal["few", "medium", "many"]
-
-
-class BadSample(ValueError):
-    """An annotation that cannot be used; the message names the sample and the field."""
 
 
 def has_variant(dataset: str, variant: Variant) -> bool:
@@ -123,23 +122,23 @@ class Sample:
             BadSample: A field is missing or of the wrong kind.
         """
         location = f"{dataset}: an entry of `data`"
-        fields = _mapping(entry, location)
+        fields = object_of(entry, location)
         sample_id = fields.get("sample_id")
         if isinstance(sample_id, bool) or not isinstance(sample_id, (int, str)) or sample_id == "":
             raise BadSample(f"{location}: `sample_id` is {sample_id!r}, not a number or text")
         location = f"{dataset}, sample {sample_id}"
-        instance = _mapping(fields.get("task_instance"), f"{location}: `task_instance`")
+        instance = object_of(fields.get("task_instance"), f"{location}: `task_instance`")
         gold = fields.get("response")
         return cls(
             dataset=dataset,
             sample_id=str(sample_id),
             rule=rule,
             instruction=_instruction(fields, instructions, location),
-            context=_text(instance.get("context"), f"{location}: `context`"),
-            images=_texts(instance.get("images_path"), f"{location}: `images_path`"),
-            gold=None if gold is None else _text(str(gold), f"{location}: `response`"),
-            choices=_texts(instance.get("choice_list") or [], f"{location}: `choice_list`"),
-            combined=_texts(
+            context=text_of(instance.get("context"), f"{location}: `context`"),
+            images=texts_of(instance.get("images_path"), f"{location}: `images_path`"),
+            gold=None if gold is None else text_of(str(gold), f"{location}: `response`"),
+            choices=texts_of(instance.get("choice_list") or [], f"{location}: `choice_list`"),
+            combined=texts_of(
                 instance.get("combined_1_images") or [], f"{location}: `combined_1_images`"
             ),
         )
@@ -168,25 +167,3 @@ def _instruction(fields: Mapping[str, object], instructions: Sequence[str], loca
             "instructions"
         )
     return instructions[index]
-
-
-def _mapping(value: object, location: str) -> Mapping[str, object]:
-    if not isinstance(value, Mapping):
-        raise BadSample(f"{location} is {type(value).__name__}, not an object")
-    return value
-
-
-def _text(value: object, location: str) -> str:
-    if not isinstance(value, str):
-        raise BadSample(f"{location} is {type(value).__name__}, not text")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:  # JSON can contain half of a surrogate pair
-        raise BadSample(f"{location} holds a lone surrogate at {error.start}") from error
-    return value
-
-
-def _texts(values: object, location: str) -> tuple[str, ...]:
-    if not isinstance(values, Sequence) or isinstance(values, str):
-        raise BadSample(f"{location} is {type(values).__name__}, not a list of texts")
-    return tuple(_text(value, f"{location}[{i}]") for i, value in enumerate(values))

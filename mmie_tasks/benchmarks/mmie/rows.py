@@ -18,7 +18,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from mmie_tasks.benchmarks.mmie.sample import BadSample, category_of
+from mmie_tasks.benchmarks.mmie.sample import category_of
+from mmie_tasks.core.errors import BadSample
 from mmie_tasks.record.segment import Segment
 
 SegmentTuple: TypeAlias = tuple[Segment, ...]

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mmie_tasks.core.errors import BadSample
 from mmie_tasks.record.segment import Segment
 
 CATEGORIES = ("SA", "PBL", "MSR")
@@ -17,10 +18,6 @@ CATEGORIES = ("SA", "PBL", "MSR")
 
 The order in which an id is searched for them (``prompts.py:32-40``, ``main.py:190-197``).
 """
-
-
-class BadSample(ValueError):
-    """A row that cannot be used; the message names the sample and the field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

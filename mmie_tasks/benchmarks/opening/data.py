@@ -27,9 +27,9 @@ from mmie_tasks.benchmarks.opening.official_files import (
     cache_folder,
     questions_file,
 )
-from mmie_tasks.benchmarks.opening.sample import TOPICS, BadSample, Sample, slug
+from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample, slug
 from mmie_tasks.benchmarks.order import fair_order
-from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.files import json_problem
 from mmie_tasks.hub.images import inside
 from mmie_tasks.record.segment import Segment

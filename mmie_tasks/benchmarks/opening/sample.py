@@ -6,9 +6,11 @@ Source: ``OpenING-benchmark/test_data.jsonl`` and ``GPT_score_A.py`` of LanceZPF
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mmie_tasks.core.errors import BadSample
+from mmie_tasks.record.row_fields import items_of, object_of, text_of
 from mmie_tasks.record.segment import Segment, Segments
 
 TOPICS: Mapping[int, str] = {
@@ -39,10 +41,6 @@ TOPICS: Mapping[int, str] = {
 """Number of a meta-topic, which two names may share, to its name."""
 
 _ID = re.compile(r"(\d\d)\d{5}", re.ASCII)  # numbers of meta-topic, task and question
-
-
-class BadSample(ValueError):
-    """A row that cannot be used; the message names the sample and the field."""
 
 
 def slug(title: str) -> str:
@@ -86,20 +84,18 @@ class Sample:
         Raises:
             BadSample: A field is missing or of the wrong kind, or the question is empty.
         """
-        row = _object(fields, location)
+        row = object_of(fields, location)
         sample_id = row.get("total_uid")
         match = _ID.fullmatch(sample_id) if isinstance(sample_id, str) else None
         if match is None or int(match[1]) not in TOPICS:
             raise BadSample(f"{location}: `total_uid` is {sample_id!r}, no id of a topic from 1")
         location = f"{location}, id {match[0]}"
-        subtask = row.get("subtask_name")
-        if not isinstance(subtask, str):
-            raise BadSample(f"{location}: `subtask_name` is {subtask!r}, not a text")
-        turns = _list(row.get("conversations"), f"{location}: `conversations`")
+        subtask = text_of(row.get("subtask_name"), f"{location}: `subtask_name`")
+        turns = items_of(row.get("conversations"), f"{location}: `conversations`")
         if len(turns) != 2:
             raise BadSample(f"{location}: `conversations` has {len(turns)} turns instead of two")
         question, gold = (
-            _steps(_object(turn, f"{location}: a turn").get(name), f"{location}: `{name}`")
+            _steps(object_of(turn, f"{location}: a turn").get(name), f"{location}: `{name}`")
             for name, turn in zip(("input", "output"), turns, strict=True)
         )
         if not question:
@@ -124,26 +120,12 @@ class Sample:
 
 
 def _steps(value: object, location: str) -> Segments:
-    return tuple(_step(step, f"{location}[{i}]") for i, step in enumerate(_list(value, location)))
+    return tuple(
+        _step(step, f"{location}[{i}]") for i, step in enumerate(items_of(value, location))
+    )
 
 
 def _step(value: object, location: str) -> Segment:
-    step = _object(value, location)
-    text, image = step.get("text"), step.get("image")
-    if not isinstance(text, str):
-        raise BadSample(f"{location}: `text` is {type(text).__name__}, not text")
-    if not isinstance(image, (str, type(None))):
-        raise BadSample(f"{location}: `image` is {type(image).__name__}, not a path")
-    return Segment(text=text, image=image or None)
-
-
-def _list(value: object, location: str) -> Sequence[object]:
-    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
-        raise BadSample(f"{location} is {type(value).__name__}, not a list")
-    return value
-
-
-def _object(value: object, location: str) -> Mapping[str, object]:
-    if not isinstance(value, Mapping):
-        raise BadSample(f"{location} is {type(value).__name__}, not an object")
-    return value
+    step = object_of(value, location)
+    image = text_of(step.get("image") or "", f"{location}: `image`")
+    return Segment(text=text_of(step.get("text"), f"{location}: `text`"), image=image or None)

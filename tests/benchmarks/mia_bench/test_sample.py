@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.benchmarks.mia_bench.sample import BadSample, Sample, fingerprint
+from mmie_tasks.benchmarks.mia_bench.sample import Sample, fingerprint
+from mmie_tasks.core.errors import BadSample
 
 
 def row(**changes):

@@ -4,7 +4,8 @@ import pytest
 from support.golden import vectors
 
 from mmie_tasks.benchmarks.milebench.prompts import PromptImage, combined, interleaved
-from mmie_tasks.benchmarks.milebench.sample import BadSample, Sample
+from mmie_tasks.benchmarks.milebench.sample import Sample
+from mmie_tasks.core.errors import BadSample
 
 # Shorter limits cut the context; this package never cuts it.
 CASES = [case for case in vectors("milebench")["prompts"] if case["max_context_len"] >= 100]

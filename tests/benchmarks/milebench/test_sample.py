@@ -2,14 +2,8 @@
 
 import pytest
 
-from mmie_tasks.benchmarks.milebench.sample import (
-    DATASETS,
-    TASKS,
-    BadSample,
-    Sample,
-    has_variant,
-    rule_of,
-)
+from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASKS, Sample, has_variant, rule_of
+from mmie_tasks.core.errors import BadSample
 
 
 def entry(**changes):

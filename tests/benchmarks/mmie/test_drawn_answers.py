@@ -12,12 +12,7 @@ import pytest
 from support.mmie_data import conversations_folder, draw
 from support.mmie_judge import surround
 
-from mmie_tasks.answers.drawn import (
-    DrawingFacts,
-    DrawnPicture,
-    write_drawn_answer,
-    write_undrawn_answer,
-)
+from mmie_tasks.answers.drawn import DrawingFacts, write_drawn_answer, write_undrawn_answer
 from mmie_tasks.benchmarks.mmie import export, task
 from mmie_tasks.benchmarks.mmie.benchmark import judge_request
 from mmie_tasks.benchmarks.mmie.record import read_line
@@ -54,7 +49,8 @@ def record_of(doc, answer):
 
 def drawn_answer():
     path = draw(Path("a.png").absolute())
-    return write_drawn_answer(["Cut.", DrawnPicture(path=path, prompt="<b>scissors</b>")], FACTS)
+    picture = Segment(image=str(path), prompt="<b>scissors</b>")
+    return write_drawn_answer([Segment(text="Cut."), picture], FACTS)
 
 
 def test_the_record_has_the_prompts_and_what_was_not_drawn_or_not_used(docs):
@@ -86,7 +82,7 @@ def test_the_record_has_the_prompts_and_what_was_not_drawn_or_not_used(docs):
 )
 def test_a_picture_withheld_by_the_drawers_fault_leaves_the_sample_unscored(docs, reason, unscored):
     facts = DrawingFacts(signature="step-1,images,model=flux", failed={"refused": 1, reason: 1})
-    record = record_of(docs[0], write_drawn_answer(["Cut."], facts))
+    record = record_of(docs[0], write_drawn_answer([Segment(text="Cut.")], facts))
     assert record["official"]["unscored"] == unscored
     assert record["signature"].endswith("|answers:step-1,images,model=flux")
     line = {"coverage": record}

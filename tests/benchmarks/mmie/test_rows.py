@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from support.mmie_data import conversation, judge_input, segment
 
 from mmie_tasks.benchmarks.mmie.rows import read_row
-from mmie_tasks.benchmarks.mmie.sample import BadSample
+from mmie_tasks.core.errors import BadSample
 from mmie_tasks.record.segment import Segment
 
 HELLO = [segment("Hello.")]

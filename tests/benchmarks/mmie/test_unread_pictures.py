@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from PIL import Image, ImageFile
+from PIL import Image
 from support.mmie_data import draw
 from support.mmie_judge import surround
 
@@ -259,38 +259,6 @@ def test_an_image_that_could_not_be_written_is_counted(monkeypatch):
     monkeypatch.setattr(images, "atomic_write", no_space)
     facts = facts_of(json.dumps([{"text": "A", "image": f"data:image/png;base64,{PNG}"}]))
     assert (facts.bad_images, facts.image_problems) == (1, {"unreadable": 1})
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        pytest.param(lambda image: image, id="alone"),
-        pytest.param(lambda image: ["A", image], id="list"),
-        pytest.param(lambda image: ("A", [image]), id="pair"),
-        pytest.param(
-            lambda image: [{"type": "text", "text": "A"}, {"type": "image", "image": image}],
-            id="parts",
-        ),
-        pytest.param(lambda image: [{"text": "A", "image": image}], id="as in MMIE"),
-        pytest.param(lambda image: {"text": "A <image>", "images": image}, id="beside a text"),
-        pytest.param(lambda image: {"content": ["A", image]}, id="content"),
-    ],
-)
-@pytest.mark.parametrize("mode", ["RGB", "RGBA", "CMYK", "P", "I;16", "F", "YCbCr"])
-def test_a_pillow_image_is_read_where_an_image_may_be(answer, mode):
-    facts = facts_of(answer(Image.new(mode, (32, 32))))
-    assert (facts.answer_images, facts.shown_images, facts.unread) == (1, 1, {})
-
-
-def test_a_pillow_image_whose_file_was_cut_off_is_unusable(monkeypatch):
-    monkeypatch.setattr(
-        ImageFile, "LOAD_TRUNCATED_IMAGES", False
-    )  # a library may have allowed them
-    Image.effect_noise((64, 64), 60).save("cut.png")
-    Path("cut.png").write_bytes(Path("cut.png").read_bytes()[:-200])
-    with Image.open("cut.png") as image:
-        facts = facts_of(["A", image])
-    assert (facts.answer_images, facts.bad_images) == (1, 1)
 
 
 def test_an_object_that_is_neither_text_nor_image_is_counted():

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from support.opening_data import Row, row
 
-from mmie_tasks.benchmarks.opening.sample import BadSample, Sample
+from mmie_tasks.benchmarks.opening.sample import Sample
+from mmie_tasks.core.errors import BadSample
 from mmie_tasks.record.segment import Segment
 
 STEP = {"text": "a", "image": ""}

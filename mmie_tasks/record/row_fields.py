@@ -1,0 +1,61 @@
+"""Values in the rows of a benchmark's data files: the type that they must have, or `BadSample`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mmie_tasks.core.errors import BadSample
+
+
+def text_of(value: object, location: str) -> str:
+    """A text.
+
+    Args:
+        value: A value of a JSON file.
+        location: Row and field, for the message.
+
+    Raises:
+        BadSample: It is not text, or has a lone surrogate, which cannot be sent to a model.
+
+    >>> text_of(3, "row 7: `question`")
+    Traceback (most recent call last):
+    mmie_tasks.core.errors.BadSample: row 7: `question` is int, not text
+    """
+    if not isinstance(value, str):
+        raise BadSample(f"{location} is {type(value).__name__}, not text")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:  # JSON can hold half a character; nothing else can
+        raise BadSample(f"{location} holds a lone surrogate at {error.start}") from error
+    return value
+
+
+def items_of(value: object, location: str) -> Sequence[object]:
+    """The items of a list.
+
+    Raises:
+        BadSample: It is not a list.
+    """
+    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
+        raise BadSample(f"{location} is {type(value).__name__}, not a list")
+    return value
+
+
+def texts_of(value: object, location: str) -> tuple[str, ...]:
+    """The texts of a list.
+
+    Raises:
+        BadSample: It is not a list of texts.
+    """
+    return tuple(text_of(x, f"{location}[{i}]") for i, x in enumerate(items_of(value, location)))
+
+
+def object_of(value: object, location: str) -> Mapping[str, object]:
+    """An object.
+
+    Raises:
+        BadSample: It is not one.
+    """
+    if not isinstance(value, Mapping):
+        raise BadSample(f"{location} is {type(value).__name__}, not an object")
+    return value
