@@ -103,22 +103,6 @@ def stratified_mean(
     )
 
 
-def with_unseen_error(variance: float, count: int, full_marks: float) -> float:
-    """A variance of errors that allows for one error of half the scale that the draw lacks.
-
-    Few draws miss errors that are rare and large, and then show too small a variance.
-
-    Args:
-        variance: Sample variance of the errors, in squared points.
-        count: How many errors it is of, at least 1.
-        full_marks: Of the scale, in points.
-
-    >>> with_unseen_error(0.0, 9, 6)
-    1.0
-    """
-    return ((count - 1) * variance + (full_marks / 2) ** 2) / count
-
-
 def allocation(stratum_sizes: Sequence[int], subset_size: int) -> list[int]:
     """How many samples a proportional subset takes of each stratum, by largest remainder.
 

@@ -34,7 +34,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from scipy.special import stdtrit
 
-from mmie_tasks.record.intervals import LEVEL, Floats, Integers, Interval, with_unseen_error
+from mmie_tasks.record.intervals import LEVEL, Floats, Integers, Interval
 
 Population: TypeAlias = Literal["run", "larger"]
 """What the interval is for: the samples of the run alone, or a larger population that they were
@@ -223,9 +223,9 @@ class _Sums:
         """Variances of ``y - factor * f`` that allow for one unseen error."""
         variances = np.array(list(map(_variance, self.residuals(factors))))
         is_spread = bool((variances[self.incomplete] > _ROUNDING * self.full_marks**2).any())
-        error_range = self.full_marks if is_spread else 2 * self.full_marks
+        unseen = self.full_marks / 2 if is_spread else self.full_marks
         labels = max(int(self.labels[self.incomplete].sum()), 1)
-        return np.array([with_unseen_error(float(v), labels, error_range) for v in variances])
+        return ((labels - 1) * variances + unseen**2) / labels
 
     def variances(self, on_labels: Floats, on_target: Floats) -> Floats:
         """Variances of the strata's parts of ``on_target * mean(f) + mean(y - on_labels * f)``."""

@@ -5,7 +5,7 @@ about: see `mmie_tasks.quality.judge_exam.changes`. A judge may give the same re
 each time; so it is asked about the unchanged answers once more, and a harmless change moves it only
 if it moves it more than that.
 
-Intervals and p-values are Student's t with the variance of one unseen error. Each finding rests on
+Intervals and p-values are those of `mmie_tasks.record.intervals`. Each finding rests on
 a p-value that is corrected for the number of changes (Holm): a fair judge that errs at random has a
 false finding in 5 % of tests at most.
 """
@@ -25,9 +25,6 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Literal, TypeAlias
 
-import numpy as np
-from scipy.special import stdtr, stdtrit
-
 from mmie_tasks.answers.images import check_image
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.tables import counted, listed, percent_cell, table, wrapped
@@ -38,7 +35,7 @@ from mmie_tasks.judging.session import SharedJudge
 from mmie_tasks.quality.judge_exam.asking import ask, cost_text, fixed_choice
 from mmie_tasks.quality.judge_exam.changes import Change, Exchange, changes, donors, images_of
 from mmie_tasks.quality.plan import JudgedSample, judged_samples
-from mmie_tasks.record.intervals import LEVEL, Floats, Interval, with_unseen_error
+from mmie_tasks.record.intervals import LEVEL, MIN_SAMPLES, Interval, stratified_mean
 from mmie_tasks.record.sample import BadRecord, Line
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.results.commands import open_run
@@ -51,9 +48,6 @@ from mmie_tasks.runs.run import TaskRun, sample_lines
 _CHANGES_NAME = "changes-2"
 
 _DEFAULT_LIMIT = 100  # samples of a run whose answers are changed
-
-MIN_SAMPLES = 10
-"""With fewer samples there is no interval."""
 
 # Of full marks: what a harmless change must move a judge by, on average, to be told.
 _DRIFT = 0.01
@@ -385,15 +379,14 @@ def _effect(change: Change, pairs: Pairs, full_marks: float) -> Effect:
         if before > 0
     ]
     not_dropped = drops.count(False)
+    estimate = stratified_mean([differences], [1], full_marks)
     return Effect(
         name=change.name,
         title=change.title,
         is_harmless=change.is_harmless,
         n=len(scored),
         mean_change=fmean(differences) if differences else None,
-        interval=_interval(np.array(differences), full_marks)
-        if len(scored) >= MIN_SAMPLES
-        else None,
+        interval=estimate.interval(-full_marks, full_marks) if estimate else None,
         mean_size=fmean(map(abs, differences)) if differences else None,
         at_zero=len(scored) - len(drops),
         could_drop=len(drops),
@@ -429,37 +422,17 @@ def _p_value(
         for (before, after), size in zip(pairs, noise, strict=True)
         if isinstance(after, Scored)
     ]
-    differences = np.array([difference for difference, _ in scored])
+    shift = stratified_mean([[difference for difference, _ in scored]], [1], full_marks)
     if not change.is_harmless:
-        return _p_of_no_mean(differences, full_marks)
-    excess = np.array([abs(difference) - size for difference, size in scored if size is not None])
+        return shift.p_value if shift else 1.0
+    larger = [abs(difference) - size for difference, size in scored if size is not None]
+    excess = stratified_mean([larger], [1], full_marks)
     p_values = [
-        _p_of_no_mean(values, full_marks)
-        for values, is_one_sided in ((differences, False), (excess, True))
-        if values.size >= MIN_SAMPLES
-        and (values.mean() if is_one_sided else abs(values.mean())) > _DRIFT * full_marks
+        estimate.p_value
+        for estimate, lowest in ((shift, -math.inf), (excess, 0))
+        if estimate and estimate.value > lowest and abs(estimate.value) > _DRIFT * full_marks
     ]
     return min(1.0, 2 * min(p_values, default=1.0))
-
-
-def _standard_error(differences: Floats, full_marks: float) -> float:
-    """Of their mean, with one unseen error; where all are equal, of twice the size."""
-    variance = float(differences.var(ddof=1))
-    error_range = full_marks if variance > _SAME else 2 * full_marks
-    return math.sqrt(with_unseen_error(variance, differences.size, error_range) / differences.size)
-
-
-def _interval(differences: Floats, full_marks: float) -> Interval:
-    """The 95 % interval of their mean, by Student's t."""
-    t = float(stdtrit(differences.size - 1, (1 + LEVEL) / 2))
-    mean, half = float(differences.mean()), t * _standard_error(differences, full_marks)
-    return Interval(mean - half, mean + half)
-
-
-def _p_of_no_mean(differences: Floats, full_marks: float) -> float:
-    """Two-sided p of a mean of 0, by Student's t."""
-    ratio = abs(float(differences.mean())) / _standard_error(differences, full_marks)
-    return float(2 * stdtr(differences.size - 1, -ratio))
 
 
 def _finding(row: Effect, p: float) -> StressFinding:
