@@ -187,15 +187,6 @@ def test_the_planted_size_is_inside_the_interval_and_a_larger_limit_asks_only_wh
     assert {name: more[name]["mean_change"] for name in sizes} == pytest.approx(sizes)
 
 
-def test_a_second_call_asks_nothing_and_finds_the_same(
-    stress: Stress, server: JudgeServer, mmie: Path
-) -> None:
-    first, second = (json.loads(stress(mmie, "--json", "--limit", "3")) for _ in range(2))
-    assert len(server) == 33
-    assert first["effects"] == second["effects"]
-    assert first["usd_per_1000"] == second["usd_per_1000"] == pytest.approx(0.35)
-
-
 def moves(*pairs: tuple[float, float], times: int = 1, is_harmless: bool = False) -> Effect:
     """The effect of a change on points before and after it, 0 to 6, each pair several times."""
     change = next(
@@ -319,21 +310,6 @@ def test_a_broken_image_leaves_its_sample_out_of_the_changes_that_need_it(
     assert not any("no image" in json.dumps(body) for body in server.asked)
 
 
-def test_a_broken_image_of_a_question_is_never_sent(
-    stress: Stress, server: JudgeServer, tmp_path: Path
-) -> None:
-    write_run(tmp_path / "run", "mia_bench", planted.mia_run(tmp_path / "pictures", 6))
-    (tmp_path / "pictures" / "4-0.png").write_bytes(b"no image")
-    server.says(planted.mia_judge(planted.right_words))
-    output = json.loads(stress(tmp_path / "run", "--json"))
-    assert output["unchanged_without_points"] == {"bad_image": 1}
-    assert {
-        name: one["without_points"]
-        for name, one in rows(json.dumps(output)).items()
-        if one["without_points"]
-    } == {"images_replaced": {"bad_image": 1}}
-
-
 def test_a_change_that_the_judge_cannot_see_does_not_apply(stress: Stress, tmp_path: Path) -> None:
     lines = []
     for line in planted.mmie_run(tmp_path / "pictures", 5):
@@ -365,19 +341,6 @@ def test_the_number_of_requests_is_printed_before_and_cost_and_signatures_behind
         r"\| images shuffled +\| +20 \| +-\d\.\d\d \[-\d\.\d\d, -\d\.\d\d\] \|.*notices \|\n",
         output,
     )
-
-
-def test_the_cost_limit_leaves_samples_without_points(
-    stress: Stress, server: JudgeServer, mmie: Path
-) -> None:
-    output = json.loads(
-        stress(mmie, "--json", judge_args="price=2.5/10,max_cost=0.006,max_concurrency=1")
-    )
-    assert 0 < len(server) < 20
-    assert output["unchanged_without_points"].keys() <= {"budget"}
-    assert {reason for effect in output["effects"] for reason in effect["without_points"]} == {
-        "budget"
-    }
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,3 @@ def test_chunks_hold_every_detail_in_order_and_none_is_too_large(sizes: list[int
     assert all(
         size > CHUNK_BYTES for size in neighbour_sizes
     )  # no chunk could hold its neighbour too
-
-
-def test_the_same_details_give_the_same_bytes() -> None:
-    assert pack([{"a": 1}]) == pack([{"a": 1}])
