@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from mmie_tasks.quality.judge_exam.grade import MIN_SAMPLES, grade
+from mmie_tasks.quality.judge_exam.grade import grade
 from mmie_tasks.quality.judge_exam.verdicts import Judgement, Pair, VerdictSet
+from mmie_tasks.record.intervals import MIN_SAMPLES
 
 OTHER = {"A": "B", "B": "A"}
 NO_SEGMENTS = ((), ())
