@@ -39,11 +39,9 @@ from mmie_tasks.results.report.samples import (
     JoinedTask,
     TaskThumbnails,
     join_tasks,
-    make_thumbnails,
     sample_columns,
     sample_detail,
-    shown_images,
-    thumbnail_priority,
+    task_thumbnails,
 )
 from mmie_tasks.results.report.tables import METHOD, charts, metric_tables, unlike_keys
 from mmie_tasks.results.signatures import mixed_keys, scored_signatures
@@ -187,11 +185,8 @@ def payload(
     tasks = []
     left_bytes = budget_bytes
     for index, task in enumerate(joined_tasks):
-        priorities = [thumbnail_priority(row, task.benchmark.scale.full_marks) for row in task.rows]
-        order = sorted(range(len(task.rows)), key=priorities.__getitem__, reverse=True)
-        samples = ((row, shown_images(task.rows[row])) for row in order)
-        thumbnails = make_thumbnails(
-            samples, samples_with_thumbnails, left_bytes // (len(joined_tasks) - index)
+        thumbnails = task_thumbnails(
+            task, samples_with_thumbnails, left_bytes // (len(joined_tasks) - index)
         )
         left_bytes -= thumbnails.used_bytes
         of_task = {index: annotations[index][task.task] for index, _ in task.present}

@@ -195,6 +195,15 @@ class TaskThumbnails:
         return self.by_image.get(image, NO_THUMBNAIL) if row in self.rows else NO_THUMBNAIL
 
 
+def task_thumbnails(task: JoinedTask, max_samples: int, budget_bytes: int) -> TaskThumbnails:
+    """The thumbnails of the worst and most disputed samples of a task, see `make_thumbnails`."""
+    full_marks = task.benchmark.scale.full_marks
+    priorities = [thumbnail_priority(row, full_marks) for row in task.rows]
+    order = sorted(range(len(task.rows)), key=priorities.__getitem__, reverse=True)
+    samples = ((row, shown_images(task.rows[row])) for row in order)
+    return make_thumbnails(samples, max_samples, budget_bytes)
+
+
 def make_thumbnails(
     samples: Iterable[tuple[int, Sequence[str]]], max_samples: int, budget_bytes: int
 ) -> TaskThumbnails:
