@@ -16,8 +16,7 @@ from typing import Literal, TypeAlias
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.quality.judge_exam.changes import AGAIN, Change
-from mmie_tasks.record.intervals import LEVEL, MIN_SAMPLES, Interval, stratified_mean
-from mmie_tasks.results.compare import corrected
+from mmie_tasks.record.intervals import LEVEL, MIN_SAMPLES, Interval, holm, stratified_mean
 
 NOT_APPLICABLE = "does not apply"
 """In place of a verdict, of a change that does not apply to an answer."""
@@ -95,7 +94,7 @@ def effects(pairs_by_change: Mapping[Change, Pairs], full_marks: float) -> tuple
         for change, row in rows.items()
         if row.interval and change is not AGAIN
     }
-    for change, p in zip(p_values, corrected(list(p_values.values())), strict=True):
+    for change, p in zip(p_values, holm(list(p_values.values())), strict=True):
         rows[change] = replace(rows[change], p=p, finding=_finding(rows[change], p))
     return tuple(rows.values())
 
