@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-import numpy as np
-
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.tables import (
     NO_VALUE,
@@ -24,7 +22,7 @@ from mmie_tasks.core.tables import (
     wrapped,
 )
 from mmie_tasks.core.verdict import COVERAGE_FLOOR, Scored, Unscored, Verdict
-from mmie_tasks.record.intervals import MIN_SAMPLES, Interval, StratifiedMean
+from mmie_tasks.record.intervals import MIN_SAMPLES, Interval, StratifiedMean, holm
 from mmie_tasks.record.metric_values import estimated, floor_of, in_proportion, samples_by_stratum
 from mmie_tasks.record.metrics import Metric, Scale, weighted_mean
 from mmie_tasks.record.sample import LoggedSample, ScoreKind
@@ -55,19 +53,6 @@ _EQUAL = 1e-9  # points this close are equal, as in `verdict.differ`
 _LEVEL = 0.005  # percentage points: prints as 0.00
 _SIGNIFICANT = 0.05
 _ABSENT = Unscored("no_answer", "not in this run")
-
-
-def corrected(p_values: Sequence[float]) -> list[float]:
-    """p-values corrected for testing all of them: Holm's step-down bounds the chance of any false
-    positive.
-
-    >>> corrected([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    order = np.argsort(p_values, kind="stable")
-    factors = np.arange(len(p_values), 0, -1)
-    stepped = np.minimum(np.maximum.accumulate(np.asarray(p_values)[order] * factors), 1)
-    return list(map(float, stepped[np.argsort(order)]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -355,7 +340,7 @@ def _adjusted(
     for _, family in groupby(ordered, key=lambda pair: pair[0].metric.kind):
         members = list(family)
         p_values = [c.p for c, _ in members if c.p is not None]
-        adjusted = iter(corrected(p_values))
+        adjusted = iter(holm(p_values))
         for comparison, estimate in members:
             if comparison.p is None or estimate is None:
                 complete.append(comparison)

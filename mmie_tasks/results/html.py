@@ -132,31 +132,45 @@ def plain(text: str) -> str:
     return _LINE_BREAK.sub("\n", text).translate(_SYMBOLS)
 
 
+def page_data(data: Json) -> Json:
+    r"""Data as JSON and a page can hold it: texts as `plain`, numbers with six decimals, None for
+    numbers that JSON does not have.
+
+    >>> page_data({"a": ["x\x00", (1 / 3, float("nan"))]})
+    {'a': ['x␀', [0.333333, None]]}
+    """
+    return {plain(key): _page_value(value) for key, value in data.items()}
+
+
+def _page_value(value: object) -> object:
+    match value:
+        case str():
+            return plain(value)
+        case float():
+            return round(value, _DECIMALS) if math.isfinite(value) else None
+        case list() | tuple():
+            return [_page_value(item) for item in value]
+        case dict():
+            return page_data(value)
+    return value
+
+
 def cut(text: str, max_characters: int) -> str:
-    """A text, as `plain` gives it, shortened, with the number of characters left out.
+    """A text, shortened, with the number of characters left out.
 
     >>> cut("abcdef", 4)
     'abcd … (2 more characters in the log)'
     """
     left_out = len(text) - max_characters
     if left_out <= 0:
-        return plain(text)
-    return f"{plain(text[:max_characters])} … ({counted(left_out, 'more character')} in the log)"
+        return text
+    return f"{text[:max_characters]} … ({counted(left_out, 'more character')} in the log)"
 
 
 def ends(interval: tuple[float, float] | None) -> Json:
-    """Both ends of an interval as `finite` numbers."""
+    """Both ends of an interval; None where there is none."""
     low, high = interval or (None, None)
-    return {"low": finite(low), "high": finite(high)}
-
-
-def finite(value: float | None) -> float | None:
-    """A rounded number; None for None and for values that JSON does not have.
-
-    >>> finite(1 / 3), finite(float("nan"))
-    (0.333333, None)
-    """
-    return round(value, _DECIMALS) if value is not None and math.isfinite(value) else None
+    return {"low": low, "high": high}
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +239,7 @@ def file_name(image: str) -> str:
     ('kite.png', 'kite.png')
     """
     name = re.split(r"[/\\]", image[-4 * _MAX_NAME :])[-1]
-    return plain(name if len(name) <= _MAX_NAME else f"…{name[1 - _MAX_NAME :]}")
+    return name if len(name) <= _MAX_NAME else f"…{name[1 - _MAX_NAME :]}"
 
 
 FindImage: TypeAlias = Callable[[str], EmbeddedImage]  # from the file of an image to what is shown

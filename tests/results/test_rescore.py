@@ -264,6 +264,7 @@ def rescore_with_odd_package(tmp_path):
     return command
 
 
+@pytest.mark.slow
 def test_a_bug_in_one_packages_review_costs_only_its_own_task(rescore_with_odd_package):
     ended = rescore_with_odd_package("odd", "mmie")
     assert ended.returncode == 1
@@ -275,6 +276,7 @@ def test_a_bug_in_one_packages_review_costs_only_its_own_task(rescore_with_odd_p
     assert task["task"]["task"] == "mmie"
 
 
+@pytest.mark.slow
 def test_a_bug_in_one_packages_records_costs_only_its_own_log(rescore_with_odd_package, tmp_path):
     ended = rescore_with_odd_package("weird", "mmie", "-o", "new")
     assert ended.returncode == 1

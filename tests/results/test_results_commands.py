@@ -1,4 +1,8 @@
-"""Bad input to every results command: clear errors, and no invented numbers."""
+"""Bad input to results commands: clear errors, and no invented numbers.
+
+All of them read runs in one way, so that what a log can lack is tested with `table`; each is tested
+with what it makes of it.
+"""
 
 from __future__ import annotations
 
@@ -187,10 +191,16 @@ BYPASS = '{"doc_id": 0, "target": "", "filtered_resps": "5", "bypass": 999, "inp
 
 
 @every_command
+def test_a_path_that_is_not_there_is_an_error_and_nothing_is_written(
+    tmp_path: Path, word: str
+) -> None:
+    assert "does not exist" in error_of(word, arguments(word, tmp_path / "run"))
+    assert not [*tmp_path.glob("report.html"), *tmp_path.glob("plan.*")]
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        pytest.param(lambda _: None, "does not exist", id="a-path-that-is-not-there"),
         pytest.param(no_samples, "contains no log of samples", id="no-samples"),
         pytest.param(run_with_log(replace_all()), "no readable task", id="an-empty-log"),
         pytest.param(run_with_log(replace_all(BYPASS)), "`--predict_only`", id="predict-only"),
@@ -228,20 +238,16 @@ BYPASS = '{"doc_id": 0, "target": "", "filtered_resps": "5", "bypass": 999, "inp
     ],
 )
 def test_an_unreadable_run_is_an_error_with_a_hint(
-    tmp_path: Path, word: str, make: Maker, message: str
+    tmp_path: Path, make: Maker, message: str
 ) -> None:
     make(tmp_path / "run")
-    assert message in error_of(word, arguments(word, tmp_path / "run"))
-    assert not (tmp_path / "report.html").exists()
+    assert message in error_of("table", [str(tmp_path / "run")])
 
 
 @every_command
-@pytest.mark.parametrize("option", ["--task", "--tasks"])
-def test_a_task_without_a_registered_benchmark_is_refused(
-    tmp_path: Path, word: str, option: str
-) -> None:
+def test_a_task_without_a_registered_benchmark_is_refused(tmp_path: Path, word: str) -> None:
     write_run(tmp_path / "run", "mmie", lines())
-    message = error_of(word, arguments(word, tmp_path / "run", option, "mmmu_val"))
+    message = error_of(word, arguments(word, tmp_path / "run", "--task", "mmmu_val"))
     assert "`mmmu_val` is not a task of a registered benchmark" in message
 
 
@@ -274,7 +280,6 @@ def test_all_runs_below_one_folder_are_read(tmp_path: Path, word: str) -> None:
     assert "two" in output
 
 
-@every_command
 @pytest.mark.parametrize(
     ("make", "note"),
     [
@@ -303,10 +308,20 @@ def test_all_runs_below_one_folder_are_read(tmp_path: Path, word: str) -> None:
         pytest.param(broken_results, "", id="results-that-are-no-json"),
     ],
 )
-def test_a_recoverable_problem_is_a_note(tmp_path: Path, word: str, make: Maker, note: str) -> None:
+def test_a_recoverable_problem_is_a_note(tmp_path: Path, make: Maker, note: str) -> None:
     make(tmp_path / "run")
-    output = run_command(word, arguments(word, tmp_path / "run"))
+    output = run_command("table", [str(tmp_path / "run")])
     assert note in output
+    assert non_numbers(output) == []
+
+
+@every_command
+def test_every_command_prints_the_notes_on_a_run_and_no_number_outside_the_scale(
+    tmp_path: Path, word: str
+) -> None:
+    run_with_log(edit_line(2, set_points(float("nan"))))(tmp_path / "run")
+    output = run_command(word, arguments(word, tmp_path / "run"))
+    assert "outside the scale" in output
     assert non_numbers(output) == []
 
 
@@ -316,7 +331,6 @@ def non_numbers(output: str) -> list[str]:
     return [cell for cell in cells if re.search(r"\b(?:nan|inf|None)\b", cell, re.IGNORECASE)]
 
 
-@every_command
 @pytest.mark.parametrize(
     ("task", "sound", "score"),
     [
@@ -327,19 +341,12 @@ def non_numbers(output: str) -> list[str]:
     ],
 )
 def test_points_outside_the_scale_are_not_printed_for_other_benchmarks(
-    tmp_path: Path, word: str, task: str, sound: Sequence[Line], score: float
+    tmp_path: Path, task: str, sound: Sequence[Line], score: float
 ) -> None:
     broken = json.loads(json.dumps(list(sound)))
     broken[3]["coverage"]["official"]["score"] = score
-    words = arguments(word, tmp_path / "run")
     write_run(tmp_path / "run", task, broken)
-    if word in ("agreement", "compare"):
-        (tmp_path / "beside" / "20261121_120000_samples_mmie.jsonl").unlink()
-        write_run(tmp_path / "beside", task, sound)
-    if word == "calibrate" and task == "milebench":
-        assert "it is scored by rule" in error_of(word, words)
-    else:
-        assert non_numbers(run_command(word, words)) == []
+    assert non_numbers(run_command("table", [str(tmp_path / "run")])) == []
 
 
 @every_command
@@ -380,7 +387,7 @@ def test_samples_of_only_one_run_are_left_out_and_counted(tmp_path: Path, word: 
     assert non_numbers(output) == []
 
 
-@every_command
+@pytest.mark.parametrize("word", ["agreement", "rescore"])
 def test_a_huge_reply_is_read_and_not_printed(tmp_path: Path, word: str) -> None:
     def long(line: Line) -> None:
         (reply,) = line["coverage"]["replies"]
@@ -391,20 +398,13 @@ def test_a_huge_reply_is_read_and_not_printed(tmp_path: Path, word: str) -> None
     assert len(output) < 50_000
 
 
-@every_command
+@pytest.mark.parametrize("word", ["report", "calibrate"])
 def test_missing_images_do_not_stop_a_command(tmp_path: Path, word: str) -> None:
-    image = str(tmp_path / "gone.png")
-    write_run(tmp_path / "run", "mmie", lines(image=image))
-    words = arguments(word, tmp_path / "run")
-    if word in ("agreement", "compare"):
-        options: dict[str, Any] = (
-            {"judge": OTHER_JUDGE} if word == "agreement" else {"answers": "model-b"}
-        )
-        write_run(tmp_path / "beside", "mmie", lines(image=image, **options))
-    assert non_numbers(run_command(word, words)) == []
+    write_run(tmp_path / "run", "mmie", lines(image=str(tmp_path / "gone.png")))
+    assert run_command(word, arguments(word, tmp_path / "run"))
 
 
-@every_command
+@pytest.mark.parametrize("word", ["report", "table"])
 def test_a_results_file_is_not_required(tmp_path: Path, word: str) -> None:
     path = write_run(tmp_path / "run", "mmie", lines())
     assert [file.name for file in path.parent.iterdir()] == [path.name]

@@ -1,18 +1,18 @@
 """A run's score, corrected with people's scores of a random sample of its answers.
 
-Labels are matched to a run by sample and answer. Only a rater's first ones of each stratum in the
-plan's order are used, because they are a random sample; everything else is a named problem.
+Only a rater's first labels of each stratum in the plan's order are used, because they are a random
+sample; everything else is a named problem.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -26,62 +26,28 @@ from mmie_tasks.quality.calibrate.estimate import (
     StratumScores,
     corrected_mean,
 )
+from mmie_tasks.quality.calibrate.matching import (
+    LabelledScores,
+    Problem,
+    Ratings,
+    match_labels,
+    problem,
+)
 from mmie_tasks.quality.plan import JudgedSamples, judged_samples, strata_in_order, stratum_weights
-from mmie_tasks.record.intervals import LEVEL, Floats, Interval
-from mmie_tasks.record.sample import LoggedSample, ScoreKind
-from mmie_tasks.results.agreement.measures import Measurement
-from mmie_tasks.results.labels import Label, answer_digest, id_in_csv
+from mmie_tasks.record.intervals import LEVEL, Interval
+from mmie_tasks.record.sample import ScoreKind
+from mmie_tasks.results.agreement.measures import Measurement, pearson
+from mmie_tasks.results.labels import Label
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.summary import metrics_of
 
 _RESAMPLES = 1000  # for the interval of a difference of correlations
 
-ProblemName = Literal[
-    "hand_picked",  # labels without a seed or without the answer's digest: not from a plan
-    "several_seeds",  # labels of two plans
-    "gaps",  # samples that come earlier in the plan than labelled ones have no label
-    "too_few",  # no interval from so few labels
-    "no_score",  # the run's score has no value that could be corrected
-    "unknown_ids",  # labels of samples that are not in the run
-    "other_answers",  # labels of answers that are not the run's
-    "left_out",  # labels of samples that the official script leaves out
-    "unscored",  # labels of samples without points of the judge
-]
-
-_UNUSED: Mapping[ProblemName, str] = {
-    "unknown_ids": "are of samples that are not in the run",
-    "other_answers": "are of other answers: of another model, or from before the run was repeated",
-    "left_out": "are of samples that the official script leaves out",
-    "unscored": "are of samples without points ({reason})",
-}
 _NOT_RANDOM = "not a random sample"
-_SHOWN_IDS = 3
 _WEAK = 0.3  # a correlation below it makes 100 labels worth 110 at most
-
-Ratings: TypeAlias = Mapping[str, Mapping[str, float]]
-"""Rater to sample id to the rater's score; NaN where the answer cannot be rated."""
 
 Plan: TypeAlias = Mapping[str, Sequence[str]]
 """Stratum to its sample ids, in the order in which people should score them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """Labels that cannot be used, or why there is no corrected score.
-
-    Attributes:
-        name: What kind of problem.
-        text: A sentence, with up to three ids.
-        count: Of labels or samples.
-        ids: Of the samples, all of them.
-        hint: What to do about it; empty if nothing is to be done.
-    """
-
-    name: ProblemName
-    text: str
-    count: int
-    ids: tuple[str, ...] = ()
-    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,10 +220,9 @@ def correct(
     runs = [task_run, baseline] if baseline else [task_run]
     population = "larger" if baseline else population or default_population(task_run)
     judged = [judged_samples(run, kind) for run in runs]
-    matched = _match(runs, judged, labels)
-    scores = _scores(judged, matched.points, 100 / task_run.benchmark.scale.full_marks)
-    seeds = sorted({label.seed for label in matched.labels if label.seed is not None})
-    problems = [*_not_of_one_plan(matched.labels, seeds), *_no_score(judged, runs, scores)]
+    scores = match_labels(runs, judged, labels)
+    seeds = sorted({label.seed for label in scores.labels if label.seed is not None})
+    problems = [*_not_of_one_plan(scores.labels, seeds), *_no_score(judged, runs, scores)]
     blocked = next(map(_reason, problems), "")
     used, gaps = scores.ratings, list[Problem]()
     if seeds and not blocked:
@@ -269,8 +234,8 @@ def correct(
     if gaps and rows[0].why_not:
         blocked, used = _reason(gaps[0]), scores.ratings
         rows = corrected(_means(used), blocked)
-    problems = [*matched.problems, *problems, *gaps]
-    if matched.labels and not blocked:
+    problems = [*scores.problems, *problems, *gaps]
+    if scores.labels and not blocked:
         problems += _too_few(rows[0])
     people = _means(used)
     reasons = dict.fromkeys(reason for run in judged for reason in run.without)
@@ -294,133 +259,6 @@ def correct(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _MatchedLabels:
-    """The labels of some runs.
-
-    Attributes:
-        points: Rater to one entry per run: sample id to points; NaN for "cannot be rated".
-        labels: Those that are of an answer with points of the judge.
-        problems: Why others are not used.
-    """
-
-    points: Mapping[str, Sequence[Mapping[str, float]]]
-    labels: tuple[Label, ...]
-    problems: tuple[Problem, ...]
-
-
-def _match(
-    runs: Sequence[TaskRun], judged: Sequence[JudgedSamples], labels: Iterable[Label]
-) -> _MatchedLabels:
-    """Match labels to the answers of runs by sample and digest; a label without digest, by sample
-    to a single run.
-    """
-    samples = [{id_in_csv(sample.id): sample for sample in run.samples} for run in runs]
-    points: dict[str, list[dict[str, float]]] = {}
-    matched: list[Label] = []
-    unused: defaultdict[tuple[ProblemName, str], list[str]] = defaultdict(list)
-    for label in (label for label in labels if label.points is not None or label.unratable):
-        id_ = id_in_csv(label.id)
-        logged = {run: by_id[id_] for run, by_id in enumerate(samples) if id_ in by_id}
-        is_any = not label.answer and len(runs) == 1
-        answers = {
-            run: s for run, s in logged.items() if is_any or answer_digest(s) == label.answer
-        }
-        scored = {run: s for run, s in answers.items() if s.id in judged[run].by_id}
-        for run, sample in scored.items():
-            by_run = points.setdefault(label.rater, [{} for _ in runs])
-            by_run[run][sample.id] = math.nan if label.points is None else label.points
-        if scored:
-            matched.append(label)
-        elif answers or not logged or any(s.id in judged[run].by_id for run, s in logged.items()):
-            unused[_why_unused(logged, answers, judged)].append(label.id)
-    problems = tuple(_unused_labels(unused, {label.id for label in matched}))
-    return _MatchedLabels(points=points, labels=tuple(matched), problems=problems)
-
-
-def _why_unused(
-    logged: Mapping[int, LoggedSample],
-    answers: Mapping[int, LoggedSample],
-    judged: Sequence[JudgedSamples],
-) -> tuple[ProblemName, str]:
-    """Why a label is not used, and why its sample has no points, if that is why."""
-    if not answers:
-        return ("other_answers" if logged else "unknown_ids"), ""
-    run, sample = next(iter(answers.items()))
-    reasons = (reason for reason, ids in judged[run].without.items() if sample.id in ids)
-    reason = next(reasons, "not part of the score")
-    return ("left_out" if reason == "left_out" else "unscored"), reason
-
-
-def _unused_labels(
-    unused: Mapping[tuple[ProblemName, str], Sequence[str]], labelled: Collection[str]
-) -> Iterator[Problem]:
-    """What is wrong with labels that are not used.
-
-    A label of another answer to a labelled sample is of the other run of a common plan, and so is
-    one of another answer to a sample without points: no problem.
-    """
-    for (name, reason), ids in unused.items():
-        if name == "other_answers":
-            ids = [id_ for id_ in ids if id_ not in labelled]
-        hint = "check that labels and run are of one task" if name == "unknown_ids" else ""
-        if ids:
-            yield _problem(name, "label", _UNUSED[name].format(reason=reason), ids, hint)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Scores:
-    """Percent by sample, of one run or of the difference of two.
-
-    Attributes:
-        strata: Sample id to its stratum, of all samples with points.
-        judge: The judge's score of each.
-        ratings: People's.
-    """
-
-    strata: Mapping[str, str]
-    judge: Mapping[str, float]
-    ratings: Ratings
-
-
-def _scores(
-    judged: Sequence[JudgedSamples],
-    points: Mapping[str, Sequence[Mapping[str, float]]],
-    percent: float,
-) -> _Scores:
-    """The scores of a run; of two, the first less the second where both have one."""
-
-    def score(by_run: Sequence[Mapping[str, float]]) -> dict[str, float]:
-        first, *second = by_run
-        return {
-            id_: percent * (first[id_] - sum(other[id_] for other in second))
-            for id_ in first
-            if all(id_ in other for other in second)
-        }
-
-    judge = score([{id_: s.points for id_, s in run.by_id.items()} for run in judged])
-    return _Scores(
-        strata={id_: s.stratum for id_, s in judged[0].by_id.items() if id_ in judge},
-        judge=judge,
-        ratings={
-            rater: {id_: value for id_, value in score(by_run).items() if id_ in judge}
-            for rater, by_run in sorted(points.items())
-        },
-    )
-
-
-def _problem(
-    name: ProblemName, noun: str, what: str, ids: Sequence[str], hint: str = ""
-) -> Problem:
-    """A problem with the first ids."""
-    verb = what.replace("are ", "is ", 1).replace("have ", "has ", 1) if len(ids) == 1 else what
-    distinct = tuple(dict.fromkeys(ids))
-    more = ["..."] if len(distinct) > _SHOWN_IDS else []
-    shown = ", ".join([*map(short_name, distinct[:_SHOWN_IDS]), *more])
-    text = f"{counted(len(ids), noun)} {verb}: {shown}"
-    return Problem(name=name, text=text, count=len(ids), ids=distinct, hint=hint)
-
-
 def _reason(problem: Problem) -> str:
     """Why there is no corrected score."""
     return problem.text if problem.name == "no_score" else f"{_NOT_RANDOM}: {problem.text}"
@@ -430,7 +268,7 @@ def _not_of_one_plan(labels: Sequence[Label], seeds: Sequence[int]) -> Iterator[
     if hand_picked := [label.id for label in labels if label.seed is None or not label.answer]:
         hint = "`mmie-tasks calibrate RUN --plan 100 -o people.csv` draws a random sample"
         what = "are not of a plan, as they have no seed or do not say of which answer they are"
-        yield _problem("hand_picked", "label", what, hand_picked, hint)
+        yield problem("hand_picked", "label", what, hand_picked, hint)
     if len(seeds) > 1:
         text = f"the labels are of plans with different seeds: {', '.join(map(str, seeds))}"
         hint = "use the labels of one plan"
@@ -438,7 +276,7 @@ def _not_of_one_plan(labels: Sequence[Label], seeds: Sequence[int]) -> Iterator[
 
 
 def _no_score(
-    judged: Sequence[JudgedSamples], runs: Sequence[TaskRun], scores: _Scores
+    judged: Sequence[JudgedSamples], runs: Sequence[TaskRun], scores: LabelledScores
 ) -> Iterator[Problem]:
     strata = set(scores.strata.values())
     absent = sorted(stratum_weights(metrics_of(runs)[0], strata).keys() - strata)
@@ -476,7 +314,7 @@ def _gaps(rater: str, ratings: Ratings, plan: Plan) -> Iterator[Problem]:
         )
         by = f" by {short_name(rater)}" if len(ratings) > 1 else ""
         what = f"have no label{by}, unlike later ones of the plan"
-        yield _problem("gaps", "sample", what, gaps, hint)
+        yield problem("gaps", "sample", what, gaps, hint)
 
 
 def _complete(ratings: Ratings) -> Ratings:
@@ -499,7 +337,7 @@ def _means(ratings: Ratings) -> dict[str, float]:
 
 def _corrected_scores(
     task_run: TaskRun,
-    scores: _Scores,
+    scores: LabelledScores,
     population: Population,
     is_difference: bool,
     people: Mapping[str, float],
@@ -616,7 +454,9 @@ def _other_scores(task_run: TaskRun, people: Mapping[str, float]) -> Iterator[Ot
         human, official, other = np.array(points).T
         values = [_correlation(list(scores), list(human)).value for scores in (other, official)]
         draws = np.random.default_rng(0).integers(len(points), size=(_RESAMPLES, len(points)))
-        differences = _pearson(other[draws], human[draws]) - _pearson(official[draws], human[draws])
+        differences = np.array(
+            [pearson(other[d], human[d]) - pearson(official[d], human[d]) for d in draws]
+        )
         r_other, r_official = values
         difference = Measurement(why_not="a correlation is not defined")
         if r_other is not None and r_official is not None:
@@ -632,11 +472,3 @@ def _other_scores(task_run: TaskRun, people: Mapping[str, float]) -> Iterator[Ot
             official=r_official,
             difference=difference,
         )
-
-
-def _pearson(x: Floats, y: Floats) -> Floats:
-    """Pearson's correlation of each row; NaN where a row is constant."""
-    x, y = (points - points.mean(axis=1, keepdims=True) for points in (x, y))
-    with np.errstate(invalid="ignore"):
-        r: Floats = (x * y).sum(axis=1) / np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
-    return r

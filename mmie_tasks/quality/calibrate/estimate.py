@@ -32,9 +32,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy.special import stdtrit
 
-from mmie_tasks.record.intervals import LEVEL, Floats, Integers, Interval, with_unseen_error
+from mmie_tasks.record.intervals import Floats, Integers, Interval, StratifiedMean
 
 Population: TypeAlias = Literal["run", "larger"]
 """What the interval is for: the samples of the run alone, or a larger population that they were
@@ -223,9 +222,9 @@ class _Sums:
         """Variances of ``y - factor * f`` that allow for one unseen error."""
         variances = np.array(list(map(_variance, self.residuals(factors))))
         is_spread = bool((variances[self.incomplete] > _ROUNDING * self.full_marks**2).any())
-        error_range = self.full_marks if is_spread else 2 * self.full_marks
+        unseen = self.full_marks / 2 if is_spread else self.full_marks
         labels = max(int(self.labels[self.incomplete].sum()), 1)
-        return np.array([with_unseen_error(float(v), labels, error_range) for v in variances])
+        return ((labels - 1) * variances + unseen**2) / labels
 
     def variances(self, on_labels: Floats, on_target: Floats) -> Floats:
         """Variances of the strata's parts of ``on_target * mean(f) + mean(y - on_labels * f)``."""
@@ -259,13 +258,17 @@ class _Sums:
         if why_not := self.why_no_interval():
             return Estimate(value=value, interval=None, why_not=why_not)
         variances = self.variances(on_labels, on_target)
-        variance, half_width = float(variances.sum()), 0.0
-        if variance > 0:
-            factor = self.lost_degree(variances, on_labels)
-            squares = float((variances**2 / np.maximum(self.labels - 1, 1)).sum())
-            quantile = float(stdtrit(variance**2 / squares / factor, (1 + LEVEL) / 2))
-            half_width = quantile * math.sqrt(variance * factor)
-        return Estimate(value=value, interval=Interval(value - half_width, value + half_width))
+        variance = float(variances.sum())
+        if not variance:
+            return Estimate(value=value, interval=Interval(value, value))
+        factor = self.lost_degree(variances, on_labels)
+        squares = float((variances**2 / np.maximum(self.labels - 1, 1)).sum())
+        mean = StratifiedMean(
+            value=value,
+            standard_error=math.sqrt(variance * factor),
+            degrees=variance**2 / squares / factor,
+        )
+        return Estimate(value=value, interval=mean.interval(-math.inf, math.inf))
 
     def labels_worth(self, lam: Floats) -> float:
         """How many labels alone have the variance of the corrected mean.

@@ -25,6 +25,7 @@ from mmie_tasks.results.html import (
     embed_image,
     has_image,
     inert_json,
+    page_data,
     plain,
     rendered,
     segments_json,
@@ -144,7 +145,7 @@ def _sample_json(
     """What the page shows and exports of a sample; `image` is the number of a picture."""
 
     def part(segments: Sequence[Segment], owner: str) -> list[Json]:
-        pieces = segments_json(segments, owner, images.__getitem__, MAX_SEGMENTS)
+        pieces = map(page_data, segments_json(segments, owner, images.__getitem__, MAX_SEGMENTS))
         return [
             {**piece, "image": pictures.get(piece["image"])} if "alt" in piece else piece
             for piece in pieces

@@ -262,8 +262,7 @@ def _compare_pairs(shared: SharedJudge, pairs: Sequence[Pair], title: str) -> Co
 def _judgement(pair: Pair, is_reversed: bool, result: JudgeResult) -> Judgement:
     match result.verdict(read_verdict):
         case Scored(points=first_wins):
-            a_wins = 1 - first_wins if is_reversed else first_wins
-            return Judgement(pair=pair.id, is_reversed=is_reversed, a_wins=a_wins)
+            return Judgement.in_order(pair.id, is_reversed=is_reversed, first_wins=first_wins)
         case Unscored() as unscored:
             return Judgement(
                 pair=pair.id, is_reversed=is_reversed, a_wins=None, why_not=_why_not(unscored)

@@ -69,6 +69,12 @@ class Change:
         return None if answer is None else replace(exchange, answer=answer)
 
 
+AGAIN = Change(
+    name="again", title="asked again, unchanged", is_harmless=True, new_segments=lambda s, *_: s
+)
+"""What the noise of the judge alone does; every request has another attempt, so no cached reply."""
+
+
 def changes(*, has_answer_images: bool) -> tuple[Change, ...]:
     """The changes for a run.
 

@@ -21,13 +21,10 @@ from itertools import combinations
 from typing import Literal, TypeAlias
 
 from mmie_tasks.quality.judge_exam.verdicts import Judgement, Pair, PartsInOrder, Side, VerdictSet
-from mmie_tasks.record.intervals import LEVEL, Interval
+from mmie_tasks.record.intervals import LEVEL, MIN_SAMPLES, Interval
 
 Order: TypeAlias = Literal["forward", "reverse"]
 """Which answer the judge was shown first: A, or B."""
-
-MIN_SAMPLES = 10
-"""With fewer questions there is no interval."""
 
 _ORDERS: Mapping[Order, bool] = {"forward": False, "reverse": True}  # `Judgement.is_reversed`
 _NO_VERDICTS = "the judge gave no verdict"

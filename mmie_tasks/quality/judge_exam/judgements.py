@@ -80,8 +80,6 @@ def _judgement(set_name: SetName, pair: str, is_reversed: bool, winner: str) -> 
     if set_name == "mmrb2" and winner not in ("A", "B", ""):
         return Judgement(pair=pair, is_reversed=is_reversed, a_wins=0.5, is_wrong=True)
     if (first_wins := FIRST_WINS.get(winner)) is not None:
-        return Judgement(
-            pair=pair, is_reversed=is_reversed, a_wins=1 - first_wins if is_reversed else first_wins
-        )
+        return Judgement.in_order(pair, is_reversed=is_reversed, first_wins=first_wins)
     why_not = f"the verdict is {winner[:40]!r}" if winner else "no verdict in the file"
     return Judgement(pair=pair, is_reversed=is_reversed, a_wins=None, why_not=why_not)

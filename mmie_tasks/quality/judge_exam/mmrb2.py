@@ -45,23 +45,19 @@ from mmie_tasks.quality.judge_exam.verdicts import (
 
 MMRB2_REPO = "rl-research/multimodal-rewardbench-2"
 
-
 MMRB2_FILES = (
     "interleaved.json",
     "benchmark/interleaved.json",
     "benchmark/interleaved_response_only.json",
 )
 
-
 MMRB2_VERDICTS_SHA256 = "c422695e515b4b59eba8dcfe6bf45029e3e1c782480efb6a7e2cbbb06af6f5db"
 """Of ids and people's verdicts in the last of `MMRB2_FILES`, in facebookresearch/MMRB2 at
 7ff0552cf298441af5ebbabea634b682ef04afee; see `verdicts_sha256`."""
 
-
 _MMRB2 = HubDataset(
     repo=MMRB2_REPO, name="mmrb2", variable="MMRB2_REVISION", required=("interleaved",)
 )
-
 
 _MMRB2_HINT = (
     f"name a folder with `{MMRB2_FILES[0]}`, or with `{MMRB2_FILES[-1]}` for the verdicts alone"

@@ -37,7 +37,6 @@ from mmie_tasks.quality.judge_exam.verdicts import (
 
 OPENING_FILE = "Interleaved_Arena/judge_modelAB_results.json"
 
-
 OPENING_VERDICTS = Pin(
     name="OpenING's verdicts",
     url=f"https://raw.githubusercontent.com/LanceZPF/OpenING/56b663bc84ef64960c0253325c4a89cd10ddf7f1/{OPENING_FILE}",

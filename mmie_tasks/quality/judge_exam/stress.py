@@ -4,45 +4,42 @@ There are changes that a fair judge must not score higher, and harmless ones tha
 about: see `mmie_tasks.quality.judge_exam.changes`. A judge may give the same request other points
 each time; so it is asked about the unchanged answers once more, and a harmless change moves it only
 if it moves it more than that.
-
-Intervals and p-values are Student's t with the variance of one unseen error. Each finding rests on
-a p-value that is corrected for the number of changes (Holm): a fair judge that errs at random has a
-false finding in 5 % of tests at most.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
-from typing import Literal, TypeAlias
-
-import numpy as np
-from scipy.special import stdtr, stdtrit
 
 from mmie_tasks.answers.images import check_image
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.tables import counted, listed, percent_cell, table, wrapped
-from mmie_tasks.core.verdict import Scored, Unscored, Verdict
+from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.judges.base import RequestBroken, content_key
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import SharedJudge
 from mmie_tasks.quality.judge_exam.asking import ask, cost_text, fixed_choice
-from mmie_tasks.quality.judge_exam.changes import Change, Exchange, changes, donors, images_of
+from mmie_tasks.quality.judge_exam.changes import (
+    AGAIN,
+    Change,
+    Exchange,
+    changes,
+    donors,
+    images_of,
+)
+from mmie_tasks.quality.judge_exam.effects import NOT_APPLICABLE, Effect, effects, reasons
 from mmie_tasks.quality.plan import JudgedSample, judged_samples
-from mmie_tasks.record.intervals import LEVEL, Floats, Interval, with_unseen_error
+from mmie_tasks.record.intervals import MIN_SAMPLES
 from mmie_tasks.record.sample import BadRecord, Line
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.results.commands import open_run
-from mmie_tasks.results.compare import corrected
 from mmie_tasks.results.labels import answer_digest
 from mmie_tasks.results.render import json_text
 from mmie_tasks.runs.run import TaskRun, sample_lines
@@ -52,65 +49,9 @@ _CHANGES_NAME = "changes-2"
 
 _DEFAULT_LIMIT = 100  # samples of a run whose answers are changed
 
-MIN_SAMPLES = 10
-"""With fewer samples there is no interval."""
-
-# Of full marks: what a harmless change must move a judge by, on average, to be told.
-_DRIFT = 0.01
-
-StressFinding: TypeAlias = Literal[
-    "notices", "does not notice", "rewards it", "unmoved", "moved", "too few", "for comparison"
-]
-
 _UNCHANGED = ""  # in the place of a change's name
-AGAIN = Change(
-    name="again", title="asked again, unchanged", is_harmless=True, new_segments=lambda s, *_: s
-)
-"""What the noise of the judge alone does; every request has another attempt, so no cached reply."""
-
 _AGAIN_ATTEMPT = 2  # after `JudgeRequest.attempt` 0 and 1
-_NOT_APPLICABLE = "does not apply"
 _BAD_IMAGE = "bad_image"
-_SAME = 1e-9  # points closer than this are equal
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
-    """How far a change moves a judge's points.
-
-    Attributes:
-        name, title, is_harmless: As of `Change`.
-        n: Samples with points for the unchanged and the changed answer.
-        mean_change: Points after less points before; None without samples.
-        interval: 95 % interval of the mean change; None below `MIN_SAMPLES` samples.
-        mean_size: Mean of the changes without their signs.
-        at_zero: Samples that had no points to lose. They are in the means, not in the two following
-            attributes.
-        could_drop: Samples that had points to lose.
-        not_dropped: Percent of these that have as many points as before, or more; None without any.
-        not_dropped_interval: 95 %, exact (Clopper and Pearson); None below `MIN_SAMPLES` samples.
-        p: Of the finding, corrected for the number of changes; None where there is no test.
-        finding: What this says about the judge.
-        not_applicable: Samples to which the change does not apply, or whose request it does not
-            change.
-        without_points: Reason to the number of samples that are in none of these numbers for it.
-    """
-
-    name: str
-    title: str
-    is_harmless: bool
-    n: int
-    mean_change: float | None
-    interval: Interval | None
-    mean_size: float | None
-    at_zero: int
-    could_drop: int
-    not_dropped: float | None
-    not_dropped_interval: Interval | None
-    p: float | None
-    finding: StressFinding
-    not_applicable: int
-    without_points: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +112,7 @@ class _Plan:
     """The requests of a stress test. A key is the name of a change, or `_UNCHANGED`, and the id of
     a sample.
 
-    `without` has the reasons for keys without a request: `_NOT_APPLICABLE` where the change does
+    `without` has the reasons for keys without a request: `NOT_APPLICABLE` where the change does
     not apply. A sample without a request for the unchanged answer has no other key.
     """
 
@@ -222,7 +163,7 @@ def stress_test(shared: SharedJudge, task_run: TaskRun, limit: int, folder: Path
         unit=scale.unit,
         samples=len(plan.samples),
         unchanged_points=fmean(points.values()) if points else None,
-        unchanged_without_points=_reasons(unchanged.values()),
+        unchanged_without_points=reasons(unchanged.values()),
         effects=effects(
             {
                 change: [(before, verdicts[change.name, id_]) for id_, before in points.items()]
@@ -297,8 +238,8 @@ def _entries(
         except (DataMissing, DataBroken):
             yield change.name, _BAD_IMAGE
             continue
-        entry = request(changed) if changed else _NOT_APPLICABLE
-        yield change.name, _NOT_APPLICABLE if _is_same(entry, unchanged) else entry
+        entry = request(changed) if changed else NOT_APPLICABLE
+        yield change.name, NOT_APPLICABLE if _is_same(entry, unchanged) else entry
 
 
 def _usable(segments: Segments) -> Segments:
@@ -345,141 +286,6 @@ def _is_same(one: GradedRequest | str, other: GradedRequest | str) -> bool:
         return content_key(one.request) == content_key(other.request)
     except RequestBroken:
         return False
-
-
-Pairs: TypeAlias = Sequence[tuple[float, Verdict | str]]
-"""Of each sample with points for its unchanged answer: these points; and the verdict on the changed
-answer, or why there is none.
-"""
-
-
-def effects(pairs_by_change: Mapping[Change, Pairs], full_marks: float) -> tuple[Effect, ...]:
-    """The effects of changes on a judge's points.
-
-    Args:
-        pairs_by_change: The changes, `AGAIN` among them, each with the same samples.
-        full_marks: Of the benchmark's scale.
-    """
-    noise = [
-        abs(after.points - before) if isinstance(after, Scored) else None
-        for before, after in pairs_by_change[AGAIN]
-    ]
-    rows = {change: _effect(change, pairs, full_marks) for change, pairs in pairs_by_change.items()}
-    p_values = {
-        change: _p_value(change, pairs_by_change[change], noise, full_marks)
-        for change, row in rows.items()
-        if row.interval and change is not AGAIN
-    }
-    for change, p in zip(p_values, corrected(list(p_values.values())), strict=True):
-        rows[change] = replace(rows[change], p=p, finding=_finding(rows[change], p))
-    return tuple(rows.values())
-
-
-def _effect(change: Change, pairs: Pairs, full_marks: float) -> Effect:
-    """The effect of a change, without a test."""
-    scored = [(before, after.points) for before, after in pairs if isinstance(after, Scored)]
-    differences = [after - before for before, after in scored]
-    drops = [
-        difference < -_SAME
-        for (before, _), difference in zip(scored, differences, strict=True)
-        if before > 0
-    ]
-    not_dropped = drops.count(False)
-    return Effect(
-        name=change.name,
-        title=change.title,
-        is_harmless=change.is_harmless,
-        n=len(scored),
-        mean_change=fmean(differences) if differences else None,
-        interval=_interval(np.array(differences), full_marks)
-        if len(scored) >= MIN_SAMPLES
-        else None,
-        mean_size=fmean(map(abs, differences)) if differences else None,
-        at_zero=len(scored) - len(drops),
-        could_drop=len(drops),
-        not_dropped=100 * not_dropped / len(drops) if drops else None,
-        not_dropped_interval=_exact_interval(not_dropped, len(drops))
-        if len(drops) >= MIN_SAMPLES
-        else None,
-        p=None,
-        finding="for comparison" if change.name == AGAIN.name else "too few",
-        not_applicable=sum(after == _NOT_APPLICABLE for _, after in pairs),
-        without_points=_reasons(after for _, after in pairs),
-    )
-
-
-def _exact_interval(count: int, total: int) -> Interval:
-    """The exact 95 % interval of a share, in percent (Clopper and Pearson)."""
-    from scipy.stats import binomtest
-
-    interval = binomtest(count, total).proportion_ci(LEVEL, method="exact")
-    return Interval(100 * float(interval.low), 100 * float(interval.high))
-
-
-def _p_value(
-    change: Change, pairs: Pairs, noise: Sequence[float | None], full_marks: float
-) -> float:
-    """Two-sided p of a mean change of 0.
-
-    Of a harmless change, also of changes as large as the `noise` of the same samples: twice the
-    smaller p of the two, where 1 stands for a mean of up to `_DRIFT`.
-    """
-    scored = [
-        (after.points - before, size)
-        for (before, after), size in zip(pairs, noise, strict=True)
-        if isinstance(after, Scored)
-    ]
-    differences = np.array([difference for difference, _ in scored])
-    if not change.is_harmless:
-        return _p_of_no_mean(differences, full_marks)
-    excess = np.array([abs(difference) - size for difference, size in scored if size is not None])
-    p_values = [
-        _p_of_no_mean(values, full_marks)
-        for values, is_one_sided in ((differences, False), (excess, True))
-        if values.size >= MIN_SAMPLES
-        and (values.mean() if is_one_sided else abs(values.mean())) > _DRIFT * full_marks
-    ]
-    return min(1.0, 2 * min(p_values, default=1.0))
-
-
-def _standard_error(differences: Floats, full_marks: float) -> float:
-    """Of their mean, with one unseen error; where all are equal, of twice the size."""
-    variance = float(differences.var(ddof=1))
-    error_range = full_marks if variance > _SAME else 2 * full_marks
-    return math.sqrt(with_unseen_error(variance, differences.size, error_range) / differences.size)
-
-
-def _interval(differences: Floats, full_marks: float) -> Interval:
-    """The 95 % interval of their mean, by Student's t."""
-    t = float(stdtrit(differences.size - 1, (1 + LEVEL) / 2))
-    mean, half = float(differences.mean()), t * _standard_error(differences, full_marks)
-    return Interval(mean - half, mean + half)
-
-
-def _p_of_no_mean(differences: Floats, full_marks: float) -> float:
-    """Two-sided p of a mean of 0, by Student's t."""
-    ratio = abs(float(differences.mean())) / _standard_error(differences, full_marks)
-    return float(2 * stdtr(differences.size - 1, -ratio))
-
-
-def _finding(row: Effect, p: float) -> StressFinding:
-    """What a corrected p-value says about a judge."""
-    is_found = p <= 1 - LEVEL
-    if row.is_harmless:
-        return "moved" if is_found else "unmoved"
-    if is_found and row.mean_change:
-        return "rewards it" if row.mean_change > 0 else "notices"
-    return "does not notice" if row.could_drop >= MIN_SAMPLES else "too few"
-
-
-def _reasons(outcomes: Iterable[Verdict | str]) -> Mapping[str, int]:
-    """Why samples have no points, to their number; without those to which a change does not
-    apply.
-    """
-    reasons = (outcome.reason if isinstance(outcome, Unscored) else outcome for outcome in outcomes)
-    counts = Counter(reason for reason in reasons if isinstance(reason, str))
-    counts.pop(_NOT_APPLICABLE, None)
-    return dict(counts)
 
 
 def _as_text(result: _StressTest) -> str:

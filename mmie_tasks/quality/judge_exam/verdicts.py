@@ -106,6 +106,12 @@ class Judgement:
     why_not: str = ""
     is_wrong: bool = False
 
+    @classmethod
+    def in_order(cls, pair: str, *, is_reversed: bool, first_wins: float) -> Judgement:
+        """A verdict on the answer that was shown first."""
+        a_wins = 1 - first_wins if is_reversed else first_wins
+        return cls(pair=pair, is_reversed=is_reversed, a_wins=a_wins)
+
 
 def parsed_file(path: Path, content: bytes, adapter: TypeAdapter[_T]) -> _T:
     """The content of a published file, with types as they are, or `DataBroken` with its first

@@ -10,14 +10,9 @@ from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell, short_name, 
 from mmie_tasks.record.intervals import LEVEL, MIN_SAMPLES
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.agreement import measures
-from mmie_tasks.results.agreement.analysis import (
-    Agreement,
-    RaterPair,
-    analyse,
-    read_panel,
-    reference_of,
-)
+from mmie_tasks.results.agreement.analysis import Agreement, RaterPair, analyse
 from mmie_tasks.results.agreement.measures import Measurement
+from mmie_tasks.results.agreement.raters import read_panel, reference_of
 from mmie_tasks.results.commands import listed_names, require_range, result_parser
 from mmie_tasks.results.render import json_text
 

@@ -31,7 +31,7 @@ from mmie_tasks.results.annotation import (
     open_annotator,
 )
 from mmie_tasks.results.commands import listed_names, notes_of, open_runs, result_parser
-from mmie_tasks.results.html import Json, cut, ends, finite, inert_json, plain, rendered
+from mmie_tasks.results.html import Json, cut, ends, inert_json, page_data, rendered
 from mmie_tasks.results.report.samples import (
     BUDGET_BYTES,
     MAX_SIGNATURE,
@@ -39,11 +39,9 @@ from mmie_tasks.results.report.samples import (
     JoinedTask,
     TaskThumbnails,
     join_tasks,
-    make_thumbnails,
     sample_columns,
     sample_detail,
-    shown_images,
-    thumbnail_priority,
+    task_thumbnails,
 )
 from mmie_tasks.results.report.tables import METHOD, charts, metric_tables, unlike_keys
 from mmie_tasks.results.signatures import mixed_keys, scored_signatures
@@ -187,11 +185,8 @@ def payload(
     tasks = []
     left_bytes = budget_bytes
     for index, task in enumerate(joined_tasks):
-        priorities = [thumbnail_priority(row, task.benchmark.scale.full_marks) for row in task.rows]
-        order = sorted(range(len(task.rows)), key=priorities.__getitem__, reverse=True)
-        samples = ((row, shown_images(task.rows[row])) for row in order)
-        thumbnails = make_thumbnails(
-            samples, samples_with_thumbnails, left_bytes // (len(joined_tasks) - index)
+        thumbnails = task_thumbnails(
+            task, samples_with_thumbnails, left_bytes // (len(joined_tasks) - index)
         )
         left_bytes -= thumbnails.used_bytes
         of_task = {index: annotations[index][task.task] for index, _ in task.present}
@@ -204,25 +199,26 @@ def payload(
                 "thumbnails in all"
             )
             tasks[-1]["notes"].append([None, note])
-    return {
-        "title": plain(title),
+    content = {
+        "title": title,
         "made": made,
         "package": __version__,
         "method": METHOD,
         "corrected_only": population == "run",
         "judge_error": annotator.interval_note if is_judged else "",
-        "judges": [plain(line) for line in judge_lines(judges)],
+        "judges": judge_lines(judges),
         "runs": [
             {
-                "name": plain(run_.name),
-                "folder": plain(str(run_.folder)),
-                "started": plain(run_.started),
-                "notes": [plain(note) for note in run_.notes],
+                "name": run_.name,
+                "folder": str(run_.folder),
+                "started": run_.started,
+                "notes": run_.notes,
             }
             for run_ in runs
         ],
         "tasks": tasks,
     }
+    return page_data(content)
 
 
 def _task_json(
@@ -240,8 +236,8 @@ def _task_json(
         for index, row in enumerate(task.rows)
     )
     return {
-        "task": plain(task.task),
-        "title": plain(task.title),
+        "task": task.task,
+        "title": task.title,
         "unit": scale.unit,
         "full_marks": scale.full_marks,
         "whole": scale.whole,
@@ -279,7 +275,7 @@ def _summary(index: int, task_run: TaskRun, annotation: Annotation) -> Json:
         "marks": [cut(mark, _MAX_MARK) for mark in marks_of(task_run)],
         "corrected": corrected
         and {
-            "percent": finite(corrected.percent),
+            "percent": corrected.percent,
             **ends(corrected.interval),
             "notes": [cut(note, _MAX_REASON) for note in corrected.notes],
         },
@@ -289,14 +285,14 @@ def _summary(index: int, task_run: TaskRun, annotation: Annotation) -> Json:
 def _notes(task: JoinedTask) -> Iterator[list[object]]:
     """Notes on the scores, with the index of the run."""
     for index, task_run in task.present:
-        yield from ([index, plain(note)] for note in task_run.notes)
+        yield from ([index, note] for note in task_run.notes)
         if keys := ", ".join(mixed_keys(scored_signatures(task_run))):
-            yield [index, f"its samples were not all scored alike: they differ in {plain(keys)}"]
+            yield [index, f"its samples were not all scored alike: they differ in {keys}"]
         if absent := len(task.rows) - len(task_run.samples):
             yield [index, f"it lacks {counted(absent, 'sample')} that other runs have"]
     if keys := ", ".join(unlike_keys(task)):
         unlike = "the difference of the runs is not shown: they were not scored alike"
-        yield [None, f"{unlike}, they differ in {plain(keys)}"]
+        yield [None, f"{unlike}, they differ in {keys}"]
 
 
 def _usage_json(replies: Sequence[JudgeReply]) -> Json:
@@ -309,7 +305,7 @@ def _usage_json(replies: Sequence[JudgeReply]) -> Json:
         "models": dict(models.most_common()),
         "input_tokens": sum(reply.usage.input_tokens for reply in replies),
         "output_tokens": sum(reply.usage.output_tokens for reply in replies),
-        "cost_usd": finite(math.fsum(finite_costs)) if len(finite_costs) == len(costs) else None,
+        "cost_usd": math.fsum(finite_costs) if len(finite_costs) == len(costs) else None,
     }
 
 
@@ -399,18 +395,14 @@ class Chunks:
 
 
 def pack(details: Iterable[Json]) -> Chunks:
-    """Pack details; no more than one chunk of them is in memory at a time.
-
-    Raises:
-        ValueError: A detail holds what JSON in UTF-8 cannot hold: see `plain`.
-    """
+    """Pack details; no more than one chunk of them is in memory at a time."""
     starts: list[int] = []
     packed: list[str] = []
     chunk: list[bytes] = []
     chunk_bytes = 0
     for index, detail in enumerate(details):
         encoded = json.dumps(
-            detail, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+            page_data(detail), ensure_ascii=False, allow_nan=False, separators=(",", ":")
         ).encode()
         if chunk and chunk_bytes + len(encoded) > CHUNK_BYTES:
             packed.append(_packed(chunk))

@@ -6,6 +6,7 @@ thumbnails) are unpacked in the browser when a sample is opened.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -14,12 +15,13 @@ from itertools import islice
 from typing import TypeAlias
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
+from mmie_tasks.core.tables import NO_VALUE
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.results import html
-from mmie_tasks.results.html import Json, cut, finite, plain, segments_json
+from mmie_tasks.results.html import Json, cut, segments_json
 from mmie_tasks.runs.run import Run, TaskRun
 from mmie_tasks.runs.summary import judge_facts
 
@@ -132,13 +134,13 @@ def sample_columns(task: JoinedTask) -> Json:
         }
 
     return {
-        "ids": [plain(sample.id) for sample in samples],
+        "ids": [sample.id for sample in samples],
         "first": [_preview(row) for row in task.rows],
-        "points": columns(lambda v: finite(v.points) if isinstance(v, Scored) else None),
-        "reasons": columns(lambda v: plain(v.reason) if isinstance(v, Unscored) else ""),
+        "points": columns(lambda v: v.points if isinstance(v, Scored) else None),
+        "reasons": columns(lambda v: v.reason if isinstance(v, Unscored) else ""),
         "missing": [[sample is None for sample in column] for column in by_run],
-        "groups": {plain(kind): _group_columns(task, kind, samples) for kind in kinds},
-        "disputed": [finite(dispute(row, full_marks)) for row in task.rows],
+        "groups": {kind: _group_columns(task, kind, samples) for kind in kinds},
+        "disputed": [dispute(row, full_marks) for row in task.rows],
     }
 
 
@@ -151,7 +153,7 @@ def _preview(row: SampleRow) -> str:
         if sum(map(len, words)) >= MAX_PREVIEW:
             break
     line = " ".join(words)
-    return plain(line if len(line) <= MAX_PREVIEW else f"{line[: MAX_PREVIEW - 1]}…")
+    return line if len(line) <= MAX_PREVIEW else f"{line[: MAX_PREVIEW - 1]}…"
 
 
 def _group_columns(task: JoinedTask, kind: str, samples: Sequence[LoggedSample]) -> Json:
@@ -164,7 +166,7 @@ def _group_columns(task: JoinedTask, kind: str, samples: Sequence[LoggedSample])
     names = [*ordered, *sorted(present.difference(ordered))]
     index_of = {name: index for index, name in enumerate(names)}
     return {
-        "names": [plain(name) for name in names],
+        "names": names,
         "of": [[index_of[name] for name in sample.names(kind)] for sample in samples],
     }
 
@@ -191,6 +193,15 @@ class TaskThumbnails:
     def find(self, row: int, image: str) -> html.EmbeddedImage:
         """The thumbnail of an image of a sample."""
         return self.by_image.get(image, NO_THUMBNAIL) if row in self.rows else NO_THUMBNAIL
+
+
+def task_thumbnails(task: JoinedTask, max_samples: int, budget_bytes: int) -> TaskThumbnails:
+    """The thumbnails of the worst and most disputed samples of a task, see `make_thumbnails`."""
+    full_marks = task.benchmark.scale.full_marks
+    priorities = [thumbnail_priority(row, full_marks) for row in task.rows]
+    order = sorted(range(len(task.rows)), key=priorities.__getitem__, reverse=True)
+    samples = ((row, shown_images(task.rows[row])) for row in order)
+    return make_thumbnails(samples, max_samples, budget_bytes)
 
 
 def make_thumbnails(
@@ -281,7 +292,7 @@ def _run_json(
         "answer": segments_json(sample.answer, "the answer", find_thumbnail, MAX_IMAGES),
         "official": _verdict_json(sample.official),
         "robust": _verdict_json(sample.robust),
-        "expected": {**_verdict_json(sample.expected), "entropy_bits": finite(sample.entropy_bits)}
+        "expected": {**_verdict_json(sample.expected), "entropy_bits": sample.entropy_bits}
         if isinstance(sample.expected, Scored)
         else None,
         "replies": list(map(_reply_json, sample.replies[-_MAX_REPLIES:])),
@@ -292,9 +303,9 @@ def _run_json(
         },
         "parts": {
             kind: {
-                cut(name, html.MAX_LABEL): finite(share)
+                cut(name, html.MAX_LABEL): share
                 for name, share in islice(sample.parts.get(kind, {}).items(), _MAX_FACTS)
-                if finite(share) is not None
+                if math.isfinite(share)
             }
             for kind in SCORE_KINDS
         },
@@ -304,8 +315,8 @@ def _run_json(
 def _verdict_json(verdict: Verdict) -> Json:
     match verdict:
         case Scored(points=points, reading=reading):
-            return {"points": finite(points), "reading": cut(reading, html.MAX_LABEL)}
-    return {"unscored": plain(verdict.reason), "detail": cut(verdict.detail, html.MAX_LABEL)}
+            return {"points": points, "reading": cut(reading, html.MAX_LABEL)}
+    return {"unscored": verdict.reason, "detail": cut(verdict.detail, html.MAX_LABEL)}
 
 
 def _reply_json(reply: JudgeReply) -> Json:
@@ -316,12 +327,11 @@ def _reply_json(reply: JudgeReply) -> Json:
         "cached": reply.cached,
         "input_tokens": reply.usage.input_tokens,
         "output_tokens": reply.usage.output_tokens,
-        "cost_usd": finite(reply.usage.cost_usd),
+        "cost_usd": reply.usage.cost_usd,
     }
 
 
 def _fact_json(fact: str | float | bool) -> str | float | bool:
-    if isinstance(fact, (bool, str)):
-        return cut(fact, html.MAX_LABEL) if isinstance(fact, str) else fact
-    number = finite(fact)
-    return "n/a" if number is None else number
+    if isinstance(fact, str):
+        return cut(fact, html.MAX_LABEL)
+    return fact if math.isfinite(fact) else NO_VALUE

@@ -17,7 +17,7 @@ from mmie_tasks.record.log_line import number
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, ScoreKind
 from mmie_tasks.results.compare import MetricComparison, compare
-from mmie_tasks.results.html import Json, ends, finite
+from mmie_tasks.results.html import Json, ends
 from mmie_tasks.results.report.samples import JoinedTask
 from mmie_tasks.results.signatures import scored_signatures, signature_differences
 from mmie_tasks.runs.run import TaskRun
@@ -98,10 +98,10 @@ def _differences(task: JoinedTask) -> dict[tuple[str, str], Json]:
 
 def _difference(comparison: MetricComparison) -> Json:
     return {
-        "value": finite(comparison.difference),
+        "value": comparison.difference,
         **ends(comparison.interval),
         "why_no_interval": comparison.why_no_interval,
-        "p": finite(comparison.p_corrected),
+        "p": comparison.p_corrected,
         "may_be_chance": comparison.may_be_chance,
         "pairs": comparison.pairs,
         "why_not": comparison.why_not,
@@ -122,12 +122,12 @@ def _cell(run: TaskRun, metric: Metric) -> Json | None:
             if stored is not None and value.percent is not None:
                 stored = None if abs(stored - value.percent) <= _HALF_DIGIT else stored
             cell[kind] = {
-                "percent": finite(value.percent),
+                "percent": value.percent,
                 **ends(value.interval),
                 "scored": value.scored,
                 "total": value.total,
                 "why_not": value.why_not,
-                "stored": finite(stored),
+                "stored": stored,
             }
     if not cell:
         return None
@@ -185,14 +185,8 @@ def _series(
     """One run's official or robust values in a chart, with the ends of their intervals, or why
     there is no value.
     """
-    ends = {"low": list(map(finite, low)), "high": list(map(finite, high))}
-    return {
-        "run": run,
-        "reading": kind,
-        "values": list(map(finite, values)),
-        **ends,
-        "why_not": list(why_not),
-    }
+    columns = {"values": values, "low": low, "high": high, "why_not": why_not}
+    return {"run": run, "reading": kind, **{name: list(of) for name, of in columns.items()}}
 
 
 def _histogram(task: JoinedTask) -> Json:
@@ -313,4 +307,4 @@ def _points(verdicts: Iterable[Verdict]) -> list[float]:
 
 def _mean_percent(verdicts: Iterable[Verdict], scale: Scale) -> float | None:
     mean = tally(verdicts).mean
-    return None if mean is None else finite(scale.percent(mean))
+    return None if mean is None else scale.percent(mean)

@@ -390,25 +390,3 @@ def test_a_judge_who_differs_from_people_by_a_constant_is_shifted_by_it(strata, 
         assert mean.weights_of_judge == pytest.approx([1] * len(strata))
         assert mean.corrected.value == pytest.approx(mean.judge + shift, abs=1e-9)
         assert mean.corrected.interval is not None
-
-
-@given(stratified_scores(min_labels=25))
-def test_a_stratum_of_weight_1_is_the_formula_for_a_run_without_strata(strata):
-    scores = replace(strata[0], weight=1)
-    mean = corrected_mean([scores])
-    people, judge, total = scores.people, scores.judge[scores.labelled], scores.judge.size
-    if np.ptp(judge) == 0 or people.size == total:
-        return
-    lam = np.clip(np.cov(people, judge)[0, 1] / judge.var(ddof=1), 0, 1)
-    fitted = 1 if lam > 0 else 0
-    residuals = people - lam * judge
-    unseen = 50**2 if residuals.var() > 1e-7 else 100**2
-    squares = residuals.var() * people.size + unseen
-    variance = squares / people.size * (1 / people.size - 1 / total)
-    variance *= (people.size - 1) / (people.size - 1 - fitted)
-    value = lam * scores.judge.mean() + (people - lam * judge).mean()
-    half_width = stats.t.ppf(0.975, people.size - 1 - fitted) * math.sqrt(variance)
-    assert mean.corrected.value == pytest.approx(value, abs=1e-9)
-    assert mean.corrected.interval == pytest.approx(
-        (value - half_width, value + half_width), abs=1e-5
-    )

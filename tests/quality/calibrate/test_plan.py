@@ -46,11 +46,6 @@ def test_a_plan_is_the_same_whatever_the_order_of_the_log_and_another_with_anoth
     assert ids_of(plan_of(task_run, seed=1)) != ids_of(plan_of(task_run))
 
 
-def test_the_order_is_the_sha_256_of_seed_and_id():
-    # printf '7\nc' | sha256sum begins with 5706; d: 5b8a, b: 6fc9, a: 9929
-    assert strata_in_order(dict.fromkeys("abcd", "SA"), 7) == {"SA": ["c", "d", "b", "a"]}
-
-
 def test_a_larger_plan_extends_a_smaller_one(tmp_path):
     task_run = logged(tmp_path)
     smaller, larger = ({*ids_of(plan_of(task_run, samples=samples))} for samples in (30, 60))

@@ -140,6 +140,7 @@ def test_the_cost_limit_ends_an_exam_with_the_replies_that_were_paid(
     assert {reason.partition(":")[0] for reason in output["without_verdict"]} == {"budget"}
 
 
+@pytest.mark.slow
 def test_an_interrupted_exam_is_resumed_without_a_second_request(
     exam: Exam, server: JudgeServer, folder: Path, environment: dict[str, str]
 ) -> None:

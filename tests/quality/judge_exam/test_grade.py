@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from mmie_tasks.quality.judge_exam.grade import MIN_SAMPLES, grade
+from mmie_tasks.quality.judge_exam.grade import grade
 from mmie_tasks.quality.judge_exam.verdicts import Judgement, Pair, VerdictSet
+from mmie_tasks.record.intervals import MIN_SAMPLES
 
 OTHER = {"A": "B", "B": "A"}
 NO_SEGMENTS = ((), ())
@@ -96,19 +97,6 @@ def test_the_agreement_of_a_judge_that_is_never_undecided_is_the_accuracy_of_mmr
     """``accuracy`` is what ``compute_accuracy.py`` prints for these verdicts, at commit 7ff0552."""
     result = grade(verdict_set(pairs_won_by("ABAAB")), [*forward(*a_first), *reverse(*b_first)])
     assert result.agreement.value == pytest.approx(100 * accuracy)
-
-
-def test_what_was_asked_without_a_verdict_lowers_the_coverage_and_nothing_else():
-    judged = [*forward(1, 0, 0), *reverse(1, 0)]
-    people = verdict_set(pairs_won_by("AABB"))
-    alone = grade(people, judged)
-    result = grade(
-        people,
-        [*judged, judgement(2, True, None), judgement(3, False, None), judgement(3, True, None)],
-    )
-    assert (alone.coverage, result.coverage) == (100, 62.5)
-    assert (result.asked, result.judged) == (8, 5)
-    assert replace(result, asked=5) == alone
 
 
 def test_agreement_without_peoples_ties_leaves_out_pairs_that_people_called_a_tie():

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from support import stress_runs as planted
 from support.judge_server import JudgeServer, error
@@ -19,13 +18,10 @@ from support.logged_runs import milebench_lines, write_run
 from support.mia_judge import prompt_of
 
 from mmie_tasks.core.errors import MmieTasksError
-from mmie_tasks.core.verdict import Scored
 from mmie_tasks.judges.registry import parse_choice
 from mmie_tasks.judging.session import JudgingSession
-from mmie_tasks.quality.judge_exam.changes import changes
 from mmie_tasks.quality.judge_exam.command import run
-from mmie_tasks.quality.judge_exam.stress import AGAIN, Effect, effects, stress_test
-from mmie_tasks.record.intervals import Integers
+from mmie_tasks.quality.judge_exam.stress import stress_test
 from mmie_tasks.record.log_files import SampleLog
 from mmie_tasks.runs.run import read_task
 
@@ -187,87 +183,6 @@ def test_the_planted_size_is_inside_the_interval_and_a_larger_limit_asks_only_wh
     assert {name: more[name]["mean_change"] for name in sizes} == pytest.approx(sizes)
 
 
-def test_a_second_call_asks_nothing_and_finds_the_same(
-    stress: Stress, server: JudgeServer, mmie: Path
-) -> None:
-    first, second = (json.loads(stress(mmie, "--json", "--limit", "3")) for _ in range(2))
-    assert len(server) == 33
-    assert first["effects"] == second["effects"]
-    assert first["usd_per_1000"] == second["usd_per_1000"] == pytest.approx(0.35)
-
-
-def moves(*pairs: tuple[float, float], times: int = 1, is_harmless: bool = False) -> Effect:
-    """The effect of a change on points before and after it, 0 to 6, each pair several times."""
-    change = next(
-        change for change in changes(has_answer_images=True) if change.is_harmless is is_harmless
-    )
-    points = [(before, Scored(after)) for before, after in pairs * times]
-    again = [(before, Scored(before)) for before, _ in pairs * times]
-    return effects({change: points, AGAIN: again}, 6)[0]
-
-
-def test_samples_without_points_to_lose_are_counted_apart() -> None:
-    one = moves((4, 1), (4, 4), (0, 0), times=20)
-    assert one.n == 60
-    assert one.at_zero == 20
-    assert one.could_drop == 40
-    assert one.not_dropped == 50
-    assert one.mean_change == -1
-    assert one.not_dropped_interval == pytest.approx(
-        (33.802, 66.198), abs=1e-3
-    )  # scipy.stats.binomtest(20, 40)
-
-
-@pytest.mark.parametrize(
-    ("effect_of_change", "finding"),
-    [
-        pytest.param(moves((4, 1), times=10), "notices", id="drops"),
-        pytest.param(moves((4, 1), times=9), "too few", id="few"),
-        pytest.param(moves((4, 4), (3, 2), (2, 3), times=20), NOT, id="noise"),
-        pytest.param(moves((4, 5), times=20), "rewards it", id="rises"),
-        pytest.param(moves((0, 0), times=50), "too few", id="nothing-to-lose"),
-        pytest.param(moves((0, 2), times=50), "rewards it", id="nothing-to-lose-and-rises"),
-        pytest.param(moves((4, 4), times=20, is_harmless=True), "unmoved", id="equal"),
-        pytest.param(
-            moves(*[(4, 4)] * 20, (4, 5), (4, 3), times=2, is_harmless=True),
-            "unmoved",
-            id="too-few-changes",
-        ),
-        pytest.param(
-            moves((4, 4), (4, 5), (4, 3), times=20, is_harmless=True), "moved", id="larger-changes"
-        ),
-        pytest.param(moves((4, 3.8), times=100, is_harmless=True), "moved", id="small-drift"),
-        pytest.param(moves((4, 3.95), times=1000, is_harmless=True), "unmoved", id="tiny-drift"),
-    ],
-)
-def test_the_finding_depends_on_the_intervals(effect_of_change: Effect, finding: str) -> None:
-    assert effect_of_change.finding == finding
-
-
-def test_a_fair_judge_that_errs_at_random_has_a_false_finding_in_one_test_of_twenty_at_most() -> (
-    None
-):
-    random, false = np.random.default_rng(0), 0
-    everything = (*changes(has_answer_images=True), AGAIN)
-    for _ in range(100):
-        quality = random.integers(1, 6, size=50)
-
-        def points(worse: int, quality: Integers = quality) -> Integers:
-            errors = random.integers(-1, 2, size=50) * (random.random(50) < 0.2)
-            return np.clip(quality - worse + errors, 0, 6)
-
-        before = points(0)
-        pairs = {
-            change: [
-                (float(b), Scored(float(a)))
-                for b, a in zip(before, points(0 if change.is_harmless else 2), strict=True)
-            ]
-            for change in everything
-        }
-        false += {e.name: e.finding for e in effects(pairs, 6)} != FAIR
-    assert false <= 9  # of a binomial of 5 %: 97 %
-
-
 def test_without_images_the_judge_sees_no_text_that_was_cut_before(
     stress: Stress, server: JudgeServer, tmp_path: Path
 ) -> None:
@@ -319,21 +234,6 @@ def test_a_broken_image_leaves_its_sample_out_of_the_changes_that_need_it(
     assert not any("no image" in json.dumps(body) for body in server.asked)
 
 
-def test_a_broken_image_of_a_question_is_never_sent(
-    stress: Stress, server: JudgeServer, tmp_path: Path
-) -> None:
-    write_run(tmp_path / "run", "mia_bench", planted.mia_run(tmp_path / "pictures", 6))
-    (tmp_path / "pictures" / "4-0.png").write_bytes(b"no image")
-    server.says(planted.mia_judge(planted.right_words))
-    output = json.loads(stress(tmp_path / "run", "--json"))
-    assert output["unchanged_without_points"] == {"bad_image": 1}
-    assert {
-        name: one["without_points"]
-        for name, one in rows(json.dumps(output)).items()
-        if one["without_points"]
-    } == {"images_replaced": {"bad_image": 1}}
-
-
 def test_a_change_that_the_judge_cannot_see_does_not_apply(stress: Stress, tmp_path: Path) -> None:
     lines = []
     for line in planted.mmie_run(tmp_path / "pictures", 5):
@@ -365,19 +265,6 @@ def test_the_number_of_requests_is_printed_before_and_cost_and_signatures_behind
         r"\| images shuffled +\| +20 \| +-\d\.\d\d \[-\d\.\d\d, -\d\.\d\d\] \|.*notices \|\n",
         output,
     )
-
-
-def test_the_cost_limit_leaves_samples_without_points(
-    stress: Stress, server: JudgeServer, mmie: Path
-) -> None:
-    output = json.loads(
-        stress(mmie, "--json", judge_args="price=2.5/10,max_cost=0.006,max_concurrency=1")
-    )
-    assert 0 < len(server) < 20
-    assert output["unchanged_without_points"].keys() <= {"budget"}
-    assert {reason for effect in output["effects"] for reason in effect["without_points"]} == {
-        "budget"
-    }
 
 
 @pytest.mark.parametrize(

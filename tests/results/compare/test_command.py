@@ -68,13 +68,6 @@ def test_the_headline_is_put_into_words(two):
     )
 
 
-def test_the_marks_of_both_runs_are_shown(two):
-    lines = compare(*two("mmie")).splitlines()
-    for label in "AB":
-        start = f"{label} is unlike the paper: 60 of 20,103 samples"
-        assert any(line.startswith(start) for line in lines)
-
-
 def test_a_run_does_not_differ_from_itself(two):
     a, _ = two("mmie")
     text = compare(a, a)
@@ -124,15 +117,11 @@ def test_a_task_is_chosen_by_name(two):
     assert "MMIE" in compare(a, b)
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 3])
+@pytest.mark.parametrize("count", [1, 3])
 def test_very_few_samples_can_be_compared(two, count):
-    if count == 0:
-        with pytest.raises(AnswersUnusable):
-            compare(*two("mmie", count=0))
-    else:
-        text = compare(*two("mmie", count=count))
-        assert "too few pairs" in text
-        assert "95 % interval of B - A" not in text
+    text = compare(*two("mmie", count=count))
+    assert "too few pairs" in text
+    assert "95 % interval of B - A" not in text
 
 
 def test_a_run_without_scores_has_a_reason(two):
@@ -162,10 +151,6 @@ def test_an_invalid_option_is_an_error_with_a_hint(two, words, error):
     with pytest.raises(error, match=r"\n\nhint: ") as caught:
         run([*map(str, two("mmie")), *words], {})
     assert isinstance(caught.value, MmieTasksError)
-
-
-def test_the_correction_is_named(two):
-    assert "p (Holm)" in compare(*two("mmie"))
 
 
 def test_what_is_unlike_the_paper_is_printed_of_both_runs(two):

@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 from support.logged_runs import mia_lines, mmie_lines, write_run
-from support.people import labels_of, write_labels
 
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.report.command import run
 
 
@@ -36,16 +34,6 @@ def test_tasks_and_title_follow_the_options(folder: Path) -> None:
     words = [str(folder / "good"), "--tasks", "mmie", "--title", "Kites <&>", "-o", str(target)]
     assert run(words, {}).endswith("; 1 run, 1 task, 12 samples")
     assert "Kites &lt;&amp;&gt;" in target.read_text(encoding="utf-8")
-
-
-def test_people_correct_the_scores_of_a_report(folder: Path) -> None:
-    labels = labels_of(open_run(str(folder / "good")).tasks["mmie"], samples=12)
-    people, target = write_labels(folder / "people.csv", labels), folder / "report.html"
-    run([str(folder / "good"), "-o", str(target), "--people", people], {})
-    assert "corrected by people" in target.read_text(encoding="utf-8")
-    (folder / "others.csv").write_text("id,score\nnobody,3\n")
-    with pytest.raises(AnswersUnusable, match="has no label of a sample that a judge scored"):
-        run([str(folder / "good"), "-o", str(target), "--people", str(folder / "others.csv")], {})
 
 
 def test_a_report_is_overwritten_only_by_a_complete_one(folder: Path) -> None:
@@ -80,14 +68,6 @@ def test_an_unwritable_folder_is_an_error(folder: Path) -> None:
 def test_thumbnails_are_a_number_or_none(folder: Path, words: list[str]) -> None:
     with pytest.raises(SystemExit):
         run([str(folder / "good"), *words], {})
-
-
-@pytest.mark.parametrize("unscored", [0, 1])
-def test_one_sample_gives_a_report_with_or_without_a_score(tmp_path: Path, unscored: int) -> None:
-    write_run(tmp_path / "one", "mmie", mmie_lines(1, unscored=unscored))
-    target = tmp_path / "report.html"
-    assert run([str(tmp_path / "one"), "-o", str(target)], {}).endswith("1 sample")
-    assert ("no sample has a score" in target.read_text(encoding="utf-8")) == bool(unscored)
 
 
 def test_huge_replies_do_not_make_a_huge_report(tmp_path: Path) -> None:

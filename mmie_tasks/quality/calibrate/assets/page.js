@@ -140,10 +140,6 @@ const who = dialog("x-who", () => {
 who.addEventListener("close", () => scores.rater === "" && who.showModal());
 const about = dialog("x-about");
 dialog("x-zoom");
-const sure = dialog("x-sure", () => {
-  scores.clear();
-  show(0, "All your scores are removed.");
-});
 
 function askName() {
   byId("x-name").value = scores.rater || scores.lastRater;
@@ -151,18 +147,11 @@ function askName() {
   byId("x-name").select();
 }
 
-function askReset() {
-  byId("x-sure-text").textContent = `This removes ${withNoun(scores.points.size, "score")} of ${scores.rater} from this browser. Exported files stay.`;
-  sure.showModal();
-}
-
 const CLICKS = {
   "x-change": askName,
   "x-first": goToFirst,
   "x-export": exportScores,
-  "x-reset": askReset,
   "x-help": () => about.showModal(),
-  "x-keep": () => sure.close(),
   "x-back": () => move(-1),
   "x-next": () => move(1),
   "x-unratable": () => score(UNRATABLE),
@@ -182,7 +171,7 @@ byId("x-score").addEventListener("submit", (event) => {
 
 addEventListener("keydown", (event) => {
   const { key, repeat, ctrlKey, metaKey, altKey } = event;
-  if (ctrlKey || metaKey || altKey || !byId("x-keys").checked) return;
+  if (ctrlKey || metaKey || altKey) return;
   if (scores.rater === "" || document.querySelector("dialog[open]")) return;
   const isTyping = document.activeElement === field; // where arrows and Delete edit the number
   if (isTyping && key.length > 1) return;

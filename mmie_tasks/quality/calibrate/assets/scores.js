@@ -70,11 +70,6 @@ class Scores {
     this.#keep(true);
   }
 
-  clear() {
-    this.points.clear();
-    this.#keep(false);
-  }
-
   exported() {
     this.#keep(false);
   }

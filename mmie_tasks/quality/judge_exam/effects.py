@@ -1,0 +1,185 @@
+"""How far changes of answers move a judge's points, and what this says about the judge.
+
+Intervals and p-values are those of `mmie_tasks.record.intervals`. Each finding rests on a p-value
+that is corrected for the number of changes (Holm): a fair judge that errs at random has a false
+finding in 5 % of tests at most.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Literal, TypeAlias
+
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict
+from mmie_tasks.quality.judge_exam.changes import AGAIN, Change
+from mmie_tasks.record.intervals import LEVEL, MIN_SAMPLES, Interval, holm, stratified_mean
+
+NOT_APPLICABLE = "does not apply"
+"""In place of a verdict, of a change that does not apply to an answer."""
+
+# Of full marks: what a harmless change must move a judge by, on average, to be told.
+_DRIFT = 0.01
+
+_SAME = 1e-9  # points closer than this are equal
+
+
+StressFinding: TypeAlias = Literal[
+    "notices", "does not notice", "rewards it", "unmoved", "moved", "too few", "for comparison"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """How far a change moves a judge's points.
+
+    Attributes:
+        name, title, is_harmless: As of `Change`.
+        n: Samples with points for the unchanged and the changed answer.
+        mean_change: Points after less points before; None without samples.
+        interval: 95 % interval of the mean change; None below `MIN_SAMPLES` samples.
+        mean_size: Mean of the changes without their signs.
+        at_zero: Samples that had no points to lose. They are in the means, not in the two following
+            attributes.
+        could_drop: Samples that had points to lose.
+        not_dropped: Percent of these that have as many points as before, or more; None without any.
+        not_dropped_interval: 95 %, exact (Clopper and Pearson); None below `MIN_SAMPLES` samples.
+        p: Of the finding, corrected for the number of changes; None where there is no test.
+        finding: What this says about the judge.
+        not_applicable: Samples to which the change does not apply, or whose request it does not
+            change.
+        without_points: Reason to the number of samples that are in none of these numbers for it.
+    """
+
+    name: str
+    title: str
+    is_harmless: bool
+    n: int
+    mean_change: float | None
+    interval: Interval | None
+    mean_size: float | None
+    at_zero: int
+    could_drop: int
+    not_dropped: float | None
+    not_dropped_interval: Interval | None
+    p: float | None
+    finding: StressFinding
+    not_applicable: int
+    without_points: Mapping[str, int]
+
+
+Pairs: TypeAlias = Sequence[tuple[float, Verdict | str]]
+"""Of each sample with points for its unchanged answer: these points; and the verdict on the changed
+answer, or why there is none.
+"""
+
+
+def effects(pairs_by_change: Mapping[Change, Pairs], full_marks: float) -> tuple[Effect, ...]:
+    """The effects of changes on a judge's points.
+
+    Args:
+        pairs_by_change: The changes, `AGAIN` among them, each with the same samples.
+        full_marks: Of the benchmark's scale.
+    """
+    noise = [
+        abs(after.points - before) if isinstance(after, Scored) else None
+        for before, after in pairs_by_change[AGAIN]
+    ]
+    rows = {change: _effect(change, pairs, full_marks) for change, pairs in pairs_by_change.items()}
+    p_values = {
+        change: _p_value(change, pairs_by_change[change], noise, full_marks)
+        for change, row in rows.items()
+        if row.interval and change is not AGAIN
+    }
+    for change, p in zip(p_values, holm(list(p_values.values())), strict=True):
+        rows[change] = replace(rows[change], p=p, finding=_finding(rows[change], p))
+    return tuple(rows.values())
+
+
+def _effect(change: Change, pairs: Pairs, full_marks: float) -> Effect:
+    """The effect of a change, without a test."""
+    scored = [(before, after.points) for before, after in pairs if isinstance(after, Scored)]
+    differences = [after - before for before, after in scored]
+    drops = [
+        difference < -_SAME
+        for (before, _), difference in zip(scored, differences, strict=True)
+        if before > 0
+    ]
+    not_dropped = drops.count(False)
+    estimate = stratified_mean([differences], [1], full_marks)
+    return Effect(
+        name=change.name,
+        title=change.title,
+        is_harmless=change.is_harmless,
+        n=len(scored),
+        mean_change=fmean(differences) if differences else None,
+        interval=estimate.interval(-full_marks, full_marks) if estimate else None,
+        mean_size=fmean(map(abs, differences)) if differences else None,
+        at_zero=len(scored) - len(drops),
+        could_drop=len(drops),
+        not_dropped=100 * not_dropped / len(drops) if drops else None,
+        not_dropped_interval=_exact_interval(not_dropped, len(drops))
+        if len(drops) >= MIN_SAMPLES
+        else None,
+        p=None,
+        finding="for comparison" if change.name == AGAIN.name else "too few",
+        not_applicable=sum(after == NOT_APPLICABLE for _, after in pairs),
+        without_points=reasons(after for _, after in pairs),
+    )
+
+
+def _exact_interval(count: int, total: int) -> Interval:
+    """The exact 95 % interval of a share, in percent (Clopper and Pearson)."""
+    from scipy.stats import binomtest
+
+    interval = binomtest(count, total).proportion_ci(LEVEL, method="exact")
+    return Interval(100 * float(interval.low), 100 * float(interval.high))
+
+
+def _p_value(
+    change: Change, pairs: Pairs, noise: Sequence[float | None], full_marks: float
+) -> float:
+    """Two-sided p of a mean change of 0.
+
+    Of a harmless change, also of changes as large as the `noise` of the same samples: twice the
+    smaller p of the two, where 1 stands for a mean of up to `_DRIFT`.
+    """
+    scored = [
+        (after.points - before, size)
+        for (before, after), size in zip(pairs, noise, strict=True)
+        if isinstance(after, Scored)
+    ]
+    shift = stratified_mean([[difference for difference, _ in scored]], [1], full_marks)
+    if not change.is_harmless:
+        return shift.p_value if shift else 1.0
+    larger = [abs(difference) - size for difference, size in scored if size is not None]
+    excess = stratified_mean([larger], [1], full_marks)
+    p_values = [
+        estimate.p_value
+        for estimate, lowest in ((shift, -math.inf), (excess, 0))
+        if estimate and estimate.value > lowest and abs(estimate.value) > _DRIFT * full_marks
+    ]
+    return min(1.0, 2 * min(p_values, default=1.0))
+
+
+def _finding(row: Effect, p: float) -> StressFinding:
+    """What a corrected p-value says about a judge."""
+    is_found = p <= 1 - LEVEL
+    if row.is_harmless:
+        return "moved" if is_found else "unmoved"
+    if is_found and row.mean_change:
+        return "rewards it" if row.mean_change > 0 else "notices"
+    return "does not notice" if row.could_drop >= MIN_SAMPLES else "too few"
+
+
+def reasons(outcomes: Iterable[Verdict | str]) -> Mapping[str, int]:
+    """Why samples have no points, to their number; without those to which a change does not
+    apply.
+    """
+    reasons = (outcome.reason if isinstance(outcome, Unscored) else outcome for outcome in outcomes)
+    counts = Counter(reason for reason in reasons if isinstance(reason, str))
+    counts.pop(NOT_APPLICABLE, None)
+    return dict(counts)
