@@ -171,7 +171,7 @@ byId("x-score").addEventListener("submit", (event) => {
 
 addEventListener("keydown", (event) => {
   const { key, repeat, ctrlKey, metaKey, altKey } = event;
-  if (ctrlKey || metaKey || altKey) return;
+  if (ctrlKey || metaKey || altKey || !byId("x-keys").checked) return;
   if (scores.rater === "" || document.querySelector("dialog[open]")) return;
   const isTyping = document.activeElement === field; // where arrows and Delete edit the number
   if (isTyping && key.length > 1) return;
