@@ -123,6 +123,7 @@ def old_python(monkeypatch):
     monkeypatch.delattr(tarfile, "data_filter", raising=False)
 
 
+@pytest.mark.filterwarnings("ignore:Python 3.14 will:DeprecationWarning")  # of a newer Python
 @pytest.mark.usefixtures("old_python")
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
 def test_a_python_without_the_filter_unpacks_files_and_folders(tmp_path, mode):
@@ -133,6 +134,7 @@ def test_a_python_without_the_filter_unpacks_files_and_folders(tmp_path, mode):
     assert (folder / "empty").is_dir()
 
 
+@pytest.mark.filterwarnings("ignore:Python 3.14 will:DeprecationWarning")  # of a newer Python
 @pytest.mark.usefixtures("old_python")
 @pytest.mark.parametrize(
     ("members", "name"),
