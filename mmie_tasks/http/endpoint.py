@@ -2,7 +2,7 @@
 
 Its concurrency starts low and grows with every reply until the server first answers 429. Then the
 limit is the number of requests that it was serving at that moment, and grows by one per round
-(additive increase). Other errors do not lower the limit; they only cancel the growth of replies.
+(additive increase). Other errors do not lower the limit; they only cancel a part of its growth.
 
 It is paused after many failures in a row, and then gets one probe at a time (a circuit breaker).
 """
@@ -23,6 +23,11 @@ START = 16
 FAILURES_BEFORE_PAUSE = 30
 """Failures or denials in a row after which a server is paused. Fewer are chance if it fails every
 second time.
+"""
+
+CANCELLED_GROWTH = 0.1
+"""The part of a reply's growth that a failure cancels: the limit grows until ten of eleven requests
+fail. Some gateways answer 503 to what is too much.
 """
 
 FailureKind: TypeAlias = Literal[
@@ -150,8 +155,7 @@ class Endpoint(Generic[RequestT, ReplyT]):
         self._limit = float(min(START, ceiling))
         self._was_throttled = False
         self._growth_from = -inf
-        self._first_results: list[bool] = []  # with at most `START` in flight: was it a reply?
-        self._failures_to_offset = 0.0
+        self._cancelled = 0.0  # growth, in replies
         self._paused_until = -inf
         self._failures_in_a_row = 0
         self._cooldowns = 0
@@ -193,9 +197,8 @@ class Endpoint(Generic[RequestT, ReplyT]):
     def grow(self, now: float) -> None:
         """Note a reply other than an error: the limit may grow."""
         self.served += 1
-        self._note_first(replied=True)
-        if self._failures_to_offset >= 1:
-            self._failures_to_offset -= 1
+        if self._cancelled >= 1:
+            self._cancelled -= 1
         elif now >= self._growth_from:
             step = 1 / self._limit if self._was_throttled else 1.0
             self._limit = min(self._limit + step, float(self._ceiling))
@@ -234,7 +237,7 @@ class Endpoint(Generic[RequestT, ReplyT]):
             Whether the server has just stopped working: its first cooldown begins.
         """
         if denial is None:
-            self._offset_growth()
+            self._cancelled = min(self._cancelled + CANCELLED_GROWTH, self._limit)
         if sent_at < self._cooldown_start:
             return False
         self.denial = denial
@@ -247,18 +250,3 @@ class Endpoint(Generic[RequestT, ReplyT]):
         self._cooldown_start = now
         self._cooldown_end = now + half_s + self._pace.wait_s(self._cooldowns) / 2
         return self._cooldowns == 1
-
-    def _offset_growth(self) -> None:
-        """Cancel the growth of the next reply.
-
-        A server that failed before the limit grew does not fail because of the limit: then an error
-        cancels only a part of a reply's growth, the square of the share of replies among its first
-        results. So where it goes on like that, at least three of four replies make the limit grow.
-        """
-        self._note_first(replied=False)
-        part = (sum(self._first_results) / len(self._first_results)) ** 2
-        self._failures_to_offset = min(self._failures_to_offset + part, self._limit)
-
-    def _note_first(self, *, replied: bool) -> None:
-        if len(self._first_results) < START:
-            self._first_results.append(replied)

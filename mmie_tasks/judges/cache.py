@@ -59,7 +59,7 @@ class CachedJudge:
         """Return if the file can be written, and the wrapped judge can be used.
 
         Raises:
-            DataBroken: The file is not a cache, or of a newer version.
+            DataBroken: The file is not a cache, or of another version.
             SettingWrong: It cannot be opened or written.
             JudgeMisconfigured: The wrapped judge cannot be used.
         """

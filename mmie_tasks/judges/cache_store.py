@@ -19,7 +19,6 @@ import errno
 import json
 import os
 import sqlite3
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -33,7 +32,7 @@ from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.record.reply import JudgeReply, Usage, read_digits
 
-VERSION = 1
+VERSION = 2
 
 _APPLICATION_ID = 0x6D6D6965  # "mmie": distinguishes our databases from those of other programs
 _SQLITE_HEADER = b"SQLite format 3\0"
@@ -41,9 +40,6 @@ _READ_HINT = "name another file"
 _HINT = "switch it off (`cache=off`), name another file (`cache=PATH`), or delete it"
 _MAX_COUNT = 10**11  # tokens, US dollars, seconds since 1970 (the year 5138)
 _Count = Annotated[int, Field(ge=0, le=_MAX_COUNT)]
-_LogProbability = Annotated[
-    float, Field(le=1e-3, allow_inf_nan=False)
-]  # rounded sums may be above 0
 
 _CREATE = """
 CREATE TABLE replies (
@@ -57,34 +53,18 @@ CREATE TABLE replies (
     reasoning_tokens INTEGER NOT NULL,
     cost_usd REAL,                      -- NULL if unknown
     time INTEGER NOT NULL,              -- seconds since 1970, UTC
+    digits TEXT,                        -- JSON, as in the export; NULL if not reported
     PRIMARY KEY (signature, request)
 )
 """
-_CREATE_DIGITS = """
-CREATE TABLE digits (
-    signature TEXT NOT NULL,
-    request TEXT NOT NULL,
-    digits TEXT NOT NULL,               -- JSON, as in the export
-    PRIMARY KEY (signature, request)
-) WITHOUT ROWID
-"""
-_CREATE_TRIGGER = """
-CREATE TRIGGER delete_digits AFTER DELETE ON replies
-BEGIN DELETE FROM digits WHERE signature = OLD.signature AND request = OLD.request; END
-"""
-_SELECT = """
-SELECT *, (SELECT digits FROM digits d
-           WHERE d.signature = replies.signature AND d.request = replies.request)
-FROM replies
-"""
+_SELECT = "SELECT * FROM replies"
 # Text is bound as bytes and cast back: a reply may hold a lone surrogate, which SQLite does not
 # accept in a Python string.
 _PUT = """
 INSERT INTO replies VALUES
-    (CAST(? AS TEXT), ?, CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?, ?, ?, ?)
+    (CAST(? AS TEXT), ?, CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (signature, request) DO NOTHING
 """
-_PUT_DIGITS = "INSERT OR REPLACE INTO digits VALUES (CAST(? AS TEXT), ?, ?)"
 _OF_JUDGE = """
 WHERE (:signature IS NULL OR signature = CAST(:signature AS TEXT))
 ORDER BY signature, request
@@ -149,15 +129,14 @@ class JudgeTotals:
 class ReplyTable:
     """The replies of an open cache file.
 
-    Every statement, and every reply with its digits, is a transaction of its own, so that other
-    processes need not wait. Methods raise the errors of `sqlite3`, OSError and OverflowError.
+    Every statement is a transaction of its own, so that other processes need not wait. Methods
+    raise the errors of `sqlite3`, OSError and OverflowError.
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self._path = path
         self._inode = path.stat().st_ino
-        self._transaction = threading.Lock()  # threads may share the connection
 
     def find(self, signature: str, request_key: str) -> JudgeReply | None:
         """The reply of a judge to a request; None if there is none."""
@@ -183,15 +162,9 @@ class ReplyTable:
             usage.reasoning_tokens,
             usage.cost_usd,
             cached.time_s,
+            None if reply.digits is None else json.dumps(list(map(asdict, reply.digits))),
         )
-        with self._transaction, self._connection as connection:  # commits, or rolls back
-            connection.execute("BEGIN IMMEDIATE")
-            is_new = connection.execute(_PUT, row).rowcount == 1
-            if is_new and reply.digits is not None:
-                connection.execute(
-                    _PUT_DIGITS, (*row[:2], json.dumps(list(map(asdict, reply.digits))))
-                )
-        return is_new
+        return self._connection.execute(_PUT, row).rowcount == 1
 
     def read_all(self, signature: str | None = None) -> Iterator[CachedReply]:
         """All replies, or those of one judge, in the order of the requests' keys."""
@@ -282,7 +255,7 @@ class CacheFile:
         """Open it; a missing file is created, readable by its owner only.
 
         Raises:
-            DataBroken: It is not a cache file, is damaged, or of a newer version of this package.
+            DataBroken: It is not a cache file, is damaged, or of another version of this package.
             SettingWrong: It cannot be opened or created.
         """
         with named_errors(self.path, self.hint):
@@ -327,8 +300,8 @@ def named_errors(path: Path, hint: str = _HINT) -> Iterator[None]:
 
 
 def _has_tables(connection: sqlite3.Connection, file: CacheFile) -> bool:
-    """Whether the database has our tables; raises DataBroken if it is another program's, or of a
-    newer version.
+    """Whether the database has our tables; raises DataBroken if it is another program's, or of
+    another version.
     """
     connection.execute("BEGIN")  # one transaction: another process may be creating the tables
     application_id, version, tables = (
@@ -340,9 +313,11 @@ def _has_tables(connection: sqlite3.Connection, file: CacheFile) -> bool:
     if application_id != _APPLICATION_ID:
         message = f"`{file.path}` is a database of another program, not a cache."
         raise DataBroken(message, hint=file.hint)
-    if version > VERSION:
+    if version != VERSION:
         message = f"The cache `{file.path}` has version {version}; this package reads {VERSION}."
-        raise DataBroken(message, hint=f"update mmie-tasks, or {file.hint}")
+        raise DataBroken(
+            message, hint=f"use the version of mmie-tasks that wrote it, or {file.hint}"
+        )
     return True
 
 
@@ -354,8 +329,7 @@ def _create_tables(connection: sqlite3.Connection, file: CacheFile) -> None:
             return
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
-        for statement in (_CREATE, _CREATE_DIGITS, _CREATE_TRIGGER):
-            connection.execute(statement)
+        connection.execute(_CREATE)
         connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")

@@ -91,20 +91,18 @@ def test_an_overtaken_429_does_not_lower_the_limit_below_what_is_being_served():
     assert server.limit == START - 1
 
 
-def test_another_error_only_cancels_the_growth_of_one_reply():
+def test_ten_other_errors_cancel_the_growth_of_one_reply():
     server = endpoint()
+    for _ in range(20):
+        server.fail(0.0, 0.0)
+    server.reply(0.0)
     fill(server, capacity=100)
     answer_all(server)
-    server.fail(0.0, 0.0)
-    server.fail(0.0, 0.0)
-    assert server.limit == 2 * START
-    fill(server, capacity=100)
-    answer_all(server)
-    assert server.limit == 4 * START - 2
+    assert server.limit == 2 * START - 2
 
 
 @pytest.mark.parametrize("period", [2, 3, 4])  # 50, 67 and 75 % of the requests fail
-def test_a_server_that_fails_as_often_before_the_limit_grows_gets_more_requests_at_once(period):
+def test_a_server_that_often_fails_gets_more_requests_at_once(period):
     server = endpoint(ceiling=1000)
     for number in range(period * 100):
         if number % period:
@@ -115,17 +113,14 @@ def test_a_server_that_fails_as_often_before_the_limit_grows_gets_more_requests_
     assert server.limit >= START + 70
 
 
-@pytest.mark.parametrize("failures", [1, 10], ids=["half", "many-in-a-row"])
-def test_a_server_that_begins_to_fail_gets_no_more_requests_at_once(failures):
+def test_a_server_that_fails_nearly_always_gets_no_more_requests_at_once():
     server = endpoint()
-    fill(server, capacity=100)
-    answer_all(server)
     for _ in range(100):
-        for _ in range(failures):
+        for _ in range(12):
             server.fail(0.0, 0.0)
         server.reply(0.0)
         server.grow(0.0)
-    assert server.limit == 2 * START
+    assert server.limit < START + 5
 
 
 def test_nothing_is_sent_before_a_pause_ends():
