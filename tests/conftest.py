@@ -17,7 +17,8 @@ from loguru import logger
 os.environ.setdefault("TRITON_INTERPRET", "1")
 
 # No test needs a certificate. Every client would read those of the machine, which takes 30 ms.
-os.environ.setdefault("SSL_CERT_DIR", str(Path(__file__).parent))
+os.environ.pop("SSL_CERT_FILE", None)
+os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
 
 # A shell's background job ignores Ctrl-C, and so would the processes that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
