@@ -4,6 +4,7 @@ is secret.
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -58,13 +59,14 @@ class Access:
     @property
     def secrets(self) -> tuple[str, ...]:
         """What no message may contain: the key, and passwords and queries of addresses; also
-        URL-quoted and unquoted.
+        URL-quoted and unquoted, and in base64 as they are sent.
 
         The longest first, as one may be part of another.
         """
         secrets = [self.api_key]
-        for parts in map(urlsplit, self.base_urls):
-            secrets += [parts.password, parts.query]
+        for url in self.base_urls:
+            parts = urlsplit(url)
+            secrets += [parts.password, parts.query, (basic_credentials(url) or "").rstrip("=")]
             values = [value for _, value in parse_qsl(parts.query)]
             values += [] if parts.password else [parts.username or ""]  # may be a key
             secrets += [value for value in values if len(value) >= _SECRET_CHARACTERS]
@@ -106,6 +108,19 @@ def public_address(url: str) -> str:
     """
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def basic_credentials(url: str) -> str | None:
+    """User and password of an address in base64, as a header has them; None without a user.
+
+    >>> basic_credentials("http://me:word@host/v1")
+    'bWU6d29yZA=='
+    """
+    parts = urlsplit(url)
+    if parts.username is None:
+        return None
+    credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return base64.b64encode(credentials.encode()).decode()
 
 
 def read_key(

@@ -8,7 +8,6 @@ their other lines have the whole address.
 from __future__ import annotations
 
 import asyncio
-import base64
 import logging
 import sys
 import time
@@ -16,13 +15,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Seque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import openai
 from loguru import logger
 
 from mmie_tasks.core.errors import MmieTasksError
-from mmie_tasks.http.access import Access, public_address
+from mmie_tasks.http.access import Access, basic_credentials, public_address
 from mmie_tasks.http.endpoint import Endpoint, Failure, FailureKind, ReplyT, RequestT, Success
 from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error, redact
 from mmie_tasks.http.rate_limit import quota_reset_s, retry_after_s
@@ -60,10 +59,7 @@ def _options(access: Access, url: str) -> dict[str, Any]:
     for name in ("openai", _HTTPX.__name__):
         library = logging.getLogger(name)
         library.setLevel(max(library.level, logging.WARNING))
-    parts, headers = urlsplit(url), {}
-    if parts.username is not None:
-        credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        headers["Authorization"] = f"Basic {base64.b64encode(credentials.encode()).decode()}"
+    parts, credentials = urlsplit(url), basic_credentials(url)
     address = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
     azure = {"azure_endpoint": address, "api_version": access.api_version}
     return {
@@ -71,7 +67,7 @@ def _options(access: Access, url: str) -> dict[str, Any]:
         "api_key": access.api_key or _NO_KEY,
         "timeout": openai.Timeout(access.timeout_s, connect=min(_CONNECT_S, access.timeout_s)),
         "max_retries": 0,
-        "default_headers": headers,
+        "default_headers": {"Authorization": f"Basic {credentials}"} if credentials else {},
         "default_query": dict(parse_qsl(parts.query, keep_blank_values=True)),
     }
 

@@ -33,7 +33,7 @@ def fast(**more: Any) -> BatchPace:
     return BatchPace(**(defaults | {"retries": Pace(base_s=0.01, cap_s=0.02)} | more))
 
 
-IMPATIENT: dict[str, Any] = {"pace": fast(patience_s=0.3), "patience_s": 0.3}
+IMPATIENT: dict[str, Any] = {"pace": fast(patience_s=0.15), "patience_s": 0.15}
 """For tests of a server that is down for good."""
 
 

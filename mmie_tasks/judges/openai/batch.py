@@ -9,7 +9,7 @@ before it exists (`batch_note`), and later runs wait for it.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from threading import Event
@@ -143,30 +143,23 @@ class _RunningBatch:
     Attributes:
         submission: Its entry in the note.
         requests: Those of its requests that belong to this run, by content key.
-        is_earlier: Whether an earlier run or another process submitted it: then requests without a
-            reply are submitted again, not given up.
         state: As last retrieved.
     """
 
     submission: Submission
     requests: Mapping[str, JudgeRequest]
-    is_earlier: bool
     state: ProviderBatch | None = None
 
 
 class _BatchRun:
-    """Submits the requests of one `ask`, waits for the batches, and reads their results.
-
-    Every request is in one of three states: waiting to be submitted, in a running batch, or done.
-    """
+    """Submits the requests of one `ask`, waits for the batches, and reads their results."""
 
     def __init__(
         self, judge: BatchJudge, waiting: dict[str, JudgeRequest], provider: Provider, stop: Event
     ) -> None:
         settings = judge.settings
         self.running: list[_RunningBatch] = []
-        self._waiting = waiting
-        self._done: dict[str, Outcome] = {}
+        self._waiting = waiting  # to be submitted
         self._settings = settings
         self._price = settings.price.times(DISCOUNT) if settings.price else None
         self._dialect = judge.adaptations.of(provider.address, settings.model).dialect
@@ -180,21 +173,14 @@ class _BatchRun:
             server=provider.address,
             signature=settings.signature,
         )
-        self._seen: set[str] = set()  # the provider's names of batches that this run waited for
         self._progress = ""
 
     def outcomes(self) -> Iterator[tuple[str, Outcome]]:
-        """One outcome per request, with its content key, as batches end. Raises nothing."""
-        poll_s, end = 0.0, 0.0
+        """One outcome per request, with its content key, as batches end."""
+        yield from self._submit().items()
+        poll_s, end = self._pace.first_poll_s, time.monotonic() + self._pace.longest_wait_s
         try:
-            while self._waiting or self.running:
-                if self._waiting:
-                    self._submit()
-                    poll_s = self._pace.first_poll_s
-                    end = time.monotonic() + self._pace.longest_wait_s
-                yield from self._take_done()
-                if not self.running:
-                    continue
+            while self.running:
                 if time.monotonic() > end:
                     hours = self._pace.longest_wait_s / 3600
                     raise JudgeUnavailable(f"the batch is not over after {hours:.0f} h; {_AGAIN}")
@@ -207,41 +193,28 @@ class _BatchRun:
         except _FAULTS as error:
             keys = [key for entry in self.running for key in entry.requests]
             self.running.clear()
-            self._fail([*self._waiting, *keys], self._judge_error(error))
-        yield from self._take_done()
+            yield from dict.fromkeys(keys, self._judge_error(error)).items()
 
-    def _take_done(self) -> Iterator[tuple[str, Outcome]]:
-        done, self._done = self._done, {}
-        yield from done.items()
-
-    def _fail(self, keys: Iterable[str], error: JudgeError) -> None:
-        for key in keys:
-            self._waiting.pop(key, None)
-            self._done[key] = error
-
-    def _start(self, submission: Submission, *, is_earlier: bool) -> None:
-        """Wait for a batch, which has some of the waiting requests."""
-        requests = {key: self._waiting.pop(key) for key in submission.keys if key in self._waiting}
-        self._seen.add(submission.batch or "")
-        self.running.append(
-            _RunningBatch(submission=submission, requests=requests, is_earlier=is_earlier)
-        )
-
-    def _submit(self) -> None:
+    def _submit(self) -> dict[str, JudgeError]:
         """Wait for batches of earlier runs and other processes, and submit the other requests.
 
         Only one process at a time does this, so that two do not submit the same requests. So an
         entry without a batch is that of a killed process.
+
+        Returns:
+            The requests that are in no batch, by content key, and why.
         """
+        errors: dict[str, JudgeError] = {}
         try:
             with self._note.lock():
                 for submission in self._note.load():
                     if not self._waiting.keys().isdisjoint(submission.keys):
                         self._resume(submission)
                 while self._waiting:
-                    self._submit_file()
+                    errors |= self._submit_file()
         except _FAULTS as error:
-            self._fail([*self._waiting], self._judge_error(error))
+            errors |= dict.fromkeys(self._waiting, self._judge_error(error))
+        return errors
 
     def _resume(self, submission: Submission) -> None:
         """Wait for the batch of an entry in the note, if there is one."""
@@ -251,12 +224,14 @@ class _BatchRun:
                 return
             submission.batch = batch.name
             self._note.put(submission)
-        # A batch whose entry could not be removed is not read for ever.
-        self._start(submission, is_earlier=submission.batch not in self._seen)
+        self._start(submission)
         logger.info(f"mmie-tasks: waiting for the batch `{submission.batch}` of an earlier run.")
 
-    def _submit_file(self) -> None:
-        """Write a file with waiting requests, upload it, and create its batch."""
+    def _submit_file(self) -> Mapping[str, JudgeError]:
+        """Write a file with waiting requests, upload it, and create its batch.
+
+        Returns the requests that cannot be sent.
+        """
         path = self._note.path.with_suffix(".jsonl")
         try:
             content = write_requests(
@@ -265,10 +240,10 @@ class _BatchRun:
                 lambda request: chat_body(request, self._settings, self._dialect),
                 self._limits,
             )
-            for key, error in content.broken.items():
-                self._fail([key], error)
+            for key in content.broken:
+                del self._waiting[key]
             if not content.keys:
-                return
+                return content.broken
             input_file = self._provider.upload(path)
         finally:
             path.unlink(missing_ok=True)
@@ -280,14 +255,23 @@ class _BatchRun:
             self._note.remove(submission, submission.keys)
             raise
         self._note.put(submission)
-        self._start(submission, is_earlier=False)
+        self._start(submission)
         logger.info(
             f"mmie-tasks: the batch `{submission.batch}` has {len(submission.keys)} requests and "
             "may take 24 hours. If the run is stopped meanwhile, the same command resumes it."
         )
+        return content.broken
+
+    def _start(self, submission: Submission) -> None:
+        """Wait for a batch, which has some of the waiting requests."""
+        requests = {key: self._waiting.pop(key) for key in submission.keys if key in self._waiting}
+        self.running.append(_RunningBatch(submission=submission, requests=requests))
 
     def _inspect(self, entry: _RunningBatch) -> Iterator[tuple[str, Outcome]]:
-        """Retrieve a batch once, and its results if it is over."""
+        """Retrieve a batch once, and its results if it is over: the outcomes of its requests.
+
+        The note keeps the batch until all of them were taken.
+        """
         name = entry.submission.batch or ""
         try:
             entry.state = batch = self._provider.retrieve(name)
@@ -298,31 +282,16 @@ class _BatchRun:
             if rejected.error.status != 404:
                 raise
             # Deleted, or of another account.
-            yield from self._finish(entry, {}, f"the batch `{name}` no longer exists ({rejected})")
-            return
+            contents, reason = [], f"the batch `{name}` no longer exists ({rejected})"
+        else:
+            reason = f"the batch is {batch.status} and has no line for it"
+            if batch.status == "failed":
+                reason = f"the batch failed: {batch.error.message} ({batch.error.code})"
         lines = read_results(contents, entry.submission.keys)
-        reason = f"the batch is {batch.status} and has no line for it"
-        if batch.status == "failed":
-            reason = f"the batch failed: {batch.error.message} ({batch.error.code})"
-        yield from self._finish(entry, lines, reason)
-
-    def _finish(
-        self, entry: _RunningBatch, lines: Mapping[str, Mapping[str, object]], reason: str
-    ) -> Iterator[tuple[str, Outcome]]:
-        """The outcomes of a batch that is over, with a reason for requests without a line.
-
-        The note keeps the batch until all of them were taken.
-        """
-        self.running.remove(entry)
-        again: dict[str, JudgeRequest] = {}
         missing = JudgeUnavailable(f"{reason}; {_AGAIN}")
+        self.running.remove(entry)
         for key, request in entry.requests.items():
-            outcome = self._outcome(request, lines[key]) if key in lines else missing
-            if entry.is_earlier and isinstance(outcome, JudgeUnavailable):
-                again[key] = request
-            else:
-                yield key, outcome
-        self._waiting = {**again, **self._waiting}
+            yield key, self._outcome(request, lines[key]) if key in lines else missing
         try:
             with self._note.lock():
                 self._note.remove(entry.submission, entry.requests.keys())

@@ -23,8 +23,6 @@ ENDPOINT: Final = "/v1/chat/completions"
 NONCE = "mmie_tasks_submission"
 """Metadata name under which a batch carries the nonce of its submission."""
 
-_DENIED = (401, 403)
-_DENIED_ATTEMPTS = 3  # a gateway may deny by mistake, and hours of waiting must not end for that
 _NEWEST = 100  # batches of one list call
 
 _T = TypeVar("_T")
@@ -216,11 +214,7 @@ class Provider:
                 return call()
             except ATTEMPT_ERRORS as error:
                 failure = failure_of(error, self._settings.access.secrets)
-            if failure.error is not None and (
-                attempts >= _DENIED_ATTEMPTS
-                if failure.error.status in _DENIED
-                else failure.kind in ("denied", "rejected")
-            ):
+            if failure.error is not None and failure.kind in ("denied", "rejected"):
                 raise Rejected(failure.error)
             wait_s = max(
                 self._pace.retries.wait_s(attempts), failure.wait_s or 0.0, failure.pause_s or 0.0

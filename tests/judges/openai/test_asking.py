@@ -91,7 +91,7 @@ def test_a_compressed_reply_is_read(server):
 def test_a_response_that_trickles_times_out(server):
     content = json.dumps(completion("5")).encode()
     server.then(Sent(content=content, drip_s=0.05), times=1)
-    assert [reply.text for reply in ask(judge_at(server.url, timeout=1.0))] == ["5"]
+    assert [reply.text for reply in ask(judge_at(server.url, timeout=0.5))] == ["5"]
     assert len(server) >= 2  # one byte every 0.05 s, the first response would take longer than 10 s
 
 
@@ -158,7 +158,7 @@ def test_a_server_that_is_down_for_a_while_costs_no_sample(server):
         while len(server) < 20:
             time.sleep(0.001)
         server.stop()
-        time.sleep(0.5)
+        time.sleep(0.2)
         server.start()
 
     restarting = threading.Thread(target=restart)

@@ -20,7 +20,7 @@ def params(cases):
 def test_a_fault_that_lasts_ends_with_its_reason_after_its_number_of_requests(server, fault, case):
     server.says(case.says)
     lasts, is_denial = fault.requests is UNTIL_ANSWERED, fault.name.startswith("401")
-    waits = {"patience": 0.3} if lasts else {}
+    waits = {"patience": 0.1} if lasts else {}
     if case.says is HANG:
         waits["timeout"] = 0.2
     (outcome,) = ask(judge_at(server.url, **waits), [fault.request])
@@ -31,7 +31,7 @@ def test_a_fault_that_lasts_ends_with_its_reason_after_its_number_of_requests(se
         assert unscored(outcome).reason == fault.reason
         assert case.words in str(outcome)
     if lasts:
-        assert ("denies access" if is_denial else "no reply at all for 0.3 s") in str(outcome)
+        assert ("denies access" if is_denial else "no reply at all for 0.1 s") in str(outcome)
     else:
         assert len(server) == fault.requests
 
@@ -47,7 +47,7 @@ PASSING = [
 def test_a_fault_that_passes_costs_no_reply(server, fault, case):
     times = 2 if fault.requests is UNTIL_ANSWERED else fault.requests - 1
     server.then(sent_of(case), times=times)
-    timeout = 1.0 if case.says is HANG else 30.0
+    timeout = 0.5 if case.says is HANG else 30.0
     replies = ask(judge_at(server.url, timeout=timeout), [fault.request] * 3)
     assert [reply.text for reply in replies] == ["5"] * 3
     assert len(server) == 3 + times

@@ -44,8 +44,8 @@ def test_a_missing_server_is_given_up_with_the_reason(server):
 
 def test_a_slow_reply_is_waited_for_although_another_request_has_failed(server):
     server.fails(503)
-    server.delay_s = 0.6
-    replies = ask(judge_at(server.url, patience=0.3), 4)
+    server.delay_s = 0.4
+    replies = ask(judge_at(server.url, patience=0.2), 4)
     assert [type(reply) for reply in replies] == [JudgeReply] * 4
 
 
@@ -79,7 +79,7 @@ def test_another_server_goes_on_after_too_long_a_wait(log, sent):
         two.says(replying(5, then=sent))
         one.ready = lambda: len(two) >= min(len(one), 5)
         with seconds_at_most(20):
-            replies = ask(judge_at(one.url, two.url, max_concurrency=2), 100)
+            replies = ask(judge_at(one.url, two.url, max_concurrency=2), 40)
         assert {type(reply) for reply in replies} == {JudgeReply}
         assert len(two) <= 7  # one may have been in flight
         (line,) = [line for line in log if "gets no more requests" in line]
@@ -123,20 +123,11 @@ def test_a_gateway_that_writes_unix_times_costs_no_reply(server, unit_s):
 
     server.says(reply)
     with seconds_at_most(30):
-        assert {type(reply) for reply in ask(judge_at(server.url, patience=8), 200)} == {JudgeReply}
+        assert {type(reply) for reply in ask(judge_at(server.url, patience=8), 80)} == {JudgeReply}
 
 
-@pytest.mark.parametrize(
-    "refusal",
-    [
-        pytest.param(error(401, code="invalid_api_key"), id="401"),
-        pytest.param(error(429, code="insufficient_quota"), id="quota"),
-    ],
-)
-def test_a_server_that_denies_everything_is_paused_and_given_up_after_the_patience(
-    server, log, refusal
-):
-    server.says(refusal)
+def test_a_server_that_denies_everything_is_paused_and_given_up_after_the_patience(server, log):
+    server.says(error(429, code="insufficient_quota"))
     outcomes = ask(judge_at(server.url, max_concurrency=1, patience=1.0), 50)
     assert {type(outcome) for outcome in outcomes} == {JudgeMisconfigured}
     assert isinstance(outcomes[0], MmieTasksError)
@@ -190,7 +181,7 @@ def test_one_dying_server_of_two_costs_no_sample(fault):
     with judge_server("a", delay_s=0.01) as one, judge_server("b", delay_s=0.01) as two:
         two.says(lambda _: fault if len(two) > 10 else "b")
         one.ready = lambda: len(two) >= min(len(one), 11)
-        replies = ask(judge_at(one.url, two.url, timeout=1.0, max_concurrency=4), 100)
+        replies = ask(judge_at(one.url, two.url, timeout=0.5, max_concurrency=4), 60)
         assert all(isinstance(reply, JudgeReply) for reply in replies)
         assert len(two) > 10
         assert {reply.text for reply in replies} == {"a", "b"}
@@ -199,7 +190,7 @@ def test_one_dying_server_of_two_costs_no_sample(fault):
 def test_everything_ends_when_all_servers_deny_access_and_all_are_named(server):
     with judge_server(error(401)) as other:
         server.says(error(403))
-        outcomes = ask(judge_at(server.url, other.url, patience=1.0), 50)
+        outcomes = ask(judge_at(server.url, other.url, patience=0.4), 50)
         assert {type(outcome) for outcome in outcomes} == {JudgeMisconfigured}
         assert server.url in str(outcomes[0])
         assert other.url in str(outcomes[0])
@@ -226,12 +217,12 @@ def test_a_server_that_fails_and_recovers_again_and_again_costs_one_warning(serv
 
     def reply(_):
         seen.append(None)
-        return "5" if len(seen) % 100 >= 90 else error(503)
+        return "5" if len(seen) % 50 >= 44 else error(503)
 
     server.says(reply)
     judge = judge_at(server.url, pace=Pace(base_s=0.002, cap_s=0.01, fraction=lambda: 0.1))
-    assert {type(reply) for reply in ask(judge, 30)} == {JudgeReply}
-    assert len(seen) > 200
+    assert {type(reply) for reply in ask(judge, 20)} == {JudgeReply}
+    assert len(seen) > 100
     assert sum("does not answer" in line for line in log) == 1
     counts = judge.request_counts()
-    assert (counts.in_flight, counts.retries) == (0, len(seen) - 30)
+    assert (counts.in_flight, counts.retries) == (0, len(seen) - 20)

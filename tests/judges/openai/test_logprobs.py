@@ -211,19 +211,12 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize("logprobs", MALFORMED)
-def test_malformed_log_probabilities_cost_the_digits_and_not_the_reply(server, logprobs):
+def test_malformed_log_probabilities_cost_the_digits_and_not_the_reply(logprobs):
     text = "5" * (
         len(logprobs["content"]) if isinstance(logprobs, dict) and logprobs["content"] else 1
     )
-    server.says(completion(text, finish_reason="length", logprobs=logprobs))
-    (reply,) = ask(judge_at(server.url), [WANTS_DIGITS])
-    assert (reply.text, reply.finish, reply.usage.output_tokens, reply.digits) == (
-        text,
-        "length",
-        10,
-        None,
-    )
-    assert len(server) == 1
+    reply = read_completion(completion(text, logprobs=logprobs), model="m")
+    assert (reply.text, reply.usage.output_tokens, reply.digits) == (text, 10, None)
 
 
 JSON = st.recursive(
@@ -231,13 +224,13 @@ JSON = st.recursive(
     | st.booleans()
     | st.integers()
     | st.floats()
-    | st.text()
-    | st.sampled_from(["5", " 5", "4"]),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    | st.sampled_from(["", "5", " 5", "4", "é"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=5,
 )
 ENTRY = {"token": st.sampled_from(["5", " 5", "a"]), "logprob": st.floats(max_value=0)}
-BYTES = st.lists(st.integers(-1, 256)) | st.just([53]) | st.none()
-TOP = st.lists(st.fixed_dictionaries(ENTRY, optional={"bytes": BYTES | JSON}) | JSON)
+BYTES = st.lists(st.integers(-1, 256), max_size=3) | st.just([53]) | st.none()
+TOP = st.lists(st.fixed_dictionaries(ENTRY, optional={"bytes": BYTES | JSON}) | JSON, max_size=3)
 TOKEN = (
     st.fixed_dictionaries(ENTRY, optional={"bytes": BYTES | JSON, "top_logprobs": TOP | JSON})
     | JSON
@@ -245,7 +238,8 @@ TOKEN = (
 
 
 @given(
-    st.fixed_dictionaries({"content": st.lists(TOKEN) | JSON}) | JSON, st.text().filter(str.strip)
+    st.fixed_dictionaries({"content": st.lists(TOKEN, max_size=4) | JSON}) | JSON,
+    st.text(min_size=1, max_size=9).filter(str.strip),
 )
 @example({"content": [token("5", others=OTHERS)]}, "5")
 @example(
@@ -322,10 +316,11 @@ def warnings(log):
 
 
 @pytest.mark.parametrize(
-    "rejection", [pytest.param(sent, id=name) for name, sent in REJECTIONS.items()]
-)
-@pytest.mark.parametrize(
-    ("at_most", "tried"), [(5, [10, 5]), (0, [10, 5, None])], ids=["fewer", "none"]
+    ("rejection", "at_most", "tried"),
+    [
+        *(pytest.param(sent, 0, [10, 5, None], id=name) for name, sent in REJECTIONS.items()),
+        pytest.param(REJECTIONS["vllm"], 5, [10, 5], id="fewer"),
+    ],
 )
 def test_a_server_that_rejects_log_probabilities_is_asked_for_fewer_and_then_for_none(
     server, log, rejection, at_most, tried
@@ -405,9 +400,7 @@ def test_many_requests_at_once_learn_what_a_server_rejects_with_one_warning(serv
 LARGE = Sent(content=b" " * (MAX_BODY_BYTES + 1))
 TROUBLES = [
     pytest.param(error(500, message="Internal Server Error"), "it answered HTTP 500", id="500"),
-    pytest.param(error(502), "it answered HTTP 502", id="502"),
     pytest.param(HANG, "no answer in time", id="hangs"),
-    pytest.param(HANG_UP, "no connection", id="hangs-up"),
     pytest.param(LARGE, "more than 4 MiB", id="large"),
 ]
 
@@ -420,9 +413,9 @@ def timeout_s(trouble):
 @pytest.mark.parametrize(("trouble", "words"), TROUBLES)
 def test_a_server_that_fails_with_log_probabilities_costs_no_reply(server, log, trouble, words):
     server.says(with_at_most(0, trouble))
-    replies = ask(judge_at(server.url, timeout=timeout_s(trouble)), wanting(120))
-    assert [(reply.text, reply.digits) for reply in replies] == [("5", None)] * 120
-    assert sum(count is not None for count in top_logprobs(server)) < 60
+    replies = ask(judge_at(server.url, timeout=timeout_s(trouble)), wanting(60))
+    assert [(reply.text, reply.digits) for reply in replies] == [("5", None)] * 60
+    assert sum(count is not None for count in top_logprobs(server)) < 50
     (warning,) = warnings(log)
     assert "0 `top_logprobs`, because " in warning
     assert words in warning
@@ -433,8 +426,8 @@ def test_a_server_that_fails_with_log_probabilities_costs_no_reply(server, log, 
     ("trouble", "words"),
     [
         *TROUBLES,
+        pytest.param(HANG_UP, "no connection", id="hangs-up"),
         pytest.param(error(403), "it answered HTTP 403", id="403"),
-        pytest.param(error(404), "it answered HTTP 404", id="404"),
         pytest.param(error(413), "it answered HTTP 413", id="413"),
     ],
 )
@@ -509,7 +502,7 @@ def test_a_request_that_fails_with_log_probabilities_gets_its_reply_without(serv
     """Some servers cannot write some replies:
     ``Out of range float values are not JSON compliant``.
     """
-    bad, *good = wanting(200)
+    bad, *good = wanting(100)
     failing = error(500, message="Internal Server Error")
     server.delay_s = 0.005
     server.says(
@@ -522,7 +515,7 @@ def test_a_request_that_fails_with_log_probabilities_gets_its_reply_without(serv
     without, *replies = ask(judge, [bad, *good[1:]])
     assert (without.text, without.digits) == ("5", None)
     assert all(len(reply.digits) == 1 for reply in (first, *replies))
-    assert server.statuses == {500: 4, 200: 200}
+    assert server.statuses == {500: 4, 200: 100}
     assert warnings(log) == []
 
 

@@ -14,8 +14,9 @@ from mmie_tasks.judges.openai.settings import PLAIN, REASONING
 from mmie_tasks.record.reply import JudgeReply, Usage
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=5,
 )
 MESSAGE = st.fixed_dictionaries({}, optional={"content": JSON, "refusal": JSON, "tool_calls": JSON})
 CHOICE = st.fixed_dictionaries({}, optional={"message": MESSAGE | JSON, "finish_reason": JSON})
@@ -29,7 +30,12 @@ USAGE = st.fixed_dictionaries(
     },
 )
 COMPLETION = st.fixed_dictionaries(
-    {}, optional={"choices": st.lists(CHOICE | JSON) | JSON, "usage": USAGE | JSON, "model": JSON}
+    {},
+    optional={
+        "choices": st.lists(CHOICE | JSON, max_size=2) | JSON,
+        "usage": USAGE | JSON,
+        "model": JSON,
+    },
 )
 
 

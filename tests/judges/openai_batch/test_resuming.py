@@ -6,7 +6,7 @@ import threading
 import pytest
 from support.batch_asking import outcome_text, request, watch
 
-from mmie_tasks.judges.openai.batch_note import RETENTION_S, BatchNote
+from mmie_tasks.judges.openai.batch_note import RETENTION_S
 from mmie_tasks.judges.openai.batch_provider import Limits
 
 
@@ -61,41 +61,29 @@ def test_replies_to_requests_of_an_earlier_run_are_kept(server, asking, processe
     assert server.count("create") == 1
 
 
-def test_the_results_of_an_ended_batch_are_used_and_the_other_requests_submitted(
-    server, asking, processes
+@pytest.mark.parametrize(
+    ("ended", "first"),
+    [
+        pytest.param({"status": "expired", "finished": 1}, ["A", "JudgeUnavailable"], id="expired"),
+        pytest.param({"status": "failed"}, ["JudgeUnavailable"] * 2, id="failed"),
+        pytest.param(None, ["JudgeUnavailable"] * 2, id="of-another-account"),
+    ],
+)
+def test_what_the_batch_of_an_earlier_run_left_over_is_submitted_by_the_run_after_it(
+    server, asking, processes, ended, first
 ):
-    server.ends("expired", finished=1)
-    held = server.holds("content")
+    held = server.holds("retrieve")
     processes.killed("a", "b", when=reaches(held))
-    assert asking.texts("a", "b") == ["A", "B"]
-    assert [batch["request_counts"]["total"] for batch in server.batches.values()] == [2, 1]
-
-
-def test_an_earlier_batch_whose_record_cannot_be_deleted_is_read_twice_at_most(
-    server, asking, processes, monkeypatch
-):
-    held = server.holds("retrieve")
-    processes.killed("a", when=reaches(held))
-    server.batches["batch_1"]["_ending"].status = "failed"
-    monkeypatch.setattr(BatchNote, "remove", lambda *_: None)
-    (outcome,) = asking.texts("a")
-    assert outcome.startswith("JudgeUnavailable: the batch failed")
-    assert len(server.batches) == 1
-
-
-def test_a_batch_that_failed_meanwhile_is_submitted_again(server, asking, processes):
-    held = server.holds("retrieve")
-    processes.killed("a", when=reaches(held))
-    server.batches["batch_1"]["_ending"].status = "failed"
-    assert asking.texts("a") == ["A"]
-    assert len(server.batches) == 2
-
-
-def test_a_batch_of_another_account_is_not_waited_for(server, asking, processes):
-    held = server.holds("retrieve")
-    processes.killed("a", when=reaches(held))
-    server.batches.clear()
-    assert asking.texts("a") == ["A"]
+    if ended is None:
+        server.batches.clear()
+    else:
+        vars(server.batches["batch_1"]["_ending"]).update(ended)
+    left = [text.partition(":")[0] for text in asking.texts("a", "b")]
+    assert left == first
+    assert server.count("create") == 1
+    kept = [text for text, outcome in zip("ab", left, strict=True) if outcome != text.upper()]
+    assert asking.texts(*kept) == [text.upper() for text in kept]
+    assert server.count("create") == 2
 
 
 def test_closing_the_iterator_names_the_running_batches(server, asking, logs):
