@@ -79,9 +79,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """For ``make quick``, do not even import the slow files."""
+    """For ``make quick``, do not even import the slow files, and those without a test."""
     is_quick = config.option.markexpr == "not slow"
-    return True if is_quick and _is_slow(collection_path) else None
+    return True if is_quick and (_is_slow(collection_path) or _is_help(collection_path)) else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -112,3 +112,9 @@ def pytest_sessionfinish() -> None:
 @cache
 def _is_slow(path: Path) -> bool:
     return any(path.is_relative_to(TESTS / name) for name in SLOW)
+
+
+def _is_help(path: Path) -> bool:
+    """Whether a file only helps tests: it is no file of tests, and has no examples."""
+    is_module = path.suffix == ".py" and not path.name.startswith(("test_", "conftest"))
+    return is_module and ">>>" not in path.read_text(encoding="utf-8")

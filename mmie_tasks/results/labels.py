@@ -74,10 +74,10 @@ def answer_digest(sample: LoggedSample) -> str:
 
 
 def id_in_csv(sample_id: str) -> str:
-    """The id that a sample has in a file: white space is one blank, and what UTF-8 cannot encode a
-    question mark.
+    """The id that a sample has in a file: white space is one blank; a NUL, and what UTF-8 cannot
+    encode, is a question mark.
     """
-    return " ".join(sample_id.split()).encode(errors="replace").decode()
+    return " ".join(sample_id.split()).encode(errors="replace").decode().replace("\0", "?")
 
 
 def read_labels(path: Path, scale: Scale | None, name: str = "") -> tuple[Label, ...]:

@@ -161,7 +161,7 @@ def test_a_colour_mode_without_a_way_to_rgb_is_a_broken_request(tmp_path: Path) 
     alpha, premultiplied = (struct.pack("<HHII", 338, 3, 1, kind) for kind in (2, 1))
     path = tmp_path / "a.tiff"
     path.write_bytes(written.getvalue().replace(alpha, premultiplied))
-    with pytest.raises(RequestBroken, match=r"a\.tiff.* La "):
+    with pytest.raises(RequestBroken, match=r"a\.tiff"):
         read_tiles(path, 28)
 
 
