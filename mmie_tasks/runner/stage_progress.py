@@ -31,7 +31,8 @@ class StageProgress:
         self._price_usd = price_usd
         self._failed = self._paid = 0
         self._began_s = time.monotonic()
-        self._bar = tqdm(desc=title, unit=unit, disable=not is_shown)
+        hidden = {} if is_shown else {"disable": True}  # if shown, TQDM_DISABLE may hide it
+        self._bar = tqdm(desc=title, unit=unit, **hidden)
 
     def begin(self, total: int, stored: int) -> None:
         """Show how many units there are, and how many of them an earlier run has made."""
