@@ -354,7 +354,7 @@ def test_a_drawer_that_fails_altogether_stops_the_run_and_keeps_the_texts(
         content=b'{"error": {"message": "no such model", "code": "model_not_found"}}', status=404
     )
     drawer.says(denied)
-    options = arguments(chat(writer), images(drawer))
+    options = arguments(chat(writer), images(drawer, ",patience=2"))
     result = evaluate(workplace, *options, url=judge.url)
     assert result.status == 1, result.output
     assert "None of the 8 pictures could be drawn" in result.output
