@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -31,6 +32,9 @@ _OPTION_KINDS = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR
 ComponentT = TypeVar("ComponentT")
 
 
+_MAY_HOLD_SECRET = re.compile(r"\?|://[^/\s]*@")  # in an address
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """A component by name, with its options as the user typed them.
@@ -46,15 +50,18 @@ class Choice:
     source: str = ""
 
     @property
-    def text(self) -> str:
-        """The form that `parse_choice` reads, without values that hold the query of an address: it
-        may be a secret.
+    def text(self) -> str | None:
+        """The form that `parse_choice` reads; None if an address in it holds a user, a password or
+        a query, which may be secrets.
 
-        >>> options = {"model": "gpt-4o", "base_url": "http://a/v1?code=1"}
-        >>> Choice(name="openai", options=options).text
+        >>> Choice(name="openai", options={"model": "gpt-4o"}).text
         'openai:model=gpt-4o'
+        >>> Choice(name="openai", options={"base_url": "http://me:word@host/v1"}).text is None
+        True
         """
-        pairs = [f"{key}={value}" for key, value in self.options.items() if "?" not in value]
+        pairs = [f"{key}={value}" for key, value in self.options.items()]
+        if any(_MAY_HOLD_SECRET.search(value) for value in self.options.values()):
+            return None
         return f"{self.name}:{','.join(pairs)}" if pairs else self.name
 
 

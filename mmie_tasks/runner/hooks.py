@@ -235,11 +235,11 @@ def add_provenance(task: Task, benchmark: Benchmark) -> None:
 def add_signatures(configs: dict[str, dict[str, Any]], tasks: Mapping[str, Task]) -> None:
     """Put the benchmarks' signatures into the results, as ``metadata.signature``, after judging.
 
-    With them the judges as they were chosen, as ``metadata.judges``, for `rejudge`. Not earlier: a
-    judge in this process fixes its signature when it starts, and then says what computed its
-    replies, as ``metadata.judged_on``. The task's own configuration stays as it is:
-    the runner derives the key of its cache of answers from it, which must not change with the
-    judge.
+    With them the judges as they were chosen, as ``metadata.judges``, for `rejudge`, unless an
+    address of theirs may hold a secret. Not earlier: a judge in this process fixes its signature
+    when it starts, and then says what computed its replies, as ``metadata.judged_on``. The task's
+    own configuration stays as it is: the runner derives the key of its cache of answers from it,
+    which must not change with the judge.
 
     Args:
         configs: Name of a task to its configuration in the results.
@@ -253,7 +253,9 @@ def add_signatures(configs: dict[str, dict[str, Any]], tasks: Mapping[str, Task]
         metadata["signature"] = benchmark.signature(task.eval_docs_no_media[0])
         if benchmark.judge is None:
             continue
-        metadata["judges"] = [choice.text for choice in benchmark.judge.choices().judges]
+        judges = [choice.text for choice in benchmark.judge.choices().judges]
+        if None not in judges:
+            metadata["judges"] = judges
         if (machine := benchmark.judge.machine()) is not None:
             metadata["judged_on"] = machine
 

@@ -11,10 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.registry import entry_of_task
 from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong
-from mmie_tasks.http.access import Access, first_of, read_base_urls
+from mmie_tasks.http.access import Access, first_of, public_address, read_base_urls
 from mmie_tasks.http.endpoint import Pace
 from mmie_tasks.http.model_list import check_model_lists
 from mmie_tasks.hub.asset import Check
@@ -90,7 +89,7 @@ def _check_writer(arguments: PairArguments) -> str:
             timeout_s=_TIMEOUT_S,
         )
         check_model_lists(access, model, Pace().check_s, SettingWrong)
-        return f"`{model}` at {url or 'OpenAI'}"
+        return f"`{model}` at {', '.join(map(public_address, access.base_urls))}"
     name = options.get("pretrained")
     return _files_of(str(name)) if name else ""
 
@@ -168,7 +167,7 @@ def _describe_task(task: str, arguments: PairArguments, drawer: Drawer | None) -
             f"The words and the numbers need the data, and `{missing[0].name}` is not here.",
             hint=f"`mmie-tasks prefetch {task}`",
         )
-    return _described(_load(task), benchmark, arguments.words, drawer)
+    return _described(_load(task), benchmark.picture_limit, arguments.words, drawer)
 
 
 def _load(task: str) -> Any:  # noqa: ANN401 - the runner's
@@ -183,13 +182,11 @@ def _load(task: str) -> Any:  # noqa: ANN401 - the runner's
 
 def _described(
     task: Any,  # noqa: ANN401 - the runner's
-    benchmark: Benchmark,
+    limit_of: Callable[[Any], int],
     words: Protocol | None,
     drawer: Drawer | None,
 ) -> str:
-    docs, limit_of = task.eval_docs_no_media, benchmark.picture_limit
-    if limit_of is None:
-        return ""
+    docs = task.eval_docs_no_media
     work = workload(docs, limit_of)
     price = None if drawer is None else drawer.price_usd
     lines = []

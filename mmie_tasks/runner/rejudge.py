@@ -168,7 +168,8 @@ def _own_judges(tasks: Sequence[TaskRun]) -> JudgeChoices:
         judges = _fields(configs, "metadata").get("judges")
         if not (isinstance(judges, list) and judges and all(isinstance(t, str) for t in judges)):
             raise SettingWrong(
-                f"The results file of `{task_run.task}` does not name its judge.",
+                f"The results file of `{task_run.task}` does not name its judge; none does whose "
+                "address holds a password or a query.",
                 hint=f"`--judge {name}=JUDGE` with the judge of the run",
             )
         panel = Signature(next(iter(task_run.signatures), "")).panel

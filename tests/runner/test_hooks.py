@@ -112,6 +112,18 @@ def test_results_are_signed_after_judging_and_name_the_machine(loaded: Callable[
     assert task.dump_config() == {"metadata": {"version": "1-A"}}
 
 
+@pytest.mark.parametrize("address", ["http://me:word@host/v1", "https://host/v1?code=word"])
+def test_results_do_not_name_a_judge_whose_address_may_hold_a_secret(
+    loaded: Callable[..., Task], address: str
+) -> None:
+    options = {"model": "m", "base_url": f"http://plain/v1;{address}"}
+    chosen = ChosenJudges(judges=(JudgeChoice(name="openai", options=options),))
+    judge = SimpleNamespace(benchmark="sketch", machine=lambda: None, choices=lambda: chosen)
+    configs: dict[str, Any] = {"sketch": {}}
+    hooks.add_signatures(configs, {"sketch": loaded(judge=judge)})
+    assert "judges" not in configs["sketch"]["metadata"]
+
+
 def test_a_predict_only_run_is_not_signed(loaded: Callable[..., Task]) -> None:
     task = loaded()
     task._metric_fn_list = {"bypass": None}

@@ -32,13 +32,15 @@ def findings(model_args, *tasks):
 
 def test_a_pair_that_works_is_shown_with_its_words_and_numbers():
     with chat_server("A.") as writer, image_server() as drawer:
+        address = writer.url.replace("://", "://me:secret@")
         found = findings(
-            f"lvlm=openai:model=judge-model;base_url={writer.url},"
+            f"lvlm=openai:model=judge-model;base_url={address},"
             f"t2i=images:image-model;base_url={drawer.url};price=0.5"
         )
         assert not len(drawer)
         assert not len(writer)
     assert {status for _, status, _ in found} == {"ok"}, found
+    assert f"at {writer.url}" in found[1][2]
     assert [subject for subject, *_ in found] == ["writer", "writer", "drawer", "mmie: words"]
     words = found[-1][2]
     assert PROTOCOLS["step"].instruction(2) in words
