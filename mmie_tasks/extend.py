@@ -29,8 +29,9 @@ if TYPE_CHECKING:
         Outcome,
         RequestUnfit,
     )
+    from mmie_tasks.judging.batch import PendingSample
+    from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
     from mmie_tasks.judging.requests import GradedRequest
-    from mmie_tasks.judging.session import BenchmarkJudge, PendingSample
     from mmie_tasks.record import log_line
     from mmie_tasks.record.expected import expected_verdict
     from mmie_tasks.record.metrics import Metric, Scale
@@ -57,8 +58,9 @@ _NAMES = {
         "Outcome",
         "RequestUnfit",
     },
+    "judging.batch": {"PendingSample"},
+    "judging.benchmark_judge": {"BenchmarkJudge"},
     "judging.requests": {"GradedRequest"},
-    "judging.session": {"BenchmarkJudge", "PendingSample"},
     "record.expected": {"expected_verdict"},
     "record.metrics": {"Metric", "Scale"},
     "record.panel": {"Judged"},

@@ -18,8 +18,8 @@ from mmie_tasks.record.segment import Segments
 
 if TYPE_CHECKING:
     from mmie_tasks.hub.asset import Asset
+    from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
     from mmie_tasks.judging.requests import GradedRequest
-    from mmie_tasks.judging.session import BenchmarkJudge
 
 Doc: TypeAlias = Mapping[str, Any]
 """One sample as the runner hands it to a task's functions."""

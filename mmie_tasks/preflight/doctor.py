@@ -34,7 +34,9 @@ from mmie_tasks.judges.base import HasAssets
 from mmie_tasks.judges.choice import VARIABLE, cache_path, environment_choices
 from mmie_tasks.judges.flags import add_judge_options, parse_flags
 from mmie_tasks.judges.registry import JudgeChoice
-from mmie_tasks.judging.session import BenchmarkJudge, JudgingSession, SharedJudge
+from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
+from mmie_tasks.judging.session import JudgingSession
+from mmie_tasks.judging.shared_judge import SharedJudge
 
 PACKAGES = ("mmie-tasks", "lmms-eval", "torch", "transformers", "huggingface_hub", "datasets")
 MIN_LMMS_EVAL = (0, 7, 3)

@@ -25,7 +25,8 @@ from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_of_mod
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.judges.base import Outcome
 from mmie_tasks.judges.choice import JudgeChoices
-from mmie_tasks.judging.session import BenchmarkJudge, JudgingSession
+from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
+from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.runner.answer_files import OUTPUT, remove_after_logging
 from mmie_tasks.runner.generation import (

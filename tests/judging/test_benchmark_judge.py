@@ -11,9 +11,11 @@ from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, Outcome
 from mmie_tasks.judges.choice import ALL_OTHERS
 from mmie_tasks.judges.panel_choice import ChosenJudges
 from mmie_tasks.judges.registry import JudgeChoice
+from mmie_tasks.judging.batch import PendingSample
+from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.deferred import DeferredRows
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.judging.session import BenchmarkJudge, JudgingSession, PendingSample
+from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.record.reply import JudgeResult
 
 

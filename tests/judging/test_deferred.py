@@ -12,9 +12,11 @@ from support.judges import FunctionJudge, echo, reply, text_of
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.judges.base import Judge, JudgeRequest, JudgeUnavailable, Outcome
+from mmie_tasks.judging.batch import PendingSample
+from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.deferred import DeferredRows, MetricRows, RowsWithPlainScore
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.judging.session import BenchmarkJudge, OpenJudges, PendingSample, SharedJudge
+from mmie_tasks.judging.shared_judge import OpenJudges, SharedJudge
 from mmie_tasks.record.panel import Judged
 from mmie_tasks.record.reply import JudgeResult
 

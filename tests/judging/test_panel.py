@@ -19,8 +19,10 @@ from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import Judge, JudgeMisconfigured, JudgeRequest, Outcome
 from mmie_tasks.judges.cache_store import CacheFile, default_path
 from mmie_tasks.judges.flags import parse_flags
+from mmie_tasks.judging.batch import PendingSample
+from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.judging.session import BenchmarkJudge, JudgingSession, PendingSample
+from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.record.expected import expected_verdict
 from mmie_tasks.record.panel import Judged, MemberResult, combine
 from mmie_tasks.record.reply import JudgeResult

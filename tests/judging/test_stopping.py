@@ -14,11 +14,17 @@ from support.judges import FunctionJudge, echo
 
 from mmie_tasks.core.verdict import Scored, Verdicts
 from mmie_tasks.judges.base import JudgeRequest, Outcome
+from mmie_tasks.judges.cache import unwrapped
+from mmie_tasks.judges.choice import open_judge
 from mmie_tasks.judges.flags import parse_flags
 from mmie_tasks.judges.registry import JudgeChoice
-from mmie_tasks.judging import session
-from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.judging.session import BenchmarkJudge, JudgingSession, PendingSample
+from mmie_tasks.judging import benchmark_judge, session
+from mmie_tasks.judging.batch import PendingSample
+from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
+from mmie_tasks.judging.judge import judge_together
+from mmie_tasks.judging.requests import CheckedRequest, GradedRequest
+from mmie_tasks.judging.session import JudgingSession
+from mmie_tasks.judging.shared_judge import SharedJudge
 from mmie_tasks.record.reply import JudgeResult
 
 SILENT_S = 60.0  # a judge's timeout; each test ends long before
@@ -98,9 +104,9 @@ def test_a_judge_that_was_stopped_can_be_asked_again(server: JudgeServer) -> Non
     choice = JudgeChoice(
         name="openai", options={"model": "m", "base_url": server.url, "timeout": str(SILENT_S)}
     )
-    judge = session.open_judge(choice, os.environ)
+    judge = open_judge(choice, os.environ)
     requests = [JudgeRequest(parts=("a",), max_tokens=9)]
-    server.says(hangs_after(server, 0, session.unwrapped(judge).stop))  # type: ignore[attr-defined]
+    server.says(hangs_after(server, 0, unwrapped(judge).stop))  # type: ignore[attr-defined]
     assert len(ends_within(SILENT_S / 2, lambda: list(judge.ask(requests)))) == 1
     server.says("3")
     ((_, outcome),) = judge.ask(requests)
@@ -121,7 +127,7 @@ def test_an_interrupt_does_not_wait_for_a_judge_that_cannot_be_stopped(
             assert released.wait(SILENT_S)
             return super().ask(requests)
 
-    monkeypatch.setattr(session, "_STOP_S", 0.1)
+    monkeypatch.setattr(benchmark_judge, "_STOP_S", 0.1)
     monkeypatch.setattr(session, "open_judge", lambda *_: Deaf(echo))
     monkeypatch.setattr(Future, "result", interrupted)
     benchmark = BenchmarkJudge("mmie", "openai:m", title="MMIE")
@@ -168,6 +174,6 @@ def test_a_judge_that_cannot_be_closed_costs_a_warning(
 
 
 def test_replies_of_a_judge_that_cannot_be_closed_are_returned() -> None:
-    checked = [session.CheckedRequest(request=JudgeRequest(parts=("3",), max_tokens=9))]
-    (result,) = session.judge_together(session.SharedJudge(Stuck(echo)), checked, "")
+    checked = [CheckedRequest(request=JudgeRequest(parts=("3",), max_tokens=9))]
+    (result,) = judge_together(SharedJudge(Stuck(echo)), checked, "")
     assert result.last_text == "3"

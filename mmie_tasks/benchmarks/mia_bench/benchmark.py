@@ -23,8 +23,8 @@ from mmie_tasks.benchmarks.mia_bench.request import check_prompt, grade, graded_
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.verdict import Verdict
 from mmie_tasks.hub.asset import Asset, installed_asset
+from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.judging.session import BenchmarkJudge
 from mmie_tasks.record import log_line
 from mmie_tasks.record.sample import BadRecord, Line, Record
 from mmie_tasks.record.segment import Segments

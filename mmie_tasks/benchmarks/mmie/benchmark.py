@@ -19,8 +19,8 @@ from mmie_tasks.benchmarks.model_answers import add_answer_folder
 from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Verdict, Verdicts
 from mmie_tasks.hub.asset import Asset
+from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.judging.session import BenchmarkJudge
 from mmie_tasks.record import log_line
 from mmie_tasks.record.answer_facts import fact_counts
 from mmie_tasks.record.expected import expected_verdict

@@ -22,9 +22,9 @@ from mmie_tasks.core.options import coverage_floor
 from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.interleaved.protocols import INSTRUCT
+from mmie_tasks.judging.batch import PendingSample
 from mmie_tasks.judging.deferred import MetricRows
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.judging.session import PendingSample
 from mmie_tasks.record.panel import Judged
 from mmie_tasks.record.rows import aggregation, plain_score
 from mmie_tasks.record.signature import signature_text

@@ -20,8 +20,8 @@ from mmie_tasks.benchmarks.opening.sample import Sample, slug
 from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Scored, Verdict, Verdicts
 from mmie_tasks.hub.asset import Asset
+from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.judging.session import BenchmarkJudge
 from mmie_tasks.record import log_line
 from mmie_tasks.record.answer_facts import fact_counts
 from mmie_tasks.record.reply import JudgeResult

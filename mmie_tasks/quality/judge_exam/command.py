@@ -26,7 +26,8 @@ from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.flags import with_judge_args
 from mmie_tasks.judges.registry import JudgeChoice, parse_choice
-from mmie_tasks.judging.session import JudgingSession, SharedJudge
+from mmie_tasks.judging.session import JudgingSession
+from mmie_tasks.judging.shared_judge import SharedJudge
 from mmie_tasks.quality.judge_exam.asking import (
     ExamMethod,
     choose_pairs,

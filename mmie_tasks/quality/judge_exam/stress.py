@@ -24,7 +24,7 @@ from mmie_tasks.core.tables import counted, listed, percent_cell, table, wrapped
 from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.judges.base import RequestBroken, content_key
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.judging.session import SharedJudge
+from mmie_tasks.judging.shared_judge import SharedJudge
 from mmie_tasks.quality.judge_exam.asking import ask, cost_text, fixed_choice
 from mmie_tasks.quality.judge_exam.changes import (
     AGAIN,

@@ -20,8 +20,8 @@ from mmie_tasks.benchmarks.mia_bench.data import dataset
 from mmie_tasks.benchmarks.mia_bench.request import prompt_maker
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.hub.images import ImageOpener
+from mmie_tasks.judging.judge import judge_together
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.judging.session import judge_together
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.sample import BadRecord
 from mmie_tasks.record.segment import LoggedSegment, Segments

@@ -19,8 +19,8 @@ from support.mmie_judge import by_category, surround
 from mmie_tasks.benchmarks.mmie import benchmark, task
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.core.verdict import Scored
+from mmie_tasks.judging.judge import judge_together
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.judging.session import judge_together
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.sample import BadRecord
 from mmie_tasks.record.segment import LoggedSegment

@@ -1,0 +1,181 @@
+"""A batch of samples that are judged together, by one judge or by each judge of a panel."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from loguru import logger
+
+from mmie_tasks.core.verdict import Unscored
+from mmie_tasks.judges.base import Outcome, Stoppable
+from mmie_tasks.judges.cache import CachedJudge
+from mmie_tasks.judging.deferred import DeferredRows, MetricRows
+from mmie_tasks.judging.progress import Progress
+from mmie_tasks.judging.requests import GradedRequest, judge_all
+from mmie_tasks.judging.shared_judge import OpenJudges
+from mmie_tasks.record.panel import Judged, MemberResult, combine
+from mmie_tasks.record.reply import JudgeResult
+from mmie_tasks.record.signature import Panel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingSample:
+    """A sample that waits for its judge.
+
+    Attributes:
+        request: The request to the judge, with the readers of its reply.
+        make_rows: Makes the sample's rows, by metric, from the verdicts and replies.
+        metrics: The metrics that the sample has in any case; there may be more.
+    """
+
+    request: GradedRequest
+    make_rows: Callable[[Judged], MetricRows]
+    metrics: Sequence[str]
+
+
+WaitingSamples: TypeAlias = Sequence[tuple[PendingSample, DeferredRows]]
+"""Samples with the rows that are filled in once they are judged."""
+
+
+class JudgedBatch:
+    """Samples that are judged together; a sample's rows are filled in as soon as its last judge has
+    replied.
+
+    Judges on servers are asked at the same time, those in this process one after the other.
+
+    Args:
+        waiting: The samples.
+        title: For the progress bar; empty to show none.
+        one_model_lock: Held by a judge in this process while its panel has several of them.
+        on_outcome: Called with every outcome, by one thread at a time.
+    """
+
+    def __init__(
+        self,
+        waiting: WaitingSamples,
+        title: str,
+        one_model_lock: threading.Lock,
+        on_outcome: Callable[[Outcome], None],
+    ) -> None:
+        self._waiting = waiting
+        self._title = title
+        self._one_model_lock = one_model_lock
+        self._on_outcome = on_outcome
+        self._stopped = threading.Event()  # set when no further reply is awaited
+        self._open = OpenJudges(judges=())
+        self._results: list[dict[int, MemberResult]] = [{} for _ in waiting]  # by judge
+        self._unfilled = dict.fromkeys(range(len(waiting)))
+        self._stored = 0  # replies that are in a cache
+        self._lock = threading.Lock()
+
+    def stop(self) -> None:
+        """Await no further reply, from any thread. Takes no lock: a signal may call it."""
+        self._stopped.set()
+        for shared in self._open.judges:
+            if isinstance(judge := shared.wrapped, Stoppable):
+                judge.stop()
+
+    def stored(self) -> str:
+        """How many replies are in a cache, as a clause."""
+        total = len(self._waiting) * len(self._open.judges)
+        if total and not any(isinstance(shared.judge, CachedJudge) for shared in self._open.judges):
+            return f"none of {total:,} replies is stored, because there is no cache"
+        return f"{self._stored:,} of {total:,} replies are stored"
+
+    def judge(self, open_judges: Callable[[], OpenJudges]) -> None:
+        """Open the judges and ask each about every sample; those in this process share a thread.
+
+        An error leaves the samples that are left without a score.
+        """
+        try:
+            self._open = open_judges()
+            judges = self._open.judges
+            with ThreadPoolExecutor(1) as in_turn, ThreadPoolExecutor(len(judges)) as together:
+                jobs = [
+                    (in_turn if shared.in_process else together).submit(self._ask, position)
+                    for position, shared in enumerate(judges)
+                ]
+                for job in jobs:
+                    job.result()
+        except Exception as error:  # noqa: BLE001 - a plugin: its samples are lost, not the run
+            logger.opt(exception=error).error(
+                "Judging ended early; {} samples left without a score.", len(self._unfilled)
+            )
+            for index in list(self._unfilled):
+                self._fill(index, [self._member("", index, _ended_early(error))], None)
+
+    def _ask(self, position: int) -> None:
+        """Ask a judge about every sample; one that raises loses only its own verdicts."""
+        try:
+            self._ask_judge(position)
+        except Exception as error:  # noqa: BLE001 - a plugin
+            if self._stopped.is_set():
+                return
+            missing = [
+                index for index, results in enumerate(self._results) if position not in results
+            ]
+            name = self._open.names[position] or "the judge"
+            logger.opt(exception=error).error(
+                "{} ended early; {} samples left without its verdict.",
+                name[0].upper() + name[1:],
+                len(missing),
+            )
+            for index in missing:
+                self._add(position, index, _ended_early(error))
+
+    def _ask_judge(self, position: int) -> None:
+        shared, name = self._open.judges[position], self._open.names[position]
+        requests = [sample.request for sample, _ in self._waiting]
+        title = f"{self._title}, {name}" if self._title and name else self._title
+        models = sum(other.in_process for other in self._open.judges)
+        takes_turns = shared.in_process and models > 1
+        with (
+            self._one_model_lock if takes_turns else nullcontext(),
+            Progress(title, len(requests), self._report, shared.judge) as bar,
+        ):
+            try:
+                if self._stopped.is_set():
+                    return
+                for index, result in judge_all(shared.judge, requests, bar.update):
+                    self._add(position, index, result)
+                    if self._stopped.is_set():
+                        return
+            finally:
+                if takes_turns:
+                    shared.close()  # the next model needs the memory
+
+    def _report(self, outcome: Outcome) -> None:
+        with self._lock:
+            self._on_outcome(outcome)
+
+    def _add(self, position: int, index: int, result: JudgeResult) -> None:
+        """Add a judge's result; fill in the sample's rows once every judge has one."""
+        judge = self._open.judges[position].judge
+        member = self._member(judge.signature, index, result)
+        with self._lock:
+            self._stored += len(result.replies) * isinstance(judge, CachedJudge)
+            results = {**self._results[index], position: member}
+            if len(results) == len(self._open.judges):
+                members = [results[number] for number in sorted(results)]
+                self._fill(index, members, self._open.panel)
+            self._results[index] = results
+
+    def _member(self, judge: str, index: int, result: JudgeResult) -> MemberResult:
+        sample, _ = self._waiting[index]
+        return MemberResult(judge=judge, result=result, verdicts=sample.request.grade(result))
+
+    def _fill(self, index: int, members: Sequence[MemberResult], panel: Panel | None) -> None:
+        verdicts = combine(members, panel) if panel else members[0].verdicts
+        sample, rows = self._waiting[index]
+        rows.fill(sample.make_rows(Judged(verdicts=verdicts, members=tuple(members), panel=panel)))
+        del self._unfilled[index]
+
+
+def _ended_early(error: Exception) -> JudgeResult:
+    detail = f"the judge ended early: {type(error).__name__}: {error}"
+    return JudgeResult(failure=Unscored("unavailable", detail))

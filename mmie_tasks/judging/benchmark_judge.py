@@ -1,0 +1,197 @@
+"""The judge of a benchmark, or its panel of judges, and the samples that wait for it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.options import choice_setting
+from mmie_tasks.judges.base import SettlesSignature
+from mmie_tasks.judges.choice import choose_judges, is_paper_judge
+from mmie_tasks.judges.panel_choice import ChosenJudges
+from mmie_tasks.judging.batch import JudgedBatch, PendingSample, WaitingSamples
+from mmie_tasks.judging.deferred import DeferredRows, MetricRows, RowsWithPlainScore
+from mmie_tasks.judging.session import JudgingSession, session_without_run
+from mmie_tasks.judging.shared_judge import OpenJudges
+from mmie_tasks.record.signature import signature_text
+
+SYNC_VARIABLE = "MMIE_TASKS_SYNC"
+
+_STOP_S = 1.0
+"""How long judges are waited for that have been told to stop."""
+
+
+class BenchmarkJudge:
+    """The judge of one benchmark, or its panel of judges, and the samples that wait for it.
+
+    Args:
+        benchmark: See below.
+        default: See below.
+        title: Names the benchmark in the progress bar; by default its name.
+        paper: The judge of the benchmark's paper, in the form of `default`; by default that. See
+            `is_paper_judge`.
+        check_setup: Checks what else judging needs, such as the official prompts; raises a
+            `MmieTasksError`.
+
+    Attributes:
+        benchmark: The benchmark's name, as in ``--judge mmie=JUDGE``.
+        default: The judge unless the user chooses another, as `choice.parse_choice` reads it.
+        session: The session of the evaluation, set by the runner's hooks; None outside one.
+        sync: Whether each sample is judged before ``process_results`` returns.
+    """
+
+    def __init__(
+        self,
+        benchmark: str,
+        default: str,
+        *,
+        title: str = "",
+        paper: str = "",
+        check_setup: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.benchmark = benchmark
+        self.default = default
+        self.session: JudgingSession | None = None
+        self.sync = False
+        self._title = title or benchmark
+        self._paper = paper
+        self._check_setup = check_setup
+        self._queue: list[tuple[PendingSample, DeferredRows]] = []
+        self._queue_lock = threading.Lock()
+        self._judging_lock = threading.Lock()
+
+    @property
+    def _session(self) -> JudgingSession:
+        return self.session or session_without_run()
+
+    def choices(self) -> ChosenJudges:
+        """The judges that this run uses, and which setting chose them; as `choose_judges`."""
+        session = self._session
+        return choose_judges(self.benchmark, self.default, session.environment, session.choices)
+
+    def judges(self) -> OpenJudges:
+        """The judges themselves; raises as `choose_judges` and `JudgingSession.open`."""
+        chosen = self.choices()
+        judges = tuple(map(self._session.open, chosen.judges))
+        if chosen.panel is None:
+            return OpenJudges(judges=judges)
+        names = []
+        for number, choice in enumerate(chosen.judges, start=1):
+            model = Path(choice.options.get("model", "")).name  # of a path, the last part
+            name = f"{choice.name}:{model}" if model else choice.name
+            names.append(f"judge {number} of {len(judges)} ({name})")
+        return OpenJudges(judges=judges, names=tuple(names), panel=chosen.panel)
+
+    def signature(self) -> str:
+        """Everything of the judge or panel that can move a score, and whether it is the paper's
+        judge.
+        """
+        signature = self.judges().signature
+        is_papers = is_paper_judge(self.choices(), signature, self.default, self._paper)
+        return signature_text(signature, paper_judge="yes" if is_papers else "no")
+
+    def machine(self) -> str | None:
+        """What computed the replies of judges in this process; None if nothing did."""
+        machines = [
+            judge.machine()
+            for judge in (shared.wrapped for shared in self.judges().judges)
+            if isinstance(judge, SettlesSignature)
+        ]
+        return "; ".join(filter(None, machines)) or None
+
+    def check(self) -> None:
+        """Check that every judge can be used, before anything is generated.
+
+        Raises:
+            SettingWrong: A choice, or ``MMIE_TASKS_SYNC``, is invalid, or a judge is in a panel
+                twice.
+            MmieTasksError: As `check_setup` and `SharedJudge.check`.
+        """
+        self.check_setup()
+        judges = self.judges().judges
+        for shared in judges:
+            shared.check()
+        if len(judges) == 1:
+            return
+        # The signature of a judge in this process may start its device, and the tested model may
+        # still have to fork: such judges are compared by their options only, where the panel is
+        # read.
+        signatures = [shared.judge.signature for shared in judges if not shared.in_process]
+        if len(set(signatures)) < len(signatures):
+            raise SettingWrong(
+                "Two judges of the panel are the same: they differ in options that change no "
+                "reply.",
+                hint="another judge, or another model",
+            )
+
+    def check_setup(self) -> None:
+        """Check what judging needs beside the judges, such as the official prompts.
+
+        Raises:
+            MmieTasksError: It is missing or broken, or ``MMIE_TASKS_SYNC`` is invalid.
+        """
+        _ = self._is_sync
+        self._check_setup()
+
+    @property
+    def _is_sync(self) -> bool:
+        hint = f"`export {SYNC_VARIABLE}=1` judges each sample at once, as `--baseline` needs it"
+        return self.sync or choice_setting(os.environ, SYNC_VARIABLE, "0", "1", hint=hint) == "1"
+
+    def submit(
+        self,
+        sample: PendingSample,
+        plain: Callable[[MetricRows], Mapping[str, object]] = lambda _: {},
+    ) -> Mapping[str, object]:
+        """The rows of a sample: filled in when they are read, or before this returns if `sync`.
+
+        Args:
+            sample: The sample.
+            plain: Makes the plain score that a sample's log has next to its rows if `sync`, for
+                ``--baseline``; by default none.
+        """
+        if self._is_sync:  # here, threads may judge in parallel
+            deferred_rows = DeferredRows(sample.metrics, lambda: None)
+            self._judge_batch([(sample, deferred_rows)], title="")
+            rows = {name: row for name, row in deferred_rows.items() if isinstance(row, dict)}
+            return RowsWithPlainScore(rows, plain(rows))
+        deferred_rows = DeferredRows(sample.metrics, self.judge_pending)
+        with self._queue_lock:
+            self._queue.append((sample, deferred_rows))
+        return deferred_rows
+
+    def judge_pending(self) -> None:
+        """Judge all samples of the queue together. Never raises: the run would be lost.
+
+        A second thread waits until the first has judged; then the queue is empty.
+        """
+        with self._judging_lock:
+            with self._queue_lock:
+                waiting, self._queue = self._queue, []
+            if waiting:
+                self._judge_batch(waiting, self._title)
+
+    def _judge_batch(self, waiting: WaitingSamples, title: str) -> None:
+        """Fill in every row, whatever a judge raises.
+
+        Judging has a thread of its own, because Ctrl-C does not reach a thread that waits for a
+        server.
+        """
+        session = self._session
+        batch = JudgedBatch(waiting, title, session.one_model_lock, session.on_outcome)
+        thread = ThreadPoolExecutor(1, thread_name_prefix="judging")
+        job = thread.submit(batch.judge, self.judges)
+        session.batches.append(batch)
+        try:
+            job.result()
+        except KeyboardInterrupt:  # replies so far are in the cache, the others are not awaited
+            batch.stop()
+            wait([job], _STOP_S)
+            raise
+        finally:
+            session.batches.remove(batch)
+            thread.shutdown(wait=False)  # its only job is done, or not awaited

@@ -1,0 +1,92 @@
+"""Judges that several benchmarks of a run share, and the judges of one benchmark, opened."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from loguru import logger
+
+from mmie_tasks.judges.base import InProcess, Judge, SelfChecking
+from mmie_tasks.judges.cache import unwrapped
+from mmie_tasks.judges.registry import plugin_errors
+from mmie_tasks.record.signature import Panel, signature_text
+
+CHECK_VALID_S = 900.0
+"""How long the check of a judge holds: later benchmarks of a run do not repeat it."""
+
+
+@dataclass(slots=True)
+class SharedJudge:
+    """A judge that all benchmarks of a session use together, and its last check.
+
+    Attributes:
+        judge: The judge.
+        name: As the user chose it, for messages.
+        checked_until_s: Until when, on the monotonic clock, the last check holds.
+    """
+
+    judge: Judge
+    name: str = ""
+    checked_until_s: float = 0.0
+
+    @property
+    def wrapped(self) -> Judge:
+        """The judge without the cache around it."""
+        return unwrapped(self.judge)
+
+    @property
+    def in_process(self) -> bool:
+        """Whether its model runs in this process and takes its memory."""
+        return isinstance(self.wrapped, InProcess)
+
+    def check(self) -> None:
+        """Check that the judge can be used, unless a check passed less than `CHECK_VALID_S` ago.
+
+        Raises:
+            JudgeMisconfigured: It cannot reply as it is set up, or, of another package, it raised
+                anything else.
+            DataBroken: Its cache file is unusable.
+        """
+        if time.monotonic() < self.checked_until_s:
+            return
+        with plugin_errors(self.name):
+            if isinstance(self.judge, SelfChecking):
+                self.judge.check()
+            if not self.in_process:  # there, the signature may start a device
+                _ = self.judge.signature
+        self.checked_until_s = time.monotonic() + CHECK_VALID_S
+
+    def close(self) -> None:
+        """Free the judge's memory if it runs in this process; it can be used again.
+
+        A failure is logged: no result may be lost by it.
+        """
+        if isinstance(judge := self.wrapped, InProcess):
+            try:
+                judge.close()
+            except Exception as error:  # noqa: BLE001 - a plugin, or a device that is out of order
+                logger.warning(
+                    f"The judge's memory could not be freed: {type(error).__name__}: {error}"
+                )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenJudges:
+    """The judges of a benchmark, opened.
+
+    Attributes:
+        judges: One, or those of the panel in order.
+        names: A short name for each, for log lines; one empty name without a panel.
+        panel: How several judges make one verdict; None for a single judge.
+    """
+
+    judges: tuple[SharedJudge, ...]
+    names: tuple[str, ...] = ("",)
+    panel: Panel | None = None
+
+    @property
+    def signature(self) -> str:
+        """Everything of the judges that can move a score."""
+        signatures = [shared.judge.signature for shared in self.judges]
+        return signature_text(*([self.panel.signature] if self.panel else []), *signatures)
