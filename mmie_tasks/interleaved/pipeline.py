@@ -248,7 +248,10 @@ class PipelineDrawer:
         }
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(0)
+            before = torch.get_rng_state()
             pipeline = files.pipeline_class.from_pretrained(files.folder, **options)
+            if not torch.equal(before, torch.get_rng_state()):  # diffusers does not say so
+                logger.warning(f"Some weights of `{files.name}` are not in its files, and random.")
         pipeline.set_progress_bar_config(disable=True)
         return pipeline
 

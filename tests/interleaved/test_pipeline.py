@@ -297,7 +297,7 @@ def test_prompts_that_are_cut_are_counted_in_one_line(tiny, logs, caplog):
     assert not [record for record in caplog.records if "diffusers" in record.name]
 
 
-def test_weights_that_are_missing_are_the_same_every_time(sd3, tmp_path):
+def test_weights_that_are_missing_are_the_same_every_time_and_logged(sd3, tmp_path, logs):
     import torch
 
     model = Path(shutil.copytree(sd3, tmp_path / "sd3"))
@@ -306,7 +306,9 @@ def test_weights_that_are_missing_are_the_same_every_time(sd3, tmp_path):
     first = drawn(drawer(model), requests("a cat"))
     torch.rand(1)
     assert drawn(drawer(model), requests("a cat")) == first
+    assert sum("Some weights of `sd3`" in line for line in logs) == 2
     assert drawn(drawer(sd3), requests("a cat")) != first
+    assert sum("Some weights of `sd3`" in line for line in logs) == 2
 
 
 @pytest.fixture
