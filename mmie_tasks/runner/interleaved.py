@@ -17,7 +17,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MethodType
 from typing import Any, TypeAlias
@@ -48,7 +48,7 @@ from mmie_tasks.interleaved.base import (
 )
 from mmie_tasks.interleaved.chat_pictures import chat_completions, keep_chat_pictures
 from mmie_tasks.interleaved.pictures import PictureStore, draw_all
-from mmie_tasks.interleaved.protocols import INSTRUCT, NO_PICTURE, Prompt, Protocol
+from mmie_tasks.interleaved.protocols import INSTRUCT, NO_PICTURE, Prompt, Protocol, WrittenAnswer
 from mmie_tasks.interleaved.written_texts import WrittenText, read_text, save_texts, text_path
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.runner.answer_files import OUTPUT
@@ -76,33 +76,21 @@ _Outcomes: TypeAlias = "Mapping[PictureRequest, Path | DrawingError]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sample:
-    """The sample of a request of a task with pictures in answers.
+    """The sample of a request of a task with pictures in answers."""
 
-    Attributes:
-        id: Of the sample, for seeds.
-        limit: How many pictures of an answer the judge can see.
-        digest: Of its content.
-    """
-
-    id: str
-    limit: int
-    digest: str
+    id: str  # for seeds
+    limit: int  # how many pictures of an answer the judge can see
+    digest: str  # of its content
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Draft:
-    """A writer's answer, before its pictures are drawn.
-
-    Attributes:
-        whole: As the writer wrote it.
-        parts: Texts and prompts as the protocol reads them; None if the text stays as it is.
-        unused: What the protocol could not use, by name.
-        pictures: One for each prompt, in order.
+    """A writer's answer, before its pictures are drawn: as it was written, and as the protocol
+    reads it, None if it stays as it is; with a picture for each prompt, in order.
     """
 
     whole: WrittenText
-    parts: tuple[str | Prompt, ...] | None = None
-    unused: Mapping[str, int] = field(default_factory=dict)
+    written: WrittenAnswer | None = None
     pictures: tuple[PictureRequest, ...] = ()
 
 
@@ -152,11 +140,8 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         **arguments: object,
     ) -> None:
         super().__init__()
-        self._runner_options = {
-            "batch_size": batch_size,
-            "max_batch_size": max_batch_size,
-            "device": device,
-        }
+        options = {"batch_size": batch_size, "max_batch_size": max_batch_size, "device": device}
+        self._runner_options = {key: value for key, value in options.items() if value is not None}
         self._drawer: Drawer | None = None
         self.stages: dict[str, StageProgress] = {}
         try:
@@ -200,10 +185,12 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
             i: _draft(outputs[i], sample, protocol) for i, sample in enumerate(samples) if sample
         }
         outcomes = self._draw(drafts.values(), self._drawer)
-        facts = {i: _facts(draft, outcomes, self._signature) for i, draft in drafts.items()}
+        all_facts = []
         for i, draft in drafts.items():
-            outputs[i] = _answer(draft, outcomes, facts[i])
-        self._log(facts.values(), outcomes)
+            facts = _facts(draft, outcomes, self._signature)
+            outputs[i] = _answer(draft, outcomes, facts)
+            all_facts.append(facts)
+        _log(all_facts, outcomes)
         return outputs
 
     def generate_until_multi_round(self, requests: Sequence[Instance]) -> list[object]:
@@ -246,8 +233,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         arguments = self._arguments
         model = get_model(arguments.writer, self.force_simple)
         check_writer_arguments(model, arguments.writer_arguments)
-        options = {name: value for name, value in self._runner_options.items() if value is not None}
-        writer = model(**{**options, **arguments.writer_arguments})
+        writer = model(**{**self._runner_options, **arguments.writer_arguments})
         record_tested_model(writer)
         if self._drawer is None:
             modalities = arguments.modalities
@@ -293,7 +279,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
     ) -> list[object]:
         """The writer's outputs; with ``instruct=yes`` the answers name the words."""
         outputs: dict[int, object] = {}
-        for portion in self._written(requests, samples, range(len(requests)), len(requests)):
+        for portion in self._written(requests, samples, range(len(requests)), len(samples)):
             outputs |= portion
         if self.words is INSTRUCT:
             facts = DrawingFacts(signature=INSTRUCT.signature)
@@ -337,11 +323,8 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         content of its sample; of repeated requests by their number, too.
         """
         arguments = self._arguments
-        options = sorted(
-            f"{name}={value}"
-            for name, value in arguments.writer_arguments.items()
-            if name not in _DELIVERY
-        )
+        named = arguments.writer_arguments.items()
+        options = sorted(f"{name}={value}" for name, value in named if name not in _DELIVERY)
         writer = json.dumps([arguments.writer, options, arguments.protocol.signature])
         times = Counter[str]()
         paths = []
@@ -392,25 +375,6 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
             )
             raise SystemExit(str(error))
         return outcomes
-
-    def _log(self, facts: Iterable[DrawingFacts], outcomes: _Outcomes) -> None:
-        """One line about all answers of this process, and a reason of each kind of failure."""
-        all_facts = list(facts)
-        drawn = sum(fact.drawn for fact in all_facts)
-        failed = sum((Counter(fact.failed) for fact in all_facts), Counter[str]())
-        unused = sum((Counter(fact.unused) for fact in all_facts), Counter[str]())
-        without = unused.pop(NO_PICTURE, 0)
-        name = "interleaved"
-        if self.world_size > 1:
-            name += f" (rank {self.rank} of {self.world_size})"
-        line = f"{name}: {len(all_facts):,} answers with {drawn:,} pictures"
-        line += f"; {NO_PICTURE}: {without:,}"
-        line += f"; not drawn: {listed(failed)}" if failed else ""
-        line += f"; not used of the writer's texts: {listed(unused)}" if unused else ""
-        logger.log("INFO" if drawn and not failed else "WARNING", "{}", line)
-        reasons = {error.name: error for error in outcomes.values() if not isinstance(error, Path)}
-        for reason, error in reasons.items():
-            logger.warning("{}: {}: {}", name, reason, _first_line(error))
 
 
 class InterleavedSimple(Interleaved):
@@ -495,16 +459,13 @@ def _draft(output: object, sample: _Sample, protocol: Protocol) -> _Draft:
     segments = parse_answer([whole.text]).segments
     if not written.prompts and any(segment.image for segment in segments):
         return _Draft(whole=whole)  # with pictures of the writer's own
-    pictures = [
+    if stripped.removed:
+        written = replace(written, unused={**written.unused, "thinking": 1})
+    pictures = tuple(
         PictureRequest(prompt=prompt.text, seed=_seed(sample.id, number))
         for number, prompt in enumerate(written.prompts)
-    ]
-    return _Draft(
-        whole=whole,
-        parts=written.parts,
-        unused={**written.unused, **({"thinking": 1} if stripped.removed else {})},
-        pictures=tuple(pictures),
     )
+    return _Draft(whole=whole, written=written, pictures=pictures)
 
 
 def _seed(sample_id: str, number: int) -> int:
@@ -516,30 +477,42 @@ def _seed(sample_id: str, number: int) -> int:
 def _facts(draft: _Draft, outcomes: _Outcomes, signature: str) -> DrawingFacts:
     drawn = [outcomes[picture] for picture in draft.pictures]
     failed = Counter(outcome.name for outcome in drawn if isinstance(outcome, DrawingError))
-    return DrawingFacts(
-        signature=signature,
-        drawn=len(drawn) - failed.total(),
-        failed=dict(failed),
-        unused=draft.unused,
-    )
+    unused = draft.written.unused if draft.written else {}
+    n_drawn = len(drawn) - failed.total()
+    return DrawingFacts(signature=signature, drawn=n_drawn, failed=dict(failed), unused=unused)
 
 
 def _answer(draft: _Draft, outcomes: _Outcomes, facts: DrawingFacts) -> object:
     """What the runner gets: the answer as the JSON of `mmie_tasks.answers.drawn`, with the writer's
     tokens. Pictures that could not be drawn are left out.
     """
-    if draft.parts is None:
-        text = write_undrawn_answer(draft.whole.text, facts)
-    else:
-        pictures = iter(draft.pictures)
-        segments = []
-        for part in draft.parts:
-            if not isinstance(part, Prompt):
-                segments.append(Segment(text=part))
-            elif isinstance(outcome := outcomes[next(pictures)], Path):
-                segments.append(Segment(image=str(outcome), prompt=part.text))
-        text = write_drawn_answer(segments, facts)
-    return _output(replace(draft.whole, text=text))
+    if draft.written is None:
+        return _output(replace(draft.whole, text=write_undrawn_answer(draft.whole.text, facts)))
+    pictures = iter(draft.pictures)
+    segments = []
+    for part in draft.written.parts:
+        if not isinstance(part, Prompt):
+            segments.append(Segment(text=part))
+        elif isinstance(outcome := outcomes[next(pictures)], Path):
+            segments.append(Segment(image=str(outcome), prompt=part.text))
+    return _output(replace(draft.whole, text=write_drawn_answer(segments, facts)))
+
+
+def _log(all_facts: Sequence[DrawingFacts], outcomes: _Outcomes) -> None:
+    """One line about all answers of this process, and a reason of each kind of failure."""
+    drawn = sum(facts.drawn for facts in all_facts)
+    failed, unused = Counter[str](), Counter[str]()
+    for facts in all_facts:
+        failed.update(facts.failed)
+        unused.update(facts.unused)
+    without = unused.pop(NO_PICTURE, 0)
+    line = f"{len(all_facts):,} answers with {drawn:,} pictures; {NO_PICTURE}: {without:,}"
+    line += f"; not drawn: {listed(failed)}" if failed else ""
+    line += f"; not used of the writer's texts: {listed(unused)}" if unused else ""
+    logger.log("INFO" if drawn and not failed else "WARNING", "interleaved: {}", line)
+    reasons = {error.name: error for error in outcomes.values() if not isinstance(error, Path)}
+    for name, error in reasons.items():
+        logger.warning("interleaved: {}: {}", name, _first_line(error))
 
 
 def _first_line(error: BaseException) -> str:

@@ -42,12 +42,7 @@ class SketchedPair(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sketch:
-    """A sketch that was asked for.
-
-    Attributes:
-        file: To write.
-        for_runner: The arguments of lmms-eval, without the output folder.
-    """
+    """A page to write, and the arguments of lmms-eval, without the output folder."""
 
     file: Path
     for_runner: tuple[str, ...]
