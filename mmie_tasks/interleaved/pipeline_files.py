@@ -140,37 +140,33 @@ def first_line(error: BaseException) -> str:
 def _read_index(folder: Path, name: str) -> Mapping[str, object]:
     try:
         index = json.loads((folder / _INDEX).read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise _no_index(name) from error
+    except (OSError, ValueError, RecursionError):
+        index = None
     if not isinstance(index, dict):
-        raise _no_index(name)
+        hint = f"`model=` is a folder with `{_INDEX}`, or a repository on the Hub as `owner/name`"
+        raise misconfigured(name, f"no `{_INDEX}` can be read", hint)
     return index
-
-
-def _no_index(name: str) -> DrawerMisconfigured:
-    hint = f"`model=` is a folder with `{_INDEX}`, or a repository on the Hub as `owner/name`"
-    return misconfigured(name, f"no `{_INDEX}` can be read", hint)
 
 
 def _download_index(repo: str, revision: str) -> Path:
     """The folder of a commit in the Hub's cache, with its index."""
     from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 
     try:
         return Path(hf_hub_download(repo, _INDEX, revision=revision)).parent
-    except LocalEntryNotFoundError as error:  # the cause: why the Hub was not asked, or is silent
-        raise _not_downloaded(repo, revision, error.__cause__ or error) from error
-    except EntryNotFoundError as error:
-        raise _no_index(repo) from error
     except Exception as error:
         raise _not_downloaded(repo, revision, error) from error
 
 
-def _not_downloaded(repo: str, revision: str, error: BaseException) -> DrawerMisconfigured:
-    why = explain(error, repo=repo, revision=revision, kind="model", storage="HF_HOME")
+def _not_downloaded(repo: str, revision: str, error: Exception) -> DrawerMisconfigured:
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    is_local = isinstance(error, LocalEntryNotFoundError)
+    cause = error.__cause__ if is_local else None  # why the Hub was not asked, or is silent
+    why = explain(cause or error, repo=repo, revision=revision, kind="model", storage="HF_HOME")
     return DrawerMisconfigured(
-        f"The pipeline `{repo}` at revision `{revision}` could not be downloaded: {why.reason}.",
+        f"The `{_INDEX}` and weights of `{repo}` at revision `{revision}` could not be downloaded: "
+        f"{why.reason}.",
         hint=f"{why.hint}, or set `model=` to a folder in diffusers' layout",
     )
 

@@ -192,10 +192,10 @@ def test_pipelines_of_two_processes_draw_for_the_judge(
         encoding="utf-8",
     )
     drawer = "diffusers:model=tiny,steps=2,size=32x32"
-    options = arguments("predictions:path=texts.json", drawer, pictures="drawn")
+    options = arguments("predictions:path=texts.json", drawer, pictures="painted")
     result = evaluate(workplace, *options, url=judge.url, processes=2)
     assert result.status == 0, result.output
-    pngs = {path.read_bytes() for path in (workplace.folder / "drawn").rglob("*.png")}
+    pngs = {path.read_bytes() for path in (workplace.folder / "painted").rglob("*.png")}
     assert len(pngs) == 3
     assert pngs <= shown(judge)
 
