@@ -85,13 +85,15 @@ class PipelineDrawer:
         The files of a folder are read for it once, about a second per GB.
         """
         negative = self.negative_prompt
+        if negative is not None:
+            negative = hashlib.sha256(negative.encode()).hexdigest()[:12]
         values: dict[str, object] = {
             "model": f"{_plain(self._files.name)}@{self._files.version()}",
             "steps": self.steps,
             "guidance": self.guidance,
-            "negative_prompt": negative and hashlib.sha256(negative.encode()).hexdigest()[:12],
+            "negative_prompt": negative,
             "size": self._size and "{}x{}".format(*self._size),
-            "variant": self.variant and _plain(self.variant),
+            "variant": _plain(self.variant) if self.variant else None,
             "batch": self._batch if self._batch > 1 else None,  # may change the last bits
             "dtype": self._dtype_name,
             "stored": f"{self.max_side_px}px",
@@ -195,7 +197,7 @@ class PipelineDrawer:
         for start in range(0, len(requests), self._batch):
             batch = requests[start : start + self._batch]
             outcome = final or self._drawn(pipeline, batch)
-            if start == 0 and type(outcome) is DrawerUnavailable:
+            if start == 0 and not final and type(outcome) is DrawerUnavailable:
                 outcome = self._drawn(pipeline, batch)
                 final = outcome if isinstance(outcome, DrawingError) else None
             if isinstance(outcome, _OutOfMemory):
@@ -238,10 +240,9 @@ class PipelineDrawer:
 
         logging.disable_progress_bar()
         logging.set_verbosity_error()  # it repeats the end of every prompt that is cut
+        dtype = "torch_dtype" if diffusers_version() < (0, 40) else "dtype"
         options = {
-            "torch_dtype" if diffusers_version() < (0, 40) else "dtype": getattr(
-                torch, self._dtype_name
-            ),
+            dtype: getattr(torch, self._dtype_name),
             "variant": self.variant,
             "use_safetensors": True,
             "local_files_only": True,

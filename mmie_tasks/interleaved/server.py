@@ -145,8 +145,9 @@ class ImageServer:
     def signature(self) -> str:
         """Everything that can change a picture; the host as in the signature of a judge."""
         values = dict(self.parameters)
-        if negative := values.get("negative_prompt"):
-            values["negative_prompt"] = sha256(str(negative).encode()).hexdigest()[:12]
+        if "negative_prompt" in values:
+            words = str(values["negative_prompt"])
+            values["negative_prompt"] = sha256(words.encode()).hexdigest()[:12]
         parts = ["images", f"model={self.model}"]
         parts += [f"{name}={value}" for name, value in values.items()]
         parts.append(f"stored={self.max_side_px}px")

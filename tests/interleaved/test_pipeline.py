@@ -370,6 +370,19 @@ def test_a_device_without_memory_draws_nothing_more(drawn_with):
     assert len(calls) == 2
 
 
+def test_a_pipeline_that_does_not_fit_into_the_memory_is_loaded_once(tiny, monkeypatch):
+    from diffusers import StableDiffusionPipeline
+    from torch.cuda import OutOfMemoryError
+
+    def load(*_, **__):
+        raise OutOfMemoryError
+
+    monkeypatch.setattr(StableDiffusionPipeline, "from_pretrained", load)
+    first, second = drawn(drawer(tiny), requests("a", "b"))
+    assert type(first) is DrawerUnavailable
+    assert second is first
+
+
 def test_what_a_writer_has_set_for_convolutions_is_undone_while_drawing(drawn_with, monkeypatch):
     from torch.backends import cudnn
 
