@@ -16,7 +16,7 @@ from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 
 BUILT_IN: Mapping[str, str] = {
     "images": "mmie_tasks.interleaved.server:open_drawer",
-    "diffusers": "mmie_tasks.interleaved.pipeline:open_drawer",
+    "diffusers": "mmie_tasks.interleaved.pipeline:PipelineDrawer",
 }
 """Name to factory, as ``module:function``. Its keyword arguments are the drawer's options: see
 `core.options`.

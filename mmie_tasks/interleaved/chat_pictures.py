@@ -14,14 +14,13 @@ import inspect
 import json
 import re
 from asyncio import to_thread
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Mapping
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from loguru import logger
 from openai.types.chat import ChatCompletion, ChatCompletionMessage
-from pydantic import BaseModel
 
 from mmie_tasks.answers.images import ImageResolver
 from mmie_tasks.answers.objects import IMAGES_KEY
@@ -33,9 +32,7 @@ from mmie_tasks.core.messages import replace_surrogates
 _PARTS_FIELDS = ("output", "parts")  # of OpenAI's responses, of Gemini's
 _PICTURE = re.compile(r'data:image/|"(?:b64_json|inlineData|inline_data)"')
 _MAX_HEAD_CHARACTERS = 300
-_MAX_BASE64_CHARACTERS = (
-    400  # a multiple of 4; holds the size of the picture, but for a long header
-)
+_MAX_BASE64_CHARACTERS = 400  # a multiple of 4; holds the picture's size, but for a long header
 
 
 def chat_completions(model: object) -> Any | None:  # noqa: ANN401 - of the OpenAI SDK or alike
@@ -105,49 +102,21 @@ async def _keep_later(reply: Awaitable[object], resolver: ImageResolver) -> obje
 
 
 def _keep(reply: object, resolver: ImageResolver) -> object:
-    """The same reply; the first message holds the text of all choices, if one has pictures."""
-    match reply:
-        case ChatCompletion(choices=[*choices]):
-            messages = [choice.message for choice in choices if choice.message is not None]
-            beside = {
-                name: value for part in (reply, *choices) for name, value in _extra_pictures(part)
-            }
-            if messages:
-                _make_text(messages, beside, resolver)
-    return reply
+    """The same reply; the first message holds the text of all choices, if one has pictures.
 
-
-def _extra_pictures(part: BaseModel) -> Iterator[tuple[str, object]]:
-    """The fields with pictures that the SDK does not know."""
-    for name, value in (part.model_extra or {}).items():
-        if value and _PICTURE.search(json.dumps(value, default=str)):
-            yield name, value
-
-
-def _make_text(
-    messages: Sequence[ChatCompletionMessage], beside: Mapping[str, object], resolver: ImageResolver
-) -> None:
-    """Make the content of the first message a text, if it is none or a message has pictures.
-
-    Args:
-        messages: Of all choices, which are one answer: vLLM-Omni sends text and pictures in two.
-        beside: Fields with pictures beside the messages, which are only counted.
-        resolver: Writes the pictures.
+    All choices are one answer: vLLM-Omni sends text and pictures in two.
     """
+    choices = reply.choices if isinstance(reply, ChatCompletion) else None
+    messages = [choice.message for choice in choices or () if choice.message is not None]
     contents = list(map(_content, messages))
-    if beside:
-        first = contents[0] if isinstance(contents[0], Mapping) else {"content": contents[0] or ""}
-        contents[0] = {"role": "assistant", **first, **beside}
-    rounds = [content for content in contents if content is not None] or [None]
-    answer = parse_answer(rounds)
-    if all(isinstance(content, str | None) for content in contents) and not any(
-        segment.image and _is_data_uri(segment.image) for segment in answer.segments
-    ):
-        return
-    first_message = messages[0]
-    first_message.content = _written(answer, resolver)
-    if getattr(first_message, IMAGES_KEY, None):
-        setattr(first_message, IMAGES_KEY, None)
+    answer = parse_answer([content for content in contents if content is not None] or [None])
+    is_text = all(isinstance(content, str | None) for content in contents)
+    images = [segment.image for segment in answer.segments if segment.image]
+    if not is_text or any(map(_is_data_uri, images)):
+        messages[0].content = _written(answer, resolver)
+        if getattr(messages[0], IMAGES_KEY, None):
+            setattr(messages[0], IMAGES_KEY, None)
+    return reply
 
 
 def _content(message: ChatCompletionMessage) -> object:
@@ -159,8 +128,10 @@ def _content(message: ChatCompletionMessage) -> object:
         if isinstance(fields.get(name), list) and not fields.get("content"):
             fields["content"] = fields.pop(name)
     content = fields.get("content")
-    is_text = isinstance(content, str | None) and not fields.get(IMAGES_KEY)
-    return content if is_text and not any(_extra_pictures(message)) else fields
+    if isinstance(content, str | None) and not fields.get(IMAGES_KEY):
+        others = json.dumps(message.model_extra or {}, default=str)
+        return fields if _PICTURE.search(others) else content
+    return fields
 
 
 def _written(answer: ParsedAnswer, resolver: ImageResolver) -> str:

@@ -51,12 +51,11 @@ def parse_size(text: str, step_px: int = 1) -> tuple[int, int]:
     sides = re.fullmatch(r"(\d{1,5})[xX](\d{1,5})", text, re.ASCII)
     width, height = (int(sides[1]), int(sides[2])) if sides else (0, 0)
     if not 0 < width * height <= MAX_PIXELS or width % step_px or height % step_px:
-        rule = f"at most {MAX_PIXELS:,} pixels" + (
-            f", multiples of {step_px}" if step_px > 1 else ""
-        )
+        multiples = f", multiples of {step_px}" if step_px > 1 else ""
         raise DrawerMisconfigured(
             f"`size={text}` cannot be drawn.",
-            hint=f"`size=WIDTHxHEIGHT`, such as `1024x1024`: {rule}",
+            hint=f"`size=WIDTHxHEIGHT`, such as `1024x1024`: at most {MAX_PIXELS:,} pixels"
+            f"{multiples}",
         )
     return width, height
 
@@ -73,11 +72,9 @@ def picture_of(content: bytes, max_side_px: int) -> Picture:
     try:
         image = open_bounded(Path("of the drawer"), MAX_PIXELS, content)
     except DataBroken as error:
-        raise PictureUnusable(
-            error.message.partition("cannot be used: ")[2] or error.message
-        ) from error
-    is_small = not max_side_px or max(image.size) <= max_side_px
-    if is_small and suffix in _STORED:
+        problem = error.message.partition("cannot be used: ")[2]
+        raise PictureUnusable(problem or error.message) from error
+    if suffix in _STORED and (not max_side_px or max(image.size) <= max_side_px):
         _rgb(image)
         return Picture(content=content, suffix=suffix)
     return png_of(image, max_side_px)
@@ -131,10 +128,8 @@ class PictureStore:
 
     def find(self, request: PictureRequest) -> Path | None:
         """The file of a picture; None if it has not been drawn."""
-        path = self._path(request)
-        return next(
-            (file for suffix in _STORED if (file := path.with_suffix(suffix)).is_file()), None
-        )
+        files = (self._path(request).with_suffix(suffix) for suffix in _STORED)
+        return next(filter(Path.is_file, files), None)
 
     def add(self, request: PictureRequest, picture: Picture) -> Path:
         """Write a picture, and return its file; raises `PictureNotStored` if that fails."""
@@ -143,16 +138,14 @@ class PictureStore:
             with atomic_write(path) as part:
                 part.write_bytes(picture.content)
         except OSError as error:
-            raise PictureNotStored(
-                f"`{path.parent}` cannot be written: {error.strerror or error}"
-            ) from error
+            problem = error.strerror or error
+            raise PictureNotStored(f"`{path.parent}` cannot be written: {problem}") from error
         return path
 
     def _path(self, request: PictureRequest) -> Path:
         """The path of a picture, without its suffix."""
-        name = hashlib.sha256(
-            f"{request.seed}\n{request.prompt}".encode(errors="surrogatepass")
-        ).hexdigest()
+        content = f"{request.seed}\n{request.prompt}".encode(errors="surrogatepass")
+        name = hashlib.sha256(content).hexdigest()
         return self._folder / name[:2] / name
 
 
@@ -171,22 +164,17 @@ def draw_all(
     `on_picture` for each outcome.
     """
     paths = {request: store.find(request) for request in requests}
-    outcomes: dict[PictureRequest, Path | DrawingError] = {
-        request: path for request, path in paths.items() if path
-    }
-    missing = [request for request in paths if request not in outcomes]
+    missing = [request for request, path in paths.items() if path is None]
+    outcomes: dict[PictureRequest, Path | DrawingError]
+    outcomes = {request: path for request, path in paths.items() if path}
     on_start(len(paths), len(outcomes))
-    if not missing:
-        return outcomes
     with closing(drawer.draw(missing)) as drawn:
         for index, outcome in drawn:
             request = missing[index]
             try:
-                outcomes[request] = (
-                    store.add(request, outcome) if isinstance(outcome, Picture) else outcome
-                )
+                result = store.add(request, outcome) if isinstance(outcome, Picture) else outcome
             except PictureNotStored as error:
-                outcomes |= {other: error for other in missing if other not in outcomes}
-                return outcomes
-            on_picture(outcomes[request])
+                return {**dict.fromkeys(missing, error), **outcomes}
+            outcomes[request] = result
+            on_picture(result)
     return outcomes

@@ -78,13 +78,8 @@ _TRAILING_COMMA = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|,(?=\s*[\]}])', re.DOT
 _BRACKET = re.compile(r"[\[{]")
 _MAX_VALUES = 50  # of JSON in a text
 _NAME_CHARACTERS = 40  # of a key in counts
-_PICTURE_KEYS = (
-    "picture",
-    "description",
-    "image_description",
-    "image_prompt",
-    "prompt",
-)  # as writers vary it
+# As writers vary it.
+_PICTURE_KEYS = ("picture", "description", "image_description", "image_prompt", "prompt")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

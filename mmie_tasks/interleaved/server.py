@@ -144,12 +144,12 @@ class ImageServer:
     @property
     def signature(self) -> str:
         """Everything that can change a picture; the host as in the signature of a judge."""
+        values = dict(self.parameters)
+        if "negative_prompt" in values:
+            words = str(values["negative_prompt"])
+            values["negative_prompt"] = sha256(words.encode()).hexdigest()[:12]
         parts = ["images", f"model={self.model}"]
-        for name, value in self.parameters.items():
-            is_long = name == "negative_prompt"
-            parts.append(
-                f"{name}={sha256(str(value).encode()).hexdigest()[:12] if is_long else value}"
-            )
+        parts += [f"{name}={value}" for name, value in values.items()]
         parts.append(f"stored={self.max_side_px}px")
         if hosts := self.access.foreign_hosts:
             parts.append(f"host={'+'.join(hosts)}")
@@ -164,9 +164,8 @@ class ImageServer:
     def describe(self) -> str:
         """See `Drawer.describe`."""
         self.check()
-        return (
-            f"`{self.model}` at {', '.join(map(http_access.public_address, self.access.base_urls))}"
-        )
+        addresses = map(http_access.public_address, self.access.base_urls)
+        return f"`{self.model}` at {', '.join(addresses)}"
 
     def draw(self, requests: Sequence[PictureRequest]) -> Iterator[tuple[int, DrawnPicture]]:
         """See `Drawer.draw`. Nothing is sent before the first `next`; closing cancels the requests
@@ -190,12 +189,10 @@ class ImageServer:
             lambda client, address: partial(self._attempt, client, address),
         )
         for index, result in send_all(requests, connect, sender):
-            yield (
-                index,
-                drawing_error_of(result, self.access.service)
-                if isinstance(result, Undelivered)
-                else result,
-            )
+            if isinstance(result, Undelivered):
+                yield index, _undrawn(result, self.access.service)
+            else:
+                yield index, result
 
     def close(self) -> None:
         """Do nothing: a server takes no memory of this machine."""
@@ -203,33 +200,20 @@ class ImageServer:
     async def _attempt(
         self, client: openai.AsyncOpenAI, address: str, request: PictureRequest
     ) -> Success[DrawnPicture] | Failure:
-        """Send a request; again at once if the server only does not know a parameter that can be
-        left out.
+        """Send a request; again at once without a parameter that the server does not know.
 
-        What it does not know is remembered when it has replied, so an error of another cause
-        changes nothing.
+        That is remembered once it has replied, so an error of another cause changes nothing.
         """
         omitted = self._omitted.setdefault(address, _unknown_to(self.model))
-        reasons = []
-        while isinstance(result := await self._send(client, request, omitted), Failure):
-            error = result.error
-            if error is None or not error.is_parameter:
-                break
-            if not (
-                rejected := {
-                    name for name in _OPTIONAL if name not in omitted and error.concerns(name)
-                }
-            ):
-                break
+        result = await self._send(client, request, omitted)
+        while rejected := _unknown_parameters(result) - omitted:
             omitted |= rejected
-            reasons.append(result.reason)
-        if isinstance(result, Success) and not omitted <= self._omitted[address]:
+            result = await self._send(client, request, omitted)
+        if isinstance(result, Success) and omitted != self._omitted[address]:
             self._omitted[address] |= omitted
             names = " and ".join(f"`{name}`" for name in sorted(omitted))
-            logger.warning(
-                f"{self.access.service} at {address} now gets no {names}, "
-                f"because it answered {'; '.join(dict.fromkeys(reasons))}"
-            )
+            service = self.access.service
+            logger.warning(f"{service} at {address} now gets no {names}: it does not know them.")
         return result
 
     async def _send(
@@ -263,8 +247,7 @@ class ImageServer:
         return Success(reply=outcome, is_final=is_final, cost_usd=self.price_usd, pause_s=pause_s)
 
 
-def drawing_error_of(undelivered: Undelivered, service: str) -> DrawingError:
-    """The error for a picture without a reply."""
+def _undrawn(undelivered: Undelivered, service: str) -> DrawingError:
     match undelivered.cause:
         case "denied":
             return DrawerMisconfigured(
@@ -289,30 +272,25 @@ def read_reply(content: bytes, max_side_px: int, secrets: Sequence[str] = ()) ->
     except UnusableBody as error:
         return PictureUnusable(str(error))
     except (PictureUnusable, DrawerRefused) as error:
-        return type(error)(
-            redact(str(error), secrets)
-        )  # without a traceback, which would keep the body in memory
+        # Without a traceback, which would keep the body in memory.
+        return type(error)(redact(str(error), secrets))
 
 
 def _image_of(
     entry: Mapping[str, object], body: Mapping[str, object], secrets: Sequence[str]
 ) -> bytes:
     """The bytes of the image file in a reply."""
-    encoded, url = entry.get("b64_json"), entry.get("url")
-    text = next(
-        (text.strip() for text in (encoded, url) if isinstance(text, str) and text.strip()), None
-    )
-    if text is None:
+    encoded, url = (str(entry.get(key) or "").strip() for key in ("b64_json", "url"))
+    text = encoded or url
+    if not text:
         raise _missing_image(entry, body, secrets)
-    is_data_uri = text.startswith("data:")
-    if text == url and not is_data_uri:
-        raise RemotePicture(
-            f"the server sent the address {text.partition('?')[0]} in place of a picture"
-        )
+    if text.startswith("data:"):
+        text = text.partition(",")[2]
+    elif not encoded:
+        address = url.partition("?")[0]
+        raise RemotePicture(f"the server sent the address {address} in place of a picture")
     try:
-        return base64.b64decode(
-            "".join((text.partition(",")[2] if is_data_uri else text).split()), validate=True
-        )
+        return base64.b64decode("".join(text.split()), validate=True)
     except ValueError:
         raise PictureUnusable("the server sent a picture whose base64 is damaged") from None
 
@@ -320,14 +298,15 @@ def _image_of(
 def _missing_image(
     entry: Mapping[str, object], body: Mapping[str, object], secrets: Sequence[str]
 ) -> PictureUnusable | DrawerRefused:
-    errors = [read_server_error(200, fields, secrets) for fields in (entry, body)]
-    for fields, error in zip((entry, body), errors, strict=True):
+    message = ""
+    for fields in (entry, body):
+        error = read_server_error(200, fields, secrets)
+        message = message or error.message
         if isinstance(refusal := fields.get("refusal"), str) and refusal.strip():
             return DrawerRefused(f"the drawer refused: {refusal}")
         if error.is_content_filter or fields.get("finish_reason") == "content_filter":
             return DrawerRefused(error.message or "the picture was withheld by a content filter")
-    message = next((f": {error.message}" for error in errors if error.message), "")
-    return PictureUnusable(f"the server sent JSON without a picture{message}")
+    return PictureUnusable(f"the server sent JSON without a picture: {message or 'no reason'}")
 
 
 def _is_wrong_option(failure: Failure) -> bool:
@@ -335,9 +314,16 @@ def _is_wrong_option(failure: Failure) -> bool:
     error = failure.error
     if failure.kind != "rejected" or error is None or error.is_content_filter:
         return False
-    return bool(
-        _CHOSEN.search(error.param or ("" if "prompt is" in error.message else error.message))
-    )
+    message = "" if "prompt is" in error.message else error.message
+    return bool(_CHOSEN.search(error.param or message))
+
+
+def _unknown_parameters(result: Success[DrawnPicture] | Failure) -> set[str]:
+    """The parameters that can be left out, and that a server says it does not know."""
+    error = result.error if isinstance(result, Failure) else None
+    if error is None or not error.is_parameter:
+        return set()
+    return {name for name in _OPTIONAL if error.concerns(name)}
 
 
 def _unknown_to(model: str) -> frozenset[str]:

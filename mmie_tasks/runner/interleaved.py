@@ -2,7 +2,7 @@
 their pictures.
 
 The writer is made and called as the runner does it. It gets the question with the words of a
-protocol behind it; then it is freed, and the drawer draws what its texts ask for. Requests of tasks
+protocol after it; then it is freed, and the drawer draws what its texts ask for. Requests of tasks
 without pictures go to the writer as they are. What the paper of MMIE did was never released: this
 is a reconstruction, and every answer says so.
 """
@@ -15,9 +15,9 @@ import itertools
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MethodType
 from typing import Any, TypeAlias
@@ -59,7 +59,6 @@ from mmie_tasks.runner.pair_arguments import (
     parse_pair_arguments,
     split_arguments,
 )
-from mmie_tasks.runner.run_summary import short_model_name
 from mmie_tasks.runner.stage_progress import StageProgress
 
 _PORTION = 512  # requests that the writer gets at once; their texts are saved together
@@ -76,44 +75,23 @@ _Outcomes: TypeAlias = "Mapping[PictureRequest, Path | DrawingError]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _WriterSample:
-    """The sample of a request of a task with pictures in answers.
+class _Sample:
+    """The sample of a request of a task with pictures in answers."""
 
-    Attributes:
-        id: Of the sample, for seeds.
-        limit: How many pictures of an answer the judge can see.
-        digest: Of its content.
-    """
-
-    id: str
-    limit: int
-    digest: str
+    id: str  # for seeds
+    limit: int  # how many pictures of an answer the judge can see
+    digest: str  # of its content
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _AnswerWithPictures:
-    """A writer's output on its way to the answer.
-
-    Attributes:
-        output: As the writer returned it.
-        text: Its text; None if it is left as it is.
-        tokens: Its tokens as the runner counts them.
-        written: As the protocol reads it; None if nothing is drawn for it.
-        pictures: What is to be drawn, in order.
+class _Draft:
+    """A writer's answer, before its pictures are drawn: as it was written, and as the protocol
+    reads it, None if it stays as it is; with a picture for each prompt, in order.
     """
 
-    output: object
-    text: str | None = None
-    tokens: TokenCounts | None = None
+    whole: WrittenText
     written: WrittenAnswer | None = None
     pictures: tuple[PictureRequest, ...] = ()
-
-
-_NAMED = (
-    *("size", "max_side_px", "quality", "steps", "guidance", "negative_prompt"),
-    *("revision", "variant", "dtype"),
-)
-"""Options of drawers that stand in a pair's name: another value draws another picture."""
 
 
 class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
@@ -124,6 +102,12 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         max_batch_size: For the writer.
         device: For the writer.
         arguments: See `PairArguments`: ``lvlm``, ``t2i``, ``protocol``, ``pictures``.
+
+    Attributes:
+        pair: See `PairArguments.pair`.
+        words: See `PairArguments.words`.
+        price_usd: Of a picture; see `Drawer.price_usd`.
+        stages: The progress of the last call by title, of writing and drawing.
 
     Raises:
         SystemExit: An argument is wrong, or the drawer cannot be used. The runner ends every other
@@ -156,13 +140,10 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         **arguments: object,
     ) -> None:
         super().__init__()
-        self._runner_options = {
-            "batch_size": batch_size,
-            "max_batch_size": max_batch_size,
-            "device": device,
-        }
+        options = {"batch_size": batch_size, "max_batch_size": max_batch_size, "device": device}
+        self._runner_options = {key: value for key, value in options.items() if value is not None}
         self._drawer: Drawer | None = None
-        self.stages: dict[str, StageProgress] = {}  # those of the last call, by title
+        self.stages: dict[str, StageProgress] = {}
         try:
             self._arguments = parse_pair_arguments(split_arguments(arguments))
             if self._arguments.drawer is not None:
@@ -175,6 +156,8 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
         self._writer_is_freed = False
+        self.pair, self.words = self._arguments.pair, self._arguments.words
+        self.price_usd = None if self._drawer is None else self._drawer.price_usd
         self.is_simple = self._writer.is_simple
         self.task_dict = self._writer.task_dict  # the runner fills it
         self._rank, self._world_size = self._writer.rank, self._writer.world_size
@@ -187,33 +170,6 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
             raise AttributeError(name)
         return getattr(self._writer, name)
 
-    @property
-    def pair(self) -> str:
-        """The name of writer and drawer, for folders and tables: ``gpt-4o + sdxl``, with what else
-        tells runs apart: ``gpt-4o + sdxl (describe, steps=4)``.
-        """
-        arguments = self._arguments
-        names = [short_model_name(arguments.writer, arguments.writer_arguments)]
-        details = ["instruct"] if arguments.drawer is None and arguments.is_instructed else []
-        if (drawer := arguments.drawer) is not None:
-            names.append(short_model_name(drawer.name, drawer.options))
-            details += [] if arguments.protocol.name == "step" else [arguments.protocol.name]
-            options = dict(drawer.options)
-            if negative := options.get("negative_prompt"):
-                options["negative_prompt"] = hashlib.sha256(negative.encode()).hexdigest()[:8]
-            details += [f"{key}={options[key]}" for key in _NAMED if key in options]
-        return " + ".join(names) + (f" ({', '.join(details)})" if details else "")
-
-    @property
-    def words(self) -> Protocol | None:
-        """See `PairArguments.words`."""
-        return self._arguments.words
-
-    @property
-    def price_usd(self) -> float | None:
-        """Of a picture; see `Drawer.price_usd`."""
-        return None if self._drawer is None else self._drawer.price_usd
-
     def generate_until(self, requests: Sequence[Instance]) -> list[object]:
         """Write all answers, free the writer, draw all pictures.
 
@@ -224,23 +180,18 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         if self._drawer is None or not any(samples):
             return self._native(requests, samples)
         outputs = self._write(requests, samples)
-        answers = [
-            _read(output, sample, self._arguments.protocol)
-            for output, sample in zip(outputs, samples, strict=True)
-        ]
-        outcomes = self._draw(answers, self._drawer)
-        facts = [_facts(answer, outcomes, self._signature) for answer in answers]
-        of_texts = [
-            fact for answer, fact in zip(answers, facts, strict=True) if answer.text is not None
-        ]
-        _log(
-            of_texts,
-            outcomes,
-            f" (rank {self.rank} of {self.world_size})" if self.world_size > 1 else "",
-        )
-        return [
-            _output(answer, outcomes, fact) for answer, fact in zip(answers, facts, strict=True)
-        ]
+        protocol = self._arguments.protocol
+        drafts = {
+            i: _draft(outputs[i], sample, protocol) for i, sample in enumerate(samples) if sample
+        }
+        outcomes = self._draw(drafts.values(), self._drawer)
+        all_facts = []
+        for i, draft in drafts.items():
+            facts = _facts(draft, outcomes, self._signature)
+            outputs[i] = _answer(draft, outcomes, facts)
+            all_facts.append(facts)
+        _log(all_facts, outcomes)
+        return outputs
 
     def generate_until_multi_round(self, requests: Sequence[Instance]) -> list[object]:
         """As the writer: tasks of several rounds have no pictures in answers."""
@@ -260,50 +211,39 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         if self._drawer is not None:
             self._drawer.close()
 
+    def _sample(self, request: Instance) -> _Sample | None:
+        """The sample of a request; None for a task without pictures in answers."""
+        # The runner's task is the owner of ``doc_to_messages`` or ``doc_to_visual``.
+        methods = (argument for argument in request.args if isinstance(argument, MethodType))
+        benchmark = next((loaded_benchmark(method.__self__) for method in methods), None)
+        if benchmark is None or benchmark.picture_limit is None:
+            return None
+        *_, doc_id, task, split = request.args
+        doc = self.task_dict[task][split][doc_id]
+        content = json.dumps(doc, sort_keys=True, default=str)
+        return _Sample(
+            id=str(doc.get("id", doc_id)),
+            limit=benchmark.picture_limit(doc),
+            digest=hashlib.sha256(content.encode(errors="surrogatepass")).hexdigest(),
+        )
+
     # Writing
 
     def _create_writer(self) -> lmms:
         arguments = self._arguments
         model = get_model(arguments.writer, self.force_simple)
         check_writer_arguments(model, arguments.writer_arguments)
-        options = {name: value for name, value in self._runner_options.items() if value is not None}
-        writer = model(**{**options, **arguments.writer_arguments})
+        writer = model(**{**self._runner_options, **arguments.writer_arguments})
         record_tested_model(writer)
         if self._drawer is None:
-            extra_body = (
-                {"modalities": list(arguments.modalities)} if arguments.modalities else None
-            )
+            modalities = arguments.modalities
+            extra_body = {"modalities": list(modalities)} if modalities else None
             if not keep_chat_pictures(writer, arguments.pictures, extra_body):
                 logger.info(
                     f"interleaved: `{arguments.writer}` is no chat client; its answers are left as "
                     "they are."
                 )
         return writer
-
-    def _native(
-        self, requests: Sequence[Instance], samples: Sequence[_WriterSample | None]
-    ) -> list[object]:
-        """The writer's outputs, of one task at a time; with ``instruct=yes`` it is asked for
-        pictures, and answers name the words.
-        """
-        is_instructed = self._drawer is None and self._arguments.is_instructed
-        if is_instructed:
-            words = _Instructions(INSTRUCT)
-            requests = [words.added_to(*pair) for pair in zip(requests, samples, strict=True)]
-        by_task = itertools.groupby(requests, lambda request: request.task_name)
-        outputs = [
-            output
-            for _, group in by_task
-            for output in self._live_writer().generate_until(list(group))
-        ]
-        if not is_instructed:
-            return outputs
-        return [
-            _output(_unread(output), {}, DrawingFacts(signature=INSTRUCT.signature))
-            if sample
-            else output
-            for output, sample in zip(outputs, samples, strict=True)
-        ]
 
     def _live_writer(self) -> lmms:
         """The writer, made again if it has been freed; rank and world size are the runner's."""
@@ -315,15 +255,46 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
             self._writer._rank, self._writer._world_size = self.rank, self.world_size
         return self._writer
 
-    def _write(
-        self, requests: Sequence[Instance], samples: Sequence[_WriterSample | None]
-    ) -> list[object]:
-        """The writer's outputs. It gets portions of one task, whose texts are saved together.
+    def _written(
+        self,
+        requests: Sequence[Instance],
+        samples: Sequence[_Sample | None],
+        indices: Iterable[int],
+        portion_size: int,
+    ) -> Iterator[Mapping[int, object]]:
+        """The writer's outputs by index, in portions of one task.
 
         Most Hugging Face models of lmms-eval read all images of a batch from the task of its first
         request.
         """
+        for _, of_task in itertools.groupby(indices, lambda i: requests[i].task_name):
+            while portion := list(itertools.islice(of_task, portion_size)):
+                asked = [requests[i] for i in portion]
+                if self.words is not None:
+                    asked = _instructed(asked, [samples[i] for i in portion], self.words)
+                yield dict(zip(portion, self._live_writer().generate_until(asked), strict=True))
+
+    def _native(
+        self, requests: Sequence[Instance], samples: Sequence[_Sample | None]
+    ) -> list[object]:
+        """The writer's outputs; with ``instruct=yes`` the answers name the words."""
+        outputs: dict[int, object] = {}
+        for portion in self._written(requests, samples, range(len(requests)), len(samples)):
+            outputs |= portion
+        if self.words is INSTRUCT:
+            facts = DrawingFacts(signature=INSTRUCT.signature)
+            for i, sample in enumerate(samples):
+                if sample:
+                    outputs[i] = _answer(_Draft(whole=_text_of(outputs[i])), {}, facts)
+        return [outputs[i] for i in range(len(requests))]
+
+    def _write(
+        self, requests: Sequence[Instance], samples: Sequence[_Sample | None]
+    ) -> list[object]:
+        """The writer's outputs, whose texts are saved portion by portion until they are logged."""
         paths = self._text_paths(requests, samples)
+        for request, path in zip(requests, paths, strict=True):
+            OUTPUT.keep_until_logged(request.task_name, path)
         saved = {i: text for i, path in enumerate(paths) if (text := read_text(path))}
         if saved:
             logger.warning(
@@ -331,88 +302,62 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
                 "finished, and are used. To have them written again, delete "
                 f"`{_texts_folder()}`."
             )
-        for request, path in zip(requests, paths, strict=True):
-            OUTPUT.keep_until_logged(request.task_name, path)
-        outputs = {i: _saved_output(text) for i, text in saved.items()}
-        instructions = _Instructions(self._arguments.protocol)
-        missing = (i for i in range(len(requests)) if i not in outputs)
+        outputs = {i: _output(text) for i, text in saved.items()}
+        missing = [i for i in range(len(requests)) if i not in saved]
         size = _PORTION if chat_completions(self._writer) is None else _SERVER_PORTION
-        with self._stage("Writing", "answer", None) as progress:
+        with closing(self._stage("Writing", "answer", None)) as progress:
             progress.begin(len(requests), len(outputs))
-            for _, of_task in itertools.groupby(missing, lambda i: requests[i].task_name):
-                while portion := list(itertools.islice(of_task, size)):
-                    instructed = [instructions.added_to(requests[i], samples[i]) for i in portion]
-                    written = self._live_writer().generate_until(instructed)
-                    outputs |= zip(portion, written, strict=True)
-                    texts = {paths[i]: _text_to_save(outputs[i]) for i in portion}
-                    usable = {path: text for path, text in texts.items() if text is not None}
-                    save_texts(usable)
-                    failed = len(portion) - len(usable)
-                    progress.update(len(portion), failed=failed, paid=len(usable))
+            for portion in self._written(requests, samples, missing, size):
+                outputs |= portion
+                texts = {paths[i]: _text_of(output) for i, output in portion.items()}
+                usable = {path: text for path, text in texts.items() if not failure_of(text.text)}
+                save_texts(usable)
+                failed = len(portion) - len(usable)
+                progress.update(len(portion), failed=failed, paid=len(usable))
         return [outputs[i] for i in range(len(requests))]
 
-    @contextmanager
-    def _stage(self, title: str, unit: str, price_usd: float | None) -> Iterator[StageProgress]:
-        """The progress of a stage; in a run of several processes the first shows its own."""
-        progress = StageProgress(title, unit, price_usd=price_usd, is_shown=self.rank == 0)
-        try:
-            yield progress
-        finally:
-            progress.close()
-            self.stages[title] = progress
-
     def _text_paths(
-        self, requests: Sequence[Instance], samples: Sequence[_WriterSample | None]
+        self, requests: Sequence[Instance], samples: Sequence[_Sample | None]
     ) -> list[Path]:
         """The file of each request's text: named by the writer, the protocol, the request and the
         content of its sample; of repeated requests by their number, too.
         """
         arguments = self._arguments
-        options = sorted(
-            f"{name}={value}"
-            for name, value in arguments.writer_arguments.items()
-            if name not in _DELIVERY
-        )
+        named = arguments.writer_arguments.items()
+        options = sorted(f"{name}={value}" for name, value in named if name not in _DELIVERY)
         writer = json.dumps([arguments.writer, options, arguments.protocol.signature])
-        keys = map(_request_key, requests, samples)
         times = Counter[str]()
         paths = []
-        for key in keys:
+        for request, sample in zip(requests, samples, strict=True):
+            settings = [value for value in request.args if not isinstance(value, MethodType)]
+            digest = sample and sample.digest
+            key = json.dumps([settings, digest], sort_keys=True, default=str)
             times[key] += 1
             paths.append(text_path(_texts_folder(), f"{writer}\n{key}\n{times[key]}"))
         return paths
 
-    def _sample(self, request: Instance) -> _WriterSample | None:
-        """The sample of a request; None for a task without pictures in answers."""
-        owner = _task_of(request)
-        benchmark = loaded_benchmark(owner) if owner is not None else None
-        if benchmark is None or benchmark.picture_limit is None:
-            return None
-        *_, doc_id, task, split = request.args
-        doc = self.task_dict[task][split][doc_id]
-        digest = hashlib.sha256(
-            json.dumps(doc, sort_keys=True, default=str).encode(errors="surrogatepass")
-        ).hexdigest()
-        return _WriterSample(
-            id=str(doc.get("id", doc_id)), limit=benchmark.picture_limit(doc), digest=digest
-        )
-
     # Drawing
 
-    def _draw(self, answers: Sequence[_AnswerWithPictures], drawer: Drawer) -> _Outcomes:
+    def _stage(self, title: str, unit: str, price_usd: float | None) -> StageProgress:
+        """The progress of a stage; in a run of several processes the first shows its own."""
+        progress = StageProgress(title, unit, price_usd=price_usd, is_shown=self.rank == 0)
+        self.stages[title] = progress
+        return progress
+
+    def _draw(self, drafts: Iterable[_Draft], drawer: Drawer) -> _Outcomes:
         """The outcome of every picture; the writer is freed first.
 
         Raises:
             SystemExit: Not one picture could be drawn, for a reason that can be mended.
         """
-        requests = [picture for answer in answers for picture in answer.pictures]
+        requests = [picture for draft in drafts for picture in draft.pictures]
         if not requests:
             return {}
         freed = free_model(self._writer)
         self._writer_is_freed |= bool(freed.freed)
         for sentence in freed.sentences:
             logger.info("interleaved: {}", sentence)
-        with self._stage("Drawing", "picture", drawer.price_usd) as progress:
+        with closing(self._stage("Drawing", "picture", drawer.price_usd)) as progress:
 
             def count(outcome: Path | DrawingError) -> None:
                 failed = isinstance(outcome, DrawingError)
@@ -422,12 +367,10 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
             outcomes = draw_all(drawer, self._store, requests, progress.begin, count)
         drawer.close()
         errors = [outcome for outcome in outcomes.values() if isinstance(outcome, DrawingError)]
-        if len(errors) == len(outcomes) and (
-            reason := next((error for error in errors if error.name in WITHHELD), None)
-        ):
-            text = str(reason).partition("\n")[0]
+        withheld = next((error for error in errors if error.name in WITHHELD), None)
+        if withheld and len(errors) == len(outcomes):
             error = DrawerMisconfigured(
-                f"None of the {len(outcomes):,} pictures could be drawn: {text}",
+                f"None of the {len(outcomes):,} pictures could be drawn: {_first_line(withheld)}",
                 hint="correct that, then run again: what the writer has written is kept",
             )
             raise SystemExit(str(error))
@@ -441,118 +384,88 @@ class InterleavedSimple(Interleaved):
     force_simple = True
 
 
-class _Instructions:
-    """Adds the words of a protocol to requests.
+# Requests
 
-    Args:
-        protocol: Whose words.
+
+def _instructed(
+    requests: Sequence[Instance], samples: Sequence[_Sample | None], protocol: Protocol
+) -> list[Instance]:
+    """The requests of one task with the words after the question; those without a sample, of tasks
+    without pictures in answers, unchanged.
     """
-
-    def __init__(self, protocol: Protocol) -> None:
-        self._protocol = protocol
-        self._methods: dict[int, MethodType] = {}  # batching models compare and share them
-
-    def added_to(self, request: Instance, sample: _WriterSample | None) -> Instance:
-        """The request with the words behind the question; a request of another task, without
-        sample, unchanged.
-        """
-        if sample is None:
-            return request
-        instructed = copy.copy(request)
-        text, *others = request.args
-        if isinstance(others[0], MethodType):  # a chat model's: text, messages, settings, ...
-            instructed.arguments = (text, self._messages(others[0]), *others[1:])
-        elif sample.limit:
-            instructed.arguments = (
-                f"{text}\n\n{self._protocol.instruction(sample.limit)}",
-                *others,
-            )
-        return instructed
-
-    def _messages(self, doc_to_messages: MethodType) -> MethodType:
-        """The task's ``doc_to_messages`` with the words behind the question; one for all samples of
-        a task.
-        """
-        task = doc_to_messages.__self__
-        benchmark = loaded_benchmark(task)
-        if (
-            id(task) not in self._methods
-            and benchmark is not None
-            and (limit_of := benchmark.picture_limit)
-        ):
-
-            def instructed_messages(_task: object, doc: Any, *args: Any) -> list[dict[str, Any]]:  # noqa: ANN401
-                messages: list[dict[str, Any]] = doc_to_messages(doc, *args)
-                if limit := limit_of(doc):
-                    words = {"type": "text", "text": f"\n\n{self._protocol.instruction(limit)}"}
-                    *before, question = messages
-                    messages = [*before, {**question, "content": [*question["content"], words]}]
-                return messages
-
-            self._methods[id(task)] = MethodType(instructed_messages, task)
-        return self._methods[id(task)]
+    messages: MethodType | None = None  # batching models compare and share it
+    instructed = []
+    for request, sample in zip(requests, samples, strict=True):
+        asked = copy.copy(request)
+        if sample is not None:
+            text, second, *others = request.args
+            if isinstance(second, MethodType):  # a chat model's: text, messages, settings, ...
+                messages = messages or _with_words(second, protocol)
+                asked.arguments = (text, messages, *others)
+            elif sample.limit:
+                words = protocol.instruction(sample.limit)
+                asked.arguments = (f"{text}\n\n{words}", second, *others)
+        instructed.append(asked if sample else request)
+    return instructed
 
 
-def _task_of(request: Instance) -> object | None:
-    """The runner's task of a request, through its ``doc_to_messages`` or ``doc_to_visual``."""
-    owners = (function.__self__ for function in request.args if isinstance(function, MethodType))
-    return next(owners, None)
+def _with_words(doc_to_messages: MethodType, protocol: Protocol) -> MethodType:
+    """The task's ``doc_to_messages`` with the words after the question."""
+    task = doc_to_messages.__self__
+    benchmark = loaded_benchmark(task)
+
+    def instructed_messages(_task: object, doc: Any, *args: Any) -> list[dict[str, Any]]:  # noqa: ANN401
+        messages: list[dict[str, Any]] = doc_to_messages(doc, *args)
+        if benchmark and benchmark.picture_limit and (limit := benchmark.picture_limit(doc)):
+            words = {"type": "text", "text": f"\n\n{protocol.instruction(limit)}"}
+            *before, question = messages
+            messages = [*before, {**question, "content": [*question["content"], words]}]
+        return messages
+
+    return MethodType(instructed_messages, task)
+
+
+# Outputs
 
 
 def _texts_folder() -> Path:
     return cache_dir(os.environ) / "written"
 
 
-def _request_key(request: Instance, sample: _WriterSample | None) -> str:
-    """What makes the writer's output for a request: task, sample, text and settings."""
-    settings = [argument for argument in request.args if not isinstance(argument, MethodType)]
-    return json.dumps([settings, sample and sample.digest], sort_keys=True, default=str)
-
-
-def _text_to_save(output: object) -> WrittenText | None:
-    """An output for the file of written texts; None if it is a failure or no text."""
-    text, tokens = unwrap_generation_output(output)
-    if output is None or not isinstance(text, str) or failure_of(text):
-        return None
+def _text_of(output: object) -> WrittenText:
+    """The text of a writer's output, in which a null reply is named."""
+    text, tokens = (None, None) if output is None else unwrap_generation_output(output)
+    if text is None:
+        text = NO_REPLY
+    elif not isinstance(text, str):
+        text = json.dumps(text, default=str)
     return WrittenText(text=text, tokens=tokens and tokens.to_dict())
 
 
-def _saved_output(written: WrittenText) -> object:
-    """The output that was saved."""
+def _output(written: WrittenText) -> object:
+    """A text as the runner gets it."""
     if written.tokens is None:
         return written.text
     return GenerationResult(text=written.text, token_counts=TokenCounts(**written.tokens))
 
 
-def _read(output: object, sample: _WriterSample | None, protocol: Protocol) -> _AnswerWithPictures:
-    """A writer's output, and the pictures to draw for it."""
-    if sample is None:
-        return _AnswerWithPictures(output=output)
-    undrawn = _unread(output)
-    text = undrawn.text or ""
-    stripped = strip_thinking(text)
-    if not sample.limit or failure_of(text) or not stripped.text.strip():
-        return undrawn
+def _draft(output: object, sample: _Sample, protocol: Protocol) -> _Draft:
+    """A writer's output as the protocol reads it, and the pictures to draw for it."""
+    whole = _text_of(output)
+    stripped = strip_thinking(whole.text)
+    if not sample.limit or failure_of(whole.text) or not stripped.text.strip():
+        return _Draft(whole=whole)
     written = protocol.read(stripped.text, sample.limit)
-    if not written.prompts and any(segment.image for segment in parse_answer([text]).segments):
-        return undrawn  # with pictures of the writer's own
+    segments = parse_answer([whole.text]).segments
+    if not written.prompts and any(segment.image for segment in segments):
+        return _Draft(whole=whole)  # with pictures of the writer's own
     if stripped.removed:
-        written = WrittenAnswer(parts=written.parts, unused={**written.unused, "thinking": 1})
+        written = replace(written, unused={**written.unused, "thinking": 1})
     pictures = tuple(
         PictureRequest(prompt=prompt.text, seed=_seed(sample.id, number))
         for number, prompt in enumerate(written.prompts)
     )
-    return _AnswerWithPictures(
-        output=output, text=text, tokens=undrawn.tokens, written=written, pictures=pictures
-    )
-
-
-def _unread(output: object) -> _AnswerWithPictures:
-    """A writer's output as it is, for a sample of ours."""
-    text, tokens = unwrap_generation_output(output)
-    if output is None or not isinstance(text, str):
-        text = NO_REPLY if output is None or text is None else json.dumps(text, default=str)
-    return _AnswerWithPictures(output=output, text=text, tokens=tokens)
+    return _Draft(whole=whole, written=written, pictures=pictures)
 
 
 def _seed(sample_id: str, number: int) -> int:
@@ -561,55 +474,46 @@ def _seed(sample_id: str, number: int) -> int:
     return int.from_bytes(digest[:4], "big") >> 1
 
 
-def _facts(answer: _AnswerWithPictures, outcomes: _Outcomes, signature: str) -> DrawingFacts:
-    drawn = [outcomes[picture] for picture in answer.pictures]
+def _facts(draft: _Draft, outcomes: _Outcomes, signature: str) -> DrawingFacts:
+    drawn = [outcomes[picture] for picture in draft.pictures]
     failed = Counter(outcome.name for outcome in drawn if isinstance(outcome, DrawingError))
-    unused = answer.written.unused if answer.written else {}
-    return DrawingFacts(
-        signature=signature, drawn=len(drawn) - failed.total(), failed=dict(failed), unused=unused
-    )
+    unused = draft.written.unused if draft.written else {}
+    n_drawn = len(drawn) - failed.total()
+    return DrawingFacts(signature=signature, drawn=n_drawn, failed=dict(failed), unused=unused)
 
 
-def _output(answer: _AnswerWithPictures, outcomes: _Outcomes, facts: DrawingFacts) -> object:
+def _answer(draft: _Draft, outcomes: _Outcomes, facts: DrawingFacts) -> object:
     """What the runner gets: the answer as the JSON of `mmie_tasks.answers.drawn`, with the writer's
-    tokens.
+    tokens. Pictures that could not be drawn are left out.
     """
-    if answer.text is None:
-        return answer.output
-    if answer.written is None:
-        text = write_undrawn_answer(answer.text, facts)
-    else:
-        text = write_drawn_answer(_parts(answer.written, answer.pictures, outcomes), facts)
-    return (
-        text if answer.tokens is None else GenerationResult(text=text, token_counts=answer.tokens)
-    )
-
-
-def _parts(
-    written: WrittenAnswer, pictures: Sequence[PictureRequest], outcomes: _Outcomes
-) -> Iterator[Segment]:
-    """Texts and drawn pictures in order, without the pictures that could not be drawn."""
-    requests = iter(pictures)
-    for part in written.parts:
+    if draft.written is None:
+        return _output(replace(draft.whole, text=write_undrawn_answer(draft.whole.text, facts)))
+    pictures = iter(draft.pictures)
+    segments = []
+    for part in draft.written.parts:
         if not isinstance(part, Prompt):
-            yield Segment(text=part)
-        elif isinstance(outcome := outcomes[next(requests)], Path):
-            yield Segment(image=str(outcome), prompt=part.text)
+            segments.append(Segment(text=part))
+        elif isinstance(outcome := outcomes[next(pictures)], Path):
+            segments.append(Segment(image=str(outcome), prompt=part.text))
+    return _output(replace(draft.whole, text=write_drawn_answer(segments, facts)))
 
 
-def _log(facts: Sequence[DrawingFacts], outcomes: _Outcomes, rank: str) -> None:
+def _log(all_facts: Sequence[DrawingFacts], outcomes: _Outcomes) -> None:
     """One line about all answers of this process, and a reason of each kind of failure."""
-    drawn = sum(fact.drawn for fact in facts)
-    failed = sum((Counter(fact.failed) for fact in facts), Counter[str]())
-    unused = sum((Counter(fact.unused) for fact in facts), Counter[str]())
+    drawn = sum(facts.drawn for facts in all_facts)
+    failed, unused = Counter[str](), Counter[str]()
+    for facts in all_facts:
+        failed.update(facts.failed)
+        unused.update(facts.unused)
     without = unused.pop(NO_PICTURE, 0)
-    line = f"interleaved{rank}: {len(facts):,} answers with {drawn:,} pictures"
-    line += f"; {NO_PICTURE}: {without:,}"
+    line = f"{len(all_facts):,} answers with {drawn:,} pictures; {NO_PICTURE}: {without:,}"
     line += f"; not drawn: {listed(failed)}" if failed else ""
     line += f"; not used of the writer's texts: {listed(unused)}" if unused else ""
-    logger.log("INFO" if drawn and not failed else "WARNING", "{}", line)
-    reasons = {
-        outcome.name: outcome for outcome in outcomes.values() if isinstance(outcome, DrawingError)
-    }
-    for name, reason in reasons.items():
-        logger.warning("interleaved{}: {}", rank, f"{name}: " + str(reason).partition("\n")[0])
+    logger.log("INFO" if drawn and not failed else "WARNING", "interleaved: {}", line)
+    reasons = {error.name: error for error in outcomes.values() if not isinstance(error, Path)}
+    for name, error in reasons.items():
+        logger.warning("interleaved: {}: {}", name, _first_line(error))
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]

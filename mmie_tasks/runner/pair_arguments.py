@@ -8,6 +8,7 @@ People write these lines in many ways; each is read, or its error says what is m
 from __future__ import annotations
 
 import difflib
+import hashlib
 import inspect
 import os
 import re
@@ -20,15 +21,16 @@ from lmms_eval.utils import simple_parse_args_string
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import cache_dir
-from mmie_tasks.core.options import Choice, parse_choice
+from mmie_tasks.core.options import Choice, parse_choice, parse_options
 from mmie_tasks.interleaved.base import BUILT_IN
 from mmie_tasks.interleaved.protocols import INSTRUCT, PROTOCOLS, Protocol
+from mmie_tasks.runner.run_summary import short_model_name
 
 HINT = (
     "--model_args 'lvlm=MODEL:k=v;k=v,t2i=images:model=NAME;k=v' (or t2i=diffusers:model=ID, or "
     "t2i=self)"
 )
-_SELF, _MODALITIES, _INSTRUCT = "self", "modalities", "instruct"
+_SELF = "self"  # the drawer of a writer that draws itself
 _TEXT_CLIENTS = ("gemini", "litellm")  # drop the pictures of a reply (``chat/gemini.py:183``)
 _WRITER, _DRAWER = "lvlm", "t2i"
 _NAMES = {
@@ -42,6 +44,11 @@ _NAMES = {
 _BETWEEN = re.compile(rf"[,;]\s*(?=(?:{'|'.join(_NAMES)})\s*=)", re.IGNORECASE)
 _COMPONENT = re.compile(r"([^\s,;:=]+)\s*[:;,]?(.*)", re.DOTALL)
 _ALIKE, _ALIKE_IF_MISSING = 0.7, 0.6  # no argument of a model of lmms-eval 0.7.3 is as near
+_IN_PAIR = (
+    *("size", "max_side_px", "quality", "steps", "guidance", "negative_prompt"),
+    *("revision", "variant", "dtype"),
+)
+"""Options of drawers that are in a pair's name: another value draws another picture."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +61,7 @@ class PairArguments:
         drawer: For `open_drawer`; None if the writer draws itself.
         modalities: What such a writer's server is told to reply with: ``("image", "text")``; empty
             to say nothing.
-        is_instructed: Whether such a writer is told how many pictures are wanted.
+        words: The protocol whose words the writer gets; None if it gets the bare question.
         protocol: How the writer asks for pictures.
         pictures: Folder of the pictures.
     """
@@ -63,16 +70,24 @@ class PairArguments:
     writer_arguments: Mapping[str, object]
     drawer: Choice | None
     modalities: tuple[str, ...]
-    is_instructed: bool
+    words: Protocol | None
     protocol: Protocol
     pictures: Path
 
     @property
-    def words(self) -> Protocol | None:
-        """The protocol whose words the writer gets; None if it gets the bare question."""
+    def pair(self) -> str:
+        """The name of writer and drawer, for folders and tables: ``gpt-4o + sdxl``, with what else
+        tells runs apart: ``gpt-4o + sdxl (describe, steps=4)``.
+        """
+        names = [short_model_name(self.writer, self.writer_arguments)]
+        details = [] if self.words is None or self.words.name == "step" else [self.words.name]
         if self.drawer is not None:
-            return self.protocol
-        return INSTRUCT if self.is_instructed else None
+            options = dict(self.drawer.options)
+            names.append(short_model_name(self.drawer.name, options))
+            if negative := options.get("negative_prompt"):
+                options["negative_prompt"] = hashlib.sha256(negative.encode()).hexdigest()[:8]
+            details += [f"{key}={options[key]}" for key in _IN_PAIR if key in options]
+        return " + ".join(names) + (f" ({', '.join(details)})" if details else "")
 
 
 def split_arguments(model_args: str | Mapping[str, object] | None) -> dict[str, object]:
@@ -108,7 +123,7 @@ def parse_pair_arguments(arguments: Mapping[str, object]) -> PairArguments:
         SettingWrong: One is unknown or missing, or has no valid value.
     """
     if unknown := [name for name in arguments if name not in _NAMES.values()]:
-        meant = _meant(unknown[0], _NAMES, _ALIKE_IF_MISSING)
+        meant = _meant(unknown[:1], _NAMES, _ALIKE_IF_MISSING)
         raise SettingWrong(
             f"The model `interleaved` has no argument `{unknown[0]}`.", hint=f"{meant}{HINT}"
         )
@@ -116,36 +131,34 @@ def parse_pair_arguments(arguments: Mapping[str, object]) -> PairArguments:
     drawer = _component(arguments.get(_DRAWER), _DRAWER)
     if writer is None or drawer is None:
         options = [key for part in (writer, drawer) if part for key in part.options]
-        names = _DRAWER if writer else _WRITER
-        meant = "".join(_meant(key, [names], _ALIKE_IF_MISSING) for key in options)
+        meant = _meant(options, [_DRAWER if writer else _WRITER], _ALIKE_IF_MISSING)
         raise SettingWrong(
             "The model `interleaved` needs a writer, `lvlm=`, and a drawer, `t2i=`.",
             hint=f"{meant}{HINT}",
         )
     for part in (writer, drawer):
-        for key in part.options:
-            if meant := _meant(key, _NAMES, _ALIKE):
-                problem = f"`{key}` is read as an option of `{part.name}`."
-                raise SettingWrong(problem, hint=f"{meant}{HINT}")
-    _check_writer(writer.name, draws=drawer.name.lower() == _SELF)
+        if meant := _meant(part.options, _NAMES, _ALIKE):
+            raise SettingWrong(
+                f"`{part.name}` gets what is an argument of `interleaved`.", hint=f"{meant}{HINT}"
+            )
     protocol = str(arguments.get("protocol") or "step").strip().lower()
     if protocol not in PROTOCOLS:
         raise SettingWrong(
             f"There is no protocol `{protocol}`.", hint=f"one of {', '.join(PROTOCOLS)}"
         )
-    pictures = str(arguments.get("pictures") or "")
-    is_self = drawer.name.lower() == _SELF
-    own = drawer.options if is_self else {}
+    choice = _drawer_choice(drawer)
+    draws_itself = choice.name == _SELF
+    own = parse_options("drawer", choice, _self_options) if draws_itself else {}
+    _check_writer(writer.name, draws_itself=draws_itself)
+    pictures = str(arguments.get("pictures") or cache_dir(os.environ) / "pictures")
     return PairArguments(
         writer=writer.name,
         writer_arguments=writer.options,
-        drawer=None if is_self else _drawer_choice(drawer),
-        modalities=_modalities(own),
-        is_instructed=_is_instructed(own),
+        drawer=None if draws_itself else choice,
+        modalities=tuple(re.findall(r"[^+\s]+", str(own.get("modalities", "")))),
+        words=(INSTRUCT if own.get("instruct") else None) if draws_itself else PROTOCOLS[protocol],
         protocol=PROTOCOLS[protocol],
-        pictures=Path(pictures).expanduser().absolute()
-        if pictures
-        else cache_dir(os.environ) / "pictures",
+        pictures=Path(pictures).expanduser().absolute(),
     )
 
 
@@ -163,8 +176,7 @@ def _component(value: object, argument: str) -> _Component | None:
     """
     if isinstance(value, Mapping):
         options = {str(key): option for key, option in value.items()}
-        name = options.pop("name", None)
-        if name is None:
+        if (name := options.pop("name", None)) is None:
             hint = "`name: openai`, then its options, such as `model: gpt-4o`"
             raise SettingWrong(f"The map `{argument}` has no `name`.", hint=hint)
         return _Component(name=str(name), options=options)
@@ -173,9 +185,8 @@ def _component(value: object, argument: str) -> _Component | None:
         return None
     name, rest = match[1], match[2].replace(";", ",").strip(" ,")
     if argument == _DRAWER:
-        return _Component(
-            name=name, options=parse_choice(f"{name}:{rest}", "`t2i`", "drawer").options
-        )
+        options = dict(parse_choice(f"{name}:{rest}", "`t2i`", "drawer").options)
+        return _Component(name=name, options=options)
     try:
         return _Component(name=name, options=simple_parse_args_string(rest))
     except ValueError:  # of a part without `=`
@@ -187,13 +198,17 @@ def _component(value: object, argument: str) -> _Component | None:
         ) from None
 
 
-def _check_writer(name: str, *, draws: bool) -> None:
+def _self_options(*, modalities: str = "", instruct: bool = False) -> None:
+    """The options of a writer that draws itself: ``image+text``, ``yes``."""
+
+
+def _check_writer(name: str, *, draws_itself: bool) -> None:
     names = [known for known in MODEL_REGISTRY_V2.list_model_names() if known != "interleaved"]
     if name not in names:
         raise SettingWrong(
             f"The writer `{name}` is no model of lmms-eval.", hint=_writer_hint(name, names)
         )
-    if draws and name.startswith(_TEXT_CLIENTS):
+    if draws_itself and name.startswith(_TEXT_CLIENTS):
         raise SettingWrong(
             f"The writer `{name}` cannot draw itself: its client in lmms-eval returns no pictures.",
             hint="`lvlm=openai:model=M;base_url=URL` with a server of OpenAI's chat API",
@@ -228,41 +243,25 @@ def check_writer_arguments(model: type, arguments: Iterable[str]) -> None:
 
 
 def _drawer_choice(drawer: _Component) -> Choice:
-    options = {key: _text(value) for key, value in drawer.options.items()}
-    if drawer.name not in BUILT_IN:
-        kind = "diffusers" if "/" in drawer.name else "images"
+    """Its options as they are typed in a text; several servers are separated by blanks."""
+    name = drawer.name.lower() if drawer.name.lower() == _SELF else drawer.name
+    if name not in (*BUILT_IN, _SELF):
+        kind = "diffusers" if "/" in name else "images"
         raise SettingWrong(
-            f"There is no drawer `{drawer.name}`.",
-            hint=f"one of {', '.join([*BUILT_IN, _SELF])}; of a model `t2i={kind}:{drawer.name}`",
+            f"There is no drawer `{name}`.",
+            hint=f"one of {', '.join([*BUILT_IN, _SELF])}; of a model `t2i={kind}:{name}`",
         )
-    return Choice(name=drawer.name, options=options, source="`t2i`")
+    options = {
+        key: " ".join(map(str, value)) if isinstance(value, list) else str(value)
+        for key, value in drawer.options.items()
+    }
+    return Choice(name=name, options=options, source="`t2i`")
 
 
-def _text(value: object) -> str:
-    """The value of an option as it is typed in a text; several servers are separated by blanks."""
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _modalities(options: Mapping[str, object]) -> tuple[str, ...]:
-    if unknown := ", ".join(f"`{key}`" for key in options if key not in (_MODALITIES, _INSTRUCT)):
-        raise SettingWrong(
-            f"`t2i=self` has no option {unknown}.",
-            hint=f"`t2i=self:{_MODALITIES}=image+text;{_INSTRUCT}=yes`",
-        )
-    return tuple(filter(None, re.split(r"[+\s]+", _text(options.get(_MODALITIES, "")))))
-
-
-def _is_instructed(options: Mapping[str, object]) -> bool:
-    value = str(options.get(_INSTRUCT, "no")).lower()
-    if value not in ("yes", "true", "no", "false"):
-        raise SettingWrong(f"`{_INSTRUCT}={value}` is not valid.", hint="`yes` or `no`")
-    return value in ("yes", "true")
-
-
-def _meant(name: str, names: Iterable[str], cutoff: float) -> str:
+def _meant(given: Iterable[str], names: Iterable[str], cutoff: float) -> str:
     """The beginning of a hint: which of the names is meant, if one is near."""
-    near = difflib.get_close_matches(name.lower(), names, 1, cutoff)
-    return f"did you mean `{near[0]}=`? " if near else ""
+    near = (difflib.get_close_matches(name.lower(), names, 1, cutoff) for name in given)
+    return next((f"did you mean `{match[0]}=`? " for match in near if match), "")
 
 
 def _unquoted(text: str) -> str:

@@ -5,19 +5,19 @@ them asks for: nothing is written or drawn, and nothing large is downloaded.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mmie_tasks.benchmarks.registry import entry_of_task
 from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong
-from mmie_tasks.http.access import Access, first_of, public_address, read_base_urls
+from mmie_tasks.http.access import Access, public_address, read_base_urls
 from mmie_tasks.http.endpoint import Pace
 from mmie_tasks.http.model_list import check_model_lists
 from mmie_tasks.hub.asset import Check
-from mmie_tasks.interleaved.base import Drawer, open_drawer
+from mmie_tasks.interleaved.base import open_drawer
 from mmie_tasks.interleaved.protocols import Protocol
 from mmie_tasks.preflight.doctor import Finding, problem_from, run_check
 from mmie_tasks.runner.model_check import import_model, print_findings
@@ -55,16 +55,17 @@ def check_pair(model_args: str, tasks: Sequence[str]) -> Iterator[Finding]:
     yield from (replace(finding, subject="writer") for finding in findings)
     if findings[0].status == "ok":
         yield from run_check(Check(subject="writer", describe=partial(_check_writer, arguments)))
-    drawer: Drawer | None = None
+    price_usd: float | None = None
     if arguments.drawer is not None:
         try:
             drawer = open_drawer(arguments.drawer, os.environ)
         except MmieTasksError as error:
             yield problem_from("drawer", error)
         else:
+            price_usd = drawer.price_usd
             yield from run_check(Check(subject="drawer", describe=drawer.describe))
     for task in tasks or ("mmie",):
-        describe = partial(_describe_task, task, arguments, drawer)
+        describe = partial(_describe_task, task, arguments.words, price_usd)
         yield from run_check(Check(subject=f"{task}: words", describe=describe))
 
 
@@ -78,27 +79,26 @@ def _check_writer(arguments: PairArguments) -> str:
 
     options = arguments.writer_arguments
     check_writer_arguments(get_model(arguments.writer), options)
-    if arguments.writer in _CHAT_CLIENTS:
-        model = str(options.get("model") or options.get("model_version") or "")
-        url = str(options.get("base_url") or first_of(os.environ, (_URL,)) or "")
-        access = Access(
-            service=f"The writer `{model}`",
-            base_urls=read_base_urls("writer", url or None),
-            api_key=str(options.get("api_key") or os.environ.get(_KEY) or "") or None,
-            key_variables=(_KEY,),
-            timeout_s=_TIMEOUT_S,
-        )
-        check_model_lists(access, model, Pace().check_s, SettingWrong)
-        return f"`{model}` at {', '.join(map(public_address, access.base_urls))}"
-    name = options.get("pretrained")
-    return _files_of(str(name)) if name else ""
+    if arguments.writer not in _CHAT_CLIENTS:
+        return _files_of(str(options["pretrained"])) if options.get("pretrained") else ""
+    model = str(options.get("model") or options.get("model_version") or "")
+    url = str(options.get("base_url") or os.environ.get(_URL) or "")
+    access = Access(
+        service=f"The writer `{model}`",
+        base_urls=read_base_urls("writer", url or None),
+        api_key=str(options.get("api_key") or os.environ.get(_KEY) or "") or None,
+        key_variables=(_KEY,),
+        timeout_s=_TIMEOUT_S,
+    )
+    check_model_lists(access, model, Pace().check_s, SettingWrong)
+    return f"`{model}` at {', '.join(map(public_address, access.base_urls))}"
 
 
 def _files_of(name: str) -> str:
+    """Where the files of a model are: a folder, the Hub's cache, or the Hub."""
     from huggingface_hub import model_info, try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
 
-    from mmie_tasks.hub.download import download_errors, explain
+    from mmie_tasks.hub.download import explain
 
     if Path(name).expanduser().is_dir():
         return f"the folder `{name}` is here"
@@ -106,51 +106,17 @@ def _files_of(name: str) -> str:
         if isinstance(try_to_load_from_cache(name, "config.json"), str):
             return f"`{name}` is in the Hub's cache"
         model_info(name, timeout=_TIMEOUT_S)
-    except HFValidationError:
+    except ValueError:  # of a name with more than one slash
         raise DataMissing(
             f"There is no folder `{name}`.", hint="a folder, or a repository as `owner/name`"
         ) from None
-    except download_errors() as error:
+    except Exception as error:
         why = explain(error, repo=name, revision="main", kind="model", storage="HF_HOME")
-        raise DataMissing(f"`{name}` cannot be downloaded: {why.reason}.", hint=why.hint) from None
+        raise DataMissing(f"`{name}` cannot be downloaded: {why.reason}.", hint=why.hint) from error
     return f"`{name}` is on the Hub: a run downloads it"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
-    """What a task asks of a pair.
-
-    Attributes:
-        requests: To the writer.
-        pictures: At most, of the drawer.
-    """
-
-    requests: int
-    pictures: int
-
-    def text(self, price_usd: float | None) -> str:
-        """One line, with the cost at a price for each picture.
-
-        >>> Workload(requests=3, pictures=4).text(None)
-        '3 requests to the writer and at most 4 pictures; price not known'
-        """
-        cost = "price not known"
-        if price_usd is not None:
-            cost = f"pictures for at most {price_usd * self.pictures:,.2f} USD, without the writer"
-        cost = "no picture is paid for" if price_usd == 0 else cost
-        return (
-            f"{self.requests:,} requests to the writer and at most {self.pictures:,} pictures; "
-            f"{cost}"
-        )
-
-
-def workload(docs: Sequence[Mapping[str, Any]], limit_of: Callable[[Any], int]) -> Workload:
-    """The workload of samples, by how many pictures of an answer the judge can see."""
-    limits = [limit_of(docs[i]) for i in range(len(docs))]
-    return Workload(requests=len(limits), pictures=sum(limits))
-
-
-def _describe_task(task: str, arguments: PairArguments, drawer: Drawer | None) -> str:
+def _describe_task(task: str, words: Protocol | None, price_usd: float | None) -> str:
     """The words for the first sample with pictures in its answer, and the task's workload.
 
     Raises:
@@ -158,7 +124,7 @@ def _describe_task(task: str, arguments: PairArguments, drawer: Drawer | None) -
     """
     entry = entry_of_task(task)
     benchmark = entry.load() if entry else None
-    if benchmark is None or benchmark.picture_limit is None:
+    if benchmark is None or (limit_of := benchmark.picture_limit) is None:
         return "no pictures in answers: asked as without a drawer"
     assets = benchmark.assets([task], os.environ)
     data = [asset for asset in assets if ": data" in asset.name and asset.origin == "hub"]
@@ -167,7 +133,14 @@ def _describe_task(task: str, arguments: PairArguments, drawer: Drawer | None) -
             f"The words and the numbers need the data, and `{missing[0].name}` is not here.",
             hint=f"`mmie-tasks prefetch {task}`",
         )
-    return _described(_load(task), benchmark.picture_limit, arguments.words, drawer)
+    loaded = _load(task)
+    docs = loaded.eval_docs_no_media
+    lines = [f"{workload(docs, limit_of, price_usd)}; {UNKNOWN_TIME}"]
+    if (doc := next((doc for doc in docs if limit_of(doc)), None)) is not None:
+        question = loaded.config.doc_to_text(doc, loaded.lmms_eval_specific_kwargs)
+        asked = f"{question}\n\n{words.instruction(limit_of(doc))}" if words else question
+        lines = [f"the writer gets, of sample `{doc.get('id')}`:", asked, *lines]
+    return "\n".join(lines)
 
 
 def _load(task: str) -> Any:  # noqa: ANN401 - the runner's
@@ -180,19 +153,21 @@ def _load(task: str) -> Any:  # noqa: ANN401 - the runner's
         raise DataMissing(message, hint=hint) from None
 
 
-def _described(
-    task: Any,  # noqa: ANN401 - the runner's
-    limit_of: Callable[[Any], int],
-    words: Protocol | None,
-    drawer: Drawer | None,
+def workload(
+    docs: Iterable[Mapping[str, Any]], limit_of: Callable[[Any], int], price_usd: float | None
 ) -> str:
-    docs = task.eval_docs_no_media
-    work = workload(docs, limit_of)
-    price = None if drawer is None else drawer.price_usd
-    lines = []
-    doc = next((docs[i] for i in range(len(docs)) if limit_of(docs[i])), None)
-    if doc is not None:
-        question = task.config.doc_to_text(doc, task.lmms_eval_specific_kwargs)
-        asked = f"{question}\n\n{words.instruction(limit_of(doc))}" if words else question
-        lines = [f"the writer gets, of sample `{doc.get('id')}`:", *asked.splitlines()]
-    return "\n".join([*lines, f"{work.text(price)}; {UNKNOWN_TIME}"])
+    """What samples ask of a pair: texts, pictures and US dollars for these, in a line.
+
+    Args:
+        docs: The samples.
+        limit_of: How many pictures of an answer the judge can see.
+        price_usd: Of a picture; 0 if nothing is paid, None if unknown.
+    """
+    limits = list(map(limit_of, docs))
+    cost = "price not known"
+    if price_usd == 0:
+        cost = "no picture is paid for"
+    elif price_usd is not None:
+        cost = f"pictures for at most {price_usd * sum(limits):,.2f} USD, without the writer"
+    requests = f"{len(limits):,} requests to the writer"
+    return f"{requests} and at most {sum(limits):,} pictures; {cost}"

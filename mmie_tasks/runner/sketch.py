@@ -5,7 +5,7 @@ asked, and one HTML file shows what it was asked and what it answered.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -42,12 +42,7 @@ class SketchedPair(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sketch:
-    """A sketch that was asked for.
-
-    Attributes:
-        file: To write.
-        for_runner: The arguments of lmms-eval, without the output folder.
-    """
+    """A page to write, and the arguments of lmms-eval, without the output folder."""
 
     file: Path
     for_runner: tuple[str, ...]
@@ -89,7 +84,12 @@ def write_sketch(tasks: Sequence[tuple[Any, Benchmark]], model: object, file: Pa
         for task, benchmark in tasks
         for request in task.instances
     ]
-    lines = [*_measured(pair), *(_whole(*task, pair) for task in tasks)]
+    stages = pair.stages.items() if pair else ()
+    lines = [
+        f"{title}: {stage.done:,} in {stage.seconds:.1f} s; those of earlier runs are kept."
+        for title, stage in stages
+    ]
+    lines += [_whole(*task, pair) for task in tasks]
     values = {"title": plain(f"Sketch: {name}"), "lines": lines, "samples": samples}
     try:
         with atomic_write(file) as part:
@@ -108,9 +108,7 @@ def _sample(
     resolver: ImageResolver,
 ) -> Json:
     doc = task.eval_docs_no_media[request.doc_id]
-    question = task.config.doc_to_text(
-        doc, lmms_eval_specific_kwargs=task.lmms_eval_specific_kwargs
-    )
+    question = task.config.doc_to_text(doc, task.lmms_eval_specific_kwargs)
     limit = benchmark.picture_limit(doc) if benchmark.picture_limit else 0
     if pair and pair.words and limit:
         question += f"\n\n{pair.words.instruction(limit)}"
@@ -118,25 +116,21 @@ def _sample(
     segments = resolve_images(answer, resolver, request.task_name, request.doc_id)
     embed = partial(embed_image, max_side_px=_MAX_SIDE_PX, quality=_QUALITY)
     pieces = segments_json(segments, "the answer", embed, _MAX_IMAGES)
-    facts = answer.drawing
-    unused = {"not drawn": facts.failed, "not used": facts.unused} if facts else {}
-    notes = [f"{title}: {listed(counts)}" for title, counts in unused.items() if counts]
+    notes = [f"no answer: {answer.failure}"] if answer.failure else []
+    if facts := answer.drawing:
+        notes += [f"not drawn: {listed(facts.failed)}"] if facts.failed else []
+        notes += [f"not used: {listed(facts.unused)}"] if facts.unused else []
     return {
         "name": plain(f"{request.task_name}: {doc.get('id', request.doc_id)}"),
         "question": plain(question),
         "answer": [{"prompt": "", **piece} for piece in pieces],
-        "notes": [*notes, *([f"no answer: {answer.failure}"] if answer.failure else [])],
+        "notes": notes,
     }
 
 
-def _measured(pair: SketchedPair | None) -> Iterator[str]:
-    for title, stage in (pair.stages if pair else {}).items():
-        yield f"{title}: {stage.done:,} in {stage.seconds:.1f} s; those of earlier runs are kept."
-
-
 def _whole(task: Any, benchmark: Benchmark, pair: SketchedPair | None) -> str:  # noqa: ANN401
-    docs = task.eval_docs_no_media
+    docs, name = task.eval_docs_no_media, task.config.task
     if benchmark.picture_limit is None:
-        return f"The whole of {benchmark.title} ({task.config.task}): {len(docs):,} requests."
-    work = workload(docs, benchmark.picture_limit).text(pair.price_usd if pair else None)
-    return f"The whole task `{task.config.task}`: {work}."
+        return f"The whole of {benchmark.title} ({name}): {len(docs):,} requests."
+    work = workload(docs, benchmark.picture_limit, pair.price_usd if pair else None)
+    return f"The whole task `{name}`: {work}."

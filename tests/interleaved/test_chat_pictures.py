@@ -8,8 +8,6 @@ import base64
 import io
 import itertools
 import json
-import os
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,6 +22,7 @@ from lmms_eval.models import get_model
 from openai import OpenAI
 from PIL import Image
 from support.chat_server import ChatServer, chat_server
+from support.image_server import header_only
 from support.judge_server import Sent
 
 from mmie_tasks.answers.images import ImageFile, ImageResolver
@@ -135,12 +134,9 @@ def contents(answer: ParsedAnswer) -> list[str | bytes]:
     [
         ("openai", False, "parts", PARTS["content"], SENTINEL.format("list")),
         ("openai", False, "null and images", None, SENTINEL.format("NoneType")),
-        ("openai", False, "text and images", "one <image> two", "one <image> two"),
         ("openai", True, "parts", "onetwo", "onetwo"),
-        ("openai", True, "null and images", "", ""),
         ("openai", True, "text and images", "one <image> two", "one <image> two"),
         ("async_openai", False, "parts", NO_TEXT.format("list"), NO_TEXT.format("list")),
-        ("async_openai", False, "text and images", "one <image> two", "one <image> two"),
     ],
     ids=lambda value: str(value)[:16],
 )
@@ -153,35 +149,6 @@ def test_alone_only_the_chat_model_openai_passes_pictures_on_and_only_of_a_reply
         chat.usage = usage
         (output,) = ask(model)
         assert arriving(output) == expected
-
-
-def test_parts_that_the_model_openai_passes_on_are_read_without_a_loss(
-    chat: ChatServer, tmp_path: Path
-) -> None:
-    chat.usage = USAGE
-    (output,) = ask(model_for(chat, "openai", simple=False))
-    segments = parse_answer([arriving(output)]).segments
-    resolver = ImageResolver((), tmp_path)
-    assert [segment.text for segment in segments if segment.text] == ["one", "two"]
-    pictures = [resolver.resolve(segment.image).path for segment in segments if segment.image]
-    assert [path and path.read_bytes() for path in pictures] == [png(1), png(2)]
-
-
-def test_parts_that_the_model_openai_passes_on_end_a_run_with_the_cache_of_the_runner(
-    chat: ChatServer,
-) -> None:
-    chat.usage = USAGE
-    (output,) = ask(model_for(chat, "openai", simple=False))
-    with pytest.raises(AttributeError, match="'list' object has no attribute 'strip'"):
-        ResponseCache._is_valid_response(output, "generate_until")
-
-
-@pytest.mark.parametrize("content", ["list", "NoneType"])
-def test_the_error_that_async_openai_writes_as_an_answer_is_no_answer(content: str) -> None:
-    assert (
-        parse_answer([NO_TEXT.format(content)]).failure
-        == "the content of the server's reply was no text"
-    )
 
 
 # With the wrapper.
@@ -209,15 +176,14 @@ def test_pictures_arrive_byte_for_byte_in_files_and_in_order(
         assert ResponseCache._is_valid_response(output, "generate_until")
 
 
-def body_of(*messages: Message, **beside: object) -> Mapping[str, object]:
+def body_of(messages: Sequence[Message]) -> Mapping[str, object]:
     """The body of a reply with a choice for each message."""
     choices = [
         {"index": i, "finish_reason": "stop", "message": {"role": "assistant", **message}}
         for i, message in enumerate(messages)
     ]
     return {"id": "1", "object": "chat.completion", "created": 1, "model": "m"} | {
-        "choices": choices,
-        **beside,
+        "choices": choices
     }
 
 
@@ -226,73 +192,53 @@ RESPONSES = {"type": "image_generation_call", "result": A.partition(",")[2]}
 
 
 @pytest.mark.parametrize(
-    ("body", "expected", "unread"),
+    ("messages", "expected", "unread"),
     [
         pytest.param(
-            body_of({"content": "one"}, {"content": [image_part(A)]}),
+            [{"content": "one"}, {"content": [image_part(A)]}],
             ["one", png(1)],
             {},
             id="vLLM-Omni: text and picture in two choices",
         ),
         pytest.param(
-            body_of({"content": [image_part(A)]}, {"content": "one"}),
+            [{"content": [image_part(A)]}, {"content": "one"}],
             [png(1), "one"],
             {},
             id="vLLM-Omni: the picture first",
         ),
+        pytest.param([{"content": f"one {A} two"}], ["one", png(1), "two"], {}, id="URI in prose"),
+        pytest.param([{"content": "one", "image": {"url": A}}], ["one", png(1)], {}, id="LiteLLM"),
         pytest.param(
-            body_of({"content": f"one {A} two"}), ["one", png(1), "two"], {}, id="URI in prose"
-        ),
-        pytest.param(
-            body_of({"content": "one", "image": {"url": A}}),
-            ["one", png(1)],
-            {},
-            id="LiteLLM: message.image",
-        ),
-        pytest.param(
-            body_of({"content": None, "output": [{"content": [text_part("one")]}, RESPONSES]}),
+            [{"content": None, "output": [{"content": [text_part("one")]}, RESPONSES]}],
             ["one", png(1)],
             {},
             id="parts of OpenAI's responses",
         ),
         pytest.param(
-            body_of({"content": None, "parts": [{"text": "one"}, GEMINI]}),
+            [{"content": None, "parts": [{"text": "one"}, GEMINI]}],
             ["one", png(1)],
             {},
             id="parts of Gemini",
         ),
         pytest.param(
-            body_of({"content": [{"text": "one"}, {"inline_data": GEMINI["inlineData"]}]}),
-            ["one", png(1)],
-            {},
-            id="parts of Gemini as content",
-        ),
-        pytest.param(
-            body_of({"content": "one", "attachments": [image_part(A)]}, data=[{"b64_json": "AA"}]),
+            [{"content": "one", "attachments": [image_part(A)]}],
             ["one"],
-            {"attachments": 1, "data": 1},
-            id="pictures under other keys are counted",
+            {"attachments": 1},
+            id="under other keys",
         ),
     ],
 )
 def test_pictures_are_read_wherever_servers_put_them(
-    chat: ChatServer, tmp_path: Path, body: Message, expected: object, unread: Mapping[str, int]
+    chat: ChatServer,
+    tmp_path: Path,
+    messages: Sequence[Message],
+    expected: object,
+    unread: Mapping[str, int],
 ) -> None:
-    chat.says(Sent(content=json.dumps(body).encode(), headers={"connection": "close"}))
+    chat.says(Sent(content=json.dumps(body_of(messages)).encode(), headers={"connection": "close"}))
     answer = parse_answer([completion(client_of(chat, tmp_path)).choices[0].message.content])
     assert contents(answer) == expected
     assert answer.unread == unread
-
-
-def test_azure_is_a_chat_client_too(
-    chat: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "none")
-    monkeypatch.setenv("AZURE_OPENAI_API_BASE", chat.url)
-    monkeypatch.setenv("AZURE_OPENAI_API_VERSION", "2024-10-21")
-    model = model_for(chat, "openai", simple=False, azure_openai=True)
-    assert keep_chat_pictures(model, tmp_path)
-    assert contents(parse_answer([arriving(ask(model)[0])])) == ["one", png(1), "two", png(2)]
 
 
 @pytest.mark.parametrize(("name", "simple"), MODELS)
@@ -394,32 +340,12 @@ def test_a_folder_that_cannot_be_created_is_a_clear_error(chat: ChatServer, tmp_
         client_of(chat, tmp_path / "file" / "pictures")
 
 
-def bomb() -> bytes:
-    """A PNG of 20,000 x 20,000 pixels in 50 kB."""
-
-    def chunk(name: bytes, content: bytes) -> bytes:
-        return (
-            len(content).to_bytes(4, "big")
-            + name
-            + content
-            + zlib.crc32(name + content).to_bytes(4, "big")
-        )
-
-    side = (20_000).to_bytes(4, "big")
-    rows = zlib.compress(bytes(20_000 * 2501))
-    header = chunk(b"IHDR", side + side + b"\x01\0\0\0\0")
-    return b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
-
-
 @pytest.mark.parametrize(
     ("reference", "problem"),
     [
-        pytest.param(
-            lambda: "data:image/png;base64," + "A" * 100_000_000, "unreadable", id="100 MB"
-        ),
-        pytest.param(lambda: data_uri(os.urandom(9999)), "unreadable", id="no image"),
+        pytest.param(lambda: f"data:image/png;base64,{'A' * 10_000_000}", "unreadable", id="10 MB"),
         pytest.param(lambda: data_uri(png(1)[:-30]), "unreadable", id="cut off"),
-        pytest.param(lambda: data_uri(bomb()), "too_large", id="400 million pixels"),
+        pytest.param(lambda: data_uri(header_only(20_000, 20_000)), "too_large", id="400 Mpx"),
         pytest.param(lambda: "https://example.com/a.png", "remote", id="a URL"),
         pytest.param(lambda: "/does/not/exist.png", "missing", id="a path"),
     ],
@@ -429,11 +355,7 @@ def test_a_picture_that_cannot_be_used_is_counted_and_fills_neither_disk_nor_log
 ) -> None:
     url = reference()
     chat.answer = lambda _: {"content": [text_part("one"), image_part(url), image_part(B)]}
-    model = model_for(chat, "openai", simple=False, timeout=60)
-    assert keep_chat_pictures(model, tmp_path)
-    (output,) = ask(model)
-    text = arriving(output)
-    assert isinstance(text, str)
+    text = completion(client_of(chat, tmp_path)).choices[0].message.content
     assert len(text) < 2000
     segments = parse_answer([text]).segments
     assert segments[0].text == "one"

@@ -4,12 +4,11 @@ what is meant.
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.interleaved.base import open_drawer
+from mmie_tasks.interleaved.protocols import INSTRUCT
 from mmie_tasks.runner.pair_arguments import (
     check_writer_arguments,
     parse_pair_arguments,
@@ -57,8 +56,11 @@ FAIL = [
     ("lvlm=openai:model=m", NEEDS_BOTH),
     ("", NEEDS_BOTH),
     ("lvlm=openai:model=m,t2i=images:m,lvlm=dummy", "`lvlm` is given twice"),
-    ("lvlm=openai:model=m,t2i=self:size=512x512", "t2i=self:modalities=image+text;instruct=yes"),
+    ("lvlm=openai:model=m,t2i=self:size=512x512", "`instruct`, `modalities`"),
     ("lvlm=openai:model=m,t2i=self:instruct=maybe", "`instruct=maybe`"),
+    ("lvlm=interleaved,t2i=images:m", "is no model of lmms-eval"),
+    ("lvlm=gemini:model=m,t2i=self", "returns no pictures"),
+    ("lvlm=openai:model=m,t2i=images:m,protocol=x", "no protocol `x`"),
     ({"writer": {"model": "gpt-4o"}, "drawer": "self"}, "`name: openai`"),
 ]
 
@@ -93,12 +95,10 @@ def test_the_error_of_another_spelling_says_what_is_meant(model_args, meant):
     ids=str,
 )
 def test_the_spellings_of_a_writer_that_draws_itself(drawer):
-    if isinstance(drawer, str):
-        arguments = parsed(f"lvlm=dummy:response=A,t2i={drawer}")
-    else:
-        arguments = parsed({"lvlm": "dummy:response=A", "drawer": drawer})
+    is_text = isinstance(drawer, str)
+    arguments = parsed(f"lvlm=dummy,t2i={drawer}" if is_text else {"lvlm": "dummy", "t2i": drawer})
     assert arguments.drawer is None
-    assert (arguments.modalities, arguments.is_instructed) == (("image", "text"), True)
+    assert (arguments.modalities, arguments.words) == (("image", "text"), INSTRUCT)
 
 
 def test_a_map_holds_what_no_text_can():
@@ -119,11 +119,20 @@ def test_a_map_holds_what_no_text_can():
 
 
 def test_an_argument_that_a_writer_would_ignore_is_refused():
-    class Writer(SimpleNamespace):
-        def __init__(self, num_concurrent=1, **ignored):
-            super().__init__()
+    class Writer:
+        def __init__(self, num_concurrent=1, **ignored): ...
 
     check_writer_arguments(Writer, ["num_concurrent", "whatever"])
     with pytest.raises(SettingWrong) as error:
         check_writer_arguments(Writer, ["num_concurent"])
     assert "`num_concurrent`" in str(error.value)
+
+
+def test_a_pair_is_named_by_both_models_and_what_else_makes_another_picture():
+    def name(more, **arguments):
+        return parsed({"lvlm": "openai:model=org/gpt-4o", "t2i": more, **arguments}).pair
+
+    assert name("images:flux;timeout=9") == "gpt-4o + flux"
+    assert name("images:flux;steps=4", protocol="describe") == "gpt-4o + flux (describe, steps=4)"
+    assert (name("self"), name("self:instruct=yes")) == ("gpt-4o", "gpt-4o (instruct)")
+    assert len({name(f"images:flux;negative_prompt={words}") for words in ("a", "b")}) == 2

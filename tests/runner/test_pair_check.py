@@ -10,7 +10,7 @@ from support.mmie_data import conversations_folder
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.interleaved.protocols import PROTOCOLS
 from mmie_tasks.preflight.doctor import run
-from mmie_tasks.runner.pair_check import check_pair
+from mmie_tasks.runner.pair_check import check_pair, workload
 
 NOWHERE = "http://127.0.0.1:9/v1"
 
@@ -68,7 +68,8 @@ def test_a_pair_that_works_is_shown_with_its_words_and_numbers():
     ],
 )
 def test_what_a_run_would_fail_of_is_a_problem(model_args, subject, words):
-    problems = [finding for finding in findings(model_args) if finding[1] == "problem"]
+    found = findings(model_args, "mia_bench")  # a task without words
+    problems = [finding for finding in found if finding[1] == "problem"]
     assert [finding[0] for finding in problems] == [subject]
     assert words in problems[0][2]
 
@@ -80,8 +81,10 @@ def test_words_of_a_task_without_data_are_a_problem(tmp_path, monkeypatch):
 
 
 def test_prices_that_nobody_named_are_not_known():
-    (*_, words) = findings("lvlm=dummy,t2i=self:instruct=yes", "mmie_msr")
-    assert "2 requests to the writer and at most 0 pictures; price not known" in words[2]
+    assert workload([1, 2], lambda limit: limit, None) == (
+        "2 requests to the writer and at most 3 pictures; price not known"
+    )
+    assert workload([1], lambda limit: limit, 0).endswith("; no picture is paid for")
 
 
 def test_doctor_checks_arguments_of_no_other_model():

@@ -186,9 +186,10 @@ def _text_encoder(projection: int = 0) -> Any:
 
 def tiny_tokenizer(folder: Path) -> Any:
     """A tokenizer of CLIP that knows all bytes and no words: one token a letter."""
+    from tokenizers.pre_tokenizers import ByteLevel
     from transformers import CLIPTokenizer
 
-    letters = _byte_letters()
+    letters = sorted(ByteLevel.alphabet())
     words = [*letters, *(f"{letter}</w>" for letter in letters), "<|startoftext|>", "<|endoftext|>"]
     folder.mkdir(parents=True, exist_ok=True)
     vocab, merges = folder / "vocab.json", folder / "merges.txt"
@@ -197,11 +198,3 @@ def tiny_tokenizer(folder: Path) -> Any:
     )
     merges.write_text("#version: 0.2\n", encoding="utf-8")
     return CLIPTokenizer.from_pretrained(folder, model_max_length=MAX_TOKENS)
-
-
-def _byte_letters() -> list[str]:
-    """The 256 characters that stand for bytes in tokenizers of GPT-2 and CLIP."""
-    printable = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAC + 1), *range(0xAE, 0xFF + 1)]
-    return [chr(byte) for byte in printable] + [
-        chr(0x100 + number) for number in range(256 - len(printable))
-    ]
