@@ -37,8 +37,10 @@ from mmie_tasks.http.errors import redact
 from mmie_tasks.http.rate_limit import local_time
 
 MAX_FAILURES = FAILURES_BEFORE_PAUSE
-MAX_TIMEOUTS = 3
 """A request that failed so often while others were answered is given up after the patience."""
+
+MAX_TIMEOUTS = 3
+"""The same for timeouts: each counts as ten failures."""
 
 MAX_REPLIES = 3
 """How often a request is answered at most, if its replies are not final; the last one counts."""
@@ -46,8 +48,8 @@ MAX_REPLIES = 3
 LONGEST_WAIT_S = 900.0
 """A server that demands a longer wait gets no more requests, unless the patience is longer."""
 
-QUIET_S = 30.0
-"""The log has a line about a server that gets no request for longer."""
+LOGGED_WAIT_S = 30.0
+"""The log has a line about a server that demands a longer wait."""
 
 LINE_EVERY_S = 60.0
 """A server in trouble gets one log line in this time."""
@@ -77,13 +79,10 @@ class Sender:
     """What all calls of `send_all` by one client object share.
 
     Attributes:
-        access: The servers.
-        budget: What may be spent.
         max_concurrency: Most requests in flight to each server.
         patience_s: Seconds without any reply after which all remaining requests are given up, and
             for which a request that fails while others are answered is retried at least. A wait
             that a server demands before they are over is waited for, and then as many seconds more.
-        pace: Waiting times.
         in_flight: Requests in flight now.
         retries: Requests that were sent again, so far.
     """
@@ -96,29 +95,20 @@ class Sender:
     in_flight: int = 0
     retries: int = 0
     _logged_at: dict[str, float] = field(default_factory=dict)  # by server
-    _left_out: set[str] = field(default_factory=set)  # servers whose last trouble was not logged
 
     def log_trouble(
         self, server: str, line: str, now: float, level: Literal["WARNING", "ERROR"] = "WARNING"
     ) -> None:
         """Log a line about a server unless the last one is less than `LINE_EVERY_S` ago."""
-        if now < self._logged_at.get(server, -inf) + LINE_EVERY_S:
-            self._left_out.add(server)
-            return
-        self._logged_at[server] = now
-        self._left_out.discard(server)
-        logger.log(level, line)
-
-    def log_recovery(self, server: str, line: str) -> None:
-        """Log that a server works again if its trouble was logged."""
-        if server not in self._left_out:
-            logger.info(line)
+        if now >= self._logged_at.get(server, -inf) + LINE_EVERY_S:
+            self._logged_at[server] = now
+            logger.log(level, line)
 
 
 class ReplyStore(Protocol[ReplyT]):
     """Replies to the requests of one call, shared with other processes. No method raises.
 
-    It is used in the thread that sends the requests, and in no other one at the same time.
+    It is used only in the thread that sends the requests.
     """
 
     def find(self, index: int) -> ReplyT | None:
@@ -193,17 +183,11 @@ class _Job:
     """A request and its attempts. Times are on the loop's clock.
 
     Attributes:
-        index: Of the request.
         attempts: Failed attempts.
-        replies: Replies so far.
-        last_reply: The last one that was not final.
-        failures: Those during which the same server replied to other requests.
-        timeouts: Those of the failures that were timeouts.
-        sent_at: When it was last sent.
-        first_sent_at: When it was first sent.
+        replies: Replies so far, of which only the last one can be final.
+        failures: Failures during which the same server replied to other requests.
         failed_at: When it last failed; before that, when it was first sent.
-        endpoint: The server of the last attempt.
-        others: Other requests that the server had in flight then.
+        others: Other requests that the server had in flight when this one was sent.
         served: The server's replies so far then.
     """
 
@@ -212,7 +196,6 @@ class _Job:
     replies: int = 0
     last_reply: Any = None
     failures: int = 0
-    timeouts: int = 0
     sent_at: float = inf
     first_sent_at: float = inf
     failed_at: float = inf
@@ -252,7 +235,6 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         self._changed = asyncio.Event()
         self._silence_start = inf  # when requests began to fail without any reply
         self._demanded_until = -inf  # when the longest wait ends that a server has demanded
-        self._quiet_until: dict[str, float] = {}  # by address, as the log says
         self._last_failure = ""
 
     async def run(self) -> None:
@@ -266,7 +248,6 @@ class Dispatcher(Generic[RequestT, ReplyT]):
                 if (undelivered := self._reason_to_give_up()) is not None:
                     self._give_up(undelivered)
                     return
-                self._log_quiet()
                 await self._wait_until(min(wake_at, self._patience_end()))
         finally:
             tasks = list(self._tasks.values())
@@ -349,7 +330,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         self._sender.budget.pay(success.cost_usd)
         endpoint.grow(self._now())
         self._note_response(endpoint)
-        self._pause(endpoint, success.pause_s, "its quota is used up")
+        self._heed(endpoint, "its quota is used up", pause_s=success.pause_s)
         job.replies += 1
         if success.is_final or job.replies == MAX_REPLIES:
             self._report(job, success.reply)
@@ -358,9 +339,6 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             self._put_back(job, self._sender.pace.wait_s(job.replies))
 
     def _note_response(self, endpoint: Endpoint[RequestT, ReplyT]) -> None:
-        if endpoint.on_probation:
-            line = f"{self._name_of(endpoint)} answers again."
-            self._sender.log_recovery(endpoint.address, line)
         endpoint.reply(self._now())
         self._silence_start = inf
 
@@ -372,17 +350,11 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         if failure.kind == "busy":
             endpoint.throttle(now, failure.wait_s, job.others, job.served)
         else:
-            if endpoint.replied_at > job.failed_at:  # it answered others meanwhile
-                job.failures += 1
-                job.timeouts += failure.kind == "timed_out"
-            job.failed_at = now
             self._note_failure(job, endpoint, failure)
-        self._heed(endpoint, failure.wait_s, failure.reason)
-        self._pause(endpoint, failure.pause_s, failure.reason)
+        self._heed(endpoint, failure.reason, wait_s=failure.wait_s, pause_s=failure.pause_s)
         self._silence_start = min(self._silence_start, now)
         self._last_failure = f"{endpoint.address}: {failure.reason}"
-        is_hopeless = job.timeouts >= MAX_TIMEOUTS or job.failures >= MAX_FAILURES
-        if is_hopeless and now - job.first_sent_at >= self._sender.patience_s:
+        if job.failures >= MAX_FAILURES and now - job.first_sent_at >= self._sender.patience_s:
             reason = f"gave up after {job.attempts} tries while others were answered"
             reason = f"{reason}; {self._last_failure}"
             self._report(job, Undelivered(cause="unavailable", reason=reason))
@@ -393,38 +365,43 @@ class Dispatcher(Generic[RequestT, ReplyT]):
     def _note_failure(
         self, job: _Job, endpoint: Endpoint[RequestT, ReplyT], failure: Failure
     ) -> None:
+        now = self._now()
+        if endpoint.replied_at > job.failed_at:  # it answered others meanwhile
+            is_timeout = failure.kind == "timed_out"
+            job.failures += MAX_FAILURES // MAX_TIMEOUTS if is_timeout else 1
+        job.failed_at = now
         denial = failure.reason if failure.kind == "denied" else None
-        if endpoint.fail(self._now(), job.sent_at, denial):
+        if endpoint.fail(now, job.sent_at, denial):
             verb = "does not answer" if denial is None else "denies access"
-            self._sender.log_trouble(
-                endpoint.address,
-                f"{self._name_of(endpoint)} {verb}: {failure.reason}. It gets a request from time "
-                "to time.",
-                self._now(),
-            )
-
-    def _pause(
-        self, endpoint: Endpoint[RequestT, ReplyT], pause_s: float | None, reason: str
-    ) -> None:
-        """Send nothing to a server until its quota is reset."""
-        if pause_s is not None:
-            endpoint.pause(self._now() + pause_s)
-        self._heed(endpoint, pause_s, reason)
+            line = f"{verb}: {failure.reason}. It gets a request from time to time."
+            self._log_trouble(endpoint, line)
 
     def _heed(
-        self, endpoint: Endpoint[RequestT, ReplyT], wait_s: float | None, reason: str
+        self,
+        endpoint: Endpoint[RequestT, ReplyT],
+        reason: str,
+        *,
+        wait_s: float | None = None,
+        pause_s: float | None,
     ) -> None:
-        """Be patient for as long as a server demands; close it if that is too long."""
-        now = self._now()
-        if wait_s is None or endpoint.closed is not None:
+        """Be patient for as long as a server demands; close it if that is too long.
+
+        Until its quota is reset, it gets no other request either.
+        """
+        now, demanded_s = self._now(), max(wait_s or 0.0, pause_s or 0.0)
+        if demanded_s == 0:
             return
-        if wait_s > max(LONGEST_WAIT_S, self._sender.patience_s):
-            endpoint.closed = f"{reason}; it demands a wait until {local_time(wait_s)}"
-            if self._has_others(endpoint):
-                name = self._name_of(endpoint)
-                logger.warning(f"{name} gets no more requests: {endpoint.closed}.")
-        elif now <= self._silence_start + self._sender.patience_s:  # else it has broken its word
-            self._demanded_until = max(self._demanded_until, now + wait_s)
+        endpoint.pause(now + (pause_s or 0.0))
+        demand = f"{reason}; it demands a wait until {local_time(demanded_s)}"
+        if demanded_s > max(LONGEST_WAIT_S, self._sender.patience_s):
+            if endpoint.closed is None and self._has_others(endpoint):
+                self._log_trouble(endpoint, f"gets no more requests: {demand}.")
+            endpoint.closed = endpoint.closed or demand
+            return
+        if demanded_s > LOGGED_WAIT_S:
+            self._log_trouble(endpoint, f"gets few requests: {demand}.")
+        if now <= self._silence_start + self._sender.patience_s:  # else it has broken its word
+            self._demanded_until = max(self._demanded_until, now + demanded_s)
 
     def _has_others(self, endpoint: Endpoint[RequestT, ReplyT]) -> bool:
         """Whether requests may go to a server other than this one."""
@@ -439,37 +416,21 @@ class Dispatcher(Generic[RequestT, ReplyT]):
 
         It is short if the server works, unless this request alone fails again and again.
         """
-        pace = self._sender.pace
-        if not endpoint.works:
+        pace, has_worked = self._sender.pace, endpoint.replied_at > -inf
+        if endpoint.on_probation or not has_worked:
             return pace.wait_s(job.attempts)
         if failure.kind == "busy":
             return pace.wait_s(job.attempts, pace.busy_cap_s)
-        if job.attempts <= MAX_FAILURES:
-            return pace.wait_s(job.attempts, pace.short_cap_s)
-        return pace.wait_s(job.attempts - MAX_FAILURES)
-
-    def _log_quiet(self) -> None:
-        """Log once until when a server gets no request, if that is long and there are requests."""
-        now = self._now()
-        for endpoint in self._endpoints:
-            paused_until = endpoint.free_at()
-            until = max(paused_until, self._next_at())
-            is_quiet = not endpoint.in_flight and now + QUIET_S < until < inf
-            if is_quiet and now >= self._quiet_until.get(endpoint.address, -inf):
-                self._quiet_until[endpoint.address] = until
-                why = "for the quota" if paused_until > now else "as it demands"
-                name = self._name_of(endpoint)
-                logger.warning(f"{name} waits until {local_time(until - now)} {why}.")
+        return pace.wait_s(job.attempts, pace.short_cap_s if job.attempts <= MAX_FAILURES else inf)
 
     async def _wait_until(self, time: float) -> None:
         """Wait for a result, at most until this time."""
-        timer = None
         if time < inf:
-            loop = asyncio.get_running_loop()
-            timer = loop.call_at(time, self._changed.set)
-        await self._changed.wait()
-        if timer is not None:
+            timer = asyncio.get_running_loop().call_at(time, self._changed.set)
+            await self._changed.wait()
             timer.cancel()
+        else:
+            await self._changed.wait()
 
     def _patience_end(self) -> float:
         """When to give up; never while a request from before the silence runs."""
@@ -514,8 +475,9 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             self._store.put(job.index, result)
         self._on_result(job.index, result)
 
-    def _name_of(self, endpoint: Endpoint[RequestT, ReplyT]) -> str:
-        return f"{self._sender.access.service} at {endpoint.address}"
+    def _log_trouble(self, endpoint: Endpoint[RequestT, ReplyT], predicate: str) -> None:
+        line = f"{self._sender.access.service} at {endpoint.address} {predicate}"
+        self._sender.log_trouble(endpoint.address, line, self._now())
 
 
 def _joined(reasons: Iterable[tuple[str, str | None]]) -> str:
