@@ -120,7 +120,7 @@ class Endpoint(Generic[RequestT, ReplyT]):
         served: Replies so far, other than errors.
         replied_at: When it last replied.
         denial: The reason of its last failure, if that was a denial.
-        closed: Why it gets no more requests; None if it may get some.
+        paused_until: It gets no request before, as it demands.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Endpoint(Generic[RequestT, ReplyT]):
         self.served = 0
         self.replied_at = -inf
         self.denial: str | None = None
-        self.closed: str | None = None
+        self.paused_until = -inf
         self._pace = pace
         self._ceiling = ceiling
         self._limit = float(min(START, ceiling))
@@ -145,7 +145,6 @@ class Endpoint(Generic[RequestT, ReplyT]):
         self._growth_from = -inf
         self._first_results: list[bool] = []  # with at most `START` in flight: was it a reply?
         self._failures_to_offset = 0.0
-        self._paused_until = -inf
         self._failures_in_a_row = 0
         self._pauses_in_a_row = 0
         self._rests_from = self._rests_until = -inf
@@ -161,14 +160,14 @@ class Endpoint(Generic[RequestT, ReplyT]):
         return self._pauses_in_a_row > 0
 
     def free_at(self) -> float:
-        """When it may get another request; infinite until a response arrives, or for ever."""
-        if self.closed is not None or self.in_flight >= self.limit:
+        """When it may get another request; infinite until a response arrives."""
+        if self.in_flight >= self.limit:
             return inf
-        return max(self._paused_until, self._rests_until)
+        return max(self.paused_until, self._rests_until)
 
     def pause(self, until: float) -> None:
         """Send nothing before this time."""
-        self._paused_until = max(self._paused_until, until)
+        self.paused_until = max(self.paused_until, until)
 
     def reply(self, now: float) -> None:
         """Note a response that shows that the server works."""

@@ -11,18 +11,18 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from math import inf
 from queue import Empty, SimpleQueue
 from threading import Event
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias
 
 from loguru import logger
 
-from mmie_tasks.http.access import Access
+from mmie_tasks.http.access import Access, public_address
 from mmie_tasks.http.budget import Budget
 from mmie_tasks.http.endpoint import (
     FAILURES_BEFORE_PAUSE,
@@ -36,6 +36,9 @@ from mmie_tasks.http.endpoint import (
 from mmie_tasks.http.errors import redact
 from mmie_tasks.http.rate_limit import local_time
 
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
 MAX_FAILURES = FAILURES_BEFORE_PAUSE
 """A request that failed so often while others were answered is given up after the patience."""
 
@@ -46,7 +49,7 @@ MAX_REPLIES = 3
 """How often a request is answered at most, if its replies are not final; the last one counts."""
 
 LONGEST_WAIT_S = 900.0
-"""A server that demands a longer wait gets no more requests, unless the patience is longer."""
+"""A run does not wait longer than that for a server, unless the patience is longer."""
 
 LOGGED_WAIT_S = 30.0
 """The log has a line about a server that demands a longer wait."""
@@ -56,7 +59,9 @@ LINE_EVERY_S = 60.0
 
 _STOP_CHECK_S = 0.2  # between looks at whether a call is to end
 
-_T = TypeVar("_T")
+AttemptWith: TypeAlias = Callable[
+    ["AsyncOpenAI", str], Callable[[RequestT], Awaitable[Success[ReplyT] | Failure]]
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +127,7 @@ class ReplyStore(Protocol[ReplyT]):
 
 def send_all(
     requests: Sequence[RequestT],
-    connect: Callable[[], AbstractAsyncContextManager[Sequence[Endpoint[RequestT, ReplyT]]]],
+    attempt_with: AttemptWith[RequestT, ReplyT],
     sender: Sender,
     store: ReplyStore[ReplyT] | None = None,
     stop: Event | None = None,
@@ -134,7 +139,8 @@ def send_all(
 
     Args:
         requests: Not changed and not copied.
-        connect: Opens the servers in the event loop that uses them, and closes them.
+        attempt_with: Returns, for a server's client and its address for messages, the function that
+            sends a request once.
         sender: How requests are sent and retried.
         store: Where replies are looked up before a request is sent, and stored before they are
             yielded.
@@ -143,39 +149,53 @@ def send_all(
     Raises:
         KeyboardInterrupt: `stop` is set.
     """
-    results: SimpleQueue[tuple[int, ReplyT | Undelivered] | Future[None]] = SimpleQueue()
+    stop = stop or Event()
+    results: SimpleQueue[tuple[int, ReplyT | Undelivered] | None] = SimpleQueue()
     cancellation: Future[Callable[[], object]] = Future()
 
     def report(index: int, result: ReplyT | Undelivered) -> None:
         results.put((index, result))
 
     async def main() -> None:
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - a running coroutine is in a task
         loop = asyncio.get_running_loop()
+        task = loop.create_task(_send_all(requests, attempt_with, sender, report, store))
         cancellation.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
-        async with connect() as endpoints:
-            await Dispatcher(requests, endpoints, sender, report, store).run()
+        await task
 
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="http") as pool:
         finished = pool.submit(lambda: asyncio.run(main()))
-        finished.add_done_callback(results.put)  # the last result
+        finished.add_done_callback(lambda _: results.put(None))
         try:
-            while not isinstance(result := _next_of(results, stop), Future):
-                yield result
-            finished.result()
+            while not stop.is_set():
+                with suppress(Empty):
+                    if (result := results.get(timeout=_STOP_CHECK_S)) is None:
+                        return finished.result()
+                    yield result
+            raise KeyboardInterrupt
         finally:
             if not finished.done():
                 with suppress(RuntimeError):  # the loop has just ended
                     cancellation.result()()
 
 
-def _next_of(queue: SimpleQueue[_T], stop: Event | None) -> _T:
-    """The next entry of a queue; raises KeyboardInterrupt once `stop` is set."""
-    while stop is None or not stop.is_set():
-        with suppress(Empty):
-            return queue.get(timeout=None if stop is None else _STOP_CHECK_S)
-    raise KeyboardInterrupt
+async def _send_all(
+    requests: Sequence[RequestT],
+    attempt_with: AttemptWith[RequestT, ReplyT],
+    sender: Sender,
+    report: Callable[[int, ReplyT | Undelivered], object],
+    store: ReplyStore[ReplyT] | None,
+) -> None:
+    from mmie_tasks.http.client import async_client  # the SDK takes a second to import
+
+    endpoints = []
+    async with AsyncExitStack() as stack:
+        for url in sender.access.base_urls:
+            client = await stack.enter_async_context(async_client(sender.access, url))
+            address = public_address(url)
+            send = attempt_with(client, address)
+            ceiling, pace = sender.max_concurrency, sender.pace
+            endpoints.append(Endpoint(address=address, send=send, ceiling=ceiling, pace=pace))
+        await Dispatcher(requests, endpoints, sender, report, store).run()
 
 
 @dataclass(slots=True, eq=False)
@@ -235,7 +255,8 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         self._changed = asyncio.Event()
         self._silence_start = inf  # when requests began to fail without any reply
         self._demanded_until = -inf  # when the longest wait ends that a server has demanded
-        self._last_failure = ""
+        self._last_failure = self._last_demand = ""
+        self._longest_wait_s = max(LONGEST_WAIT_S, sender.patience_s)
 
     async def run(self) -> None:
         """Return when every request has its result."""
@@ -330,7 +351,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         self._sender.budget.pay(success.cost_usd)
         endpoint.grow(self._now())
         self._note_response(endpoint)
-        self._heed(endpoint, "its quota is used up", pause_s=success.pause_s)
+        self._heed(endpoint, "its quota is used up", 0.0, success.pause_s or 0.0)
         job.replies += 1
         if success.is_final or job.replies == MAX_REPLIES:
             self._report(job, success.reply)
@@ -351,7 +372,8 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             endpoint.throttle(now, failure.wait_s, job.others, job.served)
         else:
             self._note_failure(job, endpoint, failure)
-        self._heed(endpoint, failure.reason, wait_s=failure.wait_s, pause_s=failure.pause_s)
+        demanded_s = failure.wait_s or 0.0
+        self._heed(endpoint, failure.reason, demanded_s, failure.pause_s or 0.0)
         self._silence_start = min(self._silence_start, now)
         self._last_failure = f"{endpoint.address}: {failure.reason}"
         if job.failures >= MAX_FAILURES and now - job.first_sent_at >= self._sender.patience_s:
@@ -359,8 +381,9 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             reason = f"{reason}; {self._last_failure}"
             self._report(job, Undelivered(cause="unavailable", reason=reason))
             return
-        demanded_s = 0.0 if self._has_others(endpoint) else failure.wait_s or 0.0
-        self._put_back(job, max(self._wait_s(job, endpoint, failure), demanded_s))
+        wait_s = self._wait_s(job, endpoint, failure)
+        must_wait = not self._has_others(endpoint, demanded_s)
+        self._put_back(job, max(wait_s, demanded_s) if must_wait else wait_s)
 
     def _note_failure(
         self, job: _Job, endpoint: Endpoint[RequestT, ReplyT], failure: Failure
@@ -377,35 +400,32 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             self._log_trouble(endpoint, line)
 
     def _heed(
-        self,
-        endpoint: Endpoint[RequestT, ReplyT],
-        reason: str,
-        *,
-        wait_s: float | None = None,
-        pause_s: float | None,
+        self, endpoint: Endpoint[RequestT, ReplyT], reason: str, wait_s: float, pause_s: float
     ) -> None:
-        """Be patient for as long as a server demands; close it if that is too long.
+        """Be patient for as long as a server demands, unless that is too long.
 
-        Until its quota is reset, it gets no other request either.
+        Args:
+            endpoint: The server.
+            reason: Its last failure.
+            wait_s: For how long it shall not get this request, in seconds.
+            pause_s: For how long it shall get none.
         """
-        now, demanded_s = self._now(), max(wait_s or 0.0, pause_s or 0.0)
+        now, demanded_s = self._now(), max(wait_s, pause_s)
         if demanded_s == 0:
             return
-        endpoint.pause(now + (pause_s or 0.0))
-        demand = f"{reason}; it demands a wait until {local_time(demanded_s)}"
-        if demanded_s > max(LONGEST_WAIT_S, self._sender.patience_s):
-            if endpoint.closed is None and self._has_others(endpoint):
-                self._log_trouble(endpoint, f"gets no more requests: {demand}.")
-            endpoint.closed = endpoint.closed or demand
-            return
+        is_too_long = demanded_s > self._longest_wait_s
+        endpoint.pause(now + (demanded_s if is_too_long else pause_s))
         if demanded_s > LOGGED_WAIT_S:
-            self._log_trouble(endpoint, f"gets few requests: {demand}.")
-        if now <= self._silence_start + self._sender.patience_s:  # else it has broken its word
+            self._last_demand = f"{reason}; it demands a wait until {local_time(demanded_s)}"
+            if not is_too_long or self._has_others(endpoint, demanded_s):
+                self._log_trouble(endpoint, f"gets fewer requests: {self._last_demand}.")
+        if not is_too_long and now <= self._silence_start + self._sender.patience_s:
             self._demanded_until = max(self._demanded_until, now + demanded_s)
 
-    def _has_others(self, endpoint: Endpoint[RequestT, ReplyT]) -> bool:
-        """Whether requests may go to a server other than this one."""
-        return any(other.closed is None for other in self._endpoints if other is not endpoint)
+    def _has_others(self, endpoint: Endpoint[RequestT, ReplyT], wait_s: float) -> bool:
+        """Whether another server may get requests before these seconds are over."""
+        end = self._now() + wait_s
+        return any(other is not endpoint and other.paused_until < end for other in self._endpoints)
 
     def _put_back(self, job: _Job, wait_s: float) -> None:
         heapq.heappush(self._retries, (self._now() + wait_s, job.index, job))
@@ -416,12 +436,14 @@ class Dispatcher(Generic[RequestT, ReplyT]):
 
         It is short if the server works, unless this request alone fails again and again.
         """
-        pace, has_worked = self._sender.pace, endpoint.replied_at > -inf
-        if endpoint.on_probation or not has_worked:
+        pace = self._sender.pace
+        if endpoint.on_probation or endpoint.replied_at == -inf:
             return pace.wait_s(job.attempts)
         if failure.kind == "busy":
             return pace.wait_s(job.attempts, pace.busy_cap_s)
-        return pace.wait_s(job.attempts, pace.short_cap_s if job.attempts <= MAX_FAILURES else inf)
+        if job.attempts <= MAX_FAILURES:
+            return pace.wait_s(job.attempts, pace.short_cap_s)
+        return pace.wait_s(job.attempts - MAX_FAILURES)
 
     async def _wait_until(self, time: float) -> None:
         """Wait for a result, at most until this time."""
@@ -440,18 +462,21 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         return max(start, self._demanded_until) + self._sender.patience_s
 
     def _reason_to_give_up(self) -> Undelivered | None:
-        if not self._tasks and all(endpoint.closed is not None for endpoint in self._endpoints):
-            reason = _joined((endpoint.address, endpoint.closed) for endpoint in self._endpoints)
-        elif self._now() < self._patience_end():
+        now = self._now()
+        free_at = min(endpoint.free_at() for endpoint in self._endpoints)
+        if not self._tasks and free_at > now + self._longest_wait_s:
+            reason = self._last_demand
+        elif now < self._patience_end():
             return None
         else:
             reason = f"no reply at all for {self._sender.patience_s:g} s; {self._last_failure}"
         is_denied = all(endpoint.denial is not None for endpoint in self._endpoints)
         if is_denied:
-            reason = _joined((endpoint.address, endpoint.denial) for endpoint in self._endpoints)
+            reasons = (f"{endpoint.address}: {endpoint.denial}" for endpoint in self._endpoints)
+            reason = "; ".join(reasons)
         verb = "denies access" if is_denied else "is given up"
         line = f"{self._sender.access.service} {verb}: {reason}."
-        self._sender.log_trouble("", line, self._now(), "ERROR")
+        self._sender.log_trouble("", line, now, "ERROR")
         return Undelivered(cause="denied" if is_denied else "unavailable", reason=reason)
 
     def _stop_spending(self) -> None:
@@ -478,7 +503,3 @@ class Dispatcher(Generic[RequestT, ReplyT]):
     def _log_trouble(self, endpoint: Endpoint[RequestT, ReplyT], predicate: str) -> None:
         line = f"{self._sender.access.service} at {endpoint.address} {predicate}"
         self._sender.log_trouble(endpoint.address, line, self._now())
-
-
-def _joined(reasons: Iterable[tuple[str, str | None]]) -> str:
-    return "; ".join(f"{address}: {reason}" for address, reason in reasons)

@@ -184,12 +184,10 @@ class ImageServer:
             patience_s=self.patience_s,
             pace=self.pace,
         )
-        connect = partial(
-            http_client.open_endpoints,
-            sender,
-            lambda client, address: partial(self._attempt, client, address),
+        results = send_all(
+            requests, lambda client, address: partial(self._attempt, client, address), sender
         )
-        for index, result in send_all(requests, connect, sender):
+        for index, result in results:
             yield (
                 index,
                 drawing_error_of(result, self.access.service)

@@ -102,8 +102,8 @@ FAULTS = (
     Fault(
         name="`Retry-After`, or the reset of a used-up quota, is more than 15 minutes (or "
         "`patience`, if longer) away",
-        action="sends nothing more to that server; when all servers say so, the remaining samples "
-        "end, and their reason names the time",
+        action="sends nothing to that server until then; when all servers say so, the remaining "
+        "samples end, and their reason names the time",
         requests=1,
         reason="unavailable",
         cases=(

@@ -8,7 +8,6 @@ before it exists (`batch_note`), and later runs wait for it.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -38,6 +37,7 @@ from mmie_tasks.judges.openai.batch_provider import (
     write_requests,
 )
 from mmie_tasks.judges.openai.check import check
+from mmie_tasks.judges.openai.models import Price
 from mmie_tasks.judges.openai.settings import Adaptations, Settings
 from mmie_tasks.judges.openai.wire import PoorReply, chat_body, read_completion, top_logprobs_of
 
@@ -162,6 +162,12 @@ class _BatchRun:
         self.running: list[_RunningBatch] = []
         self._waiting = waiting  # to be submitted
         self._settings = settings
+        price = settings.price
+        self._price = (
+            None
+            if price is None
+            else Price(input_usd=DISCOUNT * price.input_usd, output_usd=DISCOUNT * price.output_usd)
+        )
         self._dialect = judge.adaptations.of(provider.address, settings.model).dialect
         self._limits, self._pace = judge.limits, judge.pace
         if any(top_logprobs_of(request, settings, self._dialect) for request in waiting.values()):
@@ -188,14 +194,9 @@ class _BatchRun:
         except _FAULTS as error:
             unsent |= dict.fromkeys(self._waiting, self._judge_error(error))
         yield from unsent.items()
-        poll_s, end = self._pace.first_poll_s, time.monotonic() + self._pace.longest_wait_s
         try:
             while self.running:
-                if time.monotonic() > end:
-                    hours = self._pace.longest_wait_s / 3600
-                    raise JudgeUnavailable(f"the batch is not over after {hours:.0f} h; {_AGAIN}")
-                self._provider.wait(poll_s)
-                poll_s = min(poll_s * 1.5, self._pace.longest_poll_s)
+                self._provider.wait(self._pace.poll_s)
                 for entry in list(self.running):
                     yield from self._inspect(entry)
         except _FAULTS as error:
@@ -299,12 +300,11 @@ class _BatchRun:
         """What a line of `read_results` says of its request; status 0 if it was never run."""
         match line:
             case {"response": {"status_code": 200, "body": body}}:
-                price = self._settings.price
                 try:
                     return read_completion(
                         body,
                         model=self._settings.model,
-                        price=price.times(DISCOUNT) if price else None,
+                        price=self._price,
                         has_schema=request.schema is not None,
                     )
                 except UnusableBody as unusable:

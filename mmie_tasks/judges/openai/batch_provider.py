@@ -43,18 +43,14 @@ class BatchPace:
     """Waiting times in seconds.
 
     Attributes:
-        first_poll_s: Before the first poll of a batch; the intervals then grow.
-        longest_poll_s: The longest interval between two polls.
-        longest_wait_s: For a batch to end; the provider ends it after 24 hours.
+        poll_s: Between two polls of a batch.
         patience_s: How long a server may fail while a batch runs. Longer than for a reply: hours
             were waited already, and waiting loses nothing.
         list_lag_s: How long after its creation a batch may be missing in the provider's list.
         retries: Between the attempts of a call.
     """
 
-    first_poll_s: float = 5.0
-    longest_poll_s: float = 60.0
-    longest_wait_s: float = 26 * 3600.0
+    poll_s: float = 30.0
     patience_s: float = 3600.0
     list_lag_s: float = 120.0
     retries: Pace = field(default_factory=Pace)

@@ -152,15 +152,6 @@ def test_a_batch_created_during_an_outage_is_found_later(server, asking):
     assert len(server.batches) == 1
 
 
-def test_a_batch_that_never_ends_is_left_running(server, asking):
-    server.polls = 1_000_000
-    (left,) = asking.texts("a", pace=fast(longest_wait_s=0.05))
-    assert left.startswith("JudgeUnavailable: the batch is not over after")
-    server.batches["batch_1"]["_polls"] = 0
-    assert asking.texts("a") == ["A"]
-    assert server.count("create") == 1
-
-
 def test_a_deleted_batch_is_an_error_and_is_submitted_again_later(server, asking):
     server.before["retrieve"] = server.batches.clear
     (outcome,) = asking.texts("a")
