@@ -49,9 +49,8 @@ def async_client(access: Access, url: str) -> openai.AsyncOpenAI:
 
 
 def blocking_client(access: Access, url: str) -> openai.OpenAI:
-    """A blocking client of one server, for a few requests."""
-    kind = openai.AzureOpenAI if access.api_type == "azure" else openai.OpenAI
-    return kind(**_options(access, url))
+    """A blocking client of a server that is not at Azure."""
+    return openai.OpenAI(**_options(access, url))
 
 
 def _options(access: Access, url: str) -> dict[str, Any]:
@@ -156,8 +155,5 @@ def _kind(error: ServerError) -> FailureKind:
         return "denied"
     if error.status == 429:
         return "busy"
-    return (
-        "failed"
-        if error.status in _RETRIED or error.status >= 500 or error.status < 400
-        else "rejected"
-    )
+    can_pass = error.status in _RETRIED or error.status >= 500 or error.status < 400
+    return "failed" if can_pass else "rejected"

@@ -114,7 +114,6 @@ class Endpoint(Generic[RequestT, ReplyT]):
         address: For messages; holds no secret.
         send: Sends a request once, and reads the response.
         ceiling: Most requests in flight.
-        pace: Waiting times.
 
     Attributes:
         served: Replies so far, other than errors.

@@ -227,12 +227,7 @@ class _Job:
 class Dispatcher(Generic[RequestT, ReplyT]):
     """Sends the requests of one `send_all`. Belongs to the running event loop.
 
-    Args:
-        requests: To send.
-        endpoints: The servers.
-        sender: How requests are sent and retried.
-        report: Called once per request, with its index and result.
-        store: Replies shared with other processes.
+    ``report`` is called once per request, with its index and result.
     """
 
     def __init__(

@@ -35,11 +35,6 @@ def test_a_server_is_fully_used_and_few_requests_get_a_429(retry_after_s):
     assert 0 < server.results["busy"] < 40
 
 
-def test_max_concurrency_is_not_exceeded():
-    server, _ = simulate(200, max_concurrency=20)
-    assert server.most_at_once == 20
-
-
 @pytest.mark.parametrize(
     ("kind", "times"),
     [
@@ -81,14 +76,6 @@ def test_a_server_that_denies_everything_is_asked_rarely_and_given_up_by_time(co
     }
     assert server.attempts.total() < 2 * FAILURES_BEFORE_PAUSE
     assert 120 <= server.seconds < 125
-
-
-def test_a_server_whose_last_failure_is_not_a_denial_is_unavailable():
-    failures = [Failure(kind="failed", reason="HTTP 500")] * 40 + [denied(0)] * 3
-    _, outcomes = simulate(
-        5, fault=lambda _: failures.pop() if len(failures) > 1 else failures[0], patience_s=5.0
-    )
-    assert {outcome.cause for outcome in outcomes} == {"unavailable"}
 
 
 def test_every_second_request_may_be_denied():

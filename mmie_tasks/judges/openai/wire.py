@@ -71,8 +71,6 @@ class ChatServer:
     """Sends chat requests to one server, in the dialect that it accepts.
 
     Args:
-        settings: The model and its parameters.
-        client: A client of the server.
         address: For messages; holds no secret.
         adaptations: Those of all servers of the judge.
     """

@@ -82,14 +82,6 @@ def test_a_reply_without_text_at_the_token_limit_is_sent_once_more_with_headroom
     assert [body["max_tokens"] for body in server.asked] == [50, 50 + 8192]
 
 
-def test_replies_that_are_poor_in_different_ways_count_together(server):
-    server.then(Sent(content=json.dumps(completion("5", finish_reason="abort")).encode()))
-    server.then(Sent(content=json.dumps(completion("", finish_reason="length")).encode()))
-    (reply,) = ask(judge_at(server.url))
-    assert (reply.text, reply.finish) == ("5", "stop")
-    assert [body["max_tokens"] for body in server.asked] == [50, 50, 50 + 8192]
-
-
 def test_a_request_with_poor_replies_goes_to_another_server_with_its_headroom():
     empty = completion("", finish_reason="length")
     with judge_server(empty) as one, judge_server("5") as two:
@@ -136,16 +128,6 @@ def test_a_server_that_accepts_no_dialect_is_a_refusal(server):
     (refused,) = ask(judge_at(server.url, temperature=None))
     assert isinstance(refused, JudgeRefused)
     assert len(server) == 2
-
-
-def test_a_reasoning_model_gets_headroom_and_no_temperature(server):
-    judge = judge_at(server.url, model="gpt-6-luna")
-    ask(judge)
-    (body,) = server.asked
-    assert body["max_completion_tokens"] == 50 + 8192
-    assert not {"max_tokens", "temperature"} & {*body}
-    signature = "judge:openai|model:gpt-6-luna|t:none|reasoning:+8192"
-    assert judge.signature == f"{signature}|host:127.0.0.1"
 
 
 def test_closing_the_iterator_cancels_the_requests_in_flight(server):

@@ -145,12 +145,6 @@ def test_one_server_of_two_is_enough_and_the_other_is_warned_about(server, log):
         assert any(other.url in line and "HTTP 401" in line for line in log)
 
 
-def test_a_missing_key_is_an_error_before_anything_is_sent():
-    message = problem(judge_at("https://api.openai.com/v1", key=None))
-    assert "needs a key" in message
-    assert "hint: `export OPENAI_API_KEY=...`" in message
-
-
 @pytest.mark.parametrize(
     ("today", "expected"),
     [

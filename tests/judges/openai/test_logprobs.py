@@ -82,8 +82,6 @@ def test_the_longest_reply_with_log_probabilities_is_not_too_large_to_be_read():
     [
         pytest.param({}, 10, id="default"),
         pytest.param({"max_tokens": 2049}, None, id="long-replies"),
-        pytest.param({"logprobs": False}, None, id="option"),
-        pytest.param({"model": "gpt-6-luna"}, None, id="reasoning-model"),
     ],
 )
 def test_the_check_requests_them_as_the_run_will(server, options, expected):
@@ -301,13 +299,6 @@ def test_a_server_that_rejects_log_probabilities_is_asked_for_fewer_and_then_for
     assert f"HTTP {rejection.status}" in warning
 
 
-def test_many_requests_at_once_learn_what_a_server_rejects_with_one_warning(server, log):
-    server.delay_s = 0.02
-    server.says(with_at_most(5, REJECTIONS["vllm"]))
-    assert all(reply.digits for reply in ask(judge_at(server.url), wanting(30)))
-    assert len(warnings(log)) == 1
-
-
 # Servers that fail without a word about log-probabilities.
 
 TROUBLES = [
@@ -352,15 +343,6 @@ def test_a_server_that_fails_with_log_probabilities_is_found_before_the_run(serv
     judge.check()
     assert [reply.text for reply in ask(judge, wanting(3))] == ["5"] * 3
     assert top_logprobs(server) == [10, None, 10, None, None, None]
-    assert len(warnings(log)) == 1
-
-
-def test_a_server_that_passes_the_check_and_fails_with_whole_replies_costs_no_reply(server, log):
-    server.says(with_at_most(0, error(500)))  # the check is answered
-    judge = judge_at(server.url)
-    judge.check()
-    assert warnings(log) == []
-    assert [reply.text for reply in ask(judge, wanting(3))] == ["5"] * 3
     assert len(warnings(log)) == 1
 
 

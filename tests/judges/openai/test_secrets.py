@@ -117,12 +117,6 @@ def test_a_query_is_not_sent_to_where_a_server_redirects(server, query):
         assert "hush" not in str(other.queries)
 
 
-def test_a_query_of_an_invalid_address_is_not_repeated():
-    with pytest.raises(SettingWrong) as raised:
-        settings_of(base_url="host/v1?code=hush-hush")
-    assert "hush" not in str(raised.value)
-
-
 def test_a_key_is_no_option():
     with pytest.raises(SettingWrong) as raised:
         choosing.open_judge(JudgeChoice(name="openai", options={"api_key": KEY}), {})
