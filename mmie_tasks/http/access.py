@@ -33,9 +33,7 @@ class Access:
         service: The subject of messages: ``The judge `gpt-4o```.
         base_urls: Servers that all serve the model; without a route. A query is sent with every
             request.
-        api_type: ``azure`` for Azure's addresses and header, else ``openai``.
-        api_version: Azure's API version.
-        api_key: None if no variable holds one.
+        api_version: Azure's.
         key_variables: The environment variables that may hold the key, in order of precedence.
         timeout_s: Seconds that one attempt may take.
     """
@@ -78,9 +76,9 @@ class Access:
 
     @property
     def needs_key(self) -> bool:
-        """Whether a server is certain to require a key."""
-        hosts = [urlsplit(url).hostname or "" for url in self.base_urls]
-        return self.api_type == "azure" or any(host.endswith("openai.com") for host in hosts)
+        """Whether a server is certain to require a key: one of the provider."""
+        hosts = {urlsplit(url).hostname for url in self.base_urls}
+        return self.api_type == "azure" or len(self.foreign_hosts) < len(hosts)
 
     @property
     def key_hint(self) -> str:
@@ -126,19 +124,17 @@ def basic_credentials(url: str) -> str | None:
 def read_key(
     kind: str, option: str | None, variables: Sequence[str], environment: Mapping[str, str]
 ) -> str | None:
-    """The first key in the variables, or in that of the option ``api_key_env``; None if none is
-    set.
+    """The first key in the variables, which are that of the option ``api_key_env`` if it is given;
+    None if none is set.
 
     Raises:
-        SettingWrong: The option's variable is not set, or the key cannot be sent. The key is not
-            repeated.
+        SettingWrong: The option's variable is not set, or the key cannot be sent.
     """
     api_key = first_of(environment, variables)
     if option is not None and api_key is None:
-        # The option may be the key itself: only what looks like a variable's name is repeated.
-        named = f"`{option}`" if re.fullmatch(r"[A-Z][A-Z_]+[A-Z0-9_]*", option) else "a variable"
+        # The option is not repeated: it may be the key itself.
         raise SettingWrong(
-            f"The {kind} option `api_key_env` names {named} that is not set or empty.",
+            f"The {kind} option `api_key_env` names no variable that is set.",
             hint="give the name of the environment variable that holds the key, and export it",
         )
     if api_key is not None and not (api_key.isascii() and api_key.isprintable()):

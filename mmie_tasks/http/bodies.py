@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from mmie_tasks.http.errors import UnusableBody
 
@@ -32,21 +31,6 @@ def json_object(json_value: object) -> Mapping[str, object]:
 def json_list(json_value: object) -> list[object]:
     """A JSON array; an empty one for any other JSON."""
     return json_value if isinstance(json_value, list) else []
-
-
-def model_names(json_value: object) -> list[str]:
-    """The names in a server's list of models; none if it is another JSON."""
-    names = (
-        json_object(entry).get("id") for entry in json_list(json_object(json_value).get("data"))
-    )
-    return [name for name in names if isinstance(name, str)]
-
-
-def nearest_names(model: str, names: Sequence[str]) -> list[str]:
-    """The names, at most five, that are most similar to a model's; the first ones if none is
-    similar.
-    """
-    return difflib.get_close_matches(model, names, n=5, cutoff=0.4) or list(names[:5])
 
 
 def json_count(json_value: object) -> int:

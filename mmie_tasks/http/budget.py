@@ -13,7 +13,6 @@ class Budget:
         price_usd: Of a request, if it is known before the first one is paid.
 
     Attributes:
-        spent_usd: The cost of the paid requests.
         largest_usd: The largest cost of a request so far.
     """
 

@@ -11,9 +11,9 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -21,11 +21,10 @@ import openai
 from loguru import logger
 
 from mmie_tasks.core.errors import MmieTasksError
-from mmie_tasks.http.access import Access, basic_credentials, public_address
-from mmie_tasks.http.endpoint import Endpoint, Failure, FailureKind, ReplyT, RequestT, Success
+from mmie_tasks.http.access import Access, basic_credentials
+from mmie_tasks.http.endpoint import Failure, FailureKind
 from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error, redact
 from mmie_tasks.http.rate_limit import quota_reset_s, retry_after_s
-from mmie_tasks.http.retries import Sender
 
 MAX_BODY_BYTES = 4 * 2**20
 """Limit of a reply, after decompression. A long one has some 100 KiB."""
@@ -50,9 +49,8 @@ def async_client(access: Access, url: str) -> openai.AsyncOpenAI:
 
 
 def blocking_client(access: Access, url: str) -> openai.OpenAI:
-    """A blocking client of one server, for a few requests."""
-    kind = openai.AzureOpenAI if access.api_type == "azure" else openai.OpenAI
-    return kind(**_options(access, url))
+    """A blocking client of a server that is not at Azure."""
+    return openai.OpenAI(**_options(access, url))
 
 
 def _options(access: Access, url: str) -> dict[str, Any]:
@@ -101,34 +99,6 @@ async def receive(
         raise UnusableBody("the server sent a body that cannot be decompressed") from error
 
 
-@asynccontextmanager
-async def open_endpoints(
-    sender: Sender,
-    attempt_with: Callable[
-        [openai.AsyncOpenAI, str], Callable[[RequestT], Awaitable[Success[ReplyT] | Failure]]
-    ],
-) -> AsyncIterator[Sequence[Endpoint[RequestT, ReplyT]]]:
-    """Open a client for each server, for `send_all`.
-
-    `attempt_with` returns, for a client and its address for messages, the function that sends a
-    request once.
-    """
-    async with AsyncExitStack() as stack:
-        endpoints = []
-        for url in sender.access.base_urls:
-            client = await stack.enter_async_context(async_client(sender.access, url))
-            address = public_address(url)
-            endpoints.append(
-                Endpoint(
-                    address=address,
-                    send=attempt_with(client, address),
-                    ceiling=sender.max_concurrency,
-                    pace=sender.pace,
-                )
-            )
-        yield endpoints
-
-
 def check_servers(
     access: Access, problem_of: Callable[[str], Coroutine[Any, Any, MmieTasksError | None]]
 ) -> None:
@@ -141,9 +111,7 @@ def check_servers(
     async def results() -> list[MmieTasksError | None]:
         return await asyncio.gather(*(problem_of(url) for url in access.base_urls))
 
-    with ThreadPoolExecutor(
-        max_workers=1
-    ) as pool:  # in a notebook, a loop is running in this thread
+    with ThreadPoolExecutor(1) as pool:  # in a notebook, a loop is running in this thread
         outcomes = pool.submit(lambda: asyncio.run(results())).result()
     problems = [problem for problem in outcomes if problem is not None]
     if len(problems) == len(outcomes):
@@ -187,8 +155,5 @@ def _kind(error: ServerError) -> FailureKind:
         return "denied"
     if error.status == 429:
         return "busy"
-    return (
-        "failed"
-        if error.status in _RETRIED or error.status >= 500 or error.status < 400
-        else "rejected"
-    )
+    can_pass = error.status in _RETRIED or error.status >= 500 or error.status < 400
+    return "failed" if can_pass else "rejected"

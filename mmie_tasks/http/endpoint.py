@@ -40,10 +40,9 @@ ReplyT = TypeVar("ReplyT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Success(Generic[ReplyT]):
-    """A reply.
+    """A reply, as the caller's `Endpoint.send` read it.
 
     Attributes:
-        reply: As the caller's `Endpoint.send` read it.
         is_final: False if the request may get a better reply when it is sent again.
         cost_usd: In US dollars; None if the price is unknown.
         pause_s: Seconds until the server's exhausted quota is reset, if it is exhausted.
@@ -60,11 +59,9 @@ class Failure:
     """Why an attempt brought no reply.
 
     Attributes:
-        kind: Decides what happens next.
         reason: For messages; holds no secret.
         error: The server's error response, if there was one.
-        wait_s: How long the server demands that this request waits, in seconds. Another server may
-            get it before.
+        wait_s: Seconds that the server demands this request to wait; another server may get it.
         pause_s: As in `Success`.
     """
 
@@ -81,9 +78,9 @@ class Pace:
 
     Attributes:
         base_s: The longest wait before the second attempt; doubles before every further one.
-        cap_s: The longest wait of all. A wait that a server demands is not shortened.
+        cap_s: The longest wait of all, unless a server demands a longer one.
         short_cap_s: The longest wait of a request that fails on a server that works.
-        busy_cap_s: The same after a 429: the server is not to be asked as soon as after an error.
+        busy_cap_s: The same after a 429.
         no_growth_s: How long the concurrency does not grow after a 429.
         check_s: The waits between the attempts of a check before a run.
         fraction: Chooses between no wait and the longest one: a number from 0 to 1.
@@ -98,9 +95,7 @@ class Pace:
     fraction: Callable[[], float] = random.random
 
     def wait_s(self, attempts: int, cap_s: float = inf) -> float:
-        """The wait after this many failed attempts, with full jitter: clients do not retry in
-        step.
-        """
+        """The wait after this many failed attempts, with full jitter."""
         return self.fraction() * min(self.longest_s(attempts), cap_s)
 
     def longest_s(self, attempts: int) -> float:
@@ -119,15 +114,12 @@ class Endpoint(Generic[RequestT, ReplyT]):
         address: For messages; holds no secret.
         send: Sends a request once, and reads the response.
         ceiling: Most requests in flight.
-        pace: Waiting times.
 
     Attributes:
-        in_flight: Requests in flight.
         served: Replies so far, other than errors.
         replied_at: When it last replied.
-        denial: The reason of its last failure if that was a denial: a wrong key, an unknown model,
-            no credit left.
-        closed: Why it gets no more requests; None if it may get some.
+        denial: The reason of its last failure, if that was a denial.
+        paused_until: It gets no request before, as it demands.
     """
 
     def __init__(
@@ -144,7 +136,7 @@ class Endpoint(Generic[RequestT, ReplyT]):
         self.served = 0
         self.replied_at = -inf
         self.denial: str | None = None
-        self.closed: str | None = None
+        self.paused_until = -inf
         self._pace = pace
         self._ceiling = ceiling
         self._limit = float(min(START, ceiling))
@@ -152,11 +144,9 @@ class Endpoint(Generic[RequestT, ReplyT]):
         self._growth_from = -inf
         self._first_results: list[bool] = []  # with at most `START` in flight: was it a reply?
         self._failures_to_offset = 0.0
-        self._paused_until = -inf
         self._failures_in_a_row = 0
-        self._cooldowns = 0
-        self._cooldown_start = -inf
-        self._cooldown_end = -inf
+        self._pauses_in_a_row = 0
+        self._rests_from = self._rests_until = -inf
 
     @property
     def limit(self) -> int:
@@ -165,30 +155,25 @@ class Endpoint(Generic[RequestT, ReplyT]):
 
     @property
     def on_probation(self) -> bool:
-        """Whether it has not replied since its last cooldown began: it gets one probe at a time."""
-        return self._cooldowns > 0
-
-    @property
-    def works(self) -> bool:
-        """Whether it has replied, and not failed too often in a row since then."""
-        return self.replied_at > -inf and not self.on_probation
+        """Whether it was paused and has not replied since: it gets one probe at a time."""
+        return self._pauses_in_a_row > 0
 
     def free_at(self) -> float:
-        """When it may get another request; infinite until a response arrives, or for ever."""
-        if self.closed is not None or self.in_flight >= self.limit:
+        """When it may get another request; infinite until a response arrives."""
+        if self.in_flight >= self.limit:
             return inf
-        return max(self._paused_until, self._cooldown_end)
+        return max(self.paused_until, self._rests_until)
 
     def pause(self, until: float) -> None:
         """Send nothing before this time."""
-        self._paused_until = max(self._paused_until, until)
+        self.paused_until = max(self.paused_until, until)
 
     def reply(self, now: float) -> None:
         """Note a response that shows that the server works."""
         self.replied_at = now
         self.denial = None
-        self._failures_in_a_row = self._cooldowns = 0
-        self._cooldown_end = -inf
+        self._failures_in_a_row = self._pauses_in_a_row = 0
+        self._rests_until = -inf
 
     def grow(self, now: float) -> None:
         """Note a reply other than an error: the limit may grow."""
@@ -220,33 +205,28 @@ class Endpoint(Generic[RequestT, ReplyT]):
             self.pause(now + wait_s)
 
     def fail(self, now: float, sent_at: float, denial: str | None = None) -> bool:
-        """Note a failure of a request sent at that time.
+        """Note a failure of a request sent at that time; ``denial`` is its reason if it is one.
 
-        After `FAILURES_BEFORE_PAUSE` failures in a row a cooldown begins; every failed probe begins
-        a longer one.
-
-        Args:
-            now: The time.
-            sent_at: When the request was sent.
-            denial: The server's words if it refuses the account, the key or the model.
+        After `FAILURES_BEFORE_PAUSE` failures in a row the server is paused; every failed probe
+        begins a longer pause.
 
         Returns:
-            Whether the server has just stopped working: its first cooldown begins.
+            Whether the server has just stopped working: its first pause begins.
         """
         if denial is None:
             self._offset_growth()
-        if sent_at < self._cooldown_start:
+        if sent_at < self._rests_from:
             return False
         self.denial = denial
         self._failures_in_a_row += 1
         if self._failures_in_a_row < FAILURES_BEFORE_PAUSE:
             return False
-        self._cooldowns += 1
-        # At least half of the longest wait: full jitter could make a cooldown of nothing.
-        half_s = self._pace.longest_s(self._cooldowns) / 2
-        self._cooldown_start = now
-        self._cooldown_end = now + half_s + self._pace.wait_s(self._cooldowns) / 2
-        return self._cooldowns == 1
+        self._pauses_in_a_row += 1
+        # At least half of the longest wait: full jitter could make a pause of nothing.
+        half_s = self._pace.longest_s(self._pauses_in_a_row) / 2
+        self._rests_from = now
+        self._rests_until = now + half_s + self._pace.wait_s(self._pauses_in_a_row) / 2
+        return self._pauses_in_a_row == 1
 
     def _offset_growth(self) -> None:
         """Cancel the growth of the next reply.

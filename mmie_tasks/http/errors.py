@@ -39,12 +39,12 @@ class UnusableBody(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerError:
-    """An error response.
+    """An error response. All texts may be empty.
 
     Attributes:
         status: HTTP status.
-        code: The provider's error code in lower case, ``insufficient_quota``; may be empty.
-        param: The parameter it concerns; may be empty.
+        code: The provider's error code in lower case, ``insufficient_quota``.
+        param: The parameter it concerns.
         message: The server's message, cut to 200 characters, without keys.
     """
 
@@ -108,12 +108,11 @@ def read_server_error(status: int, body: object, secrets: Sequence[str] = ()) ->
             body = text
     fields = _mapping(body, "message")
     fields = {**fields, **_mapping(fields.get("error"), "message")}
-    codes = (
-        fields.get("code"),
-        fields.get("type"),
-        _mapping(fields.get("innererror"), "code").get("code"),
+    inner = _mapping(fields.get("innererror"), "code")  # Azure's
+    code, error_type, inner_code = (
+        text.lower() if isinstance(text, str) else ""
+        for text in (fields.get("code"), fields.get("type"), inner.get("code"))
     )
-    code, error_type, inner_code = (text.lower() if isinstance(text, str) else "" for text in codes)
     message = fields.get("message") or fields.get("detail") or ""
     text = message if isinstance(message, str) else json.dumps(message, default=str)
     param = fields.get("param")

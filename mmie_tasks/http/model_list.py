@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -14,7 +15,7 @@ from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.http import access as http_access
 from mmie_tasks.http import client as http_client
 from mmie_tasks.http.access import Access
-from mmie_tasks.http.bodies import model_names, nearest_names, parse_json
+from mmie_tasks.http.bodies import json_list, json_object, parse_json
 from mmie_tasks.http.endpoint import Failure
 from mmie_tasks.http.errors import ServerError, UnusableBody
 
@@ -47,7 +48,7 @@ async def _problem(
     name = f"{access.service} at {http_access.public_address(url)}"
     async with http_client.async_client(access, url) as client:
         for wait_s in (*pauses_s, None):
-            models = await _list_models(client, access)
+            models = await list_models(client, access)
             if not isinstance(models, Failure) or models.kind != "failed" or wait_s is None:
                 break
             await asyncio.sleep(wait_s)
@@ -70,22 +71,26 @@ async def _problem(
     return None
 
 
-async def _list_models(client: openai.AsyncOpenAI, access: Access) -> list[str] | Failure:
-    """The models that a server lists, none if it is busy or sends something else; a failure if it
-    is not reached.
+async def list_models(client: openai.AsyncOpenAI, access: Access) -> list[str] | Failure:
+    """The models that a server lists; none if it takes long or sends something else.
+
+    A failure if it cannot be reached, or answers with an error.
     """
     try:
         response = await asyncio.wait_for(
             client.models.with_raw_response.list(), 2 * access.timeout_s
         )
-        return model_names(parse_json(response.content))
-    except asyncio.TimeoutError:
-        return []
+        entries = json_list(json_object(parse_json(response.content)).get("data"))
     except http_client.ATTEMPT_ERRORS as error:
-        is_slow = (
-            isinstance(error, openai.APITimeoutError)
-            and "Connect" not in type(error.__cause__).__name__
-        )
-        if is_slow or isinstance(error, UnusableBody):
-            return []
-        return http_client.failure_of(error, access.secrets)
+        failure = http_client.failure_of(error, access.secrets)
+        is_slow = failure.kind == "timed_out" and "Connect" not in type(error.__cause__).__name__
+        return [] if is_slow or isinstance(error, UnusableBody) else failure
+    names = (json_object(entry).get("id") for entry in entries)
+    return [name for name in names if isinstance(name, str)]
+
+
+def nearest_names(model: str, names: Sequence[str]) -> list[str]:
+    """The names, at most five, that are most similar to a model's; the first ones if none is
+    similar.
+    """
+    return difflib.get_close_matches(model, names, n=5, cutoff=0.4) or list(names[:5])

@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 from math import inf
 
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_PART = r"(\d+(?:\.\d+)?)(ms|s|m|h|d)"
 _LONGEST_IN_SECONDS = 1e6  # a larger number of seconds in a header is a Unix time
 _LATEST_IN_SECONDS = 1e11  # a larger Unix time is in milliseconds
 
@@ -24,26 +24,22 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
     >>> retry_after_s({"retry-after": "2"}, 0.0), retry_after_s({"retry-after-ms": "120"}, 0.0)
     (2.0, 0.12)
     """
-    if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
+    if (milliseconds := _number(headers.get("retry-after-ms", ""))) is not None:
         return milliseconds / 1000
     text = headers.get("retry-after", "")
     if (number := _number(text)) is not None:
         return _wait_s(number, now)
     try:
         moment = parsedate_to_datetime(text)
-        aware = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-        return _until(aware.timestamp(), now)
-    except (ValueError, OverflowError):
+    except ValueError:
         return None
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    return _until(aware.timestamp(), now)
 
 
 def quota_reset_s(headers: Mapping[str, str], now: float) -> float | None:
     """Seconds until an exhausted quota is reset; None if quota is left, or if its reset is not
     known.
-
-    Args:
-        headers: As in `retry_after_s`.
-        now: Seconds since 1970.
 
     >>> used_up = {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "6m0s"}
     >>> quota_reset_s(used_up, 0.0)
@@ -52,7 +48,7 @@ def quota_reset_s(headers: Mapping[str, str], now: float) -> float | None:
     waits = [
         duration_s(headers.get(f"x-ratelimit-reset-{quota}", ""), now)
         for quota in ("requests", "tokens")
-        if _number(headers.get(f"x-ratelimit-remaining-{quota}")) == 0
+        if _number(headers.get(f"x-ratelimit-remaining-{quota}", "")) == 0
     ]
     return max((wait for wait in waits if wait is not None), default=None)
 
@@ -69,10 +65,9 @@ def duration_s(text: str, now: float) -> float | None:
     """
     if (number := _number(text)) is not None:
         return _wait_s(number, now)
-    text = text.strip()
-    if not text or _DURATION.sub("", text):
+    if not re.fullmatch(f"(?:{_PART})+", text):
         return None
-    return sum(float(number) * _UNITS_S[unit] for number, unit in _DURATION.findall(text))
+    return sum(float(number) * _UNITS_S[unit] for number, unit in re.findall(_PART, text))
 
 
 def local_time(wait_s: float) -> str:
@@ -82,30 +77,24 @@ def local_time(wait_s: float) -> str:
         moment = (now + timedelta(seconds=wait_s)).astimezone()
     except OverflowError:
         return "after the year 9999"
-    return (
-        f"{moment:%H:%M}"
-        if moment.date() == now.astimezone().date()
-        else f"{moment:%Y-%m-%d %H:%M}"
-    )
+    is_today = moment.date() == now.astimezone().date()
+    return f"{moment:%H:%M}" if is_today else f"{moment:%Y-%m-%d %H:%M}"
 
 
 def _wait_s(number: float, now: float) -> float | None:
-    """The wait that a number in seconds means: itself, or the rest of the time until a Unix
-    time.
-    """
+    """The wait that a number means: so many seconds, or until a Unix time."""
     if number <= _LONGEST_IN_SECONDS:
         return number
     return _until(number / 1000 if number > _LATEST_IN_SECONDS else number, now)
 
 
 def _until(moment: float, now: float) -> float | None:
-    """Seconds until a Unix time; None if it is past."""
     return moment - now if moment >= now else None
 
 
-def _number(text: str | None) -> float | None:
+def _number(text: str) -> float | None:
     try:
-        number = float(text) if text is not None else -1.0
+        number = float(text)
     except ValueError:
         return None
     return number if 0 <= number < inf else None

@@ -11,18 +11,18 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from math import inf
 from queue import Empty, SimpleQueue
 from threading import Event
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias
 
 from loguru import logger
 
-from mmie_tasks.http.access import Access
+from mmie_tasks.http.access import Access, public_address
 from mmie_tasks.http.budget import Budget
 from mmie_tasks.http.endpoint import (
     FAILURES_BEFORE_PAUSE,
@@ -36,25 +36,32 @@ from mmie_tasks.http.endpoint import (
 from mmie_tasks.http.errors import redact
 from mmie_tasks.http.rate_limit import local_time
 
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
 MAX_FAILURES = FAILURES_BEFORE_PAUSE
-MAX_TIMEOUTS = 3
 """A request that failed so often while others were answered is given up after the patience."""
+
+MAX_TIMEOUTS = 3
+"""The same for timeouts: each counts as ten failures."""
 
 MAX_REPLIES = 3
 """How often a request is answered at most, if its replies are not final; the last one counts."""
 
 LONGEST_WAIT_S = 900.0
-"""A server that demands a longer wait gets no more requests, unless the patience is longer."""
+"""A run does not wait longer than that for a server, unless the patience is longer."""
 
-QUIET_S = 30.0
-"""The log has a line about a server that gets no request for longer."""
+LOGGED_WAIT_S = 30.0
+"""The log has a line about a server that demands a longer wait."""
 
 LINE_EVERY_S = 60.0
 """A server in trouble gets one log line in this time."""
 
 _STOP_CHECK_S = 0.2  # between looks at whether a call is to end
 
-_T = TypeVar("_T")
+AttemptWith: TypeAlias = Callable[
+    ["AsyncOpenAI", str], Callable[[RequestT], Awaitable[Success[ReplyT] | Failure]]
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,13 +84,10 @@ class Sender:
     """What all calls of `send_all` by one client object share.
 
     Attributes:
-        access: The servers.
-        budget: What may be spent.
         max_concurrency: Most requests in flight to each server.
         patience_s: Seconds without any reply after which all remaining requests are given up, and
             for which a request that fails while others are answered is retried at least. A wait
             that a server demands before they are over is waited for, and then as many seconds more.
-        pace: Waiting times.
         in_flight: Requests in flight now.
         retries: Requests that were sent again, so far.
     """
@@ -96,29 +100,20 @@ class Sender:
     in_flight: int = 0
     retries: int = 0
     _logged_at: dict[str, float] = field(default_factory=dict)  # by server
-    _left_out: set[str] = field(default_factory=set)  # servers whose last trouble was not logged
 
     def log_trouble(
         self, server: str, line: str, now: float, level: Literal["WARNING", "ERROR"] = "WARNING"
     ) -> None:
         """Log a line about a server unless the last one is less than `LINE_EVERY_S` ago."""
-        if now < self._logged_at.get(server, -inf) + LINE_EVERY_S:
-            self._left_out.add(server)
-            return
-        self._logged_at[server] = now
-        self._left_out.discard(server)
-        logger.log(level, line)
-
-    def log_recovery(self, server: str, line: str) -> None:
-        """Log that a server works again if its trouble was logged."""
-        if server not in self._left_out:
-            logger.info(line)
+        if now >= self._logged_at.get(server, -inf) + LINE_EVERY_S:
+            self._logged_at[server] = now
+            logger.log(level, line)
 
 
 class ReplyStore(Protocol[ReplyT]):
     """Replies to the requests of one call, shared with other processes. No method raises.
 
-    It is used in the thread that sends the requests, and in no other one at the same time.
+    It is used only in the thread that sends the requests.
     """
 
     def find(self, index: int) -> ReplyT | None:
@@ -132,7 +127,7 @@ class ReplyStore(Protocol[ReplyT]):
 
 def send_all(
     requests: Sequence[RequestT],
-    connect: Callable[[], AbstractAsyncContextManager[Sequence[Endpoint[RequestT, ReplyT]]]],
+    attempt_with: AttemptWith[RequestT, ReplyT],
     sender: Sender,
     store: ReplyStore[ReplyT] | None = None,
     stop: Event | None = None,
@@ -144,7 +139,8 @@ def send_all(
 
     Args:
         requests: Not changed and not copied.
-        connect: Opens the servers in the event loop that uses them, and closes them.
+        attempt_with: Returns, for a server's client and its address for messages, the function that
+            sends a request once.
         sender: How requests are sent and retried.
         store: Where replies are looked up before a request is sent, and stored before they are
             yielded.
@@ -153,39 +149,53 @@ def send_all(
     Raises:
         KeyboardInterrupt: `stop` is set.
     """
-    results: SimpleQueue[tuple[int, ReplyT | Undelivered] | Future[None]] = SimpleQueue()
+    stop = stop or Event()
+    results: SimpleQueue[tuple[int, ReplyT | Undelivered] | None] = SimpleQueue()
     cancellation: Future[Callable[[], object]] = Future()
 
     def report(index: int, result: ReplyT | Undelivered) -> None:
         results.put((index, result))
 
     async def main() -> None:
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - a running coroutine is in a task
         loop = asyncio.get_running_loop()
+        task = loop.create_task(_send_all(requests, attempt_with, sender, report, store))
         cancellation.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
-        async with connect() as endpoints:
-            await Dispatcher(requests, endpoints, sender, report, store).run()
+        await task
 
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="http") as pool:
         finished = pool.submit(lambda: asyncio.run(main()))
-        finished.add_done_callback(results.put)  # the last result
+        finished.add_done_callback(lambda _: results.put(None))
         try:
-            while not isinstance(result := _next_of(results, stop), Future):
-                yield result
-            finished.result()
+            while not stop.is_set():
+                with suppress(Empty):
+                    if (result := results.get(timeout=_STOP_CHECK_S)) is None:
+                        return finished.result()
+                    yield result
+            raise KeyboardInterrupt
         finally:
             if not finished.done():
                 with suppress(RuntimeError):  # the loop has just ended
                     cancellation.result()()
 
 
-def _next_of(queue: SimpleQueue[_T], stop: Event | None) -> _T:
-    """The next entry of a queue; raises KeyboardInterrupt once `stop` is set."""
-    while stop is None or not stop.is_set():
-        with suppress(Empty):
-            return queue.get(timeout=None if stop is None else _STOP_CHECK_S)
-    raise KeyboardInterrupt
+async def _send_all(
+    requests: Sequence[RequestT],
+    attempt_with: AttemptWith[RequestT, ReplyT],
+    sender: Sender,
+    report: Callable[[int, ReplyT | Undelivered], object],
+    store: ReplyStore[ReplyT] | None,
+) -> None:
+    from mmie_tasks.http.client import async_client  # the SDK takes a second to import
+
+    endpoints = []
+    async with AsyncExitStack() as stack:
+        for url in sender.access.base_urls:
+            client = await stack.enter_async_context(async_client(sender.access, url))
+            address = public_address(url)
+            send = attempt_with(client, address)
+            ceiling, pace = sender.max_concurrency, sender.pace
+            endpoints.append(Endpoint(address=address, send=send, ceiling=ceiling, pace=pace))
+        await Dispatcher(requests, endpoints, sender, report, store).run()
 
 
 @dataclass(slots=True, eq=False)
@@ -193,17 +203,11 @@ class _Job:
     """A request and its attempts. Times are on the loop's clock.
 
     Attributes:
-        index: Of the request.
         attempts: Failed attempts.
-        replies: Replies so far.
-        last_reply: The last one that was not final.
-        failures: Those during which the same server replied to other requests.
-        timeouts: Those of the failures that were timeouts.
-        sent_at: When it was last sent.
-        first_sent_at: When it was first sent.
+        replies: Replies so far, of which only the last one can be final.
+        failures: Failures during which the same server replied to other requests.
         failed_at: When it last failed; before that, when it was first sent.
-        endpoint: The server of the last attempt.
-        others: Other requests that the server had in flight then.
+        others: Other requests that the server had in flight when this one was sent.
         served: The server's replies so far then.
     """
 
@@ -212,7 +216,6 @@ class _Job:
     replies: int = 0
     last_reply: Any = None
     failures: int = 0
-    timeouts: int = 0
     sent_at: float = inf
     first_sent_at: float = inf
     failed_at: float = inf
@@ -224,12 +227,7 @@ class _Job:
 class Dispatcher(Generic[RequestT, ReplyT]):
     """Sends the requests of one `send_all`. Belongs to the running event loop.
 
-    Args:
-        requests: To send.
-        endpoints: The servers.
-        sender: How requests are sent and retried.
-        report: Called once per request, with its index and result.
-        store: Replies shared with other processes.
+    ``report`` is called once per request, with its index and result.
     """
 
     def __init__(
@@ -252,8 +250,8 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         self._changed = asyncio.Event()
         self._silence_start = inf  # when requests began to fail without any reply
         self._demanded_until = -inf  # when the longest wait ends that a server has demanded
-        self._quiet_until: dict[str, float] = {}  # by address, as the log says
-        self._last_failure = ""
+        self._last_failure = self._last_demand = ""
+        self._longest_wait_s = max(LONGEST_WAIT_S, sender.patience_s)
 
     async def run(self) -> None:
         """Return when every request has its result."""
@@ -266,7 +264,6 @@ class Dispatcher(Generic[RequestT, ReplyT]):
                 if (undelivered := self._reason_to_give_up()) is not None:
                     self._give_up(undelivered)
                     return
-                self._log_quiet()
                 await self._wait_until(min(wake_at, self._patience_end()))
         finally:
             tasks = list(self._tasks.values())
@@ -349,7 +346,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         self._sender.budget.pay(success.cost_usd)
         endpoint.grow(self._now())
         self._note_response(endpoint)
-        self._pause(endpoint, success.pause_s, "its quota is used up")
+        self._heed(endpoint, "its quota is used up", 0.0, success.pause_s or 0.0)
         job.replies += 1
         if success.is_final or job.replies == MAX_REPLIES:
             self._report(job, success.reply)
@@ -358,9 +355,6 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             self._put_back(job, self._sender.pace.wait_s(job.replies))
 
     def _note_response(self, endpoint: Endpoint[RequestT, ReplyT]) -> None:
-        if endpoint.on_probation:
-            line = f"{self._name_of(endpoint)} answers again."
-            self._sender.log_recovery(endpoint.address, line)
         endpoint.reply(self._now())
         self._silence_start = inf
 
@@ -372,63 +366,61 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         if failure.kind == "busy":
             endpoint.throttle(now, failure.wait_s, job.others, job.served)
         else:
-            if endpoint.replied_at > job.failed_at:  # it answered others meanwhile
-                job.failures += 1
-                job.timeouts += failure.kind == "timed_out"
-            job.failed_at = now
             self._note_failure(job, endpoint, failure)
-        self._heed(endpoint, failure.wait_s, failure.reason)
-        self._pause(endpoint, failure.pause_s, failure.reason)
+        demanded_s = failure.wait_s or 0.0
+        self._heed(endpoint, failure.reason, demanded_s, failure.pause_s or 0.0)
         self._silence_start = min(self._silence_start, now)
         self._last_failure = f"{endpoint.address}: {failure.reason}"
-        is_hopeless = job.timeouts >= MAX_TIMEOUTS or job.failures >= MAX_FAILURES
-        if is_hopeless and now - job.first_sent_at >= self._sender.patience_s:
+        if job.failures >= MAX_FAILURES and now - job.first_sent_at >= self._sender.patience_s:
             reason = f"gave up after {job.attempts} tries while others were answered"
             reason = f"{reason}; {self._last_failure}"
             self._report(job, Undelivered(cause="unavailable", reason=reason))
             return
-        demanded_s = 0.0 if self._has_others(endpoint) else failure.wait_s or 0.0
-        self._put_back(job, max(self._wait_s(job, endpoint, failure), demanded_s))
+        wait_s = self._wait_s(job, endpoint, failure)
+        must_wait = not self._has_others(endpoint, demanded_s)
+        self._put_back(job, max(wait_s, demanded_s) if must_wait else wait_s)
 
     def _note_failure(
         self, job: _Job, endpoint: Endpoint[RequestT, ReplyT], failure: Failure
     ) -> None:
+        now = self._now()
+        if endpoint.replied_at > job.failed_at:  # it answered others meanwhile
+            is_timeout = failure.kind == "timed_out"
+            job.failures += MAX_FAILURES // MAX_TIMEOUTS if is_timeout else 1
+        job.failed_at = now
         denial = failure.reason if failure.kind == "denied" else None
-        if endpoint.fail(self._now(), job.sent_at, denial):
+        if endpoint.fail(now, job.sent_at, denial):
             verb = "does not answer" if denial is None else "denies access"
-            self._sender.log_trouble(
-                endpoint.address,
-                f"{self._name_of(endpoint)} {verb}: {failure.reason}. It gets a request from time "
-                "to time.",
-                self._now(),
-            )
-
-    def _pause(
-        self, endpoint: Endpoint[RequestT, ReplyT], pause_s: float | None, reason: str
-    ) -> None:
-        """Send nothing to a server until its quota is reset."""
-        if pause_s is not None:
-            endpoint.pause(self._now() + pause_s)
-        self._heed(endpoint, pause_s, reason)
+            line = f"{verb}: {failure.reason}. It gets a request from time to time."
+            self._log_trouble(endpoint, line)
 
     def _heed(
-        self, endpoint: Endpoint[RequestT, ReplyT], wait_s: float | None, reason: str
+        self, endpoint: Endpoint[RequestT, ReplyT], reason: str, wait_s: float, pause_s: float
     ) -> None:
-        """Be patient for as long as a server demands; close it if that is too long."""
-        now = self._now()
-        if wait_s is None or endpoint.closed is not None:
-            return
-        if wait_s > max(LONGEST_WAIT_S, self._sender.patience_s):
-            endpoint.closed = f"{reason}; it demands a wait until {local_time(wait_s)}"
-            if self._has_others(endpoint):
-                name = self._name_of(endpoint)
-                logger.warning(f"{name} gets no more requests: {endpoint.closed}.")
-        elif now <= self._silence_start + self._sender.patience_s:  # else it has broken its word
-            self._demanded_until = max(self._demanded_until, now + wait_s)
+        """Be patient for as long as a server demands, unless that is too long.
 
-    def _has_others(self, endpoint: Endpoint[RequestT, ReplyT]) -> bool:
-        """Whether requests may go to a server other than this one."""
-        return any(other.closed is None for other in self._endpoints if other is not endpoint)
+        Args:
+            endpoint: The server.
+            reason: Its last failure.
+            wait_s: For how long it shall not get this request, in seconds.
+            pause_s: For how long it shall get none.
+        """
+        now, demanded_s = self._now(), max(wait_s, pause_s)
+        if demanded_s == 0:
+            return
+        is_too_long = demanded_s > self._longest_wait_s
+        endpoint.pause(now + (demanded_s if is_too_long else pause_s))
+        if demanded_s > LOGGED_WAIT_S:
+            self._last_demand = f"{reason}; it demands a wait until {local_time(demanded_s)}"
+            if not is_too_long or self._has_others(endpoint, demanded_s):
+                self._log_trouble(endpoint, f"gets fewer requests: {self._last_demand}.")
+        if not is_too_long and now <= self._silence_start + self._sender.patience_s:
+            self._demanded_until = max(self._demanded_until, now + demanded_s)
+
+    def _has_others(self, endpoint: Endpoint[RequestT, ReplyT], wait_s: float) -> bool:
+        """Whether another server may get requests before these seconds are over."""
+        end = self._now() + wait_s
+        return any(other is not endpoint and other.paused_until < end for other in self._endpoints)
 
     def _put_back(self, job: _Job, wait_s: float) -> None:
         heapq.heappush(self._retries, (self._now() + wait_s, job.index, job))
@@ -440,7 +432,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         It is short if the server works, unless this request alone fails again and again.
         """
         pace = self._sender.pace
-        if not endpoint.works:
+        if endpoint.on_probation or endpoint.replied_at == -inf:
             return pace.wait_s(job.attempts)
         if failure.kind == "busy":
             return pace.wait_s(job.attempts, pace.busy_cap_s)
@@ -448,28 +440,14 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             return pace.wait_s(job.attempts, pace.short_cap_s)
         return pace.wait_s(job.attempts - MAX_FAILURES)
 
-    def _log_quiet(self) -> None:
-        """Log once until when a server gets no request, if that is long and there are requests."""
-        now = self._now()
-        for endpoint in self._endpoints:
-            paused_until = endpoint.free_at()
-            until = max(paused_until, self._next_at())
-            is_quiet = not endpoint.in_flight and now + QUIET_S < until < inf
-            if is_quiet and now >= self._quiet_until.get(endpoint.address, -inf):
-                self._quiet_until[endpoint.address] = until
-                why = "for the quota" if paused_until > now else "as it demands"
-                name = self._name_of(endpoint)
-                logger.warning(f"{name} waits until {local_time(until - now)} {why}.")
-
     async def _wait_until(self, time: float) -> None:
         """Wait for a result, at most until this time."""
-        timer = None
         if time < inf:
-            loop = asyncio.get_running_loop()
-            timer = loop.call_at(time, self._changed.set)
-        await self._changed.wait()
-        if timer is not None:
+            timer = asyncio.get_running_loop().call_at(time, self._changed.set)
+            await self._changed.wait()
             timer.cancel()
+        else:
+            await self._changed.wait()
 
     def _patience_end(self) -> float:
         """When to give up; never while a request from before the silence runs."""
@@ -479,18 +457,21 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         return max(start, self._demanded_until) + self._sender.patience_s
 
     def _reason_to_give_up(self) -> Undelivered | None:
-        if not self._tasks and all(endpoint.closed is not None for endpoint in self._endpoints):
-            reason = _joined((endpoint.address, endpoint.closed) for endpoint in self._endpoints)
-        elif self._now() < self._patience_end():
+        now = self._now()
+        free_at = min(endpoint.free_at() for endpoint in self._endpoints)
+        if not self._tasks and free_at > now + self._longest_wait_s:
+            reason = self._last_demand
+        elif now < self._patience_end():
             return None
         else:
             reason = f"no reply at all for {self._sender.patience_s:g} s; {self._last_failure}"
         is_denied = all(endpoint.denial is not None for endpoint in self._endpoints)
         if is_denied:
-            reason = _joined((endpoint.address, endpoint.denial) for endpoint in self._endpoints)
+            reasons = (f"{endpoint.address}: {endpoint.denial}" for endpoint in self._endpoints)
+            reason = "; ".join(reasons)
         verb = "denies access" if is_denied else "is given up"
         line = f"{self._sender.access.service} {verb}: {reason}."
-        self._sender.log_trouble("", line, self._now(), "ERROR")
+        self._sender.log_trouble("", line, now, "ERROR")
         return Undelivered(cause="denied" if is_denied else "unavailable", reason=reason)
 
     def _stop_spending(self) -> None:
@@ -514,9 +495,6 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             self._store.put(job.index, result)
         self._on_result(job.index, result)
 
-    def _name_of(self, endpoint: Endpoint[RequestT, ReplyT]) -> str:
-        return f"{self._sender.access.service} at {endpoint.address}"
-
-
-def _joined(reasons: Iterable[tuple[str, str | None]]) -> str:
-    return "; ".join(f"{address}: {reason}" for address, reason in reasons)
+    def _log_trouble(self, endpoint: Endpoint[RequestT, ReplyT], predicate: str) -> None:
+        line = f"{self._sender.access.service} at {endpoint.address} {predicate}"
+        self._sender.log_trouble(endpoint.address, line, self._now())

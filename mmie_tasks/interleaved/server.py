@@ -183,12 +183,10 @@ class ImageServer:
             patience_s=self.patience_s,
             pace=self.pace,
         )
-        connect = partial(
-            http_client.open_endpoints,
-            sender,
-            lambda client, address: partial(self._attempt, client, address),
+        results = send_all(
+            requests, lambda client, address: partial(self._attempt, client, address), sender
         )
-        for index, result in send_all(requests, connect, sender):
+        for index, result in results:
             if isinstance(result, Undelivered):
                 yield index, _undrawn(result, self.access.service)
             else:

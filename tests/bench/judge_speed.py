@@ -1,15 +1,12 @@
 """Speed, CPU time and memory of the `openai` judge: ``python tests/bench/judge_speed.py``.
 
 The judge server runs on the loopback interface in another process. It replies after a second, takes
-20 requests at once, and answers 429 to the others; the judge does not know the 20. For comparison,
-in the same run: the runner's own `mia_bench` client in its 4 threads.
+20 requests at once, and answers 429 to the others; the judge does not know the 20.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import base64
 import os
 import random
 import re
@@ -18,7 +15,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -71,21 +67,6 @@ def seconds_of_ours(requests: Sequence[JudgeRequest], *server_arguments: str) ->
         return time.perf_counter() - began
 
 
-def seconds_of_the_runner(n: int) -> float:
-    """The runner's `mia_bench` sends no image, which saves it time."""
-    with server("--delay_s", "1", "--at_most", str(AT_MOST)) as url:
-        os.environ.update(
-            API_TYPE="openai", OPENAI_API_URL=f"{url}/chat/completions", OPENAI_API_KEY="none"
-        )
-        from lmms_eval.tasks.mia_bench.utils import get_eval
-
-        began = time.perf_counter()
-        with ThreadPoolExecutor(4) as threads:
-            results = list(threads.map(lambda _: get_eval(PROMPT, 1024), range(n)))
-        assert all(text for text, _ in results)
-        return time.perf_counter() - began
-
-
 def cpu_of_ours_ms(requests: Sequence[JudgeRequest]) -> float:
     with server() as url:
         judge = open_judge(environment=ENVIRONMENT, model="judge-model", base_url=url)
@@ -93,42 +74,6 @@ def cpu_of_ours_ms(requests: Sequence[JudgeRequest]) -> float:
         began = time.process_time()
         ask_all(judge, requests)
         return 1000 * (time.process_time() - began) / len(requests)
-
-
-def cpu_of_the_sdk_ms(requests: Sequence[JudgeRequest]) -> float:
-    """The same bodies through the bare client, eight at a time."""
-    import openai
-
-    async def say(client: openai.AsyncOpenAI, few: Sequence[JudgeRequest]) -> None:
-        for request in few:
-            text, path = request.parts
-            assert isinstance(text, str)
-            assert isinstance(path, Path)
-            url = "data:image/jpeg;base64," + base64.b64encode(path.read_bytes()).decode()
-            await client.chat.completions.create(
-                model="judge-model",
-                max_tokens=2000,
-                temperature=0,
-                messages=[
-                    {
-                        "role": "user",
-                        "content": [
-                            {"type": "text", "text": text},
-                            {"type": "image_url", "image_url": {"url": url}},
-                        ],
-                    }
-                ],
-            )
-
-    async def say_all(url: str) -> float:
-        async with openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0) as client:
-            await say(client, requests[:40])
-            began = time.process_time()
-            await asyncio.gather(*(say(client, requests[i::8]) for i in range(8)))
-            return 1000 * (time.process_time() - began) / len(requests)
-
-    with server() as url:
-        return asyncio.run(say_all(url))
 
 
 def peak_mib(n: int, size_bytes: int) -> float:
@@ -161,15 +106,9 @@ def main() -> None:
         print(f"{n} requests with an image of 100 kB, 1 s per reply, at most {AT_MOST} at once")
         ours = seconds_of_ours(requests)
         waiting = seconds_of_ours(requests, "--retry_after", "1")
-        runners = seconds_of_the_runner(n)
         print(f"  ours                      {ours:6.1f} s  {ours / bound:.2f} x the bound")
         print(f"  ours, with Retry-After: 1 {waiting:6.1f} s  {waiting / bound:.2f} x the bound")
-        print(f"  the runner's own client   {runners:6.1f} s  {runners / bound:.2f} x the bound")
-        print(f"  ratio                     {runners / ours:6.1f}")
-        sdk, whole = cpu_of_the_sdk_ms(requests), cpu_of_ours_ms(requests)
-        print(
-            f"CPU per request: bare SDK {sdk:.2f} ms, ours {whole:.2f} ms, layer {whole - sdk:.2f}"
-        )
+        print(f"CPU per request: {cpu_of_ours_ms(requests):.2f} ms")
     few, many = peak_mib(200, 200_000), peak_mib(2000, 200_000)
     print(f"peak memory: {few:.0f} MiB with 200 pending, {many:.0f} MiB with 2,000")
 

@@ -2,7 +2,6 @@
 
 from datetime import datetime, timezone
 from email.utils import format_datetime
-from math import inf
 
 import pytest
 from hypothesis import given
@@ -22,18 +21,12 @@ NOW_S = int(NOW.timestamp())
         pytest.param({"retry-after-ms": "250", "retry-after": "1"}, 0.25, id="milliseconds-first"),
         pytest.param({"retry-after": format_datetime(NOW.replace(minute=2))}, 120.0, id="date"),
         pytest.param({"retry-after": format_datetime(NOW.replace(hour=2))}, None, id="past"),
-        pytest.param({"retry-after": "1000000"}, 1e6, id="a-million-seconds"),
         pytest.param({"retry-after": f"{NOW_S + 20}"}, 20.0, id="unix-time"),
-        pytest.param({"retry-after": f" {NOW_S + 20}.5 "}, 20.5, id="unix-time-with-a-fraction"),
         pytest.param({"retry-after": f"{NOW_S + 20}000"}, 20.0, id="unix-time-in-milliseconds"),
         pytest.param({"retry-after": f"{NOW_S - 20}"}, None, id="past-unix-time"),
-        pytest.param({"retry-after": "99999999"}, None, id="unix-time-of-1973"),
         pytest.param({"retry-after-ms": "2000000"}, 2000.0, id="milliseconds-are-no-unix-time"),
-        pytest.param({"retry-after": "soon"}, None, id="word"),
         pytest.param({"retry-after": "-3"}, None, id="negative"),
-        pytest.param({"retry-after": "nan"}, None, id="nan"),
         pytest.param({"retry-after": "inf"}, None, id="inf"),
-        pytest.param({"retry-after": ""}, None, id="empty"),
     ],
 )
 def test_a_retry_after_is_read_in_every_form(headers, seconds):
@@ -50,11 +43,9 @@ def test_any_header_is_read_or_ignored(text):
 @pytest.mark.parametrize(
     ("wait_s", "text"),
     [
-        pytest.param(0.0, "12:00", id="now"),
         pytest.param(3600.0, "13:00", id="today"),
         pytest.param(86400.0, "2026-11-22 12:00", id="tomorrow"),
         pytest.param(1e300, "after the year 9999", id="never"),
-        pytest.param(inf, "after the year 9999", id="infinite"),
     ],
 )
 def test_a_time_in_a_message_is_local_and_has_a_date_on_another_day(monkeypatch, wait_s, text):
@@ -76,19 +67,12 @@ def exhausted(reset):
     [
         pytest.param({}, None, id="none"),
         pytest.param(
-            {"x-ratelimit-remaining-requests": "1", "x-ratelimit-reset-requests": "1s"},
-            None,
-            id="one-remains",
+            {**exhausted("1s"), "x-ratelimit-remaining-requests": "1"}, None, id="one-remains"
         ),
-        pytest.param(
-            {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m30.5s"},
-            90.5,
-            id="requests",
-        ),
+        pytest.param(exhausted("1m30.5s"), 90.5, id="requests"),
         pytest.param(
             {
-                "x-ratelimit-remaining-requests": "0",
-                "x-ratelimit-reset-requests": "120ms",
+                **exhausted("120ms"),
                 "x-ratelimit-remaining-tokens": "0",
                 "x-ratelimit-reset-tokens": "2s",
             },
@@ -96,10 +80,8 @@ def exhausted(reset):
             id="the-longer",
         ),
         pytest.param({"x-ratelimit-remaining-tokens": "0"}, None, id="no-reset"),
-        pytest.param(exhausted("24h0m0s"), 86400.0, id="a-day"),
         pytest.param(exhausted(f"{NOW_S + 7}"), 7.0, id="unix-time"),
         pytest.param(exhausted(f"{NOW_S + 7}250"), 7.25, id="unix-time-in-milliseconds"),
-        pytest.param(exhausted(f"{NOW_S - 7}"), None, id="past-unix-time"),
     ],
 )
 def test_the_remaining_quota_is_read(headers, seconds):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from mmie_tasks.http.endpoint import Pace
 from mmie_tasks.judges.base import JudgeRequest, Outcome
+from mmie_tasks.judges.cache import CachedJudge
+from mmie_tasks.judges.cache_store import CacheFile
 from mmie_tasks.judges.openai import open_judge
 from mmie_tasks.judges.openai.judge import OpenAIJudge
 from mmie_tasks.judges.openai.settings import Settings
@@ -44,6 +48,17 @@ def ask(judge: OpenAIJudge, sent: int | Sequence[JudgeRequest] = 1) -> list[Outc
     outcomes = list(judge.ask(sequence))
     assert sorted(index for index, _ in outcomes) == list(range(len(sequence)))
     return [outcome for _, outcome in sorted(outcomes, key=lambda pair: pair[0])]
+
+
+def cached_judge_at(url: str, path: Path, **options: Any) -> CachedJudge:
+    return CachedJudge(judge_at(url, **options), CacheFile(path))
+
+
+def ask_cached(url: str, path: Path, count: int, at_once: int, pause_s: float = 0.0) -> None:
+    """What a separate process does: it pauses after every outcome."""
+    for _, reply in cached_judge_at(url, path, max_concurrency=at_once).ask(requests(count)):
+        assert not isinstance(reply, Exception)
+        time.sleep(pause_s)
 
 
 def question_of(body: dict[str, Any]) -> str:

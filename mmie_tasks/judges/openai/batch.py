@@ -8,7 +8,6 @@ before it exists (`batch_note`), and later runs wait for it.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from threading import Event
 from loguru import logger
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
-from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error
+from mmie_tasks.http.errors import UnusableBody, read_server_error, redact
 from mmie_tasks.judges.base import (
     JudgeError,
     JudgeMisconfigured,
@@ -33,14 +32,14 @@ from mmie_tasks.judges.openai.batch_provider import (
     BatchPace,
     Limits,
     Provider,
-    ProviderBatch,
     Rejected,
     read_results,
     write_requests,
 )
 from mmie_tasks.judges.openai.check import check
+from mmie_tasks.judges.openai.models import Price
 from mmie_tasks.judges.openai.settings import Adaptations, Settings
-from mmie_tasks.judges.openai.wire import NoText, chat_body, read_completion, top_logprobs_of
+from mmie_tasks.judges.openai.wire import PoorReply, chat_body, read_completion, top_logprobs_of
 
 DISCOUNT = 0.5
 """The price of a batch, as a fraction of the price of the same requests sent online."""
@@ -122,13 +121,14 @@ class BatchJudge:
         if not indices_by_key:
             return
         waiting = {key: requests[indices[0]] for key, indices in indices_by_key.items()}
-        with closing(Provider(self.settings, self.pace)) as provider:
-            run = _BatchRun(self, waiting, provider, self._stop)
+        with closing(Provider(self.settings, self.pace, self._stop)) as provider:
+            run = _BatchRun(self, waiting, provider)
             try:
                 for key, outcome in run.outcomes():
                     yield from ((index, outcome) for index in indices_by_key[key])
             except (KeyboardInterrupt, GeneratorExit):
-                if names := ", ".join(f"`{entry.submission.batch}`" for entry in run.running):
+                if run.running:
+                    names = ", ".join(f"`{entry.name}`" for entry in run.running)
                     logger.warning(
                         f"mmie-tasks: the batches {names} go on at {provider.address}. Run the "
                         "same command again to wait for them; nothing is paid for twice."
@@ -141,29 +141,35 @@ class _RunningBatch:
     """A batch that this run waits for.
 
     Attributes:
+        name: The provider's.
         submission: Its entry in the note.
         requests: Those of its requests that belong to this run, by content key.
-        state: As last retrieved.
     """
 
+    name: str
     submission: Submission
     requests: Mapping[str, JudgeRequest]
-    state: ProviderBatch | None = None
+    progress: str = ""
 
 
 class _BatchRun:
     """Submits the requests of one `ask`, waits for the batches, and reads their results."""
 
     def __init__(
-        self, judge: BatchJudge, waiting: dict[str, JudgeRequest], provider: Provider, stop: Event
+        self, judge: BatchJudge, waiting: dict[str, JudgeRequest], provider: Provider
     ) -> None:
         settings = judge.settings
         self.running: list[_RunningBatch] = []
         self._waiting = waiting  # to be submitted
         self._settings = settings
-        self._price = settings.price.times(DISCOUNT) if settings.price else None
+        price = settings.price
+        self._price = (
+            None
+            if price is None
+            else Price(input_usd=DISCOUNT * price.input_usd, output_usd=DISCOUNT * price.output_usd)
+        )
         self._dialect = judge.adaptations.of(provider.address, settings.model).dialect
-        self._limits, self._pace, self._stop = judge.limits, judge.pace, stop
+        self._limits, self._pace = judge.limits, judge.pace
         if any(top_logprobs_of(request, settings, self._dialect) for request in waiting.values()):
             number = min(judge.limits.requests, _MAX_REQUESTS_WITH_LOGPROBS)
             self._limits = replace(judge.limits, requests=number)
@@ -173,61 +179,46 @@ class _BatchRun:
             server=provider.address,
             signature=settings.signature,
         )
-        self._progress = ""
 
     def outcomes(self) -> Iterator[tuple[str, Outcome]]:
         """One outcome per request, with its content key, as batches end."""
-        yield from self._submit().items()
-        poll_s, end = self._pace.first_poll_s, time.monotonic() + self._pace.longest_wait_s
+        unsent: dict[str, JudgeError] = {}
         try:
-            while self.running:
-                if time.monotonic() > end:
-                    hours = self._pace.longest_wait_s / 3600
-                    raise JudgeUnavailable(f"the batch is not over after {hours:.0f} h; {_AGAIN}")
-                if self._stop.wait(poll_s):
-                    raise KeyboardInterrupt
-                poll_s = min(poll_s * 1.5, self._pace.longest_poll_s)
-                for entry in list(self.running):
-                    yield from self._inspect(entry)
-                self._log_progress()
-        except _FAULTS as error:
-            keys = [key for entry in self.running for key in entry.requests]
-            self.running.clear()
-            yield from dict.fromkeys(keys, self._judge_error(error)).items()
-
-    def _submit(self) -> dict[str, JudgeError]:
-        """Wait for batches of earlier runs and other processes, and submit the other requests.
-
-        Only one process at a time does this, so that two do not submit the same requests. So an
-        entry without a batch is that of a killed process.
-
-        Returns:
-            The requests that are in no batch, by content key, and why.
-        """
-        errors: dict[str, JudgeError] = {}
-        try:
+            # One process at a time, so that two do not submit the same requests.
             with self._note.lock():
                 for submission in self._note.load():
                     if not self._waiting.keys().isdisjoint(submission.keys):
                         self._resume(submission)
                 while self._waiting:
-                    errors |= self._submit_file()
+                    unsent |= self._submit_file()
         except _FAULTS as error:
-            errors |= dict.fromkeys(self._waiting, self._judge_error(error))
-        return errors
+            unsent |= dict.fromkeys(self._waiting, self._judge_error(error))
+        yield from unsent.items()
+        try:
+            while self.running:
+                self._provider.wait(self._pace.poll_s)
+                for entry in list(self.running):
+                    yield from self._inspect(entry)
+        except _FAULTS as error:
+            keys = [key for entry in self.running for key in entry.requests]
+            self.running.clear()
+            yield from dict.fromkeys(keys, self._judge_error(error)).items()
 
     def _resume(self, submission: Submission) -> None:
-        """Wait for the batch of an entry in the note, if there is one."""
+        """Wait for the batch of an entry in the note, if there is one.
+
+        An entry without a name is that of a killed process.
+        """
         if submission.batch is None:
-            if (batch := self._provider.find(submission.nonce)) is None:
+            submission.batch = self._provider.find(submission.nonce)
+            if submission.batch is None:
                 self._note.remove(submission, submission.keys)
                 return
-            submission.batch = batch.name
             self._note.put(submission)
-        self._start(submission)
+        self._start(submission, submission.batch)
         logger.info(f"mmie-tasks: waiting for the batch `{submission.batch}` of an earlier run.")
 
-    def _submit_file(self) -> Mapping[str, JudgeError]:
+    def _submit_file(self) -> Mapping[str, RequestBroken]:
         """Write a file with waiting requests, upload it, and create its batch.
 
         Returns the requests that cannot be sent.
@@ -250,48 +241,54 @@ class _BatchRun:
         submission = Submission(keys=content.keys)
         self._note.put(submission)
         try:
-            submission.batch = self._provider.create(input_file, submission.nonce).name
+            name = submission.batch = self._provider.create(input_file, submission.nonce)
         except Rejected:
             self._note.remove(submission, submission.keys)
             raise
         self._note.put(submission)
-        self._start(submission)
+        self._start(submission, name)
         logger.info(
-            f"mmie-tasks: the batch `{submission.batch}` has {len(submission.keys)} requests and "
-            "may take 24 hours. If the run is stopped meanwhile, the same command resumes it."
+            f"mmie-tasks: the batch `{name}` has {len(submission.keys)} requests and may take 24 "
+            "hours. If the run is stopped meanwhile, the same command resumes it."
         )
         return content.broken
 
-    def _start(self, submission: Submission) -> None:
+    def _start(self, submission: Submission, name: str) -> None:
         """Wait for a batch, which has some of the waiting requests."""
         requests = {key: self._waiting.pop(key) for key in submission.keys if key in self._waiting}
-        self.running.append(_RunningBatch(submission=submission, requests=requests))
+        self.running.append(_RunningBatch(name=name, submission=submission, requests=requests))
 
     def _inspect(self, entry: _RunningBatch) -> Iterator[tuple[str, Outcome]]:
         """Retrieve a batch once, and its results if it is over: the outcomes of its requests.
 
         The note keeps the batch until all of them were taken.
         """
-        name = entry.submission.batch or ""
         try:
-            entry.state = batch = self._provider.retrieve(name)
+            batch = self._provider.retrieve(entry.name)
+            if batch.progress != entry.progress:
+                logger.info(f"mmie-tasks: the batch `{entry.name}` is {batch.progress}.")
+                entry.progress = batch.progress
             if not batch.is_over:
                 return
-            contents = [self._provider.download(file) for file in batch.files]
+            files = filter(None, (batch.output_file_id, batch.error_file_id))
+            contents = [self._provider.download(file) for file in files]
         except Rejected as rejected:
             if rejected.error.status != 404:
                 raise
             # Deleted, or of another account.
-            contents, reason = [], f"the batch `{name}` no longer exists ({rejected})"
+            contents, reason = [], f"the batch `{entry.name}` no longer exists ({rejected})"
         else:
             reason = f"the batch is {batch.status} and has no line for it"
             if batch.status == "failed":
-                reason = f"the batch failed: {batch.error.message} ({batch.error.code})"
-        lines = read_results(contents, entry.submission.keys)
+                reason = redact(f"the batch failed: {batch.failure}", self._settings.access.secrets)
+        lines = read_results(contents, set(entry.submission.keys))
         missing = JudgeUnavailable(f"{reason}; {_AGAIN}")
         self.running.remove(entry)
         for key, request in entry.requests.items():
             yield key, self._outcome(request, lines[key]) if key in lines else missing
+        self._forget(entry)
+
+    def _forget(self, entry: _RunningBatch) -> None:
         try:
             with self._note.lock():
                 self._note.remove(entry.submission, entry.requests.keys())
@@ -312,34 +309,22 @@ class _BatchRun:
                     )
                 except UnusableBody as unusable:
                     return JudgeUnavailable(f"{unusable}; {_AGAIN}")
-                except NoText as refused:
-                    return JudgeRefused(str(refused))
+                except PoorReply as poor:
+                    return poor.outcome
             case {"response": {"status_code": int(status), "body": body}}:
                 pass
             case _:
                 status, body = 0, line
         error = read_server_error(status, body, self._settings.access.secrets)
         if status in (400, 413, 422):
-            subject = "a content filter" if error.is_content_filter else "the server"
-            return JudgeRefused(f"{subject} would not take the request: {error}")
+            return JudgeRefused(f"the server would not take the request: {error}")
         if status in (401, 403, 404) or error.is_quota:
             return JudgeMisconfigured(f"The batch ran into {error}.", hint="check key and model")
         reason = f"the batch ended without it ({error.code})" if status == 0 else str(error)
         return JudgeUnavailable(f"{reason}; {_AGAIN}")
 
-    def _log_progress(self) -> None:
-        states = [entry.state for entry in self.running if entry.state is not None]
-        total = sum(len(entry.submission.keys) for entry in self.running)
-        completed = sum(state.completed for state in states)
-        failed = sum(state.failed for state in states)
-        progress = f"{completed} of {total} requests done, {failed} failed"
-        if states and progress != self._progress:
-            logger.info(f"mmie-tasks: running batches: {len(states)}; {progress}.")
-            self._progress = progress
-
     def _judge_error(self, error: Exception) -> JudgeError:
         """The judge error of every request that one of `_FAULTS` concerns."""
-        hint = "check the account, or leave `batch=true` out"
         match error:
             case JudgeUnavailable():
                 return error
@@ -351,10 +336,8 @@ class _BatchRun:
                     f"{error.strerror}.",
                     hint="make room on the disk, or name another with `MMIE_TASKS_CACHE`",
                 )
-            case Rejected(error=ServerError(status=401 | 403)):
-                hint = "check the key and its permissions"
-            case Rejected(error=ServerError(status=404 | 405 | 501)):
-                hint = "leave `batch=true` out: not every server has a Batch API"
         return JudgeMisconfigured(
-            f"The judge's server {self._provider.address} accepts no batch: {error}.", hint=hint
+            f"The judge's server {self._provider.address} accepts no batch: {error}.",
+            hint="check the key and the account, or leave `batch=true` out: not every server has "
+            "a Batch API",
         )

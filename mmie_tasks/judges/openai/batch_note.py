@@ -7,7 +7,6 @@ batches; no request, reply or key.
 from __future__ import annotations
 
 import hashlib
-import os
 import secrets
 import time
 from collections.abc import Collection
@@ -20,16 +19,13 @@ from pydantic import TypeAdapter
 from mmie_tasks.core.errors import DataBroken
 from mmie_tasks.core.files import atomic_write, file_lock
 
-RETENTION_S = 30 * 24 * 3600.0
-"""After this time a provider has deleted the files of a batch, and its entry is useless."""
-
 
 @dataclass(slots=True, kw_only=True)
 class Submission:
     """A batch that was created, or was about to be.
 
     Attributes:
-        keys: The content keys of its requests, in the order of the file.
+        keys: The content keys of its requests whose replies were not taken yet.
         nonce: In the metadata of the batch, so that it is found even if its name never arrived.
         begun_s: When, in seconds since 1970.
         batch: The provider's name for it, if it is known.
@@ -67,21 +63,20 @@ class BatchNote:
         return file_lock(self.path.with_suffix(".lock"), "submitting a batch")
 
     def load(self) -> list[Submission]:
-        """The entries, oldest first, without expired ones; call it under `lock`.
+        """The entries, oldest first; call it under `lock`.
 
         Raises:
-            DataBroken: `save` did not write the file.
+            DataBroken: `put` did not write the file.
         """
         if not self.path.exists():
             return []
         try:
-            entries = _ENTRIES.validate_json(self.path.read_bytes(), strict=True)
+            return _ENTRIES.validate_json(self.path.read_bytes(), strict=True)
         except ValueError as error:
             raise DataBroken(
                 f"`{self.path}`, the note of batches that may be running, cannot be read.",
                 hint="delete it; batches that are running are then not waited for",
             ) from error
-        return [entry for entry in entries if time.time() - entry.begun_s < RETENTION_S]
 
     def put(self, submission: Submission) -> None:
         """Write an entry, in place of one with the same nonce; call it under `lock`.
@@ -93,18 +88,13 @@ class BatchNote:
             self.path.unlink(missing_ok=True)
             return
         with atomic_write(self.path) as part:
-            part.touch(mode=0o600)
-            with part.open("wb") as file:
-                file.write(_ENTRIES.dump_json(entries))
-                file.flush()
-                os.fsync(file.fileno())
+            part.write_bytes(_ENTRIES.dump_json(entries))
 
     def remove(self, submission: Submission, keys: Collection[str]) -> None:
-        """Remove requests from an entry, and the entry if none is left; call it under `lock`.
+        """Remove requests from an entry; call it under `lock`.
 
         Some are left if an earlier run had more requests: their replies are paid for.
         """
         for entry in self.load():
             if entry.nonce == submission.nonce:
-                left = tuple(key for key in entry.keys if key not in keys)
-                self.put(replace(entry, keys=left))
+                self.put(replace(entry, keys=tuple(key for key in entry.keys if key not in keys)))

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import Final, TypeVar
 
 from loguru import logger
+from pydantic import BaseModel, ValidationError
 
 from mmie_tasks.http.access import public_address
-from mmie_tasks.http.bodies import json_count, json_list, json_object, parse_json
 from mmie_tasks.http.client import ATTEMPT_ERRORS, blocking_client, failure_of
 from mmie_tasks.http.endpoint import Pace
-from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error
+from mmie_tasks.http.errors import ServerError, UnusableBody
 from mmie_tasks.judges.base import JudgeRequest, JudgeUnavailable, RequestBroken
 from mmie_tasks.judges.openai.settings import Settings
 
@@ -24,6 +25,7 @@ NONCE = "mmie_tasks_submission"
 """Metadata name under which a batch carries the nonce of its submission."""
 
 _NEWEST = 100  # batches of one list call
+_NO_SUCH_ROUTE = (404, 405, 501)
 
 _T = TypeVar("_T")
 
@@ -41,92 +43,103 @@ class BatchPace:
     """Waiting times in seconds.
 
     Attributes:
-        first_poll_s: Before the first poll of a batch; the intervals then grow.
-        longest_poll_s: The longest interval between two polls.
-        longest_wait_s: For a batch to end; the provider ends it after 24 hours.
+        poll_s: Between two polls of a batch.
         patience_s: How long a server may fail while a batch runs. Longer than for a reply: hours
             were waited already, and waiting loses nothing.
         list_lag_s: How long after its creation a batch may be missing in the provider's list.
         retries: Between the attempts of a call.
     """
 
-    first_poll_s: float = 5.0
-    longest_poll_s: float = 60.0
-    longest_wait_s: float = 26 * 3600.0
+    poll_s: float = 30.0
     patience_s: float = 3600.0
     list_lag_s: float = 120.0
     retries: Pace = field(default_factory=Pace)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderBatch:
-    """A batch as the provider describes it; optional fields may be missing.
-
-    Attributes:
-        name: The provider's name.
-        status: In the provider's words.
-        files: The output file, then the error file, if there are any.
-        completed: Requests with a reply.
-        failed: Requests that failed.
-        error: Why the batch as a whole failed.
-    """
-
-    name: str
-    status: str
-    files: tuple[str, ...] = ()
+class _Count(BaseModel):
     completed: int = 0
     failed: int = 0
-    error: ServerError
+
+
+class _Message(BaseModel):
+    code: str | None = None
+    message: str | None = None
+
+
+class _Messages(BaseModel):
+    data: list[_Message] = []
+
+
+class ProviderBatch(BaseModel):
+    """A batch as the provider describes it, with the API's names."""
+
+    id: str
+    status: str
+    output_file_id: str | None = None
+    error_file_id: str | None = None
+    request_counts: _Count | None = None
+    errors: _Messages | None = None
+    metadata: dict[str, object] | None = None
 
     @property
     def is_over(self) -> bool:
         """Whether it will not change any more."""
         return self.status in ("completed", "failed", "expired", "cancelled")
 
+    @property
+    def progress(self) -> str:
+        """How many requests were run."""
+        count = self.request_counts or _Count()
+        return f"{self.status}: {count.completed} requests done, {count.failed} failed"
 
-def read_batch(json_value: object, secrets: Sequence[str]) -> ProviderBatch:
-    """Read a batch.
-
-    Raises:
-        UnusableBody: It has no name or no status.
-    """
-    fields = json_object(json_value)
-    counts = json_object(fields.get("request_counts"))
-    errors = json_list(json_object(fields.get("errors")).get("data"))
-    files = (fields.get("output_file_id"), fields.get("error_file_id"))
-    return ProviderBatch(
-        name=_text(fields, "id"),
-        status=_text(fields, "status").lower(),
-        files=tuple(file for file in files if isinstance(file, str) and file),
-        completed=json_count(counts.get("completed")),
-        failed=json_count(counts.get("failed")),
-        error=read_server_error(0, next(iter(errors), {}), secrets),
-    )
+    @property
+    def failure(self) -> str:
+        """Why it failed as a whole, in the provider's words; not redacted."""
+        messages = self.errors.data if self.errors else []
+        return "; ".join(f"{message.message} ({message.code})" for message in messages)
 
 
-def _text(json_value: object, key: str) -> str:
-    text = json_object(json_value).get(key)
-    if not isinstance(text, str) or not text:
-        raise UnusableBody(f"the server sent JSON without `{key}`")
-    return text
+class _BatchPage(BaseModel):
+    data: list[ProviderBatch]
+
+
+class _UploadedFile(BaseModel):
+    id: str
+
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+def _read(kind: type[ModelT], content: bytes) -> ModelT:
+    try:
+        return kind.model_validate_json(content)
+    except ValidationError as error:
+        raise UnusableBody(f"the server sent {len(content)} bytes of unknown JSON") from error
 
 
 class Provider:
     """The Batch API of one server.
 
     Every call is retried, and raises `JudgeUnavailable` if the server gives no usable response in
-    time, or `Rejected` if it rejects the call for good.
+    time, `Rejected` if it rejects the call for good, and KeyboardInterrupt when `stop` is set.
     """
 
-    def __init__(self, settings: Settings, pace: BatchPace) -> None:
+    def __init__(self, settings: Settings, pace: BatchPace, stop: Event) -> None:
         self.address = public_address(settings.access.base_urls[0])
         self._settings = settings
         self._pace = pace
+        self._stop = stop
         self._client = blocking_client(settings.access, settings.access.base_urls[0])
+        self._batches = self._client.batches.with_raw_response
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
+
+    def wait(self, seconds: float) -> None:
+        """Wait, unless the run is stopped."""
+        if self._stop.wait(seconds):
+            raise KeyboardInterrupt
 
     def upload(self, path: Path) -> str:
         """Upload a file, streamed from the disk, and return the provider's name for it."""
@@ -135,31 +148,32 @@ class Provider:
             with path.open("rb") as file:
                 files = self._client.files.with_raw_response
                 response = files.create(file=("requests.jsonl", file), purpose="batch")
-            return _text(parse_json(response.content), "id")
+            return _read(_UploadedFile, response.content).id
 
         return self._retry(call, self._settings.patience_s)
 
-    def create(self, input_file: str, nonce: str) -> ProviderBatch:
-        """Create a batch of an uploaded file; after a lost response, again only if `find` finds
-        none.
+    def create(self, input_file: str, nonce: str) -> str:
+        """Create a batch of an uploaded file, and return its name.
+
+        After a lost response it is created again only if `find` finds none.
         """
 
-        def call() -> ProviderBatch:
-            response = self._client.batches.with_raw_response.create(
+        def call() -> str:
+            response = self._batches.create(
                 completion_window="24h",
                 endpoint=ENDPOINT,
                 input_file_id=input_file,
                 metadata={NONCE: nonce},
             )
-            return self._read(response.content)
+            return _read(ProviderBatch, response.content).id
 
         return self._retry(call, self._settings.patience_s, lambda: self.find(nonce))
 
     def retrieve(self, name: str) -> ProviderBatch:
         """A batch in its present state."""
-        batches = self._client.batches.with_raw_response
         return self._retry(
-            lambda: self._read(batches.retrieve(name).content), self._pace.patience_s
+            lambda: _read(ProviderBatch, self._batches.retrieve(name).content),
+            self._pace.patience_s,
         )
 
     def download(self, file: str) -> bytes:
@@ -167,35 +181,25 @@ class Provider:
         files = self._client.files.with_raw_response
         return self._retry(lambda: bytes(files.content(file).content), self._pace.patience_s)
 
-    def find(self, nonce: str) -> ProviderBatch | None:
-        """The batch with this nonce among the account's newest hundred; waits for a list that lags.
+    def find(self, nonce: str) -> str | None:
+        """The name of the batch with this nonce among the account's newest hundred.
 
-        None if there is none after `BatchPace.list_lag_s`, or if the server cannot list batches.
+        Looks once, when the list cannot lag any more. None if there is no such batch, or no list.
         """
-        batches = self._client.batches.with_raw_response
-        end = time.monotonic() + self._pace.list_lag_s
         logger.info(
             f"mmie-tasks: looking for a batch at {self.address} that may have been created."
         )
-        while True:
-            try:
-                page = self._retry(
-                    lambda: json_object(parse_json(batches.list(limit=_NEWEST).content)),
-                    self._settings.patience_s,
-                )
-            except Rejected as rejected:
-                if rejected.error.status in (404, 405, 501):
-                    return None
-                raise
-            for entry in json_list(page.get("data")):
-                if json_object(json_object(entry).get("metadata")).get(NONCE) == nonce:
-                    return read_batch(entry, self._settings.access.secrets)
-            if time.monotonic() + self._pace.first_poll_s > end:
+        self.wait(self._pace.list_lag_s)
+        try:
+            page = self._retry(
+                lambda: _read(_BatchPage, self._batches.list(limit=_NEWEST).content),
+                self._settings.patience_s,
+            )
+        except Rejected as rejected:
+            if rejected.error.status in _NO_SUCH_ROUTE:
                 return None
-            time.sleep(self._pace.first_poll_s)
-
-    def _read(self, content: bytes) -> ProviderBatch:
-        return read_batch(parse_json(content), self._settings.access.secrets)
+            raise
+        return next((one.id for one in page.data if (one.metadata or {}).get(NONCE) == nonce), None)
 
     def _retry(
         self,
@@ -216,14 +220,13 @@ class Provider:
                 failure = failure_of(error, self._settings.access.secrets)
             if failure.error is not None and failure.kind in ("denied", "rejected"):
                 raise Rejected(failure.error)
-            wait_s = max(
-                self._pace.retries.wait_s(attempts), failure.wait_s or 0.0, failure.pause_s or 0.0
-            )
+            demanded_s = max(failure.wait_s or 0.0, failure.pause_s or 0.0)
+            wait_s = max(self._pace.retries.wait_s(attempts), demanded_s)
             if time.monotonic() + wait_s > end:
                 raise JudgeUnavailable(
                     f"{self.address} gave no usable answer in {patience_s:g} s: {failure.reason}"
                 )
-            time.sleep(wait_s)
+            self.wait(wait_s)
             if failure.kind in ("failed", "timed_out") and (result := find_result()) is not None:
                 return result
 
@@ -238,15 +241,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFile:
-    """The content of a request file.
+    """The content keys of the requests in a file, and of those that cannot be sent, and why."""
 
-    Attributes:
-        keys: The requests in it, in order.
-        broken: The requests that cannot be sent, and why.
-    """
-
-    keys: tuple[str, ...] = ()
-    broken: Mapping[str, RequestBroken] = field(default_factory=dict)
+    keys: tuple[str, ...]
+    broken: Mapping[str, RequestBroken]
 
 
 def write_requests(
@@ -258,7 +256,7 @@ def write_requests(
     """Write as many requests as fit into a file, with one image in memory at a time.
 
     Args:
-        path: Only its owner may read it.
+        path: Is overwritten.
         requests: By content key, which becomes the request's name in the batch.
         body_of: The body of a request; may raise `RequestBroken`.
         limits: Of the file.
@@ -268,8 +266,6 @@ def write_requests(
     """
     keys: list[str] = []
     broken: dict[str, RequestBroken] = {}
-    free_bytes = limits.size_bytes
-    path.touch(mode=0o600)
     with path.open("wb") as file:
         for key, request in requests.items():
             if len(keys) == limits.requests:
@@ -283,19 +279,20 @@ def write_requests(
             fields = {"custom_id": key, "method": "POST", "url": ENDPOINT, "body": body}
             line = json.dumps(fields, separators=(",", ":")).encode("ascii") + b"\n"
             if len(line) > limits.size_bytes:
-                size = (
-                    f"{len(line) / 1e6:.0f} MB, and a batch takes {limits.size_bytes / 1e6:.0f} MB"
+                broken[key] = RequestBroken(
+                    f"the request is too large for a batch: {len(line) / 1e6:.0f} MB"
                 )
-                broken[key] = RequestBroken(f"the request is too large for a batch: {size}")
                 continue
-            if len(line) > free_bytes:
+            if file.tell() + len(line) > limits.size_bytes:
                 break
-            free_bytes -= file.write(line)
+            file.write(line)
             keys.append(key)
     return RequestFile(keys=tuple(keys), broken=broken)
 
 
-def read_results(contents: Sequence[bytes], keys: Iterable[str]) -> dict[str, Mapping[str, object]]:
+def read_results(
+    contents: Sequence[bytes], keys: Collection[str]
+) -> dict[str, Mapping[str, object]]:
     """The first line of every request in the output and error files of a batch, by content key.
 
     A line holds a ``response`` with ``status_code`` and ``body``, or an ``error`` if the request
@@ -305,7 +302,6 @@ def read_results(contents: Sequence[bytes], keys: Iterable[str]) -> dict[str, Ma
         contents: The output file, then the error file.
         keys: The content keys of the requests in the batch.
     """
-    without_line = set(keys)
     lines: dict[str, Mapping[str, object]] = {}
     ignored = 0
     for text in filter(bytes.strip, b"\n".join(contents).split(b"\n")):
@@ -317,8 +313,7 @@ def read_results(contents: Sequence[bytes], keys: Iterable[str]) -> dict[str, Ma
             case {"custom_id": str(key), "response": {"status_code": int(), "body": _}} | {
                 "custom_id": str(key),
                 "error": dict(),
-            } if key in without_line:
-                without_line.remove(key)
+            } if key in keys and key not in lines:
                 lines[key] = fields
             case _:
                 ignored += 1

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime, timezone
 
 import openai
 from loguru import logger
 
-from mmie_tasks.http.access import UNREACHABLE_HINT, public_address
-from mmie_tasks.http.bodies import model_names, nearest_names, parse_json
-from mmie_tasks.http.client import ATTEMPT_ERRORS, async_client, check_servers
+from mmie_tasks.http.access import UNREACHABLE_HINT, Access, public_address
+from mmie_tasks.http.client import async_client, check_servers
 from mmie_tasks.http.endpoint import Failure, Pace, Success
 from mmie_tasks.http.errors import ServerError
+from mmie_tasks.http.model_list import list_models, nearest_names
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, JudgeUnavailable
 from mmie_tasks.judges.openai.models import retirement_notice
 from mmie_tasks.judges.openai.settings import Adaptations, Settings
 from mmie_tasks.judges.openai.wire import ChatServer, top_logprobs_of
 
 _TIMEOUT_S = 30.0
-_LIST_TIMEOUT_S = 10.0
 _PING = JudgeRequest(parts=("Say yes.",), max_tokens=16, wants_digits=True)
 
 
@@ -58,27 +56,16 @@ def check(
 async def _problem(
     settings: Settings, url: str, pace: Pace, adaptations: Adaptations
 ) -> JudgeMisconfigured | None:
-    """Why a server cannot be used; None if it can.
-
-    It is asked as in the run, so with log-probabilities unless the run will request none.
-    """
+    """Why a server cannot be used; None if it can, or is busy."""
     address = public_address(url)
     access = replace(settings.access, timeout_s=min(_TIMEOUT_S, settings.access.timeout_s))
     async with async_client(access, url) as client:
-        server = ChatServer(
-            replace(settings, max_tokens=None, access=access), client, address, adaptations
-        )
+        short = replace(settings, max_tokens=None, access=access)
+        server = ChatServer(short, client, address, adaptations)
+        # With log-probabilities unless the run will request none.
         traits = adaptations.of(address, settings.model)
-        plain = replace(_PING, wants_digits=False)
-        ping = _PING if top_logprobs_of(_PING, settings, traits.dialect) else plain
-        failure = await _failure(server, ping, pace.check_s)
-        if failure is not None and ping is not plain and _may_be_logprobs(failure):
-            failure = await _failure(server, plain)
-            if failure is None:
-                traits.note_works_without_logprobs()
-        if failure is None and traits.works_without_logprobs:
-            # If this fails too, the run goes on without log-probabilities.
-            await server.attempt(_PING)
+        wants_digits = top_logprobs_of(_PING, settings, traits.dialect) > 0
+        failure = await _failure(server, replace(_PING, wants_digits=wants_digits), pace)
         # What it accepts with a few tokens may fail with a whole reply.
         traits.accepts_logprobs = False
         if failure is None:
@@ -86,19 +73,12 @@ async def _problem(
         if failure.kind == "busy":
             logger.warning(f"The judge at {address} is busy: {failure.reason}")
             return None
-        models = (
-            await _models(client) if failure.error is not None and failure.error.is_model else []
-        )
-    return _describe(settings, address, failure, models)
+        return await _describe(settings, address, failure, client, access)
 
 
-async def _failure(
-    server: ChatServer, ping: JudgeRequest, waits_s: Sequence[float] = ()
-) -> Failure | None:
-    """Why a server gives no whole reply, after as many retries as there are waits; None if it
-    does.
-    """
-    for wait_s in (*waits_s, None):
+async def _failure(server: ChatServer, ping: JudgeRequest, pace: Pace) -> Failure | None:
+    """Why a server gives no whole reply, after some retries; None if it does."""
+    for wait_s in (*pace.check_s, None):
         match await server.attempt(ping):
             case Success(reply=JudgeUnavailable() as incomplete):
                 failure = Failure(kind="failed", reason=str(incomplete))
@@ -112,18 +92,8 @@ async def _failure(
     return failure
 
 
-def _may_be_logprobs(failure: Failure) -> bool:
-    """Whether log-probabilities may be why a check failed, rather than the account, the key or the
-    model.
-    """
-    error = failure.error
-    if error is None:
-        return True
-    return error.status not in (401, 402, 429) and not error.is_quota and not error.is_model
-
-
-def _describe(
-    settings: Settings, address: str, failure: Failure, models: list[str]
+async def _describe(
+    settings: Settings, address: str, failure: Failure, client: openai.AsyncOpenAI, access: Access
 ) -> JudgeMisconfigured:
     judge = f"The judge `{settings.model}` at {address}"
     if (error := failure.error) is None:
@@ -133,10 +103,12 @@ def _describe(
     message = f"{judge} cannot be used: it answered {failure.reason.rstrip('.')}."
     if not error.is_model:
         return JudgeMisconfigured(message, hint=_hint(error, settings))
-    if not (suggestions := nearest_names(settings.model, models)):
+    models = await list_models(client, access)
+    if isinstance(models, Failure) or not models:
         return JudgeMisconfigured(message, hint="name a model that this server has: `model=...`")
-    names = ", ".join(f"`{name}`" for name in suggestions)
-    return JudgeMisconfigured(f"{message} It has {names}.", hint=f"`model={suggestions[0]}`")
+    nearest = nearest_names(settings.model, models)
+    names = ", ".join(f"`{name}`" for name in nearest)
+    return JudgeMisconfigured(f"{message} It has {names}.", hint=f"`model={nearest[0]}`")
 
 
 def _hint(error: ServerError, settings: Settings) -> str:
@@ -149,12 +121,3 @@ def _hint(error: ServerError, settings: Settings) -> str:
     if error.status >= 500:
         return "check the server, or try again later"
     return "change the option that it rejects: `model=`, `temperature=`, `api_version=`"
-
-
-async def _models(client: openai.AsyncOpenAI) -> list[str]:
-    """The models that a server lists; none if it has no list that this key may read."""
-    try:
-        response = await asyncio.wait_for(client.models.with_raw_response.list(), _LIST_TIMEOUT_S)
-        return model_names(parse_json(response.content))
-    except ATTEMPT_ERRORS:
-        return []

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from threading import Event
 
 from mmie_tasks.http.budget import Budget
-from mmie_tasks.http.endpoint import Endpoint, Pace
+from mmie_tasks.http.endpoint import Pace
 from mmie_tasks.http.retries import ReplyStore, Sender, Undelivered, send_all
 from mmie_tasks.judges.base import (
     JudgeError,
@@ -21,7 +20,6 @@ from mmie_tasks.judges.base import (
     RequestCounts,
 )
 from mmie_tasks.judges.openai.settings import Adaptations, Settings
-from mmie_tasks.record.reply import JudgeReply
 
 _ERRORS: Mapping[str, type[JudgeError]] = {
     "unavailable": JudgeUnavailable,
@@ -30,7 +28,7 @@ _ERRORS: Mapping[str, type[JudgeError]] = {
     "invalid": RequestBroken,
 }
 
-# The OpenAI SDK takes a second to import, so `client`, `wire` and `check` are imported when used.
+# The OpenAI SDK takes a second to import, so `wire` and `check` are imported when used.
 
 
 class OpenAIJudge:
@@ -53,18 +51,10 @@ class OpenAIJudge:
         self._adaptations = Adaptations()
         self._stop = Event()  # of the calls that run
 
-    def __repr__(self) -> str:
-        return f"OpenAIJudge({self.settings!r})"
-
     @property
     def signature(self) -> str:
         """The model and its parameters: see `Settings.signature`."""
         return self.settings.signature
-
-    @property
-    def spent_usd(self) -> float:
-        """US dollars spent by this object; 0 if the price is unknown."""
-        return self._sender.budget.spent_usd
 
     def request_counts(self) -> RequestCounts:
         """Requests in flight, and those sent again by this object."""
@@ -102,31 +92,28 @@ class OpenAIJudge:
             return
         if not requests:
             return
-        from mmie_tasks.judges.openai.wire import cost_of
+        from mmie_tasks.judges.openai.wire import ChatServer, cost_of
 
-        if self.settings.max_cost_usd is not None:
+        settings = self.settings
+        if settings.max_cost_usd is not None:
             self._sender.budget.expect(
-                max(cost_of(request, None, self.settings) or 0.0 for request in requests)
+                max(cost_of(request, None, settings) or 0.0 for request in requests)
             )
-        errors: dict[Undelivered, JudgeError] = {}
-        for index, result in send_all(requests, self._connect, self._sender, store, self._stop):
+
+        results = send_all(
+            requests,
+            lambda client, address: (
+                ChatServer(settings, client, address, self._adaptations).attempt
+            ),
+            self._sender,
+            store,
+            self._stop,
+        )
+        for index, result in results:
             if isinstance(result, Undelivered):
-                yield index, errors.setdefault(result, judge_error_of(result, self.settings))
+                yield index, judge_error_of(result, settings)
             else:
                 yield index, result
-
-    def _connect(
-        self,
-    ) -> AbstractAsyncContextManager[Sequence[Endpoint[JudgeRequest, JudgeReply | JudgeError]]]:
-        from mmie_tasks.http.client import open_endpoints
-        from mmie_tasks.judges.openai.wire import ChatServer
-
-        return open_endpoints(
-            self._sender,
-            lambda client, address: (
-                ChatServer(self.settings, client, address, self._adaptations).attempt
-            ),
-        )
 
 
 def judge_error_of(undelivered: Undelivered, settings: Settings) -> JudgeError:

@@ -27,10 +27,6 @@ class Price:
         """
         return (self.input_usd * input_tokens + self.output_usd * output_tokens) / 1e6
 
-    def times(self, factor: float) -> Price:
-        """The price with a discount: 0.5 for the Batch API."""
-        return Price(input_usd=self.input_usd * factor, output_usd=self.output_usd * factor)
-
 
 _GPT_4O = Price(input_usd=2.50, output_usd=10.00)
 

@@ -26,10 +26,9 @@ class Settings:
     """The options of `open_judge`, completed from the environment.
 
     Attributes:
-        access: Its servers.
         temperature: None for the server's default.
-        price: US dollars per million tokens; None if unknown.
-        max_cost_usd: US dollars that this process may spend.
+        price: None if unknown.
+        max_cost_usd: What this process may spend.
         cache_dir: This package's cache folder.
     """
 
@@ -74,12 +73,9 @@ class Dialect:
     """The request parameters that a model accepts.
 
     Attributes:
-        max_tokens_name: The parameter that limits the reply.
-        takes_temperature: Whether the temperature may be set.
         headroom: Tokens added to the limit, because hidden reasoning counts against it.
         top_logprobs: The most alternatives per token with log-probabilities; 0 if none may be
             requested.
-        schema_style: How a reply schema is sent.
     """
 
     max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
@@ -103,24 +99,11 @@ class ServerTraits:
     """What the responses of one server showed. Shared by the check and the requests of a judge.
 
     Attributes:
-        dialect: The parameters that it accepts.
         accepts_logprobs: Whether it replied to a request of the run for log-probabilities.
-        works_without_logprobs: Whether it replied when, after failures, none were requested: when
-            it next fails with them, they are left out.
-        is_probed: Whether a request without log-probabilities is in flight for that reason.
-        failures: How often it failed, for unknown reasons, before it accepted log-probabilities.
     """
 
     dialect: Dialect
     accepts_logprobs: bool = False
-    works_without_logprobs: bool = False
-    is_probed: bool = False
-    failures: int = 0
-
-    def note_works_without_logprobs(self) -> None:
-        """Note a reply to a request without, after failures with log-probabilities."""
-        self.works_without_logprobs = True
-        self.failures = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

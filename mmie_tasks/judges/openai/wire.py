@@ -6,19 +6,16 @@ The body and the reply are the same online and in the Batch API.
 from __future__ import annotations
 
 import base64
-import math
 import mimetypes
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import openai
 from loguru import logger
 
 from mmie_tasks.core.messages import replace_surrogates
-from mmie_tasks.http.bodies import json_count, json_list, json_object, parse_json
+from mmie_tasks.http.bodies import json_count, json_object, parse_json
 from mmie_tasks.http.client import ATTEMPT_ERRORS, failure_of, receive
 from mmie_tasks.http.endpoint import Failure, Success
 from mmie_tasks.http.errors import ServerError, UnusableBody, redact
@@ -31,6 +28,7 @@ from mmie_tasks.judges.base import (
     RequestBroken,
     image_bytes,
 )
+from mmie_tasks.judges.openai.digits import digits_of
 from mmie_tasks.judges.openai.models import Price
 from mmie_tasks.judges.openai.schemas import CALLS, called_with, next_style, schema_fields
 from mmie_tasks.judges.openai.settings import (
@@ -40,40 +38,32 @@ from mmie_tasks.judges.openai.settings import (
     Dialect,
     Settings,
 )
-from mmie_tasks.record.reply import DigitToken, JudgeReply, Usage
+from mmie_tasks.record.reply import JudgeReply, Usage
 
-# Failures with log-probabilities before a request is sent without: of a server that never accepted
-# any, and of one request to a server that did and may only have an outage. A timeout counts as two.
-_MAX_SERVER_FAILURES, _MAX_REQUEST_FAILURES = 2, 4
-_RETRIED = ("failed", "timed_out")
+# Of one request to a server that sends log-probabilities, before it is sent without.
+_MAX_LOGPROBS_FAILURES = 4
 _CHARACTERS_PER_TOKEN = 3
 _TOKENS_PER_IMAGE = 2000
 
 # With log-probabilities, a token takes about 1 KB of the response, whose size is limited.
 _MAX_TOKENS_WITH_LOGPROBS = 2048
-_LEAST_LOGPROB = -1e99
-_MAX_LOGPROB, _MAX_TOTAL = 1e-4, 1.01  # with errors of rounding; logits in their place exceed them
-_DIGIT = re.compile(r"\s*([0-9])\s*")
-_BLANKS = b" \t\n\r\f\v"
 
 # Finish reasons, in lower case, by servers of several makers.
 _WHOLE = (None, "stop", "eos", "eos_token", "end_turn", "stop_sequence")
 _CUT = ("length", "max_tokens", "model_length")
 
 
-class IncompleteReply(UnusableBody):
-    """A reply with a finish reason that neither a whole reply nor one at its limit has."""
-
-
-class NoText(Exception):
-    """A reply without text.
+class PoorReply(Exception):
+    """A reply that is incomplete or has no text. Another one may be better.
 
     Attributes:
-        is_cut: It reached the token limit.
+        outcome: If no better reply comes.
+        is_cut: It reached the token limit before its text began.
     """
 
-    def __init__(self, reason: str, *, is_cut: bool) -> None:
-        super().__init__(reason)
+    def __init__(self, outcome: JudgeError, *, is_cut: bool = False) -> None:
+        super().__init__(str(outcome))
+        self.outcome = outcome
         self.is_cut = is_cut
 
 
@@ -81,8 +71,6 @@ class ChatServer:
     """Sends chat requests to one server, in the dialect that it accepts.
 
     Args:
-        settings: The model and its parameters.
-        client: A client of the server.
         address: For messages; holds no secret.
         adaptations: Those of all servers of the judge.
     """
@@ -99,23 +87,43 @@ class ChatServer:
     async def attempt(self, request: JudgeRequest) -> Success[JudgeReply | JudgeError] | Failure:
         """Send a request; again at once if the server only rejects a parameter.
 
-        Once a server that never accepted log-probabilities has failed twice, one request at a time
-        is sent without, until one is answered: it may only be an outage.
+        A failure may be due to log-probabilities: then it is sent without. If that works, and fails
+        when it is sent with them once more, the server gets no requests for them from then on.
         """
+        result = await self._adapt(request)
+        if isinstance(result, Success) or not self._may_be_logprobs(request, result):
+            return result
+        without = await self._adapt(replace(request, wants_digits=False))
         traits = self._traits
-        is_doubtful = not traits.accepts_logprobs and traits.failures >= _MAX_SERVER_FAILURES
-        if not (request.wants_digits and is_doubtful) or traits.is_probed:
-            return await self._adapt(request)
-        traits.is_probed = True
-        try:
-            result = await self._adapt(replace(request, wants_digits=False))
-        finally:
-            traits.is_probed = False
-        if isinstance(result, Success):
-            traits.note_works_without_logprobs()
-        elif result.kind in _RETRIED:
-            return replace(result, reason=f"{result.reason} (with `logprobs=false` too)")
-        return result
+        if isinstance(without, Failure) or traits.accepts_logprobs or not self._asks(request):
+            return without
+        again = await self._adapt(request)
+        if isinstance(again, Success):
+            return replace(again, cost_usd=(again.cost_usd or 0.0) + (without.cost_usd or 0.0))
+        if self._asks(request):  # else another request was faster
+            self._change(replace(traits.dialect, top_logprobs=0), [result])
+        return without
+
+    def _asks(self, request: JudgeRequest) -> bool:
+        """Whether the server is asked for log-probabilities with this request."""
+        return top_logprobs_of(request, self._settings, self._traits.dialect) > 0
+
+    def _may_be_logprobs(self, request: JudgeRequest, failure: Failure) -> bool:
+        """Whether to try without log-probabilities, after an error that does not name them.
+
+        Where the server accepts them, it may have an outage, so only after some failures.
+        """
+        if not self._asks(request) or failure.kind in ("busy", "invalid"):
+            return False
+        if self._traits.accepts_logprobs:
+            failures = self._adaptations.failures
+            failures[request] += {"failed": 1, "timed_out": 2}.get(failure.kind, 0)
+            return failures[request] >= _MAX_LOGPROBS_FAILURES
+        error = failure.error
+        if error is None:
+            return True
+        is_account = error.status in (401, 402) or error.is_quota or error.is_model
+        return not (is_account or error.is_content_filter)
 
     async def _adapt(self, request: JudgeRequest) -> Success[JudgeReply | JudgeError] | Failure:
         """Send a request in one dialect after the other, until the server rejects no parameter.
@@ -123,48 +131,24 @@ class ChatServer:
         What it accepts instead is remembered when it has replied, so an error of another cause
         changes nothing.
         """
-        traits = self._traits
-        initial = dialect = traits.dialect
-        rejections: dict[Dialect, Failure] = {}
+        initial = dialect = self._traits.dialect
+        rejections = []
         while isinstance(result := await self._send(request, dialect), Failure):
-            rejections[dialect] = result
             other = next_dialect(dialect, result.error, has_schema=request.schema is not None)
-            asks_logprobs = top_logprobs_of(request, self._settings, dialect) > 0
-            if other is None and asks_logprobs and self._blames_logprobs(request, result):
-                other = replace(dialect, top_logprobs=0)
-            if other is not None and other not in rejections:
-                dialect = other
-                continue
-            if self._adaptations.failures[request] >= _MAX_REQUEST_FAILURES:
-                return await self._adapt(replace(request, wants_digits=False))
-            if asks_logprobs and not traits.accepts_logprobs and result.kind in _RETRIED:
-                hint = "`logprobs=false` asks for no log-probabilities"
-                return replace(result, reason=f"{result.reason} ({hint})")
-            return result
+            if other is None:
+                return result
+            rejections.append(result)
+            dialect = other
         if top_logprobs_of(request, self._settings, dialect):
-            traits.accepts_logprobs = True
+            self._traits.accepts_logprobs = True
         # If the server's dialect is no longer the initial one, another request was faster.
-        if dialect != initial and traits.dialect == initial:
-            traits.dialect = dialect
-            self._log_change(initial, dialect, rejections.values())
+        if dialect != initial == self._traits.dialect:
+            self._change(dialect, rejections)
         return result
 
-    def _blames_logprobs(self, request: JudgeRequest, failure: Failure) -> bool:
-        """Whether to try at once without log-probabilities, after an error that names no parameter.
-
-        Counts the failures that a retry may help.
-        """
-        traits, error = self._traits, failure.error
-        count = {"failed": 1, "timed_out": 2}.get(failure.kind, 0)
-        if traits.accepts_logprobs:
-            self._adaptations.failures[request] += count
-            return False
-        traits.failures += count
-        if error is not None and error.status in (400, 422) and not error.is_content_filter:
-            return True
-        return traits.works_without_logprobs and failure.kind != "busy"
-
-    def _log_change(self, initial: Dialect, dialect: Dialect, failures: Iterable[Failure]) -> None:
+    def _change(self, dialect: Dialect, failures: Sequence[Failure]) -> None:
+        """Use another dialect from now on, and log why."""
+        initial, self._traits.dialect = self._traits.dialect, dialect
         changes, loss = [], ""
         if dialect.max_tokens_name != initial.max_tokens_name:
             changes.append(f"`{dialect.max_tokens_name}`")
@@ -217,15 +201,12 @@ class ChatServer:
                 price=settings.price,
                 has_schema=request.schema is not None,
             )
-        except IncompleteReply as error:
-            reply, is_final = JudgeUnavailable(str(error)), False
-        except NoText as error:
-            reply = JudgeRefused(str(error))
-            is_final = error.is_cut and request in out_of_tokens
-            if error.is_cut:
-                out_of_tokens.add(request)
         except UnusableBody as error:
             return Failure(kind="failed", reason=str(error), pause_s=pause_s)
+        except PoorReply as poor:
+            reply, is_final = poor.outcome, poor.is_cut and request in out_of_tokens
+            if poor.is_cut:
+                out_of_tokens.add(request)
         if isinstance(reply, JudgeError):
             reply = type(reply)(redact(str(reply), settings.access.secrets))
         cost_usd = cost_of(request, completion, settings)
@@ -237,11 +218,6 @@ def next_dialect(
 ) -> Dialect | None:
     """The dialect to try after an error about a parameter; None if another would not help.
 
-    Args:
-        dialect: Of the request.
-        error: What the server answered, if it did.
-        has_schema: Whether the request asks for an object.
-
     >>> from mmie_tasks.judges.openai.settings import PLAIN
     >>> error = ServerError(status=400, code="unsupported_parameter", param="max_tokens")
     >>> next_dialect(PLAIN, error).max_tokens_name
@@ -252,16 +228,12 @@ def next_dialect(
     if has_schema and (style := next_style(dialect.schema_style, error)):
         return replace(dialect, schema_style=style)
     if error.is_logprobs and dialect.top_logprobs:
-        return replace(
-            dialect,
-            top_logprobs=FEWER_TOP_LOGPROBS if dialect.top_logprobs > FEWER_TOP_LOGPROBS else 0,
-        )
+        fewer = FEWER_TOP_LOGPROBS if dialect.top_logprobs > FEWER_TOP_LOGPROBS else 0
+        return replace(dialect, top_logprobs=fewer)
     if not error.is_parameter:
         return None
-    if error.concerns(dialect.max_tokens_name):
-        if dialect.max_tokens_name == "max_tokens":
-            return replace(dialect, max_tokens_name="max_completion_tokens", headroom=HEADROOM)
-        return replace(dialect, max_tokens_name="max_tokens")
+    if error.concerns("max_tokens") and dialect.max_tokens_name == "max_tokens":
+        return replace(dialect, max_tokens_name="max_completion_tokens", headroom=HEADROOM)
     if error.concerns("temperature") and dialect.takes_temperature:
         return replace(dialect, takes_temperature=False)
     return None
@@ -339,8 +311,7 @@ def read_completion(
 
     Raises:
         UnusableBody: It has no choice with a message, or a call without arguments.
-        IncompleteReply: By its finish reason, an error ended it.
-        NoText: It has no text; it counts as a refusal.
+        PoorReply: By its finish reason, an error ended it; or it has no text.
     """
     match completion:
         case {"choices": [{"message": dict() as message, **choice}, *_]}:
@@ -355,142 +326,24 @@ def read_completion(
     refusal = message.get("refusal") or _text_of(message.get("content"), "refusal")
     if finish_reason == "content_filter":
         return JudgeRefused("the reply was withheld by a content filter")
-    is_cut = finish_reason in _CUT
+    usage, is_cut = usage_of(completion, price), finish_reason in _CUT
     if not is_cut and finish_reason not in (_WHOLE + CALLS if has_schema else _WHOLE):
-        raise IncompleteReply(
-            f"the reply is incomplete: finish_reason `{choice['finish_reason']!s:.200}`"
-        )
+        reason = f"the reply is incomplete: finish_reason `{choice['finish_reason']!s:.200}`"
+        raise PoorReply(JudgeUnavailable(reason))
     if refusal:
         return JudgeRefused(f"the judge refused: {str(refusal)[:200]}")
     if not text.strip():
-        raise _no_text(completion, finish_reason, is_cut=is_cut)
+        used = f", {usage.output_tokens} tokens, {usage.reasoning_tokens} of hidden reasoning"
+        reason = f"the reply has no text (finish_reason `{finish_reason}`{used if is_cut else ''})"
+        raise PoorReply(JudgeRefused(reason), is_cut=is_cut)
     server_model = json_object(completion).get("model")
     return JudgeReply(
         text=text,
         model=server_model if isinstance(server_model, str) and server_model else model,
-        usage=usage_of(completion, price),
+        usage=usage,
         finish="length" if is_cut else "stop",
         digits=digits_of(choice.get("logprobs"), text),
     )
-
-
-def _no_text(completion: object, finish_reason: object, *, is_cut: bool) -> NoText:
-    reason = f"the reply has no text (finish_reason `{finish_reason}`)"
-    if is_cut:
-        usage = usage_of(completion)
-        hidden = f", {usage.reasoning_tokens} of them for hidden reasoning"
-        reason += f": {usage.output_tokens} tokens were used"
-        reason += hidden if usage.reasoning_tokens else ""
-    return NoText(reason, is_cut=is_cut)
-
-
-def digits_of(logprobs: object, text: str) -> tuple[DigitToken, ...] | None:
-    """The digits of a reply that are tokens of their own, from the log-probabilities of a chat
-    completion.
-
-    Args:
-        logprobs: The field of that name of the reply's choice: parsed JSON of any shape.
-        text: The reply's text.
-
-    Returns:
-        None if the fields that are read are missing or malformed, or if the tokens do not hold the
-        text exactly once, apart from blanks.
-
-    >>> five, four = {"token": " 5", "logprob": -0.1}, {"token": " 4", "logprob": -2.5}
-    >>> tokens = [{"token": "Score:", "logprob": 0}, {**five, "top_logprobs": [five, four]}]
-    >>> (digit,) = digits_of({"content": tokens}, "Score: 5")
-    >>> [(digit.offset, digit.logprobs[4], digit.logprobs[5])]
-    [(7, -2.5, -0.1)]
-    """
-    tokens = [json_object(token) for token in json_list(json_object(logprobs).get("content"))]
-    spellings = [spelling for token in tokens if (spelling := _spelling_of(token)) is not None]
-    if len(spellings) < len(tokens):
-        return None
-    # Tokens may hold part of a character, so positions are in bytes. Blanks do not count: some
-    # servers decode every token by itself, which loses those before words.
-    positions = [
-        index
-        for index, character in enumerate(text)
-        for byte in character.encode(errors="surrogatepass")
-        if byte not in _BLANKS
-    ]
-    joined, squeezed_text = (
-        content.translate(None, _BLANKS)
-        for content in (b"".join(spellings), text.encode(errors="surrogatepass"))
-    )
-    begin = joined.find(squeezed_text)
-    if begin < 0 or begin != joined.rfind(squeezed_text):
-        return None
-    digits, end = [], -begin
-    for token, spelling in zip(tokens, spellings, strict=True):
-        squeezed = spelling.translate(None, _BLANKS)
-        end += len(squeezed)
-        if (digit := _digit_of(spelling)) is None:
-            continue
-        position = end - len(squeezed) + squeezed.index(str(digit).encode())
-        if not 0 <= position < len(positions):
-            continue  # of hidden reasoning
-        values = _digit_logprobs(token, spelling)
-        if values is None:
-            return None
-        digits.append(DigitToken(offset=positions[position], logprobs=values))
-    return tuple(digits)
-
-
-def _spelling_of(entry: object) -> bytes | None:
-    """The bytes of a token; None if they are malformed."""
-    fields = json_object(entry)
-    match fields.get("token"), fields.get("bytes"):
-        case str(characters), None:
-            return characters.encode(errors="surrogatepass")
-        case str(), list(codes) if all(type(code) is int and 0 <= code <= 255 for code in codes):
-            return bytes(codes)
-    return None
-
-
-def _digit_of(spelling: bytes) -> int | None:
-    """The digit of a token that is a digit, with or without white space around it."""
-    match = _DIGIT.fullmatch(spelling.decode(errors="replace"))
-    return int(match[1]) if match else None
-
-
-def _digit_logprobs(
-    token: Mapping[str, object], spelling: bytes
-) -> tuple[float | None, ...] | None:
-    """The log-probabilities of the digits 0 to 9 as this token; None if they are malformed.
-
-    A digit has several spellings, with and without white space; their probabilities are added up.
-    """
-    alternatives, own_logprob = json_list(token.get("top_logprobs")), _logprob_of(token)
-    if own_logprob is None or not alternatives:
-        return None
-    # The generated token may be missing among its alternatives, or be listed twice.
-    pairs = dict.fromkeys((_spelling_of(entry), _logprob_of(entry)) for entry in alternatives)
-    if spelling not in (other for other, _ in pairs):
-        pairs[spelling, own_logprob] = None
-    values: list[list[float]] = [[] for _ in range(10)]
-    total = 0.0
-    for other, logprob in pairs:
-        if other is None or logprob is None:
-            return None
-        total += math.exp(logprob)
-        if (digit := _digit_of(other)) is not None:
-            values[digit].append(logprob)
-    if total > _MAX_TOTAL:
-        return None
-    return tuple(
-        round(min(0.0, float(np.logaddexp.reduce(logs))), 4) if logs else None for logs in values
-    )
-
-
-def _logprob_of(entry: object) -> float | None:
-    """The log-probability of a token; None if it is none."""
-    match json_object(entry).get("logprob"):
-        case int() | float() as logprob if (
-            type(logprob) is not bool and _LEAST_LOGPROB < logprob <= _MAX_LOGPROB
-        ):
-            return float(logprob)
-    return None
 
 
 def _text_of(content: object, kind: str) -> str:

@@ -7,7 +7,7 @@ from datetime import date
 
 import pytest
 from support.judge_asking import FAST, KEY, ask, judge_at, settings_of
-from support.judge_server import Sent, completion, error, judge_server
+from support.judge_server import Sent, error, judge_server
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.openai.check import check
@@ -30,9 +30,8 @@ def problem(judge):
     [
         pytest.param(["judge-model"], id="listed"),
         pytest.param(["another"], id="not-listed"),
-        pytest.param([], id="none-listed"),
         pytest.param(None, id="no-such-route"),
-        *(pytest.param(error(status), id=str(status)) for status in (400, 401, 403, 404, 500)),
+        pytest.param(error(403), id="403"),
         pytest.param(Sent(hang=True), id="hangs"),
     ],
 )
@@ -63,11 +62,6 @@ def test_a_rejected_temperature_is_found_before_the_run_and_left_out_with_a_warn
     assert message in warning
 
 
-def test_replies_that_an_error_ended_do_not_pass_the_check(server):
-    server.says(completion("Yes", finish_reason="error"))
-    assert "finish_reason `error`" in problem(judge_at(server.url))
-
-
 def test_a_hanging_server_costs_the_check_its_own_time_limit_and_not_the_judges(
     server, monkeypatch
 ):
@@ -96,24 +90,12 @@ def test_an_unknown_model_gets_similar_names_as_a_hint(server):
     assert "whisper" not in message
 
 
-def test_an_unknown_model_has_a_hint_also_if_the_models_cannot_be_listed(server):
-    server.models = error(403)
-    server.says(error(404, code="model_not_found", message="no such model"))
-    assert "name a model that this server has" in problem(judge_at(server.url))
-
-
 def test_a_wrong_key_names_the_variables_and_not_the_key():
     with judge_server(key="another") as server:
         message = problem(judge_at(server.url))
     assert "HTTP 401" in message
     assert "`OPENAI_API_KEY`" in message
     assert KEY not in message
-
-
-def test_an_unreachable_server_is_named_by_its_address(server):
-    server.stop()
-    message = problem(judge_at(server.url))
-    assert f"{server.url} is not reachable: no connection" in message
 
 
 @pytest.mark.parametrize(
@@ -161,12 +143,6 @@ def test_one_server_of_two_is_enough_and_the_other_is_warned_about(server, log):
     with judge_server(key="another") as other:
         judge_at(other.url, server.url).check()
         assert any(other.url in line and "HTTP 401" in line for line in log)
-
-
-def test_a_missing_key_is_an_error_before_anything_is_sent():
-    message = problem(judge_at("https://api.openai.com/v1", key=None))
-    assert "needs a key" in message
-    assert "hint: `export OPENAI_API_KEY=...`" in message
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.judge_asking import ask, judge_at, requests
-from support.judge_server import Sent, completion
+from support.judge_server import completion
 from support.virtual_time import simulate
 
 from mmie_tasks.core.errors import SettingWrong
@@ -29,19 +29,6 @@ def test_sending_stops_before_the_limit_is_exceeded(server):
     outcomes = ask(judge, 50)
     assert (kinds(outcomes).count(JudgeReply), kinds(outcomes).count(OutOfBudget)) == (10, 40)
     assert len(server) == 10
-    assert judge.spent_usd == pytest.approx(10.0)
-
-
-def test_spending_counts_over_several_calls(server):
-    judge = judge_at(server.url, **DOLLAR, max_cost=3.0)
-    assert kinds(ask(judge, 2)) == [JudgeReply] * 2
-    assert sorted(map(str, kinds(ask(judge, 2)))) == sorted(map(str, [JudgeReply, OutOfBudget]))
-
-
-def test_a_failed_attempt_costs_nothing(server):
-    server.fails(503, times=3)
-    judge = judge_at(server.url, **DOLLAR, max_cost=2.0)
-    assert kinds(ask(judge, 2)) == [JudgeReply] * 2
 
 
 def test_a_reply_without_text_is_paid_for(server):
@@ -55,9 +42,6 @@ def test_a_reply_without_text_is_paid_for(server):
     [
         pytest.param({}, id="none"),
         pytest.param({"usage": {"prompt_tokens": 10**30, "completion_tokens": 1}}, id="absurd"),
-        pytest.param(
-            {"usage": {"prompt_tokens": 1, "completion_tokens": 10**30}}, id="absurd-completion"
-        ),
     ],
 )
 def test_the_cost_is_overestimated_if_the_server_reports_no_tokens(server, tmp_path, usage):
@@ -74,11 +58,11 @@ def test_a_limit_without_a_price_is_rejected_and_the_hint_names_the_option():
         open_judge(environment={}, base_url="http://127.0.0.1:1", model="mine", max_cost=1.0)
 
 
-@pytest.mark.parametrize(("processes", "share"), [("4", 2.5), ("", 10.0), ("x", 10.0), ("0", 10.0)])
+@pytest.mark.parametrize(("processes", "share"), [("4", 2.5), ("", 10.0)])
 def test_the_processes_of_a_run_share_the_limit(processes, share):
     environment = {"WORLD_SIZE": processes}
     judge = open_judge(environment=environment, model="gpt-4o", max_cost=10.0)
-    assert f"max_cost_usd={share}" in repr(judge)
+    assert judge.settings.max_cost_usd == share
 
 
 @pytest.mark.parametrize(
@@ -114,11 +98,10 @@ def test_a_price_that_is_known_and_too_much_allows_no_request():
 
 
 @pytest.mark.parametrize("is_estimated", [True, False], ids=["estimated", "estimated-too-low"])
-@pytest.mark.parametrize("sigma", [0.5, 1.0])
-def test_with_costs_that_vary_a_limit_is_used_up_and_kept(sigma, is_estimated):
+def test_with_costs_that_vary_a_limit_is_used_up_and_kept(is_estimated):
     """Lognormal costs; the limit is 300 of their means. Costs end at ten means: `max_tokens`."""
-    shares = []
-    for seed in range(20):
+    shares, sigma = [], 1.0
+    for seed in range(5):
         mean = math.exp(sigma**2 / 2)
         costs = [
             min(cost, 10 * mean)
@@ -158,9 +141,3 @@ def test_a_small_limit_is_used_up_by_replies_much_shorter_than_allowed(server, p
     judge = judge_at(server.url, price=price, max_cost=0.0041)
     outcomes = ask(judge, [replace(request, max_tokens=2000) for request in requests(50)])
     assert kinds(outcomes).count(JudgeReply) == (11 if price == "2.5/10" else 16)
-
-
-def test_a_filtered_request_costs_nothing(server):
-    server.says(Sent(content=b'{"error": {"code": "content_filter"}}', status=400))
-    judge = judge_at(server.url, **DOLLAR, max_cost=1.0)
-    assert kinds(ask(judge, 5)) == [JudgeRefused] * 5

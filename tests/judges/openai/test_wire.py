@@ -10,7 +10,7 @@ from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error
 from mmie_tasks.judges.base import JudgeRefused, JudgeRequest
 from mmie_tasks.judges.openai import wire
 from mmie_tasks.judges.openai.models import Price
-from mmie_tasks.judges.openai.settings import PLAIN, REASONING
+from mmie_tasks.judges.openai.settings import PLAIN
 from mmie_tasks.record.reply import JudgeReply, Usage
 
 JSON = st.recursive(
@@ -47,14 +47,13 @@ def completion_of(message, **more):
 def test_any_response_is_a_reply_a_refusal_or_unusable(sent):
     try:
         outcome = wire.read_completion(sent, model="asked", price=Price(input_usd=1, output_usd=1))
-    except (UnusableBody, wire.NoText):
+    except (UnusableBody, wire.PoorReply):
         return
-    assert isinstance(outcome, JudgeRefused) or (outcome.text.strip() and outcome.model)
-
-
-@given(USAGE)
-def test_token_counts_are_never_negative(said_so):
-    used = wire.usage_of({"usage": said_so}, Price(input_usd=1, output_usd=1))
+    if isinstance(outcome, JudgeRefused):
+        return
+    assert outcome.text.strip()
+    assert outcome.model
+    used = outcome.usage
     counts = (used.input_tokens, used.output_tokens, used.reasoning_tokens)
     assert all(type(count) is int and count >= 0 for count in counts)
 
@@ -82,8 +81,9 @@ def test_hidden_reasoning_is_counted_and_named_if_it_used_all_tokens():
     usage = {"prompt_tokens": 1, "completion_tokens": 100, "completion_tokens_details": details}
     sent = {**completion_of({"content": ""}, finish_reason="length"), "usage": usage}
     assert wire.usage_of(sent) == Usage(input_tokens=1, output_tokens=100, reasoning_tokens=90)
-    with pytest.raises(wire.NoText, match="100 tokens were used, 90 of them for hidden reasoning"):
+    with pytest.raises(wire.PoorReply) as raised:
         wire.read_completion(sent, model="m")
+    assert "100 tokens, 90 of hidden reasoning" in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -93,13 +93,7 @@ def test_hidden_reasoning_is_counted_and_named_if_it_used_all_tokens():
         pytest.param({"prompt_tokens": 10, "completion_tokens": 5}, 15e-6, id="both"),
         pytest.param({"prompt_tokens": 10, "completion_tokens": 0}, 10e-6, id="no-text"),
         pytest.param({"prompt_tokens": 10}, None, id="no-completion-tokens"),
-        pytest.param({"completion_tokens": 5}, None, id="no-prompt-tokens"),
         pytest.param({"prompt_tokens": 10**30, "completion_tokens": 5}, None, id="absurd-prompt"),
-        pytest.param(
-            {"prompt_tokens": 10, "completion_tokens": 10**12}, None, id="absurd-completion"
-        ),
-        pytest.param({"prompt_tokens": 1e30, "completion_tokens": 5}, None, id="a-float"),
-        pytest.param({"prompt_tokens": 10, "completion_tokens": "5"}, None, id="text"),
     ],
 )
 def test_missing_or_malformed_usage_has_an_unknown_cost(usage, cost_usd):
@@ -115,12 +109,7 @@ def test_missing_or_malformed_usage_has_an_unknown_cost(usage, cost_usd):
         pytest.param(b"\x89PNG\r\n\x1a\n..", "a.jpg", "image/png", id="png"),
         pytest.param(b"\xff\xd8\xff\xe1..MPF", "a.png", "image/jpeg", id="jpeg"),
         pytest.param(b"RIFF\x00\x00\x00\x00WEBPVP8 ", "a.jpg", "image/webp", id="webp"),
-        pytest.param(b"RIFF\x00\x00\x00\x00WAVEfmt ", "a", "application/octet-stream", id="wave"),
-        pytest.param(b"GIF87a", "a", "image/gif", id="gif"),
-        pytest.param(b"BM....", "a", "image/bmp", id="bmp"),
-        pytest.param(b"II*\x00", "a", "image/tiff", id="tiff-little"),
-        pytest.param(b"MM\x00*", "a", "image/tiff", id="tiff-big"),
-        pytest.param(b"\x00\x00\x00\x20ftypavif", "a", "image/avif", id="avif"),
+        pytest.param(b"II*\x00", "a", "image/tiff", id="tiff"),
         pytest.param(b"?", "a.jpeg", "image/jpeg", id="suffix"),
         pytest.param(b"?", "a", "application/octet-stream", id="unknown"),
     ],
@@ -143,32 +132,24 @@ def test_parts_keep_their_order_and_detail_is_sent_only_if_set(tmp_path):
     assert (plain["max_tokens"], low["max_tokens"], "temperature" in plain) == (9, 3, False)
 
 
-SWITCHES = [
-    pytest.param(
-        PLAIN,
-        "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
-        "'max_completion_tokens' instead.",
-        ("max_completion_tokens", True),
-        id="max_tokens",
-    ),
-    pytest.param(
-        REASONING,
-        "max_completion_tokens: Extra inputs are not permitted",
-        ("max_tokens", False),
-        id="an-older-server",
-    ),
-    pytest.param(
-        PLAIN,
-        "Unsupported value: 'temperature' does not support 0 with this model.",
-        ("max_tokens", False),
-        id="temperature",
-    ),
-]
-
-
-@pytest.mark.parametrize(("dialect", "message", "expected"), SWITCHES)
-def test_an_unsupported_parameter_is_replaced(dialect, message, expected):
-    switched = wire.next_dialect(dialect, ServerError(status=400, message=message))
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        pytest.param(
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+            "'max_completion_tokens' instead.",
+            ("max_completion_tokens", True),
+            id="max_tokens",
+        ),
+        pytest.param(
+            "Unsupported value: 'temperature' does not support 0 with this model.",
+            ("max_tokens", False),
+            id="temperature",
+        ),
+    ],
+)
+def test_an_unsupported_parameter_is_replaced(message, expected):
+    switched = wire.next_dialect(PLAIN, ServerError(status=400, message=message))
     assert (switched.max_tokens_name, switched.takes_temperature) == expected
 
 

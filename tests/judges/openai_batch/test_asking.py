@@ -19,11 +19,6 @@ from mmie_tasks.record.reply import JudgeReply
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8
 
 
-def test_every_request_gets_its_own_reply_from_one_batch(server, asking):
-    assert asking.texts("a", "b", "c") == ["A", "B", "C"]
-    assert server.count("create") == 1
-
-
 def test_a_reply_names_its_model_and_costs_half_the_listed_price(asking):
     (reply,) = asking.outcomes(request("a"))
     assert isinstance(reply, JudgeReply)
@@ -48,27 +43,16 @@ def test_a_line_is_what_the_online_judge_would_send(server, asking, tmp_path):
     assert base64.b64decode(url.partition("base64,")[2]) == PNG
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("a\nb\r\u2028\u2029\x85", id="line-breaks"),
-        pytest.param("äß漢字😀", id="not-ascii"),
-        pytest.param('"}{\\', id="json"),
-    ],
-)
-def test_any_text_is_sent_and_received_unchanged(server, asking, text):
+def test_any_text_is_sent_and_received_unchanged(server, asking):
     server.reply_with(lambda body: body["messages"][0]["content"][0]["text"])
-    assert asking.texts(text, "next") == [text, "next"]
+    texts = ["a\nb\r\u2028\u2029\x85", "äß漢字😀", '"}{\\', "next"]
+    assert asking.texts(*texts) == texts
+    assert server.count("create") == 1
 
 
 def test_equal_requests_are_sent_once(server, asking):
     assert asking.texts("a", "b", "a") == ["A", "B", "A"]
     assert len(server.lines()) == 2
-
-
-def test_no_requests_send_nothing(server, asking):
-    assert asking.texts() == []
-    assert server.calls == []
 
 
 def test_an_unreadable_image_concerns_only_its_request(asking, tmp_path):
@@ -77,32 +61,21 @@ def test_an_unreadable_image_concerns_only_its_request(asking, tmp_path):
     assert outcome_text(fine) == "B"
 
 
-def test_an_image_that_disappears_concerns_only_its_request(server, asking, tmp_path):
-    image = tmp_path / "a.png"
-    image.write_bytes(PNG)
-    server.before["upload"] = lambda: image.unlink(missing_ok=True)  # of the first file
-    requests = request("b"), request("a", image)
-    fine, broken = asking.outcomes(*requests, limits=Limits(requests=1))
-    assert outcome_text(broken).startswith("RequestBroken: the image")
-    assert outcome_text(fine) == "B"
-
-
 @pytest.mark.parametrize(
-    ("limits", "sizes"),
+    "limits",
     [
-        pytest.param(Limits(requests=2), [2, 2, 1], id="by-number"),
-        pytest.param(Limits(requests=5), [5], id="exactly-full"),
-        pytest.param(Limits(size_bytes=7000), [2, 2, 1], id="by-bytes"),
+        pytest.param(Limits(requests=2), id="by-number"),
+        pytest.param(Limits(size_bytes=7000), id="by-bytes"),
     ],
 )
-def test_requests_are_split_into_files_within_the_limits(server, asking, tmp_path, limits, sizes):
+def test_requests_are_split_into_files_within_the_limits(server, asking, tmp_path, limits):
     server.max_requests, server.max_bytes = limits.requests, limits.size_bytes
     image = tmp_path / "a.png"
     image.write_bytes(PNG)
     outcomes = asking.outcomes(*(request(text, image) for text in "abcde"), limits=limits)
     assert [outcome_text(outcome) for outcome in outcomes] == list("ABCDE")
     files = [server.files[batch["input_file_id"]] for batch in server.batches.values()]
-    assert [len(file.splitlines()) for file in files] == sizes
+    assert [len(file.splitlines()) for file in files] == [2, 2, 1]
     assert all(len(file) <= limits.size_bytes for file in files)
 
 
@@ -110,39 +83,6 @@ def test_a_request_larger_than_a_file_cannot_be_sent(asking):
     outcomes = asking.texts("a", "b" * 500, "c", limits=Limits(size_bytes=500))
     assert [outcomes[0], outcomes[2]] == ["A", "C"]
     assert outcomes[1].startswith("RequestBroken: the request is too large for a batch")
-
-
-def test_only_the_owner_may_read_the_files_on_the_disk(server, asking):
-    modes = {}
-
-    def record_modes():
-        for path in (asking.folder / "judge" / "batches").rglob("*"):
-            modes[path.suffix] = stat.S_IMODE(path.stat().st_mode)
-
-    server.before["upload"] = record_modes
-    asking.texts("a")
-    server.before["retrieve"] = record_modes
-    asking.texts("b")
-    folder = asking.folder / "judge" / "batches"
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert modes[".json"] == modes[".jsonl"] == 0o600
-
-
-def test_no_request_is_on_the_disk_while_a_batch_runs(server, asking):
-    leaked = []
-    server.before["retrieve"] = lambda: leaked.extend(asking.remaining_suffixes())
-    asking.texts("a")
-    assert set(leaked) == {".json"}
-
-
-def test_the_signature_is_that_of_the_online_judge(asking):
-    settings = asking.settings(max_tokens=5, detail="high")
-    assert BatchJudge(settings).signature == settings.signature
-
-
-def test_a_check_is_one_chat_request_and_makes_no_batch(server, asking):
-    asking.judge().check()
-    assert [route for route, _ in server.calls] == ["chat"]
 
 
 def test_a_query_in_the_address_is_sent_with_every_request_and_written_nowhere(
@@ -162,6 +102,24 @@ def test_a_query_in_the_address_is_sent_with_every_request_and_written_nowhere(
     assert {code.partition("&")[0] for code in server.codes} == {"code=hush-hush"}
     assert "hush-hush" not in caplog.text
     assert not [path for path in asking.folder.rglob("*.json") if "hush" in path.read_text()]
+
+
+def test_the_folder_is_only_its_owners_and_holds_no_request_while_a_batch_runs(server, asking):
+    seen = []
+    server.before["retrieve"] = lambda: seen.extend(asking.remaining_suffixes())
+    asking.texts("a")
+    folder = asking.folder / "judge" / "batches"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert set(seen) == {".json"}
+
+
+def test_requests_for_log_probabilities_are_split_into_batches_whose_results_fit_into_memory(
+    server, asking
+):
+    requests = [request(str(number), wants_digits=True) for number in range(1001)]
+    assert len(asking.outcomes(*requests)) == 1001
+    totals = [batch["request_counts"]["total"] for batch in server.batches.values()]
+    assert totals == [1000, 1]
 
 
 def test_nothing_is_sent_without_a_required_key(asking):
@@ -190,7 +148,6 @@ def test_an_unsupported_setting_is_rejected(asking, wrong, words):
             completion("a", finish_reason="content_filter"), "JudgeRefused: ", id="withheld"
         ),
         pytest.param({"choices": []}, "JudgeUnavailable: ", id="no-choices"),
-        pytest.param("words", "JudgeUnavailable: ", id="no-object"),
     ],
 )
 def test_a_finished_line_is_read_as_the_online_judge_reads_it(server, asking, answer, words):

@@ -90,11 +90,6 @@ def test_any_json_line_is_parsed_or_ignored(value):
     assert list(read_results([json.dumps(value).encode()], keys)) in ([], keys)
 
 
-@given(st.lists(st.binary(max_size=40)))
-def test_any_bytes_can_be_split_into_lines(content):
-    assert read_results(content, ()) == {}
-
-
 @given(JSON)
 def test_a_note_of_any_json_is_read_or_an_error(tmp_path_factory, value):
     note = BatchNote(tmp_path_factory.mktemp("notes"), server="s", signature="j")

@@ -4,61 +4,39 @@ import json
 import threading
 
 import pytest
-from support.batch_asking import outcome_text, request, watch
+from support.batch_asking import request, watch
 
-from mmie_tasks.judges.openai.batch_note import RETENTION_S
 from mmie_tasks.judges.openai.batch_provider import Limits
 
 
-def reaches(fault):
-    return fault.reached.is_set
-
-
-MOMENTS = {
-    "before-the-upload": ("upload", False, 1),
-    "after-the-upload": ("upload", True, 1),
-    "before-the-batch": ("create", False, 1),
-    "batch-made-and-not-written-down": ("create", True, 1),
-    "while-waiting": ("retrieve", False, 1),
-    "while-fetching": ("content", False, 1),
-}
-
-
 @pytest.mark.parametrize(
-    ("route", "done", "batches"), [pytest.param(*m, id=name) for name, m in MOMENTS.items()]
+    ("route", "done"),
+    [
+        pytest.param("upload", True, id="after-the-upload"),
+        pytest.param("create", False, id="before-the-batch"),
+        pytest.param("create", True, id="batch-made-and-not-written-down"),
+        pytest.param("content", False, id="while-fetching"),
+    ],
 )
-def test_a_killed_process_pays_once(server, asking, processes, route, done, batches):
+def test_a_killed_process_pays_once(server, asking, processes, route, done):
     held = server.holds(route, done=done)
-    processes.killed("a", "b", when=reaches(held))
+    processes.killed("a", "b", when=held.reached.is_set)
     assert asking.texts("a", "b") == ["A", "B"]
-    assert len(server.batches) == batches
+    assert len(server.batches) == 1
     assert asking.remaining_suffixes() == []
-
-
-def test_after_a_kill_before_a_batch_was_requested_none_is_looked_for(server, asking, processes):
-    held = server.holds("upload")
-    processes.killed("a", when=reaches(held))
-    assert asking.texts("a") == ["A"]
-    assert server.count("list") == 0
-
-
-def test_after_a_kill_only_requests_without_a_batch_are_submitted(server, asking, processes):
-    held = server.holds("retrieve")
-    processes.killed("a", "b", when=reaches(held))
-    assert asking.texts("b", "c", "a") == ["B", "C", "A"]
-    assert [line["body"]["messages"][0]["content"][0]["text"] for line in server.lines()] == [
-        *("a", "b", "c")
-    ]
 
 
 def test_replies_to_requests_of_an_earlier_run_are_kept(server, asking, processes):
     held = server.holds("retrieve")
-    processes.killed("a", "b", "c", when=reaches(held))
-    assert asking.texts("b") == ["B"]
+    processes.killed("a secret", "b", "c", when=held.reached.is_set)
+    (note,) = asking.folder.rglob("*.json")
+    assert sorted(json.loads(note.read_text())[0]) == ["batch", "begun_s", "keys", "nonce"]
+    assert "secret" not in note.read_text()
+    assert asking.texts("b", "d") == ["B", "D"]
     assert asking.remaining_suffixes() == [".json"]
-    assert asking.texts("a", "c") == ["A", "C"]
+    assert asking.texts("a secret", "c") == ["A SECRET", "C"]
     assert asking.remaining_suffixes() == []
-    assert server.count("create") == 1
+    assert [batch["request_counts"]["total"] for batch in server.batches.values()] == [3, 1]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +51,7 @@ def test_what_the_batch_of_an_earlier_run_left_over_is_submitted_by_the_run_afte
     server, asking, processes, ended, first
 ):
     held = server.holds("retrieve")
-    processes.killed("a", "b", when=reaches(held))
+    processes.killed("a", "b", when=held.reached.is_set)
     if ended is None:
         server.batches.clear()
     else:
@@ -124,25 +102,9 @@ def test_two_processes_with_the_same_requests_share_a_batch(server, processes):
     assert (server.count("upload"), server.count("create")) == (1, 1)
 
 
-def test_a_finished_batch_is_not_used_again(server, asking):
-    assert asking.texts("a") == ["A"]
-    server.reply_with("another")
-    assert asking.texts("a") == ["another"]
-
-
-def test_batches_of_another_judge_are_not_waited_for(server, asking):
-    server.polls = 3
-    outcomes = asking.judge(limits=Limits(requests=1)).ask([request("a"), request("b")])
-    next(outcomes)
-    outcomes.close()
-    again = asking.texts("a", "b", temperature=1.0, limits=Limits(requests=1))
-    assert again == ["A", "B"]
-    assert server.count("create") == 4
-
-
 def test_an_unreadable_note_is_an_error_and_stays_unchanged(server, asking, processes):
     held = server.holds("retrieve")
-    processes.killed("a", when=reaches(held))
+    processes.killed("a", when=held.reached.is_set)
     (note,) = asking.folder.rglob("*.json")
     note.write_text("{")
     (outcome,) = asking.texts("b")
@@ -150,28 +112,3 @@ def test_an_unreadable_note_is_an_error_and_stays_unchanged(server, asking, proc
     assert str(note) in outcome
     assert note.read_text() == "{"
     assert len(server.batches) == 1
-
-
-def test_a_note_older_than_the_providers_files_is_deleted(server, asking, processes):
-    held = server.holds("retrieve")
-    processes.killed("a", when=reaches(held))
-    (record,) = asking.folder.rglob("*.json")
-    (entry,) = json.loads(record.read_text())
-    server.batches["batch_1"]["status"] = "completed"
-    record.write_text(json.dumps([entry | {"begun_s": entry["begun_s"] - RETENTION_S - 1}]))
-    assert asking.texts("a") == ["A"]
-    assert asking.remaining_suffixes() == []
-    assert len(server.batches) == 2
-    assert [path for route, path in server.calls if route == "retrieve"].count(
-        "GET /v1/batches/batch_1"
-    ) == 1  # by the process that was killed
-
-
-def test_a_note_holds_no_request_and_no_key(server, asking, processes):
-    held = server.holds("retrieve")
-    processes.killed("a secret question", when=reaches(held))
-    (record,) = asking.folder.rglob("*.json")
-    (entry,) = json.loads(record.read_text())
-    assert sorted(entry) == ["batch", "begun_s", "keys", "nonce"]
-    assert "secret" not in record.read_text()
-    assert outcome_text(asking.outcomes(request("a secret question"))[0]) == "A SECRET QUESTION"
