@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TypeVar
 
 from mmie_tasks.core.tables import listed
 from mmie_tasks.record import log_line
-from mmie_tasks.record.sample import Record
+from mmie_tasks.record.sample import Line, LoggedSample, Record
 
 _COUNTS = {
     "unread": "texts and images not read",
@@ -39,6 +39,10 @@ class AnswerFacts:
     drawn: int | None = None
     not_drawn: Mapping[str, int] = field(default_factory=dict)
     unused: Mapping[str, int] = field(default_factory=dict)
+
+    def without_request(self: FactsT) -> FactsT:
+        """The facts of an answer that the judge is not sent after all."""
+        return self
 
 
 FactsT = TypeVar("FactsT", bound=AnswerFacts)
@@ -83,3 +87,21 @@ def fact_counts(record: Record, name: str) -> dict[str, int]:
         for reason, value in counts.items()
         if (count := int(log_line.number(value) or 0)) > 0
     }
+
+
+def answered_sample(line: Line, full_marks: float) -> LoggedSample:
+    """The sample of a line with question, gold and answer as texts and pictures: `log_line.sample`
+    of a benchmark with pictures in answers.
+
+    Raises:
+        BadRecord: The line has no record, or a field is missing or has another form.
+    """
+    sample, record = log_line.sample(line, full_marks), log_line.record_of(line)
+    return replace(
+        sample,
+        question=log_line.segments(record, "question") or log_line.question(line, None),
+        gold=log_line.segments(record, "gold") or sample.gold,
+        answer=log_line.segments(record, "answer") or sample.answer,
+        pictures_not_drawn=sum(fact_counts(record, "not_drawn").values()),
+        picture_signs=tuple(fact_counts(record, "picture_signs")),
+    )

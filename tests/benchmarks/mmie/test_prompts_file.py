@@ -140,19 +140,10 @@ def test_a_local_copy_comes_before_everything_else(server, home, tmp_path):
     assert (server.paths, stored_files(tmp_path)) == ([], [])
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        pytest.param(CONTENT + b"#", "not MMIE's official", id="another-byte"),
-        pytest.param(CONTENT[:-1], "not MMIE's official", id="cut"),
-        pytest.param(b"", "not MMIE's official", id="empty"),
-        pytest.param(CONTENT * 3, "not MMIE's official", id="longer"),
-        pytest.param(CONTENT.replace(b"\n", b"\r\n"), "not in CR LF", id="windows"),
-    ],
-)
-def test_a_local_copy_that_is_another_file_is_an_error(server, home, tmp_path, content, message):
+@pytest.mark.parametrize("content", [CONTENT + b"#", b"", CONTENT * 3], ids=len)
+def test_a_local_copy_that_is_another_file_is_an_error(server, home, tmp_path, content):
     (tmp_path / "copy.py").write_bytes(content)
-    with pytest.raises(DataBroken, match=message):
+    with pytest.raises(DataBroken, match="MMIE_PROMPTS"):
         fetch({**home, "MMIE_PROMPTS": str(tmp_path / "copy.py")})
     assert server.paths == []
 

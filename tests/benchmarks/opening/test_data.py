@@ -139,7 +139,7 @@ def test_missing_pictures_are_counted_and_named(tmp_path: Path, logs: list[str])
     (line,) = [line for line in logs if "missing" in line]
     assert "1 pictures of 2 questions" in line
     assert str(tmp_path / "images/Task/1-i-1.jpg") in line
-    assert describe({"OPENING_DATA": str(tmp_path)}).endswith("; 1 pictures are missing")
+    assert describe({"OPENING_DATA": str(tmp_path)}).endswith("; 1 images are missing")
 
 
 def test_every_prefix_has_the_topics_in_their_proportions(tmp_path: Path) -> None:

@@ -11,8 +11,10 @@ from PIL import Image
 from support.opening_data import PROMPTS, draw
 
 from mmie_tasks.answers.parsing import MISSING, NOT_TEXT
+from mmie_tasks.benchmarks.model_answers import BuiltRequest
 from mmie_tasks.benchmarks.opening import request as requests
-from mmie_tasks.benchmarks.opening.request import AnswerRequest, build_request, question_parts
+from mmie_tasks.benchmarks.opening.record import StepFacts
+from mmie_tasks.benchmarks.opening.request import build_request, question_parts
 from mmie_tasks.benchmarks.opening.sample import Sample
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.record.segment import Segment
@@ -30,7 +32,9 @@ def sample(*question: Segment, steps: int = 2) -> Sample:
     )
 
 
-def built(*steps: tuple[str, Path | None], question: tuple[Segment, ...] = ()) -> AnswerRequest:
+def built(
+    *steps: tuple[str, Path | None], question: tuple[Segment, ...] = ()
+) -> BuiltRequest[StepFacts]:
     content = [{"text": text, "image": image and str(image)} for text, image in steps]
     return build_request(sample(*question), [json.dumps({"content": content})], "opening")
 

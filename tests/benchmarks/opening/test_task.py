@@ -102,7 +102,7 @@ def test_a_line_of_another_benchmark_is_an_error() -> None:
 
 
 def test_the_signature_names_judge_prompt_pictures_steps_and_data() -> None:
-    signature = benchmark.signature(next(iter(docs().values())))
+    signature = benchmark.JUDGED.signature(next(iter(docs().values())))
     assert signature.startswith("judge:made_up|model:made-up|replayed:")
     for part in (
         *("|paper_judge:no|prompt:other:", ",max_tokens=2000|pictures:official,pillow="),
