@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TypeVar
 
@@ -77,6 +78,33 @@ def shown_facts(
         if reasons := fact_counts(record, name):
             shown[title] = listed(reasons)
     return shown
+
+
+def total_of(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    """Counts of samples, added by name, without zeros."""
+    return sum(map(Counter, counts), Counter[str]())
+
+
+def answer_notes(facts: Sequence[AnswerFacts]) -> Iterator[str]:
+    """Lines for the log about the answers of a run; what did not occur has no line."""
+    drawn = [sample.drawn for sample in facts if sample.drawn is not None]
+    not_drawn = total_of(sample.not_drawn for sample in facts)
+    if drawn:
+        lacking = sum(bool(sample.not_drawn) for sample in facts)
+        failed = (
+            f"; not drawn: {listed(not_drawn)}; answers without a picture they ask for: {lacking:,}"
+        )
+        yield f"pictures drawn: {sum(drawn):,}{failed if not_drawn else ''}"
+    counts = {
+        "of the writer not used": (sample.unused for sample in facts),
+        "texts and images of answers that were not read": (sample.unread for sample in facts),
+        "answers that may have unread pictures in their text": (s.picture_signs for s in facts),
+    }
+    for title, of_samples in counts.items():
+        if total := total_of(of_samples):
+            yield f"{title}: {listed(total)}"
+    if thinking := sum(sample.thinking for sample in facts):
+        yield f"answers with thinking: {thinking:,}"
 
 
 def fact_counts(record: Record, name: str) -> dict[str, int]:

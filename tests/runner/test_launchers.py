@@ -114,7 +114,7 @@ def test_a_launcher_chooses_the_judges_of_single_benchmarks() -> None:
             id="unknown",
         ),
         pytest.param(
-            {"milebench.name": "openai"}, "`milebench`, which is scored without one", id="no-judge"
+            {"milebench.name": "openai"}, "`milebench`, which is no benchmark with", id="no-judge"
         ),
         pytest.param({"mmie_sa.name": "openai"}, "`mmie_sa`, a task of `mmie`", id="task"),
         pytest.param({"mmie.name": "opnai"}, "no judge `opnai`", id="judge"),

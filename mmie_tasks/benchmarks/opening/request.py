@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -32,49 +32,29 @@ MOST_STEPS = 10
 _NO_JPEG = "no JPEG"  # the picture is there, and the official script cannot send it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestSettings:
-    """How requests are made.
-
-    Attributes:
-        full_pictures: Pictures are turned by their EXIF and put on white first, so that those in
-            modes that JPEG lacks are sent, too (``OPENING_PICTURES=full``).
-        blind: A question without its pictures is judged, as by the official script
-            (``OPENING_MISSING_IMAGES=blind``).
-        steps_told: The tested model is told how many steps the gold answer has
-            (``OPENING_STEPS=untold`` tells it nothing).
-    """
-
-    full_pictures: bool
-    blind: bool
-    steps_told: bool
+_SETTINGS = {
+    "OPENING_PICTURES": (
+        *("official", "full"),
+        "sends pictures that the official script loses: turned by their EXIF and put on white",
+    ),
+    "OPENING_MISSING_IMAGES": (
+        *("unscored", "blind"),
+        "judges questions without their pictures, as the official script does",
+    ),
+    "OPENING_STEPS": (*("told", "untold"), "does not tell the model the number of steps"),
+}
+"""Variable to its default, its other value, and what that does."""
 
 
-def settings(environment: Mapping[str, str]) -> RequestSettings:
-    """The settings in the environment.
+def _is_other(variable: str) -> bool:
+    """Whether a setting has its other value.
 
     Raises:
-        SettingWrong: One has another value.
+        SettingWrong: It has neither.
     """
-
-    def is_set(name: str, default: str, other: str, effect: str) -> bool:
-        hint = f"`export {name}={other}` {effect}"
-        return choice_setting(environment, name, default, other, hint=hint) == other
-
-    return RequestSettings(
-        full_pictures=is_set(
-            "OPENING_PICTURES", "official", "full", "sends pictures that the official script loses"
-        ),
-        blind=is_set(
-            "OPENING_MISSING_IMAGES",
-            "unscored",
-            "blind",
-            "judges questions without their pictures, as the official script does",
-        ),
-        steps_told=not is_set(
-            "OPENING_STEPS", "told", "untold", "does not tell the model the number of steps"
-        ),
-    )
+    default, other, effect = _SETTINGS[variable]
+    hint = f"`export {variable}={other}` {effect}"
+    return choice_setting(os.environ, variable, default, other, hint=hint) == other
 
 
 def check_setup() -> None:
@@ -83,7 +63,8 @@ def check_setup() -> None:
     Raises:
         MmieTasksError: They are not.
     """
-    settings(os.environ)
+    for variable in _SETTINGS:
+        _is_other(variable)
     fixed_texts()
 
 
@@ -105,19 +86,18 @@ def signature() -> str:
     """
     import PIL
 
-    chosen = settings(os.environ)
-    pictures = "full" if chosen.full_pictures else "official"
+    pictures = "full" if _is_other("OPENING_PICTURES") else "official"
     return signature_text(
         prompt=f"{fixed_texts().name},max_tokens={prompts.MAX_TOKENS}",
         pictures=f"{pictures},pillow={PIL.__version__}",
-        steps="told" if chosen.steps_told else "untold",
-        **({"missing": "blind"} if chosen.blind else {}),
+        steps="untold" if _is_other("OPENING_STEPS") else "told",
+        **({"missing": "blind"} if _is_other("OPENING_MISSING_IMAGES") else {}),
     )
 
 
 def told_steps(sample: Sample) -> int | None:
     """The number of steps that the tested model is told; None if it is told nothing."""
-    return len(sample.gold) if settings(os.environ).steps_told else None
+    return None if _is_other("OPENING_STEPS") else len(sample.gold)
 
 
 def question_parts(sample: Sample, *, instruction: bool = True) -> list[str | Path]:
@@ -167,10 +147,10 @@ def request_for(sample: Sample, answer: Sequence[Segment]) -> BuiltRequest[StepF
 
 
 def _built(sample: Sample, facts: StepFacts, answer: Sequence[Segment]) -> BuiltRequest[StepFacts]:
-    chosen, texts = settings(os.environ), fixed_texts()
+    texts, full = fixed_texts(), _is_other("OPENING_PICTURES")
     steps = prompts.answer_steps(answer)
-    question = _as_jpegs(sample.question, full=chosen.full_pictures)
-    shown_answer = _as_jpegs(steps, full=chosen.full_pictures)
+    question = _as_jpegs(sample.question, full=full)
+    shown_answer = _as_jpegs(steps, full=full)
     question_lost = [segment for segment in question if segment.problem]
     pictures_lost = Counter(segment.problem for segment in shown_answer if segment.problem)
     parts = prompts.judge_parts(question, shown_answer, texts.ending)
@@ -188,7 +168,7 @@ def _built(sample: Sample, facts: StepFacts, answer: Sequence[Segment]) -> Built
         ),
         answer=steps,
     )
-    if question_lost and not chosen.blind:
+    if question_lost and not _is_other("OPENING_MISSING_IMAGES"):
         return built.withdrawn("bad_image", question_lost[0].detail)
     return built
 

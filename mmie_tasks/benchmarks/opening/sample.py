@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from mmie_tasks.core.errors import BadSample
 from mmie_tasks.record.row_fields import items_of, object_of, text_of
@@ -104,28 +105,21 @@ class Sample:
         return cls(id=match[0], topic=topic, subtask=subtask, question=question, gold=gold)
 
     @classmethod
-    def from_doc(cls, doc: Mapping[str, object]) -> Sample:
-        """Read a row of the dataset that lmms-eval iterates.
-
-        Raises:
-            BadSample: A field is missing or of the wrong kind.
-        """
-        names = ("id", "topic", "subtask")
-        texts = {name: value for name in names if isinstance(value := doc.get(name), str)}
-        location, row = f"OpenING, sample {texts.get('id', '?')}", doc.get("row")
-        if len(texts) < len(names) or isinstance(row, bool) or not isinstance(row, int):
-            raise BadSample(f"{location}: `row`, `{'`, `'.join(names)}` are not all there")
-        question, gold = (_steps(doc.get(n), f"{location}: `{n}`") for n in ("question", "gold"))
-        return cls(**texts, row=row, question=question, gold=gold)
+    def from_doc(cls, doc: Mapping[str, Any]) -> Sample:
+        """Read a row of the dataset that lmms-eval iterates (see ``data.py``)."""
+        question, gold = (
+            tuple(Segment(text=step["text"], image=step["image"]) for step in doc[name])
+            for name in ("question", "gold")
+        )
+        texts = {name: doc[name] for name in ("id", "topic", "subtask")}
+        return cls(**texts, row=doc["row"], question=question, gold=gold)
 
 
 def _steps(value: object, location: str) -> Segments:
-    return tuple(
-        _step(step, f"{location}[{i}]") for i, step in enumerate(items_of(value, location))
-    )
-
-
-def _step(value: object, location: str) -> Segment:
-    step = object_of(value, location)
-    image = text_of(step.get("image") or "", f"{location}: `image`")
-    return Segment(text=text_of(step.get("text"), f"{location}: `text`"), image=image or None)
+    steps = []
+    for i, item in enumerate(items_of(value, location)):
+        step = object_of(item, f"{location}[{i}]")
+        text = text_of(step.get("text"), f"{location}[{i}]: `text`")
+        image = text_of(step.get("image") or "", f"{location}[{i}]: `image`")
+        steps.append(Segment(text=text, image=image or None))
+    return tuple(steps)
