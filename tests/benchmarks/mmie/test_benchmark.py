@@ -127,17 +127,6 @@ def test_points_that_are_not_on_the_scale_are_none():
         assert checked.expected.reason == "off_scale"
 
 
-def test_replies_that_are_not_whole_are_not_replies():
-    reply = {"text": "### Score\n4", "finish": 3, "usage": {"cost_usd": "much"}, "cached": 1}
-    (read_reply,) = BENCHMARK.read_line(changed(replies=[reply])).replies
-    assert (read_reply.finish, read_reply.usage.cost_usd, read_reply.cached) == (
-        "stop",
-        None,
-        False,
-    )
-    assert BENCHMARK.read_line(changed(replies=[reply, {"text": 3}])).replies == ()
-
-
 def test_reading_again_gives_what_was_logged():
     for line in LINES:
         sample = BENCHMARK.read_line(line)

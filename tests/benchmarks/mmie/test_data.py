@@ -4,15 +4,7 @@ import hashlib
 import json
 
 import pytest
-from support.mmie_data import (
-    conversation,
-    conversations_folder,
-    folder,
-    in_file_order,
-    judge_input,
-    judge_input_folder,
-    segment,
-)
+from support.mmie_data import conversation, conversations_folder, in_file_order, segment
 
 from mmie_tasks.benchmarks.mmie.data import dataset, missing_images
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
@@ -32,22 +24,6 @@ def test_a_row_carries_question_and_gold_with_absolute_paths(tmp_path):
     assert (row["field"], row["subfield"]) == ("Education", "Made up")
     assert row["question"] == [segment("Tale 4 begins.", f"{tmp_path}/images/12.png")]
     assert [one["image"] for one in row["gold"]] == [f"{tmp_path}/images/{i}.png" for i in (13, 14)]
-
-
-def test_both_forms_give_the_same_rows(tmp_path):
-    from_conversations = load(conversations_folder(tmp_path / "a"))
-    from_judge_input = load(
-        judge_input_folder(tmp_path / "b", answers={"SA-0": [segment("x", "y.png")]})
-    )
-    names = ["id", "index", "category"]
-    assert (
-        from_conversations.select_columns(names).to_list()
-        == from_judge_input.select_columns(names).to_list()
-    )
-    assert [row["gold"][0]["text"] for row in from_conversations] == [
-        row["gold"][0]["text"] for row in from_judge_input
-    ]
-    assert from_conversations.features == from_judge_input.features
 
 
 def test_the_data_file_may_be_named_itself_and_lie_anywhere(tmp_path, monkeypatch):
@@ -85,20 +61,6 @@ def test_a_data_file_that_is_none_is_broken_data(content, expected, tmp_path):
         load(tmp_path)
     assert str(caught.value).startswith(f"`{tmp_path}/data.json`: {expected}")
     assert "hint: repair it, or replace it" in str(caught.value)
-
-
-@pytest.mark.parametrize("selection", ["all", "sa"])
-def test_an_image_outside_is_named_with_its_row(selection, tmp_path):
-    escaping = judge_input("MSR-2", [segment("a", "0.png"), segment(None, "../0.png")])
-    path = folder(tmp_path / "in", [conversation("SA-1"), escaping], pictures=False)
-    with pytest.raises(DataBroken, match=r"row 1, id 'MSR-2': .* not a file inside"):
-        load(path, selection, **STOP)
-
-
-def test_an_absolute_image_is_kept(tmp_path):
-    question = [segment("Look.", "/elsewhere/0.png"), segment("", "")]
-    row = load(folder(tmp_path, [judge_input("SA-1", question)], pictures=False))[0]
-    assert row["question"] == [segment("Look.", "/elsewhere/0.png"), segment("", None)]
 
 
 @pytest.mark.parametrize(

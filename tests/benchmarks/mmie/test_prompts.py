@@ -168,12 +168,6 @@ def test_the_reference_is_not_looked_at_where_it_is_not_shown():
     assert assembled(gold=gold).typed == {"<|end|>": 1}
 
 
-@pytest.mark.parametrize("template", ["{other}", "{", "{0}"])
-def test_a_template_with_other_fields_is_an_error(template):
-    with pytest.raises((KeyError, ValueError)):
-        assemble(sample(), (), template)
-
-
 TEXTS = st.none() | st.sampled_from(["", "a\n", "<image>", "{answer}", "{", "<|end|>"]) | st.text()
 SEGMENTS = st.lists(
     st.builds(Segment, TEXTS, st.none() | st.sampled_from(["/a", "/b"]), st.booleans()), max_size=6

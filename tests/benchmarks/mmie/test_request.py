@@ -90,12 +90,6 @@ def test_an_answer_of_any_shape_is_put_before_the_judge(answer, expected):
     assert answer_part(build(answer)) == expected
 
 
-def test_what_was_not_read_of_an_answer_is_counted_in_the_facts():
-    answer = {"content": "<think>a</think>Step. <image>", "caption": "b", "images": []}
-    facts = build(json.dumps(answer)).facts
-    assert (facts.thinking, facts.unfilled_placeholders, facts.unread) == (True, 1, {"caption": 1})
-
-
 def test_images_in_the_answer_itself_become_files_the_judge_is_shown():
     result = build(parts(uri("a.png")))
     shown = [part for part in result.request.parts if isinstance(part, Path)]
@@ -176,12 +170,6 @@ def test_more_than_four_images_leave_a_sample_out(images, reason):
 def test_a_sum_without_a_gold_answer_cannot_be_judged():
     assert build("7", of=sample("MSR", gold=None)).reason == "bad_gold"
     assert build("7", of=sample("PBL", gold=None)).request is not None
-
-
-def test_control_strings_are_counted_and_with_full_made_harmless(monkeypatch):
-    assert build("Say <image> twice <image>").facts.typed == {"<image>": 2}
-    monkeypatch.setenv("MMIE_ASSEMBLY", "full")
-    assert answer_part(build("Say <image>")) == "Say < image>\n"
 
 
 def test_the_judge_reports_the_tokens_of_a_request_with_its_reply():

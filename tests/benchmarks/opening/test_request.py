@@ -136,22 +136,6 @@ def test_an_empty_answer_is_judged(answer: str, text: str) -> None:
     assert request.parts[1] == text
 
 
-def test_a_picture_of_an_answer_with_other_parts_belongs_to_the_text_before_it(
-    tmp_path: Path,
-) -> None:
-    picture = draw(tmp_path / "a.png", kind="PNG")
-    content = [
-        {"type": "text", "text": "Cut."},
-        {"type": "image", "path": str(picture)},
-        {"type": "text", "text": "Fold."},
-    ]
-    answered = build_request(sample(), [json.dumps({"content": content})], "opening")
-    assert answered.request is not None
-    texts = [part for part in answered.request.parts if isinstance(part, str)]
-    assert texts[1:3] == ["\nOUTPUT: Cut. <IMG_0></IMG_0>", "Fold."]
-    assert (answered.facts.steps, answered.facts.gold_steps) == (2, 2)
-
-
 def test_the_number_of_steps_is_told_unless_a_setting_says_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
