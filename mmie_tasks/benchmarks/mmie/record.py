@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 
@@ -11,6 +10,7 @@ from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
 from mmie_tasks.core.verdict import Scored, Verdict, Verdicts, as_row
 from mmie_tasks.record import log_line
 from mmie_tasks.record.answer_facts import AnswerFacts, answered_sample, fact_counts, shown_facts
+from mmie_tasks.record.metrics import slug
 from mmie_tasks.record.panel import Judged
 from mmie_tasks.record.rows import Row
 from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
@@ -132,15 +132,6 @@ def groups(category: str, field_name: str) -> dict[str, tuple[str, ...]]:
     """Kind of group to the groups of a sample; a sample may lack a field."""
     field_slug = slug(field_name)
     return {"category": (category,), **({"field": (field_slug,)} if field_slug else {})}
-
-
-def slug(name: str) -> str:
-    """A field's name in the form of metric names.
-
-    >>> slug("EECS"), slug(" Project Work ")
-    ('eecs', 'project_work')
-    """
-    return re.sub(r"\W+", "_", name.strip()).lower()
 
 
 def record_of(line: Line) -> Record:

@@ -16,12 +16,13 @@ from mmie_tasks.benchmarks.opening.judge_prompts import OTHER
 from mmie_tasks.benchmarks.opening.official import METRICS, asks_again, read_official
 from mmie_tasks.benchmarks.opening.record import graded_fields, read_line, record_of
 from mmie_tasks.benchmarks.opening.robust import read_robust
-from mmie_tasks.benchmarks.opening.sample import Sample, slug
+from mmie_tasks.benchmarks.opening.sample import Sample
 from mmie_tasks.core.verdict import Scored, Verdicts
 from mmie_tasks.hub.asset import Asset
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import BenchmarkJudge
 from mmie_tasks.record import log_line
+from mmie_tasks.record.metrics import slug
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.sample import SCORE_KINDS, Line
 from mmie_tasks.record.segment import Segments

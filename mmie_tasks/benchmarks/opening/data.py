@@ -28,12 +28,13 @@ from mmie_tasks.benchmarks.opening.official_files import (
     cache_folder,
     official_bytes,
 )
-from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample, slug
+from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample
 from mmie_tasks.benchmarks.order import fair_order
 from mmie_tasks.benchmarks.picture_data import described, missing_images, picture_dataset
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.files import json_problem
 from mmie_tasks.hub.images import inside
+from mmie_tasks.record.metrics import slug
 from mmie_tasks.record.segment import Segments
 
 if TYPE_CHECKING:

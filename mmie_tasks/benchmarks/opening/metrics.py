@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from mmie_tasks.benchmarks.opening import official, robust
 from mmie_tasks.benchmarks.opening.official import FULL_MARKS, METRICS, OVERALL
 from mmie_tasks.benchmarks.opening.record import StepFacts, groups
-from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample, slug
+from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample
 from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Unscored, Verdicts
 from mmie_tasks.record.answer_facts import answer_notes, facts_of, total_of
 from mmie_tasks.record.fields import mapping, number
-from mmie_tasks.record.metrics import Metric, Scale
+from mmie_tasks.record.metrics import Metric, Scale, slug
 from mmie_tasks.record.panel import read_replies as replies
 from mmie_tasks.record.rows import RunnerTable
 from mmie_tasks.record.sample import LoggedSample, Record

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 from mmie_tasks.benchmarks.opening.official import FULL_MARKS
-from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample, slug
+from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample
 from mmie_tasks.core.verdict import Verdicts, as_row
 from mmie_tasks.record import log_line
 from mmie_tasks.record.answer_facts import AnswerFacts, answered_sample, shown_facts
+from mmie_tasks.record.metrics import slug
 from mmie_tasks.record.panel import Judged
 from mmie_tasks.record.rows import Row
 from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, Record

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mmie_tasks.core.errors import BadSample
+from mmie_tasks.record.metrics import slug
 from mmie_tasks.record.row_fields import items_of, object_of, text_of
 from mmie_tasks.record.segment import Segment, Segments
 
@@ -42,15 +43,6 @@ TOPICS: Mapping[int, str] = {
 """Number of a meta-topic, which two names may share, to its name."""
 
 _ID = re.compile(r"(\d\d)\d{5}", re.ASCII)  # numbers of meta-topic, task and question
-
-
-def slug(title: str) -> str:
-    """A name in the form of task and metric names.
-
-    >>> slug("Image-based 3D Reasoning")
-    'image_based_3d_reasoning'
-    """
-    return re.sub(r"\W+", "_", title.strip()).lower()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

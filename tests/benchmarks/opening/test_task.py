@@ -22,9 +22,10 @@ from mmie_tasks.benchmarks.opening import benchmark, metrics, task
 from mmie_tasks.benchmarks.opening.benchmark import BENCHMARK, grade
 from mmie_tasks.benchmarks.opening.data import TASKS, dataset
 from mmie_tasks.benchmarks.opening.official import METRICS
-from mmie_tasks.benchmarks.opening.sample import TOPICS, slug
+from mmie_tasks.benchmarks.opening.sample import TOPICS
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import Scored, Unscored
+from mmie_tasks.record.metrics import slug
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 
 Line = dict[str, Any]
