@@ -4,14 +4,7 @@ import json
 
 import pytest
 
-from mmie_tasks.benchmarks.mmie.metrics import (
-    CATEGORY_TABLE,
-    SIGN_COUNTS,
-    TABLE,
-    counts,
-    graded_sample,
-    notes,
-)
+from mmie_tasks.benchmarks.mmie.metrics import SIGN_COUNTS, TABLE, counts, graded_sample, notes
 from mmie_tasks.benchmarks.mmie.record import RequestFacts, sample_record
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
@@ -48,27 +41,6 @@ def test_a_sample_counts_for_its_own_category_and_field_only():
     assert table["official"] == {"id": "PBL-1", "points": 3, "score": 50.0}
     assert table["official_PBL"] == table["official_education"] == table["official"]
     assert table["robust"]["score"] == 75.0
-
-
-def test_a_task_with_one_category_has_no_lines_of_categories():
-    assert set(TABLE.names) - set(CATEGORY_TABLE.names) == {
-        "official_SA",
-        "official_PBL",
-        "official_MSR",
-    }
-    assert set(rows(verdicts_of(3), table=CATEGORY_TABLE)) == set(CATEGORY_TABLE.names)
-
-
-@pytest.mark.parametrize("field", ["", "Gardening", "PBL"])
-def test_a_sample_of_an_unknown_field_counts_for_no_field(field):
-    table = rows(verdicts_of(3), sample(field=field))
-    assert {name for name, row in table.items() if row} == {
-        "coverage",
-        "official",
-        "robust",
-        "official_PBL",
-    }
-    assert record(sample(field=field), verdicts_of(3), RequestFacts())["field"] == field
 
 
 def test_the_record_has_everything_that_is_needed_to_score_again():
