@@ -116,7 +116,9 @@ def test_a_launcher_chooses_the_judges_of_single_benchmarks() -> None:
         pytest.param(
             {"milebench.name": "openai"}, "`milebench`, which is no benchmark with", id="no-judge"
         ),
-        pytest.param({"mmie_sa.name": "openai"}, "`mmie_sa`, which is no benchmark with", id="task"),
+        pytest.param(
+            {"mmie_sa.name": "openai"}, "`mmie_sa`, which is no benchmark with", id="task"
+        ),
         pytest.param({"mmie.name": "opnai"}, "no judge `opnai`", id="judge"),
         pytest.param({"mmie.name": "openai", "mmie.modle": "m"}, "no option `modle`", id="option"),
         pytest.param({"mmie.model": "m"}, "hint: add `mmie.name=JUDGE`", id="no-name"),
