@@ -37,7 +37,7 @@ class OddRows:
         self._stop = (
             choice_setting(environment, _ODD_ROWS_SETTING, "skip", "stop", hint=hint) == "stop"
         )
-        self._problems: dict[Path, dict[int, str]] = {}
+        self._problems: dict[tuple[Path, int], str] = {}
         self._total = 0
 
     def usable(
@@ -47,7 +47,7 @@ class OddRows:
         read: Callable[[int, object], _Sample],
         id_of: Callable[[_Sample], str],
     ) -> list[_Sample]:
-        """The samples of the rows that can be used; see `add` for the others.
+        """The samples of the rows that can be used; the others are left out.
 
         Ids must be unique, because answers are matched to samples by them: the first row counts.
 
@@ -56,6 +56,9 @@ class OddRows:
             rows: Its rows.
             read: Position and row to the sample. Raises `BadSample` for a row that cannot be used.
             id_of: The id of a sample.
+
+        Raises:
+            DataBroken: A row cannot be used, and the setting is ``stop``.
         """
         samples: dict[str, _Sample] = {}
         positions: dict[str, int] = {}
@@ -63,29 +66,21 @@ class OddRows:
             try:
                 sample = read(position, row)
             except BadSample as error:
-                self.add(file, position, str(error))
+                self._leave_out(file, position, str(error))
                 continue
             id_ = id_of(sample)
             if (first := positions.setdefault(id_, position)) == position:
                 samples[id_] = sample
             else:
-                self.add(file, position, f"row {position}: the id {id_!r} is that of row {first}")
+                self._leave_out(
+                    file, position, f"row {position}: the id {id_!r} is that of row {first}"
+                )
         return list(samples.values())
 
-    def add(self, file: Path, row: int, problem: str) -> None:
-        """Leave out a row.
-
-        Args:
-            file: The data file.
-            row: Its position in the file, from 0.
-            problem: Names row, id and field.
-
-        Raises:
-            DataBroken: The setting is ``stop``.
-        """
+    def _leave_out(self, file: Path, row: int, problem: str) -> None:
         if self._stop:
             raise DataBroken(f"`{file}`: {problem}.", hint=self._repair)
-        self._problems.setdefault(file, {})[row] = problem
+        self._problems[file, row] = problem
 
     def check(self, file: Path, usable: int) -> None:
         """Check that most rows of a file can be used.
@@ -97,16 +92,15 @@ class OddRows:
         Raises:
             DataBroken: More than 10 percent of all its rows cannot.
         """
-        problems = self._problems.get(file, {})
+        problems = [problem for (path, _), problem in self._problems.items() if path == file]
         total = usable + len(problems)
         self._total += total
         if 100 * len(problems) > _MAX_ODD_PERCENT * total:
-            count = (
-                f"{len(problems):,} of {total:,} rows cannot be used, more than {_MAX_ODD_PERCENT} "
-                "%"
+            share = f"{len(problems):,} of {total:,} rows cannot be used"
+            raise DataBroken(
+                f"`{file}`: {problems[0]}. {share}, more than {_MAX_ODD_PERCENT} %.",
+                hint=self._repair,
             )
-            first = next(iter(problems.values()))
-            raise DataBroken(f"`{file}`: {first}. {count}.", hint=self._repair)
 
     def report(self) -> str:
         """Log one warning about the rows that are left out, with the first of them.
@@ -117,17 +111,13 @@ class OddRows:
         """
         if not self._problems:
             return ""
-        named = [
-            f"`{file.name}`: {problem}"
-            for file, problems in self._problems.items()
-            for problem in problems.values()
-        ]
+        named = [f"`{file.name}`: {problem}" for (file, _), problem in self._problems.items()]
         more = ["..."] if len(named) > _NAMED_ROWS else []
         logger.warning(
             f"{self._title}: {len(named):,} of {self._total:,} rows cannot be used and are left "
             f"out, as the signature says (`{_ODD_ROWS_SETTING}=stop` ends the run instead). "
             + "; ".join([*named[:_NAMED_ROWS], *more])
         )
-        rows = [f"{file.name}:{row}" for file, rows in self._problems.items() for row in rows]
-        digest = hashlib.sha256("\n".join(sorted(rows)).encode()).hexdigest()[:6]
+        rows = sorted(f"{file.name}:{row}" for file, row in self._problems)
+        digest = hashlib.sha256("\n".join(rows).encode()).hexdigest()[:6]
         return f",left_out={len(rows)},rows={digest}"

@@ -217,21 +217,10 @@ def require_judged(choices: Iterable[str], source: str) -> None:
     """
     for name in filter(None, choices):
         entry = entry_of_task(name)
-        benchmark = entry.load() if entry is not None else None
-        if benchmark is None:
-            judged = [
-                entry.name
-                for entry in entries()
-                if entry.is_ours and entry.load().judge is not None
-            ]
+        if entry is None or entry.name != name or entry.load().judge is None:
+            judged = [e.name for e in entries() if e.is_ours and e.load().judge is not None]
             hint = f"`BENCHMARK=JUDGE:MODEL`, where benchmarks with a judge are {', '.join(judged)}"
-            hint += did_you_mean(name, judged)
-            problem = "which is no benchmark"
-        elif benchmark.judge is None:
-            problem, hint = "which is scored without one", "leave it out"
-        elif benchmark.name != name:
-            hint = f"one judge scores all tasks of a benchmark: `{benchmark.name}=JUDGE`"
-            problem = f"a task of `{benchmark.name}`"
-        else:
-            continue
-        raise SettingWrong(f"{source} chooses a judge for `{name}`, {problem}.", hint=hint)
+            raise SettingWrong(
+                f"{source} chooses a judge for `{name}`, which is no benchmark with a judge.",
+                hint=hint + did_you_mean(name, judged),
+            )

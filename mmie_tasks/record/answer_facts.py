@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import TypeVar
 
 from mmie_tasks.core.tables import listed
 from mmie_tasks.record import log_line
-from mmie_tasks.record.sample import Record
+from mmie_tasks.record.sample import Line, LoggedSample, Record
 
 _COUNTS = {
     "unread": "texts and images not read",
@@ -39,6 +40,10 @@ class AnswerFacts:
     drawn: int | None = None
     not_drawn: Mapping[str, int] = field(default_factory=dict)
     unused: Mapping[str, int] = field(default_factory=dict)
+
+    def without_request(self: FactsT) -> FactsT:
+        """The facts of an answer that the judge is not sent after all."""
+        return self
 
 
 FactsT = TypeVar("FactsT", bound=AnswerFacts)
@@ -75,6 +80,33 @@ def shown_facts(
     return shown
 
 
+def total_of(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    """Counts of samples, added by name, without zeros."""
+    return sum(map(Counter, counts), Counter[str]())
+
+
+def answer_notes(facts: Sequence[AnswerFacts]) -> Iterator[str]:
+    """Lines for the log about the answers of a run; what did not occur has no line."""
+    drawn = [sample.drawn for sample in facts if sample.drawn is not None]
+    not_drawn = total_of(sample.not_drawn for sample in facts)
+    if drawn:
+        lacking = sum(bool(sample.not_drawn) for sample in facts)
+        failed = (
+            f"; not drawn: {listed(not_drawn)}; answers without a picture they ask for: {lacking:,}"
+        )
+        yield f"pictures drawn: {sum(drawn):,}{failed if not_drawn else ''}"
+    counts = {
+        "of the writer not used": (sample.unused for sample in facts),
+        "texts and images of answers that were not read": (sample.unread for sample in facts),
+        "answers that may have unread pictures in their text": (s.picture_signs for s in facts),
+    }
+    for title, of_samples in counts.items():
+        if total := total_of(of_samples):
+            yield f"{title}: {listed(total)}"
+    if thinking := sum(sample.thinking for sample in facts):
+        yield f"answers with thinking: {thinking:,}"
+
+
 def fact_counts(record: Record, name: str) -> dict[str, int]:
     """Counts above 0 in the facts of a record, by name; of a log that may have any content."""
     counts = log_line.mapping(log_line.mapping(record, "facts"), name)
@@ -83,3 +115,21 @@ def fact_counts(record: Record, name: str) -> dict[str, int]:
         for reason, value in counts.items()
         if (count := int(log_line.number(value) or 0)) > 0
     }
+
+
+def answered_sample(line: Line, full_marks: float) -> LoggedSample:
+    """The sample of a line with question, gold and answer as texts and pictures: `log_line.sample`
+    of a benchmark with pictures in answers.
+
+    Raises:
+        BadRecord: The line has no record, or a field is missing or has another form.
+    """
+    sample, record = log_line.sample(line, full_marks), log_line.record_of(line)
+    return replace(
+        sample,
+        question=log_line.segments(record, "question") or log_line.question(line, None),
+        gold=log_line.segments(record, "gold") or sample.gold,
+        answer=log_line.segments(record, "answer") or sample.answer,
+        pictures_not_drawn=sum(fact_counts(record, "not_drawn").values()),
+        picture_signs=tuple(fact_counts(record, "picture_signs")),
+    )

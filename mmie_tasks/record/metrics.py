@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mmie_tasks.core.tables import counted
 from mmie_tasks.core.verdict import Mean, Scored, Unscored, Verdict, mean_of, tally
 from mmie_tasks.record.sample import ALL, LoggedSample, ScoreKind
+
+
+def slug(title: str) -> str:
+    """The name of a metric or a task for a title.
+
+    >>> slug("Image-based 3D Reasoning"), slug(" EECS ")
+    ('image_based_3d_reasoning', 'eecs')
+    """
+    return re.sub(r"\W+", "_", title.strip()).lower()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

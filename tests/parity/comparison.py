@@ -35,7 +35,7 @@ class Comparison:
         return len(self.differences) + len(self.known)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Check:
     """A row of the table.
 

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from support.golden import GOLDEN, vectors
 
-from parity.comparison import Case
+from parity.comparison import Check, Comparison, Folders, compared
 
 FILE = "parity_digests"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Generated:
     """Generated cases, with an output of either side for each.
 
@@ -39,10 +39,22 @@ class Generated:
     official: Callable[[Path], Sequence[object]]
     ours: Callable[[], Sequence[object]]
 
-    def cases(self, folder: Path) -> list[Case]:
-        """Both outputs of each case."""
-        pairs = zip(self.official(folder), self.ours(), strict=True)
-        return [(f"case {n}", theirs, ours) for n, (theirs, ours) in enumerate(pairs)]
+    def check(self, source: str, compares: str, note: str = "") -> Check:
+        """The row of the table.
+
+        Args:
+            source: See `Check`.
+            compares: See `Check`.
+            note: With the field ``{texts}``, for the number of official outputs that are texts.
+        """
+
+        def run(folders: Folders) -> Comparison:
+            pairs = zip(self.official(folders[self.variable]), self.ours(), strict=True)
+            cases = [(f"case {n}", theirs, ours) for n, (theirs, ours) in enumerate(pairs)]
+            texts = sum(isinstance(theirs, str) for _, theirs, _ in cases)
+            return compared(cases, note=note.format(texts=f"{texts:,}"))
+
+        return Check(source, compares, (self.variable,), run)
 
 
 def digest(outputs: Iterable[object]) -> str:

@@ -126,21 +126,21 @@ def official_accuracy(folder: Path, judgements: Path, scratch: Path) -> str:
 
 CHECKS = (
     Check(
-        source="LanceZPF/OpenING",
-        compares="its paper's figures on two judges, from their published verdicts",
-        needs=("OPENING_FOLDER",),
-        run=opening_figures,
+        "LanceZPF/OpenING",
+        "its paper's figures on two judges, from their published verdicts",
+        ("OPENING_FOLDER",),
+        opening_figures,
     ),
     Check(
-        source="MMRB2 `compute_accuracy.py`",
-        compares="its accuracy of judgements",
-        needs=("MMRB2_FOLDER",),
-        run=mmrb2_figures,
+        "MMRB2 `compute_accuracy.py`",
+        "its accuracy of judgements",
+        ("MMRB2_FOLDER",),
+        mmrb2_figures,
     ),
     Check(
-        source="our page `mmie_tasks/quality`",
-        compares="its figures on MMRB2's raters",
-        needs=("MMRB2_FOLDER",),
-        run=page_figures,
+        "our page `mmie_tasks/quality`",
+        "its figures on MMRB2's raters",
+        ("MMRB2_FOLDER",),
+        page_figures,
     ),
 )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -33,18 +32,20 @@ WORDS = (
     *("\n", " ", "caf\u00e9 \u732b", "in this format: ", "score of component 1: 1/1"),
 )
 MARKS = (
-    "6/6",
-    "2/4",
-    "8/10",
-    "0/1",
-    "10/10",
-    "4.5/5",
-    "7/0",
-    "5",
-    "\uff14/6",
-    "-1/2",
-    "3 / 4",
-    "x/2",
+    *(
+        "6/6",
+        "2/4",
+        "8/10",
+        "0/1",
+        "10/10",
+        "4.5/5",
+        "7/0",
+        "5",
+        "\uff14/6",
+        "-1/2",
+        "3 / 4",
+        "x/2",
+    ),
 )
 LABELS = ("score of component 1: ", "total score: ", "a:", "b: ", "**c: ", "", "d : e: ")
 SEPARATORS = (", ", ", ", ", ", ",", "\n", "; ", ". ", " and ", ":")
@@ -196,66 +197,36 @@ def _rows(categories: Sequence[str], reply: str) -> Mapping[str, Any]:
 
 NOTEBOOK = "evaluation.ipynb, apple/ml-mia-bench at 5422852"
 
-GENERATED = (
-    Generated(
-        name="mia_bench_requests",
-        source=f"`generate_prompt` in {NOTEBOOK}",
-        variable="MIA_FOLDER",
-        official=official_texts,
-        ours=our_texts,
-    ),
-    Generated(
-        name="mia_bench_replies",
-        source=f"`process_rawscore` in {NOTEBOOK}",
-        variable="MIA_FOLDER",
-        official=official_readings,
-        ours=our_readings,
-    ),
-    Generated(
-        name="mia_bench_means",
-        source=f"`get_score_dict` in {NOTEBOOK}",
-        variable="MIA_FOLDER",
-        official=official_means,
-        ours=our_means,
-    ),
+FOLDER = "MIA_FOLDER"
+_REQUESTS = Generated(
+    "mia_bench_requests", f"`generate_prompt` in {NOTEBOOK}", FOLDER, official_texts, our_texts
 )
-
-
-def _readings(folders: Folders) -> Comparison:
-    cases = GENERATED[1].cases(folders["MIA_FOLDER"])
-    raised = sum(isinstance(theirs, str) for _, theirs, _ in cases)
-    return compared(cases, note=f"{raised:,} of them an exception there, and the same here")
-
-
-def _generated(folders: Folders, case: Generated) -> Comparison:
-    return compared(case.cases(folders[case.variable]))
-
+_REPLIES = Generated(
+    "mia_bench_replies",
+    f"`process_rawscore` in {NOTEBOOK}",
+    FOLDER,
+    official_readings,
+    our_readings,
+)
+_MEANS = Generated(
+    "mia_bench_means", f"`get_score_dict` in {NOTEBOOK}", FOLDER, official_means, our_means
+)
+GENERATED = (_REQUESTS, _REPLIES, _MEANS)
 
 CHECKS = (
     Check(
-        source="MIA-Bench `generate_prompt`",
-        compares="the text of the request for each published question",
-        needs=("MIA_FOLDER",),
-        run=published_questions,
+        "MIA-Bench `generate_prompt`",
+        "the text of the request for each published question",
+        (FOLDER,),
+        published_questions,
     ),
-    *(
-        Check(source=f"MIA-Bench `{function}`", compares=compares, needs=("MIA_FOLDER",), run=run)
-        for function, compares, run in (
-            (
-                "generate_prompt",
-                "the same for each of our made-up questions",
-                partial(_generated, case=GENERATED[0]),
-            ),
-            (
-                "process_rawscore",
-                "its shares or exception of each of our made-up replies",
-                _readings,
-            ),
-            (
-                "get_score_dict",
-                f"its means of runs of {REPLIES_PER_RUN} such replies",
-                partial(_generated, case=GENERATED[2]),
-            ),
-        )
+    _REQUESTS.check("MIA-Bench `generate_prompt`", "the same for each of our made-up questions"),
+    _REPLIES.check(
+        "MIA-Bench `process_rawscore`",
+        "its shares or exception of each of our made-up replies",
+        "{texts} of them an exception there, and the same here",
+    ),
+    _MEANS.check(
+        "MIA-Bench `get_score_dict`", f"its means of runs of {REPLIES_PER_RUN} such replies"
     ),
 )

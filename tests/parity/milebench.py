@@ -216,24 +216,19 @@ def _silent(*_: object) -> None:
 def _checks() -> Iterator[Check]:
     for model, lettered in (("InternVL2-2B", True), ("InternVL2.5-8B", False)):
         which = "" if lettered else ", without lettered options"
-        yield Check(
-            source="NipElement/V2PE",
-            compares=f"published score of each answer of {model}{which}",
-            needs=("V2PE_FOLDER",),
-            run=partial(published_scores, model=model, lettered=lettered),
-        )
-        yield Check(
-            source="NipElement/V2PE",
-            compares=f"published means of {model}: datasets and levels of images{which}",
-            needs=("V2PE_FOLDER",),
-            run=partial(published_means, model=model, lettered=lettered),
-        )
+        parts = {"model": model, "lettered": lettered}
+        for compares, run in (
+            (f"published score of each answer of {model}", published_scores),
+            (f"published means of {model}: datasets and levels of images", published_means),
+        ):
+            needs = ("V2PE_FOLDER",)
+            yield Check("NipElement/V2PE", compares + which, needs, partial(run, **parts))
     for model in MODELS:
         yield Check(
-            source="MileBench `evaluate.py`",
-            compares=f"its score of each answer of {model}",
-            needs=("V2PE_FOLDER", "MILEBENCH_FOLDER"),
-            run=partial(official_scores, model=model),
+            "MileBench `evaluate.py`",
+            f"its score of each answer of {model}",
+            ("V2PE_FOLDER", "MILEBENCH_FOLDER"),
+            partial(official_scores, model=model),
         )
 
 

@@ -63,27 +63,11 @@ TEXTS = (
 )
 PIECES = (
     *("### Score", "### Score", "### Score\n", "### Feedback\nClear.\n", "#### Score", "### score"),
-    *("## Score", "###Score", ": ", " (0-6): ", "\n\n1) ", "/6", " out of 6", "**", " ", "\n", "."),
-    *(
-        "0",
-        "1",
-        "2",
-        "3",
-        "4",
-        "5",
-        "6",
-        "7",
-        "10",
-        "-1",
-        "-0.4",
-        "0.5",
-        "2.5",
-        "3.5",
-        "4.5",
-        "5.5",
-    ),
-    *("6.5", "6.51", ".5", "4.", "1e2", "\uff14", "\u0663", "four", "I cannot judge this."),
-)
+    *("## Score", "###Score", ": ", " (0-6): ", "\n\n1) ", "/6", " out of 6", "**", " ", "\n"),
+    *(".", "0", "1", "2", "3", "4", "5", "6", "7", "10", "-1", "-0.4", "0.5"),
+    *("2.5", "3.5", "4.5", "5.5", "6.5", "6.51", ".5", "4.", "1e2", "\uff14", "\u0663"),
+    *("four", "I cannot judge this."),
+)  # fmt: skip
 
 
 # Requests
@@ -299,33 +283,25 @@ def published_cells(_folders: Folders) -> Comparison:
 
 OFFICIAL = "Lillianwei-h/MMIE at eb0fd6e"
 
-GENERATED = (
-    Generated(
-        name="mmie_requests",
-        source=f"`get_dataset` in dataset.py, {OFFICIAL}, with templates of ours",
-        variable="MMIE_FOLDER",
-        official=partial(official_requests, n_samples=N_IN_DIGEST, prompt=_our_template),
-        ours=our_requests_in_our_words,
-    ),
-    Generated(
-        name="mmie_replies",
-        source=f"`find_score` in main.py, {OFFICIAL}",
-        variable="MMIE_FOLDER",
-        official=official_scores,
-        ours=our_scores,
-    ),
-    Generated(
-        name="mmie_means",
-        source=f"the end of main.py, {OFFICIAL}",
-        variable="MMIE_FOLDER",
-        official=official_means,
-        ours=our_means,
-    ),
+FOLDER = "MMIE_FOLDER"
+_REQUESTS = Generated(
+    "mmie_requests",
+    f"`get_dataset` in dataset.py, {OFFICIAL}, with templates of ours",
+    FOLDER,
+    partial(official_requests, n_samples=N_IN_DIGEST, prompt=_our_template),
+    our_requests_in_our_words,
 )
+_REPLIES = Generated(
+    "mmie_replies", f"`find_score` in main.py, {OFFICIAL}", FOLDER, official_scores, our_scores
+)
+_MEANS = Generated(
+    "mmie_means", f"the end of main.py, {OFFICIAL}", FOLDER, official_means, our_means
+)
+GENERATED = (_REQUESTS, _REPLIES, _MEANS)
 
 
 def _official_prompts(folders: Folders) -> Comparison:
-    clone = folders["MMIE_FOLDER"]
+    clone = folders[FOLDER]
     ours = our_requests(MMIE_PROMPTS=str(clone / "prompts.py"))
     pairs = zip(made_up_rows(N_SAMPLES), official_requests(clone), ours, strict=True)
     cases = [(row["id"], theirs, our) for row, theirs, our in pairs]
@@ -333,45 +309,28 @@ def _official_prompts(folders: Folders) -> Comparison:
     return compared(cases, note=f"official prompts; {dropped:,} dropped there and left out here")
 
 
-def _scores(folders: Folders) -> Comparison:
-    cases = GENERATED[1].cases(folders["MMIE_FOLDER"])
-    left_out = sum(isinstance(theirs, str) for _, theirs, _ in cases)
-    return compared(cases, note=f"{left_out:,} of them without a score in 0 to 6 on both sides")
-
-
-def _generated(folders: Folders, case: Generated) -> Comparison:
-    return compared(case.cases(folders[case.variable]))
-
-
+_SITE = "MMIE, project's site"
 CHECKS = (
     Check(
-        source="MMIE `dataset.py`, `prompts.py`",
-        compares="text and images of the request for each of our made-up answers",
-        needs=("MMIE_FOLDER",),
-        run=_official_prompts,
+        "MMIE `dataset.py`, `prompts.py`",
+        "text and images of the request for each of our made-up answers",
+        (FOLDER,),
+        _official_prompts,
     ),
-    Check(
-        source="MMIE `find_score`",
-        compares="its score of each of our made-up replies",
-        needs=("MMIE_FOLDER",),
-        run=_scores,
+    _REPLIES.check(
+        "MMIE `find_score`",
+        "its score of each of our made-up replies",
+        "{texts} of them without a score in 0 to 6 on both sides",
     ),
-    Check(
-        source="MMIE `main.py`",
-        compares=f"its sample size and four means of runs of {REPLIES_PER_MEAN} such replies",
-        needs=("MMIE_FOLDER",),
-        run=partial(_generated, case=GENERATED[2]),
+    _MEANS.check(
+        "MMIE `main.py`",
+        f"its sample size and four means of runs of {REPLIES_PER_MEAN} such replies",
     ),
+    Check(_SITE, "AVG of the published rows from their cells", (), published_averages),
     Check(
-        source="MMIE, project's site",
-        compares="AVG of the published rows from their cells",
-        needs=(),
-        run=published_averages,
-    ),
-    Check(
-        source="MMIE, project's site",
-        compares="published percentages that are one of a mean of 3 decimals by our formula",
-        needs=(),
-        run=published_cells,
+        _SITE,
+        "published percentages that are one of a mean of 3 decimals by our formula",
+        (),
+        published_cells,
     ),
 )

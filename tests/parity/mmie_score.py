@@ -43,7 +43,7 @@ def tiles(_folders: Folders) -> Comparison:
 
 
 CHECKS = tuple(
-    Check(source="InternVL's code, recorded", compares=compares, needs=(), run=run)
+    Check("InternVL's code, recorded", compares, (), run)
     for compares, run in (
         ("output of MMIE-Score with a tiny checkpoint", tokens),
         ("tiles of pictures for MMIE-Score", tiles),

@@ -55,17 +55,10 @@ def published_rows(folders: Folders) -> Comparison:
     )
 
 
-CHECKS = (
-    Check(
-        source="LanceZPF/OpenING",
-        compares="cells of its published table, from its published judge replies",
-        needs=("OPENING_FOLDER",),
-        run=published_cells,
-    ),
-    Check(
-        source="LanceZPF/OpenING",
-        compares="cells of the same table that `table --published` shows",
-        needs=("OPENING_FOLDER",),
-        run=published_rows,
-    ),
+CHECKS = tuple(
+    Check("LanceZPF/OpenING", f"cells of {compares}", ("OPENING_FOLDER",), run)
+    for compares, run in (
+        ("its published table, from its published judge replies", published_cells),
+        ("the same table that `table --published` shows", published_rows),
+    )
 )

@@ -325,7 +325,7 @@ def _cells(row: Mapping[str, str]) -> dict[str, float]:
 
 
 CHECKS = tuple(
-    Check(source=f"OpenING `{script}`", compares=compares, needs=("OPENING_FOLDER",), run=run)
+    Check(f"OpenING `{script}`", compares, ("OPENING_FOLDER",), run)
     for script, compares, run in (
         ("GPT_score_A.py", "its request for each of our made-up answers", request_bodies),
         ("GPT_score_A.py", "its reading of each of our made-up replies", replies),

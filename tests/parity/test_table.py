@@ -1,19 +1,17 @@
 """The table: rows that were not run, known and other differences, and folders of sources."""
 
-from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from parity.__main__ import CHECKS, main, named_folders, run
+from parity.__main__ import CHECKS, main, run
 from parity.comparison import Check, Comparison, compared
 from parity.page import page, text_table
-from parity.sources import SOURCES, sources_text
+from parity.sources import SOURCES
 
 
 def check(*needs: str, comparison: Comparison | None = None) -> Check:
-    return Check(source="Made up", compares="cells", needs=needs, run=lambda _: comparison)
+    return Check("Made up", "cells", needs, lambda _: comparison)
 
 
 def cells(text: str) -> list[str]:
@@ -46,35 +44,15 @@ def test_only_a_difference_without_a_reason_is_a_failure(
     assert "Made up" in (tmp_path / "page.md").read_text(encoding="utf-8")
 
 
-def test_nothing_to_compare_is_an_error() -> None:
-    with pytest.raises(SystemExit):
-        compared([])
-
-
 def test_every_check_needs_known_sources_and_every_source_is_needed() -> None:
     needed = {variable for check in CHECKS for variable in check.needs}
     assert needed == {source.variable for source in SOURCES}
 
 
 def test_a_folder_must_have_the_files_of_its_commit(tmp_path: Path) -> None:
-    source = replace(SOURCES[0], files={"a.py": sha256(b"1").hexdigest()})
-    with pytest.raises(SystemExit, match=r"a\.py"):
+    source = next(source for source in SOURCES if source.variable == "MILEBENCH_FOLDER")
+    with pytest.raises(SystemExit, match=r"has no `evaluate\.py`"):
         source.check(tmp_path)
-    (tmp_path / "a.py").write_bytes(b"2")
+    (tmp_path / "evaluate.py").write_bytes(b"2")
     with pytest.raises(SystemExit, match=source.commit):
         source.check(tmp_path)
-    (tmp_path / "a.py").write_bytes(b"1")
-    source.check(tmp_path)
-
-
-@pytest.mark.parametrize("argument", ["OTHER=x", "MMIE_FOLDER=", "MMIE_FOLDER", "MMIE_FOLDER=x"])
-def test_an_argument_must_name_a_folder_of_a_source(argument: str) -> None:
-    with pytest.raises(SystemExit):
-        named_folders([argument])
-
-
-def test_commands_that_fetch_a_source_name_its_commit() -> None:
-    text = sources_text()
-    for source in SOURCES:
-        assert f"checkout {source.commit}" in text
-        assert source.licence in text

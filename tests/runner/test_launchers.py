@@ -114,9 +114,11 @@ def test_a_launcher_chooses_the_judges_of_single_benchmarks() -> None:
             id="unknown",
         ),
         pytest.param(
-            {"milebench.name": "openai"}, "`milebench`, which is scored without one", id="no-judge"
+            {"milebench.name": "openai"}, "`milebench`, which is no benchmark with", id="no-judge"
         ),
-        pytest.param({"mmie_sa.name": "openai"}, "`mmie_sa`, a task of `mmie`", id="task"),
+        pytest.param(
+            {"mmie_sa.name": "openai"}, "`mmie_sa`, which is no benchmark with", id="task"
+        ),
         pytest.param({"mmie.name": "opnai"}, "no judge `opnai`", id="judge"),
         pytest.param({"mmie.name": "openai", "mmie.modle": "m"}, "no option `modle`", id="option"),
         pytest.param({"mmie.model": "m"}, "hint: add `mmie.name=JUDGE`", id="no-name"),

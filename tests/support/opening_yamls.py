@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 from mmie_tasks.benchmarks.opening.data import TASKS
-from mmie_tasks.benchmarks.opening.sample import TOPICS, slug
+from mmie_tasks.benchmarks.opening.sample import TOPICS
+from mmie_tasks.record.metrics import slug
 
 
 def files() -> dict[str, str]:

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from mmie_tasks.answers.drawn import WITHHELD
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, PublishedRow
+from mmie_tasks.benchmarks.judged import JudgedBenchmark
 from mmie_tasks.benchmarks.mmie import data, download, judge_prompts, metrics, prompts
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.export import run_export
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, digit_offset, read_official
-from mmie_tasks.benchmarks.mmie.record import graded_fields, read_line, record_of, shown_answer
+from mmie_tasks.benchmarks.mmie.record import graded_fields, read_line, record_of
 from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import Sample
-from mmie_tasks.benchmarks.model_answers import add_answer_folder
-from mmie_tasks.core.tables import listed
-from mmie_tasks.core.verdict import Verdict, Verdicts
+from mmie_tasks.benchmarks.model_answers import add_answer_folder, require_drawn
+from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.hub.asset import Asset
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.record import log_line
-from mmie_tasks.record.answer_facts import fact_counts
 from mmie_tasks.record.expected import expected_verdict
 from mmie_tasks.record.reply import JudgeResult
-from mmie_tasks.record.sample import BadRecord, Line, Record
+from mmie_tasks.record.sample import Line
 from mmie_tasks.record.segment import Segments
-from mmie_tasks.record.signature import run_signature, signature_text
 
 VERSION = "6-C"
 """``N-X`` of every task here: N changes with the scores, X with the interface."""
@@ -62,38 +59,15 @@ def picture_limit(doc: Doc) -> int:
     return 0 if sample.category == "MSR" else max(0, prompts.IMAGES_AT_END - in_question)
 
 
-def provenance(doc: Doc) -> str:
-    """Task version, readers and data revision in one line; without judge and request."""
-    return signature_text(reader="official+robust", task=f"mmie@{VERSION}", data=doc["data"])
-
-
-def signature(doc: Doc) -> str:
-    """Everything that can move the score; another judge than the paper's is marked as such.
-
-    Raises:
-        MmieTasksError: The chosen judge cannot be opened.
-    """
-    parts = (JUDGE.signature(), requests.signature(), provenance(doc))
-    return run_signature(*parts, environment=os.environ)
-
-
-def reread(line: Line) -> Mapping[str, Verdict] | None:
-    """Apply the current readers to a line's saved replies; None if the line lacks them.
-
-    Raises:
-        BadRecord: The line is not a scored sample of this benchmark.
-    """
-    record_of(line)
-    return log_line.reread(line, grade, FULL_MARKS)
-
-
-def rerecord(line: Line) -> Record:
-    """The record with the current readers' results; unchanged if it has no reply."""
-    record = record_of(line)
-    judged = log_line.rejudged(record, grade, FULL_MARKS)
-    if judged is None or not log_line.replies(record):
-        return record
-    return {**record, **graded_fields(judged.verdicts), **judged.panel_fields}
+JUDGED = JudgedBenchmark(
+    judge=JUDGE,
+    version=VERSION,
+    request_signature=requests.signature,
+    grade=grade,
+    full_marks=FULL_MARKS,
+    record_of=record_of,
+    graded_fields=graded_fields,
+)
 
 
 def judge_request(question: Segments, answer: Segments, line: Line | None) -> GradedRequest:
@@ -107,29 +81,18 @@ def judge_request(question: Segments, answer: Segments, line: Line | None) -> Gr
             request.
         MmieTasksError: The templates are not available.
     """
-    not_drawn = {} if line is None else fact_counts(record_of(line), "not_drawn")
-    if not not_drawn.keys().isdisjoint(WITHHELD):
-        raise BadRecord(f"not_drawn: pictures not drawn: {listed(not_drawn)}")
-    logged = None if line is None else read_line(line)
-    if line is not None and logged and answer == logged.answer:
-        answer = shown_answer(line)
-    sample = Sample(
-        id=logged.id if logged else "",
-        index=0,
-        row=0,
-        category=logged.names("category")[0] if logged else "SA",
-        field="",
-        question=question,
-        gold=logged.gold if logged else (),
-    )
+    sample = Sample(id="", category="SA", question=question, gold=())
+    if line is not None:
+        record = record_of(line)
+        require_drawn(record)
+        logged = read_line(line)
+        if answer == logged.answer:
+            answer = log_line.segments(record, "answer") or ()  # also one that was not parsed
+        sample = replace(
+            sample, id=logged.id, category=logged.names("category")[0], gold=logged.gold
+        )
     log_line.parts(question + answer)  # every image is a file
-    built = requests.request_for(sample, answer)
-    if built.request is None:
-        raise BadRecord(f"{built.reason}: {built.detail}")
-    cut_images, cut_texts = built.cut_images, built.cut_texts
-    return GradedRequest(
-        request=built.request, grade=grade, cut_images=cut_images, cut_texts=cut_texts
-    )
+    return JUDGED.graded(requests.request_for(sample, answer))
 
 
 PUBLISHED_ROWS = tuple(
@@ -170,8 +133,8 @@ BENCHMARK = Benchmark(
     scale=metrics.SCALE,
     metrics=metrics.METRICS,
     read_line=read_line,
-    reread=reread,
-    rerecord=rerecord,
+    reread=JUDGED.reread,
+    rerecord=JUDGED.rerecord,
     strata="category",
     stratum_sizes=data.PUBLISHED,
     counts=metrics.counts,
@@ -186,8 +149,8 @@ BENCHMARK = Benchmark(
     judge_request=judge_request,
     assets=assets,
     check_data=data.check_data,
-    provenance=provenance,
-    signature=signature,
+    provenance=JUDGED.provenance,
+    signature=JUDGED.signature,
     add_answer_folder=add_answer_folder,
     picture_limit=picture_limit,
     export=run_export,

@@ -8,21 +8,24 @@ import hashlib
 import os
 import posixpath
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path, PureWindowsPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from loguru import logger
 
 from mmie_tasks.benchmarks.json_file import read_json_file
 from mmie_tasks.benchmarks.mmie.download import ANNOTATION, IMAGES, hub_folder
-from mmie_tasks.benchmarks.mmie.rows import DataRow, read_row
-from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
+from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
 from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.benchmarks.order import fair_order
-from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.benchmarks.picture_data import described, missing_images, picture_dataset
+from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.options import choice_setting
+from mmie_tasks.record.segment import Segments
 
 if TYPE_CHECKING:
     import datasets
@@ -31,7 +34,7 @@ LAYOUT = (
     f"the layout is `{ANNOTATION}`, the file of MMIE/MMIE or one in the official judge's form, "
     f"beside `{IMAGES}/`; point `MMIE_DATA` at their folder, or unset it to download from the Hub"
 )
-_EXAMPLE = "overview.json"  # of the same repository
+_EXAMPLE = "overview.json"  # of the same repository: a few rows that show the form
 _MISSING = "MMIE_MISSING_IMAGES"
 
 TASKS = {"all": "mmie", "sa": "mmie_sa", "pbl": "mmie_pbl", "msr": "mmie_msr", "1k": "mmie_1k"}
@@ -52,12 +55,11 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     """The samples, in an order in which every prefix has categories and fields in their proportions
     (`fair_order`).
 
-    Columns: ``id``, ``index`` (position among these samples in the order of the data file, from 0),
-    ``row`` (position in this dataset, from 0), ``category`` (by the id), ``field`` and ``subfield``
-    (may be empty), ``question`` and ``gold`` (lists of ``text`` and ``image``, either null; an
-    image is the absolute path of a file that was not opened and may be missing) and ``data`` (the
-    revision: ``MMIE/MMIE@<commit>``, or ``sha256:`` and 12 digits of a local data file; and the
-    rows that were left out: see `OddRows`).
+    Columns: those of `picture_dataset`, ``id``, ``index`` (position among these samples in the
+    order of the data file, from 0), ``category`` (by the id), ``field`` and ``subfield`` (may be
+    empty). An image is the absolute path of a file that was not opened and may be missing. ``data``
+    is the revision: ``MMIE/MMIE@<commit>``, or ``sha256:`` and 12 digits of a local data file; and
+    the rows that were left out: see `OddRows`.
 
     Args:
         selection: ``all``, one category (``sa``, ``pbl``, ``msr``), or ``1k``: the sample that
@@ -82,25 +84,20 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     file = read_json_file(path, layout=LAYOUT, repair=_REPAIR)
     if not isinstance(file.value, list) or not file.value:
         raise DataBroken(f"`{path}`: not a list with rows in it.", hint=_REPAIR)
-    rows = odd_rows.usable(path, file.value, read_row, lambda row: row.id)
-    segments = (segment for row in rows for segment in (*row.question, *row.gold))
-    references = [segment.image for segment in segments if segment.image is not None]
-    paths = image_paths(path.parent, references, hub=bool(revision))
-    rows = _without_outside_images(rows, paths, path, odd_rows)
-    odd_rows.check(path, len(rows))
+    images = ImageFolder(path.parent, hub=bool(revision))
+    read = partial(_read_row, images)
+    samples: Sequence[Sample] = odd_rows.usable(path, file.value, read, lambda s: s.id)
+    odd_rows.check(path, len(samples))
     data = f"{revision or file.digest}{odd_rows.report()}"
-    _count(rows, revision)
-    return _dataset(_selected(rows, selection, path), paths, data)
-
-
-def missing_images(docs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Images of questions without a file, each with the id of a sample that has it."""
-    missing: dict[str, str] = {}
-    for doc in docs:
-        for segment in doc["question"]:
-            if (path := segment["image"]) and not os.path.isfile(path):  # noqa: PTH113 - quicker
-                missing.setdefault(path, doc["id"])
-    return missing
+    _count(samples, revision)
+    selected = _selected(samples, selection, path)
+    numbered = [replace(sample, index=index) for index, sample in enumerate(selected)]
+    return picture_dataset(
+        fair_order(numbered, lambda s: s.id, lambda s: s.category, lambda s: s.field),
+        data,
+        texts=("id", "category", "field", "subfield"),
+        numbers=("index",),
+    )
 
 
 def check_data(docs: datasets.Dataset) -> None:
@@ -123,6 +120,17 @@ def check_data(docs: datasets.Dataset) -> None:
         hint = f"unpack `images.tar.gz` beside `data.json`, or `export {_MISSING}=count` to run"
         raise DataMissing(f"{message}.", hint=f"{hint} without them, as the official script does")
     logger.warning(f"{message}. The samples are generated and judged without them, and counted.")
+
+
+def describe(environment: Mapping[str, str]) -> str:
+    """A sentence about samples and images, after a check of both.
+
+    Raises:
+        MmieTasksError: As `dataset` and `check_data`.
+    """
+    docs = dataset("all", environment)
+    check_data(docs)
+    return described(docs)
 
 
 def ids_of_1k(ids_by_category: Mapping[str, Sequence[str]]) -> frozenset[str]:
@@ -149,80 +157,33 @@ def ids_of_1k(ids_by_category: Mapping[str, Sequence[str]]) -> frozenset[str]:
     return frozenset(sample_id for ids in drawn for sample_id in ids)
 
 
-def _count(rows: Sequence[DataRow], revision: str) -> None:
+def _count(samples: Sequence[Sample], revision: str) -> None:
     """Log counts other than the published ones: a warning for the Hub's data, else a note."""
-    counts = Counter(row.category for row in rows)
+    counts = Counter(sample.category for sample in samples)
     if counts != PUBLISHED:
         sizes = " + ".join(f"{counts[category]:,} {category}" for category in CATEGORIES)
         published = " + ".join(f"{count:,} {category}" for category, count in PUBLISHED.items())
         logger.log(
             "WARNING" if revision else "INFO",
-            f"MMIE: {len(rows):,} samples ({sizes}); published are 20,103 ({published}).",
+            f"MMIE: {len(samples):,} samples ({sizes}); published are 20,103 ({published}).",
         )
 
 
-def _without_outside_images(
-    rows: Sequence[DataRow], paths: Mapping[str, str | None], path: Path, odd_rows: OddRows
-) -> list[DataRow]:
-    """The rows whose questions name no path outside the folder of the data file.
-
-    A gold answer may name one: its images are shown to no judge, so the row is judged without.
-    """
-    usable: list[DataRow] = []
-    for row in rows:
-        images = [s.image for s in row.question if s.image is not None and paths[s.image] is None]
-        if images:
-            problem = f"its question names {images[0]!r}, not a file inside `{path.parent}`"
-            odd_rows.add(path, row.number, f"row {row.number}, id {row.id!r}: {problem}")
-        else:
-            usable.append(row)
-    return usable
-
-
-def _selected(rows: Sequence[DataRow], selection: str, path: Path) -> Sequence[DataRow]:
+def _selected(samples: Sequence[Sample], selection: str, path: Path) -> Sequence[Sample]:
     if selection == "all":
-        return rows
+        return samples
     if selection != "1k":
-        if not (chosen := [row for row in rows if row.category == selection.upper()]):
+        chosen = [sample for sample in samples if sample.category == selection.upper()]
+        if not chosen:
             raise DataMissing(
                 f"`{path}` has no row of the category {selection.upper()}.",
                 hint="take the task `mmie`, or point `MMIE_DATA` at data that has some",
             )
         return chosen
-    if len(rows) < SMALL_ROWS:
-        logger.info(f"MMIE: `mmie_1k` has all samples, as there are only {len(rows):,}.")
-    drawn = ids_of_1k(
-        {name: [row.id for row in rows if row.category == name] for name in CATEGORIES}
-    )
-    return [row for row in rows if row.id in drawn]
-
-
-def _dataset(
-    rows: Sequence[DataRow], paths: Mapping[str, str | None], data: str
-) -> datasets.Dataset:
-    import datasets
-
-    positions = {row.id: position for position, row in enumerate(rows)}
-    rows = fair_order(rows, lambda row: row.id, lambda row: row.category, lambda row: row.field)
-    text, whole_number = datasets.Value("string"), datasets.Value("int32")
-    features = dict.fromkeys(("id", "category", "field", "subfield", "data"), text)
-    features |= {"index": whole_number, "row": whole_number}
-    features |= {name: [{"text": text, "image": text}] for name in ("question", "gold")}
-    columns: dict[str, list[object]] = {
-        name: [getattr(row, name) for row in rows]
-        for name in ("id", "category", "field", "subfield")
-    }
-    for name in ("question", "gold"):
-        columns[name] = [
-            [{"text": s.text, "image": s.image and paths[s.image]} for s in getattr(row, name)]
-            for row in rows
-        ]
-    columns |= {"index": [positions[row.id] for row in rows], "row": list(range(len(rows)))}
-    columns["data"] = [data] * len(rows)
-    return datasets.Dataset.from_dict(columns, features=datasets.Features(features))
-
-
-# The data file
+    if len(samples) < SMALL_ROWS:
+        logger.info(f"MMIE: `mmie_1k` has all samples, as there are only {len(samples):,}.")
+    drawn = ids_of_1k({name: [s.id for s in samples if s.category == name] for name in CATEGORIES})
+    return [sample for sample in samples if sample.id in drawn]
 
 
 def _local_file(path: Path) -> Path:
@@ -233,53 +194,77 @@ def _local_file(path: Path) -> Path:
     if file.is_file() and file.name != _EXAMPLE:
         return file
     names = ", ".join(sorted(entry.name for entry in file.parent.iterdir())[:20]) or "nothing"
-    message = f"`{file.parent}` contains no `{ANNOTATION}`; it contains: {names}."
-    if (file.parent / _EXAMPLE).is_file():
-        message += f" `{_EXAMPLE}` shows the form with a few rows, and is not the benchmark."
-    raise DataMissing(message, hint=LAYOUT)
+    raise DataMissing(
+        f"`{file.parent}` contains no `{ANNOTATION}`; it contains: {names}.", hint=LAYOUT
+    )
 
 
-# Images
+def _read_row(images: ImageFolder, position: int, row: object) -> Sample:
+    """The sample of a row, its images as paths.
+
+    A gold image outside the folder is left out: no judge sees it.
+
+    Raises:
+        BadSample: The row cannot be used, or its question names an image outside the folder.
+    """
+    sample = Sample.from_row(row, f"row {position}")
+    question, gold = map(images.resolved, (sample.question, sample.gold))
+    for segment, resolved in zip(sample.question, question, strict=True):
+        if segment.image and resolved.image is None:
+            raise BadSample(
+                f"row {position}, id {sample.id!r}: its question names {segment.image!r}, not a "
+                f"file inside `{images.root}`"
+            )
+    return replace(sample, question=question, gold=gold)
 
 
-def image_paths(folder: Path, references: Iterable[str], *, hub: bool) -> dict[str, str | None]:
-    """Reference to the path of its file; ``folder/<reference>`` if there is no such file.
+class ImageFolder:
+    """Finds the files that a data file names.
 
-    None for a reference that leaves the folder, such as ``../0.png``.
+    The file of a reference is the first of these that exists, and the first of them if none does:
 
-    The file is the first of these that exists:
+    1. ``<root>/<reference>``, as the official script joins them;
+    2. ``<root>/images/<reference>``, as in papers that read the dataset's file;
+    3. the reference, without a leading ``images/``, in the innermost folder that the archive has
+       around its images;
+    4. the file's name alone in that folder: nobody has published the archive's layout.
 
-    1. ``folder/<reference>``, as the official script joins them;
-    2. ``folder/images/<reference>``, as in papers that read the dataset's file;
-    3. the last part of the reference in ``folder/images``, or in the innermost folder that the
-       archive has around its images; only if no other reference ends in it.
-
-    Links are followed and must end in `folder`, or in its ``images``, which may itself be a link.
+    Links are followed and must end in the root, or in its ``images``, which may itself be a link.
 
     Args:
-        folder: The folder of the data file, absolute.
-        references: As in the data file. In a local folder, absolute references stay as they are.
-        hub: Whether everything came from the Hub.
+        root: The folder of the data file, absolute.
+        hub: Whether everything came from the Hub. In a local folder, absolute references stay as
+            they are, as for the official script.
     """
-    innermost = _innermost(folder / IMAGES)
-    real_roots = tuple(f"{os.path.realpath(root)}/" for root in (folder, folder / IMAGES))
-    names = {reference: _relative(reference) for reference in references}
-    uses = Counter(posixpath.basename(name) for name in set(names.values()) if name)
 
-    def path_of(name: str) -> str | None:
-        last = posixpath.basename(name)
-        candidates = [f"{folder}/{name}", f"{folder}/{IMAGES}/{name}"]
-        if uses[last] == 1:
-            candidates.append(f"{innermost}/{last}")
+    def __init__(self, root: Path, *, hub: bool) -> None:
+        self.root, self._hub = root, hub
+        self._innermost = _innermost(root / IMAGES)
+        self._real_roots = tuple(f"{os.path.realpath(f)}/" for f in (root, root / IMAGES))
+
+    def resolved(self, segments: Segments) -> Segments:
+        """The segments with the paths of their images; without those outside the root."""
+        return tuple(
+            replace(segment, image=self.path(segment.image)) if segment.image else segment
+            for segment in segments
+        )
+
+    def path(self, reference: str) -> str | None:
+        """The path of a reference; None for one that leaves the root, such as ``../0.png``."""
+        if posixpath.isabs(reference) and not self._hub:
+            return reference
+        name = posixpath.normpath(reference.replace("\\", "/"))
+        is_outside = name in (".", "..") or name.startswith("../") or "\0" in reference
+        if is_outside or PureWindowsPath(reference).anchor:
+            return None
+        candidates = (
+            f"{self.root}/{name}",
+            f"{self.root}/{IMAGES}/{name}",
+            f"{self._innermost}/{name.removeprefix(f'{IMAGES}/')}",
+            f"{self._innermost}/{posixpath.basename(name)}",
+        )
         path = next(filter(os.path.isfile, candidates), candidates[0])
-        return path if os.path.realpath(path).startswith(real_roots) else None
-
-    paths: dict[str, str | None] = {}
-    for reference, name in names.items():
-        paths[reference] = path_of(name) if name else None
-        if not hub and posixpath.isabs(reference):
-            paths[reference] = reference
-    return paths
+        return path if os.path.realpath(path).startswith(self._real_roots) else None
 
 
 def _innermost(folder: Path) -> Path:
@@ -290,23 +275,3 @@ def _innermost(folder: Path) -> Path:
             break
         folder = entries[0]
     return folder
-
-
-def _relative(reference: str) -> str | None:
-    """The reference with slashes, and without ``.`` and ``..``; None if it leaves its folder."""
-    name = posixpath.normpath(reference.replace("\\", "/"))
-    is_outside = name in (".", "..") or name.startswith("../") or "\0" in reference
-    return None if is_outside or PureWindowsPath(reference).anchor else name
-
-
-def describe(environment: Mapping[str, str]) -> str:
-    """A sentence about samples and images, after a check of both.
-
-    Raises:
-        MmieTasksError: As `dataset` and `check_data`.
-    """
-    docs = dataset("all", environment)
-    check_data(docs)
-    missing = missing_images(docs)
-    count = f"{len(missing):,} images are" if missing else "no image is"
-    return f"{len(docs):,} samples of {docs[0]['data']}; {count} missing"

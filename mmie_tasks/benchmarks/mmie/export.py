@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
 import shutil
@@ -11,22 +10,21 @@ from pathlib import Path
 
 from loguru import logger
 
+from mmie_tasks.benchmarks.export_run import ExportedRun, export_parser, named_runs, records_of
 from mmie_tasks.benchmarks.mmie import data, download, metrics
-from mmie_tasks.benchmarks.mmie.record import groups
+from mmie_tasks.benchmarks.mmie.record import groups, record_of
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
-from mmie_tasks.core.errors import AnswersUnusable, DataBroken, DataMissing, SettingWrong
+from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.core.tables import counted
 from mmie_tasks.interleaved.protocols import INSTRUCT
-from mmie_tasks.record.fields import verdict
-from mmie_tasks.record.log_files import find_runs, read_lines
+from mmie_tasks.record.fields import mapping, verdict
 from mmie_tasks.record.sample import LoggedSample, Record
 from mmie_tasks.record.segment import Segment, read_segments
 from mmie_tasks.record.signature import Signature
 
 _LEADERBOARD_COLUMNS = ("Model", "Model Type", "SA", "PBL", "MSR", "AVG")
 _TYPES = {"interleaved": "Interleaved LVLM", "integrated": "Integrated LVLM"}
-_EXPORT_HINT = "name the folder of one run with `--log_samples`, or its `*_samples_mmie*.jsonl`"
 
 
 def run_export(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
@@ -37,43 +35,25 @@ def run_export(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     Raises:
         MmieTasksError: The export is not possible.
     """
-    parsed = _parser().parse_args(arguments)
-    runs = [Path(run).expanduser() for run in parsed.runs]
-    names = parsed.model or [run.stem if run.is_dir() else run.parent.name for run in runs]
-    if len(names) != len(runs):
-        message = f"{counted(len(runs), 'run')}, but {counted(len(names), 'name')} of `--model`."
-        raise SettingWrong(message, hint="give `--model` once per RUN, in the same order")
-    if parsed.leaderboard:
-        return _leaderboard(
-            list(zip(names, runs, strict=True)), _TYPES.get(parsed.type), Path(parsed.output)
-        )
-    if len(runs) > 1:
-        raise SettingWrong("A judge's input is made of one run.", hint="name one RUN")
-    return _judge_input(runs[0], names[0], Path(parsed.output).expanduser(), environment)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="mmie-tasks export mmie",
-        description="Write a run as input of MMIE's official script: a folder with `data.json` and "
-        "images. Or, with --leaderboard, write one or more runs as rows of its leaderboard: a CSV "
-        "file.",
+    parser = export_parser(
+        "mmie",
+        "Write a run as input of MMIE's official script: a folder with `data.json` and images. Or, "
+        "with --leaderboard, write one or more runs as rows of its leaderboard: a CSV file.",
+        "the new folder, or the CSV file",
     )
-    parser.add_argument(
-        "runs", metavar="RUN", nargs="+", help="folder or sample log of a run with `--log_samples`"
-    )
-    parser.add_argument(
-        "-o", "--output", metavar="PATH", required=True, help="the new folder, or the CSV file"
-    )
-    help_text = "the tested model's name, once per run; default: that of its folder"
-    parser.add_argument("--model", action="append", metavar="NAME", help=help_text)
     parser.add_argument("--leaderboard", action="store_true", help="write a CSV, one row per run")
     help_text = "the leaderboard's kind of model, for all runs; default: integrated for pairs"
     parser.add_argument("--type", choices=_TYPES, help=help_text)
-    return parser
+    parsed = parser.parse_args(arguments)
+    runs, output = named_runs(parsed), Path(parsed.output).expanduser()
+    if parsed.leaderboard:
+        return _leaderboard(runs, _TYPES.get(parsed.type), output)
+    if len(runs) > 1:
+        raise SettingWrong("A judge's input is made of one run.", hint="name one RUN")
+    return _judge_input(runs[0], output, environment)
 
 
-def _judge_input(run: Path, model: str, folder: Path, environment: Mapping[str, str]) -> str:
+def _judge_input(run: ExportedRun, folder: Path, environment: Mapping[str, str]) -> str:
     """Write ``data.json`` and ``images/``; an existing folder is not touched."""
     if folder.exists():
         raise SettingWrong(f"`{folder}` exists already.", hint="name a new folder with `-o`")
@@ -84,21 +64,21 @@ def _judge_input(run: Path, model: str, folder: Path, environment: Mapping[str, 
         )
         raise DataMissing("The export needs MMIE's data, which is not on this machine.", hint=hint)
     samples = {doc["id"]: Sample.from_doc(doc) for doc in data.dataset("all", environment)}
-    records = records_of(run)
-    if unknown := [str(r["id"]) for r in records if r["id"] not in samples]:
+    records = _records(run)
+    if unknown := [sample_id for sample_id in records if sample_id not in samples]:
         message = f"{len(unknown)} samples of the run are not in the data, the first: {unknown[0]}."
         raise DataBroken(message, hint="point `MMIE_DATA` at the data that the run used")
-    with_answer = [
-        record
-        for record in records
-        if not isinstance(official := record["official"], Mapping)
-        or official.get("unscored") not in ("no_answer", "not_text")
-    ]
+    with_answer = {
+        sample_id: record
+        for sample_id, record in records.items()
+        if mapping(record, "official").get("unscored") not in ("no_answer", "not_text")
+    }
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)  # left by a killed process
     images = _ExportedImages(unfinished)
     rows = [
-        _export_row(samples[str(record["id"])], record, model, images) for record in with_answer
+        _export_row(samples[sample_id], record, run.model, images)
+        for sample_id, record in with_answer.items()
     ]
     text = json.dumps(rows, ensure_ascii=False, indent=1)
     (unfinished / "data.json").write_text(f"{text}\n", encoding="utf-8")
@@ -108,69 +88,24 @@ def _judge_input(run: Path, model: str, folder: Path, environment: Mapping[str, 
     return f"{len(rows)} samples and {len(images.names)} images written to `{folder}`{more}."
 
 
-def records_of(run: Path) -> list[Record]:
-    """The record of each sample of a run, in the order of the logs.
-
-    Args:
-        run: A sample log, or a folder with those of one run. Of several logs of a task the newest
-            is taken.
-
-    Raises:
-        AnswersUnusable: There is none, it is of another kind, or two tasks differ on a sample.
-    """
-    records: dict[str, Record] = {}
-    for log in _logs(run):
-        for numbered in read_lines(log):
-            if numbered.line is None:
-                logger.warning(f"{log}: line {numbered.number}, the last, is cut off; left out.")
-                continue
-            location = f"{log}, line {numbered.number}"
-            record = numbered.line.get("coverage")
-            if not isinstance(record, Mapping) or not {"id", "category", "official"} <= set(record):
-                message = f"{location}: not a scored sample of MMIE (`--predict_only` scores none)."
-                raise AnswersUnusable(message, hint=_EXPORT_HINT)
-            previous = records.setdefault(str(record["id"]), record)
-            if previous.get("answer") != record.get("answer"):
-                raise AnswersUnusable(
-                    f"{location}: the second, different answer to {record['id']}.",
-                    hint=_EXPORT_HINT,
-                )
-    if not records:
-        raise AnswersUnusable(f"`{run}` holds no samples of MMIE.", hint=_EXPORT_HINT)
-    return list(records.values())
-
-
-def _logs(run: Path) -> list[Path]:
-    folders = [
-        folder
-        for folder in find_runs(str(run))
-        if any(log.task in data.TASKS.values() for log in folder.logs)
-    ]
-    if not folders:
-        raise AnswersUnusable(f"`{run}` holds no log of MMIE's samples.", hint=_EXPORT_HINT)
-    if len(folders) > 1:
-        raise AnswersUnusable(
-            f"Two runs below `{run}`: `{folders[0].folder}` and `{folders[1].folder}`.",
-            hint=_EXPORT_HINT,
-        )
-    return [log.path for log in folders[0].logs if log.task in data.TASKS.values()]
+def _records(run: ExportedRun) -> Mapping[str, Record]:
+    return records_of(run.path, "mmie", record_of, same="answer")
 
 
 def _export_row(
     sample: Sample, record: Record, model: str, images: _ExportedImages
 ) -> dict[str, object]:
-    answer = read_segments(record, "answer") or ()
-    question, answer_parts, gold = (
+    question, answer, gold = (
         [images.part(segment) for segment in segments]
-        for segments in (sample.question, answer, sample.gold)
+        for segments in (sample.question, read_segments(record, "answer") or (), sample.gold)
     )
     return {
         "id": sample.id,
         "model": model,
         "question": question,
-        "answer": answer_parts,
-        "gt_answer": gold or [{"text": "", "image": None}],  # the script needs one; for MSR the
-        "category": sample.category,  # answer is judged by it
+        "answer": answer,
+        "gt_answer": gold or [{"text": "", "image": None}],  # the script needs one
+        "category": sample.category,
         "field": sample.field,
     }
 
@@ -196,22 +131,22 @@ class _ExportedImages:
         }
 
 
-def _leaderboard(runs: Sequence[tuple[str, Path]], kind: str | None, target: Path) -> str:
+def _leaderboard(runs: Sequence[ExportedRun], kind: str | None, target: Path) -> str:
     rows = []
-    for name, run in runs:
-        records = records_of(run)
+    for run in runs:
+        records = [*_records(run).values()]
         answers = [
             Signature(str(record.get("signature"))).fields.get("answers") for record in records
         ]
         is_pair = any(value and not value.startswith(INSTRUCT.name) for value in answers)
         if is_pair:
             logger.warning(
-                f"{name}: its pictures are drawn by our reconstruction, not by the pipeline of "
-                "published rows."
+                f"{run.model}: its pictures are drawn by our reconstruction, not by the pipeline "
+                "of published rows."
             )
-        model = f"{name} (reconstruction)" if is_pair else name
+        model = f"{run.model} (reconstruction)" if is_pair else run.model
         model_type = kind or _TYPES["integrated" if is_pair else "interleaved"]
-        rows.append(leaderboard_row(records, model, model_type))
+        rows.append(_leaderboard_row(records, model, model_type))
     if incomplete := [str(row["Model"]) for row in rows if None in row.values()]:
         logger.warning(f"Rows with empty cells, for lack of scores: {', '.join(incomplete)}.")
     with atomic_write(target) as part, part.open("w", encoding="utf-8", newline="") as file:
@@ -221,7 +156,7 @@ def _leaderboard(runs: Sequence[tuple[str, Path]], kind: str | None, target: Pat
     return f"{counted(len(rows), 'row')} written to `{target}`."
 
 
-def leaderboard_row(
+def _leaderboard_row(
     records: Sequence[Record], model: str, model_type: str
 ) -> dict[str, str | float | None]:
     """A row with the columns of the project's leaderboard, percent to 2 decimals.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -16,14 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from string import Formatter
 
-from loguru import logger
+from pydantic import ValidationInfo, field_validator
 
+from mmie_tasks.benchmarks.other_prompts import StrictModel, other_name, read_other_prompts
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
-from mmie_tasks.core.files import cache_dir, json_problem
+from mmie_tasks.core.files import cache_dir
 from mmie_tasks.hub.asset import Asset, DownloadPlan, data_asset
 from mmie_tasks.hub.pinned_file import Pin, RetryPolicy, cached_bytes, pinned_bytes
 
-_TEMPLATE_VARIABLES = ("MMIE_PROMPTS", "MMIE_OTHER_PROMPTS", "MMIE_TASKS_CACHE")
+LOCAL, OTHER = "MMIE_PROMPTS", "MMIE_OTHER_PROMPTS"
 
 COMMIT = "eb0fd6ecf14576760b5c3deb95c47579cf0cc36e"
 
@@ -32,7 +32,7 @@ OFFICIAL = Pin(
     url=f"https://raw.githubusercontent.com/Lillianwei-h/MMIE/{COMMIT}/prompts.py",
     size_bytes=8204,
     sha256="ed1e1a14a4e356755c249eebbab53c6c2ff27850c3a741639eff06c1c57cfb0b",
-    local="set `MMIE_PROMPTS` to",
+    local=f"set `{LOCAL}` to",
 )
 
 
@@ -42,8 +42,6 @@ FIELDS: Mapping[str, frozenset[str]] = {
     "MSR": frozenset({"question", "answer", "gt_answer"}),
 }
 """Category to the fields of its template; only MSR's has a reference."""
-
-_MOST_BYTES = 1024 * 1024  # of a file with other prompts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +61,11 @@ class Templates:
 
 def judge_templates() -> Templates:
     """The templates that the environment selects, read once per process."""
-    variables = {name: os.environ[name] for name in _TEMPLATE_VARIABLES if name in os.environ}
-    return _templates(str(cache_dir(os.environ)), tuple(sorted(variables.items())))
+    return _templates(str(cache_dir(os.environ)), os.environ.get(LOCAL), os.environ.get(OTHER))
 
 
 @functools.lru_cache(maxsize=4)
-def _templates(_cache: str, _variables: tuple[tuple[str, str], ...]) -> Templates:
+def _templates(_cache: str, _local: str | None, _other: str | None) -> Templates:
     return templates(os.environ)
 
 
@@ -83,20 +80,37 @@ def templates(environment: Mapping[str, str]) -> Templates:
     Raises:
         SettingWrong: Two settings contradict each other, or the other templates are unusable.
         DataMissing: The official file is not available. Nothing is ever taken in its place.
-        DataBroken: A file is not the official one.
+        DataBroken: The local copy is not the official file.
     """
-    if other := environment.get("MMIE_OTHER_PROMPTS"):
-        if environment.get("MMIE_PROMPTS"):
-            raise SettingWrong(
-                "`MMIE_PROMPTS` and `MMIE_OTHER_PROMPTS` are both set, but exclude each other.",
-                hint="unset `MMIE_OTHER_PROMPTS` to judge with MMIE's own prompts",
-            )
-        return _other_templates(Path(other).expanduser())
-    return Templates(
-        texts=parse(prompts_file(environment).decode()),
-        official=True,
-        name=f"official@{COMMIT[:7]}",
-    )
+    if not (other := environment.get(OTHER)):
+        texts = parse(prompts_file(environment).decode())
+        return Templates(texts=texts, official=True, name=f"official@{COMMIT[:7]}")
+    if environment.get(LOCAL):
+        raise SettingWrong(
+            f"`{LOCAL}` and `{OTHER}` are both set, but exclude each other.",
+            hint=f"unset `{OTHER}` to judge with MMIE's own prompts",
+        )
+    path = Path(other).expanduser()
+    content = "one template each for SA, PBL and MSR"
+    texts = read_other_prompts(path, OTHER, _OtherTemplates, content).model_dump()
+    hashed = json.dumps(texts, sort_keys=True).encode()
+    return Templates(texts=texts, official=False, name=other_name("MMIE", path, hashed))
+
+
+class _OtherTemplates(StrictModel):
+    SA: str
+    PBL: str
+    MSR: str
+
+    @field_validator("*")
+    @classmethod
+    def _has_its_fields(cls, text: str, info: ValidationInfo) -> str:
+        fields = FIELDS[str(info.field_name)]
+        used = [field for field in Formatter().parse(text) if field[1] is not None]
+        is_bare = not any(spec or conversion for _, _, spec, conversion in used)
+        if {name for _, name, _, _ in used} != fields or not is_bare:
+            raise ValueError(f"its fields are not exactly {', '.join(sorted(fields))}")
+        return text
 
 
 def prompts_file(
@@ -116,9 +130,23 @@ def prompts_file(
         DataBroken: The local copy is another file.
         DataMissing: The local copy does not exist, or the file could not be downloaded.
     """
-    if local := environment.get("MMIE_PROMPTS"):
-        return _local(Path(local).expanduser(), pin)
-    return pinned_bytes(pin, _cache_path(environment), environment, retry)
+    if not (local := environment.get(LOCAL)):
+        return pinned_bytes(pin, _cache_path(environment), environment, retry)
+    path = Path(local).expanduser()
+    hint = f"copy {pin.url} there, byte for byte, or unset `{LOCAL}`"
+    try:
+        content = pin.read(path)
+    except OSError as error:
+        raise DataMissing(
+            f"`{LOCAL}` is `{path}`, which cannot be read: {error.strerror}.", hint=hint
+        ) from error
+    if not pin.holds(content):
+        raise DataBroken(
+            f"`{LOCAL}` is `{path}`, which is not MMIE's official `prompts.py`: its SHA-256 is not "
+            f"{pin.sha256[:12]}…",
+            hint=f"{hint}; for other prompts there is `{OTHER}`",
+        )
+    return content
 
 
 def cached_file(environment: Mapping[str, str], pin: Pin = OFFICIAL) -> bytes | None:
@@ -130,125 +158,40 @@ def _cache_path(environment: Mapping[str, str]) -> Path:
     return cache_dir(environment) / "mmie" / f"prompts-{COMMIT[:7]}.py"
 
 
-def _local(path: Path, pin: Pin) -> bytes:
-    hint = f"copy {pin.url} there, byte for byte, or unset `MMIE_PROMPTS`"
-    try:
-        content = pin.read(path)
-    except OSError as error:
-        raise DataMissing(
-            f"`MMIE_PROMPTS` is `{path}`, which cannot be read: {error.strerror}.", hint=hint
-        ) from error
-    if pin.holds(content):
-        return content
-    expected = "the official one"
-    if pin.holds(content.replace(b"\r\n", b"\n")):
-        expected += ", whose lines end in LF and not in CR LF"
-    raise DataBroken(
-        f"`MMIE_PROMPTS` is `{path}`, which is not MMIE's official `prompts.py`: its SHA-256 is "
-        f"{hashlib.sha256(content).hexdigest()[:12]}…, and {pin.sha256[:12]}… is {expected}.",
-        hint=f"{hint}; for other prompts there is `MMIE_OTHER_PROMPTS`",
-    )
-
-
 def parse(source: str) -> dict[str, str]:
     """Read category to template from Python source of the official form, without running it.
 
     The form (``prompts.py`` at eb0fd6e): module-level ``NAME = "rubric"``, and ``get_prompt`` with
     one chain of ``if "SA" in data_id: return NAME + "tail"``.
-
-    Raises:
-        DataBroken: It has another form.
     """
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise _not_official(f"it cannot be parsed ({type(error).__name__})") from error
     rubrics: dict[str, str] = {}
-    for node in tree.body:
+    official: dict[str, str] = {}
+    for node in ast.walk(ast.parse(source)):  # breadth first: constants before their uses
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(text))):
                 rubrics[name] = text
-    functions = (node for node in tree.body if isinstance(node, ast.FunctionDef))
-    chains = [ast.walk(node) for node in functions if node.name == "get_prompt"]
-    official: dict[str, str] = {}
-    for branch in chains[0] if len(chains) == 1 else ():  # in their order in the file
-        match branch:
             case ast.If(
                 test=ast.Compare(left=ast.Constant(value=str(category)), ops=[ast.In()]),
                 body=[
-                    ast.Return(value=ast.BinOp(ast.Name(id=name), ast.Add(), ast.Constant(tail)))
+                    ast.Return(
+                        value=ast.BinOp(ast.Name(id=name), ast.Add(), ast.Constant(str(tail)))
+                    )
                 ],
-            ) if name in rubrics and isinstance(tail, str):
+            ) if name in rubrics:
                 official[category] = rubrics[name] + tail
-    if list(official) != list(FIELDS):
-        raise _not_official(f"`get_prompt` has templates of {', '.join(official) or 'no category'}")
     return official
-
-
-def _not_official(problem: str) -> DataBroken:
-    return DataBroken(
-        f"MMIE's judge prompts are not those of {COMMIT[:7]}: {problem}.",
-        hint=f"take the file from {OFFICIAL.url}",
-    )
-
-
-def _other_templates(path: Path) -> Templates:
-    try:
-        with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
-        texts = json.loads(content.decode()) if len(content) <= _MOST_BYTES else None
-    except OSError as error:
-        raise _unusable(path, f"it cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise _unusable(path, f"it is not JSON ({json_problem(error)})") from error
-    if not isinstance(texts, dict) or set(texts) != set(FIELDS):
-        raise _unusable(path, f"it is not a JSON object with the keys {', '.join(FIELDS)}")
-    for category, text in texts.items():
-        if problem := _template_problem(text, FIELDS[category]):
-            raise _unusable(path, f"`{category}` {problem}")
-    digest = hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()[:12]
-    logger.warning(
-        f"MMIE is judged with the prompts in `{path}`, not with its own: no score of this run is"
-        f" comparable with the paper's. The signature says `other:{digest}`."
-    )
-    return Templates(texts=texts, official=False, name=f"other:{digest}")
-
-
-def _template_problem(text: object, fields: frozenset[str]) -> str:
-    """The problem of a template; empty if there is none."""
-    if not isinstance(text, str):
-        return "is not text"
-    try:
-        used = [(n, s, c) for _, n, s, c in Formatter().parse(text) if n is not None]
-    except ValueError as error:
-        return f"is no template: {error}"
-    names = {name for name, _, _ in used}
-    if names != fields or any(spec or conversion for _, spec, conversion in used):
-        required, present = (", ".join(f"{{{f}}}" for f in sorted(s)) for s in (fields, names))
-        return f"must have exactly the fields {required}, bare, and has {present or 'none'}"
-    return ""
-
-
-def _unusable(path: Path, problem: str) -> SettingWrong:
-    return SettingWrong(
-        f"`MMIE_OTHER_PROMPTS` is `{path}`: {problem}.",
-        hint="name a JSON file with one template each for SA, PBL and MSR, or unset it to judge "
-        "with MMIE's own prompts",
-    )
 
 
 def prompts_asset(environment: Mapping[str, str], describe: Callable[[], str]) -> Asset:
     """The judge's templates; `describe` checks them (see `Check`)."""
     source = f"Lillianwei-h/MMIE@{COMMIT}: prompts.py"
-
+    sizes = (OFFICIAL.size_bytes,)
     return data_asset(
         name="mmie: judge prompts",
-        variables=["MMIE_OTHER_PROMPTS", "MMIE_PROMPTS"],
+        variables=[OTHER, LOCAL],
         source=source,
         is_here=lambda: cached_file(environment) is not None,
-        plan=lambda: DownloadPlan(
-            source=source, file_bytes=(OFFICIAL.size_bytes,), is_confirmed=False
-        ),
+        plan=lambda: DownloadPlan(source=source, file_bytes=sizes, is_confirmed=False),
         fetch=lambda: f"{templates(environment).name} is here",
         environment=environment,
         describe=describe,

@@ -6,14 +6,14 @@ Verdicts are points from 0 to 6; every score is in percent of full marks.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, percent_of
 from mmie_tasks.benchmarks.mmie.record import RequestFacts, groups
-from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
+from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.tables import listed
-from mmie_tasks.core.verdict import Scored, Verdicts
-from mmie_tasks.record.answer_facts import facts_of
+from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
+from mmie_tasks.record.answer_facts import answer_notes, facts_of, total_of
 from mmie_tasks.record.fields import verdict
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.panel import judge_records
@@ -31,27 +31,21 @@ JUDGE_WINDOW = 4096
 
 SCALE = Scale(full_marks=FULL_MARKS, unit="points, 0 to 6", whole=True, percent=percent_of)
 
-_TITLES = {
-    "SA": "Situational analysis",
-    "PBL": "Project-based learning",
-    "MSR": "Multi-step reasoning",
-}
 _HEADLINE = Metric(name="", title="AVG", kind="headline")
-_CATEGORIES = tuple(
-    Metric(
-        name=name,
-        title=_TITLES[name],
-        kind="category",
-        by="category",
-        weights={name: 1},
-        in_table=True,
+
+
+def _columns(kind: str, titles: Mapping[str, str]) -> tuple[Metric, ...]:
+    return tuple(
+        Metric(name=name, title=title, kind=kind, by=kind, weights={name: 1}, in_table=True)
+        for name, title in titles.items()
     )
-    for name in CATEGORIES
+
+
+_CATEGORIES = _columns(
+    "category",
+    {"SA": "Situational analysis", "PBL": "Project-based learning", "MSR": "Multi-step reasoning"},
 )
-_FIELDS = tuple(
-    Metric(name=name, title=title, kind="field", by="field", weights={name: 1}, in_table=True)
-    for name, title in ({name: name.capitalize() for name in FIELDS} | {"eecs": "EECS"}).items()
-)
+_FIELDS = _columns("field", {name: name.capitalize() for name in FIELDS} | {"eecs": "EECS"})
 METRICS = (_HEADLINE, *_CATEGORIES, *_FIELDS)
 
 TABLE = RunnerTable(metrics=METRICS, scale=SCALE)
@@ -94,23 +88,22 @@ def counts(records: Sequence[Record]) -> dict[str, float]:
     """
     facts = [facts_of(record, RequestFacts) for record in records]
     totals = {
-        "dropped": sum(sample.dropped for sample in facts),
-        "missing_images": sum(sample.missing_images for sample in facts),
-        "bad_images": sum(sample.bad_images for sample in facts),
-        "truncated": sum(sample.truncated for sample in facts),
-        "typed_controls": sum(any(sample.typed.values()) for sample in facts),
-        "over_4096": sum((sample.judge_tokens or 0) > JUDGE_WINDOW for sample in facts),
-        **{
-            name: sum(sign in sample.picture_signs for sample in facts)
-            for name, sign in SIGN_COUNTS.items()
-        },
-        "pictures_drawn": sum(sample.drawn or 0 for sample in facts),
-        "pictures_failed": sum(sum(sample.not_drawn.values()) for sample in facts),
-        "pictures_unused": sum(sum(sample.unused.values()) for sample in facts),
+        name: float(sum(getattr(sample, name) for sample in facts))
+        for name in ("dropped", "missing_images", "bad_images", "truncated")
     }
-    parsed = _parsed(records)
-    rate = {"parse_rate": 100 * sum(parsed) / len(parsed)} if parsed else {}
-    return {name: float(total) for name, total in totals.items()} | rate
+    totals["typed_controls"] = sum(any(sample.typed.values()) for sample in facts)
+    totals["over_4096"] = sum((sample.judge_tokens or 0) > JUDGE_WINDOW for sample in facts)
+    for name, sign in SIGN_COUNTS.items():
+        totals[name] = sum(sign in sample.picture_signs for sample in facts)
+    totals["pictures_drawn"] = sum(sample.drawn or 0 for sample in facts)
+    totals["pictures_failed"] = total_of(sample.not_drawn for sample in facts).total()
+    totals["pictures_unused"] = total_of(sample.unused for sample in facts).total()
+    verdicts = [verdict(entry, "official") for record in records for entry in judge_records(record)]
+    scored = sum(isinstance(official, Scored) for official in verdicts)
+    unread = sum(isinstance(v, Unscored) and v.reason in _UNREAD for v in verdicts)
+    if scored or unread:
+        totals["parse_rate"] = 100 * scored / (scored + unread)
+    return totals
 
 
 def notes(records: Sequence[Record]) -> Iterator[str]:
@@ -122,23 +115,16 @@ def notes(records: Sequence[Record]) -> Iterator[str]:
         f"{sum(sample.shown_images for sample in facts):,} images in the requests to the judge, "
         "with the questions'"
     )
-    yield from _drawing_notes(facts)
+    yield from answer_notes(facts)
     totals = counts(records)
-    typed, unread = (
-        _total(sample.typed for sample in facts),
-        _total(sample.unread for sample in facts),
-    )
-    signs = _total(sample.picture_signs for sample in facts)
-    problems = _total(sample.image_problems for sample in facts)
+    problems = total_of(sample.image_problems for sample in facts)
+    unfilled = sum(sample.unfilled_placeholders for sample in facts)
+    typed = listed(total_of(sample.typed for sample in facts))
     lines = {
-        f"texts and images of answers that were not read: {listed(unread)}": unread.total(),
-        f"answers that may have unread pictures in their text: {listed(signs)}": signs.total(),
         f"images of answers that could not be used: {listed(problems)}": problems.total(),
-        f"answers with thinking: {(n := sum(sample.thinking for sample in facts)):,}": n,
-        "placeholders without an image: "
-        f"{(n := sum(sample.unfilled_placeholders for sample in facts)):,}": n,
+        f"placeholders without an image: {unfilled:,}": unfilled,
         f"answers cut by the limit on images: {totals['truncated']:,.0f}": totals["truncated"],
-        f"control strings of the judge in texts: {listed(typed)}": totals["typed_controls"],
+        f"control strings of the judge in texts: {typed}": totals["typed_controls"],
         _long(facts): totals["over_4096"],
     }
     for problem, name in (("missing", "missing_images"), ("unusable", "bad_images")):
@@ -152,40 +138,8 @@ def notes(records: Sequence[Record]) -> Iterator[str]:
         )
 
 
-def _drawing_notes(facts: Sequence[RequestFacts]) -> Iterator[str]:
-    """Lines about the pictures of ``--model interleaved``; none for another model."""
-    of_model = [sample for sample in facts if sample.drawn is not None]
-    not_drawn, unused = _total(s.not_drawn for s in of_model), _total(s.unused for s in of_model)
-    if of_model:
-        lacking = sum(bool(sample.not_drawn) for sample in of_model)
-        failed = (
-            f"; not drawn: {listed(not_drawn)}; answers without a picture they ask for: {lacking:,}"
-        )
-        yield (
-            "pictures drawn: "
-            f"{sum(sample.drawn or 0 for sample in of_model):,}{failed if not_drawn else ''}"
-        )
-    if unused:
-        yield f"of the writer not used: {listed(unused)}"
-
-
-def _total(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
-    """Counts of samples, added by name, without zeros."""
-    return sum(map(Counter, counts), Counter[str]())
-
-
 def _long(facts: Sequence[RequestFacts]) -> str:
     """The number of requests that are longer than those the judge was trained on."""
     lengths = [sample.judge_tokens for sample in facts if sample.judge_tokens is not None]
     long = sum(length > JUDGE_WINDOW for length in lengths)
     return f"requests over {JUDGE_WINDOW:,} tokens of the judge: {long:,} of {len(lengths):,}"
-
-
-def _parsed(records: Sequence[Record]) -> list[bool]:
-    """Whether points could be read, for each sample and judge with a reply."""
-    verdicts = [verdict(entry, "official") for record in records for entry in judge_records(record)]
-    return [
-        isinstance(official, Scored)
-        for official in verdicts
-        if isinstance(official, Scored) or official.reason in _UNREAD
-    ]

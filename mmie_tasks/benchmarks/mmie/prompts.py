@@ -99,8 +99,8 @@ def assemble(
         KeyError: The template has another field than ``question``, ``answer`` and ``gt_answer``.
         ValueError: Its braces do not match.
     """
-    images = _Images()
-    question = [part for segment in sample.question for part in images.segment_parts(segment)]
+    images: list[str] = []
+    question = [part for segment in sample.question for part in _segment_parts(segment, images)]
     segments = (*sample.question, *answer, *sample.gold[: sample.category == "MSR"])
     texts = [segment.text for segment in segments if segment.text]
     control_strings = Counter(match for text in texts for match in _CONTROL.findall(text))
@@ -109,17 +109,25 @@ def assemble(
             replace(s, text=s.text and _CONTROL.sub(lambda match: f"< {match[0][1:]}", s.text))
             for s in answer
         ]
-    shown, cut = _answer(answer, images)
+    shown, cut = _limited(answer, images)
+    gold = [segment.text for segment in sample.gold]
+    reference = str(gold[0]) if gold else ""
     if full:
         shown += [f"{segment.text}\n" for segment in cut if segment.text is not None]
-    reference: list[_Part] = [_reference(sample, full=full)]
+        reference = "\n".join(text for text in gold if text is not None)
+    bad_gold = ""
+    if sample.category == "MSR" and not (reference.strip() if full else gold):
+        bad_gold = "the gold answer has no text" if gold else "the gold answer is empty"
+    values: Mapping[str, list[_Part]] = {
+        "question": question,
+        "answer": shown,
+        "gt_answer": [reference],
+    }
     return Assembled(
-        parts=tuple(
-            _filled(template, {"question": question, "answer": shown, "gt_answer": reference})
-        ),
-        images=tuple(images.present),
-        left_out=len(images.present) > _MOST_IMAGES,
-        bad_gold=_bad_gold(sample, full=full),
+        parts=tuple(_filled(template, values)),
+        images=tuple(images),
+        left_out=len(images) > _MOST_IMAGES,
+        bad_gold=bad_gold,
         cut_images=sum(bool(segment.image) and not segment.problem for segment in cut),
         cut_texts=0 if full else sum(bool((segment.text or "").strip()) for segment in cut),
         typed=dict(control_strings),
@@ -135,52 +143,27 @@ def query(assembled: Assembled) -> str:
     return "".join(IMAGE if isinstance(part, Path) else part for part in assembled.parts)
 
 
-@dataclass(slots=True)
-class _Images:
-    """The images of question and answer so far."""
-
-    present: list[str] = field(default_factory=list)
-
-    def segment_parts(self, segment: Segment) -> list[_Part]:
-        parts: list[_Part] = [] if segment.text is None else [f"{segment.text}\n"]
-        if segment.image and not segment.problem:
-            self.present.append(segment.image)
-            parts += [f"Image-{len(self.present) - 1}: ", Path(segment.image), "\n"]
-        return parts
-
-    @property
-    def full(self) -> bool:
-        return len(self.present) >= IMAGES_AT_END
+def _segment_parts(segment: Segment, images: list[str]) -> list[_Part]:
+    """Text and image of a segment in the request; `images` are those before it, and get its own."""
+    parts: list[_Part] = [] if segment.text is None else [f"{segment.text}\n"]
+    if segment.image and not segment.problem:
+        parts += [f"Image-{len(images)}: ", Path(segment.image), "\n"]
+        images.append(segment.image)
+    return parts
 
 
-def _answer(answer: Sequence[Segment], images: _Images) -> tuple[list[_Part], list[Segment]]:
+def _limited(answer: Sequence[Segment], images: list[str]) -> tuple[list[_Part], list[Segment]]:
     """The parts of an answer in the request, and the segments that the limit removed."""
     shown: list[_Part] = []
     for position, segment in enumerate(answer):
-        remaining = list(answer[position + 1 :])
-        if images.full:  # by the question alone, or the answer would have ended before
-            shown += images.segment_parts(replace(segment, image=None))
-            return shown, [replace(segment, text=None), *remaining]
-        shown += images.segment_parts(segment)
-        if images.full:
-            return shown, remaining
+        cut = list(answer[position + 1 :])
+        if len(images) >= IMAGES_AT_END:  # by the question alone: one more text (D11)
+            cut = [replace(segment, text=None), *cut]
+            segment = replace(segment, image=None)
+        shown += _segment_parts(segment, images)
+        if len(images) >= IMAGES_AT_END:
+            return shown, cut
     return shown, []
-
-
-def _reference(sample: Sample, *, full: bool) -> str:
-    if full:
-        return "\n".join(segment.text for segment in sample.gold if segment.text is not None)
-    return str(sample.gold[0].text) if sample.gold else ""
-
-
-def _bad_gold(sample: Sample, *, full: bool) -> str:
-    if sample.category != "MSR":
-        return ""
-    if not sample.gold:
-        return "the gold answer is empty"
-    if full and not _reference(sample, full=True).strip():
-        return "the gold answer has no text"
-    return ""
 
 
 def _filled(template: str, values: Mapping[str, Sequence[_Part]]) -> Iterator[_Part]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 
@@ -10,7 +9,8 @@ from mmie_tasks.benchmarks.mmie.official import FULL_MARKS
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
 from mmie_tasks.core.verdict import Scored, Verdict, Verdicts, as_row
 from mmie_tasks.record import log_line
-from mmie_tasks.record.answer_facts import AnswerFacts, fact_counts, shown_facts
+from mmie_tasks.record.answer_facts import AnswerFacts, answered_sample, fact_counts, shown_facts
+from mmie_tasks.record.metrics import slug
 from mmie_tasks.record.panel import Judged
 from mmie_tasks.record.rows import Row
 from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
@@ -62,6 +62,10 @@ class RequestFacts(AnswerFacts):
     shown_images: int = 0
     answer_images: int = 0
     unfilled_placeholders: int = 0
+
+    def without_request(self) -> RequestFacts:
+        """These facts with no images shown."""
+        return replace(self, shown_images=0)
 
 
 def sample_record(
@@ -117,42 +121,17 @@ def read_line(line: Line) -> LoggedSample:
         BadRecord: The line is not a scored sample of this benchmark.
     """
     record = record_of(line)
-    question = log_line.segments(record, "question")
-    gold, target = log_line.segments(record, "gold"), log_line.optional_text(line, "target")
     return replace(
-        log_line.sample(line, FULL_MARKS),
+        answered_sample(line, FULL_MARKS),
         groups=groups(str(record["category"]), log_line.optional_text(record, "field")),
-        question=log_line.question(line, None) if question is None else question,
-        gold=log_line.text_segments(target) if gold is None else gold,
-        answer=shown_answer(line) or log_line.text_segments(log_line.answer(line)),
-        pictures_not_drawn=sum(fact_counts(record, "not_drawn").values()),
-        picture_signs=tuple(fact_counts(record, "picture_signs")),
         facts=_facts(record),
     )
-
-
-def shown_answer(line: Line) -> Segments:
-    """The answer as the judge was shown it; empty if it was not parsed.
-
-    Raises:
-        BadRecord: The line is not a scored sample of this benchmark.
-    """
-    return log_line.segments(record_of(line), "answer") or ()
 
 
 def groups(category: str, field_name: str) -> dict[str, tuple[str, ...]]:
     """Kind of group to the groups of a sample; a sample may lack a field."""
     field_slug = slug(field_name)
     return {"category": (category,), **({"field": (field_slug,)} if field_slug else {})}
-
-
-def slug(name: str) -> str:
-    """A field's name in the form of metric names.
-
-    >>> slug("EECS"), slug(" Project Work ")
-    ('eecs', 'project_work')
-    """
-    return re.sub(r"\W+", "_", name.strip()).lower()
 
 
 def record_of(line: Line) -> Record:

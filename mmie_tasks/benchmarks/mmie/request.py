@@ -7,23 +7,19 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from mmie_tasks.answers.images import check_image, resolve_images
-from mmie_tasks.answers.picture_signs import picture_signs
-from mmie_tasks.answers.segments import ParsedAnswer
+from mmie_tasks.answers.images import check_image
+from mmie_tasks.benchmarks import model_answers
 from mmie_tasks.benchmarks.mmie import prompts
 from mmie_tasks.benchmarks.mmie.judge_prompts import judge_templates
-from mmie_tasks.benchmarks.mmie.prompts import Assembled
 from mmie_tasks.benchmarks.mmie.record import RequestFacts
 from mmie_tasks.benchmarks.mmie.sample import Sample
-from mmie_tasks.benchmarks.model_answers import facts_of_answer, read_results, resolver
-from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.benchmarks.model_answers import BuiltRequest
 from mmie_tasks.core.options import choice_setting
-from mmie_tasks.core.tables import listed
-from mmie_tasks.core.verdict import UnscoredReason
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.segment import Segment, Segments
@@ -31,42 +27,6 @@ from mmie_tasks.record.signature import signature_text
 
 ASSEMBLY = "MMIE_ASSEMBLY"
 _UNUSABLE = ("unreadable", "too_large")  # problems of images that are there
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuiltRequest:
-    """The request for one answer, or the reason why the judge gets none.
-
-    Attributes:
-        request: None if the judge gets none.
-        reason: The reason, if so.
-        detail: The reason for people.
-        facts: Counts about the request and the answer.
-        answer: The answer with the files of its images.
-        answer_signature: Protocol and drawer of an answer of ``--model interleaved``; None for
-            other answers.
-        cut_images: Existing images of the answer that the limit removed.
-        cut_texts: Texts of the answer that the limit removed.
-    """
-
-    request: JudgeRequest | None = None
-    reason: UnscoredReason = "no_answer"
-    detail: str = ""
-    facts: RequestFacts
-    answer: Segments = ()
-    answer_signature: str | None = None
-    cut_images: int = 0
-    cut_texts: int = 0
-
-    def withdrawn(self, reason: UnscoredReason, detail: str) -> BuiltRequest:
-        """The same answer without a request."""
-        return replace(
-            self,
-            request=None,
-            reason=reason,
-            detail=detail,
-            facts=replace(self.facts, shown_images=0),
-        )
 
 
 def check_setup() -> None:
@@ -124,40 +84,20 @@ def question_parts(sample: Sample) -> list[str | Path]:
     return parts
 
 
-def build_request(sample: Sample, results: Sequence[object], task: str) -> BuiltRequest:
-    """The request for an answer. Never raises: a run's answers would be lost.
-
-    Args:
-        sample: The sample.
-        results: The runner's results of the tested model: one text, or one per round.
-        task: Name of the task.
-    """
-    answer = read_results(results)
-    built = _built_for(sample, answer, task)
-    if answer.drawing is None:
-        return built
-    if withheld := answer.drawing.withheld:
-        built = built.withdrawn("not_drawn", f"pictures not drawn: {listed(withheld)}")
-    return replace(built, answer_signature=answer.drawing.signature)
-
-
-def _built_for(sample: Sample, answer: ParsedAnswer, task: str) -> BuiltRequest:
-    facts = replace(
-        facts_of_answer(RequestFacts, answer), unfilled_placeholders=answer.unfilled_placeholders
+def build_request(
+    sample: Sample, results: Sequence[object], task: str
+) -> BuiltRequest[RequestFacts]:
+    """The request for an answer; see `model_answers.build_request`."""
+    return model_answers.build_request(
+        results,
+        task,
+        sample.row,
+        start=lambda answer: RequestFacts(unfilled_placeholders=answer.unfilled_placeholders),
+        build=partial(_built, sample),
     )
-    if answer.failure:
-        reason: UnscoredReason = "not_text" if answer.shape == "not text" else "no_answer"
-        return BuiltRequest(reason=reason, detail=answer.failure, facts=facts)
-    files = resolver()
-    segments = resolve_images(answer, files, task, sample.row)
-    facts = replace(facts, picture_signs=dict.fromkeys(picture_signs(segments, files), 1))
-    try:
-        return _built(sample, facts, segments)
-    except MmieTasksError as error:  # no templates, and nothing checked before
-        return BuiltRequest(reason="unavailable", detail=str(error).partition("\n")[0], facts=facts)
 
 
-def request_for(sample: Sample, answer: Sequence[Segment]) -> BuiltRequest:
+def request_for(sample: Sample, answer: Sequence[Segment]) -> BuiltRequest[RequestFacts]:
     """The request for an answer whose images are files.
 
     Raises:
@@ -173,19 +113,41 @@ def with_usage(facts: RequestFacts, reply: JudgeReply | None) -> RequestFacts:
     return replace(facts, judge_tokens=reply.usage.input_tokens, judge_tokens_exact=True)
 
 
-def _built(sample: Sample, facts: RequestFacts, segments: Segments) -> BuiltRequest:
+def _built(sample: Sample, facts: RequestFacts, answer: Segments) -> BuiltRequest[RequestFacts]:
+    """The request for an answer whose images have their problems.
+
+    The official script ends when it opens a file that is no image: such a file exists for the
+    official assembly and is missing for the full one.
+    """
     full = _is_full_assembly(os.environ)
     template = judge_templates().texts[sample.category]
-    checked = replace(sample, question=tuple(map(_with_missing, sample.question)))
-    answer = [_for_assembly(segment, full=full) for segment in segments]
-    assembled = prompts.assemble(checked, answer, template, full=full)
-    unusable = _unusable(checked.question, segments)
+    question = tuple(map(_with_missing, sample.question))
+    existing = [_checked(segment) for segment in question if not segment.problem]
+    unusable = {s.image: s.detail for s in (*existing, *answer) if _is_unusable_file(s)}
+    assembled = prompts.assemble(
+        replace(sample, question=question),
+        [replace(s, problem="") if _is_unusable_file(s) and not full else s for s in answer],
+        template,
+        full=full,
+    )
+    problems = Counter[str](segment.problem for segment in answer if segment.problem)
+    n_unusable = sum(problems[problem] for problem in _UNUSABLE)
     built = BuiltRequest(
         request=JudgeRequest(
             parts=assembled.parts, max_tokens=prompts.MAX_TOKENS, wants_digits=True
         ),
-        facts=_facts(facts, checked, assembled, segments, unusable),
-        answer=segments,
+        facts=replace(
+            facts,
+            dropped=assembled.left_out,
+            missing_images=problems.total() - n_unusable + len(question) - len(existing),
+            bad_images=n_unusable + sum(segment.image in unusable for segment in existing),
+            image_problems=dict(problems),
+            truncated=bool(assembled.cut_images or assembled.cut_texts),
+            typed=assembled.typed,
+            shown_images=len(assembled.images),
+            answer_images=sum(bool(segment.image) for segment in answer),
+        ),
+        answer=answer,
         cut_images=assembled.cut_images,
         cut_texts=assembled.cut_texts,
     )
@@ -197,31 +159,6 @@ def _built(sample: Sample, facts: RequestFacts, segments: Segments) -> BuiltRequ
         return built.withdrawn("bad_gold", assembled.bad_gold)
     broken = [unusable[image] for image in assembled.images if image in unusable]
     return built.withdrawn("bad_image", broken[0]) if broken else built
-
-
-def _facts(
-    facts: RequestFacts,
-    sample: Sample,
-    assembled: Assembled,
-    segments: Segments,
-    unusable: Mapping[str, str],
-) -> RequestFacts:
-    problems = Counter[str](segment.problem for segment in segments if segment.problem)
-    n_unusable = sum(problems[problem] for problem in _UNUSABLE)
-    of_question = [s.image for s in sample.question if s.image and not s.problem]
-    return replace(
-        facts,
-        dropped=assembled.left_out,
-        missing_images=problems.total()
-        - n_unusable
-        + sum(bool(segment.problem) for segment in sample.question),
-        bad_images=n_unusable + sum(image in unusable for image in of_question),
-        image_problems=dict(problems),
-        truncated=bool(assembled.cut_images or assembled.cut_texts),
-        typed=assembled.typed,
-        shown_images=sum(image not in unusable for image in assembled.images),
-        answer_images=sum(bool(segment.image) for segment in segments),
-    )
 
 
 def _with_missing(segment: Segment) -> Segment:
@@ -239,26 +176,6 @@ def _checked(segment: Segment) -> Segment:
     return replace(segment, problem=file.problem, detail=file.detail)
 
 
-def _for_assembly(segment: Segment, *, full: bool) -> Segment:
-    """A segment of the answer, whose problem is that the image counts as missing.
-
-    The official script ends when it opens a file that is no image; such a file exists for the
-    official assembly and is missing for the full one.
-    """
-    exists = not segment.problem or (not full and _is_unusable_file(segment))
-    return replace(segment, problem="") if exists else segment
-
-
 def _is_unusable_file(segment: Segment) -> bool:
     """Whether the image is a file that cannot be used; a data URI is none."""
     return segment.problem in _UNUSABLE and not (segment.image or "").startswith("data:")
-
-
-def _unusable(question: Iterable[Segment], answer: Segments) -> dict[str, str]:
-    """Every image file that cannot be used, by its path in the assembly, and why."""
-    existing = [_checked(segment) for segment in question if not segment.problem]
-    return {
-        segment.image: segment.detail
-        for segment in (*existing, *answer)
-        if segment.image and _is_unusable_file(segment)
-    }

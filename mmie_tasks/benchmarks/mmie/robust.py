@@ -49,19 +49,20 @@ _FULL_MARKS = 6.0
 
 _SPELLINGS = {"-": "‐‑‒–—−", '"': "“”„‟«»‹›「」『』", "'": "‘’‚", "/": "⁄∕"}
 _CHARACTERS = str.maketrans({char: plain for plain, chars in _SPELLINGS.items() for char in chars})
+_FENCED = (
+    r"^[ >]{0,8}(?:[-*+] )?(?P<fence>`{3,}|~{3,})"
+    r".*?(?:^[ >]{0,8}(?P=fence)[^\n]*$|(?P<open>\Z))"
+)
+_RULED = (
+    r"^(?![^\w\n]{0,40}end\b)[^\n=*_-]{0,40}(?P<rule>[=*_-])(?P=rule){2,} *[a-z][^\n]{0,60}"
+    r"(?P=rule){3,} *$.*?(?:^[^\n]{0,40}(?P=rule){3,}[^\n]*$|(?P<open>\Z))"
+)
 _BLANKED = tuple(
     re.compile(pattern, re.IGNORECASE | re.MULTILINE | re.DOTALL)
     for pattern in (
-        (
-            r"^[ >]{0,8}(?:[-*+] )?(?P<fence>`{3,}|~{3,}).*?(?:^[ "
-            r">]{0,8}(?P=fence)[^\n]*$|(?P<open>\Z))"
-        ),
+        _FENCED,
         r"<(?P<tag>(?!score\b|rating\b|image\b|br\b)[a-z]\w{0,20})\b[^<>\n]{0,80}>.*?(?:</(?P=tag)>|(?P<open>\Z))",
-        (
-            r"^(?![^\w\n]{0,40}end\b)[^\n=*_-]{0,40}(?P<rule>[=*_-])(?P=rule){2,} "
-            r"*[a-z][^\n]{0,60}(?P=rule){3,} *$"
-            r".*?(?:^[^\n]{0,40}(?P=rule){3,}[^\n]*$|(?P<open>\Z))"
-        ),
+        _RULED,
         r"^ {0,3}>[^\n]*(?:\n(?! *(?:#|\n))[^\n]+)*",
         r"“[^“”„]*”|„[^„“”]*[“”]|«[^«»]*»|»[^«»]*«|‹[^‹›]*›|「[^「」]*」|『[^『』]*』|‚[^‚‘’]*[‘’]",
         r"(?<![\w`])`(?!`)(?=[^`]{1,2000}`)[^`]*[a-z]{2}[^`]*`",

@@ -6,12 +6,13 @@ of ``MMIE/MMIE`` on the Hub.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mmie_tasks.core.errors import BadSample
-from mmie_tasks.record.segment import Segment
+from mmie_tasks.record.row_fields import items_of, object_of, text_of
+from mmie_tasks.record.segment import Segment, Segments
 
 CATEGORIES = ("SA", "PBL", "MSR")
 """Situational analysis, project-based learning, multi-step reasoning.
@@ -29,18 +30,57 @@ class Sample:
         index: Position among the task's samples in the order of the data file, from 0.
         row: Position in the task's dataset, from 0: the runner's number of the sample.
         category: One of `CATEGORIES`, by the id.
-        field: As released: ``Education``; empty if the row has none.
+        field: As released: ``Education``; empty if the row has none. So is `subfield`.
         question: In order.
         gold: In order; the request to the judge has its first text, and only for MSR.
     """
 
     id: str
-    index: int
-    row: int
+    index: int = 0
+    row: int = 0
     category: str
-    field: str
-    question: tuple[Segment, ...]
-    gold: tuple[Segment, ...]
+    field: str = ""
+    subfield: str = ""
+    question: Segments
+    gold: Segments
+
+    @classmethod
+    def from_row(cls, fields: object, location: str) -> Sample:
+        """Read a row of the data file, in one of two forms.
+
+        * ``conversations``, as on the Hub: the turns of ``human`` are the question, those of
+          ``gpt`` the gold answer.
+        * ``question``, the official judge's input (``dataset.py``); the gold answer is
+          ``gt_answer``, and ``answer`` and ``model`` are ignored.
+
+        Args:
+            fields: The JSON value of the row.
+            location: Where it is, for messages: ``row 7``.
+
+        Raises:
+            BadSample: It cannot be used; names location, id and field.
+        """
+        row = object_of(fields, location)
+        if not (sample_id := text_of(row.get("id"), f"{location}: `id`")):
+            raise BadSample(f"{location}: `id` is empty")
+        location = f"{location}, id {sample_id!r}"
+        if "conversations" in row:
+            question, gold = _turns(row["conversations"], location)
+        else:
+            question = _content(row.get("question"), location, "question")
+            gold = _content(row.get("gt_answer") or (), location, "gt_answer", is_gold=True)
+        field, subfield = (  # no script reads these two
+            text_of(row[name], f"{location}: `{name}`") if isinstance(row.get(name), str) else ""
+            for name in ("field", "subfield")
+        )
+        return cls(
+            id=sample_id,
+            category=category_of(sample_id, location),
+            field=field,
+            subfield=subfield,
+            question=question,
+            gold=gold,
+        )
 
     @classmethod
     def from_doc(cls, doc: Mapping[str, Any]) -> Sample:
@@ -49,18 +89,22 @@ class Sample:
         Raises:
             BadSample: The id names no category.
         """
+        question, gold = (
+            tuple(Segment(text=part["text"], image=part["image"]) for part in doc[name])
+            for name in ("question", "gold")
+        )
         return cls(
             id=doc["id"],
             index=doc["index"],
             row=doc["row"],
             category=category_of(doc["id"]),
             field=doc["field"],
-            question=_segments(doc["question"]),
-            gold=_segments(doc["gold"]),
+            question=question,
+            gold=gold,
         )
 
 
-def category_of(sample_id: str) -> str:
+def category_of(sample_id: str, location: str = "") -> str:
     """The category of an id: the first of `CATEGORIES` that it contains, as official.
 
     Raises:
@@ -72,8 +116,39 @@ def category_of(sample_id: str) -> str:
     for category in CATEGORIES:
         if category in sample_id:
             return category
-    raise BadSample(f"MMIE, sample {sample_id}: `id` contains none of {', '.join(CATEGORIES)}")
+    location = location or f"MMIE, sample {sample_id}"
+    raise BadSample(f"{location}: `id` contains none of {', '.join(CATEGORIES)}")
 
 
-def _segments(rows: Iterable[Mapping[str, Any]]) -> tuple[Segment, ...]:
-    return tuple(Segment(text=row["text"], image=row["image"]) for row in rows)
+def _turns(value: object, location: str) -> tuple[Segments, Segments]:
+    """The segments of ``human`` and of ``gpt``, in order."""
+    by_role: dict[object, Segments] = {"human": (), "gpt": ()}
+    for i, item in enumerate(items_of(value, f"{location}: `conversations`")):
+        turn = object_of(item, f"{location}: `conversations[{i}]`")
+        role = text_of(turn.get("from"), f"{location}: `conversations[{i}].from`")
+        if role not in by_role:
+            raise BadSample(f"{location}: `conversations[{i}].from` is neither human nor gpt")
+        name = f"conversations[{i}].content"
+        by_role[role] += _content(turn.get("content"), location, name, is_gold=role == "gpt")
+    return by_role["human"], by_role["gpt"]
+
+
+def _content(value: object, location: str, name: str, *, is_gold: bool = False) -> Segments:
+    """Segments with a text, an image or both.
+
+    As for the official script, a plain text is one, and a number as gold text is its text.
+    """
+    if isinstance(value, str):
+        value = [{"text": value}]
+    segments = []
+    for i, item in enumerate(items_of(value, f"{location}: `{name}`")):
+        part = object_of(item, f"{location}: `{name}[{i}]`")
+        if is_gold and type(part.get("text")) in (int, float):
+            part = {**part, "text": str(part["text"])}
+        texts = {
+            key: text_of(part[key], f"{location}: `{name}[{i}].{key}`")
+            for key in ("text", "image")
+            if part.get(key) is not None
+        }
+        segments.append(Segment(texts.get("text"), texts.get("image") or None))
+    return tuple(segments)

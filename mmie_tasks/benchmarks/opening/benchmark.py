@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from mmie_tasks.answers.drawn import WITHHELD
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, PublishedRow
-from mmie_tasks.benchmarks.model_answers import add_answer_folder
+from mmie_tasks.benchmarks.judged import JudgedBenchmark
+from mmie_tasks.benchmarks.model_answers import add_answer_folder, require_drawn
 from mmie_tasks.benchmarks.opening import data, metrics, official_files
 from mmie_tasks.benchmarks.opening import request as requests
 from mmie_tasks.benchmarks.opening.export import run_export
+from mmie_tasks.benchmarks.opening.judge_prompts import OTHER
 from mmie_tasks.benchmarks.opening.official import METRICS, asks_again, read_official
 from mmie_tasks.benchmarks.opening.record import graded_fields, read_line, record_of
 from mmie_tasks.benchmarks.opening.robust import read_robust
-from mmie_tasks.benchmarks.opening.sample import Sample, slug
-from mmie_tasks.core.tables import listed
-from mmie_tasks.core.verdict import Scored, Verdict, Verdicts
+from mmie_tasks.benchmarks.opening.sample import Sample
+from mmie_tasks.core.verdict import Scored, Verdicts
 from mmie_tasks.hub.asset import Asset
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.record import log_line
-from mmie_tasks.record.answer_facts import fact_counts
+from mmie_tasks.record.metrics import slug
 from mmie_tasks.record.reply import JudgeResult
-from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, Record
+from mmie_tasks.record.sample import SCORE_KINDS, Line
 from mmie_tasks.record.segment import Segments
-from mmie_tasks.record.signature import run_signature, signature_text
 
 VERSION = "1-A"
 """``N-X`` of every task here: N changes with the scores, X with the interface."""
@@ -52,24 +50,14 @@ def grade(result: JudgeResult) -> Verdicts:
     official = result.verdict(read_official)
     if result.second_reply is None:
         official = result.first_verdict(read_official, read_cut_off=True)
-    verdicts = {"official": official, "robust": result.verdict(read_robust)}
-    shares = metrics.shares(result.last_text)
-    return Verdicts(
-        official=verdicts["official"],
-        robust=verdicts["robust"],
-        parts={
-            kind: shares[kind]
-            for kind in SCORE_KINDS
-            if kind in shares and isinstance(verdicts[kind], Scored)
-        },
-    )
-
-
-def graded_request(built: requests.AnswerRequest) -> GradedRequest | None:
-    """The request with the readers of its reply; None if the judge gets none."""
-    if built.request is None:
-        return None
-    return GradedRequest(request=built.request, is_impossible=asks_again, grade=grade)
+    robust, shares = result.verdict(read_robust), metrics.shares(result.last_text)
+    verdicts = {"official": official, "robust": robust}
+    parts = {
+        kind: shares[kind]
+        for kind in SCORE_KINDS
+        if kind in shares and isinstance(verdicts[kind], Scored)
+    }
+    return Verdicts(official=official, robust=robust, parts=parts)
 
 
 def picture_limit(doc: Doc) -> int:
@@ -77,38 +65,16 @@ def picture_limit(doc: Doc) -> int:
     return requests.told_steps(Sample.from_doc(doc)) or requests.MOST_STEPS
 
 
-def provenance(doc: Doc) -> str:
-    """Task version, readers and data revision in one line; without judge and request."""
-    return signature_text(reader="official+robust", task=f"opening@{VERSION}", data=doc["data"])
-
-
-def signature(doc: Doc) -> str:
-    """Everything that can move the score; another judge than the paper's is marked as such.
-
-    Raises:
-        MmieTasksError: The chosen judge cannot be opened.
-    """
-    parts = (JUDGE.signature(), requests.signature(), provenance(doc))
-    return run_signature(*parts, environment=os.environ)
-
-
-def reread(line: Line) -> Mapping[str, Verdict] | None:
-    """Apply the current readers to a line's saved replies; None if the line lacks them.
-
-    Raises:
-        BadRecord: The line is not a scored sample of this benchmark.
-    """
-    record_of(line)
-    return log_line.reread(line, grade, math.inf)
-
-
-def rerecord(line: Line) -> Record:
-    """The record with the current readers' results; unchanged if it has no reply."""
-    record = record_of(line)
-    judged = log_line.rejudged(record, grade, math.inf)
-    if judged is None or not log_line.replies(record):
-        return record
-    return {**record, **graded_fields(judged.verdicts), **judged.panel_fields}
+JUDGED = JudgedBenchmark(
+    judge=JUDGE,
+    version=VERSION,
+    request_signature=requests.signature,
+    grade=grade,
+    is_impossible=asks_again,
+    full_marks=math.inf,  # the official script does not check the scale
+    record_of=record_of,
+    graded_fields=graded_fields,
+)
 
 
 def judge_request(question: Segments, answer: Segments, line: Line | None) -> GradedRequest:
@@ -120,17 +86,11 @@ def judge_request(question: Segments, answer: Segments, line: Line | None) -> Gr
             be shown.
         MmieTasksError: The fixed texts are not available.
     """
-    if line is not None and not (
-        not_drawn := fact_counts(record_of(line), "not_drawn")
-    ).keys().isdisjoint(WITHHELD):
-        raise BadRecord(f"not_drawn: pictures not drawn: {listed(not_drawn)}")
+    if line is not None:
+        require_drawn(record_of(line))
     log_line.parts(question + answer)  # every picture is a file
     sample = Sample(id="", topic="", subtask="", question=question, gold=())
-    built = requests.request_for(sample, answer)
-    request = graded_request(built)
-    if request is None:
-        raise BadRecord(f"{built.reason}: {built.detail}")
-    return request
+    return JUDGED.graded(requests.request_for(sample, answer))
 
 
 _SOURCE = (
@@ -165,9 +125,18 @@ PUBLISHED_ROWS = tuple(
 
 def assets(_tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[Asset]:
     """The questions with their pictures, and the fixed texts; every task needs both."""
+    questions, prompts = (official_files.QUESTIONS,), official_files.PROMPT_FILES
     return [
-        official_files.data_files(environment, lambda: data.describe(environment)),
-        official_files.prompt_files(environment, requests.describe_prompts),
+        official_files.files_asset(
+            "opening: data",
+            official_files.DATA,
+            questions,
+            environment,
+            lambda: data.describe(environment),
+        ),
+        official_files.files_asset(
+            "opening: prompts", OTHER, prompts, environment, requests.describe_prompts
+        ),
     ]
 
 
@@ -179,8 +148,8 @@ BENCHMARK = Benchmark(
     scale=metrics.SCALE,
     metrics=metrics.ALL_METRICS,
     read_line=read_line,
-    reread=reread,
-    rerecord=rerecord,
+    reread=JUDGED.reread,
+    rerecord=JUDGED.rerecord,
     strata="topic",
     stratum_sizes=data.PUBLISHED,
     counts=metrics.counts,
@@ -191,8 +160,8 @@ BENCHMARK = Benchmark(
     judge_request=judge_request,
     assets=assets,
     check_data=data.check_data,
-    provenance=provenance,
-    signature=signature,
+    provenance=JUDGED.provenance,
+    signature=JUDGED.signature,
     add_answer_folder=add_answer_folder,
     picture_limit=picture_limit,
     export=run_export,

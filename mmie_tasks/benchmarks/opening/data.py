@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from loguru import logger
 
@@ -22,17 +22,20 @@ from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.benchmarks.opening.official_files import (
     DATA,
     PINS,
+    QUESTIONS,
     REPO,
     REVISION,
     cache_folder,
-    questions_file,
+    official_bytes,
 )
-from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample, slug
+from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample
 from mmie_tasks.benchmarks.order import fair_order
+from mmie_tasks.benchmarks.picture_data import described, missing_images, picture_dataset
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.files import json_problem
 from mmie_tasks.hub.images import inside
-from mmie_tasks.record.segment import Segment
+from mmie_tasks.record.metrics import slug
+from mmie_tasks.record.segment import Segments
 
 if TYPE_CHECKING:
     import datasets
@@ -75,11 +78,10 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     """The samples, in an order in which every prefix has topics and tasks in their proportions
     (`fair_order`).
 
-    Columns: ``id``, ``row`` (position in this dataset, from 0), ``topic``, ``subtask``,
-    ``question`` and ``gold`` (lists of ``text`` and ``image``; an image is the absolute path of a
-    file that was not opened and may be missing, or null) and ``data`` (the revision:
+    Columns: those of `picture_dataset`, ``id``, ``topic`` and ``subtask``. An image is the absolute
+    path of a file that was not opened and may be missing. ``data`` is the revision:
     ``LanceZPF/OpenING@56b663b``, or ``sha256:`` and 12 digits of another file; and the rows that
-    were left out: see `OddRows`).
+    were left out: see `OddRows`.
 
     Args:
         selection: ``all`` or a topic.
@@ -106,7 +108,7 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     odd_rows.check(source.path, len(samples))
     if not samples:
         raise DataBroken(f"`{source.path}` has no usable row.", hint=_REPAIR)
-    official = next(iter(PINS.values())).holds(source.content)
+    official = PINS[QUESTIONS].holds(source.content)
     digest = f"sha256:{hashlib.sha256(source.content).hexdigest()[:12]}"
     if not official:
         logger.info(f"OpenING: {len(samples):,} samples; published are 2,160 of another file.")
@@ -114,17 +116,11 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
         samples = [sample for sample in samples if sample.topic == selection]
         if not samples:
             raise DataMissing(f"`{source.path}` has no question of {selection}.", hint=_LAYOUT)
-    return _dataset(samples, f"{REVISION if official else digest}{odd_rows.report()}")
-
-
-def missing_images(docs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Pictures of questions without a file, each with the id of a sample that has it."""
-    missing: dict[str, str] = {}
-    for doc in docs:
-        for segment in doc["question"]:
-            if (path := segment["image"]) and not os.path.isfile(path):  # noqa: PTH113 - quicker
-                missing.setdefault(path, doc["id"])
-    return missing
+    return picture_dataset(
+        fair_order(samples, lambda s: s.id, lambda s: s.topic, lambda s: s.subtask),
+        f"{REVISION if official else digest}{odd_rows.report()}",
+        texts=("id", "topic", "subtask"),
+    )
 
 
 def check_data(docs: datasets.Dataset) -> None:
@@ -146,16 +142,14 @@ def describe(environment: Mapping[str, str]) -> str:
     """
     docs = dataset("all", environment)
     check_data(docs)
-    missing = missing_images(docs)
-    count = f"{len(missing):,} pictures are" if missing else "no picture is"
-    return f"{len(docs):,} samples of {docs[0]['data']}; {count} missing"
+    return described(docs)
 
 
 def _source(environment: Mapping[str, str]) -> _DataSource:
     """The data file in the user's folder, or the official one beside the user's pictures."""
     if not (local := environment.get(DATA)):
         folder = cache_folder(environment)
-        content = questions_file(environment)
+        content = official_bytes(QUESTIONS, environment)
         return _DataSource(path=folder / ANNOTATION, content=content, folders=(folder,))
     root = Path(local).expanduser().absolute()
     if not root.is_dir():
@@ -173,7 +167,8 @@ def _source(environment: Mapping[str, str]) -> _DataSource:
             f"`{root}` has neither `{ANNOTATION}` nor `images/`; it contains: {names}.",
             hint=_LAYOUT,
         )
-    return _DataSource(path=root / ANNOTATION, content=questions_file(environment), folders=folders)
+    content = official_bytes(QUESTIONS, environment)
+    return _DataSource(path=root / ANNOTATION, content=content, folders=folders)
 
 
 def _read_row(source: _DataSource, position: int, line: object) -> Sample:
@@ -189,7 +184,7 @@ def _read_row(source: _DataSource, position: int, line: object) -> Sample:
         raise BadSample(f"{location}: not JSON ({json_problem(error)})") from error
     sample = Sample.from_row(fields, location)
 
-    def resolved(segments: Sequence[Segment]) -> tuple[Segment, ...]:
+    def resolved(segments: Segments) -> Segments:
         return tuple(replace(s, image=s.image and _path(source, s.image)) for s in segments)
 
     try:
@@ -203,23 +198,3 @@ def _path(source: _DataSource, reference: str) -> str:
     """The file of a picture; where it should be if there is none."""
     paths = [inside(folder, reference) for folder in source.folders]
     return str(next(filter(os.path.isfile, paths), paths[0]))
-
-
-def _dataset(samples: Sequence[Sample], data: str) -> datasets.Dataset:
-    import datasets
-
-    samples = fair_order(samples, lambda s: s.id, lambda s: s.topic, lambda s: s.subtask)
-    text, number = datasets.Value("string"), datasets.Value("int32")
-    steps = [{"text": text, "image": text}]
-    features = {**dict.fromkeys(("id", "topic", "subtask", "data"), text), "row": number}
-    features |= {"question": steps, "gold": steps}
-    columns = {name: [getattr(s, name) for s in samples] for name in ("id", "topic", "subtask")}
-    columns |= {
-        name: [
-            [{"text": s.text, "image": s.image} for s in getattr(sample, name)]
-            for sample in samples
-        ]
-        for name in ("question", "gold")
-    }
-    columns |= {"row": list(range(len(samples))), "data": [data] * len(samples)}
-    return datasets.Dataset.from_dict(columns, features=datasets.Features(features))

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from loguru import logger
-
+from mmie_tasks.benchmarks.export_run import export_parser, named_runs, records_of
 from mmie_tasks.benchmarks.opening import official
-from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
+from mmie_tasks.benchmarks.opening.record import record_of
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.core.tables import counted
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record import log_line
-from mmie_tasks.record.log_files import find_runs, read_lines
-from mmie_tasks.record.sample import Record
+from mmie_tasks.record.sample import BadRecord, Line, Record
 
 FILE = "gpt-score_results.json"
-_HINT = "name the folder of one run with `--log_samples`, or its `*_samples_opening*.jsonl`"
 
 
 def run_export(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
@@ -30,26 +26,26 @@ def run_export(arguments: Sequence[str], _environment: Mapping[str, str]) -> str
     Raises:
         MmieTasksError: The export is not possible.
     """
-    parsed = _parser().parse_args(arguments)
-    runs = [Path(run).expanduser() for run in parsed.runs]
-    names = parsed.model or [run.stem if run.is_dir() else run.parent.name for run in runs]
-    if len(names) != len(runs):
-        message = f"{counted(len(runs), 'run')}, but {counted(len(names), 'name')} of `--model`."
-        raise SettingWrong(message, hint="give `--model` once per RUN, in the same order")
+    parser = export_parser(
+        "opening",
+        f"Write the judge's replies of runs as `{FILE}`, which the official "
+        "`summarize_GPT_scores.py` reads below `Interleaved_Arena/`. It overwrites that file.",
+        "the file, or its folder",
+    )
+    parsed = parser.parse_args(arguments)
     entries: list[dict[str, object]] = []
     lines = []
-    for number, (name, run) in enumerate(zip(names, runs, strict=True)):
-        records = records_of(run)
-        scored = {
-            sample_id: value
-            for sample_id, record in records.items()
-            if (value := official_value(record)) is not None
-        }
-        entries += [
-            {"data_id": sample_id, "model": {"id": str(number), "name": name}, "score": value}
-            for sample_id, value in scored.items()
+    for number, run in enumerate(named_runs(parsed)):
+        records = records_of(run.path, "opening", _record_of_one_judge, same="replies")
+        values = {sample_id: official_value(record) for sample_id, record in records.items()}
+        model = {"id": str(number), "name": run.model}
+        scored = [
+            {"data_id": sample_id, "model": model, "score": value}
+            for sample_id, value in values.items()
+            if value is not None
         ]
-        lines.append(f"{name}: {len(scored)} of {counted(len(records), 'sample')}")
+        entries += scored
+        lines.append(f"{run.model}: {len(scored)} of {counted(len(records), 'sample')}")
     target = Path(parsed.output).expanduser()
     target = target / FILE if target.is_dir() else target
     with atomic_write(target) as part:
@@ -57,63 +53,11 @@ def run_export(arguments: Sequence[str], _environment: Mapping[str, str]) -> str
     return f"Replies written to `{target}`: {'; '.join(lines)}."
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="mmie-tasks export opening",
-        description=f"Write the judge's replies of runs as `{FILE}`, which the official "
-        "`summarize_GPT_scores.py` reads below `Interleaved_Arena/`. It overwrites that file.",
-    )
-    parser.add_argument(
-        "runs", metavar="RUN", nargs="+", help="folder or sample log of a run with `--log_samples`"
-    )
-    parser.add_argument(
-        "-o", "--output", metavar="PATH", required=True, help="the file, or its folder"
-    )
-    help_text = "the tested model's name, once per run; default: that of its folder"
-    parser.add_argument("--model", action="append", metavar="NAME", help=help_text)
-    return parser
-
-
-def records_of(run: Path) -> dict[str, Record]:
-    """The record of each sample of a run, by its id, in the order of the logs.
-
-    Args:
-        run: A sample log, or a folder with those of one run.
-
-    Raises:
-        AnswersUnusable: There is none, it is of another kind, or two tasks differ on a sample.
-    """
-    folders = [
-        [log.path for log in folder.logs if f"{log.task}_".startswith("opening_")]
-        for folder in find_runs(str(run))
-    ]
-    folders = [logs for logs in folders if logs]
-    if len(folders) != 1:
-        raise AnswersUnusable(
-            f"`{run}` holds {counted(len(folders), 'run')} of OpenING instead of one.", hint=_HINT
-        )
-    records: dict[str, Record] = {}
-    for log in folders[0]:
-        for numbered in read_lines(log):
-            if numbered.line is None:
-                logger.warning(f"{log}: line {numbered.number}, the last, is cut off; left out.")
-                continue
-            location = f"{log}, line {numbered.number}"
-            record = numbered.line.get("coverage")
-            if not isinstance(record, Mapping) or not {"id", "topic", "official"} <= set(record):
-                message = f"{location}: not a scored sample of OpenING (`--predict_only`?)."
-                raise AnswersUnusable(message, hint=_HINT)
-            if "panel" in record:
-                raise AnswersUnusable(
-                    f"{location}: several judges scored it.",
-                    hint="the official table is of one judge: export a run with one",
-                )
-            previous = records.setdefault(str(record["id"]), record)
-            if previous.get("replies") != record.get("replies"):
-                raise AnswersUnusable(
-                    f"{location}: the second, different replies to {record['id']}.", hint=_HINT
-                )
-    return records
+def _record_of_one_judge(line: Line) -> Record:
+    record = record_of(line)
+    if "panel" in record:
+        raise BadRecord("several judges scored it, and the official table is of one")
+    return record
 
 
 def official_value(record: Record) -> object | None:

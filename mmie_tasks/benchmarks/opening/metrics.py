@@ -7,17 +7,17 @@ full marks. The official table has other units and rounds twice: see `official_r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from mmie_tasks.benchmarks.opening import official, robust
 from mmie_tasks.benchmarks.opening.official import FULL_MARKS, METRICS, OVERALL
 from mmie_tasks.benchmarks.opening.record import StepFacts, groups
-from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample, slug
+from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample
 from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Unscored, Verdicts
-from mmie_tasks.record.answer_facts import facts_of
+from mmie_tasks.record.answer_facts import answer_notes, facts_of, total_of
 from mmie_tasks.record.fields import mapping, number
-from mmie_tasks.record.metrics import Metric, Scale
+from mmie_tasks.record.metrics import Metric, Scale, slug
 from mmie_tasks.record.panel import read_replies as replies
 from mmie_tasks.record.rows import RunnerTable
 from mmie_tasks.record.sample import LoggedSample, Record
@@ -117,27 +117,16 @@ def notes(records: Sequence[Record]) -> Iterator[str]:
     if row := official_row(records):
         cells = ", ".join(f"{name} {score:.2f}" for name, score in row.items())
         yield f"as in the official table, 0 to 10: {cells}"
-    lost, unread = _total(s.pictures_lost for s in facts), _total(s.unread for s in facts)
-    signs = _total(s.picture_signs for s in facts)
-    not_drawn, unused = _total(s.not_drawn for s in facts), _total(s.unused for s in facts)
-    lines = {
-        f"pictures of answers that the judge did not see: {listed(lost)}": lost.total(),
-        "pictures of questions that the judge did not see: "
-        f"{totals['question_pictures_lost']:,.0f}": totals["question_pictures_lost"],
-        f"answers without a picture: {totals['without_picture']:,.0f}": totals["without_picture"],
-        "answers with another number of steps than the gold answer: "
-        f"{totals['other_length']:,.0f}": totals["other_length"],
-        f"texts and pictures of answers that were not read: {listed(unread)}": unread.total(),
-        f"answers that may have unread pictures in their text: {listed(signs)}": signs.total(),
-        f"pictures not drawn: {listed(not_drawn)}": not_drawn.total(),
-        f"of the writer not used: {listed(unused)}": unused.total(),
-        f"asked twice, because the first reply was no JSON: {totals['asked_twice']:,.0f}": totals[
-            "asked_twice"
-        ],
+    yield from answer_notes(facts)
+    lost = total_of(sample.pictures_lost for sample in facts)
+    titles = {
+        "question_pictures_lost": "pictures of questions that the judge did not see",
+        "without_picture": "answers without a picture",
+        "other_length": "answers with another number of steps than the gold answer",
+        "asked_twice": "asked twice, because the first reply was no JSON",
     }
-    yield from (line for line, count in lines.items() if count)
-
-
-def _total(counted: Iterable[Mapping[str, int]]) -> Counter[str]:
-    """Counts of samples, added by name, without zeros."""
-    return sum(map(Counter, counted), Counter[str]())
+    if lost:
+        yield f"pictures of answers that the judge did not see: {listed(lost)}"
+    for name, title in titles.items():
+        if totals[name]:
+            yield f"{title}: {totals[name]:,.0f}"

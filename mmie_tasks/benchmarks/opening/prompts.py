@@ -2,8 +2,8 @@
 
 Source: ``main_evaluate_output_directory`` and ``get_gpt4answer`` of ``GPT_score_A.py`` for the
 judge, ``gpt-dalle_generation.py`` for the tested model (LanceZPF/OpenING at 56b663b). Their
-sentences are not in our files: `read_scorer` and `read_generator` take them from the official files
-as data. The rules of the judge's texts, with their lines:
+sentences are not in our files: `judge_prompts` takes them from the official files. The rules of the
+judge's texts, with their lines:
 
 * T1 (59-65): every text without white space at its ends.
 * T2 (440-451): of a question, the marks ``<BEGIN>`` and ``<image>`` are deleted; a usable picture
@@ -19,10 +19,7 @@ as data. The rules of the judge's texts, with their lines:
 
 from __future__ import annotations
 
-import ast
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
@@ -42,53 +39,6 @@ BEGIN, IMAGE = "<BEGIN>", "<image>"
 _MARK = " <IMG_{number}></IMG_{number}>"
 
 
-class OfficialFileChanged(ValueError):
-    """An official file has another form."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schema:
-    """The function that the official script has the judge call.
-
-    Attributes:
-        name: Its name.
-        description: Its description.
-        parameters: Its JSON schema as JSON text, keys in the official order.
-    """
-
-    name: str
-    description: str
-    parameters: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeTexts:
-    """The fixed texts of a request to the judge.
-
-    Attributes:
-        system: The system message.
-        ending: The last part of the user's message.
-        schema: Of the reply.
-    """
-
-    system: str
-    ending: str
-    schema: Schema
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelTexts:
-    """The fixed texts of a question to the tested model.
-
-    Attributes:
-        system: The instruction before the question.
-        steps: The number of steps, with the field ``{steps}``.
-    """
-
-    system: str
-    steps: str
-
-
 def judge_parts(
     question: Sequence[Segment], answer: Sequence[Segment], ending: str
 ) -> tuple[str | Path, ...]:
@@ -98,7 +48,7 @@ def judge_parts(
         question: Steps with the JPEG that the judge gets as `Segment.image`; None where there is
             no usable picture. At least one.
         answer: Steps in the same form.
-        ending: `JudgeTexts.ending`.
+        ending: The last text.
 
     >>> judge_parts([Segment("<BEGIN> Draw. ")], [Segment(" A <image>", "a.jpg")], "End.")
     ('INPUT:  Draw.', '\nOUTPUT: A  <IMG_0></IMG_0>', PosixPath('a.jpg'), 'End.')
@@ -147,22 +97,19 @@ def answer_steps(segments: Iterable[Segment]) -> Segments:
     return tuple(steps)
 
 
-def question_parts(
-    question: Sequence[Segment], texts: ModelTexts, steps: int | None
-) -> list[str | Path]:
-    """The question to the tested model: instruction, number of steps, and the question's texts and
-    pictures in order, each on a line of its own.
+def question_parts(question: Sequence[Segment], instruction: str, opening: str) -> list[str | Path]:
+    """The question to the tested model: instruction, opening, and the question's texts and pictures
+    in order, each on a line of its own.
 
     The official scripts send the marks `BEGIN` and `IMAGE`, too; here the pictures stand in their
     place.
 
     Args:
         question: Steps with the pictures that exist.
-        texts: The fixed texts.
-        steps: The number that the model is told; None to tell it nothing.
+        instruction: To write and draw; may be empty.
+        opening: The number of steps in words; may be empty.
     """
-    opening = "" if steps is None else texts.steps.replace("{steps}", str(steps)).strip()
-    parts: list[str | Path] = [part for part in (texts.system, opening) if part]
+    parts: list[str | Path] = [part for part in (instruction, opening.strip()) if part]
     for segment in question:
         text = (segment.text or "").replace(BEGIN, "").replace(IMAGE, "").strip()
         parts += [text] if text else []
@@ -171,76 +118,3 @@ def question_parts(
     for part in parts:
         lines += ["\n", part] if lines else [part]
     return lines
-
-
-def read_scorer(source: str, system: str) -> JudgeTexts:
-    """The judge's texts in ``GPT_score_A.py``, which is not run.
-
-    Its form: one assignment of a literal to ``functions``, and in ``get_gpt4answer`` one
-    ``content.append`` of a constant text, which is the last.
-
-    Args:
-        source: The content of the file.
-        system: The content of ``prompts/detailed_score_system.txt``.
-
-    Raises:
-        OfficialFileChanged: It has another form.
-    """
-    functions, endings = [], []
-    for node in ast.walk(_parsed(source)):
-        match node:
-            case ast.Assign(targets=[ast.Name(id="functions")], value=ast.List(elts=[value])):
-                functions.append(ast.literal_eval(value))
-            case ast.Call(
-                func=ast.Attribute(value=ast.Name(id="content"), attr="append"),
-                args=[ast.Dict(values=[_, ast.Constant(value=str(text))])],
-            ):
-                endings.append(text)
-    match functions, endings:
-        case [{"name": str(name), "description": str(description), "parameters": parameters}], [
-            ending
-        ]:
-            schema = Schema(name=name, description=description, parameters=json.dumps(parameters))
-            return JudgeTexts(system=system, ending=ending, schema=schema)
-    raise OfficialFileChanged("no function and closing line of the judge")
-
-
-def read_generator(source: str, system: str) -> ModelTexts:
-    """The tested model's texts in ``gpt-dalle_generation.py``, which is not run.
-
-    Its form: one assignment to ``input_text_list[0]`` of a formatted text with one field, the
-    number of steps, before that element itself.
-
-    Args:
-        source: The content of the file.
-        system: The content of ``prompts/zero-shot_generation_system.txt``.
-
-    Raises:
-        OfficialFileChanged: It has another form.
-    """
-    templates = []
-    for node in ast.walk(_parsed(source)):
-        match node:
-            case ast.Assign(
-                targets=[ast.Subscript(value=ast.Name(id="input_text_list"))],
-                value=ast.BinOp(
-                    left=ast.JoinedStr(
-                        values=[
-                            ast.Constant(value=str(before)),
-                            ast.FormattedValue(),
-                            ast.Constant(value=str(after)),
-                        ]
-                    )
-                ),
-            ):
-                templates.append(f"{before}{{steps}}{after}")
-    if len(templates) != 1:
-        raise OfficialFileChanged("no number of steps in the question")
-    return ModelTexts(system=system, steps=templates[0])
-
-
-def _parsed(source: str) -> ast.Module:
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise OfficialFileChanged(f"it cannot be parsed ({type(error).__name__})") from error

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 from mmie_tasks.benchmarks.opening.official import FULL_MARKS
-from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample, slug
+from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample
 from mmie_tasks.core.verdict import Verdicts, as_row
 from mmie_tasks.record import log_line
-from mmie_tasks.record.answer_facts import AnswerFacts, fact_counts, shown_facts
+from mmie_tasks.record.answer_facts import AnswerFacts, answered_sample, shown_facts
+from mmie_tasks.record.metrics import slug
 from mmie_tasks.record.panel import Judged
 from mmie_tasks.record.rows import Row
 from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, Record
@@ -49,6 +50,10 @@ class StepFacts(AnswerFacts):
     pictures_lost: Mapping[str, int] = field(default_factory=dict)
     question_pictures_lost: int = 0
     shown_pictures: int = 0
+
+    def without_request(self) -> StepFacts:
+        """These facts with no pictures shown."""
+        return replace(self, shown_pictures=0)
 
 
 def sample_record(
@@ -94,16 +99,10 @@ def read_line(line: Line) -> LoggedSample:
         BadRecord: The line is not a scored sample of this benchmark.
     """
     record = record_of(line)
-    question = log_line.segments(record, "question")
     return replace(
-        log_line.sample(line, math.inf),
+        answered_sample(line, math.inf),
         groups=groups(log_line.text(record, "topic"), log_line.text(record, "subtask")),
         parts={kind: _parts(record, kind) for kind in SCORE_KINDS},
-        question=log_line.question(line, None) if question is None else question,
-        gold=log_line.segments(record, "gold") or (),
-        answer=log_line.segments(record, "answer") or log_line.text_segments(log_line.answer(line)),
-        pictures_not_drawn=sum(fact_counts(record, "not_drawn").values()),
-        picture_signs=tuple(fact_counts(record, "picture_signs")),
         facts=_facts(record),
     )
 

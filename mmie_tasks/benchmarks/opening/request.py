@@ -8,26 +8,22 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from mmie_tasks.answers.images import resolve_images
-from mmie_tasks.answers.picture_signs import picture_signs
-from mmie_tasks.answers.segments import ParsedAnswer
-from mmie_tasks.benchmarks.model_answers import facts_of_answer, read_results, resolver
+from mmie_tasks.benchmarks import model_answers
+from mmie_tasks.benchmarks.model_answers import BuiltRequest
 from mmie_tasks.benchmarks.opening import prompts
-from mmie_tasks.benchmarks.opening.official_files import fixed_texts
+from mmie_tasks.benchmarks.opening.judge_prompts import fixed_texts
 from mmie_tasks.benchmarks.opening.record import StepFacts
 from mmie_tasks.benchmarks.opening.sample import Sample
-from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.core.options import choice_setting
-from mmie_tasks.core.tables import listed
-from mmie_tasks.core.verdict import UnscoredReason
 from mmie_tasks.hub.images import reencode
-from mmie_tasks.judges.base import JudgeRequest, ReplySchema
-from mmie_tasks.record.segment import Segment, Segments
+from mmie_tasks.judges.base import JudgeRequest
+from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import signature_text
 
 MOST_STEPS = 10
@@ -36,76 +32,29 @@ MOST_STEPS = 10
 _NO_JPEG = "no JPEG"  # the picture is there, and the official script cannot send it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestSettings:
-    """How requests are made.
-
-    Attributes:
-        full_pictures: Pictures are turned by their EXIF and put on white first, so that those in
-            modes that JPEG lacks are sent, too (``OPENING_PICTURES=full``).
-        blind: A question without its pictures is judged, as by the official script
-            (``OPENING_MISSING_IMAGES=blind``).
-        steps_told: The tested model is told how many steps the gold answer has
-            (``OPENING_STEPS=untold`` tells it nothing).
-    """
-
-    full_pictures: bool
-    blind: bool
-    steps_told: bool
+_SETTINGS = {
+    "OPENING_PICTURES": (
+        *("official", "full"),
+        "sends pictures that the official script loses: turned by their EXIF and put on white",
+    ),
+    "OPENING_MISSING_IMAGES": (
+        *("unscored", "blind"),
+        "judges questions without their pictures, as the official script does",
+    ),
+    "OPENING_STEPS": (*("told", "untold"), "does not tell the model the number of steps"),
+}
+"""Variable to its default, its other value, and what that does."""
 
 
-def settings(environment: Mapping[str, str]) -> RequestSettings:
-    """The settings in the environment.
+def _is_other(variable: str) -> bool:
+    """Whether a setting has its other value.
 
     Raises:
-        SettingWrong: One has another value.
+        SettingWrong: It has neither.
     """
-
-    def is_set(name: str, default: str, other: str, effect: str) -> bool:
-        hint = f"`export {name}={other}` {effect}"
-        return choice_setting(environment, name, default, other, hint=hint) == other
-
-    return RequestSettings(
-        full_pictures=is_set(
-            "OPENING_PICTURES", "official", "full", "sends pictures that the official script loses"
-        ),
-        blind=is_set(
-            "OPENING_MISSING_IMAGES",
-            "unscored",
-            "blind",
-            "judges questions without their pictures, as the official script does",
-        ),
-        steps_told=not is_set(
-            "OPENING_STEPS", "told", "untold", "does not tell the model the number of steps"
-        ),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerRequest:
-    """The request for one answer, or the reason why the judge gets none.
-
-    Attributes:
-        request: None if the judge gets none.
-        reason: The reason, if so.
-        detail: The reason for people.
-        facts: Counts about the request and the answer.
-        answer: The answer's steps with the files of their pictures.
-        answer_signature: Protocol and drawer of an answer of ``--model interleaved``; None for
-            other answers.
-    """
-
-    request: JudgeRequest | None = None
-    reason: UnscoredReason = "no_answer"
-    detail: str = ""
-    facts: StepFacts
-    answer: Segments = ()
-    answer_signature: str | None = None
-
-    def withdrawn(self, reason: UnscoredReason, detail: str) -> AnswerRequest:
-        """The same answer without a request."""
-        facts = replace(self.facts, shown_pictures=0)
-        return replace(self, request=None, reason=reason, detail=detail, facts=facts)
+    default, other, effect = _SETTINGS[variable]
+    hint = f"`export {variable}={other}` {effect}"
+    return choice_setting(os.environ, variable, default, other, hint=hint) == other
 
 
 def check_setup() -> None:
@@ -114,7 +63,8 @@ def check_setup() -> None:
     Raises:
         MmieTasksError: They are not.
     """
-    settings(os.environ)
+    for variable in _SETTINGS:
+        _is_other(variable)
     fixed_texts()
 
 
@@ -136,19 +86,18 @@ def signature() -> str:
     """
     import PIL
 
-    chosen = settings(os.environ)
-    pictures = "full" if chosen.full_pictures else "official"
+    pictures = "full" if _is_other("OPENING_PICTURES") else "official"
     return signature_text(
         prompt=f"{fixed_texts().name},max_tokens={prompts.MAX_TOKENS}",
         pictures=f"{pictures},pillow={PIL.__version__}",
-        steps="told" if chosen.steps_told else "untold",
-        **({"missing": "blind"} if chosen.blind else {}),
+        steps="untold" if _is_other("OPENING_STEPS") else "told",
+        **({"missing": "blind"} if _is_other("OPENING_MISSING_IMAGES") else {}),
     )
 
 
 def told_steps(sample: Sample) -> int | None:
     """The number of steps that the tested model is told; None if it is told nothing."""
-    return len(sample.gold) if settings(os.environ).steps_told else None
+    return None if _is_other("OPENING_STEPS") else len(sample.gold)
 
 
 def question_parts(sample: Sample, *, instruction: bool = True) -> list[str | Path]:
@@ -163,75 +112,51 @@ def question_parts(sample: Sample, *, instruction: bool = True) -> list[str | Pa
     Raises:
         MmieTasksError: The fixed texts are not available.
     """
-    texts = fixed_texts().model
+    texts, steps = fixed_texts(), told_steps(sample)
     question = [
         segment
         if segment.image and os.path.isfile(segment.image)  # noqa: PTH113 - of any name
         else replace(segment, image=None)
         for segment in sample.question
     ]
-    texts = texts if instruction else replace(texts, system="")
-    return prompts.question_parts(question, texts, told_steps(sample))
+    opening = "" if steps is None else texts.steps.replace("{steps}", str(steps))
+    return prompts.question_parts(question, texts.instruction if instruction else "", opening)
 
 
-def build_request(sample: Sample, results: Sequence[object], task: str) -> AnswerRequest:
-    """The request for an answer. Never raises: a run's answers would be lost.
-
-    Args:
-        sample: The sample.
-        results: The runner's results of the tested model: one text, or one per round.
-        task: Name of the task.
-    """
-    answer = read_results(results)
-    built = _built_for(sample, answer, task)
-    if answer.drawing is None:
-        return built
-    if withheld := answer.drawing.withheld:
-        built = built.withdrawn("not_drawn", f"pictures not drawn: {listed(withheld)}")
-    return replace(built, answer_signature=answer.drawing.signature)
+def build_request(sample: Sample, results: Sequence[object], task: str) -> BuiltRequest[StepFacts]:
+    """The request for an answer; see `model_answers.build_request`."""
+    built = model_answers.build_request(
+        results,
+        task,
+        sample.row,
+        start=lambda _: StepFacts(gold_steps=len(sample.gold)),
+        build=partial(_built, sample),
+    )
+    if built.reason in ("no_answer", "not_text") and built.request is None:
+        return replace(built, facts=replace(built.facts, shape=""))  # there are no steps to count
+    return built
 
 
-def request_for(sample: Sample, answer: Sequence[Segment]) -> AnswerRequest:
+def request_for(sample: Sample, answer: Sequence[Segment]) -> BuiltRequest[StepFacts]:
     """The request for an answer whose pictures are files.
 
     Raises:
         MmieTasksError: The fixed texts are not available, or a setting is invalid.
     """
-    return _built(sample, StepFacts(), prompts.answer_steps(answer))
+    return _built(sample, StepFacts(), answer)
 
 
-def _built_for(sample: Sample, answer: ParsedAnswer, task: str) -> AnswerRequest:
-    facts = replace(facts_of_answer(StepFacts, answer), gold_steps=len(sample.gold))
-    if answer.failure:
-        reason: UnscoredReason = "not_text" if answer.shape == "not text" else "no_answer"
-        facts = replace(facts, shape="")
-        return AnswerRequest(reason=reason, detail=answer.failure, facts=facts)
-    files = resolver()
-    segments = resolve_images(answer, files, task, sample.row)
-    facts = replace(facts, picture_signs=dict.fromkeys(picture_signs(segments, files), 1))
-    try:
-        return _built(sample, facts, prompts.answer_steps(segments))
-    except MmieTasksError as error:  # no texts, and nothing checked before
-        detail = str(error).partition("\n")[0]
-        return AnswerRequest(reason="unavailable", detail=detail, facts=facts)
-
-
-def _built(sample: Sample, facts: StepFacts, steps: Segments) -> AnswerRequest:
-    chosen, texts = settings(os.environ), fixed_texts().judge
-    question = _as_jpegs(sample.question, full=chosen.full_pictures)
-    answer = _as_jpegs(steps, full=chosen.full_pictures)
+def _built(sample: Sample, facts: StepFacts, answer: Sequence[Segment]) -> BuiltRequest[StepFacts]:
+    texts, full = fixed_texts(), _is_other("OPENING_PICTURES")
+    steps = prompts.answer_steps(answer)
+    question = _as_jpegs(sample.question, full=full)
+    shown_answer = _as_jpegs(steps, full=full)
     question_lost = [segment for segment in question if segment.problem]
-    pictures_lost = Counter(segment.problem for segment in answer if segment.problem)
-    parts = prompts.judge_parts(question, answer, texts.ending)
-    schema = texts.schema
-    built = AnswerRequest(
+    pictures_lost = Counter(segment.problem for segment in shown_answer if segment.problem)
+    parts = prompts.judge_parts(question, shown_answer, texts.ending)
+    built = BuiltRequest(
         request=JudgeRequest(
-            parts=parts,
-            max_tokens=prompts.MAX_TOKENS,
-            system=texts.system,
-            schema=ReplySchema(
-                name=schema.name, description=schema.description, parameters=schema.parameters
-            ),
+            parts=parts, max_tokens=prompts.MAX_TOKENS, system=texts.system, schema=texts.schema
         ),
         facts=replace(
             facts,
@@ -243,7 +168,7 @@ def _built(sample: Sample, facts: StepFacts, steps: Segments) -> AnswerRequest:
         ),
         answer=steps,
     )
-    if question_lost and not chosen.blind:
+    if question_lost and not _is_other("OPENING_MISSING_IMAGES"):
         return built.withdrawn("bad_image", question_lost[0].detail)
     return built
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from mmie_tasks.core.errors import BadSample
+from mmie_tasks.record.metrics import slug
 from mmie_tasks.record.row_fields import items_of, object_of, text_of
 from mmie_tasks.record.segment import Segment, Segments
 
@@ -41,15 +43,6 @@ TOPICS: Mapping[int, str] = {
 """Number of a meta-topic, which two names may share, to its name."""
 
 _ID = re.compile(r"(\d\d)\d{5}", re.ASCII)  # numbers of meta-topic, task and question
-
-
-def slug(title: str) -> str:
-    """A name in the form of task and metric names.
-
-    >>> slug("Image-based 3D Reasoning")
-    'image_based_3d_reasoning'
-    """
-    return re.sub(r"\W+", "_", title.strip()).lower()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,28 +97,21 @@ class Sample:
         return cls(id=match[0], topic=topic, subtask=subtask, question=question, gold=gold)
 
     @classmethod
-    def from_doc(cls, doc: Mapping[str, object]) -> Sample:
-        """Read a row of the dataset that lmms-eval iterates.
-
-        Raises:
-            BadSample: A field is missing or of the wrong kind.
-        """
-        names = ("id", "topic", "subtask")
-        texts = {name: value for name in names if isinstance(value := doc.get(name), str)}
-        location, row = f"OpenING, sample {texts.get('id', '?')}", doc.get("row")
-        if len(texts) < len(names) or isinstance(row, bool) or not isinstance(row, int):
-            raise BadSample(f"{location}: `row`, `{'`, `'.join(names)}` are not all there")
-        question, gold = (_steps(doc.get(n), f"{location}: `{n}`") for n in ("question", "gold"))
-        return cls(**texts, row=row, question=question, gold=gold)
+    def from_doc(cls, doc: Mapping[str, Any]) -> Sample:
+        """Read a row of the dataset that lmms-eval iterates (see ``data.py``)."""
+        question, gold = (
+            tuple(Segment(text=step["text"], image=step["image"]) for step in doc[name])
+            for name in ("question", "gold")
+        )
+        texts = {name: doc[name] for name in ("id", "topic", "subtask")}
+        return cls(**texts, row=doc["row"], question=question, gold=gold)
 
 
 def _steps(value: object, location: str) -> Segments:
-    return tuple(
-        _step(step, f"{location}[{i}]") for i, step in enumerate(items_of(value, location))
-    )
-
-
-def _step(value: object, location: str) -> Segment:
-    step = object_of(value, location)
-    image = text_of(step.get("image") or "", f"{location}: `image`")
-    return Segment(text=text_of(step.get("text"), f"{location}: `text`"), image=image or None)
+    steps = []
+    for i, item in enumerate(items_of(value, location)):
+        step = object_of(item, f"{location}[{i}]")
+        text = text_of(step.get("text"), f"{location}[{i}]: `text`")
+        image = text_of(step.get("image") or "", f"{location}[{i}]: `image`")
+        steps.append(Segment(text=text, image=image or None))
+    return tuple(steps)

@@ -30,7 +30,7 @@ def changed(**fields):
     return line
 
 
-@settings(max_examples=200)
+@settings(max_examples=50)
 @given(
     st.lists(
         st.one_of(
@@ -88,24 +88,15 @@ def test_a_line_of_an_older_version_is_shown_without_its_images():
     ("fields", "named"),
     [
         pytest.param({"id": 3}, "id", id="id"),
-        pytest.param({"id": ""}, "id", id="empty-id"),
         pytest.param({"category": "XX"}, "category", id="category"),
-        pytest.param({"category": []}, "category", id="category-that-is-a-list"),
         pytest.param({"field": 3}, "field", id="field"),
         pytest.param({"official": 3}, "official", id="verdict-that-is-a-number"),
-        pytest.param({"official": {}}, "official", id="no-verdict"),
         pytest.param({"robust": {"unscored": "sleepy"}}, "robust", id="unknown-reason"),
-        pytest.param({"robust": {"unscored": ["x"]}}, "robust", id="reason-that-is-a-list"),
-        pytest.param({"official": {"points": True}}, "official", id="points-that-are-true"),
         pytest.param({"official": {"points": 1, "reading": 2}}, "reading", id="reading"),
         pytest.param({"expected": 3}, "expected", id="expected-verdict-that-is-a-number"),
-        pytest.param({"expected": {}}, "expected", id="no-expected-verdict"),
         pytest.param({"question": "?"}, "question", id="question"),
-        pytest.param({"question": [1]}, "question", id="segment"),
         pytest.param({"gold": [{"image": 7}]}, "image", id="image"),
-        pytest.param({"answer": {}}, "answer", id="answer"),
         pytest.param({"replies": {}}, "replies", id="replies"),
-        pytest.param({"facts": []}, "facts", id="facts"),
         pytest.param({"facts": {"typed": 3}}, "typed", id="typed"),
         pytest.param({"signature": 3}, "signature", id="signature"),
     ],
@@ -115,7 +106,7 @@ def test_a_field_of_the_wrong_kind_is_named(fields, named):
         BENCHMARK.read_line(changed(**fields))
 
 
-@settings(max_examples=300)
+@settings(max_examples=60)
 @given(st.randoms(use_true_random=False), st.sampled_from(JUNK))
 def test_no_line_upsets_the_reader(lots, junk):
     line = copy.deepcopy(LINES[0])
@@ -134,17 +125,6 @@ def test_points_that_are_not_on_the_scale_are_none():
             replace(sample, official=Scored(3), robust=Scored(3)), BENCHMARK.scale
         )
         assert checked.expected.reason == "off_scale"
-
-
-def test_replies_that_are_not_whole_are_not_replies():
-    reply = {"text": "### Score\n4", "finish": 3, "usage": {"cost_usd": "much"}, "cached": 1}
-    (read_reply,) = BENCHMARK.read_line(changed(replies=[reply])).replies
-    assert (read_reply.finish, read_reply.usage.cost_usd, read_reply.cached) == (
-        "stop",
-        None,
-        False,
-    )
-    assert BENCHMARK.read_line(changed(replies=[reply, {"text": 3}])).replies == ()
 
 
 def test_reading_again_gives_what_was_logged():
@@ -166,16 +146,6 @@ def test_the_expected_score_is_read_back_from_the_record():
             BENCHMARK.read_line(changed(expected={**row, "entropy_bits": entropy})).entropy_bits
             is None
         )
-
-
-def test_a_log_of_an_older_version_has_no_expected_score():
-    line = copy.deepcopy(LINES[0])
-    del line["coverage"]["expected"], line["coverage"]["replies"][0]["digits"]
-    assert BENCHMARK.read_line(line).expected == NO_PROBABILITIES
-    assert BENCHMARK.rerecord(line)["expected"] == {
-        "unscored": "no_probabilities",
-        "detail": NO_PROBABILITIES.detail,
-    }
 
 
 def test_the_expected_score_is_computed_again_from_the_saved_reply():
@@ -202,11 +172,7 @@ def test_a_reply_that_ran_into_its_limit_is_read_officially_only():
 
 @pytest.mark.parametrize(
     "replies",
-    [
-        pytest.param(None, id="older-version"),
-        pytest.param([], id="a-verdict-and-no-reply"),
-        pytest.param([{"text": 3}], id="no-text"),
-    ],
+    [pytest.param(None, id="older-version"), pytest.param([], id="a-verdict-and-no-reply")],
 )
 def test_without_its_reply_a_verdict_cannot_be_read_again(replies):
     assert BENCHMARK.reread(changed(replies=replies)) is None

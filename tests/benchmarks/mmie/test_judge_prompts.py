@@ -8,53 +8,21 @@ import pytest
 from support.file_server import SOURCE
 
 from mmie_tasks.benchmarks.mmie.judge_prompts import parse, templates
-from mmie_tasks.core.errors import DataBroken, SettingWrong
+from mmie_tasks.core.errors import SettingWrong
 
 OTHERS = {
     "SA": "Grade this story.\n{question}|{answer}",
-    "PBL": "Grade this method.\n{question}|{answer}",
+    "PBL": "Grade this method.\n{question}|{answer} {{json}}",
     "MSR": "Grade this solution.\n{question}|{answer}|{gt_answer}",
 }
-SWAPPED = SOURCE.replace('"SA"', "?").replace('"PBL"', '"SA"').replace("?", '"PBL"', 1)
-
-
-def test_a_file_of_the_official_form_is_read_with_real_line_ends():
-    prompts = parse(SOURCE)
-    assert list(prompts) == ["SA", "PBL", "MSR"]
-    assert prompts["SA"].startswith("Judge '### Score\n' by\nits {feeling}.")
-    assert prompts["MSR"] == "Judge the sum.Q {question} A {answer} R {gt_answer}"
 
 
 def test_what_is_read_gives_what_running_it_would():
     space = {}
     exec(SOURCE, space)  # noqa: S102 - ours, and the only file that is run
-    for category, template in parse(SOURCE).items():
-        assert template == space["get_prompt"](f"{category}-1")
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        pytest.param("", id="empty"),
-        pytest.param("def (", id="no-python"),
-        pytest.param("\0", id="a-nul"),
-        pytest.param("(" * 5000, id="nested-without-end"),
-        pytest.param(SOURCE.replace("STORY =", "TALE ="), id="no-such-name"),
-        pytest.param(SOURCE.replace('"Judge the method."', "open('x')"), id="a-call"),
-        pytest.param(SOURCE.replace('"Judge the method."', 'f"{1}"'), id="an-f-string"),
-        pytest.param(SOURCE.replace('"PBL" in', '"PBL" not in'), id="another-test"),
-        pytest.param(SOURCE.replace("METHOD +", "METHOD %"), id="another-operator"),
-        pytest.param(SOURCE.replace('"MSR"', '"SA"'), id="a-token-twice"),
-        pytest.param(SOURCE.replace('"MSR"', '"XYZ"'), id="another-token"),
-        pytest.param(SOURCE.replace("get_prompt", "give_prompt"), id="another-function"),
-        pytest.param(SOURCE.replace('"Judge the method."', "3"), id="a-number"),
-        pytest.param(SWAPPED, id="another-order"),
-        pytest.param(f"{SOURCE}\n{SOURCE}", id="two-functions"),
-    ],
-)
-def test_another_form_is_an_error(source):
-    with pytest.raises(DataBroken, match="not those of eb0fd6e"):
-        parse(source)
+    prompts = parse(SOURCE)
+    assert prompts == {name: space["get_prompt"](f"{name}-1") for name in ("SA", "PBL", "MSR")}
+    assert prompts["SA"].startswith("Judge '### Score\n' by\nits {feeling}.")
 
 
 def test_what_is_read_is_never_run(tmp_path):
@@ -62,9 +30,6 @@ def test_what_is_read_is_never_run(tmp_path):
     source = f"{trap}\n{SOURCE.replace('(data_id)', f'(data_id={trap})')}\n{trap}"
     assert parse(source) == parse(SOURCE)
     assert not (tmp_path / "ran").exists()
-
-
-# Other words, by name.
 
 
 def other_prompts(tmp_path, content):
@@ -77,22 +42,11 @@ def test_other_words_are_taken_and_marked_at_every_load(tmp_path, logs):
     environment = other_prompts(tmp_path, OTHERS)
     first, second = templates(environment), templates(environment)
     assert (dict(first.texts), first.official) == (OTHERS, False)
-    assert first.name == second.name
-    assert (first.name[:6], len(first.name)) == ("other:", 18)
+    digest = hashlib.sha256(json.dumps(OTHERS, sort_keys=True).encode()).hexdigest()
+    assert first.name == second.name == f"other:{digest[:12]}"
     assert len(logs) == 2
     assert first.name in logs[0]
-
-
-def test_other_words_have_other_names(tmp_path):
-    changed = {**OTHERS, "SA": OTHERS["SA"] + "."}
-    name = templates(other_prompts(tmp_path, OTHERS)).name
-    assert templates(other_prompts(tmp_path, changed)).name != name
-    assert templates(other_prompts(tmp_path, dict(reversed(OTHERS.items())))).name == name
-
-
-def test_braces_in_other_words_may_be_doubled(tmp_path):
-    doubled = {**OTHERS, "SA": "{{json}} {question}{answer}"}
-    assert templates(other_prompts(tmp_path, doubled)).texts["SA"] == doubled["SA"]
+    assert templates(other_prompts(tmp_path, dict(reversed(OTHERS.items())))).name == first.name
 
 
 @pytest.mark.parametrize(
@@ -100,19 +54,14 @@ def test_braces_in_other_words_may_be_doubled(tmp_path):
     [
         pytest.param("{", id="no-json"),
         pytest.param("[" * 100_000, id="nested-without-end"),
-        pytest.param([], id="a-list"),
         pytest.param({"SA": OTHERS["SA"]}, id="keys-missing"),
         pytest.param({**OTHERS, "ALL": ""}, id="a-key-too-many"),
         pytest.param({**OTHERS, "SA": 1}, id="no-text"),
         pytest.param({**OTHERS, "SA": "{question}"}, id="no-answer"),
         pytest.param({**OTHERS, "SA": OTHERS["MSR"]}, id="a-reference-that-is-not-given"),
-        pytest.param({**OTHERS, "MSR": OTHERS["SA"]}, id="no-reference"),
-        pytest.param({**OTHERS, "SA": "{question}{answer}{0}"}, id="a-number"),
         pytest.param({**OTHERS, "SA": "{question.x}{answer}"}, id="an-attribute"),
         pytest.param({**OTHERS, "SA": "{question!r}{answer}"}, id="a-conversion"),
-        pytest.param({**OTHERS, "SA": "{question:>5}{answer}"}, id="a-format"),
         pytest.param({**OTHERS, "SA": "{question}{answer"}, id="a-brace"),
-        pytest.param(json.dumps(OTHERS) + " " * 2**20, id="huge"),
     ],
 )
 def test_other_words_that_cannot_be_used_are_a_wrong_setting(tmp_path, content, logs):
@@ -121,12 +70,9 @@ def test_other_words_that_cannot_be_used_are_a_wrong_setting(tmp_path, content, 
     assert logs == []
 
 
-def test_other_words_that_are_not_there_are_a_wrong_setting(tmp_path):
+def test_other_words_that_are_not_there_or_beside_the_official_ones_are_a_wrong_setting(tmp_path):
     with pytest.raises(SettingWrong, match="cannot be read"):
         templates({"MMIE_OTHER_PROMPTS": str(tmp_path / "none.json")})
-
-
-def test_official_and_other_words_together_are_a_wrong_setting(tmp_path):
     with pytest.raises(SettingWrong, match="both"):
         templates({**other_prompts(tmp_path, OTHERS), "MMIE_PROMPTS": str(tmp_path / "p.py")})
 

@@ -21,9 +21,7 @@ def odd(sample_id="MSR-odd", question="Why?", gold="7", **more):
 
 UNUSABLE = [
     pytest.param(odd(7), "row 3: `id` is int", id="id is no string"),
-    pytest.param(
-        odd("X-1"), "row 3, id 'X-1': MMIE, sample X-1: `id` contains none of SA", id="no category"
-    ),
+    pytest.param(odd("X-1"), "row 3, id 'X-1': `id` contains none of SA", id="no category"),
     pytest.param(odd("MSR-0"), "row 3: the id 'MSR-0' is that of row 0", id="repeated"),
     pytest.param(
         odd(question=[segment("Look", "../secret.png")]),
@@ -31,9 +29,6 @@ UNUSABLE = [
         id="outside",
     ),
     pytest.param(odd(question=[{"text": 5}]), "`question[0].text` is int", id="question"),
-    pytest.param(odd(gold=["7"]), "`gt_answer[0]` is str", id="gold of texts"),
-    pytest.param([], "row 3: it is list, not an object", id="no object"),
-    pytest.param(odd(gold=[{"text": ["a"]}]), "`gt_answer[0].text` is list", id="gold"),
 ]
 
 
@@ -47,14 +42,12 @@ def test_a_row_that_cannot_be_judged_is_left_out_and_counted(row, problem, logs,
     assert line.startswith("MMIE: 1 of 21 rows cannot be used and are left out")
     assert problem in line
     assert ",left_out=1,rows=" in docs[0]["data"]
-    assert docs[0]["data"] in benchmark.provenance(docs[0])
+    assert docs[0]["data"] in benchmark.JUDGED.provenance(docs[0])
 
 
-@pytest.mark.parametrize(("row", "problem"), UNUSABLE)
-def test_stop_ends_the_run_at_such_a_row(row, problem, tmp_path):
-    with pytest.raises(DataBroken) as caught:
-        load(tmp_path, [*USUAL[:3], row, *USUAL[3:]], MMIE_TASKS_ODD_ROWS="stop")
-    assert problem in str(caught.value)
+def test_stop_ends_the_run_at_such_a_row(tmp_path):
+    with pytest.raises(DataBroken, match="row 3: `id` is int"):
+        load(tmp_path, [*USUAL[:3], odd(7), *USUAL[3:]], MMIE_TASKS_ODD_ROWS="stop")
 
 
 def test_a_gold_image_outside_the_folder_is_not_opened_and_its_row_is_judged(tmp_path):

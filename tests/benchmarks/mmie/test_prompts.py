@@ -16,15 +16,7 @@ TEMPLATE = "Rate {{this}}.\nQ:{question}\nA:{answer}\nR:{gt_answer}\n"
 
 
 def sample(*question, gold=GOLD, category="MSR"):
-    return Sample(
-        id=f"{category}-1",
-        index=0,
-        row=0,
-        category=category,
-        field="",
-        question=question,
-        gold=gold,
-    )
+    return Sample(id=f"{category}-1", category=category, question=question, gold=gold)
 
 
 def image_segments(*numbers):
@@ -86,7 +78,6 @@ def test_a_missing_image_leaves_its_number_to_the_next():
         pytest.param(1, "t1 I1 t2 I2", 3, 3, id="one"),
         pytest.param(2, "t1 I2", 4, 4, id="two"),
         pytest.param(3, "t1", 5, 4, id="three-leave-one-text"),
-        pytest.param(5, "t1", 5, 4, id="five"),
     ],
 )
 def test_the_answer_ends_with_the_third_image(in_question, shown, cut_images, cut_texts):
@@ -130,7 +121,6 @@ def test_the_reference_is_the_first_gold_text_or_in_full_all(gold, official, ful
     ("gold", "category", "full", "bad"),
     [
         pytest.param((), "MSR", False, True, id="none"),
-        pytest.param((), "PBL", False, False, id="none-and-none-needed"),
         pytest.param((Segment(None, "/i"),), "MSR", False, False, id="official-writes-None"),
         pytest.param((Segment(None, "/i"),), "MSR", True, True, id="an-image-only"),
         pytest.param((Segment(" "),), "SA", True, False, id="blank-and-none-needed"),
@@ -153,8 +143,7 @@ def test_in_full_the_text_after_the_last_image_stays_and_further_images_do_not()
     )
 
 
-CONTROL = ["<image>", "<IMG_CONTEXT>", "<img>", "</img>", "<|end|>", "<|user|>", "<s>", "</s>"]
-CONTROL += ["<|assistant|>", "<|system|>", "<|endoftext|>", "<unk>", "</ref>", "<box>"]
+CONTROL = ["<image>", "<IMG_CONTEXT>", "</img>", "<|end|>", "<s>", "<unk>", "</ref>"]
 
 
 @pytest.mark.parametrize("control", CONTROL)
@@ -177,12 +166,6 @@ def test_the_reference_is_not_looked_at_where_it_is_not_shown():
     gold = (Segment("<|end|>"),)
     assert assemble(sample(gold=gold, category="SA"), (), TEMPLATE).typed == {}
     assert assembled(gold=gold).typed == {"<|end|>": 1}
-
-
-@pytest.mark.parametrize("template", ["{other}", "{", "{0}"])
-def test_a_template_with_other_fields_is_an_error(template):
-    with pytest.raises((KeyError, ValueError)):
-        assemble(sample(), (), template)
 
 
 TEXTS = st.none() | st.sampled_from(["", "a\n", "<image>", "{answer}", "{", "<|end|>"]) | st.text()

@@ -1,12 +1,11 @@
 """The file with the judge's instructions: from a loopback server, a copy, or nowhere else."""
 
 import hashlib
-import os
 from dataclasses import replace
 from functools import partial
 
 import pytest
-from support.file_server import CONTENT, forwards, hangs, hangs_up, sends, serving
+from support.file_server import CONTENT, hangs, hangs_up, sends, serving
 
 from mmie_tasks.benchmarks.mmie import judge_prompts
 from mmie_tasks.benchmarks.mmie.judge_prompts import OFFICIAL, RetryPolicy, prompts_file, templates
@@ -76,9 +75,7 @@ def test_a_cache_that_cannot_be_written_stops_nobody(home, tmp_path, logs):
 @pytest.mark.parametrize(
     "trouble",
     [
-        pytest.param(sends(b"busy", 503), id="503"),
         pytest.param(sends(b"slowly", 429), id="429"),
-        pytest.param(hangs_up, id="hangs-up"),
         pytest.param(sends(CONTENT[:50], length=len(CONTENT)), id="truncated"),
     ],
 )
@@ -90,20 +87,17 @@ def test_what_may_pass_is_tried_again_and_not_for_ever(server, home, trouble):
 
 def test_a_server_that_says_nothing_is_asked_again(server, home):
     server.gives(hangs, sends(CONTENT))
-    assert fetch(home, replace(QUICK, timeout_s=2.0)) == CONTENT
+    assert fetch(home, replace(QUICK, timeout_s=0.5)) == CONTENT
 
 
 @pytest.mark.parametrize(
     ("answer", "message", "tries"),
     [
         pytest.param(sends(b"no", 404), "HTTP 404", 1, id="404"),
-        pytest.param(sends(b"no", 403), "HTTP 403", 1, id="403"),
         pytest.param(sends(b"busy", 503), "HTTP 503", 3, id="503-for-ever"),
         pytest.param(hangs_up, "it closed the connection", 3, id="hangs-up-for-ever"),
-        pytest.param(sends(b"<html>log in</html>"), "19 bytes", 1, id="html"),
         pytest.param(sends(CONTENT[:-1]), "not the official", 1, id="cut"),
         pytest.param(sends(CONTENT[:-1] + b"x"), "not the official", 1, id="another-byte"),
-        pytest.param(sends(b""), "0 bytes", 1, id="empty"),
     ],
 )
 def test_anything_else_is_missing_with_two_ways_out(server, home, tmp_path, answer, message, tries):
@@ -116,18 +110,12 @@ def test_anything_else_is_missing_with_two_ways_out(server, home, tmp_path, answ
     assert (len(server.paths), stored_files(tmp_path)) == (tries, [])
 
 
-def test_a_redirect_is_followed(server, home):
-    server.gives(forwards("/elsewhere"), sends(CONTENT))
-    assert fetch(home) == CONTENT
-    assert server.paths == ["/p", "/elsewhere"]
-
-
 def test_nothing_listening_is_missing(home):
     with pytest.raises(DataMissing, match="it refuses connections"):
         fetch({**home, "SERVER": "http://127.0.0.1:9/p"})
 
 
-@pytest.mark.parametrize("offline", ["1", "true", "ON", "yes"])
+@pytest.mark.parametrize("offline", ["1", "yes"])
 def test_offline_nobody_is_asked(server, home, offline):
     with pytest.raises(DataMissing, match="HF_HUB_OFFLINE"):
         fetch({**home, "HF_HUB_OFFLINE": offline})
@@ -140,19 +128,10 @@ def test_a_local_copy_comes_before_everything_else(server, home, tmp_path):
     assert (server.paths, stored_files(tmp_path)) == ([], [])
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        pytest.param(CONTENT + b"#", "not MMIE's official", id="another-byte"),
-        pytest.param(CONTENT[:-1], "not MMIE's official", id="cut"),
-        pytest.param(b"", "not MMIE's official", id="empty"),
-        pytest.param(CONTENT * 3, "not MMIE's official", id="longer"),
-        pytest.param(CONTENT.replace(b"\n", b"\r\n"), "not in CR LF", id="windows"),
-    ],
-)
-def test_a_local_copy_that_is_another_file_is_an_error(server, home, tmp_path, content, message):
+@pytest.mark.parametrize("content", [CONTENT + b"#", b"", CONTENT * 3], ids=len)
+def test_a_local_copy_that_is_another_file_is_an_error(server, home, tmp_path, content):
     (tmp_path / "copy.py").write_bytes(content)
-    with pytest.raises(DataBroken, match=message):
+    with pytest.raises(DataBroken, match="MMIE_PROMPTS"):
         fetch({**home, "MMIE_PROMPTS": str(tmp_path / "copy.py")})
     assert server.paths == []
 
@@ -163,25 +142,8 @@ def test_a_local_copy_that_cannot_be_read_is_missing(home, tmp_path, name):
         fetch({**home, "MMIE_PROMPTS": str(tmp_path / name)})
 
 
-def test_the_pinned_file_is_that_of_the_last_official_commit():
-    assert OFFICIAL.url.startswith("https://raw.githubusercontent.com/Lillianwei-h/MMIE/eb0fd6e")
-    assert (OFFICIAL.size_bytes, OFFICIAL.sha256[:8]) == (8204, "ed1e1a14")
-
-
 @pytest.mark.usefixtures("official_at_server")
 def test_no_other_text_is_ever_taken_for_the_official_one(server, home):
     with pytest.raises(DataMissing):
         templates(home)  # the server gives ours
-    assert server.paths == ["/p"]
-
-
-@pytest.mark.skipif(
-    not os.environ.get("MMIE_PROMPTS"), reason="`MMIE_PROMPTS` names no copy of the official file"
-)
-@pytest.mark.usefixtures("official_at_server")
-def test_a_downloaded_official_file_is_accepted_and_cached(server, home):
-    with open(os.environ["MMIE_PROMPTS"], "rb") as file:  # noqa: PTH123 - as it is named
-        server.gives(sends(file.read()))
-    assert templates(home).official
-    assert templates({**home, "HF_HUB_OFFLINE": "1"}).official
     assert server.paths == ["/p"]

@@ -34,10 +34,7 @@ def sample(category="SA", *, images=1, gold="7"):
     question = [Segment("Begin.", str(Path("q.png").absolute())) for _ in range(images)]
     return Sample(
         id=f"{category}-1",
-        index=0,
-        row=0,
         category=category,
-        field="",
         question=tuple(question or [Segment("Begin.")]),
         gold=(Segment(gold),) if gold is not None else (),
     )
@@ -69,14 +66,11 @@ STEP = "Step.\nImage-1: <image>\n"
     [
         pytest.param("Plain.", "Plain.\n", id="text"),
         pytest.param(parts("a.png"), STEP, id="official-parts"),
-        pytest.param('{"text": "Step. <image>", "images": ["a.png"]}', STEP, id="woven"),
         pytest.param('{"text": "<think>no</think>Step.", "images": ["a.png"]}', STEP, id="thought"),
         pytest.param("Step. ![](a.png)", STEP, id="markdown"),
         pytest.param(parts("nowhere.png"), "Step.\n", id="missing"),
-        pytest.param(parts("../a.png"), "Step.\n", id="leaves-the-folder"),
         pytest.param(parts("https://example.org/a.png"), "Step.\n", id="remote"),
         pytest.param(parts("", None), "Step.\nStep.\n", id="no-image"),
-        pytest.param('{"choice": 1}', '{"choice": 1}\n', id="json-that-is-text"),
         pytest.param("[PREDICTIONS_NOT_TEXT] []", "", id="saved-without-segments"),
         pytest.param(
             '[{"text": "Step.", "image": "a.png", "caption": "no"}]', STEP, id="further-keys"
@@ -86,24 +80,14 @@ STEP = "Step.\nImage-1: <image>\n"
         ),
         pytest.param('{"content": [{"text": 5, "image": "a.png"}]}',
                      "5\nImage-1: <image>\n", id="number"),
-        pytest.param('{"role": "assistant", "content": "Step. <image>", "images": ["a.png"]}',
-                     STEP, id="message"),
         pytest.param("", "\n", id="empty"),
         pytest.param("<think>on and on", "", id="only-thinking"),
         pytest.param("a\ud800b", "a\ufffdb\n", id="half-a-character"),
-        pytest.param("\u202eשלום 🐟", "\u202eשלום 🐟\n", id="right-to-left"),
         pytest.param("Say <image> <|end|>", "Say <image> <|end|>\n", id="control-strings"),
-        pytest.param("x" * 10**6, "x" * 10**6 + "\n", id="a-megabyte"),
     ],
 )  # fmt: skip
 def test_an_answer_of_any_shape_is_put_before_the_judge(answer, expected):
     assert answer_part(build(answer)) == expected
-
-
-def test_what_was_not_read_of_an_answer_is_counted_in_the_facts():
-    answer = {"content": "<think>a</think>Step. <image>", "caption": "b", "images": []}
-    facts = build(json.dumps(answer)).facts
-    assert (facts.thinking, facts.unfilled_placeholders, facts.unread) == (True, 1, {"caption": 1})
 
 
 def test_images_in_the_answer_itself_become_files_the_judge_is_shown():
@@ -117,8 +101,6 @@ def test_images_in_the_answer_itself_become_files_the_judge_is_shown():
     ("results", "reason"),
     [
         pytest.param(["[GENERATION_FAILED] oom"], "no_answer", id="failed"),
-        pytest.param(["[PREDICTIONS_MISSING]"], "no_answer", id="not-saved"),
-        pytest.param([None], "no_answer", id="null"),
         pytest.param(["[PREDICTIONS_NOT_TEXT] 3.5"], "not_text", id="a-number"),
         pytest.param(
             ['[PREDICTIONS_NOT_TEXT] {"a": "See ![](a.png)"}'], "not_text", id="another-object"
@@ -169,12 +151,6 @@ def test_images_of_every_mode_are_shown_as_they_are(mode, name):
     assert result.request.parts[-2] == Path(name).absolute()
 
 
-def test_an_animation_is_shown_as_it_is():
-    frames = [Image.new("RGB", (32, 32), colour) for colour in ("red", "blue")]
-    frames[0].save("i.gif", save_all=True, append_images=frames[1:])
-    assert build(parts("i.gif")).facts.shown_images == 2
-
-
 def test_an_image_behind_the_limit_is_not_looked_at():
     answer = parts("a.png", "b.png", broken("bad.png"))
     result = build(answer)
@@ -194,12 +170,6 @@ def test_more_than_four_images_leave_a_sample_out(images, reason):
 def test_a_sum_without_a_gold_answer_cannot_be_judged():
     assert build("7", of=sample("MSR", gold=None)).reason == "bad_gold"
     assert build("7", of=sample("PBL", gold=None)).request is not None
-
-
-def test_control_strings_are_counted_and_with_full_made_harmless(monkeypatch):
-    assert build("Say <image> twice <image>").facts.typed == {"<image>": 2}
-    monkeypatch.setenv("MMIE_ASSEMBLY", "full")
-    assert answer_part(build("Say <image>")) == "Say < image>\n"
 
 
 def test_the_judge_reports_the_tokens_of_a_request_with_its_reply():

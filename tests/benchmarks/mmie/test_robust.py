@@ -25,16 +25,10 @@ OWN_WORDS = {
 }
 VERDICTS = {
     "### Feedback\nClear steps.\n### Score\n5": 5,
-    "##Score 4": 4,
     "###Score 4": 4,
-    "### score 4": 4,
     "### Final Score: **4**": 4,
     "## **Overall Score**\n\n**4/6**": 4,
-    "### 2. Score\n4": 4,
-    "### Score ###\n4": 4,
-    "#### Rating: 4": 4,
     "**Score**\n4": 4,
-    "***Final Score: 4***": 4,
     "- Score: 4": 4,
     "Score — 4": 4,
     "| Text | 5 |\n| Images | 2 |\n| Overall | 4 |": 4,
@@ -50,8 +44,6 @@ VERDICTS = {
     "no score here 5": None,
     "Score reflects 4 strengths.": None,
     "### Score for Text Quality\n4": None,
-    "### Image Score\n4": None,
-    "": None,
 }
 VALUES = {
     "### Score\n4.5": 4.5,
@@ -59,26 +51,18 @@ VALUES = {
     "### Score: six.": 6,
     "### Score\nfour out of six": 4,
     "### Score\n4 / 6 points": 4,
-    "### Score\n(4)": 4,
     "### Score\n`4`": 4,
     "### Score：４／６": 4,
-    "### Score\n٣": 3,
     "### Score\n4\u20e3": 4,
     "### Score\n5<|end|>": 5,
     "### Score\nI give it 5 out of 6": 5,
     "### Score\n4 - clear, but short": 4,
-    "### Score\n4 (good)": 4,
     "### Score\n4 - one off": None,
     "### Score\n4, 5": None,
-    "### Score\n4,5": None,
-    "### Score\n4-5": None,
     "### Score\nabout 4": None,
-    "### Score\n<4": None,
     "### Score\n4+": None,
     "### Score\n4½": None,
     "### Score\n2*2": None,
-    "### Score\n67%": None,
-    "### Score\nN/A": None,
     "### Score\n1. The text is fine.\n2. The images are not.": None,
 }
 SOMEBODY_ELSES = {
@@ -155,38 +139,11 @@ CASES = {
     **MIXED,
     **dict.fromkeys(OFF_SCALE, "off_scale"),
 }
-PIECES = [
-    *(
-        "### Score",
-        "Score",
-        "score",
-        "**",
-        "\n",
-        " ",
-        ": ",
-        "4",
-        "5",
-        "-",
-        "/6",
-        "/5",
-        ".",
-        "(0-6)",
-    ),
-    *(
-        " out of 6",
-        "Final ",
-        "```\n",
-        "> ",
-        '"',
-        "{",
-        "}",
-        "four",
-        "I give ",
-        "is ",
-        "### Feedback",
-    ),
-    *("The response claims:", "<think>", "</think>", "1) ", "|", "７", "½", "9" * 400, "\ud800"),
-]
+PIECES = (
+    *("### Score", "Score", "score", "**", "\n", " ", ": ", "4", "5", "-", "/6", "/5", "."),
+    *("(0-6)", " out of 6", "Final ", "```\n", "> ", '"', "{", "}", "four", "I give ", "is ", "|"),
+    *("### Feedback", "The response claims:", "<think>", "</think>", "1) ", "７", "½", "\ud800"),
+)  # fmt: skip
 
 
 def outcome(reply):
@@ -261,27 +218,12 @@ def test_a_reply_above_the_longest_length_is_unscored():
 
 
 @pytest.mark.parametrize(
-    "piece",
-    [
-        "```\n",
-        " ",
-        "### Score\n4\n### X\n",
-        "(0-",
-        "1",
-        "I give ",
-        "<think>",
-        '{"a":',
-        '"',
-        "<a>",
-        "max ",
-        "== a ==\n",
-    ],
+    "piece", ["```\n", " ", "### Score\n4\n### X\n", "(0-", "<think>", '{"a":', '"', "== a ==\n"]
 )
 def test_reading_time_grows_linearly(piece):
     for start in ("", "```\n", "### Score\n", "{"):
-        assert read_robust(
-            (start + piece * 20_000)[:20_000]
-        )  # takes minutes if a pattern backtracks
+        text = (start + piece * 20_000)[:20_000]
+        assert read_robust(text)  # takes minutes if a pattern backtracks
 
 
 @given(st.text() | st.lists(st.sampled_from(PIECES), max_size=25).map("".join))

@@ -13,7 +13,6 @@ from support.mmie_judge import surround
 from mmie_tasks.answers import images
 from mmie_tasks.answers.picture_signs import PICTURE_SIGNS
 from mmie_tasks.benchmarks.mmie import request as requests
-from mmie_tasks.benchmarks.mmie.metrics import SIGN_COUNTS
 from mmie_tasks.benchmarks.mmie.record import read_line, sample_record
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.verdict import Verdicts
@@ -29,9 +28,7 @@ def surroundings(monkeypatch, tmp_path):
 
 
 def facts_of(*results):
-    sample = Sample(
-        id="SA-1", index=0, row=0, category="SA", field="", question=(Segment("Begin."),), gold=()
-    )
+    sample = Sample(id="SA-1", category="SA", question=(Segment("Begin."),), gold=())
     return requests.build_request(sample, results, "mmie").facts
 
 
@@ -71,102 +68,41 @@ FORMS = {
     "cut off in a picture": (PARTS[:-6], 2),
     "cut off in a text": (PARTS[: PARTS.index("B") + 1], 1),
     "cut off after a part": (PARTS[: PARTS.index("}") + 1], 1),
-    "cut off after a comma": (PARTS[: PARTS.index("}") + 2], 1),
-    "content cut off": (CONTENT[:-9], 2),
-    "content cut off in a picture": (CONTENT[: CONTENT.index("a.png") + 2], 1),
     "content without its end": (CONTENT[:-1], 2),
     "list of images cut off": (LISTED[:-5], 2),
-    "first image cut off": (LISTED[: LISTED.index("a.png") + 3], 1),
-    "cut off in an escape": (PARTS[:-6] + "\\u00", 2),
-    "cut off in a null": (PARTS[: PARTS.index('"b.png')] + "nu", 1),
     "prose after": (f"{PARTS}\n\nI hope this helps!", 2),
-    "prose before": (f"Sure! Here is it: {PARTS}", 2),
-    "prose around content": (f"Sure! Here is it:\n\n{CONTENT}\n\nI hope this helps!", 2),
-    "prose around a list of images": (f"Sure! {LISTED} Bye.", 2),
-    "prose before and cut off": (f"Sure! {CONTENT[:-9]}", 2),
-    "two lists in prose": (f"First {PARTS}, then {PARTS}.", 4),
     "JSON lines": (LINES, 2),
-    "JSON lines cut off": (LINES[:-4], 2),
-    "JSON lines of text, then a picture": (('{"text": "A", "image": null}\n{"text": "B", "image": '
-                                           '"b.png"}'), 1),
-    "objects with commas": (LINES.replace("\n", ",\n"), 2),
     "fence not closed": (f"```json\n{PARTS}", 2),
-    "fence not closed after prose": (f"Here:\n```json\n{PARTS}", 2),
-    "fence not closed and cut off": (f"Here:\n```json\n{PARTS[:-6]}", 2),
-    "closed fence, cut off": (f"Here:\n```json\n{PARTS[:-6]}\n```", 2),
-    "fence of tildes": (f"~~~json\n{PARTS}\n~~~", 2),
-    "fence of tildes after prose": (f"Here:\n~~~\n{PARTS}\n~~~\nDone.", 2),
     "fence on one line": (f"```json {PARTS}```", 2),
-    "JSON lines in a fence": (f"```json\n{LINES}\n```", 2),
     "assignment in a fence": (f"```python\nanswer = {PARTS}\n```", 2),
-    "in code on one line": (f"The answer is `{PARTS}`.", 2),
-    "comment in JSON": (PARTS.replace("}, {", "}, // next\n{"), 2),
-    "comment before the first part": (f"[ // parts\n{PARTS[1:]}", 2),
-    "comment in a "
-    "fence": (f"```json\n{PARTS.replace('}, {', '}, # next' + chr(10) + '{')}\n```", 2),
     "comma too many": (f"Sure: {PARTS[:-1]},]", 2),
-    "comma too few": (PARTS.replace("}, {", "} {"), 2),
     "quotation mark in a text": (PARTS.replace('"B"', '"say "B""'), 2),
-    "quotation mark missing": (PARTS.replace('"a.png"', '"a.png'), 2),
-    "single quotes in prose": (f"Sure: {PARTS.replace(chr(34), chr(39))}", 2),
     "names without quotes": ("Sure: {text: A, image: a.png}", 1),
     "JSON in a JSON string": (json.dumps(PARTS), 2),
-    "JSON in a text of JSON": (json.dumps({"text": PARTS, "images": []}), 2),
     "parts of "
     "Gemini": (json.dumps({"parts": [{"inlineData": {"mimeType": "image/png", "data": PNG}}]}), 1),
-    "parts of Gemini in prose": (f"So {json.dumps({'parts': [{'inlineData': {'data': PNG}}]})}", 1),
     **{
         f"key {key}": (of_keys(**{key: ["a.png"]}), 1)
         for key in ("imgs", "image_list", "image_files", "output_images", "image_urls", "pictures")
     },
-    "key img": (of_keys(img="a.png"), 1),
     "numbered keys": (of_keys(image_1="a.png", image_2="b.png"), 2),
-    "key in prose": (f"So: {of_keys(img='pictures/17')}", 1),
     "object of steps": (('{"step 1": {"text": "A", "image": "a.png"}, "step 2": {"image": '
                         '"b.png"}}'), 2),
     "within another object": (f'{{"result": {CONTENT}}}', 2),
-    "deep in lists": (in_lists(PARTS, 12), 2),
-    "deep in content": (f'{{"content": ["A", {in_lists(PARTS, 12)}]}}', 2),
-    "very deep in lists": (in_lists(PARTS, 5_000), 2),
     "img element": ("See <img>a.png</img> here.", 1),
-    "image element": ("<image>out/7.png</image>", 1),
-    "XML": ("<step><text>A</text><image_path>gone.png</image_path></step>", 1),
     "src without quotes": ("See <img src=a.png> here.", 1),
-    "img with a class": ('<img class="x" src=gone.png width=3>', 1),
-    "label in brackets": ("A. [Image: a.png] B.", 1),
-    "label without a file": ("A. [Image: a fox in the snow] B.", 1),
     "saved to, after text": ("It is a fox. Generated image saved to: a.png", 1),
-    "saved to, with a space": ("A fox. Generated image saved to: o/a b.png\nDone.", 1),
     "path on a line of its own": ("A\na.png\nB", 1),
-    "path on a line of its own with a space": ("A\n./o/a b.png\nB", 1),
     "path in a sentence": ("I drew ./a.png, a fox.", 1),
-    "path after a label": ("Image:a.png", 1),
-    "path in code": ("Open `a.png`.", 1),
-    "path with brackets": ("A\no/c(1).png", 1),
     "link": ("[see](a.png)", 1),
-    "link with brackets": ("[see](o/c(1).png)", 1),
     "markdown by reference": ("A ![fox][1].\n\n[1]: a.png", 1),
-    "markdown by reference without a file": ("A ![fox][1].\n\n[1]: out/fox", 1),
-    "markdown in brackets": ("![[a.png]]", 1),
     "markdown of a page": ("![fox](https://example.org/fox)", 1),
-    "markdown of data with blanks": ("![fox](data:image/png;base64,iVBO Rw0K)", 1),
     "LaTeX": (r"\includegraphics[width=3cm]{a.png}", 1),
     "data URI in a sentence": (f"See data:image/png;base64,{PNG}.", 1),
-    "base64 in a sentence": (f"See {PNG}.", 1),
-    "drawing in a text": ("A fox: <svg width='3'><circle/></svg>", 1),
     "what Python prints of an image": (("['A', <PIL.Image.Image image mode=RGB size=32x32 at "
                                        "0x7F3A>]"), 1),
     "broken data URI": ('[{"text": "A", "image": "data:image/png;base64,!!!"}]', 1),
-    "half a data "
-    "URI": (json.dumps([{"text": "A", "image": f"data:image/png;base64,{PNG[:40]}"}]), 1),
-    "data URI of no image": (json.dumps([{"text": "A", "image": "data:image/png;base64,AAAA"}]), 1),
     "data URI of a drawing": (json.dumps([{"text": "A", "image": f"{SVG_BASE64}{SVG}"}]), 1),
-    "drawing without base64": ('[{"text": "A", "image": "data:image/svg+xml;utf8,<svg/>"}]', 1),
-    "drawing alone": ("data:image/svg+xml;utf8,<svg\n/>", 1),
-    "base64 for "
-    "URLs": (json.dumps([{"image": "data:image/png;base64," + PNG.replace("A", "-")}]), 1),
-    "broken data URI in markdown": ("![](data:image/png;base64,!!!)", 1),
-    "two broken data URIs": (json.dumps([{"image": "data:image/png;base64,!!!"}] * 2), 2),
 }  # fmt: skip
 
 
@@ -181,7 +117,6 @@ def test_every_picture_is_shown_or_counted_or_its_answer_is(answer, named):
     [
         pytest.param('{"choice": 1}', [0], id="JSON"),
         pytest.param("```\n['cat', 'dog']\n```", [0], id="what Python prints, in a fence"),
-        pytest.param('So {"img": "out/7"}', [0], id="JSON with an image in prose"),
         pytest.param("See a.png.", [1], id="an image"),
         pytest.param("See `a.png`, A.PNG or gone.png.", [1], id="an image in code"),
         pytest.param("<img>out/7</img>", [2], id="element"),
@@ -198,15 +133,11 @@ def test_a_text_is_counted_under_the_names_of_its_signs(answer, signs):
     "answer",
     [
         pytest.param("A fox.", id="prose"),
-        pytest.param("[[1, 2], [3, 4]]", id="a matrix"),
-        pytest.param("The set {x : x > 0} [1] of {y}.", id="a set"),
         pytest.param('In Python, d = {"a": 1} is a dict.', id="an object without an image"),
         pytest.param("Look at <image 1>, <image>, [image 2] and [IMG3].", id="placeholders"),
         pytest.param("See gone.png and https://example.org/a.png.", id="names without a file"),
         pytest.param("Files end in .png; write `<img src=x>` for one.", id="a tag in code"),
         pytest.param(f"See a.png. {PARTS}", id="an image that is shown"),
-        pytest.param("A image/b <p>img</p>", id="words"),
-        pytest.param("word " * 200_000, id="a megabyte"),
     ],
 )
 def test_a_text_without_pictures_has_no_sign(answer):
@@ -214,17 +145,13 @@ def test_a_text_without_pictures_has_no_sign(answer):
 
 
 def test_a_logged_sample_has_the_signs_of_its_answer():
-    sample = Sample(id="SA-1", index=0, row=0, category="SA", field="", question=(), gold=())
+    sample = Sample(id="SA-1", category="SA", question=(), gold=())
     facts = facts_of("See a.png, <img src=b.png> and ![](gone.png).")
     judged = Judged(verdicts=Verdicts.unscored("unavailable", ""))
     logged = json.loads(json.dumps(sample_record(sample, judged, facts, (), "")))
     read = read_line({"coverage": {**logged, "signature": "s"}})
     assert read.picture_signs == ("names an existing image", "has an image tag")
     assert read.facts["images of the answer not used"] == "missing (1)"
-
-
-def test_the_results_count_every_sign():
-    assert tuple(SIGN_COUNTS.values()) == PICTURE_SIGNS
 
 
 def test_images_that_cannot_be_used_are_counted_by_their_reasons():
@@ -261,11 +188,7 @@ def test_an_image_that_could_not_be_written_is_counted(monkeypatch):
     assert (facts.bad_images, facts.image_problems) == (1, {"unreadable": 1})
 
 
-def test_an_object_that_is_neither_text_nor_image_is_counted():
-    assert facts_of({"content": ["A", {"type": "image", "image": object()}]}).unread == {"image": 1}
-
-
-N = 1_000_000
+N = 300_000
 
 
 @pytest.mark.slow
@@ -274,28 +197,18 @@ N = 1_000_000
     [
         pytest.param("[" * N, id="brackets"),
         pytest.param("{" * N, id="braces"),
-        pytest.param('["' * (N // 2), id="lists of strings"),
         pytest.param('[{"a":' * (N // 6), id="lists of objects"),
-        pytest.param('{"a":' * (N // 5), id="objects"),
         pytest.param('["x", ' + '{"a":' * (N // 5), id="a list, then objects"),
-        pytest.param(("[" * 900 + '{"') * (N // 902), id="deep, often"),
         pytest.param('["' + '\\"' * (N // 2) + "\\", id="escapes"),
         pytest.param('["' + 'a","' * (N // 4), id="many strings"),
-        pytest.param('{"image":"a.png"} ' * (N // 18), id="many answers"),
         pytest.param("```\n" * (N // 4), id="fences"),
-        pytest.param("``` " + " " * N, id="a fence and blanks"),
         pytest.param("A" * 40 + "\n" * N + "!", id="base64 and line breaks"),
-        pytest.param("image saved to: a" + " " * N + "b", id="saved to, and blanks"),
-        pytest.param("<|channel|>" + "a" * N, id="a channel"),
         pytest.param('"<think>" ' * (N // 10), id="mentions"),
-        pytest.param("`" * N, id="backticks"),
-        pytest.param("<img " * (N // 5), id="elements"),
         pytest.param("![" * (N // 2), id="markdown"),
         pytest.param("a.png" * (N // 5), id="paths"),
-        pytest.param("a.png " * (N // 6), id="names"),
     ],
 )
-def test_a_hostile_megabyte_takes_seconds_at_most(answer):
+def test_a_hostile_text_takes_seconds_at_most(answer):
     start = time.monotonic()
     facts_of(answer)
-    assert time.monotonic() - start < 20  # a quadratic search takes minutes
+    assert time.monotonic() - start < 10  # a quadratic search takes minutes

@@ -9,24 +9,11 @@ import pytest
 from support.opening_data import EXAMPLE, draw, row, write_data
 
 from mmie_tasks.benchmarks.opening import data, official_files
-from mmie_tasks.benchmarks.opening.data import (
-    PUBLISHED,
-    TASKS,
-    check_data,
-    dataset,
-    describe,
-    missing_images,
-)
+from mmie_tasks.benchmarks.opening.data import check_data, dataset, describe, missing_images
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.hub.pinned_file import Pin
 
 PICTURE = [{"text": "<BEGIN> <image>", "image": "./images/Task/1-i-1.jpg"}]
-
-
-def test_the_topics_have_the_published_sizes() -> None:
-    assert len(TASKS) == 24
-    assert sum(PUBLISHED.values()) == 2160
-    assert TASKS["2d_image_reasoning"] == "opening_2d_image_reasoning"
 
 
 def test_the_example_is_read_with_absolute_pictures() -> None:
@@ -139,14 +126,7 @@ def test_missing_pictures_are_counted_and_named(tmp_path: Path, logs: list[str])
     (line,) = [line for line in logs if "missing" in line]
     assert "1 pictures of 2 questions" in line
     assert str(tmp_path / "images/Task/1-i-1.jpg") in line
-    assert describe({"OPENING_DATA": str(tmp_path)}).endswith("; 1 pictures are missing")
-
-
-def test_every_prefix_has_the_topics_in_their_proportions(tmp_path: Path) -> None:
-    rows = [row(f"{topic:02}01{number:03}") for topic in (1, 2) for number in range(10 * topic)]
-    docs = dataset("all", {"OPENING_DATA": str(write_data(tmp_path, *rows))})
-    for size in (3, 6, 15):
-        assert docs["topic"][:size].count("storybook_creation") == size // 3
+    assert describe({"OPENING_DATA": str(tmp_path)}).endswith("; 1 images are missing")
 
 
 def test_a_picture_with_a_name_that_no_file_can_have_is_missing(tmp_path: Path) -> None:

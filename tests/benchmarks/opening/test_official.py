@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.opening_data import reply
 
@@ -84,6 +84,7 @@ def test_why_a_reply_has_no_points(text: str, reason: str) -> None:
     assert verdict.reason == reason
 
 
+@settings(max_examples=50)
 @given(
     st.text()
     | st.recursive(

@@ -13,7 +13,8 @@ from support.opening_data import GENERATOR, PROMPTS, SCORER
 
 from mmie_tasks.benchmarks.opening import official_files
 from mmie_tasks.benchmarks.opening.benchmark import assets
-from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.benchmarks.opening.judge_prompts import read_texts
+from mmie_tasks.core.errors import DataMissing, SettingWrong
 from mmie_tasks.hub.pinned_file import Pin
 
 CONTENTS = {
@@ -53,20 +54,18 @@ def environment(tmp_path: Path, **more: str) -> Mapping[str, str]:
 
 
 def test_a_clone_has_the_texts(tmp_path: Path) -> None:
-    texts = official_files.read_texts(
-        environment(tmp_path, OPENING_DATA=str(clone(tmp_path / "clone")))
-    )
-    assert (texts.judge.system, texts.judge.ending, texts.model.system) == (
-        *("Judge.", "End."),
-        "Write.",
-    )
+    texts = read_texts(environment(tmp_path, OPENING_DATA=str(clone(tmp_path / "clone"))))
+    assert (texts.system, texts.ending, texts.instruction) == ("Judge.", "End.", "Write.")
+    assert (texts.schema.name, texts.schema.description) == ("grade", "Grades.")
+    assert list(json.loads(texts.schema.parameters)["properties"]) == ["B", "A"]
+    assert texts.steps == "Use {steps} steps: "
     assert texts.name == "official@56b663b"
 
 
 def test_another_file_is_never_taken_in_the_place_of_an_official_one(tmp_path: Path) -> None:
     folder = clone(tmp_path / "clone", detailed_score_system="Judge kindly.")
     with pytest.raises(DataMissing, match=r"detailed_score_system\.txt could not be downloaded"):
-        official_files.read_texts(environment(tmp_path, OPENING_DATA=str(folder)))
+        read_texts(environment(tmp_path, OPENING_DATA=str(folder)))
 
 
 def test_what_the_clone_lacks_is_downloaded_once_and_cached(
@@ -85,20 +84,8 @@ def test_what_the_clone_lacks_is_downloaded_once_and_cached(
         assert server.paths == [f"/{path}"]
 
 
-def test_official_files_of_another_form_are_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = "GPT_score_A.py"
-    monkeypatch.setattr(
-        official_files, "PINS", {**official_files.PINS, path: pin(path, "functions = 1")}
-    )
-    folder = clone(tmp_path / "clone", GPT_score_A="functions = 1")
-    with pytest.raises(DataBroken, match="56b663b"):
-        official_files.read_texts(environment(tmp_path, OPENING_DATA=str(folder)))
-
-
 def test_other_prompts_are_marked_with_their_hash(tmp_path: Path, logs: list[str]) -> None:
-    texts = official_files.read_texts(environment(tmp_path, OPENING_OTHER_PROMPTS=str(PROMPTS)))
+    texts = read_texts(environment(tmp_path, OPENING_OTHER_PROMPTS=str(PROMPTS)))
     digest = hashlib.sha256(PROMPTS.read_bytes()).hexdigest()[:12]
     assert texts.name == f"other:{digest}"
     assert any(digest in line and "not with its own" in line for line in logs)
@@ -110,7 +97,6 @@ def test_other_prompts_are_marked_with_their_hash(tmp_path: Path, logs: list[str
         pytest.param(lambda texts: texts["judge"].pop("ending"), "judge.ending", id="missing"),
         pytest.param(lambda texts: texts["model"].update(steps=3), "model.steps", id="number"),
         pytest.param(lambda texts: texts.update(more=1), "more", id="unknown"),
-        pytest.param(lambda texts: texts["judge"].update(function="f"), "function", id="function"),
     ],
 )
 def test_unusable_other_prompts_are_named(tmp_path: Path, change: object, words: str) -> None:
@@ -119,7 +105,7 @@ def test_unusable_other_prompts_are_named(tmp_path: Path, change: object, words:
     path = tmp_path / "prompts.json"
     path.write_text(json.dumps(texts), encoding="utf-8")
     with pytest.raises(SettingWrong, match=words):
-        official_files.read_texts(environment(tmp_path, OPENING_OTHER_PROMPTS=str(path)))
+        read_texts(environment(tmp_path, OPENING_OTHER_PROMPTS=str(path)))
 
 
 def test_prefetch_gets_questions_and_prompts_by_their_pins(tmp_path: Path) -> None:

@@ -1,22 +1,12 @@
-"""The texts of requests: the official rules, and what is read from the official files."""
+"""The texts of requests: the official rules."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from support.opening_data import GENERATOR, SCORER
 
-from mmie_tasks.benchmarks.opening.prompts import (
-    ModelTexts,
-    OfficialFileChanged,
-    answer_steps,
-    judge_parts,
-    question_parts,
-    read_generator,
-    read_scorer,
-)
+from mmie_tasks.benchmarks.opening.prompts import answer_steps, judge_parts, question_parts
 from mmie_tasks.record.segment import Segment
 
 A, B, C = Path("a.jpg"), Path("b.jpg"), Path("c.jpg")
@@ -100,46 +90,11 @@ def test_a_lost_picture_keeps_its_problem_and_its_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("steps", "before"),
-    [(3, ["Write.", "\n", "Use 3:", "\n"]), (None, ["Write.", "\n"])],
+    ("opening", "before"),
+    [("Use 3: ", ["Write.", "\n", "Use 3:", "\n"]), ("", ["Write.", "\n"])],
     ids=["told", "untold"],
 )
-def test_the_tested_model_is_asked_with_pictures_in_place(
-    steps: int | None, before: list[str]
-) -> None:
-    texts = ModelTexts(system="Write.", steps="Use {steps}: ")
+def test_the_tested_model_is_asked_with_pictures_in_place(opening: str, before: list[str]) -> None:
     question = (Segment("<BEGIN> Look. <image> ", "a.jpg"), Segment("<image>"), Segment("Go."))
-    parts = question_parts(question, texts, steps)
+    parts = question_parts(question, "Write.", opening)
     assert parts == [*before, "Look.", "\n", A, "\n", "Go."]
-
-
-def test_braces_in_the_official_texts_are_no_fields() -> None:
-    texts = ModelTexts(system="{x}", steps="{y} {steps}")
-    assert question_parts((Segment("{z}"),), texts, 2) == ["{x}", "\n", "{y} 2", "\n", "{z}"]
-
-
-def test_the_official_texts_are_read_from_the_scripts() -> None:
-    judge = read_scorer(SCORER, "System.")
-    assert (judge.system, judge.ending) == ("System.", "End.")
-    assert (judge.schema.name, judge.schema.description) == ("grade", "Grades.")
-    assert list(json.loads(judge.schema.parameters)["properties"]) == ["B", "A"]
-    assert read_generator(GENERATOR, "S.") == ModelTexts(system="S.", steps="Use {steps} steps: ")
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        pytest.param("", id="empty"),
-        pytest.param("def (", id="no Python"),
-        pytest.param("\0", id="NUL"),
-        pytest.param(SCORER.replace("functions", "tools"), id="another name"),
-        pytest.param(SCORER * 2, id="twice"),
-        pytest.param(SCORER.replace('"End."', "text"), id="no closing line"),
-        pytest.param(SCORER.replace('"name"', '"title"'), id="another function"),
-    ],
-)
-def test_a_script_of_another_form_is_an_error(source: str) -> None:
-    with pytest.raises(OfficialFileChanged):
-        read_scorer(source, "")
-    with pytest.raises(OfficialFileChanged):
-        read_generator(source, "")

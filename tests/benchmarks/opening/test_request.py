@@ -11,8 +11,10 @@ from PIL import Image
 from support.opening_data import PROMPTS, draw
 
 from mmie_tasks.answers.parsing import MISSING, NOT_TEXT
+from mmie_tasks.benchmarks.model_answers import BuiltRequest
 from mmie_tasks.benchmarks.opening import request as requests
-from mmie_tasks.benchmarks.opening.request import AnswerRequest, build_request, question_parts
+from mmie_tasks.benchmarks.opening.record import StepFacts
+from mmie_tasks.benchmarks.opening.request import build_request, question_parts
 from mmie_tasks.benchmarks.opening.sample import Sample
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.record.segment import Segment
@@ -30,7 +32,9 @@ def sample(*question: Segment, steps: int = 2) -> Sample:
     )
 
 
-def built(*steps: tuple[str, Path | None], question: tuple[Segment, ...] = ()) -> AnswerRequest:
+def built(
+    *steps: tuple[str, Path | None], question: tuple[Segment, ...] = ()
+) -> BuiltRequest[StepFacts]:
     content = [{"text": text, "image": image and str(image)} for text, image in steps]
     return build_request(sample(*question), [json.dumps({"content": content})], "opening")
 
@@ -130,22 +134,6 @@ def test_an_empty_answer_is_judged(answer: str, text: str) -> None:
     request = build_request(sample(), [answer], "opening").request
     assert request is not None
     assert request.parts[1] == text
-
-
-def test_a_picture_of_an_answer_with_other_parts_belongs_to_the_text_before_it(
-    tmp_path: Path,
-) -> None:
-    picture = draw(tmp_path / "a.png", kind="PNG")
-    content = [
-        {"type": "text", "text": "Cut."},
-        {"type": "image", "path": str(picture)},
-        {"type": "text", "text": "Fold."},
-    ]
-    answered = build_request(sample(), [json.dumps({"content": content})], "opening")
-    assert answered.request is not None
-    texts = [part for part in answered.request.parts if isinstance(part, str)]
-    assert texts[1:3] == ["\nOUTPUT: Cut. <IMG_0></IMG_0>", "Fold."]
-    assert (answered.facts.steps, answered.facts.gold_steps) == (2, 2)
 
 
 def test_the_number_of_steps_is_told_unless_a_setting_says_not(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.opening_data import reply
 
@@ -64,11 +64,13 @@ def test_in_doubt_there_are_no_points(text: str, reason: str) -> None:
     assert verdict.reason == reason
 
 
+@settings(max_examples=50)
 @given(st.lists(st.integers(0, 10), min_size=7, max_size=7))
 def test_both_readings_agree_on_a_reply_as_asked_for(points: list[int]) -> None:
     assert read_robust(reply(*points)) == read_official(reply(*points))
 
 
+@settings(max_examples=50)
 @given(
     st.text()
     | st.recursive(

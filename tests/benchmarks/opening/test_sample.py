@@ -58,11 +58,3 @@ def doc(**fields: object) -> Row:
 
 def test_a_doc_is_read_again() -> None:
     assert Sample.from_doc(doc()).question == (Segment("a"),)
-
-
-@pytest.mark.parametrize(
-    "fields", [{"id": None}, {"topic": 3}, {"row": True}, {"row": "0"}, {"question": None}]
-)
-def test_an_odd_doc_is_an_error(fields: Row) -> None:
-    with pytest.raises(BadSample, match="OpenING, sample"):
-        Sample.from_doc(doc(**fields))

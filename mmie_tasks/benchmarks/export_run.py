@@ -1,0 +1,101 @@
+"""What the exports of benchmarks do alike: their arguments, and the samples of one logged run."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from loguru import logger
+
+from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
+from mmie_tasks.core.tables import counted
+from mmie_tasks.record.fields import BadRecord, Line, Record, text, verdict
+from mmie_tasks.record.log_files import find_runs, read_lines
+
+
+def export_parser(name: str, description: str, output: str) -> argparse.ArgumentParser:
+    """The arguments of ``mmie-tasks export NAME``: runs, their models' names, and the output."""
+    parser = argparse.ArgumentParser(prog=f"mmie-tasks export {name}", description=description)
+    parser.add_argument(
+        "runs", metavar="RUN", nargs="+", help="folder or sample log of a run with `--log_samples`"
+    )
+    parser.add_argument("-o", "--output", metavar="PATH", required=True, help=output)
+    help_text = "the tested model's name, once per run; default: that of its folder"
+    parser.add_argument("--model", action="append", metavar="NAME", help=help_text)
+    return parser
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedRun:
+    """A run to be exported.
+
+    Attributes:
+        model: The tested model's name.
+        path: A sample log, or a folder with those of one run.
+    """
+
+    model: str
+    path: Path
+
+
+def named_runs(parsed: argparse.Namespace) -> list[ExportedRun]:
+    """The runs of parsed arguments.
+
+    Raises:
+        SettingWrong: There are more or fewer names than runs.
+    """
+    paths = [Path(run).expanduser() for run in parsed.runs]
+    names = parsed.model or [path.stem if path.is_dir() else path.parent.name for path in paths]
+    if len(names) != len(paths):
+        message = f"{counted(len(paths), 'run')}, but {counted(len(names), 'name')} of `--model`."
+        raise SettingWrong(message, hint="give `--model` once per RUN, in the same order")
+    return [ExportedRun(model=n, path=p) for n, p in zip(names, paths, strict=True)]
+
+
+def records_of(
+    run: Path, benchmark: str, record_of: Callable[[Line], Record], *, same: str
+) -> Mapping[str, Record]:
+    """The record of each sample of a run, by its id, in the order of the logs.
+
+    Args:
+        run: A sample log, or a folder with those of one run. Of several logs of a task the newest
+            is taken.
+        benchmark: Its name.
+        record_of: The record of a line. Raises `BadRecord` if it is not of the benchmark.
+        same: The field in which records of two tasks about one sample may not differ.
+
+    Raises:
+        AnswersUnusable: There is none, it is of another kind, or two tasks differ on a sample.
+    """
+    hint = f"name the folder of one run with `--log_samples`, or its `*_samples_{benchmark}*.jsonl`"
+    runs = [
+        logs
+        for folder in find_runs(str(run))
+        if (logs := [log for log in folder.logs if f"{log.task}_".startswith(f"{benchmark}_")])
+    ]
+    if len(runs) != 1:
+        raise AnswersUnusable(
+            f"`{run}` holds {counted(len(runs), 'run')} of {benchmark} instead of one.", hint=hint
+        )
+    records: dict[str, Record] = {}
+    for path in (log.path for log in runs[0]):
+        for numbered in read_lines(path):
+            if numbered.line is None:
+                logger.warning(f"{path}: line {numbered.number}, the last, is cut off; left out.")
+                continue
+            location = f"{path}, line {numbered.number}"
+            try:
+                record = record_of(numbered.line)
+                sample_id = text(record, "id")
+                verdict(record, "official")  # raises, too
+            except BadRecord as error:
+                raise AnswersUnusable(f"{location}: {error}.", hint=hint) from error
+            if records.setdefault(sample_id, record).get(same) != record.get(same):
+                raise AnswersUnusable(
+                    f"{location}: the second, different {same} to {sample_id}.", hint=hint
+                )
+    if not records:
+        raise AnswersUnusable(f"`{run}` holds no samples of {benchmark}.", hint=hint)
+    return records

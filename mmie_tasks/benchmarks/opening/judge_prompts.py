@@ -1,0 +1,165 @@
+"""The fixed texts around questions and answers: the official ones, or the user's.
+
+The official sentences are read from the official files as data, with `ast`; nothing of them is run.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from mmie_tasks.benchmarks.opening.official_files import COMMIT, DATA, PROMPT_FILES, official_bytes
+from mmie_tasks.benchmarks.other_prompts import StrictModel, other_name, read_other_prompts
+from mmie_tasks.core.files import cache_dir
+from mmie_tasks.hub.pinned_file import RetryPolicy
+from mmie_tasks.judges.base import ReplySchema
+
+OTHER = "OPENING_OTHER_PROMPTS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedTexts:
+    """The texts around questions and answers.
+
+    Attributes:
+        system: The judge's system message.
+        ending: The last part of the user's message to the judge.
+        schema: The function that the judge is told to call.
+        instruction: Before the question to the tested model.
+        steps: The number of steps for the tested model, with the field ``{steps}``.
+        name: For the signature: ``official@56b663b``, or ``other:`` and 12 hex digits of a hash.
+    """
+
+    system: str
+    ending: str
+    schema: ReplySchema
+    instruction: str
+    steps: str
+    name: str
+
+
+def fixed_texts() -> FixedTexts:
+    """The texts that the environment selects, read once per process; see `read_texts`."""
+    return _fixed_texts(str(cache_dir(os.environ)), os.environ.get(DATA), os.environ.get(OTHER))
+
+
+@functools.lru_cache(maxsize=4)
+def _fixed_texts(_cache: str, _data: str | None, _other: str | None) -> FixedTexts:
+    return read_texts(os.environ)
+
+
+def read_texts(environment: Mapping[str, str], retry: RetryPolicy | None = None) -> FixedTexts:
+    """The fixed texts.
+
+    Args:
+        environment: ``OPENING_OTHER_PROMPTS`` names a JSON file with other ones: scores made with
+            them are not OpenING's. Otherwise the official ones; see `official_bytes`.
+        retry: How often and how long a download is tried.
+
+    Raises:
+        SettingWrong: The other texts are unusable.
+        DataMissing: An official file is not available. Nothing is ever taken in its place.
+    """
+    if other := environment.get(OTHER):
+        return _other_texts(Path(other).expanduser())
+    scorer, system, generator, instruction = (
+        official_bytes(path, environment, retry).decode() for path in PROMPT_FILES
+    )
+    return FixedTexts(
+        system=system,
+        ending=read_ending(scorer),
+        schema=read_schema(scorer),
+        instruction=instruction,
+        steps=read_steps(generator),
+        name=f"official@{COMMIT[:7]}",
+    )
+
+
+def read_schema(scorer: str) -> ReplySchema:
+    """The function in ``GPT_score_A.py``: one literal that is assigned to ``functions``."""
+    for node in ast.walk(ast.parse(scorer)):
+        match node:
+            case ast.Assign(targets=[ast.Name(id="functions")], value=literal):
+                (function,) = ast.literal_eval(literal)
+    return ReplySchema(**{**function, "parameters": json.dumps(function["parameters"])})
+
+
+def read_ending(scorer: str) -> str:
+    """The text of the last part in ``GPT_score_A.py``: the one constant text that is appended."""
+    for node in ast.walk(ast.parse(scorer)):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="content"), attr="append"),
+                args=[ast.Dict(values=[_, ast.Constant(value=str(text))])],
+            ):
+                ending = text
+    return ending
+
+
+def read_steps(generator: str) -> str:
+    """The number of steps in ``gpt-dalle_generation.py``: a formatted text with one field, before
+    ``input_text_list[0]``.
+    """
+    for node in ast.walk(ast.parse(generator)):
+        match node:
+            case ast.Assign(
+                targets=[ast.Subscript(value=ast.Name(id="input_text_list"))],
+                value=ast.BinOp(
+                    left=ast.JoinedStr(
+                        values=[
+                            ast.Constant(str(before)),
+                            ast.FormattedValue(),
+                            ast.Constant(str(after)),
+                        ]
+                    )
+                ),
+            ):
+                steps = f"{before}{{steps}}{after}"
+    return steps
+
+
+class _OtherFunction(StrictModel):
+    name: str
+    description: str
+    parameters: dict[str, JsonValue]
+
+
+class _OtherJudge(StrictModel):
+    system: str
+    ending: str
+    function: _OtherFunction
+
+
+class _OtherModel(StrictModel):
+    system: str
+    steps: str
+
+
+class _OtherTexts(StrictModel):
+    judge: _OtherJudge
+    model: _OtherModel
+
+
+def _other_texts(path: Path) -> FixedTexts:
+    content = "`judge` (`system`, `ending`, `function`) and `model` (`system`, `steps`)"
+    texts = read_other_prompts(path, OTHER, _OtherTexts, content)
+    function = texts.judge.function
+    return FixedTexts(
+        system=texts.judge.system,
+        ending=texts.judge.ending,
+        schema=ReplySchema(
+            name=function.name,
+            description=function.description,
+            parameters=json.dumps(function.parameters),
+        ),
+        instruction=texts.model.system,
+        steps=texts.model.steps,
+        name=other_name("OpenING", path, path.read_bytes()),
+    )

@@ -1,0 +1,63 @@
+"""Judge prompts of the user's own, in the place of a benchmark's."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TypeVar
+
+from loguru import logger
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mmie_tasks.core.errors import SettingWrong
+
+
+class StrictModel(BaseModel):
+    """A JSON object with exactly these keys."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+_Prompts = TypeVar("_Prompts", bound=BaseModel)
+
+
+def read_other_prompts(path: Path, variable: str, form: type[_Prompts], content: str) -> _Prompts:
+    """The prompts in a JSON file.
+
+    Args:
+        path: The file.
+        variable: The setting that names it.
+        form: Their form.
+        content: The form in words, for the hint.
+
+    Raises:
+        SettingWrong: The file cannot be read, or has another form.
+    """
+    try:
+        return form.model_validate_json(path.read_bytes())
+    except OSError as error:
+        problem = f"it cannot be read: {error.strerror}"
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    hint = f"name a JSON file with {content}, or unset it to judge with the benchmark's own prompts"
+    raise SettingWrong(f"`{variable}` is `{path}`: {problem}.", hint=hint)
+
+
+def other_name(title: str, path: Path, content: bytes) -> str:
+    """The name of other prompts in the signature; logs a warning.
+
+    Args:
+        title: Of the benchmark.
+        path: Of the file.
+        content: What the name is a hash of.
+
+    Returns:
+        ``other:`` and 12 hex digits.
+    """
+    name = f"other:{hashlib.sha256(content).hexdigest()[:12]}"
+    logger.warning(
+        f"{title} is judged with the prompts in `{path}`, not with its own: no score of this run "
+        f"is comparable with published ones. The signature says `{name}`."
+    )
+    return name

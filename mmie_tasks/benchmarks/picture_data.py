@@ -1,0 +1,58 @@
+"""Samples of texts and pictures as a `datasets.Dataset`, and a check of the pictures."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import datasets
+
+
+def picture_dataset(
+    samples: Sequence[Any], data: str, *, texts: Iterable[str], numbers: Iterable[str] = ()
+) -> datasets.Dataset:
+    """The dataset that lmms-eval iterates; nothing is opened.
+
+    Columns: those named in `texts` and `numbers`, ``row`` (position, from 0), ``question`` and
+    ``gold`` (lists of ``text`` and ``image``, either null) and ``data``.
+
+    Args:
+        samples: With an attribute for every column but ``row`` and ``data``.
+        data: The revision of the data.
+        texts: Attributes that are texts.
+        numbers: Attributes that are whole numbers.
+    """
+    import datasets
+
+    text, number = datasets.Value("string"), datasets.Value("int32")
+    features = {**dict.fromkeys(texts, text), **dict.fromkeys(numbers, number)}
+    columns: dict[str, list[object]] = {
+        name: [getattr(sample, name) for sample in samples] for name in features
+    }
+    for name in ("question", "gold"):
+        features[name] = [{"text": text, "image": text}]
+        columns[name] = [
+            [{"text": segment.text, "image": segment.image} for segment in getattr(sample, name)]
+            for sample in samples
+        ]
+    features |= {"row": number, "data": text}
+    columns |= {"row": list(range(len(samples))), "data": [data] * len(samples)}
+    return datasets.Dataset.from_dict(columns, features=datasets.Features(features))
+
+
+def missing_images(docs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Images of questions without a file, each with the id of a sample that has it."""
+    missing: dict[str, str] = {}
+    for doc in docs:
+        for segment in doc["question"]:
+            if (path := segment["image"]) and not os.path.isfile(path):  # noqa: PTH113 - quicker
+                missing.setdefault(path, doc["id"])
+    return missing
+
+
+def described(docs: datasets.Dataset) -> str:
+    """A sentence about samples and images."""
+    count = len(missing_images(docs))
+    return f"{len(docs):,} samples of {docs[0]['data']}; {count or 'no'} images are missing"

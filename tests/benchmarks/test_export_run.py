@@ -1,0 +1,86 @@
+"""What all exports do: which samples of which run, and the names of runs."""
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from mmie_tasks.benchmarks.export_run import export_parser, named_runs, records_of
+from mmie_tasks.benchmarks.mmie.record import record_of
+from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
+
+LOG = "20260101_120000_samples_mmie.jsonl"
+
+
+@pytest.fixture(autouse=True)
+def work(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+
+def line(sample_id, answer=()):
+    record = {"id": sample_id, "category": "SA", "official": {"points": 4}}
+    return {"doc_id": 0, "coverage": {**record, "answer": list(answer)}}
+
+
+def log(*lines, name=f"run/{LOG}"):
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in lines), encoding="utf-8")
+    return path
+
+
+def records(run="run"):
+    return records_of(Path(run), "mmie", record_of, same="answer")
+
+
+def test_of_several_logs_of_a_task_the_newest_counts():
+    log(line("SA-0"), name="run/20250101_000000_samples_mmie.jsonl")
+    log(line("SA-1"))
+    log(line("SA-2"), name="run/20250101_000000_samples_mmie_msr.jsonl")
+    assert list(records()) == ["SA-1", "SA-2"]
+
+
+def test_a_last_line_that_was_cut_off_is_left_out():
+    path = log(line("SA-0"))
+    path.write_text(path.read_text() + '{"doc_id": 1, "cov')
+    assert list(records()) == ["SA-0"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        pytest.param([], "no samples of mmie", id="empty"),
+        pytest.param([{"doc_id": 0, "bypass": 999}], "line 1: no record under", id="predict-only"),
+        pytest.param([{"coverage": {"id": "1"}}], "not a sample of MMIE", id="another-benchmark"),
+        pytest.param([line("SA-0"), line("SA-0", ["a"])], "different answer to SA-0", id="two"),
+        pytest.param([[1]], "it holds list", id="no-object"),
+    ],
+)
+def test_lines_that_are_no_samples_of_one_run_are_an_error(lines, expected):
+    log(*lines)
+    with pytest.raises(AnswersUnusable, match=expected):
+        records()
+
+
+def test_a_folder_of_two_runs_or_of_none_is_an_error():
+    log(line("SA-0"), name="runs/other/20260101_120000_samples_opening.jsonl")
+    with pytest.raises(AnswersUnusable, match="0 runs of mmie"):
+        records("runs")
+    log(line("SA-0"), name=f"runs/a/{LOG}")
+    log(line("SA-0"), name=f"runs/b/{LOG}")
+    with pytest.raises(AnswersUnusable, match="2 runs of mmie"):
+        records("runs")
+
+
+def parsed(*arguments) -> argparse.Namespace:
+    return export_parser("mmie", "", "").parse_args([*arguments, "-o", "x"])
+
+
+def test_a_run_has_the_name_that_is_given_or_that_of_its_folder():
+    Path("my-model").mkdir()
+    log = f"other/{LOG}"
+    assert [run.model for run in named_runs(parsed("my-model", log))] == ["my-model", "other"]
+    assert [run.model for run in named_runs(parsed(log, "--model", "A"))] == ["A"]
+    with pytest.raises(SettingWrong, match="2 runs, but 1 name"):
+        named_runs(parsed("a", "b", "--model", "A"))
