@@ -170,7 +170,7 @@ def test_any_content_of_a_log_can_be_packed_and_unpacked(text: str, fact: Any) -
     reply = JudgeReply(text=text, model=text)
     hostile = sample("1", question=segments, answer=segments, replies=(reply,), facts={text: fact})
     detail = sample_detail((hostile,), {SIGNATURE: 0}, lambda _: SEEN)
-    (chunk,) = pack([detail]).packed
+    _, (chunk,) = pack([detail])
     assert json.loads(gzip.decompress(base64.b64decode(chunk))) == [page_data(detail)]
 
 
@@ -178,11 +178,11 @@ def test_any_content_of_a_log_can_be_packed_and_unpacked(text: str, fact: Any) -
 @settings(max_examples=30)
 def test_chunks_hold_every_detail_in_order_and_none_is_too_large(sizes: list[int]) -> None:
     details = [{"place": index, "text": "x" * size} for index, size in enumerate(sizes)]
-    chunks = pack(details)
-    unpacked = [gzip.decompress(base64.b64decode(chunk)) for chunk in chunks.packed]
+    starts, chunks = pack(details)
+    unpacked = [gzip.decompress(base64.b64decode(chunk)) for chunk in chunks]
     lists = [json.loads(chunk_details) for chunk_details in unpacked]
     assert [detail for chunk_details in lists for detail in chunk_details] == details
-    assert list(chunks.starts) == [chunk_details[0]["place"] for chunk_details in lists]
+    assert starts == [chunk_details[0]["place"] for chunk_details in lists]
     for text, chunk_details in zip(unpacked, lists, strict=True):
         assert len(text) < CHUNK_BYTES + 100 or len(chunk_details) == 1
     neighbour_sizes = map(sum, pairwise(map(len, unpacked)))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from mmie_tasks.quality.calibrate.correction import correct
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.results.annotation import open_annotator
 from mmie_tasks.results.commands import open_runs
 from mmie_tasks.results.report.command import payload, render
 from mmie_tasks.runs.run import Run
@@ -28,16 +29,16 @@ NO_GRADES = {"XDG_CACHE_HOME": "/nowhere"}
 NOT_SHOWN = "the difference of the runs is not shown: they were not scored alike"
 
 
-def payload_of(*runs: Run, **settings: Any) -> Any:
-    content = payload(
-        runs,
-        **{
-            "title": "Made up",
-            "made": "2026-11-21 14:00 UTC",
-            "environment": NO_GRADES,
-            **settings,
-        },
-    )
+def payload_of(
+    *runs: Run,
+    people: Sequence[str] = (),
+    population: Any = "larger",
+    environment: Mapping[str, str] = NO_GRADES,
+    **settings: Any,
+) -> Any:
+    annotator = open_annotator(runs, people, environment, population)
+    settings = {"title": "Made up", "made": "2026-11-21 14:00 UTC", **settings}
+    content = payload(runs, annotator, corrected_only=population == "run", **settings)
     json.dumps(content, allow_nan=False, ensure_ascii=False).encode()
     return content
 
