@@ -31,7 +31,6 @@ from mmie_tasks.results.commands import (
     listed_names,
     open_run,
     require_kind,
-    require_range,
     result_parser,
 )
 from mmie_tasks.results.render import json_text
@@ -338,21 +337,16 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     help_text = "keys of the signatures that may differ; default: none"
     parser.add_argument("--ignore", default="", metavar="KEY,...", help=help_text)
     parsed = parser.parse_args(arguments)
-    require_range("--top", parsed.top, 0, None, hint="0 lists no sample")
-    tasks = listed_names(parsed.tasks)
+    tasks, ignored_keys = listed_names(parsed.tasks), listed_names(parsed.ignore)
     a, b = open_run(parsed.a, tasks), open_run(parsed.b, tasks)
-    ignored_keys = listed_names(parsed.ignore)
+    pairs = {task: (a.tasks[task], b.tasks[task]) for task in common_tasks({"A": a, "B": b})}
     ignored = {
-        task: require_comparable(
-            scored_signatures(a.tasks[task]), scored_signatures(b.tasks[task]), ignored_keys, task
-        )
-        for task in common_tasks({"A": a, "B": b})
+        task: require_comparable(scored_signatures(x), scored_signatures(y), ignored_keys, task)
+        for task, (x, y) in pairs.items()
     }
     comparisons = [
-        compare(
-            a.tasks[task], b.tasks[task], parsed.score_kind, top=parsed.top, ignored=differences
-        )
-        for task, differences in ignored.items()
+        compare(*pair, parsed.score_kind, top=parsed.top, ignored=ignored[task])
+        for task, pair in pairs.items()
     ]
     if parsed.json:
         return json_text({"a": a, "b": b, "tasks": comparisons})
@@ -360,23 +354,23 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
 
 
 def _as_text(a: Run, b: Run, comparisons: Sequence[Comparison]) -> str:
-    runs = [
-        f"{label}: {run.name} ({run.folder}, {run.started})" for label, run in (("A", a), ("B", b))
-    ]
-    blocks = [
+    warnings = [
         f"WARNING: `{comparison.a.task}` was not scored alike in A and B, and `--ignore` allows "
         "it. The difference may be due to the judge, and not to the models.\n\n"
         f"{difference_table(comparison.ignored)}"
         for comparison in comparisons
         if comparison.ignored
     ]
-    blocks.append("\n".join([*runs, *_notes(a, b)]))
-    for comparison in comparisons:
-        blocks += _blocks(comparison)
-    return "\n\n".join([*blocks, _method(comparisons)])
+    runs = [
+        f"{label}: {run.name} ({run.folder}, {run.started})" for label, run in (("A", a), ("B", b))
+    ]
+    blocks = [block for comparison in comparisons for block in _blocks(comparison)]
+    return "\n\n".join(
+        [*warnings, "\n".join([*runs, *_notes(a, b)]), *blocks, _method(comparisons)]
+    )
 
 
-def _blocks(comparison: Comparison) -> list[str]:
+def _blocks(comparison: Comparison) -> Iterator[str]:
     a, b = comparison.a, comparison.b
     left_over = [f"{count:,} {reason}" for reason, count in comparison.left_over.items()]
     counts = "; ".join([f"{comparison.pairs:,} pairs", *left_over])
@@ -386,16 +380,16 @@ def _blocks(comparison: Comparison) -> list[str]:
         for label, of_run in comparison.marks.items()
         if of_run
     ]
-    blocks = ["\n".join([head, *_notes(a, b), *marks])]
+    yield "\n".join([head, *_notes(a, b), *marks])
     for kind, metrics in groupby(comparison.metrics, key=lambda c: c.metric.kind):
-        blocks.append(_metric_table(kind, list(metrics)))
-    if sentence := _headline_sentence(comparison.metrics):
-        blocks.append(sentence)
+        yield _metric_table(kind, list(metrics))
+    for headline in comparison.metrics[:1]:
+        if headline.difference is not None:
+            yield wrapped(f"{headline.metric.title}: {_in_words(headline, headline.difference)}")
     if comparison.differing:
         rows = [[s.id, f"{s.a:g}", f"{s.b:g}", f"{s.b - s.a:+g}"] for s in comparison.differing]
-        blocks.append(f"Samples on which they differ most ({a.benchmark.scale.unit}):")
-        blocks.append(table(["sample", "A", "B", "B - A"], rows))
-    return blocks
+        yield f"Samples on which they differ most ({a.benchmark.scale.unit}):"
+        yield table(["sample", "A", "B", "B - A"], rows)
 
 
 def _notes(a: Run | TaskRun, b: Run | TaskRun) -> list[str]:
@@ -417,28 +411,23 @@ def _metric_table(kind: str, metrics: Sequence[MetricComparison]) -> str:
     return table(header, rows, notes=reasons, wrap=True)
 
 
-def _headline_sentence(metrics: Sequence[MetricComparison]) -> str:
-    """The first metric in words; empty where it has no value."""
-    first = metrics[0] if metrics else None
-    if first is None or first.difference is None:
-        return ""
-    title = first.metric.title
-    if first.why_no_interval == IDENTICAL:
-        return wrapped(f"{title}: A and B have the same points in all {first.pairs:,} pairs.")
-    wins = f"B has more points in {counted(first.wins, 'pair')}"
-    counts = f"{wins}, as many in {first.ties:,}, fewer in {first.losses:,}."
-    if first.is_level:
-        return wrapped(f"{title}: A and B are level. {counts}")
-    ahead, behind = ("B", "A") if first.difference > 0 else ("A", "B")
-    facts = [f"p (Holm) {_p(first.p_corrected)}"] if first.p_corrected is not None else []
+def _in_words(metric: MetricComparison, difference: float) -> str:
+    if metric.why_no_interval == IDENTICAL:
+        return f"A and B have the same points in all {metric.pairs:,} pairs."
+    wins = f"B has more points in {counted(metric.wins, 'pair')}"
+    counts = f"{wins}, as many in {metric.ties:,}, fewer in {metric.losses:,}."
+    if metric.is_level:
+        return f"A and B are level. {counts}"
+    ahead, behind = ("B", "A") if difference > 0 else ("A", "B")
+    facts = [f"p (Holm) {_p(metric.p_corrected)}"] if metric.p_corrected is not None else []
     facts.append(
-        f"95 % interval of B - A: {_interval(first)}"
-        if first.interval
-        else f"{first.why_no_interval}: no interval"
+        f"95 % interval of B - A: {_interval(metric)}"
+        if metric.interval
+        else f"{metric.why_no_interval}: no interval"
     )
-    chance = " That may well be chance." if first.may_be_chance else ""
-    return wrapped(
-        f"{title}: {ahead} is ahead of {behind} by {abs(first.difference):.2f} percentage points "
+    chance = " That may well be chance." if metric.may_be_chance else ""
+    return (
+        f"{ahead} is ahead of {behind} by {abs(difference):.2f} percentage points "
         f"({'; '.join(facts)}).{chance} {counts}"
     )
 

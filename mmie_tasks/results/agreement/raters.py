@@ -180,14 +180,12 @@ def _with_unique_names(raters: Sequence[Rater]) -> tuple[Rater, ...]:
     """Raters of one name are distinguished by the judge's model, else by a number."""
     models = [Signature("".join(rater.signatures[:1])).name for rater in raters]
     names = [rater.name for rater in raters]
-    unique = [
+    by_model = [
         f"{name} by {model}" if model and names.count(name) > 1 else name
         for name, model in zip(names, models, strict=True)
     ]
-    return tuple(
-        replace(rater, name=name)
-        for rater, name in zip(raters, numbered_names(unique), strict=True)
-    )
+    unique = by_model if len(set(by_model)) == len(by_model) else numbered_names(names)
+    return tuple(replace(rater, name=name) for rater, name in zip(raters, unique, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -30,7 +30,13 @@ from mmie_tasks.results.annotation import (
     judge_lines,
     open_annotator,
 )
-from mmie_tasks.results.commands import listed_names, notes_of, open_runs, result_parser
+from mmie_tasks.results.commands import (
+    listed_names,
+    notes_of,
+    open_runs,
+    result_parser,
+    whole_number,
+)
 from mmie_tasks.results.html import Json, cut, ends, inert_json, page_data, rendered
 from mmie_tasks.results.report.samples import (
     BUDGET_BYTES,
@@ -123,18 +129,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--thumbnails",
         metavar="N",
-        type=_whole_number,
+        type=whole_number(0),
         default=SAMPLES_WITH_THUMBNAILS,
         help="show the images of at most N samples of a task, the worst and most disputed first, "
         f"up to {readable_size(BUDGET_BYTES)} of thumbnails; 0 for none; default: %(default)s",
     )
     return parser
-
-
-def _whole_number(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 0 or more")
-    return int(text)
 
 
 def _target(output: str) -> Path:

@@ -8,7 +8,6 @@ from scipy import stats
 
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record.intervals import holm
-from mmie_tasks.record.metric_values import metric_value
 from mmie_tasks.results.compare import compare
 
 
@@ -41,16 +40,6 @@ def test_a_mean_of_group_means_weighs_the_groups(task_run):
     assert by_title["AVG"].difference == pytest.approx(20)
     assert by_title["Even"].difference == pytest.approx(30)
     assert (by_title["Even"].interval, by_title["Even"].p) == (None, None)  # one pair in a group
-
-
-def test_the_values_of_each_run_equal_its_metric_values(task_run):
-    points = drawn(1, NAMES) | {"a3": None, "b7": Unscored("left_out")}
-    run = task_run(points, styles=dict.fromkeys(NAMES, 0.5))
-    benchmark, by_title = run.benchmark, numbers(run, run)
-    assert set(by_title) == {"AVG", "Even", "A", "B", "Style"}
-    for number in benchmark.metrics:
-        expected = metric_value(run.samples, number, "official", benchmark.scale)
-        assert expected is None or by_title[number.title].a == expected.percent
 
 
 def test_groups_without_samples_are_left_out_and_their_mean_is_undefined(task_run):
@@ -93,21 +82,11 @@ def test_below_the_coverage_floor_there_is_no_difference(task_run, missing, is_t
     assert ("have a score" in average.why_not) != is_there
 
 
-def test_one_group_below_the_floor_leaves_the_mean_of_groups_undefined(task_run):
-    full = {f"a{n}": 5 for n in range(50)} | {"b1": 3, "b2": 4}
-    by_title = numbers(task_run(full), task_run(full | {"b1": None}))
-    assert by_title["AVG"].a is not None
-    assert by_title["Even"].why_not.startswith("B: b: only 1 of 2")
-    assert by_title["Even"].a is None
-
-
 @pytest.mark.parametrize(
     ("a", "b"),
     [
-        pytest.param({}, {}, id="no-samples-at-all"),
         pytest.param({"a1": None}, {"a1": None}, id="nothing-scored"),
         pytest.param({"a1": 1}, {"a2": 1}, id="nothing-in-common"),
-        pytest.param({"a1": Unscored("left_out")}, {"a1": Unscored("left_out")}, id="left-out"),
         pytest.param(
             {"a1": 1, "a2": Unscored("left_out")},
             {"a1": Unscored("left_out"), "a2": 1},
@@ -121,11 +100,6 @@ def test_without_pairs_every_metric_has_a_reason_and_no_value(task_run, a, b):
         metric.a is None and metric.p is None and metric.why_not for metric in comparison.metrics
     )
     assert comparison.differing == ()
-
-
-def test_one_pair_has_a_difference_but_no_interval(task_run):
-    average = numbers(task_run({"a1": 1}), task_run({"a1": 4}))["AVG"]
-    assert (average.difference, average.interval, average.p) == (30.0, None, None)
 
 
 @pytest.mark.parametrize(
@@ -153,12 +127,6 @@ def test_the_same_points_in_every_pair_are_identical_and_have_no_interval(task_r
     assert (average.difference, average.interval, average.p) == (0, None, None)
     assert average.why_no_interval == "identical"
     assert not average.may_be_chance
-
-
-def test_an_equal_difference_in_every_pair_has_an_interval_with_a_width(task_run):
-    a = {f"a{n}": n % 9 for n in range(40)}
-    average = numbers(task_run(a), task_run({name: p + 1 for name, p in a.items()}))["AVG"]
-    assert average.interval.low < 10 < average.interval.high
 
 
 def test_the_interval_and_p_value_of_a_plain_mean_are_those_of_a_paired_t_test(task_run):
@@ -199,12 +167,12 @@ def test_a_difference_of_runs_with_other_proportions_has_a_p_value_and_no_interv
 
 def test_a_real_difference_is_found_and_chance_is_not(task_run):
     found, chance = 0, 0
-    for seed in range(100):
+    for seed in range(40):
         a, b = drawn(seed, NAMES), drawn(1000 + seed, NAMES)
         chance += numbers(task_run(a), task_run(b))["AVG"].p < 0.05
         found += numbers(task_run(a), task_run(drawn(seed, NAMES, low=4)))["AVG"].p < 0.05
-    assert chance <= 10
-    assert found >= 95
+    assert chance <= 5
+    assert found >= 38
 
 
 @pytest.mark.parametrize(
@@ -239,13 +207,6 @@ def test_the_requested_score_is_compared(task_run):
     b = task_run({"a1": 1, "a2": 1}, robust={"a1": 8})
     assert numbers(a, b)["AVG"].difference == 0
     assert numbers(a, b, score_kind="robust")["AVG"].difference == 30
-
-
-def test_the_order_of_the_logs_does_not_matter(task_run):
-    one, other = drawn(1, NAMES), drawn(2, NAMES)
-    turned = [dict(sorted(points.items(), reverse=True)) for points in (one, other)]
-    comparison, again = compared(task_run(one), task_run(other)), compared(*map(task_run, turned))
-    assert replace(again, a=comparison.a, b=comparison.b) == comparison
 
 
 def test_samples_left_out_by_the_official_script_do_not_lower_the_coverage(task_run):
