@@ -1,6 +1,7 @@
 """Differences between the signatures of two runs that can move a score."""
 
 import pytest
+from support.letters import make_run as task_run
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.results.signatures import (
@@ -90,7 +91,7 @@ def test_a_key_that_no_signature_has_cannot_be_ignored():
         require_comparable(["model:x"], ["model:y"], {"modle"}, "mmie")
 
 
-def test_unscored_samples_do_not_count(task_run):
+def test_unscored_samples_do_not_count():
     run = task_run({"a": 1, "b": None}, signatures={"a": "t:0", "b": "judge:unknown"})
     assert scored_signatures(run) == ("t:0",)
     assert scored_signatures(task_run({"b": None}, signatures={"b": "t:1"})) == ("t:1",)

@@ -69,26 +69,21 @@ def pipe(path: Path) -> str:
     return str(path)
 
 
+UNREADABLE = "the file is not a readable image"
+
+
 @pytest.mark.parametrize(
     ("make", "note"),
     [
         pytest.param(str, "the file no longer exists", id="missing"),
         pytest.param(lambda p: str(p.parent), "not a file", id="folder"),
         pytest.param(pipe, "not a file", id="pipe"),
-        pytest.param(lambda _: "a\0b", "the file is not a readable image", id="nul"),
-        pytest.param(
-            lambda p: file_of(p, b"<html>"), "the file is not a readable image", id="text"
-        ),
-        pytest.param(
-            lambda p: half_image(p.with_suffix(".jpg")),
-            "the file is not a readable image",
-            id="cut-jpeg",
-        ),
-        pytest.param(
-            lambda p: noise_image(p.with_suffix(".pcx")),
-            "the file is not a readable image",
-            id="a-rare-format",
-        ),
+        pytest.param(lambda _: "a\0b", UNREADABLE, id="nul"),
+        pytest.param(lambda _: "a\ud83d.png", UNREADABLE, id="surrogate"),
+        pytest.param(lambda _: "a" * 9999, UNREADABLE, id="too-long-a-name"),
+        pytest.param(lambda p: file_of(p, b"<html>"), UNREADABLE, id="text"),
+        pytest.param(lambda p: half_image(p.with_suffix(".jpg")), UNREADABLE, id="cut-jpeg"),
+        pytest.param(lambda p: noise_image(p.with_suffix(".pcx")), UNREADABLE, id="a-rare-format"),
     ],
 )
 def test_a_file_without_a_thumbnail_has_a_note(tmp_path: Path, make: object, note: str) -> None:
