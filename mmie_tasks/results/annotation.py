@@ -45,12 +45,8 @@ class JudgeNote(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotation:
-    """What is known of the judges of one task of a run.
-
-    Attributes:
-        judges: With their grades; none for a benchmark that is scored by rule.
-        corrected: The headline, corrected with people's scores, and on how many samples people
-            scored the answer; None if people scored no answers of the benchmark.
+    """The judges of one task of a run, none where it is scored by rule; and its headline, corrected
+    with people's scores, or None if people scored no answers of the benchmark.
     """
 
     judges: tuple[JudgeNote, ...] = ()
@@ -93,13 +89,8 @@ def open_annotator(
     environment: Mapping[str, str],
     population: IntervalsOf = "larger",
 ) -> Annotator:
-    """The annotator of some runs.
-
-    Args:
-        runs: To be annotated.
-        people: Files of people's scores.
-        environment: Names the cache folder with the grades of judges.
-        population: What the intervals of corrected scores are for.
+    """The annotator of some runs, with people's scores from files, and with the grades of judges
+    from the cache folder that the environment names.
 
     Raises:
         AnswersUnusable: A file of people's scores cannot be read, or is not of these runs.

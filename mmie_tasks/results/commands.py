@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -32,7 +32,7 @@ def result_parser(
     `listed_names`. Every command but ``report`` has ``json``.
 
     Args:
-        command: Behind ``mmie-tasks``.
+        command: After ``mmie-tasks``.
         description: Above the list of arguments.
         runs: Names of single runs, or what a list of one or more holds.
         reading: Whether there is ``--reading``, parsed as ``score_kind``.
@@ -47,26 +47,35 @@ def result_parser(
     else:
         for name in runs:
             parser.add_argument(name, metavar=name.upper(), help=f"{_RUN}{name_hint}")
-    help_text = (
-        "only these tasks; default: all that the runs have in common"
-        if reading
-        else "only these; default: all"
-    )
+    default = "all that the runs have in common" if reading else "all"
+    help_text = f"only these{' tasks' if reading else ''}; default: {default}"
     parser.add_argument("--tasks", "--task", default="", metavar="A,B", help=help_text)
     if reading:
-        kinds, help_text = (
-            get_args(ScoreKind),
-            "the official, robust or expected score; default: %(default)s",
-        )
         parser.add_argument(
-            "--reading", dest="score_kind", choices=kinds, default="official", help=help_text
+            "--reading",
+            dest="score_kind",
+            choices=get_args(ScoreKind),
+            default="official",
+            help="the official, robust or expected score; default: %(default)s",
         )
     if top is not None:
         help_text = "list at most N samples; default: %(default)s"
-        parser.add_argument("--top", type=int, default=top, metavar="N", help=help_text)
+        whole = whole_number(0)
+        parser.add_argument("--top", type=whole, default=top, metavar="N", help=help_text)
     if command != "report":
         parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
+
+
+def whole_number(lowest: int) -> Callable[[str], int]:
+    """The type of an option that is a whole number; another value is a usage error."""
+
+    def parse(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and int(text) >= lowest):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, {lowest} or more")
+        return int(text)
+
+    return parse
 
 
 def require_range(option: str, number: int, lowest: int, highest: int | None, hint: str) -> None:
@@ -137,12 +146,7 @@ def open_run(source: str, tasks: Sequence[str] = ()) -> Run:
 
 
 def require_kind(task_run: TaskRun, label: str, kind: ScoreKind) -> None:
-    """Check that a task of a run has scores of a kind.
-
-    Args:
-        task_run: The task.
-        label: The run's name, for the message.
-        kind: Which scores.
+    """Check that a task of a run has scores of a kind; `label` is the run's name, for the message.
 
     Raises:
         SettingWrong: No sample has an expected score.
@@ -157,10 +161,7 @@ def require_kind(task_run: TaskRun, label: str, kind: ScoreKind) -> None:
 
 
 def common_tasks(runs: Mapping[str, Run]) -> list[str]:
-    """The tasks that all runs have, in the order of the first.
-
-    Args:
-        runs: By the name that messages use; at least one.
+    """The tasks that all runs have, in the order of the first; names of runs are for messages.
 
     Raises:
         AnswersUnusable: They have no task in common.
@@ -177,11 +178,7 @@ def common_tasks(runs: Mapping[str, Run]) -> list[str]:
 
 
 def read_text(path: Path, hint: str) -> str:
-    """The text of a file that a user names.
-
-    Args:
-        path: The file, in UTF-8, with or without a byte order mark.
-        hint: What the file should be.
+    """The text of a file that a user names, in UTF-8; `hint` says what the file should be.
 
     Raises:
         AnswersUnusable: It cannot be read, or is not UTF-8.

@@ -6,8 +6,8 @@ the package: one Student's t gives the interval of a difference and its p-value.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -31,7 +31,6 @@ from mmie_tasks.results.commands import (
     listed_names,
     open_run,
     require_kind,
-    require_range,
     result_parser,
 )
 from mmie_tasks.results.render import json_text
@@ -59,21 +58,11 @@ _ABSENT = Unscored("no_answer", "not in this run")
 class MetricComparison:
     """One metric of two runs, over the samples that both have points for.
 
-    Attributes:
-        metric: The compared metric.
-        a: Percent of full marks, rounded as the benchmark's own table; None where there is none.
-        b: The same of B.
-        difference: B - A in percentage points, not rounded.
-        interval: In percentage points. It is adjusted for the number of metrics as the p-value is:
-            it excludes 0 exactly where `p_corrected` is below 0.05.
-        why_no_interval: Why there is a difference without an interval.
-        p: Two-sided, of the hypothesis that the benchmark's mean difference is 0.
-        p_corrected: Among the metrics of its kind.
-        wins: Pairs with more points in B.
-        ties: Pairs with the same points.
-        losses: Pairs with fewer points in B.
-        pairs: All of them.
-        why_not: Why there is no value.
+    `a` and `b` are in percent of full marks, rounded as in the benchmark's own table; `difference`
+    is B - A in percentage points, not rounded; they are None with the reason in `why_not`. `p` is
+    two-sided, of the hypothesis that the benchmark's mean difference is 0. `interval`, in
+    percentage points, is adjusted for the metrics of this kind as `p_corrected` is: it excludes 0
+    exactly where `p_corrected` is below 0.05. `wins` are pairs with more points in B.
     """
 
     metric: Metric
@@ -97,12 +86,9 @@ class MetricComparison:
 
     @property
     def may_be_chance(self) -> bool:
-        """Whether there is a difference, and its corrected p-value leaves chance as an
-        explanation.
-        """
-        return (
-            self.p_corrected is not None and self.p_corrected >= _SIGNIFICANT and not self.is_level
-        )
+        """Whether there is a difference that its corrected p-value does not tell from chance."""
+        p = self.p_corrected
+        return p is not None and p >= _SIGNIFICANT and not self.is_level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +123,7 @@ class Comparison:
     ignored: tuple[SignatureDifference, ...]
     metrics: tuple[MetricComparison, ...]
     differing: tuple[_DifferingSample, ...]
-    left_over: dict[str, int]
+    left_over: Mapping[str, int]
     pairs: int
     floor: float
     score_kind: ScoreKind
@@ -167,200 +153,170 @@ def compare(
     """
     for run_, label in zip((a, b), labels, strict=True):
         require_kind(run_, label, score_kind)
-    of_a, of_b = a.by_id, b.by_id
-    samples = dict(sorted({**of_b, **of_a}.items()))
-    pairs = _Pairs(
-        benchmark=a.benchmark,
-        by_id=(of_a, of_b),
-        labels=labels,
-        samples=tuple(samples.values()),
-        floor=max(map(floor_of, samples.values()), default=COVERAGE_FLOOR),
-        score_kind=score_kind,
-    )
-    metrics = [m for m in map(pairs.compare, metrics_of([a, b])) if m is not None]
-    left_over: dict[str, int] = {}
-    points: dict[str, tuple[float, float]] = {}
-    for id_ in samples:
-        verdicts = [run_[id_].verdict(score_kind) if id_ in run_ else None for run_ in (of_a, of_b)]
-        match verdicts:
-            case [Scored(points=in_a), Scored(points=in_b)]:
-                points[id_] = in_a, in_b
-            case _:
-                reason = _why_left_over(*verdicts)
-                left_over[reason] = left_over.get(reason, 0) + 1
-    differing = [
-        _DifferingSample(id=id_, a=in_a, b=in_b)
-        for id_, (in_a, in_b) in points.items()
-        if abs(in_b - in_a) > _EQUAL
+    runs = dict(zip(labels, (a.by_id, b.by_id), strict=True))
+    samples = dict(sorted({**b.by_id, **a.by_id}.items()))
+    floor = max(map(floor_of, samples.values()), default=COVERAGE_FLOOR)
+    metrics = [
+        _compare_metric(metric, a.benchmark, tuple(samples.values()), runs, floor, score_kind)
+        for metric in metrics_of([a, b])
     ]
+    left_over = Counter[str]()
+    scored = []
+    for id_ in samples:
+        of_both = [
+            of_run[id_].verdict(score_kind) if id_ in of_run else None for of_run in runs.values()
+        ]
+        match of_both:
+            case [Scored(points=in_a), Scored(points=in_b)]:
+                scored.append(_DifferingSample(id=id_, a=in_a, b=in_b))
+            case _:
+                left_over[_why_left_over(*of_both)] += 1
+    differing = [sample for sample in scored if abs(sample.b - sample.a) > _EQUAL]
     return Comparison(
         a=a,
         b=b,
         marks={label: marks_of(run_) for label, run_ in zip(labels, (a, b), strict=True)},
         ignored=ignored,
-        metrics=tuple(_adjusted(metrics, a.benchmark.scale)),
+        metrics=tuple(_adjusted([m for m in metrics if m is not None], a.benchmark.scale)),
         differing=tuple(sorted(differing, key=lambda s: -abs(s.b - s.a))[:top]),
         left_over=left_over,
-        pairs=len(points),
-        floor=pairs.floor,
+        pairs=len(scored),
+        floor=floor,
         score_kind=score_kind,
     )
 
 
 def _why_left_over(in_a: Verdict | None, in_b: Verdict | None) -> str:
     """Why a sample is in no pair."""
-    match in_a, in_b:
-        case _, None:
-            return "only in A"
-        case None, _:
-            return "only in B"
-        case (Unscored(reason="left_out"), _) | (_, Unscored(reason="left_out")):
-            return "left out by the official script"
-        case Unscored(), Unscored():
-            return "unscored in both"
-    return "unscored in A only" if isinstance(in_a, Unscored) else "unscored in B only"
+    if in_a is None or in_b is None:
+        return "only in B" if in_a is None else "only in A"
+    unscored = {label: v for label, v in (("A", in_a), ("B", in_b)) if isinstance(v, Unscored)}
+    if any(verdict.reason == "left_out" for verdict in unscored.values()):
+        return "left out by the official script"
+    return "unscored in both" if len(unscored) == 2 else f"unscored in {min(unscored)} only"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Pairs:
-    """Two runs of a task, aligned by sample.
+def _compare_metric(
+    metric: Metric,
+    benchmark: Benchmark,
+    samples: Sequence[LoggedSample],
+    runs: Mapping[str, Mapping[str, LoggedSample]],
+    floor: float,
+    score_kind: ScoreKind,
+) -> tuple[MetricComparison, StratifiedMean | None] | None:
+    """A metric of both runs, and its difference as an estimate in points; None where no sample
+    counts for it.
 
-    Attributes:
-        benchmark: Of the task.
-        by_id: The samples of A and of B.
-        labels: Names of the runs in reasons.
-        samples: Every sample that a run has, in the order of the ids.
-        floor: Of coverage, below which a metric has no value, 0 to 1.
-        score_kind: Official, robust or expected.
+    It has no value where a run has points for a smaller share than `floor` of the samples that
+    any run has: the scored samples might then be a biased choice.
     """
-
-    benchmark: Benchmark
-    by_id: tuple[Mapping[str, LoggedSample], Mapping[str, LoggedSample]]
-    labels: tuple[str, str]
-    samples: tuple[LoggedSample, ...]
-    floor: float
-    score_kind: ScoreKind
-
-    def compare(self, metric: Metric) -> tuple[MetricComparison, StratifiedMean | None] | None:
-        """A metric of both runs, and its difference as an estimate in points; None where no sample
-        counts for it.
-
-        It has no value where a run has points for a smaller share than `floor` of the samples that
-        any run has: the scored samples might then be a biased choice.
-        """
-        groups = samples_by_stratum(self.samples, metric)
-        if not groups:
-            return None
-        scale = self.benchmark.scale
-        verdicts = []
-        reasons = []
-        for label, by_id in zip(self.labels, self.by_id, strict=True):
-            of_run = {
-                group: [
-                    metric.verdict(by_id[s.id], self.score_kind, scale)
-                    if s.id in by_id
-                    else _ABSENT
-                    for s in members
-                ]
-                for group, members in groups.items()
-            }
-            verdicts.append(of_run)
-            why_not = weighted_mean(of_run, metric.weights, self.floor, metric.by).why_not
-            reasons += [f"{label}: {why_not}"] if why_not else []
-        points = {
-            group: {
-                sample.id: (in_a.points, in_b.points)
-                for sample, in_a, in_b in zip(
-                    members, verdicts[0][group], verdicts[1][group], strict=True
-                )
-                if isinstance(in_a, Scored) and isinstance(in_b, Scored)
-            }
+    groups = samples_by_stratum(samples, metric)
+    if not groups:
+        return None
+    verdicts: list[dict[str, list[Verdict]]] = []
+    reasons = []
+    for label, of_run in runs.items():
+        by_group = {
+            group: [
+                metric.verdict(of_run[s.id], score_kind, benchmark.scale)
+                if s.id in of_run
+                else _ABSENT
+                for s in members
+            ]
             for group, members in groups.items()
         }
-        number = sum(map(len, points.values()))
-        if empty := [group for group, of_group in points.items() if not of_group]:
-            reasons.append(f"{empty[0]}: no sample has a score in both runs")
-        if reasons:
-            why_not = "; ".join(reasons[:2])
-            return MetricComparison(metric=metric, pairs=number, why_not=why_not), None
-        means = [
-            sum(
-                weight
-                * math.fsum(pair[index] for pair in points[group].values())
-                / len(points[group])
-                for group, weight in metric.weights.items()
-            )
-            for index in (0, 1)
-        ]
-        differences = {
-            id_: 0.0 if abs(in_b - in_a) <= _EQUAL else in_b - in_a
-            for of_group in points.values()
-            for id_, (in_a, in_b) in of_group.items()
+        verdicts.append(by_group)
+        why_not = weighted_mean(by_group, metric.weights, floor, metric.by).why_not
+        reasons += [f"{label}: {why_not}"] if why_not else []
+    pairs = {
+        group: {
+            sample.id: (in_a, in_b)
+            for sample, in_a, in_b in zip(members, *(v[group] for v in verdicts), strict=True)
+            if isinstance(in_a, Scored) and isinstance(in_b, Scored)
         }
-        strata = self.benchmark.strata
-        estimate = estimated(self.samples, differences, metric, scale, strata)
-        comparison = MetricComparison(
-            metric=metric,
-            pairs=number,
-            a=scale.percent(means[0]),
-            b=scale.percent(means[1]),
-            difference=(means[1] - means[0]) * 100 / scale.full_marks,
-            why_no_interval=self._why_no_interval(metric, differences, estimate),
-            p=estimate.p_value if estimate and any(differences.values()) else None,
-            wins=sum(d > 0 for d in differences.values()),
-            ties=sum(d == 0 for d in differences.values()),
-            losses=sum(d < 0 for d in differences.values()),
-        )
-        return comparison, estimate
+        for group, members in groups.items()
+    }
+    number = sum(map(len, pairs.values()))
+    reasons += [f"{g}: no sample has a score in both runs" for g in pairs if not pairs[g]][:1]
+    if reasons:
+        why_not = "; ".join(reasons[:2])
+        return MetricComparison(metric=metric, pairs=number, why_not=why_not), None
+    a, b = (
+        weighted_mean(
+            {
+                group: [pair[run_] for pair in of_group.values()]
+                for group, of_group in pairs.items()
+            },
+            metric.weights,
+            floor=0,
+        ).value
+        or 0.0
+        for run_ in (0, 1)
+    )
+    differences = {
+        id_: 0.0 if abs(in_b.points - in_a.points) <= _EQUAL else in_b.points - in_a.points
+        for of_group in pairs.values()
+        for id_, (in_a, in_b) in of_group.items()
+    }
+    estimate = estimated(samples, differences, metric, benchmark.scale, benchmark.strata)
+    comparison = MetricComparison(
+        metric=metric,
+        pairs=number,
+        a=benchmark.scale.percent(a),
+        b=benchmark.scale.percent(b),
+        difference=(b - a) * 100 / benchmark.scale.full_marks,
+        why_no_interval=_why_no_interval(metric, benchmark, samples, differences, estimate),
+        p=estimate.p_value if estimate and any(differences.values()) else None,
+        wins=sum(d > 0 for d in differences.values()),
+        ties=sum(d == 0 for d in differences.values()),
+        losses=sum(d < 0 for d in differences.values()),
+    )
+    return comparison, estimate
 
-    def _why_no_interval(
-        self, metric: Metric, differences: Mapping[str, float], estimate: StratifiedMean | None
-    ) -> str:
-        benchmark = self.benchmark
-        if not any(differences.values()):
-            return IDENTICAL
-        if estimate is None:
-            return _TOO_FEW[len(differences) >= MIN_SAMPLES]
-        if metric.by == benchmark.strata or in_proportion(
-            self.samples, benchmark.strata, benchmark.stratum_sizes
-        ):
-            return ""
-        return f"{plural(benchmark.strata)} not in {benchmark.title}'s proportions"
+
+def _why_no_interval(
+    metric: Metric,
+    benchmark: Benchmark,
+    samples: Sequence[LoggedSample],
+    differences: Mapping[str, float],
+    estimate: StratifiedMean | None,
+) -> str:
+    if not any(differences.values()):
+        return IDENTICAL
+    if estimate is None:
+        return _TOO_FEW[len(differences) >= MIN_SAMPLES]
+    if metric.by == benchmark.strata or in_proportion(
+        samples, benchmark.strata, benchmark.stratum_sizes
+    ):
+        return ""
+    return f"{plural(benchmark.strata)} not in {benchmark.title}'s proportions"
 
 
 def _adjusted(
     comparisons: Sequence[tuple[MetricComparison, StratifiedMean | None]], scale: Scale
-) -> list[MetricComparison]:
+) -> Iterator[MetricComparison]:
     """With p-values and intervals for testing all metrics of a kind; the kinds in the order in
     which they come first.
     """
-    kinds = list(dict.fromkeys(c.metric.kind for c, _ in comparisons))
-    ordered = sorted(comparisons, key=lambda pair: kinds.index(pair[0].metric.kind))
-    complete = []
-    for _, family in groupby(ordered, key=lambda pair: pair[0].metric.kind):
-        members = list(family)
-        p_values = [c.p for c, _ in members if c.p is not None]
+    percent = 100 / scale.full_marks
+    for kind in dict.fromkeys(comparison.metric.kind for comparison, _ in comparisons):
+        family = [pair for pair in comparisons if pair[0].metric.kind == kind]
+        p_values = [comparison.p for comparison, _ in family if comparison.p is not None]
         adjusted = iter(holm(p_values))
-        for comparison, estimate in members:
+        for comparison, estimate in family:
             if comparison.p is None or estimate is None:
-                complete.append(comparison)
+                yield comparison
                 continue
             p_corrected = next(adjusted)
             share = comparison.p / p_corrected if p_corrected else 1 / len(p_values)
-            low, high = estimate.interval(
-                -scale.full_marks, scale.full_marks, 1 - _SIGNIFICANT * share
+            level = 1 - _SIGNIFICANT * share
+            low, high = estimate.interval(-scale.full_marks, scale.full_marks, level)
+            interval = Interval(low * percent, high * percent)
+            yield replace(
+                comparison,
+                p_corrected=p_corrected,
+                interval=None if comparison.why_no_interval else interval,
             )
-            percent = 100 / scale.full_marks
-            complete.append(
-                replace(
-                    comparison,
-                    p_corrected=p_corrected,
-                    interval=None
-                    if comparison.why_no_interval
-                    else Interval(low * percent, high * percent),
-                )
-            )
-    return complete
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
@@ -381,21 +337,16 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     help_text = "keys of the signatures that may differ; default: none"
     parser.add_argument("--ignore", default="", metavar="KEY,...", help=help_text)
     parsed = parser.parse_args(arguments)
-    require_range("--top", parsed.top, 0, None, hint="0 lists no sample")
-    tasks = listed_names(parsed.tasks)
+    tasks, ignored_keys = listed_names(parsed.tasks), listed_names(parsed.ignore)
     a, b = open_run(parsed.a, tasks), open_run(parsed.b, tasks)
-    ignored_keys = listed_names(parsed.ignore)
+    pairs = {task: (a.tasks[task], b.tasks[task]) for task in common_tasks({"A": a, "B": b})}
     ignored = {
-        task: require_comparable(
-            scored_signatures(a.tasks[task]), scored_signatures(b.tasks[task]), ignored_keys, task
-        )
-        for task in common_tasks({"A": a, "B": b})
+        task: require_comparable(scored_signatures(x), scored_signatures(y), ignored_keys, task)
+        for task, (x, y) in pairs.items()
     }
     comparisons = [
-        compare(
-            a.tasks[task], b.tasks[task], parsed.score_kind, top=parsed.top, ignored=differences
-        )
-        for task, differences in ignored.items()
+        compare(*pair, parsed.score_kind, top=parsed.top, ignored=ignored[task])
+        for task, pair in pairs.items()
     ]
     if parsed.json:
         return json_text({"a": a, "b": b, "tasks": comparisons})
@@ -403,23 +354,23 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
 
 
 def _as_text(a: Run, b: Run, comparisons: Sequence[Comparison]) -> str:
-    runs = [
-        f"{label}: {run.name} ({run.folder}, {run.started})" for label, run in (("A", a), ("B", b))
-    ]
-    blocks = [
+    warnings = [
         f"WARNING: `{comparison.a.task}` was not scored alike in A and B, and `--ignore` allows "
         "it. The difference may be due to the judge, and not to the models.\n\n"
         f"{difference_table(comparison.ignored)}"
         for comparison in comparisons
         if comparison.ignored
     ]
-    blocks.append("\n".join([*runs, *_notes(a, b)]))
-    for comparison in comparisons:
-        blocks += _blocks(comparison)
-    return "\n\n".join([*blocks, _method(comparisons)])
+    runs = [
+        f"{label}: {run.name} ({run.folder}, {run.started})" for label, run in (("A", a), ("B", b))
+    ]
+    blocks = [block for comparison in comparisons for block in _blocks(comparison)]
+    return "\n\n".join(
+        [*warnings, "\n".join([*runs, *_notes(a, b)]), *blocks, _method(comparisons)]
+    )
 
 
-def _blocks(comparison: Comparison) -> list[str]:
+def _blocks(comparison: Comparison) -> Iterator[str]:
     a, b = comparison.a, comparison.b
     left_over = [f"{count:,} {reason}" for reason, count in comparison.left_over.items()]
     counts = "; ".join([f"{comparison.pairs:,} pairs", *left_over])
@@ -429,16 +380,16 @@ def _blocks(comparison: Comparison) -> list[str]:
         for label, of_run in comparison.marks.items()
         if of_run
     ]
-    blocks = ["\n".join([head, *_notes(a, b), *marks])]
+    yield "\n".join([head, *_notes(a, b), *marks])
     for kind, metrics in groupby(comparison.metrics, key=lambda c: c.metric.kind):
-        blocks.append(_metric_table(kind, list(metrics)))
-    if sentence := _headline_sentence(comparison.metrics):
-        blocks.append(sentence)
+        yield _metric_table(kind, list(metrics))
+    for headline in comparison.metrics[:1]:
+        if headline.difference is not None:
+            yield wrapped(f"{headline.metric.title}: {_in_words(headline, headline.difference)}")
     if comparison.differing:
         rows = [[s.id, f"{s.a:g}", f"{s.b:g}", f"{s.b - s.a:+g}"] for s in comparison.differing]
-        blocks.append(f"Samples on which they differ most ({a.benchmark.scale.unit}):")
-        blocks.append(table(["sample", "A", "B", "B - A"], rows))
-    return blocks
+        yield f"Samples on which they differ most ({a.benchmark.scale.unit}):"
+        yield table(["sample", "A", "B", "B - A"], rows)
 
 
 def _notes(a: Run | TaskRun, b: Run | TaskRun) -> list[str]:
@@ -460,28 +411,23 @@ def _metric_table(kind: str, metrics: Sequence[MetricComparison]) -> str:
     return table(header, rows, notes=reasons, wrap=True)
 
 
-def _headline_sentence(metrics: Sequence[MetricComparison]) -> str:
-    """The first metric in words; empty where it has no value."""
-    first = metrics[0] if metrics else None
-    if first is None or first.difference is None:
-        return ""
-    title = first.metric.title
-    if first.why_no_interval == IDENTICAL:
-        return wrapped(f"{title}: A and B have the same points in all {first.pairs:,} pairs.")
-    wins = f"B has more points in {counted(first.wins, 'pair')}"
-    counts = f"{wins}, as many in {first.ties:,}, fewer in {first.losses:,}."
-    if first.is_level:
-        return wrapped(f"{title}: A and B are level. {counts}")
-    ahead, behind = ("B", "A") if first.difference > 0 else ("A", "B")
-    facts = [f"p (Holm) {_p(first.p_corrected)}"] if first.p_corrected is not None else []
+def _in_words(metric: MetricComparison, difference: float) -> str:
+    if metric.why_no_interval == IDENTICAL:
+        return f"A and B have the same points in all {metric.pairs:,} pairs."
+    wins = f"B has more points in {counted(metric.wins, 'pair')}"
+    counts = f"{wins}, as many in {metric.ties:,}, fewer in {metric.losses:,}."
+    if metric.is_level:
+        return f"A and B are level. {counts}"
+    ahead, behind = ("B", "A") if difference > 0 else ("A", "B")
+    facts = [f"p (Holm) {_p(metric.p_corrected)}"] if metric.p_corrected is not None else []
     facts.append(
-        f"95 % interval of B - A: {_interval(first)}"
-        if first.interval
-        else f"{first.why_no_interval}: no interval"
+        f"95 % interval of B - A: {_interval(metric)}"
+        if metric.interval
+        else f"{metric.why_no_interval}: no interval"
     )
-    chance = " That may well be chance." if first.may_be_chance else ""
-    return wrapped(
-        f"{title}: {ahead} is ahead of {behind} by {abs(first.difference):.2f} percentage points "
+    chance = " That may well be chance." if metric.may_be_chance else ""
+    return (
+        f"{ahead} is ahead of {behind} by {abs(difference):.2f} percentage points "
         f"({'; '.join(facts)}).{chance} {counts}"
     )
 

@@ -28,17 +28,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCORE_COLUMNS = (
-    "task",
-    "metric",
-    "title",
-    "group",
-    "kind",
-    "percent",
-    "low",
-    "high",
-    "scored",
-    "total",
-    "why_not",
+    *("task", "metric", "title", "group", "kind"),
+    *("percent", "low", "high", "scored", "total", "why_not"),
 )
 """The columns of `LoadedRun.scores`."""
 
@@ -78,33 +69,12 @@ class LoadedRun:
     def samples(self, task: str | None = None) -> pd.DataFrame:
         """One row per sample, in the order of the log.
 
-        Columns:
-
-        * ``id``: unique in the task
-        * ``official``, ``robust``, ``expected``: points on the benchmark's own scale; NaN without a
-          score
-        * ``official_percent``, ``robust_percent``, ``expected_percent``: the same in percent of
-          full marks
-        * ``entropy_bits``: entropy of the probabilities behind the expected score; NaN without them
-        * ``unscored``, ``robust_unscored``: the reason why there is no score, else None;
-          ``unscored_detail``: more about the first
-        * ``differ``: whether official and robust points differ, or only one of them exists
-        * one column per kind of group, such as ``category``; groups of a sample that has several
-          are joined with ``|`` (``frame["component"].str.get_dummies()``). A kind that has the name
-          of another column is ``group_<kind>``
-        * ``official_<part>``, ``robust_<part>``: percent of full marks of each component
-          (MIA-Bench: ``official_grammar``); NaN if the sample lacks the component
-        * ``question``, ``gold``, ``answer``: their texts, with ``<image>`` for every image;
-          ``answer_images``: the paths of the answer's images, a list
-        * ``judge``: the model that replied; ``reply``: its reply, ``second_reply``: the reply to
-          the request when it was sent a second time; None if there is none, or several judges
-        * of several judges: ``judge_<n>`` is the name of the n-th, ``judge_<n>_official`` and
-          ``judge_<n>_robust`` its points, ``judge_<n>_reply`` its last reply; ``judges_range`` and
-          ``judges_sd``: range and standard deviation of their official points, NaN with fewer than
-          two
-        * ``input_tokens``, ``output_tokens``, ``cost_usd``: of all replies; the cost is NaN if
-          unknown. ``cached``: whether all replies come from a cache or recording
-        * ``signature``: everything that can move the score
+        The page of results describes every column: ``id``; the points ``official``, ``robust`` and
+        ``expected`` on the benchmark's own scale, NaN without a score, and the same as
+        ``..._percent`` of full marks; ``unscored``, the reason why there is no score, else None; a
+        column for each kind of group, such as ``category``, where several groups of a sample are
+        joined with ``|`` (``group_<kind>`` if another column has the name); texts, replies, tokens,
+        cost and the signature.
 
         Args:
             task: The task's name in lmms-eval; may be left out if the run has only one.
@@ -131,17 +101,11 @@ class LoadedRun:
         return frame
 
     def scores(self) -> pd.DataFrame:
-        """One row per task, metric and kind of score, the headline first.
+        """One row per task, metric and kind of score, the headline first; in percent.
 
-        Columns:
-
-        * ``task``: its name in lmms-eval
-        * ``metric``: the row's name in the runner's table, such as ``official_SA``; ``title``: for
-          display; ``group``: metrics of one group belong together (``headline``, ``category``)
-        * ``kind``: ``official``, ``robust`` or, where a sample has an expected score, ``expected``
-        * ``percent``: the score; NaN if there is none, and ``why_not`` says why. ``low`` and
-          ``high``: the ends of its 95 % interval
-        * ``scored``, ``total``: number of samples with points, and of all that count for the metric
+        Columns: `SCORE_COLUMNS`. ``metric`` is the row's name in the runner's table, such as
+        ``official_SA``; without a score ``percent`` is NaN, and ``why_not`` says why; ``low`` and
+        ``high`` are the ends of its 95 % interval; ``scored`` of ``total`` samples have points.
         """
         return self._scores(lambda _: True)
 
@@ -154,12 +118,10 @@ class LoadedRun:
             for metric, kind in product(metrics, task_run.score_kinds):
                 value = value_of(task_run, metric, kind)
                 if value is not None:
-                    name = f"{kind}_{metric.name}" if metric.name else kind
-                    names = (task, name, metric.title, metric.kind, kind)
-                    ends = value.interval or (None, None)
-                    rows.append(
-                        (*names, value.percent, *ends, value.scored, value.total, value.why_not)
-                    )
+                    names = (task, f"{kind}_{metric.name}".removesuffix("_"), metric.title)
+                    numbers = (value.percent, *(value.interval or (None, None)))
+                    counts = (value.scored, value.total)
+                    rows.append((*names, metric.kind, kind, *numbers, *counts, value.why_not))
         return pd.DataFrame(rows, columns=list(SCORE_COLUMNS)).astype(
             dict.fromkeys(("percent", "low", "high"), float)
         )
@@ -180,14 +142,22 @@ def load_run(source: str | Path) -> LoadedRun:
 
 
 def _sample_row(sample: LoggedSample, scale: Scale) -> dict[str, object]:
+    points: dict[str, float] = {kind: _points(sample.verdict(kind)) for kind in _KINDS}
+    official, robust = (
+        (None, None) if isinstance(verdict, Scored) else (verdict.reason, verdict.detail)
+        for verdict in (sample.official, sample.robust)
+    )
     row: dict[str, object] = {
         "id": sample.id,
-        **{kind: _points(sample.verdict(kind)) for kind in _KINDS},
-        **{f"{kind}_percent": _percent(sample.verdict(kind), scale) for kind in _KINDS},
+        **points,
+        **{
+            f"{kind}_percent": value if math.isnan(value) else scale.percent(value)
+            for kind, value in points.items()
+        },
         "entropy_bits": math.nan if sample.entropy_bits is None else sample.entropy_bits,
-        "unscored": None if isinstance(sample.official, Scored) else sample.official.reason,
-        "robust_unscored": None if isinstance(sample.robust, Scored) else sample.robust.reason,
-        "unscored_detail": None if isinstance(sample.official, Scored) else sample.official.detail,
+        "unscored": official[0],
+        "robust_unscored": robust[0],
+        "unscored_detail": official[1],
         "differ": sample.differs,
         "question": text_of(sample.question),
         "gold": text_of(sample.gold),
@@ -212,17 +182,13 @@ def _points(verdict: Verdict) -> float:
     return verdict.points if isinstance(verdict, Scored) else math.nan
 
 
-def _percent(verdict: Verdict, scale: Scale) -> float:
-    return scale.percent(verdict.points) if isinstance(verdict, Scored) else math.nan
-
-
 def text_of(segments: Segments) -> str:
     """The texts, with a placeholder for every image, also for one that could not be used."""
-    parts = (
-        (segment.text, IMAGE_PLACEHOLDER if segment.image or segment.problem else "")
-        for segment in segments
-    )
-    return "\n".join(part for pair in parts for part in pair if part)
+    parts: list[str] = []
+    for segment in segments:
+        parts += [segment.text] if segment.text else []
+        parts += [IMAGE_PLACEHOLDER] if segment.image or segment.problem else []
+    return "\n".join(parts)
 
 
 def _reply_columns(sample: LoggedSample) -> Mapping[str, object]:
@@ -242,6 +208,8 @@ def _reply_columns(sample: LoggedSample) -> Mapping[str, object]:
 
 
 def _panel_columns(sample: LoggedSample) -> dict[str, object]:
+    if not sample.members:
+        return {}
     columns: dict[str, object] = {}
     for number, member in enumerate(sample.members, 1):
         replies = member.result.replies
@@ -251,10 +219,7 @@ def _panel_columns(sample: LoggedSample) -> dict[str, object]:
             f"judge_{number}_robust": _points(member.verdicts.robust),
             f"judge_{number}_reply": replies[-1].text if replies else None,
         }
-    if sample.members:
-        spread = disagreement(sample.members)
-        columns |= {
-            "judges_range": spread.range if spread else math.nan,
-            "judges_sd": spread.sd if spread else math.nan,
-        }
+    spread = disagreement(sample.members)
+    columns["judges_range"] = spread.range if spread else math.nan
+    columns["judges_sd"] = spread.sd if spread else math.nan
     return columns

@@ -15,8 +15,6 @@ import json
 import math
 import re
 import stat
-import struct
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -29,7 +27,7 @@ from PIL import Image
 
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.core.tables import counted
-from mmie_tasks.hub.images import TooManyPixels, check_end, open_rgb, size_px
+from mmie_tasks.hub.images import DECODE_ERRORS, TooManyPixels, check_end, open_rgb, size_px
 from mmie_tasks.record.segment import Segment
 
 Json: TypeAlias = dict[str, Any]
@@ -48,11 +46,6 @@ _MAX_NAME = 80  # characters of a file's name
 # Decoded by Pillow itself: it hands other kinds to other programs (EPS to Ghostscript).
 _IMAGE_FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
 
-# What Pillow's decoders and encoders raise for files that do not match their header.
-_UNREADABLE = (
-    *(OSError, ValueError, SyntaxError, EOFError, LookupError, ArithmeticError, TypeError),
-    *(struct.error, zlib.error, RuntimeError, MemoryError),
-)
 _SYMBOLS = {
     **{code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"},
     **dict.fromkeys([*range(0x80, 0xA0), *range(0xD800, 0xE000)], "�"),
@@ -206,10 +199,8 @@ def embed_image(image: str, max_side_px: int, quality: int) -> EmbeddedImage:
         return EmbeddedImage(None, "the file no longer exists")
     except TooManyPixels:
         return EmbeddedImage(None, f"too large to show: more than {_MAX_PIXELS:,} pixels")
-    except DataBroken:
+    except (DataBroken, *DECODE_ERRORS, LookupError, ArithmeticError, TypeError, MemoryError):
         return EmbeddedImage(None, "the file is not a readable image")
-    except _UNREADABLE:
-        return EmbeddedImage(None, "the file cannot be read")
 
 
 def _shrunk(path: Path, max_side_px: int) -> Image.Image:
@@ -220,10 +211,7 @@ def _shrunk(path: Path, max_side_px: int) -> Image.Image:
         check_end(file, path)
         if image.format not in _IMAGE_FORMATS:
             raise DataBroken(f"`{path}` is {image.format}.", hint="open it with another program")
-        if image.format in (
-            "JPEG",
-            "MPO",
-        ):  # decoded at an eighth, a quarter or half of its size where that will do
+        if image.format in ("JPEG", "MPO"):  # decoded at an eighth or more of its size
             image.thumbnail((max_side_px, max_side_px))
             small: Image.Image = image.convert("RGB")
             return small
@@ -272,10 +260,10 @@ def segments_json(
             hidden = 0
         if has_image(segment):
             images += 1
-            if images <= max_images:
-                pieces.append(_image_json(segment, f"image {images} of {owner}", find_image))
-            else:
+            if images > max_images:
                 hidden += 1
+            else:
+                pieces.append(_image_json(segment, f"image {images} of {owner}", find_image))
     return [
         *pieces,
         *_left_out(hidden, "more image"),

@@ -64,11 +64,8 @@ def answer_digest(sample: LoggedSample) -> str:
     spreadsheet takes it for a number.
     """
     words = " ".join(" ".join(segment.text or "" for segment in sample.answer).split())
-    images = [
-        PurePath(segment.image.replace("\\", "/")).name
-        for segment in sample.answer
-        if segment.image
-    ]
+    files = [segment.image.replace("\\", "/") for segment in sample.answer if segment.image]
+    images = [PurePath(file).name for file in files]
     digest = hashlib.sha256(json.dumps([words, images]).encode()).hexdigest()
     return "abcdef"[int(digest[0], 16) % 6] + digest[1:_DIGEST_CHARS]
 
@@ -103,11 +100,7 @@ def read_labels(path: Path, scale: Scale | None, name: str = "") -> tuple[Label,
             raise _csv_error(path, line, "its `rater` is empty")
         if row["seed"] and not _SEED.fullmatch(row["seed"]):
             raise _csv_error(path, line, f"the seed {_quoted(row['seed'])} is not a whole number")
-        key = (row["id"], row["answer"].lower(), row["rater"])
-        if key in labels:
-            by_rater = f" by {row['rater']}" if row["rater"] else ""
-            raise _csv_error(path, line, f"the sample {row['id']} has a second score{by_rater}")
-        labels[key] = Label(
+        label = Label(
             id=row["id"],
             points=_points(path, line, row["score"], scale),
             rater=row["rater"] or ("" if names_raters else name or path.stem),
@@ -116,6 +109,11 @@ def read_labels(path: Path, scale: Scale | None, name: str = "") -> tuple[Label,
             line=line,
             unratable=row["score"] == UNRATABLE,
         )
+        key = (label.id, label.answer, label.rater)
+        if key in labels:
+            second = f"the sample {label.id} has a second score by {label.rater}"
+            raise _csv_error(path, line, second)
+        labels[key] = label
     if not labels:
         raise AnswersUnusable(f"`{path}` has a header and no scores.", hint=_CSV_HINT)
     return tuple(labels.values())
@@ -134,14 +132,13 @@ def read_label_files(words: Iterable[str], scale: Scale | None) -> tuple[Label, 
     labels: list[Label] = []
     scored: set[tuple[str, str, str]] = set()
     for named in map(split_name, words):
-        for label in read_labels(named.path, scale, named.name):
-            key = (label.id, label.answer, label.rater)
-            if label.points is not None:
-                if key in scored:
-                    score = f"the sample {label.id} has a score by {label.rater}"
-                    raise _csv_error(named.path, label.line, f"{score} in another file too")
-                scored.add(key)
-            labels.append(label)
+        of_file = read_labels(named.path, scale, named.name)
+        for label in of_file:
+            if label.points is not None and (label.id, label.answer, label.rater) in scored:
+                score = f"the sample {label.id} has a score by {label.rater}"
+                raise _csv_error(named.path, label.line, f"{score} in another file too")
+        scored |= {(at.id, at.answer, at.rater) for at in of_file if at.points is not None}
+        labels += of_file
     return tuple(labels)
 
 
@@ -216,9 +213,8 @@ def csv_text(rows: Iterable[tuple[str, str]], seed: int) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(COLUMNS)
-    writer.writerows(
-        (csv_cell(id_in_csv(sample_id)), digest, seed, "", "") for sample_id, digest in rows
-    )
+    for sample_id, digest in rows:
+        writer.writerow((csv_cell(id_in_csv(sample_id)), digest, seed, "", ""))
     return file.getvalue().rstrip("\n")
 
 

@@ -32,14 +32,10 @@ _CSV_PARTS = ("", " low", " high", " scored", " total", " notes")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """A score in percent.
+    """A score in percent; None if there is no score.
 
-    Attributes:
-        percent: None if there is no score.
-        interval: 95 % interval in percent; None for published scores, and where there is none.
-        scored: Number of samples with points; None for published scores.
-        total: Number of samples that count for the metric; None for published scores.
-        notes: What a reader has to know of it: marks, the reason why there is no score, the source.
+    `scored` samples of `total` have points; both are None for published scores. `notes` are what a
+    reader has to know of it: marks, the reason why there is no score, the source.
     """
 
     percent: float | None
@@ -135,19 +131,17 @@ def _csv(sheet: Sheet) -> str:
     parts = [f"{title}{part}" for title in sheet.titles for part in _CSV_PARTS]
     writer.writerow([*sheet.names, *parts, *sheet.facts])
     for index, (_, cells) in enumerate(sheet.rows):
-        names = [texts[index] for texts in sheet.names.values()]
-        facts = [texts[index] for texts in sheet.facts.values()]
-        values = [value for cell in cells for value in _csv_values(cell)]
+        values: list[object] = []
+        for cell in cells:
+            shown = cell or Cell(percent=None)
+            numbers = (shown.percent, *(shown.interval or (None, None)))
+            values += ["" if number is None else percent_cell(number) for number in numbers]
+            values += [shown.scored, shown.total, shown.footnote]
+        names, facts = (
+            [texts[index] for texts in columns.values()] for columns in (sheet.names, sheet.facts)
+        )
         writer.writerow([*names, *values, *facts])
     return file.getvalue().rstrip("\n")
-
-
-def _csv_values(cell: Cell | None) -> list[object]:
-    if cell is None:
-        return [""] * len(_CSV_PARTS)
-    low, high = cell.interval or (None, None)
-    percents = ["" if value is None else percent_cell(value) for value in (cell.percent, low, high)]
-    return [*percents, cell.scored, cell.total, cell.footnote]
 
 
 def json_text(result: object) -> str:

@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -25,7 +25,7 @@ from mmie_tasks.record.metric_values import MetricValue, metric_value
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, ScoreKind
 from mmie_tasks.record.signature import RULES, Signature
-from mmie_tasks.results.commands import listed_names, open_runs, require_range, result_parser
+from mmie_tasks.results.commands import listed_names, open_runs, result_parser, whole_number
 from mmie_tasks.results.render import json_text
 from mmie_tasks.runs.run import Run, TaskRun, sample_lines
 from mmie_tasks.runs.summary import metrics_of
@@ -66,9 +66,10 @@ class _RescoredTask:
     panel_options: Mapping[str, Any]
 
     @property
-    def change_counts(self) -> Counter[ScoreKind]:
+    def change_counts(self) -> dict[ScoreKind, int]:
         """How many official and how many robust verdicts changed."""
-        return Counter(change.score_kind for change in self.changes)
+        counts = Counter(change.score_kind for change in self.changes)
+        return {kind: counts[kind] for kind in SCORE_KINDS}
 
 
 def _rescore(task_run: TaskRun, panel_options: Mapping[str, Any]) -> _RescoredTask:
@@ -81,12 +82,11 @@ def _rescore(task_run: TaskRun, panel_options: Mapping[str, Any]) -> _RescoredTa
         AnswersUnusable: The log cannot be read.
         SettingWrong: A panel cannot have these options.
     """
-    before = task_run.by_id
-    after: dict[str, LoggedSample] = {}
+    after = task_run.by_id
     not_rescored: dict[str, str] = {}
     changes: list[_VerdictChange] = []
     for logged, line in sample_lines(task_run):
-        sample = after[logged.id] = before[logged.id]
+        sample = after[logged.id]
         reason = "the log does not hold the reply or answer"
         try:
             verdicts = task_run.benchmark.reread(_with_panel_options(line, panel_options))
@@ -95,16 +95,14 @@ def _rescore(task_run: TaskRun, panel_options: Mapping[str, Any]) -> _RescoredTa
         if not verdicts:
             not_rescored[sample.id] = reason
             continue
-        verdict = dict(verdicts)
-        for kind in SCORE_KINDS:
-            old = sample.verdict(kind)
-            if _is_changed(old, verdict[kind]):
-                changes.append(
-                    _VerdictChange(id=sample.id, score_kind=kind, before=old, after=verdict[kind])
-                )
-            else:  # equal verdicts stay as they were logged
-                verdict[kind] = old
-        after[sample.id] = replace(sample, official=verdict["official"], robust=verdict["robust"])
+        of_sample = [
+            _VerdictChange(id=sample.id, score_kind=k, before=sample.verdict(k), after=verdicts[k])
+            for k in SCORE_KINDS
+            if _is_changed(sample.verdict(k), verdicts[k])
+        ]  # equal verdicts stay as they were logged
+        changes += of_sample
+        changed: dict[str, Any] = {change.score_kind: change.after for change in of_sample}
+        after[sample.id] = replace(sample, **changed)
     return _RescoredTask(
         task_run=task_run,
         samples=tuple(after.values()),
@@ -123,10 +121,9 @@ def _with_panel_options(line: Line, options: Mapping[str, Any]) -> Line:
         return line
     panel = replace(panel, **options)
     if panel.min_valid > (judges := len(signature.judges)):
-        hint = f"`--min_valid` with a number from 1 to {judges}"
         raise SettingWrong(
             f"`--min_valid {panel.min_valid}` is more than the {judges} judges of the panel.",
-            hint=hint,
+            hint=f"`--min_valid` with a number from 1 to {judges}",
         )
     renewed = {**record, "signature": str(signature.with_panel(panel))}
     if logged_panel := log_line.mapping(record, "panel"):  # not of an answer that was not judged
@@ -152,23 +149,24 @@ class _MetricChange:
 
 
 def _metric_changes(rescored: _RescoredTask) -> list[_MetricChange]:
-    """The headline metrics before and after; if a run has none of them, the first with a value."""
+    """The headline metrics before and after; if a run has none of them, the first with a value and
+    others of its kind.
+    """
     task_run, changes = rescored.task_run, []
-    metrics = metrics_of([task_run])
+    # Readers give the sample's points, not the shares of components.
+    metrics = [metric for metric in metrics_of([task_run]) if not metric.part]
     for metric, kind in product(metrics, SCORE_KINDS):
-        if metric.part:
-            continue  # readers give the sample's points, not the shares of components
         before, after = (
             metric_value(samples, metric, kind, task_run.benchmark.scale)
             for samples in (task_run.samples, rescored.samples)
         )
-        if before is not None and after is not None:
+        if before and after:
             changes.append(
                 _MetricChange(metric=metric, score_kind=kind, before=before, after=after)
             )
     with_value = [c for c in changes if {c.before.percent, c.after.percent} != {None}]
-    headlines = [c for c in with_value if c.metric.kind == metrics[0].kind]
-    return headlines or [c for c in with_value if c.metric is with_value[0].metric] or changes[:2]
+    shown = with_value or changes
+    return [c for c in shown if c.metric.kind == shown[0].metric.kind]
 
 
 def _attempt(function: Callable[..., _T], subject: str, *arguments: object) -> _T | None:
@@ -198,8 +196,8 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int: 
         SettingWrong: An option is out of range, or the output folder exists.
     """
     options = _parser().parse_args(arguments)
-    require_range("--top", options.top, 0, None, hint="0 lists no sample")
-    panel_options = _panel_options(options)
+    named = {"rule": options.rule, "min_valid": options.min_valid}
+    panel_options = {name: value for name, value in named.items() if value is not None}
     folder = Path(options.output).expanduser() if options.output else None
     if folder is not None and folder.exists():
         raise SettingWrong(f"`{folder}` already exists.", hint="name a new folder with `-o`")
@@ -208,9 +206,9 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int: 
     for opened in open_runs(options.runs, listed_names(options.tasks)):
         samples = (sample for task_run in opened.tasks.values() for sample in task_run.samples)
         if panel_options and not any(sample.members for sample in samples):
-            hint = "leave `--rule` and `--min_valid` out"
             raise SettingWrong(
-                f"`{opened.name}` has no sample that several judges scored.", hint=hint
+                f"`{opened.name}` has no sample that several judges scored.",
+                hint="leave `--rule` and `--min_valid` out",
             )
         tasks = [
             _attempt(_rescore, f"{opened.name}: {task} is not rescored", task_run, panel_options)
@@ -221,9 +219,8 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int: 
     if folder is not None:
         is_complete &= _write_logs(folder, runs)
     if options.json:
-        output = json_text(
-            [_as_json(opened, task) for opened, rescored in runs for task in rescored]
-        )
+        results = [_as_json(opened, task) for opened, rescored in runs for task in rescored]
+        output = json_text(results)
     else:
         written = f"\n\nWritten to `{folder}`." if folder is not None else ""
         output = _as_text(runs, options.top) + written
@@ -243,7 +240,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--rule", choices=RULES, help="of several judges; default: the logged one")
     help_text = "the fewest of several judges with points; default: the logged number"
-    parser.add_argument("--min_valid", type=int, metavar="N", help=help_text)
+    parser.add_argument("--min_valid", type=whole_number(1), metavar="N", help=help_text)
     help_text = (
         "a new folder for the logs with the new verdicts, for the other commands. The record under "
         "`coverage` is updated and marked `rescored`; the rows of single metrics, from which the "
@@ -253,22 +250,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _panel_options(options: argparse.Namespace) -> dict[str, Any]:
-    if options.min_valid is not None:
-        require_range(
-            "--min_valid", options.min_valid, 1, None, hint="from 1 to the number of judges"
-        )
-    named = {"rule": options.rule, "min_valid": options.min_valid}
-    return {name: value for name, value in named.items() if value is not None}
-
-
 def _as_json(run: Run, rescored: _RescoredTask) -> dict[str, object]:
     return {
         "run": run,
         "task": rescored.task_run,
         "pkg": __version__,
         "samples": len(rescored.samples),
-        "changed": {kind: rescored.change_counts[kind] for kind in SCORE_KINDS},
+        "changed": rescored.change_counts,
         "metrics": _metric_changes(rescored),
         "changes": rescored.changes,
         "not_rescored": rescored.not_rescored,
@@ -286,58 +274,49 @@ def _as_text(runs: Sequence[tuple[Run, Sequence[_RescoredTask]]], top: int) -> s
 
 
 def _blocks(run: Run, rescored: _RescoredTask, top: int) -> Iterator[str]:
-    task_run, counts = rescored.task_run, rescored.change_counts
+    task_run, changes = rescored.task_run, rescored.changes
     yield _printable(f"## {run.name}: {task_run.task}\n{task_run.log}")
     yield from (_printable(f"note: {note}") for note in task_run.notes)
     total, skipped = len(rescored.samples), len(rescored.not_rescored)
-    by_kind = ", ".join(f"{counts[kind]} {kind}" for kind in SCORE_KINDS)
-    changed = f"Changed verdicts: {by_kind}." if rescored.changes else "Nothing changed."
+    by_kind = ", ".join(f"{count} {kind}" for kind, count in rescored.change_counts.items())
+    changed = f"Changed verdicts: {by_kind}." if changes else "Nothing changed."
     yield f"{total} samples, {total - skipped} rescored. {changed}"
-    if rescored.not_rescored:
-        yield _not_rescored(rescored)
+    if skipped:
+        lines = [f"{skipped} samples cannot be rescored and keep their verdicts:"]
+        for reason, count in Counter(rescored.not_rescored.values()).items():
+            ids = [id_ for id_, why in rescored.not_rescored.items() if why == reason]
+            more = ", ..." if count > _MAX_NAMES else ""
+            lines.append(f"- {count}: {reason} ({', '.join(ids[:_MAX_NAMES])}{more})")
+        yield _printable("\n".join(lines))
     yield _metric_table(rescored)
-    if rescored.changes and top:
+    if changes and top:
         rows = [
             [_printable(c.id), c.score_kind, _verdict_text(c.before), _verdict_text(c.after)]
-            for c in rescored.changes[:top]
+            for c in changes[:top]
         ]
-        hidden = len(rescored.changes) - len(rows)
+        hidden = len(changes) - len(rows)
         more = f"\n\n{hidden} more; `--top` shows them." if hidden else ""
         yield table(["sample", "score", "before", "after"], rows, text_columns=4) + more
-
-
-def _not_rescored(rescored: _RescoredTask) -> str:
-    ids_by_reason: defaultdict[str, list[str]] = defaultdict(list)
-    for sample_id, reason in rescored.not_rescored.items():
-        ids_by_reason[reason].append(sample_id)
-    lines = [f"{len(rescored.not_rescored)} samples cannot be rescored and keep their verdicts:"]
-    for reason, ids in ids_by_reason.items():
-        more = ", ..." if len(ids) > _MAX_NAMES else ""
-        lines.append(f"- {len(ids)}: {reason} ({', '.join(ids[:_MAX_NAMES])}{more})")
-    return "\n".join(map(_printable, lines))
 
 
 def _metric_table(rescored: _RescoredTask) -> str:
     rows = []
     for change in _metric_changes(rescored):
         before, after = change.before, change.after
-        difference = None
-        if before.percent is not None and after.percent is not None:
-            difference = after.percent - before.percent
-        percents = [percent_cell(before.percent), percent_cell(after.percent)]
+        percents = [value.percent for value in (before, after) if value.percent is not None]
+        difference = percents[1] - percents[0] if len(percents) == 2 else None
         scored = f"{before.scored} -> {after.scored} of {after.total}"
-        names = [change.metric.title, change.score_kind]
-        rows.append([*names, *percents, signed_cell(difference), scored])
+        cells = [percent_cell(before.percent), percent_cell(after.percent), signed_cell(difference)]
+        rows.append([change.metric.title, change.score_kind, *cells, scored])
     header = ["metric, percent", "score", "before", "after", "difference", "scored"]
     return table(header, rows, text_columns=2)
 
 
 def _verdict_text(verdict: Verdict) -> str:
     """Points and the part of the reply they were read from, or the reason for no points."""
-    match verdict:
-        case Scored(points=points, reading=reading):
-            quoted = _printable(reading)[:_MAX_TEXT]
-            return f"{points:g} ({quoted})" if reading.strip() else f"{points:g}"
+    if isinstance(verdict, Scored):
+        reading = verdict.reading.strip() and f" ({_printable(verdict.reading)[:_MAX_TEXT]})"
+        return f"{verdict.points:g}{reading}"
     detail = f": {_printable(verdict.detail)[:_MAX_TEXT]}" if verdict.detail else ""
     return f"unscored, {verdict.reason}{detail}"
 

@@ -21,12 +21,8 @@ TESTED_KEYS = frozenset({"answers"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignatureDifference:
-    """A key in which the signatures of two runs differ.
-
-    Attributes:
-        key: ``judge``, ``model``, ``prompt``, ...
-        a: The values it has in the first run, sorted; ``none`` where a signature lacks it.
-        b: The same of the second. The same values as in `a` where either run is a mixture.
+    """A key in which the signatures of two runs differ, and the sorted values that it has in each;
+    ``none`` where a signature lacks it.
     """
 
     key: str
@@ -35,32 +31,19 @@ class SignatureDifference:
 
 
 def signature_differences(a: Iterable[str], b: Iterable[str]) -> tuple[SignatureDifference, ...]:
-    """The keys that move a score and are not the same throughout two sets of signatures.
+    """The keys that move a score and are not the same throughout two sets of signatures, in the
+    order in which the signatures name them.
 
     A run that is a mixture of two judges cannot be compared: that counts as a difference, also
     where the other run is the same mixture.
 
-    Args:
-        a: The signatures of one run.
-        b: Those of the other.
-
-    Returns:
-        In the order in which the signatures name the keys; empty where the runs can be compared.
-
     >>> signature_differences(["t:0|pkg:0.1.0"], ["t:1|pkg:0.2.0"])
     (SignatureDifference(key='t', a=('0',), b=('1',)),)
     """
-    a_values, b_values = (
-        [Signature(s).scoring_fields for s in a],
-        [Signature(s).scoring_fields for s in b],
-    )
-    keys = dict.fromkeys(key for values in (*a_values, *b_values) for key in values)
+    runs = [[Signature(text).scoring_fields for text in signatures] for signatures in (a, b)]
     differences = []
-    for key in keys:
-        of_a, of_b = (
-            tuple(sorted({s.get(key, "none") for s in signatures}))
-            for signatures in (a_values, b_values)
-        )
+    for key in dict.fromkeys(key for fields in (*runs[0], *runs[1]) for key in fields):
+        of_a, of_b = (tuple(sorted({s.get(key, "none") for s in of_run})) for of_run in runs)
         is_mixed = len(of_a) > 1 or len(of_b) > 1
         if key not in HARMLESS_KEYS and (is_mixed or (of_a != of_b and key not in TESTED_KEYS)):
             differences.append(SignatureDifference(key=key, a=of_a, b=of_b))
@@ -92,13 +75,7 @@ def difference_table(differences: Iterable[SignatureDifference]) -> str:
 def require_comparable(
     a: Sequence[str], b: Sequence[str], ignored: Collection[str], task: str
 ) -> tuple[SignatureDifference, ...]:
-    """Check that the scores of two runs can be compared.
-
-    Args:
-        a: The signatures of one run.
-        b: Those of the other.
-        ignored: Keys that may differ.
-        task: The task's name, for the message.
+    """Check that the scores of two runs, by their signatures, can be compared.
 
     Returns:
         The ignored differences.

@@ -40,16 +40,9 @@ _CAPTION = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One kind of score of one metric of a task.
+    """One kind of score of one metric of a task, for the runs whose answers came about in one way.
 
-    Attributes:
-        task: The task's name in lmms-eval.
-        benchmark: The benchmark that the task belongs to.
-        metric: The metric.
-        kind: Official, robust or expected.
-        is_corrected: Whether the score is corrected with people's scores.
-        form: How the answers of its runs came about; those of other forms do not stand beside
-            them.
+    `is_corrected` is whether the score is corrected with people's scores.
     """
 
     task: str
@@ -66,34 +59,25 @@ class Column:
         """
         is_whole = self.task == self.benchmark.name
         is_task_itself = not is_whole and self.metric.kind == "headline"
-        words = [self.benchmark.title if is_whole else self.task]
-        words += [] if is_task_itself else [self.metric.name]
-        words += [] if self.kind == "official" else [self.kind]
-        return (
-            " ".join(filter(None, words))
-            + _FORMS[self.form]
-            + (", corrected by people" if self.is_corrected else "")
-        )
+        words = [
+            self.benchmark.title if is_whole else self.task,
+            "" if is_task_itself else self.metric.name,
+            "" if self.kind == "official" else self.kind,
+        ]
+        ending = ", corrected by people" if self.is_corrected else ""
+        return " ".join(filter(None, words)) + _FORMS[self.form] + ending
 
     def published_percent(self, row: PublishedRow) -> float | None:
-        """The published score that belongs into this column, if any."""
+        """The published score that goes into this column, if any."""
         is_plain = self.kind == "official" and not self.is_corrected and self.form == "plain"
-        return (
-            row.scores.get(self.metric.name)
-            if is_plain and self.task == self.benchmark.name
-            else None
-        )
+        is_published = is_plain and self.task == self.benchmark.name
+        return row.scores.get(self.metric.name) if is_published else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """A model: a run, or published scores.
-
-    Attributes:
-        model: Its name.
-        is_published: Whether its scores come from a publication, and not from a run.
-        cells: One per column; None where it was not run.
-        judges: The judges of its tasks, with their grades.
+    """A model: a run, or published scores; with a cell for each column, and the judges of its
+    tasks.
     """
 
     model: str
@@ -109,13 +93,11 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreTable:
-    """Models by benchmarks.
+    """Models by benchmarks: runs, then published scores.
 
-    Attributes:
-        columns: In the order of the tasks, each with its headline first.
-        rows: Runs, then published scores.
-        interval_note: What the intervals of judged scores hold; empty without judged columns.
-        remarks: On runs and columns: what was ignored or is not available.
+    The columns are in the order of the tasks, each with its headline first. `interval_note` says
+    what the intervals of judged scores hold; it is empty without judged columns. `remarks` are on
+    runs and columns: what was ignored or is not available.
     """
 
     columns: tuple[Column, ...]
@@ -124,16 +106,11 @@ class ScoreTable:
     remarks: tuple[str, ...] = ()
 
     @property
-    def caption(self) -> str:
-        """What the scores and intervals are."""
-        return " ".join(filter(None, [_CAPTION, self.interval_note]))
-
-    @property
     def sheet(self) -> Sheet:
         """The table for readers: the judges with their grades stand below it, and the remarks."""
         judges = judge_lines(judge for row in self.rows for judge in row.judges)
         return Sheet(
-            caption=self.caption,
+            caption=" ".join(filter(None, [_CAPTION, self.interval_note])),
             titles=[column.title for column in self.columns],
             rows=[(row.title, row.cells) for row in self.rows],
             names={
@@ -244,11 +221,13 @@ def score_table(
     columns = _columns(runs, groups, kinds, annotator.corrected_benchmarks)
     if population == "run":
         columns = tuple(column for column in columns if column.is_corrected)
-    others = {c.task for c in columns if c.form != "plain"}
+    with_other_form = {c.task for c in columns if c.form != "plain"}
     columns = tuple(
-        c
-        for c in columns
-        if c.form != "plain" or c.task not in others or _has_cells(c, runs, published=published)
+        column
+        for column in columns
+        if column.form != "plain"
+        or column.task not in with_other_form
+        or _has_cells(column, runs, published=published)
     )
     rows = [_run_row(run_, columns, annotator) for run_ in runs]
     remarks = notes_of(runs)
@@ -297,9 +276,8 @@ def _columns(
             shown = [m for m in metrics if m in shown or m is metrics[0] or m.in_table]
         present = {"plain", *map(answer_form, of_task)}
         forms = [form for form in get_args(AnswerForm) if form in present]
-        for form, metric, kind in product(
-            forms, shown, [kind for kind in kinds if kind in task_kinds]
-        ):
+        shown_kinds = [kind for kind in kinds if kind in task_kinds]
+        for form, metric, kind in product(forms, shown, shown_kinds):
             column = Column(task=task, benchmark=benchmark, metric=metric, kind=kind, form=form)
             columns.append(column)
             if kind == "official" and metric is metrics[0] and benchmark.name in corrected:
@@ -355,11 +333,9 @@ def _published_rows(columns: Sequence[Column]) -> list[TableRow]:
     def cell(model: str, column: Column) -> Cell | None:
         row = published[column.benchmark.name].get(model)
         percent = column.published_percent(row) if row else None
-        return (
-            None
-            if row is None or percent is None
-            else Cell(percent=percent, notes=(f"published: {row.source}",))
-        )
+        if row is None or percent is None:
+            return None
+        return Cell(percent=percent, notes=(f"published: {row.source}",))
 
     models = dict.fromkeys(model for rows in published.values() for model in rows)
     rows = [

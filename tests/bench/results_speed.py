@@ -33,47 +33,26 @@ LABELLED = 300  # samples that people scored
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A command and its limit.
-
-    Attributes:
-        name: What is measured.
-        words: Behind ``mmie-tasks``.
-        limit_s: Seconds.
-    """
+    """What is measured, the words after ``mmie-tasks``, and the limit in seconds."""
 
     name: str
     words: tuple[str, ...]
     limit_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Time and memory of a process, and its exit status.
-
-    Attributes:
-        memory_mib: The greatest; not less than what this process has, which is little.
-    """
-
-    seconds: float
-    cpu_s: float
-    memory_mib: float
-    status: int
-
-
 MEMORY_LIMIT_MIB = 1536
 
 
-def cost(words: tuple[str, ...], log: Path) -> Cost:
-    """Run one command in a process of its own."""
+def cost(words: tuple[str, ...], log: Path) -> tuple[float, float, float, int]:
+    """Run one command in a process of its own: seconds, CPU seconds, greatest MiB and status."""
     command = [sys.executable, "-m", "mmie_tasks", *words]
     began = time.perf_counter()
     with log.open("wb") as output:
         actions = [(os.POSIX_SPAWN_DUP2, output.fileno(), stream) for stream in (1, 2)]
         process = os.posix_spawn(command[0], command, os.environ, file_actions=actions)
         _, status, usage = os.wait4(process, 0)
-    ended = os.waitstatus_to_exitcode(status)
     seconds, cpu_s = time.perf_counter() - began, usage.ru_utime + usage.ru_stime
-    return Cost(seconds, cpu_s, usage.ru_maxrss / 1024, ended)
+    return seconds, cpu_s, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status)
 
 
 def make(folder: Path, count: int) -> None:
@@ -90,14 +69,11 @@ def make(folder: Path, count: int) -> None:
 
 
 def people(folder: Path) -> None:
-    """Scores of a plan's answers by two models."""
+    """Scores of a plan's answers by two models; the score is the last column."""
     path = folder / "people.csv"
     calibrate((str(folder / "a"), str(folder / "b"), "--plan", str(LABELLED), "-o", str(path)), {})
     header, *rows = path.read_text().splitlines()
-    scored = (
-        row + str(index % 7) for index, row in enumerate(rows)
-    )  # the score is the last column
-    path.write_text("\n".join([header, *scored]))
+    path.write_text("\n".join([header, *(f"{row}{n % 7}" for n, row in enumerate(rows))]))
 
 
 def photos(folder: Path, count: int) -> None:
@@ -120,17 +96,15 @@ def photo(path: Path) -> Path:
 
 def cases(folder: Path) -> list[Case]:
     """The commands, with the limits they are held to."""
-    a, b, other = (str(folder / name) for name in ("a", "b", "other"))
-    page = str(folder / "report.html")
+    a, b, other, photos = (str(folder / name) for name in ("a", "b", "other", "photos"))
+    page, labels = str(folder / "report.html"), str(folder / "people.csv")
     return [
         Case("report, 1 run", ("report", a, "-o", page), 60),
         Case("report, 2 runs", ("report", a, b, "-o", page), 60),
-        Case("report, photographs", ("report", str(folder / "photos"), "-o", page), 60),
+        Case("report, photographs", ("report", photos, "-o", page), 60),
         Case("agreement, 2 judges", ("agreement", f"A={a}", f"B={other}"), 10),
         Case("compare, 2 models", ("compare", a, b), 10),
-        Case(
-            "calibrate, 2 models", ("calibrate", a, b, "--people", str(folder / "people.csv")), 10
-        ),
+        Case("calibrate, 2 models", ("calibrate", a, b, "--people", labels), 10),
     ]
 
 
@@ -147,15 +121,15 @@ def main() -> None:
         for case in cases(folder):
             log, page = folder / "output", folder / "report.html"
             page.unlink(missing_ok=True)
-            usage = cost(case.words, log)
+            seconds, cpu_s, memory_mib, status = cost(case.words, log)
             size = f"{page.stat().st_size / 1e6:.1f} MB" if page.exists() else ""
-            why = log.read_text(errors="replace").strip().splitlines()[-1:] if usage.status else []
-            slow = usage.seconds > case.limit_s or usage.memory_mib > MEMORY_LIMIT_MIB
-            print(
-                f"{case.name:<24}{count:>9,}{usage.seconds:>9.1f}{usage.cpu_s:>7.1f}"
-                f"{case.limit_s:>7.0f}{usage.memory_mib:>7.0f}  {' '.join([size, *why])}"
-                f"{' TOO MUCH' if slow else ''}"
+            why = log.read_text(errors="replace").strip().splitlines()[-1:] if status else []
+            slow = seconds > case.limit_s or memory_mib > MEMORY_LIMIT_MIB
+            numbers = (
+                f"{count:>9,}{seconds:>9.1f}{cpu_s:>7.1f}{case.limit_s:>7.0f}{memory_mib:>7.0f}"
             )
+            remarks = [size, *why, *(["TOO MUCH"] if slow else [])]
+            print(f"{case.name:<24}{numbers}  {' '.join(remarks)}")
 
 
 if __name__ == "__main__":

@@ -21,38 +21,18 @@ from mmie_tasks.runs.summary import value_of
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "analysis.py"
 SAMPLE_COLUMNS = [
-    *(
-        "id",
-        "official",
-        "robust",
-        "expected",
-        "official_percent",
-        "robust_percent",
-        "expected_percent",
-    ),
-    *("entropy_bits", "unscored", "robust_unscored"),
-    *(
-        "unscored_detail",
-        "differ",
-        "question",
-        "gold",
-        "answer",
-        "answer_images",
-        "judge",
-        "reply",
-        "second_reply",
-    ),
+    *("id", "official", "robust", "expected"),
+    *("official_percent", "robust_percent", "expected_percent", "entropy_bits"),
+    *("unscored", "robust_unscored", "unscored_detail", "differ"),
+    *("question", "gold", "answer", "answer_images", "judge", "reply", "second_reply"),
     *("input_tokens", "output_tokens", "cost_usd", "cached", "signature"),
 ]
 
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    write_run(
-        tmp_path / "out" / "model",
-        "mmie",
-        mmie_lines(90, unscored=0.05, image="a.png", in_proportion=True),
-    )
+    lines = mmie_lines(90, unscored=0.05, image="a.png", in_proportion=True)
+    write_run(tmp_path / "out" / "model", "mmie", lines)
     write_run(tmp_path / "out" / "model", "mia_bench", mia_lines(16))
     write_run(tmp_path / "out" / "model", "milebench", milebench_lines(1))
     return tmp_path / "out"
@@ -67,12 +47,12 @@ def test_samples_of_a_run_are_a_table_with_a_row_per_logged_sample(out: Path) ->
     assert 0 < len(unscored) < len(frame)
     assert unscored["official"].isna().all()
     assert set(unscored["unscored"]) == {"unparsed"}
-    assert frame["official_percent"].max() <= 100
+    scored = frame.query("official.notna()")
+    assert [*scored["unscored"].unique()] == [*frame["second_reply"].unique()] == [None]
     assert frame.loc[frame["official"] == 3, "official_percent"].eq(50).all()
     assert frame.groupby("category").size().to_dict() == {"SA": 23, "PBL": 51, "MSR": 16}
     assert frame["judge"].eq("made-up").all()
     assert frame["reply"].str.startswith("### Feedback").all()
-    assert frame["second_reply"].isna().all()
     assert frame["cost_usd"].sum() == pytest.approx(0.003 * len(frame))
     assert frame["answer"].iloc[0].startswith("model-a: ")
     assert frame["answer"].iloc[0].endswith("\n<image>")
@@ -125,11 +105,9 @@ def test_scores_are_those_of_the_results_commands(out: Path) -> None:
     assert frame["percent"].dtype == float
 
 
-def test_expected_scores_are_columns_and_rows_where_a_sample_has_one(
-    out: Path, tmp_path: Path
-) -> None:
-    write_run(tmp_path / "with", "mmie", mmie_lines(90, unscored=0, with_digits=85))
-    opened = mmie_tasks.load_run(tmp_path / "with")
+def test_expected_scores_are_columns_and_rows_where_a_sample_has_one(tmp_path: Path) -> None:
+    write_run(tmp_path, "mmie", mmie_lines(90, unscored=0, with_digits=85))
+    opened = mmie_tasks.load_run(tmp_path)
     samples, scores = opened.samples(), opened.scores()
     assert samples["expected"].notna().sum() == samples["entropy_bits"].notna().sum() == 85
     below = samples[samples["official"] < 6].head(20)
@@ -137,10 +115,6 @@ def test_expected_scores_are_columns_and_rows_where_a_sample_has_one(
     row = scores[scores["metric"] == "expected"].iloc[0]
     assert (row["kind"], row["scored"], row["total"]) == ("expected", 85, 90)
     assert row["percent"] == pytest.approx(samples["expected_percent"].mean(), abs=0.01)
-    assert "expected_SA" in set(scores["metric"])
-    without = mmie_tasks.load_run(out)
-    assert without.samples("mmie")["expected_percent"].isna().all()
-    assert "expected" not in set(without.scores()["kind"])
 
 
 def test_a_score_that_does_not_exist_has_a_reason() -> None:
@@ -148,55 +122,27 @@ def test_a_score_that_does_not_exist_has_a_reason() -> None:
     row = scores[scores["metric"] == "official"].iloc[0]
     assert pd.isna(row["percent"])
     assert row["why_not"] == "only 1 of 2 samples have a score"
-
-
-def test_what_does_not_exist_of_a_text_is_none(out: Path) -> None:
-    opened = mmie_tasks.load_run(out)
-    columns = ["unscored", "robust_unscored", "unscored_detail", "judge", "reply", "second_reply"]
-    for task in opened.tasks:
-        frame = opened.samples(task)
-        assert all(
-            value is None or isinstance(value, str) for column in columns for value in frame[column]
-        )
-    scored = opened.samples("mmie").query("official.notna()")
-    assert [*scored["unscored"].unique()] == [None]
-    assert [*opened.samples("milebench")["judge"].unique()] == [None]
-
-
-def test_scores_are_numbers_even_if_there_is_none() -> None:
-    scores = LoadedRun(run("a", [sample("1", None)])).scores()
     assert {scores[column].dtype for column in ("percent", "low", "high")} == {np.dtype(float)}
 
 
 def test_a_run_is_one_line_and_in_a_notebook_a_small_table(out: Path) -> None:
     opened = mmie_tasks.load_run(out)
-    assert (
-        repr(opened)
-        == "<run 'model': mia_bench (16 samples), milebench (29 samples), mmie (90 samples)>"
-    )
+    counts = "mia_bench (16 samples), milebench (29 samples), mmie (90 samples)"
+    assert repr(opened) == f"<run 'model': {counts}>"
     page = opened._repr_html_()
-    assert page.count("<tr") == 1 + 2 * (
-        2 + 2 + 1
-    )  # a header; official and robust of each headline
-    assert len(page) < 10_000
+    assert page.count("<tr") == 1 + 2 * (2 + 2 + 1)  # header; both scores of each headline
     assert all(task in page for task in opened.tasks)
     odd = LoadedRun(run("<b>\n", [sample("1", 2)]))
     assert "\n" not in repr(odd)
     assert "<b>" not in odd._repr_html_()
-
-
-def test_the_line_of_a_run_with_many_tasks_names_some_and_counts_the_others() -> None:
-    opened = run("a", [sample("1", 2)])
-    (task,) = opened.tasks.values()
-    many = LoadedRun(replace(opened, tasks={f"task_{n}": task for n in range(29)}))
-    assert "task_4 (1 sample), 24 more tasks>" in repr(many)
+    tasks = {f"task_{n}": opened.run.tasks["mmie"] for n in range(29)}
+    many = LoadedRun(replace(opened.run, tasks=tasks))
+    assert "task_4 (90 samples), 24 more tasks>" in repr(many)
 
 
 def test_errors_name_the_tasks_that_a_run_has(out: Path, tmp_path: Path) -> None:
     opened = mmie_tasks.load_run(out)
-    with pytest.raises(
-        SettingWrong, match=r"(?s)has no task `mme`.*\n\nhint: .*`mia_bench`, `milebench`, `mmie`"
-    ):
+    with pytest.raises(SettingWrong, match=r"(?s)task `mme`.*`mia_bench`, `milebench`, `mmie`"):
         opened.samples("mme")
     with pytest.raises(SettingWrong, match="has several tasks"):
         opened.samples()
@@ -209,12 +155,10 @@ def test_the_example_reads_a_run_and_asks_a_judge(
 ) -> None:
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
     with judge_server("a kite") as server:
-        monkeypatch.setattr(
-            sys, "argv", [str(EXAMPLE), str(out), f"openai:judge-model,base_url={server.url}"]
-        )
+        words = [str(EXAMPLE), str(out), f"openai:judge-model,base_url={server.url}"]
+        monkeypatch.setattr(sys, "argv", words)
         runpy.run_path(str(EXAMPLE), run_name="__main__")
     printed = capsys.readouterr().out
     assert printed.endswith("a kite\na kite\n")
-    for words in ("PBL", "mia_bench", "robust_real"):
-        assert words in printed
+    assert all(words in printed for words in ("PBL", "mia_bench", "robust_real"))
     assert [len(body["messages"][0]["content"]) for body in server.asked] in ([2, 1], [1, 2])

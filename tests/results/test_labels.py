@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmie_tasks.core.errors import AnswersUnusable
@@ -40,7 +40,6 @@ def sample(*answer, id_="a"):
         pytest.param("\ufeffid,score\r\nSA-1,5\r\nSA-2,3.5\r\n", id="bom-and-windows"),
         pytest.param("Score; ID\n5;SA-1\n3,5;SA-2", id="semicolons-decimal-comma-any-order"),
         pytest.param("id\tscore\nSA-1\t5\n\nSA-2\t3.5\n\t\n", id="tabs-and-blank-lines"),
-        pytest.param('"id","score","note"\n"SA-1"," 5.0 ","a, ""b""\nc"\nSA-2,3.5,', id="quoted"),
         pytest.param("\n\nid,score,x\nSA-1,5,,,\nSA-2,35e-1,y", id="blank-start-more-cells"),
     ],
 )
@@ -54,11 +53,7 @@ def test_several_people_are_distinguished_and_an_empty_score_means_not_rated(tmp
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("id,answer,seed,rater,score\na,AB12,7,,5\nb,,,,", id="empty-rater"),
-        pytest.param("seed,score,id,answer\n7,5,a,ab12\n,,b,", id="no-rater-other-order"),
-    ],
+    "text", [pytest.param("id,answer,seed,rater,score\na,AB12,7,,5\nb,,,,", id="empty-rater")]
 )
 def test_the_plans_columns_are_read_and_a_file_without_raters_is_one_rater(tmp_path, text):
     assert read(tmp_path, text) == (
@@ -68,16 +63,9 @@ def test_the_plans_columns_are_read_and_a_file_without_raters_is_one_rater(tmp_p
     assert {label.rater for label in read_labels(tmp_path / "people.csv", SIX, "ann")} == {"ann"}
 
 
-def test_one_rater_may_score_two_answers_of_a_sample(tmp_path):
-    labels = read(tmp_path, "id,answer,score\na,x,1\na,y,2")
-    assert [(label.answer, label.points) for label in labels] == [("x", 1), ("y", 2)]
-
-
 def test_a_row_that_nobody_scored_needs_no_rater(tmp_path):
-    assert [label.rater for label in read(tmp_path, "id,rater,score\na,ann,1\nb,,\n")] == [
-        "ann",
-        "",
-    ]
+    labels = read(tmp_path, "id,rater,score\na,ann,1\nb,,\n")
+    assert [label.rater for label in labels] == ["ann", ""]
 
 
 def test_scores_of_any_scale_are_read_without_a_scale(tmp_path):
@@ -90,17 +78,11 @@ def test_scores_of_any_scale_are_read_without_a_scale(tmp_path):
     [
         pytest.param("", "needs one column `id`, and has nothing", id="empty"),
         pytest.param("id,points\na,1", "needs one column `score`.* 'points'", id="no-score"),
-        pytest.param("id,score,Score\na,1,2", "one column `score`", id="two-scores"),
-        pytest.param("id,score,rater,rater\na,1,x,y", "one column `rater`", id="two-raters"),
         pytest.param("id,score\n", "a header and no scores", id="no-rows"),
         pytest.param("id,score\na,good", "line 2: the score 'good' is not a number", id="text"),
         pytest.param("id,score\n\na,nan", "line 3: .*'nan' is not", id="nan"),
-        pytest.param("id,score\na,inf", "'inf' is not", id="infinite"),
         pytest.param("id,score\na,1_0", "'1_0' is not", id="underscore"),
-        pytest.param("id,score\na,７", "'７' is not", id="other-digits"),
         pytest.param("id,score\na,7", "the score 7 is not on the scale, 0 to 6", id="too-high"),
-        pytest.param("id,score\na,-1", "the score -1 is not on", id="negative"),
-        pytest.param("id,score\na,1e999", "the score 1e999 is not on", id="huge"),
         pytest.param("id,score\na,1\na,1", "line 3: the sample a has a second", id="twice"),
         pytest.param(
             "id,score,rater\na,1,x\na,2,x", "second score by x", id="twice-by-one-of-several"
@@ -117,7 +99,6 @@ def test_scores_of_any_scale_are_read_without_a_scale(tmp_path):
         pytest.param(
             "id,score,seed\na,1,x", "line 2: the seed 'x' is not a whole number", id="seed"
         ),
-        pytest.param("id,score,seed,seed\na,1,1,1", "one column `seed`", id="two-seeds"),
         pytest.param("id,score\na", "it has 1 of the 2 columns", id="short"),
         pytest.param('id,score\n"a,1', "line 2: unexpected end of data", id="open-quote"),
         pytest.param(f"id,score\n{'a' * 200_000},1", "field larger than", id="huge-field"),
@@ -129,12 +110,8 @@ def test_an_unusable_file_is_an_error_that_names_the_line(tmp_path, text, messag
         read(tmp_path, text)
 
 
-def test_a_missing_file_is_an_error(tmp_path):
-    with pytest.raises(AnswersUnusable, match=r"Cannot read .*No such file"):
-        read_labels(tmp_path / "absent.csv", SIX)
-
-
 @given(text=st.text(max_size=60))
+@settings(max_examples=50)
 def test_any_text_is_read_or_refused_with_an_error(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("any") / "people.csv"
     path.write_bytes(f"id,score\n{text}".encode("utf-8", "surrogatepass"))
@@ -145,55 +122,37 @@ def test_any_text_is_read_or_refused_with_an_error(tmp_path_factory, text):
     assert all(label.points is None or 0 <= label.points <= 6 for label in labels)
 
 
-HOSTILE_IDS = (
-    "=1+1",
-    "'=x",
-    "''x",
-    "'x",
-    "+1",
-    "-1",
-    "@sum",
-    'a,"b;c',
-    "a\n b\tc",
-    " =x ",
-    "\ud800",
-    "é{0}</script>",
-)
+HOSTILE_IDS = [
+    *("=1+1", "'=x", "''x", "'x", "+1", "-1", "@sum"),
+    *('a,"b;c', "a\n b\tc", "\ud800", "é</script>"),
+]
 
 
-def test_ids_survive_the_way_through_a_csv_and_no_cell_is_a_formula(tmp_path):
-    text = csv_text([(id_, "ab12") for id_ in HOSTILE_IDS], seed=3)
-    labels = read(tmp_path, text)
-    assert [label.id for label in labels] == [id_in_csv(id_) for id_ in HOSTILE_IDS]
-    assert {(label.answer, label.seed, label.points) for label in labels} == {("ab12", 3, None)}
-    assert not [line for line in text.splitlines() if line.lstrip('"')[0] in "=+-@"]
-
-
-@given(ids=st.lists(st.text(min_size=1).map(id_in_csv).filter(bool), unique=True, min_size=1))
-def test_any_id_survives_the_way_through_a_csv(tmp_path_factory, ids):
+@given(st.lists(st.sampled_from(HOSTILE_IDS) | st.text(min_size=1), min_size=1))
+@settings(max_examples=50)
+def test_ids_survive_the_way_through_a_csv_and_no_cell_is_a_formula(tmp_path_factory, ids):
+    expected = [*filter(None, dict.fromkeys(map(id_in_csv, ids)))] or ["a"]
+    text = csv_text([(id_, "ab12") for id_ in expected], seed=3)
     path = tmp_path_factory.mktemp("any") / "people.csv"
-    path.write_text(csv_text([(id_, "ab12") for id_ in ids], seed=0), encoding="utf-8")
-    assert [label.id for label in read_labels(path, None)] == ids
+    path.write_text(text, encoding="utf-8")
+    labels = read_labels(path, SIX)
+    assert [label.id for label in labels] == expected
+    assert {(label.answer, label.seed, label.points) for label in labels} == {("ab12", 3, None)}
+    assert not [line for line in text.splitlines() if line.lstrip('"')[:1] in tuple("=+-@")]
 
 
 def test_the_digest_of_an_answer_is_of_its_words_and_image_names():
-    digest = answer_digest(
-        sample(LoggedSegment(text="a  cat"), LoggedSegment(image="runs/1/cat.png"))
-    )
-    assert digest == answer_digest(
-        sample(LoggedSegment(text="a"), LoggedSegment(text="cat", image="C:\\x\\cat.png"))
-    )
-    others = [
-        sample(),
-        sample(LoggedSegment(text="a cat")),
-        sample(LoggedSegment(text="a cat", image="dog.png")),
+    answers = [
+        [("a  cat", None), (None, "runs/1/cat.png")],
+        [("a", None), ("cat", "C:\\x\\cat.png")],
+        [],
+        [("a cat", None)],
+        [("a cat", "dog.png")],
     ]
-    assert len({digest, *map(answer_digest, others)}) == 4
-
-
-@given(text=st.text())
-def test_a_digest_is_12_hexadecimal_digits_that_no_spreadsheet_takes_for_a_number(text):
-    digest = answer_digest(sample(LoggedSegment(text=text)))
-    assert len(digest) == 12
-    assert digest[0] in "abcdef"
-    assert int(digest, 16)
+    first, second, *others = (
+        answer_digest(sample(*(LoggedSegment(text=t, image=i) for t, i in answer)))
+        for answer in answers
+    )
+    assert first == second
+    assert len({first, *others}) == 4
+    assert all(len(digest) == 12 and digest[0] in "abcdef" for digest in (first, *others))

@@ -7,13 +7,13 @@ with what it makes of it.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from loguru import logger
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
 
 from mmie_tasks.cli import load_command
@@ -50,14 +50,9 @@ def arguments(word: str, run: Path, *options: str) -> list[str]:
 
 
 def run_command(word: str, words: list[str]) -> str:
-    """The printed output and the logged notes."""
-    notes: list[str] = []
-    sink = logger.add(lambda note: notes.append(str(note)), format="{message}")
-    try:
-        printed: str = load_command(word)(words, {})
-    finally:
-        logger.remove(sink)
-    return "\n".join([printed, *notes])
+    """The printed output."""
+    printed: str = load_command(word)(words, {})
+    return printed
 
 
 def error_of(word: str, words: list[str]) -> str:
@@ -89,14 +84,13 @@ BY_EXPECTED = {  # command: what its output has of the expected score
 
 @pytest.fixture
 def two_judged(tmp_path: Path) -> Callable[..., list[str]]:
-    """Creates the runs that a command takes: one, or two of other models or judges."""
+    """Creates two runs, of other models or judges."""
 
     def create(word: str, **options: Any) -> list[str]:
         other = {"agreement": {"judge": OTHER_JUDGE}, "compare": {"answers": "model-b"}}
-        names = {"one": {}, **({"two": other[word]} if word in other else {})}
-        for name, changes in names.items():
+        for name, changes in {"one": {}, "two": other[word]}.items():
             write_run(tmp_path / name, "mmie", lines(**options, **changes))
-        return [str(tmp_path / name) for name in names]
+        return [str(tmp_path / name) for name in ("one", "two")]
 
     return create
 
@@ -108,19 +102,15 @@ def test_expected_scores_are_read_where_a_run_has_them(
     runs = two_judged(word, count=120, with_digits=120)
     output = run_command(word, [*runs, "--reading", "expected"])
     assert BY_EXPECTED[word] in output
-    assert output != run_command(word, [*runs, "--reading", "official"]).replace(
-        "official score", "expected score"
-    )
+    assert output != run_command(word, runs).replace("official score", "expected score")
 
 
 @pytest.mark.parametrize("word", BY_EXPECTED)
 def test_a_run_without_expected_scores_is_an_error_that_names_the_reason(
     word: str, two_judged: Callable[..., list[str]]
 ) -> None:
-    runs = two_judged(word)
-    message = error_of(word, [*runs, "--reading", "expected"])
+    message = error_of(word, [*two_judged(word), "--reading", "expected"])
     assert "has no expected scores: no_probabilities (12)" in message
-    assert "`mmie` of `" in message
 
 
 def edit_line(number: int, edit: Callable[[Line], object]) -> Callable[[str], str]:
@@ -136,19 +126,9 @@ def edit_line(number: int, edit: Callable[[Line], object]) -> Callable[[str], st
     return change
 
 
-def replace_all(*texts: str) -> Callable[[str], str]:
-    """A change that replaces the whole log."""
-    return lambda _: "".join(f"{text}\n" for text in texts)
-
-
-def replace_third_line(text: str) -> Callable[[str], str]:
+def third_line(line: str) -> Callable[[str], str]:
     """A change that replaces the third line."""
-
-    def change(whole: str) -> str:
-        log_lines = whole.splitlines(keepends=True)
-        return "".join([*log_lines[:2], f"{text}\n", *log_lines[3:]])
-
-    return change
+    return lambda text: text.replace(text.splitlines()[2], line)
 
 
 def make_unscored(line: Line) -> None:
@@ -177,16 +157,6 @@ def no_samples(folder: Path) -> None:
     (folder / "20261121_120000_results.json").write_text('{"results": {}}', encoding="utf-8")
 
 
-def two_runs(folder: Path) -> None:
-    write_run(folder / "one", "mmie", lines())
-    write_run(folder / "two", "mmie", lines(answers="model-b"))
-
-
-def broken_results(folder: Path) -> None:
-    path = write_run(folder, "mmie", lines())
-    path.with_name("20261121_120000_results.json").write_text("{", encoding="utf-8")
-
-
 BYPASS = '{"doc_id": 0, "target": "", "filtered_resps": "5", "bypass": 999, "input": "?"}'
 
 
@@ -202,33 +172,15 @@ def test_a_path_that_is_not_there_is_an_error_and_nothing_is_written(
     ("make", "message"),
     [
         pytest.param(no_samples, "contains no log of samples", id="no-samples"),
-        pytest.param(run_with_log(replace_all()), "no readable task", id="an-empty-log"),
-        pytest.param(run_with_log(replace_all(BYPASS)), "`--predict_only`", id="predict-only"),
-        pytest.param(
-            run_with_log(replace_third_line("{'id'")),
-            "line 3, is not a logged sample",
-            id="no-json",
-        ),
-        pytest.param(
-            run_with_log(replace_third_line("[7]")), "line 3, is not a logged sample", id="a-list"
-        ),
-        pytest.param(
-            run_with_log(replace_third_line("[" * 99_999)),
-            "line 3, is not a logged sample",
-            id="deep",
-        ),
-        pytest.param(
-            run_with_log(replace_third_line('{"id": 1}')), "line 3", id="a-stranger's-line"
-        ),
+        pytest.param(run_with_log(lambda _: ""), "no readable task", id="an-empty-log"),
+        pytest.param(run_with_log(lambda _: BYPASS), "`--predict_only`", id="predict-only"),
+        pytest.param(run_with_log(third_line("{'id'")), "line 3, is not a logged", id="no-json"),
+        pytest.param(run_with_log(third_line("[" * 99_999)), "line 3, is not a logged", id="deep"),
+        pytest.param(run_with_log(third_line('{"id": 1}')), "line 3", id="a-stranger's-line"),
         pytest.param(
             run_with_log(edit_line(3, lambda line: line["coverage"].update(id="SA-0"))),
             "two different results of the sample SA-0",
             id="one-id-two-results",
-        ),
-        pytest.param(
-            run_with_log(edit_line(4, lambda line: line["coverage"].update(id=["SA-0"]))),
-            "line 5",
-            id="an-id-that-is-a-list",
         ),
         pytest.param(
             run_with_log(name="mmmu_val"),
@@ -252,76 +204,38 @@ def test_a_task_without_a_registered_benchmark_is_refused(tmp_path: Path, word: 
 
 
 @every_command
-def test_a_task_that_is_not_in_the_run_is_refused(tmp_path: Path, word: str) -> None:
-    write_run(tmp_path / "run", "mmie", lines())
-    assert "milebench" in error_of(word, arguments(word, tmp_path / "run", "--tasks", "milebench"))
-
-
-@every_command
-def test_several_tasks_are_read_or_refused(tmp_path: Path, word: str) -> None:
-    write_run(tmp_path / "run", "mmie", lines())
-    error = error_of(word, arguments(word, tmp_path / "run", "--tasks", "mmie,mmmu_val"))
-    assert ("names 2" if word == "agreement" else "`mmmu_val` is not a task") in error
-
-
-@pytest.mark.parametrize("word", ["agreement", "compare"])
-def test_one_of_several_runs_must_be_named(tmp_path: Path, word: str) -> None:
-    two_runs(tmp_path / "run")
-    assert "contains 2 runs" in error_of(word, arguments(word, tmp_path / "run"))
-
-
-@pytest.mark.parametrize("word", ["report", "rescore"])
-def test_all_runs_below_one_folder_are_read(tmp_path: Path, word: str) -> None:
-    two_runs(tmp_path / "run")
-    output = run_command(word, arguments(word, tmp_path / "run"))
-    page = tmp_path / "report.html"
-    output += page.read_text(encoding="utf-8") if page.exists() else ""
-    assert "one" in output
-    assert "two" in output
+def test_one_of_several_runs_must_be_named_or_all_are_read(tmp_path: Path, word: str) -> None:
+    for name in ("one", "two"):
+        write_run(tmp_path / "run" / name, "mmie", lines(answers=name))
+    words = arguments(word, tmp_path / "run")
+    if word in ("agreement", "compare", "calibrate"):
+        assert "contains 2 runs" in error_of(word, words)
+    else:
+        output = run_command(word, words)
+        assert word not in ("table", "rescore") or ("one" in output and "two" in output)
 
 
 @pytest.mark.parametrize(
-    ("make", "note"),
+    ("change", "note"),
     [
-        pytest.param(run_with_log(lambda text: text[:-40]), "cut off", id="last-line-cut-off"),
+        pytest.param(lambda text: text[:-40], "cut off", id="last-line-cut-off"),
         pytest.param(
-            run_with_log(lambda text: text + text.splitlines(keepends=True)[0], count=12),
+            lambda text: text + text.splitlines(keepends=True)[0],
             "logged twice with equal results",
             id="one-id-twice",
         ),
-        pytest.param(
-            run_with_log(edit_line(2, set_points(float("nan")))), "outside the scale", id="nan"
-        ),
-        pytest.param(
-            run_with_log(edit_line(2, set_points(float("inf")))), "outside the scale", id="infinite"
-        ),
-        pytest.param(
-            run_with_log(edit_line(2, set_points(60))),
-            "outside the scale",
-            id="more-than-full-marks",
-        ),
-        pytest.param(
-            run_with_log(lambda text: f"{text}{BYPASS}\n"),
-            "`--predict_only`",
-            id="some-never-scored",
-        ),
-        pytest.param(broken_results, "", id="results-that-are-no-json"),
+        pytest.param(edit_line(2, set_points(math.nan)), "outside the scale", id="nan"),
+        pytest.param(edit_line(2, set_points(60)), "outside the scale", id="more-than-full-marks"),
+        pytest.param(lambda text: f"{text}{BYPASS}\n", "`--predict_only`", id="some-never-scored"),
     ],
 )
-def test_a_recoverable_problem_is_a_note(tmp_path: Path, make: Maker, note: str) -> None:
-    make(tmp_path / "run")
+def test_a_recoverable_problem_is_a_note(
+    tmp_path: Path, change: Callable[[str], str], note: str
+) -> None:
+    run_with_log(change)(tmp_path / "run")
+    (tmp_path / "run" / "20261121_120000_results.json").write_text("{", encoding="utf-8")
     output = run_command("table", [str(tmp_path / "run")])
     assert note in output
-    assert non_numbers(output) == []
-
-
-@every_command
-def test_every_command_prints_the_notes_on_a_run_and_no_number_outside_the_scale(
-    tmp_path: Path, word: str
-) -> None:
-    run_with_log(edit_line(2, set_points(float("nan"))))(tmp_path / "run")
-    output = run_command(word, arguments(word, tmp_path / "run"))
-    assert "outside the scale" in output
     assert non_numbers(output) == []
 
 
@@ -331,19 +245,14 @@ def non_numbers(output: str) -> list[str]:
     return [cell for cell in cells if re.search(r"\b(?:nan|inf|None)\b", cell, re.IGNORECASE)]
 
 
+@pytest.mark.parametrize("score", [math.nan, 160.0, -1.0])
 @pytest.mark.parametrize(
-    ("task", "sound", "score"),
-    [
-        pytest.param("mia_bench", list(mia_lines(12)), float("nan"), id="mia_bench-nan"),
-        pytest.param("mia_bench", list(mia_lines(12)), 160.0, id="mia_bench-more-than-full"),
-        pytest.param("milebench", list(milebench_lines(2)), float("nan"), id="milebench-nan"),
-        pytest.param("milebench", list(milebench_lines(2)), -1.0, id="milebench-less-than-none"),
-    ],
+    ("task", "sound"), [("mia_bench", list(mia_lines(12))), ("milebench", list(milebench_lines(2)))]
 )
 def test_points_outside_the_scale_are_not_printed_for_other_benchmarks(
     tmp_path: Path, task: str, sound: Sequence[Line], score: float
 ) -> None:
-    broken = json.loads(json.dumps(list(sound)))
+    broken = json.loads(json.dumps(sound))
     broken[3]["coverage"]["official"]["score"] = score
     write_run(tmp_path / "run", task, broken)
     assert non_numbers(run_command("table", [str(tmp_path / "run")])) == []
@@ -355,7 +264,6 @@ def test_points_outside_the_scale_are_not_printed_for_other_benchmarks(
     [
         pytest.param(run_with_log(count=1), id="one-sample"),
         pytest.param(run_with_log(make_all_unscored), id="zero-scored"),
-        pytest.param(run_with_log(make_all_unscored, count=1), id="one-sample-unscored"),
         pytest.param(
             lambda folder: write_run(folder, "mmie", lines(30)[20:]), id="other-samples-than-beside"
         ),
@@ -365,25 +273,11 @@ def test_missing_scores_are_never_printed_as_nan_or_none(
     tmp_path: Path, word: str, make: Maker
 ) -> None:
     make(tmp_path / "run")
-    output = output_or_error(word, arguments(word, tmp_path / "run"))
-    assert non_numbers(output) == []
-    assert "hint: " not in output or word in ("agreement", "compare", "calibrate")
-
-
-def output_or_error(word: str, words: list[str]) -> str:
-    """The output of a command, or its error message."""
     try:
-        return run_command(word, words)
+        output = run_command(word, arguments(word, tmp_path / "run"))
     except MmieTasksError as error:
-        return str(error)
-
-
-@pytest.mark.parametrize("word", ["agreement", "compare"])
-def test_samples_of_only_one_run_are_left_out_and_counted(tmp_path: Path, word: str) -> None:
-    write_run(tmp_path / "run", "mmie", lines(13)[2:])
-    output = run_command(word, arguments(word, tmp_path / "run"))
-    assert re.search(r"\b10\b", output), output  # ten samples are in both runs
-    assert re.search(r"\b2\b", output), output
+        output = str(error)
+        assert word in ("agreement", "compare", "calibrate")
     assert non_numbers(output) == []
 
 
@@ -396,19 +290,6 @@ def test_a_huge_reply_is_read_and_not_printed(tmp_path: Path, word: str) -> None
     run_with_log(edit_line(0, long))(tmp_path / "run")
     output = run_command(word, arguments(word, tmp_path / "run"))
     assert len(output) < 50_000
-
-
-@pytest.mark.parametrize("word", ["report", "calibrate"])
-def test_missing_images_do_not_stop_a_command(tmp_path: Path, word: str) -> None:
-    write_run(tmp_path / "run", "mmie", lines(image=str(tmp_path / "gone.png")))
-    assert run_command(word, arguments(word, tmp_path / "run"))
-
-
-@pytest.mark.parametrize("word", ["report", "table"])
-def test_a_results_file_is_not_required(tmp_path: Path, word: str) -> None:
-    path = write_run(tmp_path / "run", "mmie", lines())
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
-    assert run_command(word, arguments(word, path))  # the path of the log itself
 
 
 @every_command

@@ -26,17 +26,11 @@ _MAX_PAIRED_RATERS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaterPair:
-    """Agreement of two raters.
+    """Agreement of two raters on the samples that both rated.
 
-    Attributes:
-        judge: The compared rater.
-        reference: The rater it is compared with.
-        samples: That both rated.
-        measures: By name, see `mmie_tasks.results.agreement.measures`.
-        confusion: How many samples have which points, the reference's down, the judge's across;
-            empty where points are not whole numbers.
-        kind: Of the group, such as ``category``; empty for all samples.
-        group: The group of samples; empty for all.
+    `confusion` has how many samples have which points, the reference's down, the judge's across;
+    it is empty where points are not whole numbers. `kind` and `group` name a group of samples, such
+    as ``category`` and ``SA``; they are empty for all samples.
     """
 
     judge: str
@@ -50,12 +44,8 @@ class RaterPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaterAlpha:
-    """Krippendorff's alpha of several raters.
-
-    Attributes:
-        raters: Which ones, for people.
-        samples: That two or more of them rated.
-        measures: By level of measurement.
+    """Krippendorff's alpha by level of measurement, over the samples that two or more of the raters
+    rated.
     """
 
     raters: str
@@ -74,16 +64,8 @@ class DisputedSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """All results.
-
-    Attributes:
-        panel: The raters and their points.
-        reference: The name of the rater that the others are compared with.
-        with_reference: All other raters, compared with it.
-        other_pairs: All other pairs, where there are few raters.
-        alphas: Of all raters first.
-        group_pairs: With the reference, by group of samples.
-        disputed: Samples that raters disagree on most, the worst first.
+    """All results: of the pairs with the reference, of the others where there are few raters, of
+    the pairs with the reference by group of samples; and the samples that raters disagree on most.
     """
 
     panel: RaterPanel
@@ -151,22 +133,23 @@ def _rater_pair(judge: str, reference: str, panel: RaterPanel) -> RaterPair:
     )
 
 
-def _alphas(panel: RaterPanel) -> list[RaterAlpha]:
+def _alphas(panel: RaterPanel) -> Iterator[RaterAlpha]:
+    """Of all raters, and of people and of judges where both are several."""
     kinds = np.array([rater.kind for rater in panel.raters])
-    everyone = np.ones(len(kinds), dtype=bool)
-    alphas = []
-    for raters, chosen in (
-        ("both raters" if len(kinds) == 2 else f"all {len(kinds)} raters", everyone),
-        ("people", kinds == "person"),
-        ("judges", kinds == "judge"),
-    ):
-        if chosen.sum() < 2 or (chosen.all() and chosen is not everyone):
+    chosen_by_name = {
+        "both raters" if len(kinds) == 2 else f"all {len(kinds)} raters": kinds != "",
+        "people": kinds == "person",
+        "judges": kinds == "judge",
+    }
+    for name, chosen in chosen_by_name.items():
+        if name in ("people", "judges") and (chosen.sum() < 2 or chosen.all()):
             continue
         points = panel.points.to_numpy()[:, chosen]
-        rated = int((np.isfinite(points).sum(axis=1) >= 2).sum())
-        by_level = {str(level): alpha(points, level, panel.benchmark.scale) for level in LEVELS}
-        alphas.append(RaterAlpha(raters=raters, samples=rated, measures=by_level))
-    return alphas
+        yield RaterAlpha(
+            raters=name,
+            samples=int((np.isfinite(points).sum(axis=1) >= 2).sum()),
+            measures={level: alpha(points, level, panel.benchmark.scale) for level in LEVELS},
+        )
 
 
 def _group_pairs(judges: Sequence[str], reference: str, panel: RaterPanel) -> Iterator[RaterPair]:

@@ -13,7 +13,7 @@ from mmie_tasks.results.agreement import measures
 from mmie_tasks.results.agreement.analysis import Agreement, RaterPair, analyse
 from mmie_tasks.results.agreement.measures import Measurement
 from mmie_tasks.results.agreement.raters import read_panel, reference_of
-from mmie_tasks.results.commands import listed_names, require_range, result_parser
+from mmie_tasks.results.commands import listed_names, result_parser
 from mmie_tasks.results.render import json_text
 
 
@@ -34,7 +34,6 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     )
     parser.add_argument("--reference", metavar="NAME", help="default: the people, or the first run")
     options = parser.parse_args(arguments)
-    require_range("--top", options.top, 0, None, hint="0 lists no sample")
     tasks = listed_names(options.tasks)
     if len(tasks) > 1:
         raise SettingWrong(
@@ -93,39 +92,37 @@ def as_text(agreement: Agreement, score_kind: ScoreKind) -> str:
         for rater in panel.raters
         for signature in rater.signatures or (str(rater.source),)
     ]
-    alphas = [
-        [a.raters, f"{a.samples:,}", *(measurement.cell(3) for measurement in a.measures.values())]
-        for a in agreement.alphas
-    ]
-    reasons = {
-        _missing(measurement) for a in agreement.alphas for measurement in a.measures.values()
-    }
-    alpha_notes = [f"- {reason}" for reason in sorted(reasons - {""})]
-    heads = ["of", "n", "interval data", "ordinal data"]
     blocks = [
         f"# Agreement on {panel.benchmark.title} (`{panel.task}`)",
         f"The {score_kind} score, {panel.benchmark.scale.unit}; intervals in brackets.",
         *_measure_blocks(agreement),
-        f"## Krippendorff's alpha\n\n{table(heads, alphas, notes=alpha_notes)}",
+        _alpha_block(agreement),
         *_confusion_blocks(agreement),
         *_group_blocks(agreement),
-        _disputed_block(agreement),
+        *_disputed_block(agreement),
         "\n".join(_method_lines(agreement)),
         "\n".join(["## Signatures\n", *signatures]),
     ]
-    return "\n\n".join(block for block in blocks if block)
+    return "\n\n".join(blocks)
+
+
+def _alpha_block(agreement: Agreement) -> str:
+    alphas = agreement.alphas
+    rows = [[a.raters, f"{a.samples:,}", *(m.cell(3) for m in a.measures.values())] for a in alphas]
+    reasons = {_missing(measurement) for a in alphas for measurement in a.measures.values()}
+    notes = [f"- {reason}" for reason in sorted(reasons - {""})]
+    heads = ["of", "n", "interval data", "ordinal data"]
+    return f"## Krippendorff's alpha\n\n{table(heads, rows, notes=notes)}"
 
 
 def _measure_blocks(agreement: Agreement) -> Iterator[str]:
     heading = f"## Against {short_name(agreement.reference)}: the paper's table"
-    rows = _measure_table(agreement.with_reference, measures.PAPER_MEASURES)
-    yield f"{heading}\n\n{rows}"
+    pairs, others = agreement.with_reference, agreement.other_pairs
+    yield f"{heading}\n\n{_measure_table(pairs, measures.PAPER_MEASURES)}"
     yield _rater_block(agreement)
-    if agreement.other_pairs:
-        rows = _measure_table(agreement.other_pairs, measures.PAPER_MEASURES)
-        yield f"## The other pairs\n\n{rows}"
-    pairs = [*agreement.with_reference, *agreement.other_pairs]
-    rows = _measure_table(pairs, measures.MORE_MEASURES)
+    if others:
+        yield f"## The other pairs\n\n{_measure_table(others, measures.PAPER_MEASURES)}"
+    rows = _measure_table([*pairs, *others], measures.MORE_MEASURES)
     yield f"## Ranks, chance and bias\n\n{rows}"
 
 
@@ -139,15 +136,11 @@ def _rater_block(agreement: Agreement) -> str:
     notes = [f"- {counted(count, 'sample')} {why}" for why, count in left_out.items() if count]
     for rater in panel.raters:
         scored, unscored = len(rater.points), len(rater.unscored)
-        counts = [f"{scored + unscored:,}", f"{scored:,}"]
-        mean = percent_cell(rater.mean, decimals=3)
-        rows.append([short_name(rater.name), rater.kind, *counts, mean])
-        if unscored:
-            reasons = ", ".join(f"{n:,} {why}" for why, n in rater.unscored_counts.items())
-            notes.append(
-                f"- {rater.name}: {counted(unscored, 'sample')} without points ({reasons})"
-            )
-        notes += [f"- {rater.name}: {note}" for note in rater.notes]
+        counts = [f"{scored + unscored:,}", f"{scored:,}", percent_cell(rater.mean, decimals=3)]
+        rows.append([short_name(rater.name), rater.kind, *counts])
+        reasons = ", ".join(f"{n:,} {why}" for why, n in rater.unscored_counts.items())
+        without = [f"{counted(unscored, 'sample')} without points ({reasons})"] if unscored else []
+        notes += [f"- {rater.name}: {note}" for note in (*without, *rater.notes)]
     header = ["rater", "is a", "samples", "with points", "mean"]
     return f"## Raters\n\n{table(header, rows, text_columns=2, notes=notes)}"
 
@@ -157,16 +150,15 @@ def _measure_table(pairs: Sequence[RaterPair], names: Sequence[str]) -> str:
     titles = {name: measures.MEASURES[name].title for name in names}
     header = ["judge", "reference", "n", *titles.values()]
     rows = []
-    titles_by_reason: defaultdict[str, list[str]] = defaultdict(list)
+    titles_by_reason: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for pair in pairs:
+        raters = [short_name(pair.judge), short_name(pair.reference)]
         cells = [pair.measures[name].cell(3) for name in names]
-        rows.append(
-            [short_name(pair.judge), short_name(pair.reference), f"{pair.samples:,}", *cells]
-        )
+        rows.append([*raters, f"{pair.samples:,}", *cells])
         for name in names:
             if reason := _missing(pair.measures[name]):
-                titles_by_reason[reason].append(titles[name])
-    notes = [f"- {why}: {', '.join(dict.fromkeys(of))}" for why, of in titles_by_reason.items()]
+                titles_by_reason[reason][titles[name]] = None
+    notes = [f"- {why}: {', '.join(of)}" for why, of in titles_by_reason.items()]
     return table(header, rows, text_columns=2, notes=notes)
 
 
@@ -204,15 +196,14 @@ def _group_blocks(agreement: Agreement) -> Iterator[str]:
         yield f"{heading}\n\n{table(header, by_kind[kind], text_columns=1 + several)}"
 
 
-def _disputed_block(agreement: Agreement) -> str:
-    if not agreement.disputed:
-        return ""
+def _disputed_block(agreement: Agreement) -> Iterator[str]:
     header = ["sample", *(short_name(rater.name) for rater in agreement.panel.raters), "spread"]
     rows = [
         [short_name(d.id), *("-" if p is None else f"{p:g}" for p in d.points), f"{d.spread:g}"]
         for d in agreement.disputed
     ]
-    return f"## Samples they disagree on most\n\n{table(header, rows)}"
+    if rows:
+        yield f"## Samples they disagree on most\n\n{table(header, rows)}"
 
 
 def _method_lines(agreement: Agreement) -> Iterator[str]:

@@ -23,9 +23,7 @@ from mmie_tasks.core.tables import percent_cell
 from mmie_tasks.record.intervals import LEVEL, MIN_SAMPLES, Floats, Indices, Interval
 from mmie_tasks.record.metrics import Scale
 
-_MAX_PARTS = (
-    50  # that are left out in turn: 49 pairs of points from 0 to 6, or parts of the samples
-)
+_MAX_PARTS = 50  # left out in turn: 49 pairs of points from 0 to 6, or parts of the samples
 _ALPHA_CELLS = 20_000_000  # samples times squared distinct points that the library holds
 _ROUNDING = 1e-18  # of squared full marks: a variance below it is rounding error
 _CONSTANT = "one of the two gives every sample the same points"
@@ -39,13 +37,7 @@ LEVELS: tuple[Level, ...] = ("interval", "ordinal")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """A measure of some ratings.
-
-    Attributes:
-        value: None where it is not defined.
-        interval: 95 %; None where there is none.
-        why_not: Why there is no value, or no interval.
-    """
+    """A measure of some ratings, with its 95 % interval, and why either is missing."""
 
     value: float | None = None
     interval: Interval | None = None
@@ -58,11 +50,14 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A measure of two raters: its title, its function of their points, and its form."""
+    """A measure of two raters: its title, its function of their points, its form, and what it
+    means that it is NaN.
+    """
 
     title: str
     function: Callable[[Floats, Floats], float]
     form: Form
+    undefined: str = ""
 
 
 def cosine(x: Floats, y: Floats) -> float:
@@ -78,11 +73,6 @@ def cosine(x: Floats, y: Floats) -> float:
 def mse(x: Floats, y: Floats) -> float:
     """Mean squared difference, in squared points; 0 is the best."""
     return float(np.mean((x - y) ** 2))
-
-
-def mae(x: Floats, y: Floats) -> float:
-    """Mean absolute difference, in points; 0 is the best."""
-    return float(np.mean(np.abs(x - y)))
 
 
 def pearson(x: Floats, y: Floats) -> float:
@@ -105,21 +95,19 @@ def kappa(x: Floats, y: Floats) -> float:
     return 1 - mse(x, y) / chance if chance else math.nan
 
 
-def bias(x: Floats, y: Floats) -> float:
-    """Mean difference, judge minus reference, in points: above 0 is a lenient judge."""
-    return float(np.mean(x - y))
-
-
 MEASURES = {
-    "cosine": Measure("cosine", cosine, "correlation"),
+    "cosine": Measure("cosine", cosine, "correlation", "one of the two gives only 0 points"),
     "mse": Measure("MSE", mse, "distance"),
-    "mae": Measure("MAE", mae, "distance"),
-    "pearson": Measure("Pearson", pearson, "correlation"),
-    "spearman": Measure("Spearman", spearman, "correlation"),
-    "kappa": Measure("quadratic kappa", kappa, "correlation"),
-    "bias": Measure("bias", bias, "difference"),
+    "mae": Measure("MAE", lambda x, y: float(np.mean(np.abs(x - y))), "distance"),
+    "pearson": Measure("Pearson", pearson, "correlation", _CONSTANT),
+    "spearman": Measure("Spearman", spearman, "correlation", _CONSTANT),
+    "kappa": Measure(
+        "quadratic kappa", kappa, "correlation", "both give every sample the same one value"
+    ),
+    "bias": Measure("bias", lambda x, y: float(np.mean(x - y)), "difference"),
 }
-"""Every measure of two raters, by name."""
+"""Every measure of two raters, by name. MAE is in points; bias, too: judge minus reference, above 0
+for a lenient judge."""
 
 PAPER_MEASURES = ("cosine", "mse", "mae", "pearson")
 """The table in which the paper of MMIE compares judges with people."""
@@ -141,38 +129,24 @@ def measure(
     """
     points = np.column_stack((judge, reference))
     points = points[np.isfinite(points).all(axis=1)]
+    if not len(points):
+        return dict.fromkeys(names, Measurement(why_not="no sample has points of both"))
     measurements = {}
     for name in names:
         of_two = MEASURES[name]
-        if why_not := _undefined(name, points, scale):
+        statistic = partial(_of_columns, of_two.function)
+        if name == "kappa" and not scale.whole:
+            why_not = "points on this scale are not whole numbers"
             measurements[name] = Measurement(why_not=why_not)
         else:
             measurements[name] = with_interval(
-                partial(_of_columns, of_two.function), points, scale.full_marks, of_two.form
+                statistic, points, scale.full_marks, of_two.form, of_two.undefined
             )
     return measurements
 
 
 def _of_columns(function: Callable[[Floats, Floats], float], points: Floats) -> float:
     return function(points[:, 0], points[:, 1])
-
-
-def _undefined(name: str, points: Floats, scale: Scale) -> str:
-    """Why a measure of two raters is not defined; empty where it is."""
-    if not len(points):
-        return "no sample has points of both"
-    match name:
-        case "cosine" if not points.any(axis=0).all():
-            return "one of the two gives only 0 points"
-        case "pearson" | "spearman" if len(points) < 2:
-            return "one sample has no correlation"
-        case "pearson" | "spearman" if not np.ptp(points, axis=0).all():
-            return _CONSTANT
-        case "kappa" if not scale.whole:
-            return "points on this scale are not whole numbers"
-        case "kappa" if not np.ptp(points):
-            return "both give every sample the same one value"
-    return ""
 
 
 def alpha(points: Floats, level: Level, scale: Scale) -> Measurement:
@@ -189,8 +163,6 @@ def alpha(points: Floats, level: Level, scale: Scale) -> Measurement:
     distinct = np.unique(rated[np.isfinite(rated)])
     if not len(rated):
         return Measurement(why_not="no sample has points of two raters")
-    if len(distinct) < 2:
-        return Measurement(why_not="all points are the same")
     if len(rated) * len(distinct) ** 2 > _ALPHA_CELLS:
         return Measurement(why_not="there are too many different points")
 
@@ -199,11 +171,16 @@ def alpha(points: Floats, level: Level, scale: Scale) -> Measurement:
             return math.nan
         return float(krippendorff.alpha(reliability_data=rows.T, level_of_measurement=level))
 
-    return with_interval(of_rows, rated, scale.full_marks, "correlation")
+    undefined = "all points are the same"
+    return with_interval(of_rows, rated, scale.full_marks, "correlation", undefined)
 
 
 def with_interval(
-    statistic: Callable[[Floats], float], points: Floats, full_marks: float, form: Form
+    statistic: Callable[[Floats], float],
+    points: Floats,
+    full_marks: float,
+    form: Form,
+    undefined: str = "",
 ) -> Measurement:
     """A statistic of some samples with its interval; the order of the samples does not matter.
 
@@ -212,9 +189,12 @@ def with_interval(
         points: Shape ``(samples, raters)``.
         full_marks: Of the scale, in points.
         form: Of the statistic.
+        undefined: Why it is not defined where it is NaN.
     """
     points = points[np.lexsort(points.T)]
     value = statistic(points)
+    if math.isnan(value):
+        return Measurement(why_not=undefined)
     if len(points) < MIN_SAMPLES:
         return Measurement(value=value, why_not=f"there are fewer than {MIN_SAMPLES} samples")
     times, parts = _parts(points)

@@ -78,23 +78,16 @@ def read_panel(sources: Sequence[str], task: str | None, score_kind: ScoreKind) 
             judged on different answers.
         SettingWrong: There are fewer than two raters, or it is not clear of which task.
     """
-    opened: list[NamedPath | Run] = []
-    for word in sources:
-        named = split_name(word)
-        if named.path.suffix.lower() in (".csv", ".tsv"):
-            opened.append(NamedPath(named.name or named.path.stem, named.path))
-        else:
-            opened.append(open_run(word, [task] if task else []))
-    runs = [source for source in opened if isinstance(source, Run)]
+    named = [split_name(word) for word in sources]
+    is_csv = [source.path.suffix.lower() in (".csv", ".tsv") for source in named]
+    words = [word for word, is_file in zip(sources, is_csv, strict=True) if not is_file]
+    runs = [open_run(word, [task] if task else []) for word in words]
     task_runs = _task_runs(runs, task)
     benchmark = task_runs[0].benchmark if task_runs else _benchmark_of(task)
-    task_run_of = iter(task_runs)
+    judges = (_judge(*pair, score_kind) for pair in zip(runs, task_runs, strict=True))
     raters: list[Rater] = []
-    for source in opened:
-        if isinstance(source, Run):
-            raters.append(_judge(source, next(task_run_of), score_kind))
-        else:
-            raters += _people(source, benchmark.scale, task_runs)
+    for source, is_file in zip(named, is_csv, strict=True):
+        raters += _people(source, benchmark.scale, task_runs) if is_file else [next(judges)]
     if len(raters) < 2:
         message = f"Agreement needs two raters or more, and `{raters[0].name}` is the only one."
         raise SettingWrong(message, hint="name a second run, or a CSV with `id, score`")
@@ -114,21 +107,20 @@ def _task_runs(runs: Sequence[Run], task: str | None) -> list[TaskRun]:
     single = [next(iter(run.tasks.values())) for run in runs if len(run.tasks) == 1]
     if len(single) == len(runs) and len({task_run.benchmark.name for task_run in single}) <= 1:
         return single
-    if common:
-        names = ", ".join(sorted(common))
-        message = f"The runs have {len(common)} tasks in common: {names}."
-        raise SettingWrong(message, hint=f"choose one with `--task {min(common)}`")
     tasks = "; ".join(f"`{run.name}` has {', '.join(run.tasks)}" for run in runs)
-    raise SettingWrong(f"The runs have no task in common: {tasks}.", hint="name runs of one task")
+    problem = f"{len(common) or 'no'} tasks in common"
+    hint = f"choose one with `--task {min(common)}`" if common else "name runs of one task"
+    raise SettingWrong(f"The runs have {problem}: {tasks}.", hint=hint)
 
 
 def _benchmark_of(task: str | None) -> Benchmark:
     benchmark = benchmark_of_task(task) if task else None
     if benchmark is None:
-        unknown = f"`{task}` is not a task of a registered benchmark"
+        problem = (
+            f"`{task}` is not a task of a registered benchmark" if task else "no task is named"
+        )
         raise SettingWrong(
-            "The scale of the scores is not known: "
-            f"{unknown if task else 'there is no run of a task'}.",
+            f"The scale of the scores is not known: {problem}.",
             hint=f"add `--task`; task names begin with {entry_names(entries())}",
         )
     return benchmark
@@ -160,48 +152,40 @@ def _people(source: NamedPath, scale: Scale, task_runs: Sequence[TaskRun]) -> It
     points: defaultdict[str, dict[str, float]] = defaultdict(dict)
     unscored: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for label in labels:
+        of_rater = points[label.rater]
         if label.answer and answers[label.id] and label.answer not in answers[label.id]:
             unscored[label.rater][label.id] = "of another answer"
         elif label.points is None:
             unscored[label.rater][label.id] = "left empty"
-        elif label.id in points[label.rater]:
+        elif label.id in of_rater:
             scored = f"{label.rater} scored two answers of the sample {label.id}"
             raise AnswersUnusable(
                 f"`{source.path}`, line {label.line}: {scored}.",
                 hint="name the run whose answers are compared; `calibrate` takes two runs",
             )
         else:
-            points[label.rater][label.id] = round(label.points, _DIGITS)
-    for person in dict.fromkeys(label.rater for label in labels):
+            of_rater[label.id] = round(label.points, _DIGITS)
+    for person, scores in points.items():
         yield Rater(
             name=person,
             kind="person",
-            party=source.name,
+            party=source.name or source.path.stem,
             source=source.path,
-            points=points[person],
-            unscored={
-                id_: why for id_, why in unscored[person].items() if id_ not in points[person]
-            },
+            points=scores,
+            unscored={i: why for i, why in unscored[person].items() if i not in scores},
         )
 
 
 def _with_unique_names(raters: Sequence[Rater]) -> tuple[Rater, ...]:
     """Raters of one name are distinguished by the judge's model, else by a number."""
-    names = []
-    for rater in raters:
-        models = [_model(other) for other in raters if other.name == rater.name]
-        has_own_model = len(models) > 1 and len(set(models)) == len(models) and _model(rater)
-        names.append(f"{rater.name} by {_model(rater)}" if has_own_model else rater.name)
-    return tuple(
-        replace(rater, name=name) for rater, name in zip(raters, numbered_names(names), strict=True)
-    )
-
-
-def _model(rater: Rater) -> str:
-    """The judge's model or the panel, from the first signature of a log; empty where it has
-    none.
-    """
-    return Signature("".join(rater.signatures[:1])).name
+    models = [Signature("".join(rater.signatures[:1])).name for rater in raters]
+    names = [rater.name for rater in raters]
+    by_model = [
+        f"{name} by {model}" if model and names.count(name) > 1 else name
+        for name, model in zip(names, models, strict=True)
+    ]
+    unique = by_model if len(set(by_model)) == len(by_model) else numbered_names(names)
+    return tuple(replace(rater, name=name) for rater, name in zip(raters, unique, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

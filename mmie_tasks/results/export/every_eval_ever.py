@@ -25,7 +25,7 @@ from mmie_tasks.core.verdict import Scored
 from mmie_tasks.record.intervals import LEVEL
 from mmie_tasks.record.metric_values import MetricValue
 from mmie_tasks.record.metrics import Metric
-from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, ScoreKind
+from mmie_tasks.record.sample import SCORE_KINDS, ScoreKind
 from mmie_tasks.record.signature import Rule, Signature
 from mmie_tasks.results.commands import listed_names, open_run
 from mmie_tasks.results.export.source import (
@@ -51,14 +51,7 @@ _UNKNOWN = {"deployment_type": "unknown", "model_availability": "unknown"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """A task of a run, and what identifies its record.
-
-    Attributes:
-        run: The run.
-        task_run: The task.
-        headline: Of the task.
-        model: The tested model: ``DEVELOPER/NAME``.
-    """
+    """A task of a run with its headline, and the tested model: ``DEVELOPER/NAME``."""
 
     run: Run
     task_run: TaskRun
@@ -68,8 +61,7 @@ class Evaluation:
     @property
     def id(self) -> str:
         """The same for every export of a run; another one for other judges, readers or data."""
-        signatures = "\n".join(self.task_run.signatures)
-        digest = hashlib.sha256(signatures.encode()).hexdigest()[:8]
+        digest = _digest("\n".join(self.task_run.signatures)).hex()[:8]
         return f"{self.task_run.task}/{self.model}/{self.run.date}-{digest}"
 
     def result_id(self, metric: Metric, kind: ScoreKind) -> str:
@@ -79,14 +71,12 @@ class Evaluation:
     @property
     def path(self) -> Path:
         """Of the aggregate record below the database's root; its name is a UUID of version 4."""
-        digest = hashlib.sha256(self.id.encode()).digest()
-        name = uuid.UUID(bytes=digest[:16], version=4)
+        name = uuid.UUID(bytes=_digest(self.id)[:16], version=4)
         return Path("data", self.task_run.task, *self.model.split("/"), f"{name}.json")
 
-    @property
-    def samples_path(self) -> Path:
-        """Of the records of samples."""
-        return self.path.with_name(f"{self.path.stem}_samples.jsonl")
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
 
 
 def run(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
@@ -115,10 +105,17 @@ def run(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
         )
         record = aggregate_record(evaluation, source)
         if not options.without_samples:
-            text = "\n".join(json.dumps(row, allow_nan=False) for row in sample_records(evaluation))
-            write_file(root / evaluation.samples_path, text)
-            record["detailed_evaluation_results"] = _reference(evaluation, text)
-            paths.append(root / evaluation.samples_path)
+            path = evaluation.path.with_name(f"{evaluation.path.stem}_samples.jsonl")
+            rows = [json.dumps(row, allow_nan=False) for row in sample_records(evaluation)]
+            write_file(root / path, "\n".join(rows))
+            record["detailed_evaluation_results"] = {
+                "format": "jsonl",
+                "file_path": path.as_posix(),
+                "hash_algorithm": "sha256",
+                "checksum": hashlib.sha256((root / path).read_bytes()).hexdigest(),
+                "total_rows": len(rows),
+            }
+            paths.append(root / path)
         write_file(root / evaluation.path, json.dumps(record, indent=2, allow_nan=False))
         paths.append(root / evaluation.path)
     return "\n".join(map(str, paths))
@@ -143,12 +140,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def aggregate_record(evaluation: Evaluation, source: Object) -> Object:
-    """The record of a task: ``eval.schema.json``.
-
-    Args:
-        evaluation: The task.
-        source: Who publishes it: ``source_metadata``.
-    """
+    """The record of a task: ``eval.schema.json``; `source` is who publishes it."""
     developer, _, name = evaluation.model.partition("/")
     version = Signature(evaluation.task_run.signatures[0]).fields.get("pkg", __version__)
     started = iso_time(evaluation.run)
@@ -175,26 +167,8 @@ def _model_info(model: str, **more: str) -> Object:
 def _results(evaluation: Evaluation) -> Iterator[Object]:
     """Every score that people quote: the headline by both readers, and the paper's columns."""
     task_run = evaluation.task_run
-    for metric in metrics_of([task_run]):
-        is_headline = metric.kind == "headline"
-        for kind in SCORE_KINDS if is_headline else SCORE_KINDS[:1]:
-            value = value_of(task_run, metric, kind) if is_headline or metric.in_table else None
-            if value is not None and value.percent is not None:
-                result_id = evaluation.result_id(metric, kind)
-                yield {
-                    "evaluation_result_id": result_id,
-                    "evaluation_name": task_run.task,
-                    "source_data": _source_data(task_run),
-                    "metric_config": _metric_config(
-                        task_run, f"{metric.title}, {kind}", result_id.partition("#")[2]
-                    ),
-                    "score_details": _score_details(evaluation, value, kind),
-                }
-
-
-def _source_data(task_run: TaskRun) -> Object:
     dataset = hub_dataset(task_run)
-    return {
+    source = {
         "dataset_name": task_run.benchmark.title,
         **({"hf_repo": dataset.id} if dataset else {}),
         "source_type": "hf_dataset" if dataset else "other",
@@ -202,31 +176,47 @@ def _source_data(task_run: TaskRun) -> Object:
             "data": Signature(task_run.signatures[0]).fields.get("data", "unknown")
         },
     }
+    for metric in metrics_of([task_run]):
+        is_headline = metric.kind == "headline"
+        for kind in SCORE_KINDS if is_headline else SCORE_KINDS[:1]:
+            value = value_of(task_run, metric, kind) if is_headline or metric.in_table else None
+            if value is not None and value.percent is not None:
+                result_id = evaluation.result_id(metric, kind)
+                config = {
+                    "metric_id": f"{task_run.task}.{result_id.partition('#')[2]}",
+                    "metric_name": f"{metric.title}, {kind}",
+                    "metric_unit": "percent",
+                    "lower_is_better": False,
+                    "score_type": "continuous",
+                    "min_score": 0,
+                    "max_score": 100,
+                    **_scoring(task_run),
+                }
+                yield {
+                    "evaluation_result_id": result_id,
+                    "evaluation_name": task_run.task,
+                    "source_data": source,
+                    "metric_config": config,
+                    "score_details": _score_details(evaluation, value, kind),
+                }
 
 
-def _metric_config(task_run: TaskRun, title: str, name: str) -> Object:
-    config: Object = {
-        "metric_id": f"{task_run.task}.{name}",
-        "metric_name": title,
-        "metric_unit": "percent",
-        "lower_is_better": False,
-        "score_type": "continuous",
-        "min_score": 0,
-        "max_score": 100,
-    }
+def _scoring(task_run: TaskRun) -> Object:
+    """The judges and their rule; nothing for a task that is scored by rule."""
     signatures = [Signature(text) for text in task_run.signatures]
     judges = {str(judge): judge for signature in signatures for judge in signature.judges}
-    if judges and task_run.benchmark.judge is not None:
-        panel = signatures[0].panel
-        config["llm_scoring"] = {
-            "judges": [
-                {"model_info": _model_info(judge.name), "additional_details": {"signature": text}}
-                for text, judge in judges.items()
-            ],
-            "input_prompt": f"not included; {signatures[0].fields.get('prompt', 'unknown')}",
-            **({"aggregation_method": _RULES[panel.rule]} if panel else {}),
-        }
-    return config
+    if not judges or task_run.benchmark.judge is None:
+        return {}
+    panel = signatures[0].panel
+    scoring = {
+        "judges": [
+            {"model_info": _model_info(judge.name), "additional_details": {"signature": text}}
+            for text, judge in judges.items()
+        ],
+        "input_prompt": f"not included; {signatures[0].fields.get('prompt', 'unknown')}",
+        **({"aggregation_method": _RULES[panel.rule]} if panel else {}),
+    }
+    return {"llm_scoring": scoring}
 
 
 def _score_details(evaluation: Evaluation, value: MetricValue, kind: ScoreKind) -> Object:
@@ -257,46 +247,29 @@ def sample_records(evaluation: Evaluation) -> Iterator[Object]:
     scale = task_run.benchmark.scale
     result_id = evaluation.result_id(metrics_of([task_run])[0], "official")
     for sample in task_run.samples:
-        if isinstance(sample.official, Scored):
-            points = sample.official.points
-            yield {
-                "schema_version": SCHEMA_VERSION,
-                "evaluation_id": evaluation.id,
-                "model_id": evaluation.model,
-                "evaluation_name": task_run.task,
-                "evaluation_result_id": result_id,
-                "sample_id": sample.id,
-                "interaction_type": "single_turn",
-                "input": {
-                    "raw": text_of(sample.question),
-                    "reference": [text_of(sample.gold)] if sample.gold else [],
-                },
-                "output": {"raw": [text_of(sample.answer)]},
-                "answer_attribution": [],
-                "evaluation": {
-                    "score": scale.percent(points),
-                    "is_correct": points == scale.full_marks,
-                },
-                "metadata": _metadata(sample),
-            }
-
-
-def _metadata(sample: LoggedSample) -> dict[str, str]:
-    """The sample's groups, and the judges' replies."""
-    groups = {kind: ", ".join(names) for kind, names in sample.groups.items()}
-    replies = {
-        f"reply {number}" if len(sample.replies) > 1 else "reply": reply.text
-        for number, reply in enumerate(sample.replies, 1)
-    }
-    return groups | replies
-
-
-def _reference(evaluation: Evaluation, text: str) -> Object:
-    """What the aggregate record says of the records of samples."""
-    return {
-        "format": "jsonl",
-        "file_path": evaluation.samples_path.as_posix(),
-        "hash_algorithm": "sha256",
-        "checksum": hashlib.sha256(f"{text}\n".encode()).hexdigest(),
-        "total_rows": text.count("\n") + 1,
-    }
+        if not isinstance(sample.official, Scored):
+            continue
+        replies = {
+            f"reply {number}" if len(sample.replies) > 1 else "reply": reply.text
+            for number, reply in enumerate(sample.replies, 1)
+        }
+        yield {
+            "schema_version": SCHEMA_VERSION,
+            "evaluation_id": evaluation.id,
+            "model_id": evaluation.model,
+            "evaluation_name": task_run.task,
+            "evaluation_result_id": result_id,
+            "sample_id": sample.id,
+            "interaction_type": "single_turn",
+            "input": {
+                "raw": text_of(sample.question),
+                "reference": [text_of(sample.gold)] if sample.gold else [],
+            },
+            "output": {"raw": [text_of(sample.answer)]},
+            "answer_attribution": [],
+            "evaluation": {
+                "score": scale.percent(sample.official.points),
+                "is_correct": sample.official.points == scale.full_marks,
+            },
+            "metadata": {kind: ", ".join(of) for kind, of in sample.groups.items()} | replies,
+        }

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import yaml
 
@@ -21,11 +20,8 @@ from mmie_tasks.results.export.source import (
     iso_time,
     write_file,
 )
-from mmie_tasks.runs.run import Run, TaskRun
+from mmie_tasks.runs.run import Run
 from mmie_tasks.runs.summary import Headline
-
-if TYPE_CHECKING:
-    from huggingface_hub import EvalResultEntry
 
 FOLDER = ".eval_results"
 
@@ -41,14 +37,14 @@ def run(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
     options = _parser().parse_args(arguments)
     logged = open_run(options.run, listed_names(options.tasks))
     datasets = _named_datasets(options.dataset, logged)
+    folder = options.output.expanduser() / FOLDER
     texts = {
-        task: _yaml_text(_entry(logged, logged.tasks[task], headline, datasets, options.source))
+        folder / f"{task}.yaml": _yaml_text(logged, headline, datasets.get(task), options.source)
         for task, headline in headlines(logged).items()
     }
-    paths = {task: options.output.expanduser() / FOLDER / f"{task}.yaml" for task in texts}
-    for task, text in texts.items():
-        write_file(paths[task], text)
-    return "\n".join(map(str, paths.values()))
+    for path, text in texts.items():
+        write_file(path, text)
+    return "\n".join(map(str, texts))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -76,29 +72,25 @@ def _named_datasets(words: Sequence[str], logged: Run) -> dict[str, DatasetSourc
     return {task: DatasetSource(dataset) for task, _, dataset in pairs}
 
 
-def _entry(
-    logged: Run,
-    task_run: TaskRun,
-    headline: Headline,
-    datasets: Mapping[str, DatasetSource],
-    source: str | None,
-) -> EvalResultEntry:
+def _yaml_text(
+    logged: Run, headline: Headline, dataset: DatasetSource | None, source: str | None
+) -> str:
     """The official score of a task, in percent, with what makes it unlike the paper's as notes."""
     try:
-        from huggingface_hub import EvalResultEntry
+        from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
     except ImportError as error:
         raise SettingWrong(
             "The installed `huggingface_hub` does not know `.eval_results`.",
             hint="run the export in an environment with a newer one, which transformers 5 has",
         ) from error
-    task = task_run.task
-    dataset = datasets.get(task) or hub_dataset(task_run)
+    task = headline.task
+    dataset = dataset or hub_dataset(logged.tasks[task])
     if dataset is None:
         raise SettingWrong(
             f"`{task}` of `{logged.name}` was not run with data from the Hub.",
             hint=f"name the data set with `--dataset {task}=ORGANIZATION/NAME`",
         )
-    return EvalResultEntry(
+    entry = EvalResultEntry(
         dataset_id=dataset.id,
         task_id=task,
         value=headline.official and headline.official.percent,
@@ -107,10 +99,5 @@ def _entry(
         source_url=source,
         notes=f"unlike the paper: {'; '.join(headline.marks)}" if headline.marks else None,
     )
-
-
-def _yaml_text(entry: EvalResultEntry) -> str:
-    from huggingface_hub import eval_result_entries_to_yaml
-
     rows = eval_result_entries_to_yaml([entry])
     return yaml.safe_dump(rows, sort_keys=False, allow_unicode=True, width=1000).rstrip("\n")

@@ -21,24 +21,15 @@ _STARTED = "%Y-%m-%d %H:%M UTC"  # as `mmie_tasks.runs.run.utc_time` shows it
 
 @dataclass(frozen=True, slots=True)
 class DatasetSource:
-    """A data set on the Hub, which results are for.
-
-    Attributes:
-        id: ``MMIE/MMIE``.
-        revision: The commit, 40 hexadecimal digits; None if it is not known.
-    """
+    """A data set on the Hub, such as ``MMIE/MMIE``, and its commit, if it is known."""
 
     id: str
     revision: str | None = None
 
 
 def export_parser(target: str, description: str, output: str) -> argparse.ArgumentParser:
-    """A parser of ``run``, ``output`` and ``tasks``, a text for `listed_names`.
-
-    Args:
-        target: Behind ``mmie-tasks export``.
-        description: Above the list of arguments.
-        output: What the folder of ``-o`` is.
+    """A parser of ``run``, ``output`` and ``tasks``, a text for `listed_names`; `output` says what
+    the folder of ``-o`` is.
     """
     parser = argparse.ArgumentParser(prog=f"mmie-tasks export {target}", description=description)
     parser.add_argument("run", metavar="RUN", help="a run with `--log_samples`")
@@ -91,8 +82,6 @@ def write_file(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise SettingWrong(
-            f"The folder `{path.parent}` cannot be made: {error.strerror}.",
-            hint="name another folder with `-o`",
-        ) from error
+        message = f"The folder `{path.parent}` cannot be made: {error.strerror}."
+        raise SettingWrong(message, hint="name another folder with `-o`") from error
     write_text(path, text)

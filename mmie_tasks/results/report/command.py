@@ -8,8 +8,7 @@ import gzip
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import cache, partial
 from pathlib import Path
@@ -25,12 +24,19 @@ from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.annotation import (
     Annotation,
-    IntervalsOf,
+    Annotator,
+    JudgeNote,
     add_people_options,
     judge_lines,
     open_annotator,
 )
-from mmie_tasks.results.commands import listed_names, notes_of, open_runs, result_parser
+from mmie_tasks.results.commands import (
+    listed_names,
+    notes_of,
+    open_runs,
+    result_parser,
+    whole_number,
+)
 from mmie_tasks.results.html import Json, cut, ends, inert_json, page_data, rendered
 from mmie_tasks.results.report.samples import (
     BUDGET_BYTES,
@@ -63,7 +69,6 @@ _SCRIPTS = (  # joined in this order; they share one scope
 )
 # The keys of a task that the scripts read.
 _SCRIPT_KEYS = ("task", "full_marks", "whole", "present", "signatures", "charts", "samples")
-_GZIP_LEVEL = 6  # higher levels are slower and save little
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
@@ -77,16 +82,16 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     options = _parser().parse_args(arguments)
     target = _target(options.output)
     runs = open_runs(options.runs, listed_names(options.tasks))
-    content = payload(
-        runs,
-        title=options.title or f"Results of {', '.join(opened.name for opened in runs)}",
-        made=f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
-        people=options.people,
-        population=options.population,
-        environment=environment,
-        samples_with_thumbnails=options.thumbnails,
+    page = render(
+        payload(
+            runs,
+            open_annotator(runs, options.people, environment, options.population),
+            title=options.title or f"Results of {', '.join(opened.name for opened in runs)}",
+            made=f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
+            corrected_only=options.population == "run",
+            samples_with_thumbnails=options.thumbnails,
+        )
     )
-    page = render(content)
     try:
         with atomic_write(target) as part:
             part.write_text(page, encoding="utf-8")
@@ -96,13 +101,15 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
             hint="name another file with `-o`",
         ) from error
     tasks = [task for run_ in runs for task in run_.tasks.values()]
-    names, samples = {task.task for task in tasks}, sum(len(task.samples) for task in tasks)
-    counts = (
-        f"{counted(len(runs), 'run')}, {counted(len(names), 'task')}, {counted(samples, 'sample')}"
-    )
+    samples = sum(len(task.samples) for task in tasks)
+    counts = [
+        counted(len(runs), "run"),
+        counted(len({task.task for task in tasks}), "task"),
+        counted(samples, "sample"),
+    ]
     notes = notes_of(runs)
     more = ["and more notes, in the report"] if len(notes) > _MAX_NOTES else []
-    summary = f"{target}: {readable_size(target.stat().st_size)}; {counts}"
+    summary = f"{target}: {readable_size(target.stat().st_size)}; {', '.join(counts)}"
     return "\n".join([summary, *notes[:_MAX_NOTES], *more])
 
 
@@ -122,18 +129,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--thumbnails",
         metavar="N",
-        type=_whole_number,
+        type=whole_number(0),
         default=SAMPLES_WITH_THUMBNAILS,
         help="show the images of at most N samples of a task, the worst and most disputed first, "
         f"up to {readable_size(BUDGET_BYTES)} of thumbnails; 0 for none; default: %(default)s",
     )
     return parser
-
-
-def _whole_number(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 0 or more")
-    return int(text)
 
 
 def _target(output: str) -> Path:
@@ -149,12 +150,11 @@ def _target(output: str) -> Path:
 
 def payload(
     runs: Sequence[Run],
+    annotator: Annotator,
     *,
     title: str,
     made: str,
-    environment: Mapping[str, str],
-    people: Sequence[str] = (),
-    population: IntervalsOf = "larger",
+    corrected_only: bool = False,
     samples_with_thumbnails: int = SAMPLES_WITH_THUMBNAILS,
     budget_bytes: int = BUDGET_BYTES,
 ) -> Json:
@@ -162,49 +162,39 @@ def payload(
 
     Args:
         runs: The runs of the report.
+        annotator: Of these runs: grades of judges, and scores that people corrected.
         title: Of the page.
         made: Date and time, for the page's head.
-        environment: Names the cache folder with the grades of judges.
-        people: Files of people's scores; the headlines of the runs that they are of are shown
-            corrected, too.
-        population: What the intervals of corrected scores are for; with ``run`` the first screen
-            has corrected scores only.
+        corrected_only: Whether the first screen has only scores that people corrected.
         samples_with_thumbnails: At most this many of each task.
         budget_bytes: Of all thumbnails; what one task leaves is available to the next.
-
-    Raises:
-        AnswersUnusable: A file of people's scores cannot be read, or is not of these runs.
     """
     joined_tasks = join_tasks(runs)
-    annotator = open_annotator(runs, people, environment, population)
-    is_judged = any(task.benchmark.judge is not None for task in joined_tasks)
-    annotations = [
-        {name: annotator.annotation(task) for name, task in run_.tasks.items()} for run_ in runs
-    ]
-    judges = [judge for of_run in annotations for a in of_run.values() for judge in a.judges]
+    judges: list[JudgeNote] = []
     tasks = []
     left_bytes = budget_bytes
     for index, task in enumerate(joined_tasks):
-        thumbnails = task_thumbnails(
-            task, samples_with_thumbnails, left_bytes // (len(joined_tasks) - index)
-        )
+        share = left_bytes // (len(joined_tasks) - index)
+        thumbnails = task_thumbnails(task, samples_with_thumbnails, share)
         left_bytes -= thumbnails.used_bytes
-        of_task = {index: annotations[index][task.task] for index, _ in task.present}
-        tasks.append(_task_json(task, thumbnails, of_task))
+        annotations = {number: annotator.annotation(run_) for number, run_ in task.present}
+        judges += [judge for annotation in annotations.values() for judge in annotation.judges]
+        notes = _notes(task)
         if thumbnails.left_out and samples_with_thumbnails:  # 0: the user disabled images
-            hidden = f"images of {counted(thumbnails.left_out, 'sample')} are not shown"
-            limit = f"{counted(samples_with_thumbnails, 'sample')} of a task"
             note = (
-                f"{hidden}: the limit is {limit}, and {readable_size(budget_bytes)} of "
-                "thumbnails in all"
+                f"images of {counted(thumbnails.left_out, 'sample')} are not shown: the limit is "
+                f"{counted(samples_with_thumbnails, 'sample')} of a task, and "
+                f"{readable_size(budget_bytes)} of thumbnails in all"
             )
-            tasks[-1]["notes"].append([None, note])
+            notes.append((None, note))
+        tasks.append({**_task_json(task, thumbnails, annotations), "notes": notes})
+    is_judged = any(task.benchmark.judge is not None for task in joined_tasks)
     content = {
         "title": title,
         "made": made,
         "package": __version__,
         "method": METHOD,
-        "corrected_only": population == "run",
+        "corrected_only": corrected_only,
         "judge_error": annotator.interval_note if is_judged else "",
         "judges": judge_lines(judges),
         "runs": [
@@ -224,6 +214,7 @@ def payload(
 def _task_json(
     task: JoinedTask, thumbnails: TaskThumbnails, annotations: Mapping[int, Annotation]
 ) -> Json:
+    """A task, without its notes."""
     scale = task.benchmark.scale
     signatures = {signature: index for index, signature in enumerate(task.signatures)}
     tables = metric_tables(task)
@@ -231,10 +222,11 @@ def _task_json(
     replies = {
         index: [reply for s in run_.samples for reply in s.replies] for index, run_ in task.present
     }
-    chunks = pack(
+    details = (
         sample_detail(row, signatures, partial(thumbnails.find, index))
         for index, row in enumerate(task.rows)
     )
+    chunk_starts, chunks = pack(details)
     return {
         "task": task.task,
         "title": task.title,
@@ -243,16 +235,13 @@ def _task_json(
         "whole": scale.whole,
         "judged": any(Signature(signature).judges for signature in signatures),
         "present": [index for index, _ in task.present],
-        "summaries": [
-            _summary(index, task_run, annotations[index]) for index, task_run in task.present
-        ],
+        "summaries": [_summary(index, run_, annotations[index]) for index, run_ in task.present],
         "signatures": [cut(signature, MAX_SIGNATURE) for signature in signatures],
-        "notes": list(_notes(task)),
         "spend": [[index, _usage_json(of_run)] for index, of_run in replies.items() if of_run],
         "tables": tables,
         "charts": charts(task, tables),
-        "samples": {**sample_columns(task), "chunk_starts": list(chunks.starts)},
-        "chunks": list(chunks.packed),
+        "samples": {**sample_columns(task), "chunk_starts": chunk_starts},
+        "chunks": chunks,
     }
 
 
@@ -263,14 +252,11 @@ def _summary(index: int, task_run: TaskRun, annotation: Annotation) -> Json:
     named.
     """
     judges, corrected = annotation.judges, annotation.corrected
-    is_panel = len(judges) > 1
+    prefix = "{0.judge}: " if len(judges) > 1 else ""
     return {
         "run": index,
         "judge": cut(judge_name(task_run), _MAX_MODEL),
-        "grades": [
-            f"{judge.judge}: {judge.short_text}" if is_panel else judge.short_text
-            for judge in judges
-        ],
+        "grades": [f"{prefix.format(judge)}{judge.short_text}" for judge in judges],
         "published": task_run.benchmark.published.get(task_run.task),
         "marks": [cut(mark, _MAX_MARK) for mark in marks_of(task_run)],
         "corrected": corrected
@@ -282,17 +268,19 @@ def _summary(index: int, task_run: TaskRun, annotation: Annotation) -> Json:
     }
 
 
-def _notes(task: JoinedTask) -> Iterator[list[object]]:
+def _notes(task: JoinedTask) -> list[tuple[int | None, str]]:
     """Notes on the scores, with the index of the run."""
+    notes: list[tuple[int | None, str]] = []
     for index, task_run in task.present:
-        yield from ([index, note] for note in task_run.notes)
+        notes += [(index, note) for note in task_run.notes]
         if keys := ", ".join(mixed_keys(scored_signatures(task_run))):
-            yield [index, f"its samples were not all scored alike: they differ in {keys}"]
+            notes.append((index, f"its samples were not all scored alike: they differ in {keys}"))
         if absent := len(task.rows) - len(task_run.samples):
-            yield [index, f"it lacks {counted(absent, 'sample')} that other runs have"]
+            notes.append((index, f"it lacks {counted(absent, 'sample')} that other runs have"))
     if keys := ", ".join(unlike_keys(task)):
         unlike = "the difference of the runs is not shown: they were not scored alike"
-        yield [None, f"{unlike}, they differ in {keys}"]
+        notes.append((None, f"{unlike}, they differ in {keys}"))
+    return notes
 
 
 def _usage_json(replies: Sequence[JudgeReply]) -> Json:
@@ -366,57 +354,47 @@ def render(payload: Json) -> str:
     library = get_plotlyjs()
     run_names = [{"name": run["name"]} for run in payload["runs"]]
     task_data = [{key: task[key] for key in _SCRIPT_KEYS} for task in payload["tasks"]]
-    chunks = [task["chunks"] for task in payload["tasks"]]
     values = {
         **payload,
-        "library": _packed_text(library),
+        "library": _packed_library(),
         "data": [inert_json(block) for block in (run_names, *task_data)],
-        "chunks": [list(map(Markup, task_chunks)) for task_chunks in chunks],  # base64: not escaped
+        # base64, which is not escaped
+        "chunks": [list(map(Markup, task["chunks"])) for task in payload["tasks"]],
     }
     return rendered(_ASSETS, _SCRIPTS, values, library=library, filters=_FILTERS)
 
 
 @cache
-def _packed_text(text: str) -> str:
-    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+def _packed_library() -> str:
+    return _packed(get_plotlyjs().encode(), level=9)
 
 
-@dataclass(frozen=True, slots=True)
-class Chunks:
+def pack(details: Iterable[Json]) -> tuple[list[int], list[str]]:
     """Details of samples, in order, in compressed chunks that the browser unpacks when needed.
 
-    Attributes:
-        starts: For each chunk, the index of its first sample.
-        packed: Base64 of gzip of a JSON list of details.
+    No more than one chunk of them is in memory at a time.
+
+    Returns:
+        For each chunk the index of its first sample, and base64 of gzip of a JSON list.
     """
-
-    starts: tuple[int, ...]
-    packed: tuple[str, ...]
-
-
-def pack(details: Iterable[Json]) -> Chunks:
-    """Pack details; no more than one chunk of them is in memory at a time."""
     starts: list[int] = []
     packed: list[str] = []
     chunk: list[bytes] = []
-    chunk_bytes = 0
     for index, detail in enumerate(details):
-        encoded = json.dumps(
+        text = json.dumps(
             page_data(detail), ensure_ascii=False, allow_nan=False, separators=(",", ":")
         ).encode()
-        if chunk and chunk_bytes + len(encoded) > CHUNK_BYTES:
-            packed.append(_packed(chunk))
-            chunk, chunk_bytes = [], 0
+        if chunk and sum(map(len, chunk)) + len(text) > CHUNK_BYTES:
+            packed.append(_packed(b"[" + b",".join(chunk) + b"]"))
+            chunk = []
         if not chunk:
             starts.append(index)
-        chunk.append(encoded)
-        chunk_bytes += len(encoded)
+        chunk.append(text)
     if chunk:
-        packed.append(_packed(chunk))
-    return Chunks(tuple(starts), tuple(packed))
+        packed.append(_packed(b"[" + b",".join(chunk) + b"]"))
+    return starts, packed
 
 
-def _packed(details: list[bytes]) -> str:
-    return base64.b64encode(
-        gzip.compress(b"[" + b",".join(details) + b"]", _GZIP_LEVEL, mtime=0)
-    ).decode()
+def _packed(data: bytes, level: int = 6) -> str:
+    """Base64 of gzip; higher levels are slower and save little."""
+    return base64.b64encode(gzip.compress(data, level, mtime=0)).decode()

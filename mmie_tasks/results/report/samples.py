@@ -7,12 +7,12 @@ thumbnails) are unpacked in the browser when a sample is opened.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.tables import NO_VALUE
@@ -30,6 +30,7 @@ MAX_IMAGES = 6  # images of a question, a gold answer or an answer that are show
 MAX_REPLY = 100_000  # characters of a judge's reply
 MAX_SIGNATURE = 2_000  # characters of a signature
 
+_T = TypeVar("_T")
 _MAX_REPLIES = 10
 _MAX_FACTS = 50
 
@@ -122,7 +123,7 @@ def _verdicts(row: SampleRow) -> list[Verdict]:
 def sample_columns(task: JoinedTask) -> Json:
     """The columns of a task's samples: what the page filters and sorts by."""
     full_marks = task.benchmark.scale.full_marks
-    by_run = [[row[run] for row in task.rows] for run in range(len(task.runs))]
+    by_run = list(zip(*task.rows, strict=True))
     samples = [next(filter(None, row)) for row in task.rows]  # as the first run logged them
     kinds = dict.fromkeys(kind for sample in samples for kind in sample.groups)
 
@@ -139,7 +140,7 @@ def sample_columns(task: JoinedTask) -> Json:
         "points": columns(lambda v: v.points if isinstance(v, Scored) else None),
         "reasons": columns(lambda v: v.reason if isinstance(v, Unscored) else ""),
         "missing": [[sample is None for sample in column] for column in by_run],
-        "groups": {kind: _group_columns(task, kind, samples) for kind in kinds},
+        "groups": {kind: _group_columns(task.benchmark, kind, samples) for kind in kinds},
         "disputed": [dispute(row, full_marks) for row in task.rows],
     }
 
@@ -147,23 +148,17 @@ def sample_columns(task: JoinedTask) -> Json:
 def _preview(row: SampleRow) -> str:
     """The beginning of the question in one line."""
     question = next((s.question for s in row if s is not None and s.question), ())
-    words: list[str] = []
-    for segment in question:
-        words += (segment.text or "")[: 4 * MAX_PREVIEW].split()
-        if sum(map(len, words)) >= MAX_PREVIEW:
-            break
-    line = " ".join(words)
+    texts = ((segment.text or "")[: 4 * MAX_PREVIEW] for segment in question[: html.MAX_SEGMENTS])
+    line = " ".join(" ".join(texts).split())
     return line if len(line) <= MAX_PREVIEW else f"{line[: MAX_PREVIEW - 1]}…"
 
 
-def _group_columns(task: JoinedTask, kind: str, samples: Sequence[LoggedSample]) -> Json:
+def _group_columns(benchmark: Benchmark, kind: str, samples: Sequence[LoggedSample]) -> Json:
     """Groups of a kind: in the order of the benchmark's metrics, then in alphabetical order."""
     present = {name for sample in samples for name in sample.names(kind)}
-    single = [m for m in task.benchmark.metrics if m.by == kind and len(m.weights) == 1]
-    ordered = list(
-        dict.fromkeys(name for metric in single for name in metric.weights if name in present)
-    )
-    names = [*ordered, *sorted(present.difference(ordered))]
+    single = [m for m in benchmark.metrics if m.by == kind and len(m.weights) == 1]
+    ordered = [name for metric in single for name in metric.weights if name in present]
+    names = list(dict.fromkeys([*ordered, *sorted(present)]))
     index_of = {name: index for index, name in enumerate(names)}
     return {
         "names": names,
@@ -185,10 +180,10 @@ class TaskThumbnails:
         used_bytes: Of the budget; an image counts as often as it is shown.
     """
 
-    rows: frozenset[int] = frozenset()
-    by_image: Mapping[str, html.EmbeddedImage] = field(default_factory=dict)
-    left_out: int = 0
-    used_bytes: int = 0
+    rows: Collection[int]
+    by_image: Mapping[str, html.EmbeddedImage]
+    left_out: int
+    used_bytes: int
 
     def find(self, row: int, image: str) -> html.EmbeddedImage:
         """The thumbnail of an image of a sample."""
@@ -217,26 +212,21 @@ def make_thumbnails(
     """
     with_images = [(row, images) for row, images in samples if images]
     by_image: dict[str, html.EmbeddedImage] = {}
-    rows: list[int] = []
+    rows: set[int] = set()
     used = 0
-    wanted = with_images[:max_samples]
     with ThreadPoolExecutor(_THREADS) as pool:
-        for position, (row, images) in enumerate(wanted):
+        for position, (row, images) in enumerate(with_images[:max_samples]):
             if position % _BATCH == 0:
-                batch = wanted[position : position + _BATCH]
+                batch = with_images[position : min(position + _BATCH, max_samples)]
                 new = dict.fromkeys(i for _, files in batch for i in files if i not in by_image)
                 by_image.update(zip(new, pool.map(thumbnail, new), strict=True))
             size = sum(by_image[image].size_bytes for image in images)
             if used + size > budget_bytes:
                 break
             used += size
-            rows.append(row)
-    shown = {image for _, images in with_images[: len(rows)] for image in images}
+            rows.add(row)
     return TaskThumbnails(
-        rows=frozenset(rows),
-        by_image={image: by_image[image] for image in shown},
-        left_out=len(with_images) - len(rows),
-        used_bytes=used,
+        rows=rows, by_image=by_image, left_out=len(with_images) - len(rows), used_bytes=used
     )
 
 
@@ -254,10 +244,7 @@ def sample_detail(
     return {
         "question": segments_json(question, "the question", find_thumbnail, MAX_IMAGES),
         "gold": segments_json(gold, "the gold answer", find_thumbnail, MAX_IMAGES),
-        "runs": [
-            None if sample is None else _run_json(sample, signatures, find_thumbnail)
-            for sample in row
-        ],
+        "runs": [sample and _run_json(sample, signatures, find_thumbnail) for sample in row],
     }
 
 
@@ -279,32 +266,29 @@ def question_and_gold(row: SampleRow) -> tuple[Sequence[Segment], Sequence[Segme
         return sum(bool(s.image) and not s.problem for s in segments), bool(segments)
 
     samples = list(filter(None, row))
-    return max((s.question for s in samples), key=completeness), max(
-        (s.gold for s in samples), key=completeness
-    )
+    question = max((s.question for s in samples), key=completeness)
+    return question, max((s.gold for s in samples), key=completeness)
 
 
 def _run_json(
     sample: LoggedSample, signatures: Mapping[str, int], find_thumbnail: html.FindImage
 ) -> Json:
     facts = {**judge_facts(sample), **sample.facts}
+    expected = sample.expected
     return {
         "answer": segments_json(sample.answer, "the answer", find_thumbnail, MAX_IMAGES),
         "official": _verdict_json(sample.official),
         "robust": _verdict_json(sample.robust),
-        "expected": {**_verdict_json(sample.expected), "entropy_bits": sample.entropy_bits}
-        if isinstance(sample.expected, Scored)
+        "expected": {**_verdict_json(expected), "entropy_bits": sample.entropy_bits}
+        if isinstance(expected, Scored)
         else None,
         "replies": list(map(_reply_json, sample.replies[-_MAX_REPLIES:])),
         "signature": signatures[sample.signature],
-        "facts": {
-            cut(name, html.MAX_LABEL): _fact_json(fact)
-            for name, fact in islice(facts.items(), _MAX_FACTS)
-        },
+        "facts": {_label(name): _fact_json(fact) for name, fact in _first(facts)},
         "parts": {
             kind: {
-                cut(name, html.MAX_LABEL): share
-                for name, share in islice(sample.parts.get(kind, {}).items(), _MAX_FACTS)
+                _label(name): share
+                for name, share in _first(sample.parts.get(kind, {}))
                 if math.isfinite(share)
             }
             for kind in SCORE_KINDS
@@ -312,17 +296,24 @@ def _run_json(
     }
 
 
+def _label(text: str) -> str:
+    return cut(text, html.MAX_LABEL)
+
+
+def _first(facts: Mapping[str, _T]) -> list[tuple[str, _T]]:
+    return list(facts.items())[:_MAX_FACTS]
+
+
 def _verdict_json(verdict: Verdict) -> Json:
-    match verdict:
-        case Scored(points=points, reading=reading):
-            return {"points": points, "reading": cut(reading, html.MAX_LABEL)}
-    return {"unscored": verdict.reason, "detail": cut(verdict.detail, html.MAX_LABEL)}
+    if isinstance(verdict, Scored):
+        return {"points": verdict.points, "reading": _label(verdict.reading)}
+    return {"unscored": verdict.reason, "detail": _label(verdict.detail)}
 
 
 def _reply_json(reply: JudgeReply) -> Json:
     return {
         "text": cut(reply.text, MAX_REPLY),
-        "model": cut(reply.model, html.MAX_LABEL),
+        "model": _label(reply.model),
         "finish": reply.finish,
         "cached": reply.cached,
         "input_tokens": reply.usage.input_tokens,
@@ -333,5 +324,5 @@ def _reply_json(reply: JudgeReply) -> Json:
 
 def _fact_json(fact: str | float | bool) -> str | float | bool:
     if isinstance(fact, str):
-        return cut(fact, html.MAX_LABEL)
+        return _label(fact)
     return fact if math.isfinite(fact) else NO_VALUE

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -27,7 +27,6 @@ METHOD = (
     f"Intervals are {LEVEL:.0%} intervals (Student's t) for the whole benchmark, of which the "
     "samples are a random draw; there is none for fewer than 10 samples."
 )
-
 
 NEEDLE_LENGTH = "needle_length"
 """The fact of a sample that holds the length of the haystack (such as images); 0 or more."""
@@ -56,20 +55,20 @@ def metric_tables(task: JoinedTask) -> list[Json]:
     has_expected = any("expected" in run.score_kinds for _, run in task.present)
     tables: dict[str, Json] = {}
     for metric in metrics_of([run for _, run in task.present]):
-        cells = [None if run is None else _cell(run, metric) for run in task.runs]
-        if any(cells):
-            title = _TABLE_TITLES.get(metric.kind, f"By {metric.kind}")
-            head = {"kind": metric.kind, "title": title, "has_expected": has_expected}
-            table = tables.setdefault(metric.kind, {**head, "rows": []})
-            difference = differences.get((metric.kind, metric.name))
-            row = {
-                "name": metric.name,
-                "title": metric.title,
-                "in_table": metric.in_table or not table["rows"],
-                "cells": cells,
-                "difference": difference,
-            }
-            table["rows"].append(row)
+        cells = [run and _cell(run, metric) for run in task.runs]
+        if not any(cells):
+            continue
+        title = _TABLE_TITLES.get(metric.kind, f"By {metric.kind}")
+        head = {"kind": metric.kind, "title": title, "has_expected": has_expected}
+        rows = tables.setdefault(metric.kind, {**head, "rows": []})["rows"]
+        row = {
+            "name": metric.name,
+            "title": metric.title,
+            "in_table": metric.in_table or not rows,
+            "cells": cells,
+            "difference": differences.get((metric.kind, metric.name)),
+        }
+        rows.append(row)
     return list(tables.values())
 
 
@@ -77,12 +76,8 @@ def unlike_keys(task: JoinedTask) -> tuple[str, ...]:
     """The keys of the signatures in which two runs differ, so that they cannot be compared; empty
     for other numbers.
     """
-    runs = [run for _, run in task.present]
-    if len(runs) != 2:
-        return ()
-    return tuple(
-        difference.key for difference in signature_differences(*map(scored_signatures, runs))
-    )
+    runs = [scored_signatures(run) for _, run in task.present]
+    return tuple(d.key for d in signature_differences(*runs)) if len(runs) == 2 else ()
 
 
 def _differences(task: JoinedTask) -> dict[tuple[str, str], Json]:
@@ -113,12 +108,10 @@ def _cell(run: TaskRun, metric: Metric) -> Json | None:
     differ.
     """
     scale = run.benchmark.scale
-    samples = [sample for sample in run.samples if metric.stratum(sample) is not None]
     cell: Json = {}
     for kind in run.score_kinds:
-        name = f"{kind}_{metric.name}" if metric.name else kind
+        stored = run.stored.get(f"{kind}_{metric.name}".removesuffix("_"))  # by the runner
         if (value := value_of(run, metric, kind)) is not None:
-            stored = run.stored.get(name)  # by the runner; shown only where it differs
             if stored is not None and value.percent is not None:
                 stored = None if abs(stored - value.percent) <= _HALF_DIGIT else stored
             cell[kind] = {
@@ -127,10 +120,11 @@ def _cell(run: TaskRun, metric: Metric) -> Json | None:
                 "scored": value.scored,
                 "total": value.total,
                 "why_not": value.why_not,
-                "stored": stored,
+                "stored": stored,  # only where it differs
             }
     if not cell:
         return None
+    samples = (sample for sample in run.samples if metric.stratum(sample) is not None)
     verdicts = ([metric.verdict(s, kind, scale) for kind in SCORE_KINDS] for s in samples)
     return {**cell, "differ": sum(differ(*pair) for pair in verdicts)}
 
@@ -159,9 +153,8 @@ def _table_charts(table: Json) -> Iterator[Json]:
             percent, low, high = (
                 [value.get(key) for value in values] for key in ("percent", "low", "high")
             )
-            why_not = [
-                f"no score: {value['why_not']}" if value.get("why_not") else "" for value in values
-            ]
+            reasons = [value.get("why_not") for value in values]
+            why_not = [f"no score: {reason}" if reason else "" for reason in reasons]
             series.append(_series(run, score_kind, percent, low, high, why_not))
     for shape, shape_title in titles.items():
         yield {
@@ -177,28 +170,28 @@ def _table_charts(table: Json) -> Iterator[Json]:
 def _series(
     run: int,
     kind: ScoreKind,
-    values: Iterable[float | None],
-    low: Iterable[float | None],
-    high: Iterable[float | None],
-    why_not: Iterable[str] = (),
+    values: Sequence[float | None],
+    low: Sequence[float | None],
+    high: Sequence[float | None],
+    why_not: Sequence[str] = (),
 ) -> Json:
     """One run's official or robust values in a chart, with the ends of their intervals, or why
     there is no value.
     """
     columns = {"values": values, "low": low, "high": high, "why_not": why_not}
-    return {"run": run, "reading": kind, **{name: list(of) for name, of in columns.items()}}
+    return {"run": run, "reading": kind, **columns}
 
 
 def _histogram(task: JoinedTask) -> Json:
     """How many samples have how many points: for scales of whole points."""
     full_marks = int(task.benchmark.scale.full_marks)
     labels = [*map(str, range(full_marks + 1)), NO_SCORE]
+    no_ends = [None] * len(labels)
     series = []
     for (index, run), kind in product(task.present, SCORE_KINDS):
         verdicts = [sample.verdict(kind) for sample in run.samples]
-        counts = Counter(str(round(v.points)) for v in verdicts if isinstance(v, Scored))
+        counts = Counter(str(round(points)) for points in _points(verdicts))
         counts[NO_SCORE] = len(verdicts) - counts.total()
-        no_ends = [None] * len(labels)
         series.append(_series(index, kind, [counts[label] for label in labels], no_ends, no_ends))
     return {
         "id": "points",
@@ -255,17 +248,12 @@ def _length_bins(needles: Iterable[_Needle]) -> dict[float, str]:
 
 def _heat_map(run: int, needles: Sequence[_Needle], scale: Scale) -> Json:
     bins = _length_bins(needles)  # of all runs, so that their maps have the same columns
-    verdicts: defaultdict[tuple[int, int], list[Verdict]] = defaultdict(list)
+    cells: list[list[list[Verdict]]] = [[[] for _ in bins] for _ in range(_DEPTH_ROWS)]
     for needle in needles:
         if needle.run == run and needle.depth is not None:
             depth = min(_DEPTH_ROWS - 1, max(0, int(needle.depth * _DEPTH_ROWS)))
-            length = bisect_left(list(bins), needle.length)
-            verdicts[depth, length].append(needle.sample.official)
+            cells[depth][bisect_left(list(bins), needle.length)].append(needle.sample.official)
     step = 100 // _DEPTH_ROWS
-    cells = [
-        [verdicts.get((depth, length), []) for length in range(len(bins))]
-        for depth in range(_DEPTH_ROWS)
-    ]
     return {
         "id": f"needles-heat-{run}",
         "title": "Needles retrieved, by depth and length of the haystack (official score)",
@@ -289,8 +277,7 @@ def _length_chart(needles: Sequence[_Needle], scale: Scale) -> Json:
         estimates = [stratified_mean([_points(cell)], [1], full_marks) for cell in cells]
         intervals = [e.interval(0, full_marks) if e else None for e in estimates]
         low, high = ([i and i[end] * 100 / full_marks for i in intervals] for end in (0, 1))
-        means = [_mean_percent(cell, scale) for cell in cells]
-        series.append(_series(run, kind, means, low, high))
+        series.append(_series(run, kind, [_mean_percent(c, scale) for c in cells], low, high))
     return {
         "id": "needles-lines",
         "title": "Needles retrieved, by length of the haystack",

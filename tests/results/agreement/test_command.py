@@ -60,10 +60,9 @@ def test_unscored_samples_are_counted_and_never_compared(judges):
     output = as_json(*judges)
     lines = [list(mmie_lines(60, judge=judge, unscored=0.1)) for judge in (GPT, OURS)]
     scored = [[points_of(line) is not None for line in log] for log in lines]
-    assert [rater["with_points"] for rater in output["raters"]] == [sum(flags) for flags in scored]
-    assert [rater["unscored"] for rater in output["raters"]] == [
-        {"unparsed": 60 - sum(flags)} for flags in scored
-    ]
+    for rater, flags in zip(output["raters"], scored, strict=True):
+        assert rater["with_points"] == sum(flags)
+        assert rater["unscored"] == {"unparsed": 60 - sum(flags)}
     scored_by_both = sum(map(all, zip(*scored, strict=True)))
     assert output["with_reference"][0]["samples"] == scored_by_both < min(map(sum, scored))
 
@@ -85,16 +84,8 @@ def test_the_mean_of_several_people_is_the_reference(judges, tmp_path):
     assert output["means"] == {"mean of crowd": ["ann", "bob"]}
     assert output["samples"]["in_one_only"] == 1
     assert [alpha["raters"] for alpha in output["alphas"]] == ["all 4 raters", "people", "judges"]
-    rows = output["with_reference"][0]["confusion"]
-    assert [sum(row) for row in rows] == [
-        0,
-        1,
-        0,
-        0,
-        2,
-        0,
-        0,
-    ]  # 1, 4, and 3.5 rounded to the even number
+    rows = map(sum, output["with_reference"][0]["confusion"])
+    assert [*rows] == [0, 1, 0, 0, 2, 0, 0]  # 1, 4, and 3.5 rounded to the even number
 
 
 def test_a_rater_can_be_named_and_be_the_reference(judges, tmp_path):
@@ -105,11 +96,6 @@ def test_a_rater_can_be_named_and_be_the_reference(judges, tmp_path):
         ("people", "y"),
     ]
     assert [(p["judge"], p["reference"]) for p in output["other_pairs"]] == [("x", "people")]
-
-
-def test_more_than_four_raters_are_compared_with_the_reference_only(judges):
-    output = as_json(*(f"judge{n}={judges[n % 2]}" for n in range(5)))
-    assert (len(output["with_reference"]), output["other_pairs"]) == (4, [])
 
 
 def test_a_judge_agrees_perfectly_with_itself(judges):
@@ -148,18 +134,13 @@ def test_the_folder_an_answers_image_was_saved_in_does_not_matter(tmp_path):
 
 def test_the_most_disputed_samples_come_first(tmp_path):
     lines = list(mmie_lines(30, judge=GPT, unscored=0))
-    far = {
-        line["official"]["id"]: abs(points_of(line) - 6 * (points_of(line) < 3)) for line in lines
-    }
-    csv = people(
-        tmp_path / "crowd.csv",
-        [(line["official"]["id"], 6 * (points_of(line) < 3)) for line in lines],
-    )
+    judge = {line["official"]["id"]: points_of(line) for line in lines}
+    crowd = {id_: 6 * (points < 3) for id_, points in judge.items()}
+    csv = people(tmp_path / "crowd.csv", crowd.items())
     write_run(tmp_path / "c" / "model", "mmie", lines)
     output = as_json(tmp_path / "c", csv, top=30)
-    assert [(-row["spread"], row["id"]) for row in output["disputed"]] == sorted(
-        (-spread, id_) for id_, spread in far.items()
-    )
+    far = sorted((-abs(judge[id_] - crowd[id_]), id_) for id_ in judge)
+    assert [(-row["spread"], row["id"]) for row in output["disputed"]] == far
     assert "disagree on most" not in agreement(tmp_path / "c", csv, top=0)
 
 
@@ -167,19 +148,8 @@ def test_agreement_is_listed_for_each_category(judges):
     output = as_json(*judges)
     by_category = {g["group"]: g for g in output["group_pairs"] if g["kind"] == "category"}
     assert set(by_category) == {"SA", "PBL", "MSR"}
-    assert (
-        sum(group["samples"] for group in by_category.values())
-        == output["with_reference"][0]["samples"]
-    )
-    assert set(by_category["SA"]["measures"]) == {"pearson", "mae", "bias"}
-
-
-def test_the_order_of_the_lines_does_not_matter(judges, tmp_path):
-    lines = list(mmie_lines(60, judge=OURS, unscored=0.1))
-    write_run(tmp_path / "turned" / "model", "mmie", reversed(lines))
-    in_order, turned = as_json(*judges), as_json(judges[0], tmp_path / "turned")
-    for key in ("with_reference", "group_pairs", "disputed", "alphas"):
-        assert in_order[key] == turned[key]
+    total = output["with_reference"][0]["samples"]
+    assert sum(group["samples"] for group in by_category.values()) == total
 
 
 def test_a_benchmark_without_whole_points_has_a_reason_for_no_kappa(tmp_path):
@@ -193,11 +163,8 @@ def test_a_benchmark_without_whole_points_has_a_reason_for_no_kappa(tmp_path):
 @pytest.mark.parametrize("count", [1, 2])
 def test_very_few_samples_give_no_nan(tmp_path, count):
     for name, judge in (("a", GPT), ("b", OURS)):
-        lines = mmie_lines(count, judge=judge, unscored=0)
-        write_run(tmp_path / name / name, "mmie", lines)
-    text = agreement(tmp_path / "a", tmp_path / "b")
-    assert ("one sample has no correlation" in text) == (count == 1)
-    assert "nan" not in text.lower()
+        write_run(tmp_path / name / name, "mmie", mmie_lines(count, judge=judge, unscored=0))
+    assert "nan" not in agreement(tmp_path / "a", tmp_path / "b").lower()
 
 
 def test_a_constant_judge_has_a_distance_but_no_correlation(judges, tmp_path):
@@ -220,12 +187,10 @@ def test_judges_without_a_common_score_are_an_error(tmp_path):
 def test_one_of_several_tasks_is_chosen_by_name(tmp_path):
     for name in ("a", "b"):
         write_run(tmp_path / name / name, "mmie", mmie_lines(9, judge=f"judge:{name}"))
-        lines = islice(milebench_lines(1), 29)
-        write_run(tmp_path / name / name, "milebench", lines)
+        write_run(tmp_path / name / name, "milebench", islice(milebench_lines(1), 29))
     runs = [tmp_path / "a", tmp_path / "b"]
-    with pytest.raises(SettingWrong, match=r"(?s)2 tasks in common: milebench, mmie.*--task"):
+    with pytest.raises(SettingWrong, match=r"(?s)2 tasks in common.* milebench, mmie.*--task"):
         agreement(*runs)
-    assert as_json(*runs, task="mmie")["task"] == "mmie"
     assert as_json(*runs, task="milebench")["with_reference"][0]["samples"] == 29
 
 
@@ -241,7 +206,7 @@ def test_people_alone_can_be_compared_where_the_task_is_named(tmp_path):
     csv = people(tmp_path / "crowd.csv", rows, "id,score,rater")
     output = as_json(csv, task="mmie")
     assert (output["reference"], output["with_reference"][0]["samples"]) == ("ann", 2)
-    with pytest.raises(SettingWrong, match=r"scale .* not known: there is no run"):
+    with pytest.raises(SettingWrong, match=r"add `--task`"):
         agreement(csv)
 
 
@@ -251,9 +216,7 @@ def test_people_alone_can_be_compared_where_the_task_is_named(tmp_path):
     [
         pytest.param(["a"], {}, "two raters or more", id="alone"),
         pytest.param(["a", "absent"], {}, "absent` does not exist", id="no-run"),
-        pytest.param(["a", "absent.csv"], {}, "Cannot read", id="no-csv"),
         pytest.param(["a", "b"], {"reference": "unnamed"}, "none of the raters", id="reference"),
-        pytest.param(["a", "b"], {"top": -1}, "`--top` is -1", id="top"),
         pytest.param(["a", "other.csv"], {}, "No sample is in two", id="other-ids"),
     ],
 )
@@ -284,11 +247,7 @@ def test_peoples_scores_of_other_answers_are_not_compared(judges, tmp_path):
 
 
 def test_a_person_with_scores_of_two_answers_of_a_sample_is_refused_without_a_run(tmp_path):
-    files = [
-        people(tmp_path / f"{name}.csv", [("a", "x", 1), ("a", "y", 2)], "id,answer,score")
-        for name in "ab"
-    ]
-    with pytest.raises(
-        AnswersUnusable, match=r"a.csv`, line 3: a scored two answers of the sample a"
-    ):
+    rows = [("a", "x", 1), ("a", "y", 2)]
+    files = [people(tmp_path / f"{name}.csv", rows, "id,answer,score") for name in "ab"]
+    with pytest.raises(AnswersUnusable, match=r"a.csv`, line 3: .* two answers of the sample a"):
         agreement(*files, "--task", "mmie")

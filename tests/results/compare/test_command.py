@@ -5,7 +5,7 @@ import json
 import pytest
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
 
-from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
+from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.results.compare import run
 
 LINES = {
@@ -31,41 +31,24 @@ def two(tmp_path):
 
 
 @pytest.mark.parametrize("task", LINES)
-@pytest.mark.parametrize("reading", ["official", "robust"])
-def test_every_benchmark_is_compared(two, task, reading):
-    text = compare(*two(task, skill=0.9), "--reading", reading)
-    assert f"{reading} score" in text
+def test_every_benchmark_is_compared(two, task):
+    text = compare(*two(task, skill=0.9), "--reading", "robust")
+    assert "robust score" in text
     assert "B is ahead of A by" in text
-    assert "| headline " in text
-    assert [
-        line for line in text.splitlines()[2:] if len(line) > 100
-    ] == []  # the first two name the folders
+    assert [line for line in text.splitlines()[2:] if len(line) > 100] == []  # after the folders
     assert "nan" not in text.lower().split()
 
 
-@pytest.mark.parametrize("task", LINES)
-def test_json_holds_the_same_numbers(two, task):
-    runs = two(task, skill=0.9)
-    comparisons = json.loads(compare(*runs, "--json"), parse_constant=pytest.fail)
-    (only,) = comparisons["tasks"]
-    headline = only["metrics"][0]
-    assert only["a"]["task"] == only["b"]["task"] == task
-    assert headline["interval"][0] <= headline["difference"] <= headline["interval"][1]
-    assert f"| {headline['metric']['title']} " in compare(*runs)
-    assert f"{headline['difference']:+.2f}" in compare(*runs)
-    assert headline["wins"] + headline["ties"] + headline["losses"] == headline["pairs"]
-
-
-def test_the_headline_is_put_into_words(two):
+def test_the_headline_is_put_into_words_and_json_has_the_same_numbers(two):
     runs = two("mmie", skill=0.9)
-    (only,) = json.loads(compare(*runs, "--json"))["tasks"]
+    (only,) = json.loads(compare(*runs, "--json"), parse_constant=pytest.fail)["tasks"]
     headline = only["metrics"][0]
+    assert headline["interval"][0] <= headline["difference"] <= headline["interval"][1]
+    assert headline["wins"] + headline["ties"] + headline["losses"] == headline["pairs"]
     words = " ".join(compare(*runs).split())
     assert f"ahead of A by {headline['difference']:.2f} percentage points (p (Holm) " in words
-    assert (
-        f"points in {headline['wins']} pairs, as many in {headline['ties']}, fewer in "
-        f"{headline['losses']}." in words
-    )
+    counts = (headline["wins"], headline["ties"], headline["losses"])
+    assert "points in {} pairs, as many in {}, fewer in {}.".format(*counts) in words
 
 
 def test_a_run_does_not_differ_from_itself(two):
@@ -87,12 +70,6 @@ def test_another_judge_is_refused_unless_it_is_ignored(two):
     assert "| judge | made_up | openai |" in text
 
 
-def test_a_replayed_judge_is_the_same_judge(two):
-    assert "pairs" in compare(
-        *two("mmie", judge="judge:made_up|model:made-up|replayed:0123456789ab")
-    )
-
-
 def test_tasks_of_only_one_run_are_not_compared(two, tmp_path):
     a, b = two("mmie")
     write_run(a / "model", "mia_bench", mia_lines(5))
@@ -100,21 +77,6 @@ def test_tasks_of_only_one_run_are_not_compared(two, tmp_path):
     write_run(tmp_path / "c" / "model", "mia_bench", mia_lines(5))
     with pytest.raises(AnswersUnusable, match="A has mmie; B has mia_bench"):
         compare(tmp_path / "b", tmp_path / "c")
-
-
-def test_names_and_folders_of_runs_are_shown(two):
-    a, b = two("mmie")
-    assert f"A: small ({a / 'model'}, " in compare(f"small={a}", f"large={b}")
-
-
-def test_a_task_is_chosen_by_name(two):
-    a, b = two("mmie")
-    for folder in (a, b):
-        write_run(folder / "model", "mia_bench", mia_lines(5))
-    text = compare(a, b, "--task", "mia_bench")
-    assert "MIA-Bench" in text
-    assert "MMIE" not in text
-    assert "MMIE" in compare(a, b)
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -138,19 +100,6 @@ def test_cut_off_lines_and_samples_in_one_run_only_are_reported(two):
     text = compare(a, b)
     assert "2 only in A" in text
     assert "B: line 59, the last, is cut off" in text
-
-
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        pytest.param(["--top", "-1"], SettingWrong, id="top"),
-        pytest.param(["--ignore", "modle"], SettingWrong, id="no-such-key"),
-    ],
-)
-def test_an_invalid_option_is_an_error_with_a_hint(two, words, error):
-    with pytest.raises(error, match=r"\n\nhint: ") as caught:
-        run([*map(str, two("mmie")), *words], {})
-    assert isinstance(caught.value, MmieTasksError)
 
 
 def test_what_is_unlike_the_paper_is_printed_of_both_runs(two):

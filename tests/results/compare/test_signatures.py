@@ -1,9 +1,9 @@
 """Differences between the signatures of two runs that can move a score."""
 
 import pytest
+from support.letters import make_run as task_run
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.signatures import (
     SignatureDifference,
     mixed_keys,
@@ -28,12 +28,8 @@ def changed(old, new, signature=OPENAI):
     [
         pytest.param("judge:openai", "judge:mmie_score", "judge", id="judge"),
         pytest.param("11-20", "08-06", "model", id="model"),
-        pytest.param("t:0", "t:1", "t", id="temperature"),
         pytest.param("|paper", "|max:64|paper", "max", id="only-one-has-a-limit"),
-        pytest.param("|paper", "|stop:settled|paper", "stop", id="early-stop"),
         pytest.param("other:1,", "other:2,", "prompt", id="prompt"),
-        pytest.param("assembly:official", "assembly:full", "assembly", id="assembly"),
-        pytest.param("official+robust", "official", "reader", id="reader"),
         pytest.param("@1-A", "@2-A", "task", id="version"),
         pytest.param("|data", "|variant:adv|data", "variant", id="variant"),
         pytest.param("sha256:1", "sha256:2", "data", id="data"),
@@ -59,18 +55,10 @@ def test_a_key_that_moves_no_score_is_no_difference(old, new):
 
 
 def test_runs_may_differ_in_who_drew_the_answers_but_one_run_may_not():
-    drawn, other = (
-        f"{OPENAI}|answers:step-1,images,model=a",
-        f"{OPENAI}|answers:step-1,images,model=b",
-    )
+    drawn, other = (f"{OPENAI}|answers:step-1,model={name}" for name in "ab")
     assert signature_differences([OPENAI], [drawn]) == signature_differences([drawn], [other]) == ()
-    assert signature_differences([drawn], [drawn, other]) == (
-        SignatureDifference(
-            key="answers",
-            a=("step-1,images,model=a",),
-            b=("step-1,images,model=a", "step-1,images,model=b"),
-        ),
-    )
+    (difference,) = signature_differences([drawn], [drawn, other])
+    assert (difference.key, difference.b) == ("answers", ("step-1,model=a", "step-1,model=b"))
     assert mixed_keys([OPENAI, drawn]) == ("answers",)
 
 
@@ -82,26 +70,10 @@ def test_a_mixture_of_judges_is_a_difference_even_from_the_same_mixture():
     assert [difference.a for difference in signature_differences(["t:0"], mixed)] == [("0",)]
 
 
-def test_swapping_the_runs_swaps_the_sides_of_each_difference():
-    ab = signature_differences(["t:0|max:1"], ["t:1"])
-    ba = signature_differences(["t:1"], ["t:0|max:1"])
-    assert {(difference.key, difference.a, difference.b) for difference in ab} == {
-        (difference.key, difference.b, difference.a) for difference in ba
-    }
-
-
-@pytest.mark.parametrize("signature", ["", "|", "no colon", ":", "a:b:c|a:d"])
-def test_any_text_has_parts(signature):
-    assert isinstance(Signature(signature).scoring_fields, dict)
-    assert signature_differences([signature], [signature]) == ()
-
-
 def test_a_refusal_names_the_differences_and_a_remedy():
-    with pytest.raises(
-        SettingWrong, match=r"(?s)\| model .*gpt-4o.*other.*--ignore model,t`"
-    ) as no:
+    words = r"(?s)`mmie`.*\| model .*gpt-4o.*other.*--ignore model,t`"
+    with pytest.raises(SettingWrong, match=words):
         require_comparable(["model:gpt-4o|t:0"], ["model:other|t:1"], (), "mmie")
-    assert "`mmie`" in str(no.value)
 
 
 def test_ignored_differences_are_returned_and_others_are_refused():
@@ -119,7 +91,7 @@ def test_a_key_that_no_signature_has_cannot_be_ignored():
         require_comparable(["model:x"], ["model:y"], {"modle"}, "mmie")
 
 
-def test_unscored_samples_do_not_count(task_run):
+def test_unscored_samples_do_not_count():
     run = task_run({"a": 1, "b": None}, signatures={"a": "t:0", "b": "judge:unknown"})
     assert scored_signatures(run) == ("t:0",)
     assert scored_signatures(task_run({"b": None}, signatures={"b": "t:1"})) == ("t:1",)

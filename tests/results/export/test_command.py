@@ -26,13 +26,3 @@ def test_a_run_without_logged_samples_is_an_error_that_names_it(
     assert str(tmp_path) in str(caught.value)
     assert "--log_samples" in caught.value.hint
     assert [path.name for path in tmp_path.iterdir()] == [f"{DATE}_results.json"]
-
-
-@EXPORTS
-def test_a_folder_that_is_not_a_run_is_an_error_that_names_it(
-    tmp_path: Path, words: tuple[str, ...]
-) -> None:
-    (tmp_path / "notes.txt").write_text("nothing", encoding="utf-8")
-    with pytest.raises(AnswersUnusable, match=str(tmp_path)):
-        run([*words, str(tmp_path), "-o", str(tmp_path)], {})
-    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]

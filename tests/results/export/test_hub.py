@@ -93,9 +93,3 @@ def test_a_library_that_does_not_know_the_format_is_an_error(
     monkeypatch.setitem(sys.modules, "huggingface_hub", ModuleType("huggingface_hub"))
     with pytest.raises(SettingWrong, match="huggingface_hub"):
         run([str(out), "-o", str(tmp_path)], {})
-
-
-def test_a_folder_that_cannot_be_made_is_an_error(out: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(SettingWrong, match="file"):
-        run([str(out), "-o", str(tmp_path / "file")], {})

@@ -22,18 +22,20 @@ from support.report_browser import (
 from mmie_tasks.results.report.command import render
 
 
+def written(folder: Path, payload: dict[str, Any]) -> Path:
+    path = folder / "report.html"
+    path.write_text(render(payload), encoding="utf-8")
+    return path
+
+
 @pytest.fixture(scope="session")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("page") / "hostile.html"
-    path.write_text(render(made.hostile()), encoding="utf-8")
-    return path
+    return written(tmp_path_factory.mktemp("hostile"), made.hostile())
 
 
 @pytest.fixture(scope="session")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("page") / "large.html"
-    path.write_text(render(made.large(20_000)), encoding="utf-8")
-    return path
+    return written(tmp_path_factory.mktemp("large"), made.large(20_000))
 
 
 @pytest.fixture

@@ -32,37 +32,26 @@ def categories(names: str) -> Any:
 def test_five_categories_give_bars_and_a_radar_with_both_readings_of_each_run() -> None:
     samples = [sample(name, points, 4, name) for points, name in enumerate("abcde")]
     benchmark = categories("cabed")
-    charts_by_id = charts_of(
-        run("one", samples, benchmark=benchmark), run("two", samples[:1], benchmark=benchmark)
-    )
+    runs = [run("one", samples, benchmark=benchmark), run("two", samples[:1], benchmark=benchmark)]
+    charts_by_id = charts_of(*runs)
     assert {"category-bars", "category-radar", "points"} == set(charts_by_id)
     bars = charts_by_id["category-bars"]
     assert bars["x"] == ["C", "A", "B", "E", "D"]
-    assert [(series["run"], series["reading"]) for series in bars["series"]] == [
-        (0, "official"),
-        (0, "robust"),
-        (1, "official"),
-        (1, "robust"),
-    ]
+    names = [(series["run"], series["reading"]) for series in bars["series"]]
+    assert names == [(index, kind) for index in (0, 1) for kind in ("official", "robust")]
     assert bars["series"][0]["values"] == [50.0, 0.0, 25.0, 100.0, 75.0]
     assert bars["series"][2]["values"] == [None, 0.0, None, None, None]
 
 
 def test_four_categories_give_bars_without_a_radar_and_one_gives_no_chart() -> None:
     four = [sample(name, category=name) for name in "abcd"]
-    assert set(charts_of(run("one", four, benchmark=categories("abcd")))) == {
-        "category-bars",
-        "points",
-    }
+    charts_by_id = charts_of(run("one", four, benchmark=categories("abcd")))
+    assert set(charts_by_id) == {"category-bars", "points"}
     assert set(charts_of(run("one", four[:1]))) == {"points"}
 
 
 def test_a_category_without_a_score_says_why_in_its_chart() -> None:
-    samples = [
-        sample("1", 4, category="a"),
-        sample("2", None, category="b"),
-        sample("3", 4, category="b"),
-    ]
+    samples = [sample("1", 4), sample("2", None, category="b"), sample("3", 4, category="b")]
     official = charts_of(run("one", samples))["category-bars"]["series"][0]
     assert official["values"] == [100.0, None]
     assert official["why_not"] == ["", "no score: only 1 of 2 samples have a score"]
@@ -72,10 +61,8 @@ def test_the_histogram_counts_every_scored_and_unscored_sample_once() -> None:
     samples = [sample("1", 0), sample("2", 4, 3), sample("3", 4), sample("4", None)]
     points = charts_of(run("one", samples))["points"]
     assert points["x"] == ["0", "1", "2", "3", "4", "no score"]
-    assert [series["values"] for series in points["series"]] == [
-        [1, 0, 0, 0, 2, 1],
-        [1, 0, 0, 1, 1, 1],
-    ]
+    values = [series["values"] for series in points["series"]]
+    assert values == [[1, 0, 0, 0, 2, 1], [1, 0, 0, 1, 1, 1]]
 
 
 def test_a_panels_points_need_not_be_whole_and_have_no_histogram() -> None:
@@ -84,25 +71,13 @@ def test_a_panels_points_need_not_be_whole_and_have_no_histogram() -> None:
 
 
 def test_a_heat_map_has_the_mean_and_the_count_of_each_depth_and_length() -> None:
-    samples = [
-        needle("1", 4, 10, 0.0),
-        needle("2", 0, 10, 0.1),
-        needle("3", 1, 20, 1.0),
-        needle("4", None, 20, 0.5),
-    ]
-    heat = charts_of(run("one", samples))["needles-heat-0"]
-    assert heat["x"] == ["10", "20"]
+    samples = [needle("1", 4, 10, 0.0), needle("2", 0, 10, 0.1)]
+    samples += [needle("3", 1, 20, 1.0), needle("4", None, 20, 0.5)]
+    charts_by_id = charts_of(run("one", samples), run("two", [needle("2", 4, 10, 0)]))
+    heat = charts_by_id["needles-heat-0"]
+    assert heat["x"] == charts_by_id["needles-heat-1"]["x"] == ["10", "20"]
     assert heat["z"] == [[50.0, None], [None] * 2, [None] * 2, [None] * 2, [None, 25.0]]
     assert heat["counts"] == [[2, 0], [0, 0], [0, 0], [0, 0], [0, 1]]
-
-
-def test_the_maps_of_two_runs_have_the_same_columns() -> None:
-    charts_by_id = charts_of(
-        run("one", [needle("1", 4, 10, 0)]), run("two", [needle("2", 4, 30, 0)])
-    )
-    assert (
-        charts_by_id["needles-heat-0"]["x"] == charts_by_id["needles-heat-1"]["x"] == ["10", "30"]
-    )
 
 
 def test_needles_without_a_depth_give_a_line_over_lengths() -> None:

@@ -58,23 +58,17 @@ def test_an_unwritable_folder_is_an_error(folder: Path) -> None:
     assert "hint: name another file" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        pytest.param(["--thumbnails", "-1"], id="negative"),
-        pytest.param(["--thumbnails", "many"], id="no-number"),
-    ],
-)
-def test_thumbnails_are_a_number_or_none(folder: Path, words: list[str]) -> None:
+@pytest.mark.parametrize("number", ["-1", "many"])
+def test_thumbnails_are_a_number_or_none(folder: Path, number: str) -> None:
     with pytest.raises(SystemExit):
-        run([str(folder / "good"), *words], {})
+        run([str(folder / "good"), "--thumbnails", number], {})
 
 
 def test_huge_replies_do_not_make_a_huge_report(tmp_path: Path) -> None:
     lines = list(mmie_lines(3))
     for line in lines:
-        line["coverage"]["replies"][0]["text"] = json.dumps(list(range(400_000)))
+        line["coverage"]["replies"][0]["text"] = json.dumps(list(range(100_000)))
     write_run(tmp_path / "one", "mmie", lines)
     target = tmp_path / "report.html"
     run([str(tmp_path / "one"), "-o", str(target)], {})
-    assert target.stat().st_size < 4_000_000
+    assert target.stat().st_size < 3_000_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -56,6 +55,8 @@ def test_the_content_policy_blocks_injected_scripts(opened: Open, hostile: Path)
     assert page.evaluate("window.pwned") is None
     refused = page.evaluate("fetch('data:text/plain,x').then(() => 'sent', () => 'refused')")
     assert refused == "refused"
+    links = r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"(?!data:)[^\"]*"
+    assert re.findall(links, render(made.large(3))) == []
 
 
 def test_the_label_of_a_chart_is_shown_unchanged(drawn_page: Page) -> None:
@@ -66,18 +67,15 @@ def test_the_label_of_a_chart_is_shown_unchanged(drawn_page: Page) -> None:
     assert made.HOSTILE[6] in texts  # 36 characters: not cut beside free space
 
 
-def test_a_bar_without_a_value_says_why(drawn_page: Page) -> None:
-    for chart in drawn_page.locator(".chart").all()[:2]:
-        assert made.NO_SCORE in chart.locator("svg .bartext").all_text_contents()
-        expect(chart.locator("tbody tr").first).to_contain_text(made.NO_SCORE)
-
-
 def test_every_chart_has_its_numbers_in_a_table(drawn_page: Page) -> None:
     charts = section(drawn_page).locator(".chart")
     for number, chart in enumerate(made.hostile()["tasks"][0]["charts"]):
         rows = charts.nth(number).locator("tbody tr")
         assert rows.count() == len(chart["y"] if chart["type"] == "heat" else chart["x"])
     assert drawn_page.locator(".plot:not([role=img][aria-label])").count() == 0
+    for chart in charts.all()[:2]:  # a bar without a value says why
+        assert made.NO_SCORE in chart.locator("svg .bartext").all_text_contents()
+        expect(chart.locator("tbody tr").first).to_contain_text(made.NO_SCORE)
 
 
 def test_a_missing_number_has_a_reason_and_a_differing_stored_one_is_shown(
@@ -111,28 +109,8 @@ def test_the_first_screen_has_scores_their_marks_and_the_difference_of_two_runs(
     assert box["y"] + box["height"] < 900
 
 
-def test_a_grade_stands_beside_its_judges_name_and_with_its_details_below_the_scores(
-    opened: Open, tmp_path: Path
-) -> None:
-    payload = made.hostile()
-    grades = [f"{made.ATTACK}: agreement with people 71.08 %", "b: ungraded"]
-    summaries = [{**made.summary(0), "judge": "a panel", "grades": grades}]
-    payload["tasks"][0]["summaries"] = [*summaries, {**made.summary(1), "judge": "", "grades": []}]
-    path = tmp_path / "report.html"
-    path.write_text(render(payload), encoding="utf-8")
-    page = opened(path, viewport={"width": 1280, "height": 900})
-    first, second = page.locator(".scores tbody").first.locator("[data-label=judge]").all()
-    assert first.inner_text().split("\n") == ["a panel", *grades]
-    expect(second).to_have_text("by rule")
-    expect(page.locator("#overview")).to_contain_text(payload["judges"][0])
-    assert page.evaluate("window.pwned") is None
-    for width in (1280, 390):
-        page.set_viewport_size({"width": width, "height": 800})
-        assert page.evaluate(OVERFLOW) <= 0
-
-
 def test_the_expected_score_stands_beside_the_robust_one_where_a_run_has_one(
-    opened: Open, hostile: Path, large: Path
+    opened: Open, hostile: Path
 ) -> None:
     page = opened(hostile)
     first, second, _ = page.locator(".scores tbody").first.locator("tr").all()
@@ -140,45 +118,36 @@ def test_the_expected_score_stands_beside_the_robust_one_where_a_run_has_one(
     expect(second.locator("[data-label=expected]")).to_have_text("–")
     columns = page.locator(".scores thead th").all_inner_texts()
     assert columns[columns.index("Robust score") + 1] == "Expected score"
-    expect(page.locator("section.task table").first.locator("tbody tr").first).to_contain_text(
-        "48.61"
-    )
-    assert "xpected" not in opened(large).locator("html").inner_text()
+    assert "xpected" not in render(made.large(3)).partition("</table>")[0].partition("<body>")[2]
 
 
-def test_a_corrected_score_stands_marked_below_the_official_one_or_the_reason_why_there_is_none(
+def test_grades_and_corrected_scores_stand_beside_the_official_ones(
     opened: Open, tmp_path: Path
 ) -> None:
     payload = made.hostile()
+    ends = {"percent": 40.126, "low": 35.5, "high": 44.75, "notes": ["100 labels by 2 raters"]}
+    none = {"percent": None, "low": None, "high": None, "notes": [made.ATTACK]}
+    grades = [f"{made.ATTACK}: agreement with people 71.08 %", "b: ungraded"]
     payload["tasks"][0]["summaries"] = [
-        made.summary(
-            0,
-            corrected={
-                "percent": 40.126,
-                "low": 35.5,
-                "high": 44.75,
-                "notes": ["100 labels by 2 raters"],
-            },
-        ),
-        made.summary(
-            1, corrected={"percent": None, "low": None, "high": None, "notes": [made.ATTACK]}
-        ),
+        {**made.summary(0, corrected=ends), "judge": "a panel", "grades": grades},
+        {**made.summary(1, corrected=none), "judge": "", "grades": []},
     ]
     path = tmp_path / "report.html"
     path.write_text(render(payload), encoding="utf-8")
     page = opened(path, viewport={"width": 1280, "height": 900})
-    first, corrected, second, reason, difference = (
-        page.locator(".scores tbody").first.locator("tr").all()
-    )
-    expect(first).to_contain_text("48.11")
+    rows = page.locator(".scores tbody").first.locator("tr")
+    first, corrected, second, reason, difference = rows.all()
+    judge = first.locator("[data-label=judge]")
+    assert judge.inner_text().split("\n") == ["a panel", *grades]
+    expect(second.locator("[data-label=judge]")).to_have_text("by rule")
     for words in ("corrected by people", "40.13", "35.50 – 44.75", "100 labels by 2 raters"):
         expect(corrected).to_contain_text(words)
         assert words not in first.inner_text()
-    expect(second).to_contain_text(made.NAMES[1])
     for words in ("corrected by people", "n/a", made.ATTACK):
         expect(reason).to_contain_text(words)
     expect(difference).to_contain_text("B: ")
-    expect(page.locator("#overview")).to_contain_text(payload["judge_error"])
+    for line in (payload["judge_error"], payload["judges"][0]):
+        expect(page.locator("#overview")).to_contain_text(line)
     assert page.evaluate("window.pwned") is None
     page.set_viewport_size({"width": 390, "height": 800})
     assert page.evaluate(OVERFLOW) <= 0
@@ -196,9 +165,8 @@ def test_the_difference_stands_beside_the_columns_of_two_runs(opened: Open, host
     expect(fields.locator("tbody tr").nth(1)).to_contain_text("no interval")
 
 
-CUE = (
-    "local, local, scroll, scroll"  # covers that scroll with the content, over shadows at both ends
-)
+# Covers that scroll with the content, over shadows at both ends.
+CUE = "local, local, scroll, scroll"
 
 
 def test_on_a_phone_every_tab_and_column_is_reached_and_what_is_hidden_has_a_shadow(
@@ -220,20 +188,20 @@ def test_on_a_phone_every_tab_and_column_is_reached_and_what_is_hidden_has_a_sha
             assert place.evaluate("(each) => getComputedStyle(each).backgroundAttachment") == CUE
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_theme_follows_the_system_until_the_button_is_pressed(
-    opened: Open, hostile: Path, scheme: str
+    opened: Open, hostile: Path
 ) -> None:
-    page = opened(hostile, "#mmie", charts=True, color_scheme=scheme)
+    page = opened(hostile, "#mmie", charts=True, color_scheme="light")
     plot = section(page).locator(".plot").first
     plot.scroll_into_view_if_needed()
     expect(plot).to_have_attribute("data-drawn", "")
-    before = colours(page)
+    ink, paper = colours(page)
+    assert luminance(ink) < luminance(paper)
     page.get_by_role("button", name=re.compile("theme$")).click()
-    page.wait_for_function("(old) => getComputedStyle(document.body).color !== old", arg=before[0])
+    page.wait_for_function("(old) => getComputedStyle(document.body).color !== old", arg=ink)
     expect(plot.locator(".xtick text").first).to_have_css("fill", colours(page)[0])
-    assert (luminance(before[0]) < luminance(before[1])) is (scheme == "light")
-    assert (luminance(colours(page)[0]) < luminance(colours(page)[1])) is (scheme == "dark")
+    dark = opened(hostile, color_scheme="dark")
+    assert luminance(colours(dark)[0]) > luminance(colours(dark)[1])
 
 
 def colours(page: Page) -> tuple[str, str]:
@@ -253,19 +221,19 @@ def test_every_text_has_enough_contrast(opened: Open, hostile: Path, scheme: str
     assert {pair for pair in pairs if contrast(*pair) < 4.5} == set()
 
 
-@pytest.mark.parametrize("width", [360, 800, 1600])
-def test_the_page_never_scrolls_sideways(opened: Open, hostile: Path, width: int) -> None:
-    page = opened(hostile, "#mmie", charts=True, viewport={"width": width, "height": 900})
+def test_the_page_never_scrolls_sideways(opened: Open, hostile: Path) -> None:
+    page = opened(hostile, "#mmie", charts=True, viewport={"width": 360, "height": 900})
     draw_all(page)
     open_all(page)
     show = section(page).get_by_role("button", name="Show all")
     while show.count():
         show.first.click()
-    assert page.evaluate(OVERFLOW) <= 0
-    wide = section(page).locator(".of-run, .chart, .controls, summary, .note").all()
-    assert [
-        box for element in wide if (box := element.bounding_box()) and box["width"] > width
-    ] == []
+    for width in (360, 800, 1600):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate(OVERFLOW) <= 0
+        wide = section(page).locator(".of-run, .chart, .controls, summary, .note").all()
+        boxes = [element.bounding_box() for element in wide]
+        assert [box for box in boxes if box and box["width"] > width] == []
 
 
 def test_the_printed_page_has_all_tables_and_no_controls(opened: Open, hostile: Path) -> None:
@@ -303,23 +271,3 @@ def test_controls_images_and_headings_are_accessible(opened: Open, hostile: Path
     )
     assert levels[0] == 1
     assert [pair for pair in pairwise(levels) if pair[1] > pair[0] + 1] == []
-
-
-def test_the_page_refers_to_no_external_resource() -> None:
-    page = render(made.large(3))
-    assert "default-src &#39;none&#39;" in page
-    assert re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"(?!data:)[^\"]*", page) == []
-
-
-def test_a_number_that_json_does_not_have_is_an_error() -> None:
-    payload = made.large(3)
-    payload["tasks"][0]["full_marks"] = float("nan")
-    with pytest.raises(ValueError, match="JSON"):
-        render(payload)
-
-
-def test_the_scripts_read_the_payload_unchanged() -> None:
-    page = render(made.hostile())
-    task = re.search(r'<script type="application/json" id="x-task-0">(.*?)</script>', page)
-    assert task is not None
-    assert json.loads(task[1])["samples"] == made.hostile()["tasks"][0]["samples"]

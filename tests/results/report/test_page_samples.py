@@ -19,8 +19,6 @@ IDS: list[str] = made.hostile()["tasks"][0]["samples"]["ids"]
         pytest.param("Order", "most disputed first", "35021467", id="most disputed first"),
         pytest.param("Order", "worst first", "16345270", id="worst first"),
         pytest.param("Order", "best first", "07253461", id="best first"),
-        pytest.param("Order", "as logged", "01234567", id="as logged"),
-        pytest.param("Category", "even (4)", "0246", id="a group"),
         pytest.param("Run", "first", "35021467", id="a run"),
         pytest.param("Run", made.NAMES[1], "3502467", id="a run that lacks a sample"),
         pytest.param("Unscored", "only unscored", "3", id="without score"),
@@ -78,7 +76,6 @@ def test_a_range_of_points_applies_to_the_selected_run(unfiltered: Page) -> None
         pytest.param("id-4", "4", id="an id"),
         pytest.param("ANOTHER ANSWER 7", "7", id="an answer, in any case"),
         pytest.param("### Score\n6", "", id="a line end is no space"),
-        pytest.param("no such thing at all", "", id="nothing"),
         pytest.param("a" * 50_000, "0", id="very long"),
     ],
 )
@@ -118,12 +115,14 @@ def test_twenty_thousand_samples_are_shown_a_page_at_a_time(opened: Open, large:
     expect(section(page).get_by_role("button", name="Next").first).to_be_disabled()
 
 
-@pytest.mark.parametrize("number", range(len(made.POINTS)))
+@pytest.mark.parametrize("number", [1, 4, 6])
 def test_an_address_leads_to_a_sample(opened: Open, hostile: Path, number: int) -> None:
     page = opened(hostile, f"#mmie_sa/{quote(IDS[number], safe='')}")
     sample = section(page).locator(".sample[open]")
     expect(sample.locator(".id")).to_have_text(IDS[number], use_inner_text=False)
     expect(sample.locator("summary")).to_be_focused()
+    absent = sample.locator(".of-run").filter(has_text="not in this run")
+    expect(absent).to_have_count(int(number == 1))
 
 
 def test_an_address_leads_to_a_sample_on_any_page_and_past_any_filter(
@@ -155,11 +154,6 @@ def test_a_sample_opens_with_the_keyboard_and_shows_every_run(opened: Open, host
     expect(runs.nth(1)).to_contain_text("from the cache")
     expect(runs.nth(1)).to_contain_text("1,234 tokens in, 56 out · $0.00210")
     expect(runs.nth(1)).to_contain_text("judge:b|model:m|note:")
-
-
-def test_a_sample_that_is_not_in_a_run_shows_a_message(opened: Open, hostile: Path) -> None:
-    page = opened(hostile, f"#mmie/{quote(IDS[1], safe='')}")
-    expect(section(page).locator(".sample[open] .of-run").nth(1)).to_contain_text("not in this run")
 
 
 def test_the_expected_score_of_a_sample_has_its_entropy(opened: Open, hostile: Path) -> None:
@@ -196,9 +190,3 @@ def test_a_button_shows_all_of_a_long_answer(opened: Open, hostile: Path) -> Non
     answer.get_by_role("button", name="Show all 100,000 characters").click()
     expect(answer.locator(".whole")).to_have_text(made.LONG)
     expect(answer.locator(".part")).to_be_hidden()
-
-
-def test_all_samples_of_a_page_can_be_opened_at_once(opened: Open, large: Path) -> None:
-    page = opened(large)
-    section(page).get_by_role("button", name="Open all on this page").click()
-    expect(section(page).locator(".sample[open] .of-run")).to_have_count(25)

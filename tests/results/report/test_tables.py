@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from support.report_runs import SCALE, run, sample
@@ -31,11 +30,10 @@ def test_every_cell_equals_the_metric_value_of_its_run() -> None:
         for reading in ("official", "robust"):
             figure = metric_value(task.samples, task.benchmark.metrics[0], reading, SCALE)
             assert figure is not None
-            assert figure.interval is not None
-            assert cell[reading]["percent"] == figure.percent
-            assert cell[reading]["low"] == pytest.approx(figure.interval.low, abs=1e-6)
-            assert cell[reading]["scored"] == figure.scored
-            assert cell[reading]["total"] == figure.total
+            expected = asdict(figure)
+            ends = (cell[reading]["low"], cell[reading]["high"])
+            assert ends == pytest.approx(expected.pop("interval"))
+            assert {key: cell[reading][key] for key in expected} == expected
     assert headline["cells"][0]["differ"] == 1
 
 
@@ -50,22 +48,9 @@ def test_only_a_run_with_expected_scores_has_a_cell_for_them() -> None:
     assert not any(table["has_expected"] for table in tables_of(run("one", SAMPLES)))
 
 
-def test_metrics_without_samples_are_left_out_and_kinds_keep_their_order() -> None:
-    categories = tables_of(run("one", SAMPLES))[1]
-    assert categories["title"] == "By category"
-    assert [row["name"] for row in categories["rows"]] == ["a", "b"]
-
-
 def test_a_run_without_samples_of_a_metric_has_an_empty_cell() -> None:
     tables = tables_of(run("one", SAMPLES), run("two", SAMPLES[1:2]))
     assert [cell is None for cell in tables[1]["rows"][0]["cells"]] == [False, True]
-
-
-def test_below_the_coverage_floor_a_cell_has_a_reason_and_no_number() -> None:
-    cell = tables_of(run("one", [sample("1", None), sample("2", 4)]))[0]["rows"][0]["cells"][0]
-    assert cell["official"]["percent"] is None
-    assert cell["official"]["low"] is None
-    assert cell["official"]["why_not"] == "only 1 of 2 samples have a score"
 
 
 def test_a_component_counts_its_own_differences() -> None:
@@ -81,8 +66,6 @@ def test_a_component_counts_its_own_differences() -> None:
         pytest.param({"official": 75.0, "robust": 66.67}, (None, None), id="the-same"),
         pytest.param({"official": 75.004}, (None, None), id="the-same-as-shown"),
         pytest.param({"official": 75.02, "robust": 60.0}, (75.02, 60.0), id="another"),
-        pytest.param({"official_SA": 3.0}, (None, None), id="of-another-number"),
-        pytest.param({}, (None, None), id="no-results-file"),
     ],
 )
 def test_a_stored_number_is_shown_if_it_differs(
@@ -90,12 +73,6 @@ def test_a_stored_number_is_shown_if_it_differs(
 ) -> None:
     cell = tables_of(run("one", SAMPLES, stored=stored))[0]["rows"][0]["cells"][0]
     assert (cell["official"]["stored"], cell["robust"]["stored"]) == expected
-
-
-def test_a_stored_number_is_shown_beside_a_missing_one() -> None:
-    samples = [sample("1", None), sample("2", 4)]
-    cell = tables_of(run("one", samples, stored={"official": 100.0}))[0]["rows"][0]["cells"][0]
-    assert cell["official"]["stored"] == 100.0
 
 
 def test_the_difference_of_two_runs_is_that_of_compare() -> None:
@@ -117,15 +94,6 @@ def test_the_difference_of_two_runs_is_that_of_compare() -> None:
 DIFFERING = {"one": lambda n: n % 4, "two": lambda n: (n + 1) % 4}
 
 
-def test_the_difference_of_few_pairs_has_no_interval_and_a_reason() -> None:
-    others = [sample("1", 3), *SAMPLES[1:]]
-    difference = tables_of(run("one", SAMPLES), run("two", others))[0]["rows"][0]["difference"]
-    assert difference["value"] != 0
-    assert difference["low"] is None
-    assert difference["why_no_interval"] == "fewer than 10 pairs"
-    assert not difference["may_be_chance"]
-
-
 @pytest.mark.parametrize(
     "runs",
     [
@@ -139,9 +107,3 @@ def test_the_difference_of_few_pairs_has_no_interval_and_a_reason() -> None:
 )
 def test_only_two_runs_that_were_scored_alike_have_a_difference(runs: list[Run]) -> None:
     assert [row["difference"] for table in tables_of(*runs) for row in table["rows"]] == [None] * 3
-
-
-def test_the_order_of_samples_does_not_matter() -> None:
-    forwards = tables_of(run("one", SAMPLES))
-    backwards = tables_of(run("one", SAMPLES[::-1]))
-    assert json.dumps(forwards) == json.dumps(backwards)
