@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -101,65 +100,8 @@ class Verdicts:
         return differ(self.official, self.robust)
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """Mean points of the scored samples, and the number of scored and unscored samples.
-
-    Attributes:
-        mean: On the benchmark's own scale; None if no sample was scored.
-        scored: Number of samples with points.
-        unscored: Number of samples without.
-    """
-
-    mean: float | None
-    scored: int
-    unscored: int
-
-    @property
-    def coverage(self) -> float:
-        """Scored samples as a fraction of all samples, 0 to 1; 0 if there are no samples."""
-        total = self.scored + self.unscored
-        return self.scored / total if total else 0.0
-
-
-def tally(verdicts: Iterable[Verdict]) -> Tally:
-    """Average the points; unscored verdicts are counted and not averaged.
-
-    >>> tally([Scored(1.0), Scored(0.0), Unscored("no_answer")])
-    Tally(mean=0.5, scored=2, unscored=1)
-    """
-    points: list[float] = []
-    unscored = 0
-    for verdict in verdicts:
-        match verdict:
-            case Scored():
-                points.append(verdict.points)
-            case Unscored():
-                unscored += 1
-    mean = math.fsum(points) / len(points) if points else None  # the same in any order
-    return Tally(mean=mean, scored=len(points), unscored=unscored)
-
-
 COVERAGE_FLOOR = 0.9
 """Default: below this fraction of scored samples, no mean is reported."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mean:
-    """A mean on the benchmark's own scale, or None and the reason why there is none."""
-
-    value: float | None
-    why_not: str = ""
-
-
-def mean_of(tallied: Tally, floor: float = COVERAGE_FLOOR) -> Mean:
-    """The mean of a tally; none if its coverage is below the floor, 0 to 1."""
-    if tallied.mean is None:
-        return Mean(None, "no sample has a score")
-    if tallied.coverage < floor:
-        total = tallied.scored + tallied.unscored
-        return Mean(None, f"only {tallied.scored} of {total} samples have a score")
-    return Mean(tallied.mean)
 
 
 _LOGGED_CHARS = 80  # the text that points were read from may be the whole answer

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mmie_tasks.core.tables import counted
-from mmie_tasks.core.verdict import Mean, Scored, Unscored, Verdict, mean_of, tally
+from mmie_tasks.core.verdict import COVERAGE_FLOOR, Scored, Unscored, Verdict
 from mmie_tasks.record.sample import ALL, LoggedSample, ScoreKind
 
 
@@ -82,6 +83,29 @@ class Metric:
         return Scored(share * scale.full_marks)
 
 
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A mean on the benchmark's own scale, or None and the reason why there is none."""
+
+    value: float | None
+    why_not: str = ""
+
+
+def mean_of(verdicts: Iterable[Verdict], floor: float = COVERAGE_FLOOR) -> Mean:
+    """The mean points of the scored samples; none if their share is below the floor, 0 to 1.
+
+    >>> mean_of([Scored(1.0), Scored(0.0), Unscored("no_answer")], floor=0.5).value
+    0.5
+    """
+    verdicts = list(verdicts)
+    points = [verdict.points for verdict in verdicts if isinstance(verdict, Scored)]
+    if not points:
+        return Mean(None, "no sample has a score")
+    if len(points) / len(verdicts) < floor:
+        return Mean(None, f"only {len(points)} of {len(verdicts)} samples have a score")
+    return Mean(math.fsum(points) / len(points))  # the same in any order
+
+
 def weighted_mean(
     groups: Mapping[str, Sequence[Verdict]],
     weights: Mapping[str, float],
@@ -110,9 +134,10 @@ def weighted_mean(
         )
     total, reasons = 0.0, []
     for name, weight in weights.items():
-        mean = mean_of(
-            tally(v for v in groups[name] if isinstance(v, Scored) or v.reason != "left_out"), floor
-        )
+        counted_verdicts = [
+            v for v in groups[name] if isinstance(v, Scored) or v.reason != "left_out"
+        ]
+        mean = mean_of(counted_verdicts, floor)
         total += weight * (mean.value or 0.0)
         if mean.why_not:
             reasons.append(f"{name}: {mean.why_not}" if len(weights) > 1 else mean.why_not)

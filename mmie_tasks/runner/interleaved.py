@@ -75,7 +75,7 @@ _Outcomes: TypeAlias = "Mapping[PictureRequest, Path | DrawingError]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Sample:
+class _AskedSample:
     """The sample of a request of a task with pictures in answers."""
 
     id: str  # for seeds
@@ -211,7 +211,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         if self._drawer is not None:
             self._drawer.close()
 
-    def _sample(self, request: Instance) -> _Sample | None:
+    def _sample(self, request: Instance) -> _AskedSample | None:
         """The sample of a request; None for a task without pictures in answers."""
         # The runner's task is the owner of ``doc_to_messages`` or ``doc_to_visual``.
         methods = (argument for argument in request.args if isinstance(argument, MethodType))
@@ -221,7 +221,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         *_, doc_id, task, split = request.args
         doc = self.task_dict[task][split][doc_id]
         content = json.dumps(doc, sort_keys=True, default=str)
-        return _Sample(
+        return _AskedSample(
             id=str(doc.get("id", doc_id)),
             limit=benchmark.picture_limit(doc),
             digest=hashlib.sha256(content.encode(errors="surrogatepass")).hexdigest(),
@@ -258,7 +258,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
     def _written(
         self,
         requests: Sequence[Instance],
-        samples: Sequence[_Sample | None],
+        samples: Sequence[_AskedSample | None],
         indices: Iterable[int],
         portion_size: int,
     ) -> Iterator[Mapping[int, object]]:
@@ -275,7 +275,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
                 yield dict(zip(portion, self._live_writer().generate_until(asked), strict=True))
 
     def _native(
-        self, requests: Sequence[Instance], samples: Sequence[_Sample | None]
+        self, requests: Sequence[Instance], samples: Sequence[_AskedSample | None]
     ) -> list[object]:
         """The writer's outputs; with ``instruct=yes`` the answers name the words."""
         outputs: dict[int, object] = {}
@@ -289,7 +289,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         return [outputs[i] for i in range(len(requests))]
 
     def _write(
-        self, requests: Sequence[Instance], samples: Sequence[_Sample | None]
+        self, requests: Sequence[Instance], samples: Sequence[_AskedSample | None]
     ) -> list[object]:
         """The writer's outputs, whose texts are saved portion by portion until they are logged."""
         paths = self._text_paths(requests, samples)
@@ -317,7 +317,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         return [outputs[i] for i in range(len(requests))]
 
     def _text_paths(
-        self, requests: Sequence[Instance], samples: Sequence[_Sample | None]
+        self, requests: Sequence[Instance], samples: Sequence[_AskedSample | None]
     ) -> list[Path]:
         """The file of each request's text: named by the writer, the protocol, the request and the
         content of its sample; of repeated requests by their number, too.
@@ -388,7 +388,7 @@ class InterleavedSimple(Interleaved):
 
 
 def _instructed(
-    requests: Sequence[Instance], samples: Sequence[_Sample | None], protocol: Protocol
+    requests: Sequence[Instance], samples: Sequence[_AskedSample | None], protocol: Protocol
 ) -> list[Instance]:
     """The requests of one task with the words after the question; those without a sample, of tasks
     without pictures in answers, unchanged.
@@ -449,7 +449,7 @@ def _output(written: WrittenText) -> object:
     return GenerationResult(text=written.text, token_counts=TokenCounts(**written.tokens))
 
 
-def _draft(output: object, sample: _Sample, protocol: Protocol) -> _Draft:
+def _draft(output: object, sample: _AskedSample, protocol: Protocol) -> _Draft:
     """A writer's output as the protocol reads it, and the pictures to draw for it."""
     whole = _text_of(output)
     stripped = strip_thinking(whole.text)

@@ -5,7 +5,8 @@ import pytest
 from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.options import COVERAGE_SETTING, coverage_floor
-from mmie_tasks.core.verdict import Tally, mean_of
+from mmie_tasks.core.verdict import Scored, Unscored
+from mmie_tasks.record.metrics import mean_of
 from mmie_tasks.record.signature import run_signature
 
 
@@ -22,12 +23,13 @@ from mmie_tasks.record.signature import run_signature
     ],
 )
 def test_a_mean_needs_the_share_that_is_set(setting, scored, has_mean):
-    mean = mean_of(Tally(0.5, scored, 10 - scored), coverage_floor({COVERAGE_SETTING: setting}))
+    verdicts = [Scored(0.5)] * scored + [Unscored("no_answer")] * (10 - scored)
+    mean = mean_of(verdicts, coverage_floor({COVERAGE_SETTING: setting}))
     assert (mean.value is not None) == has_mean
 
 
 def test_without_any_score_there_is_no_mean_at_any_floor():
-    assert mean_of(Tally(None, 0, 5), floor=0).value is None
+    assert mean_of([Unscored("no_answer")] * 5, floor=0).value is None
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from mmie_tasks.core.verdict import Scored, Verdict, differ, tally
+from mmie_tasks.core.verdict import Scored, Verdict, differ
 from mmie_tasks.record.intervals import LEVEL, stratified_mean
 from mmie_tasks.record.log_line import number
-from mmie_tasks.record.metrics import Metric, Scale
+from mmie_tasks.record.metrics import Metric, Scale, mean_of
 from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, ScoreKind
 from mmie_tasks.results.compare import MetricComparison, compare
 from mmie_tasks.results.html import Json, ends
@@ -293,5 +293,5 @@ def _points(verdicts: Iterable[Verdict]) -> list[float]:
 
 
 def _mean_percent(verdicts: Iterable[Verdict], scale: Scale) -> float | None:
-    mean = tally(verdicts).mean
+    mean = mean_of(verdicts, floor=0).value
     return None if mean is None else scale.percent(mean)

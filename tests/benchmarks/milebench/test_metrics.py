@@ -9,8 +9,8 @@ from mmie_tasks.benchmarks.milebench.metrics import (
     METRICS,
 )
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASK_OF, TASKS
-from mmie_tasks.core.verdict import COVERAGE_FLOOR, Mean, Scored, Verdict
-from mmie_tasks.record.metrics import weighted_mean
+from mmie_tasks.core.verdict import COVERAGE_FLOOR, Scored, Verdict
+from mmie_tasks.record.metrics import Mean, weighted_mean
 
 PUBLISHED = {  # percent, tasks T-1..I-1, then Real and Diag as printed in the v2 table
     "GPT-4V": "51.7 50.1 22.3 58.5 82.8 77.3 11.1 42.4 81.0 99.7 99.1 86.7 53.0 99.4",
