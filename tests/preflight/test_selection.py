@@ -86,7 +86,7 @@ def test_the_task_files_of_milebench_read_known_datasets() -> None:
 def test_judges_are_left_out_unless_requested() -> None:
     listed = judge_assets(None, [entry("mmie"), entry("milebench"), entry("mia_bench")], {})
     assert listed.assets == ()
-    assert listed.notes == ("mmie: its judge `mmie_score` is not fetched; add `--judge` for that.",)
+    assert listed.notes == ("judge `mmie_score` is not fetched; add `--judge` for that.",)
 
 
 def test_a_note_says_that_a_judge_has_no_assets() -> None:
@@ -130,16 +130,6 @@ def test_a_checkpoint_in_a_folder_is_a_local_asset(local_data: dict[str, str]) -
     text = run(["mmie", "--judge", f"mmie_score:{TINY}"], local_data | os.environ)
     assert f"export MMIE_SCORE_MODEL={TINY}" in text
     assert f"--judge mmie_score:{TINY}" in text
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [["--judge", "mia_bench"], ["mia_bench", "--judge"], ["--tasks", "mia_bench", "--judge"]],
-)
-def test_a_benchmark_behind_judge_is_not_mistaken_for_a_judge(
-    local_data: dict[str, str], arguments: list[str]
-) -> None:
-    assert "doctor --tasks mia_bench" in run(arguments, local_data)
 
 
 @pytest.mark.parametrize(

@@ -246,9 +246,7 @@ def prompts_asset(environment: Mapping[str, str], describe: Callable[[], str]) -
         variables=["MMIE_OTHER_PROMPTS", "MMIE_PROMPTS"],
         source=source,
         is_here=lambda: cached_file(environment) is not None,
-        plan=lambda: DownloadPlan(
-            source=source, file_bytes=(OFFICIAL.size_bytes,), is_confirmed=False
-        ),
+        plan=lambda: DownloadPlan(source=source, file_bytes=(OFFICIAL.size_bytes,)),
         fetch=lambda: f"{templates(environment).name} is here",
         environment=environment,
         describe=describe,

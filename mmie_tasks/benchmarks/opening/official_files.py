@@ -274,7 +274,6 @@ def _asset(
             file_bytes=tuple(
                 0 if are_here([path], environment) else PINS[path].size_bytes for path in paths
             ),
-            is_confirmed=False,
         ),
         fetch=fetch,
         environment=environment,
