@@ -1,73 +1,36 @@
 """What packages that add a benchmark or a judge may rely on; see the guides of both.
 
-Each name is imported when it is first used. Nothing inside this package imports this module.
-
->>> from mmie_tasks.extend import Scored
->>> Scored(4).points
-4
+Nothing inside this package imports this module.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from mmie_tasks.answers.parsing import NOT_TEXT, failure_of
-    from mmie_tasks.benchmarks.benchmark import Benchmark
-    from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError, SettingWrong
-    from mmie_tasks.core.messages import user_turn
-    from mmie_tasks.core.verdict import Scored, Unscored, UnscoredReason, Verdict, Verdicts, as_row
-    from mmie_tasks.hub.images import ImageOpener, check_images
-    from mmie_tasks.judges.base import (
-        Judge,
-        JudgeError,
-        JudgeMisconfigured,
-        JudgeRefused,
-        JudgeRequest,
-        JudgeUnavailable,
-        Outcome,
-        RequestUnfit,
-    )
-    from mmie_tasks.judging.requests import GradedRequest
-    from mmie_tasks.judging.session import BenchmarkJudge, PendingSample
-    from mmie_tasks.record import log_line
-    from mmie_tasks.record.expected import expected_verdict
-    from mmie_tasks.record.metrics import Metric, Scale
-    from mmie_tasks.record.panel import Judged
-    from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
-    from mmie_tasks.record.rows import RunnerTable, aggregation
-    from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
-    from mmie_tasks.record.segment import LoggedSegment, Segments
-
-_NAMES = {
-    "answers.parsing": {"NOT_TEXT", "failure_of"},
-    "benchmarks.benchmark": {"Benchmark"},
-    "core.errors": {"DataBroken", "DataMissing", "MmieTasksError", "SettingWrong"},
-    "core.messages": {"user_turn"},
-    "core.verdict": {"Scored", "Unscored", "UnscoredReason", "Verdict", "Verdicts", "as_row"},
-    "hub.images": {"ImageOpener", "check_images"},
-    "judges.base": {
-        "Judge",
-        "JudgeError",
-        "JudgeMisconfigured",
-        "JudgeRefused",
-        "JudgeRequest",
-        "JudgeUnavailable",
-        "Outcome",
-        "RequestUnfit",
-    },
-    "judging.requests": {"GradedRequest"},
-    "judging.session": {"BenchmarkJudge", "PendingSample"},
-    "record.expected": {"expected_verdict"},
-    "record.metrics": {"Metric", "Scale"},
-    "record.panel": {"Judged"},
-    "record.reply": {"JudgeReply", "JudgeResult", "Usage"},
-    "record.rows": {"RunnerTable", "aggregation"},
-    "record.sample": {"BadRecord", "Line", "LoggedSample", "Record"},
-    "record.segment": {"LoggedSegment", "Segments"},
-}
-"""Module to what it provides."""
+from mmie_tasks.answers.parsing import NOT_TEXT, failure_of
+from mmie_tasks.benchmarks.benchmark import Benchmark
+from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError, SettingWrong
+from mmie_tasks.core.messages import user_turn
+from mmie_tasks.core.verdict import Scored, Unscored, UnscoredReason, Verdict, Verdicts, as_row
+from mmie_tasks.hub.images import ImageOpener, check_images
+from mmie_tasks.judges.base import (
+    Judge,
+    JudgeError,
+    JudgeMisconfigured,
+    JudgeRefused,
+    JudgeRequest,
+    JudgeUnavailable,
+    Outcome,
+    RequestUnfit,
+)
+from mmie_tasks.judging.requests import GradedRequest
+from mmie_tasks.judging.session import BenchmarkJudge, PendingSample
+from mmie_tasks.record import log_line
+from mmie_tasks.record.expected import expected_verdict
+from mmie_tasks.record.metrics import Metric, Scale
+from mmie_tasks.record.panel import Judged
+from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
+from mmie_tasks.record.rows import RunnerTable, aggregation
+from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
+from mmie_tasks.record.segment import LoggedSegment, Segments
 
 __all__ = [
     "NOT_TEXT",
@@ -114,17 +77,3 @@ __all__ = [
     "log_line",
     "user_turn",
 ]
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        if name == "log_line":
-            return import_module("mmie_tasks.record.log_line")
-        for module, names in _NAMES.items():
-            if name in names:
-                return getattr(import_module(f"mmie_tasks.{module}"), name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__

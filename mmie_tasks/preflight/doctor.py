@@ -159,9 +159,9 @@ def _parser() -> argparse.ArgumentParser:
         "data, prompts, judges. Nothing large is downloaded. The exit status is 1 if there is a "
         "problem.",
     )
-    model_help = "tested models, as behind --model of lmms-eval: can their code be imported?"
+    model_help = "tested models, whose code is imported as by lmms-eval; default: none"
     parser.add_argument("--model", default="", metavar="A,B", help=model_help)
-    pair_help = f"of --model {PAIR}: check writer and drawer, and show the words"
+    pair_help = f"of --model {PAIR}: check writer and drawer; default: data and judge only"
     parser.add_argument("--model_args", default="", metavar="k=v,...", help=pair_help)
     tasks_help = "tasks of ours; default: all"
     parser.add_argument("--tasks", "--task", default="", metavar="A,B", help=tasks_help)

@@ -94,17 +94,11 @@ class Headline:
 
         Why a score does not exist is before the marks.
         """
-        return (
-            self.task,
-            percent_cell(self.official.percent, self.official.interval)
-            if self.official
-            else NO_VALUE,
-            percent_cell(self.robust.percent) if self.robust else NO_VALUE,
-            percent_cell(self.expected.percent) if self.expected else NO_VALUE,
-            self.scored,
-            self.judge or "by rule",
-            "; ".join((*self.missing, *self.marks)),
-        )
+        official = self.official and percent_cell(self.official.percent, self.official.interval)
+        others = (value and percent_cell(value.percent) for value in (self.robust, self.expected))
+        scores = (cell or NO_VALUE for cell in (official, *others))
+        why = "; ".join((*self.missing, *self.marks))
+        return (self.task, *scores, self.scored, self.judge or "by rule", why)
 
 
 def headline_of(task_run: TaskRun) -> Headline:
