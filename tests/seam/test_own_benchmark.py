@@ -181,15 +181,6 @@ def test_rescoring_saved_answers_gives_the_same_verdicts(workplace: Workplace) -
     )
 
 
-@pytest.mark.usefixtures("result")
-def test_rescore_and_report_accept_the_log(workplace: Workplace) -> None:
-    again = workplace.run("mmie-tasks", "rescore", "out", "--tasks", "odd_one_out")
-    assert "12 samples, 12 rescored. Nothing changed." in again.output
-    report = workplace.run("mmie-tasks", "report", "out", "-o", "report.html")
-    assert report.status == 0, report.output
-    assert "Odd one out" in (workplace.folder / "report.html").read_text(encoding="utf-8")
-
-
 @pytest.mark.usefixtures("odd_one_out")
 def test_a_line_of_another_benchmark_is_a_bad_record() -> None:
     for line in ({}, {"coverage": 1.0}, {"coverage": {"id": "00", "category": "size"}}):
@@ -228,10 +219,6 @@ def test_an_answer_to_an_unreadable_picture_stays_unscored(odd_one_out: ModuleTy
     again = benchmark().reread(line)
     assert again is not None
     assert not any(isinstance(verdict, Scored) for verdict in again.values())
-
-
-def test_our_task_list_shows_the_benchmark(workplace: Workplace) -> None:
-    assert "  odd_one_out" in workplace.run("mmie-tasks", "tasks", "list").output.splitlines()
 
 
 def test_the_doctor_reports_on_the_benchmark(workplace: Workplace) -> None:
