@@ -16,14 +16,7 @@ from mmie_tasks.hub.asset import Asset, DownloadPlan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedAsset:
-    """An asset with what is known before anything is fetched.
-
-    Attributes:
-        asset: The asset.
-        is_here: Whether nothing has to be fetched.
-        plan: What has to be downloaded; without sizes if the asset is here or the Hub refused.
-        error: Why the Hub gave no plan, or why fetching failed.
-    """
+    """An asset, what has to be downloaded of it, and why that is not known or failed."""
 
     asset: Asset
     is_here: bool

@@ -33,14 +33,10 @@ class TaskRun:
     """One task of a run.
 
     Attributes:
-        task: Its name in lmms-eval.
-        benchmark: The benchmark it belongs to.
-        log: The file that was read.
         samples: In the order of the log; ids are unique.
         notes: Remarks for readers of the scores: lines cut off, duplicate samples.
-        stored: The scores in the results file beside the log, metric to value; empty if there is
-            no such file.
-        limit: ``--limit`` of the run, from the same file; None without.
+        stored: The scores in the results file beside the log, metric to value.
+        limit: ``--limit`` of the run, from the same file.
     """
 
     task: str
@@ -53,7 +49,7 @@ class TaskRun:
 
     @property
     def signatures(self) -> tuple[str, ...]:
-        """The distinct signatures of the samples, in the order of the log; normally one."""
+        """The distinct signatures of the samples; normally one."""
         return tuple(dict.fromkeys(sample.signature for sample in self.samples))
 
     @property
@@ -63,23 +59,19 @@ class TaskRun:
 
     @property
     def score_kinds(self) -> tuple[ScoreKind, ...]:
-        """The kinds of its scores, official and robust, and expected if a sample has an expected
-        score.
-        """
+        """Official and robust, and expected if a sample has an expected score."""
         has_expected = any(isinstance(sample.expected, Scored) for sample in self.samples)
         return (*SCORE_KINDS, "expected") if has_expected else SCORE_KINDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """The logged tasks of one tested model.
+    """The logged tasks of one tested model, by name.
 
     Attributes:
         name: For display; unique among the runs that are opened together.
-        folder: The folder of its logs.
         date: Of its newest log, as the runner wrote it.
         started: When the evaluation of its newest log began, for display: see `utc_time`.
-        tasks: Name to task, sorted by name.
         notes: What was ignored, and why.
     """
 
