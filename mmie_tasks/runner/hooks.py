@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -279,10 +280,32 @@ def wrap_evaluator() -> None:
         (evaluator, "simple_evaluate", _check_first),
         (evaluator, "evaluate", _prepare_model),
         (output, "calculate_aggregate_metric", summarise),
+        (output, "calculate_clt_aggregate_metric", without_errors_of_nan),
         (tracker, "save_results_samples", remove_after_logging),
     ):
         if callable(getattr(owner, name, None)):
             wrap_once(owner, name, wrap)
+
+
+def without_errors_of_nan(calculate: Method) -> Method:
+    """Wrap the calculation of standard errors so that no mean of ours without a value has one.
+
+    The runner computes them from all rows with a ``score``, whatever the mean
+    (``evaluator_utils.py``).
+    """
+
+    @functools.wraps(calculate)
+    def calculate_standard_errors(output: Any) -> None:  # noqa: ANN401 - the runner's
+        calculate(output)
+        if benchmark_of(output.task) is not None:
+            values = output.agg_metrics
+            for metric, key in output.sample_metrics:
+                value = values.get(f"{metric},{key}")
+                if isinstance(value, float) and math.isnan(value):
+                    for kind in ("stderr", "stderr_clt", "stderr_clustered"):
+                        values[f"{metric}_{kind},{key}"] = "N/A"
+
+    return calculate_standard_errors
 
 
 def _prepare_model(evaluate: Method) -> Method:

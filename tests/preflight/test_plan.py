@@ -59,7 +59,6 @@ def failing(name: str, error: Exception) -> PlannedAsset:
         pytest.param(
             [planned(), planned(None)], "To fetch: 1.0 GiB, and 1 of unknown size.", id="some"
         ),
-        pytest.param([planned(None)], "To fetch: 1 of unknown size.", id="none-known"),
         pytest.param([planned(), planned(is_here=True)], "To fetch: 1.0 GiB.", id="one-is-here"),
         pytest.param([planned(is_here=True)], "Everything is here.", id="all-here"),
     ],
@@ -107,18 +106,6 @@ def test_after_a_failure_the_next_asset_is_fetched() -> None:
     assert (failure.asset.name, fetched) == ("a", ["b"])
     message = str(fetch_error([failure], 2))
     assert "1 of 2 could not be fetched:\n\na: Gone.\n  hint: look\n" in message
-
-
-def test_the_hub_is_not_contacted_about_a_local_asset() -> None:
-    present = Asset(
-        name="a",
-        source="a",
-        folder=FOLDER,
-        is_here=lambda: True,
-        plan=lambda: pytest.fail("it is here"),
-        fetch=lambda: pytest.fail("it is here"),
-    )
-    assert plan_asset(present).is_here
 
 
 def test_an_error_that_is_not_ours_is_not_a_failed_download() -> None:
