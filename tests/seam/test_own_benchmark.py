@@ -235,7 +235,7 @@ def test_the_doctor_reports_on_the_benchmark(workplace: Workplace) -> None:
         pytest.param(
             "not_there.benchmark:BENCHMARK", "cannot be loaded from `not_there", id="not-installed"
         ),
-        pytest.param("support.sketch_task:BENCHMARK", "no task file in", id="no-task-files"),
+        pytest.param("support.sketch_task:BENCHMARK", "task files: 0", id="no-task-files"),
     ],
 )
 def test_the_doctor_reports_a_broken_package_as_a_problem(target: str, message: str) -> None:
@@ -274,8 +274,8 @@ def test_a_missing_picture_stops_a_run_and_another_broken_package_does_not(tmp_p
     assert result.status == 1, result.output
     assert "1 of the 12 images of odd_one_out cannot be used" in result.output
     assert "Traceback" not in result.output
-    for name in ("bare", "gone"):
-        assert result.output.count(f"mmie-tasks: the benchmark `{name}` is left out:") == 1
+    assert result.output.count("mmie-tasks: the benchmark `gone` is left out:") == 1
+    assert result.output.count("mmie-tasks: the benchmark `bare` has no task in") == 1
 
 
 def test_the_committed_example_is_the_output_of_make(tmp_path: Path) -> None:
