@@ -215,11 +215,11 @@ def _replies(
     judge = unwrapped(open_judge(choice, environment))
     signature = "" if isinstance(judge, InProcess) else judge.signature
     for sample in task_run.samples:
-        given = [
-            (name, reply)
-            for name, reply in _replies_by_judge(sample)
+        given = {
+            name: replies
+            for name, replies in _replies_by_judge(sample)
             if name == signature or (not signature and Signature(name).has("judge", choice.name))
-        ]
+        }
         if sample.replies and not given:
             raise SettingWrong(
                 f"`{task_run.task}` was judged by {Signature(sample.signature).name or 'nobody'}, "
@@ -227,23 +227,24 @@ def _replies(
                 "judge only: a score has one judge.",
                 hint="leave `--judge` out, or `--failed`",
             )
-        for name, reply in given:
-            if not reply.request_key:
-                raise SettingWrong(
-                    f"`{task_run.log}` does not have the keys of its requests: its judge had no "
-                    "cache.",
-                    hint="`rejudge` without `--failed`, and with `--judge`",
-                )
-            yield CachedReply(name, reply.request_key, reply, int(time.time()))
+        for name, replies in given.items():
+            for reply in replies:
+                if not reply.request_key:
+                    raise SettingWrong(
+                        f"`{task_run.log}` does not have the keys of its requests: its judge had "
+                        "no cache.",
+                        hint="`rejudge` without `--failed`, and with `--judge`",
+                    )
+                yield CachedReply(name, reply.request_key, reply, int(time.time()))
 
 
-def _replies_by_judge(sample: LoggedSample) -> Iterator[tuple[str, JudgeReply]]:
-    """The replies of a sample, each with what may be the signature of its judge."""
+def _replies_by_judge(sample: LoggedSample) -> Iterator[tuple[str, Sequence[JudgeReply]]]:
+    """The replies of each judge of a sample by what may be its signature."""
     for member in sample.members:
-        yield from ((member.judge, reply) for reply in member.result.replies)
+        yield member.judge, member.result.replies
     if not sample.members:
         for signature in Signature(sample.signature).judge_alone:
-            yield from ((str(signature), reply) for reply in sample.replies)
+            yield str(signature), sample.replies
 
 
 def _output_folder(source: Path, choices: JudgeChoices, *, failed: bool) -> Path:
