@@ -7,15 +7,11 @@ import difflib
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import MmieTasksError
-
-if TYPE_CHECKING:
-    from mmie_tasks.judges.flags import EvalArguments
 
 RunCommand: TypeAlias = Callable[[Sequence[str], Mapping[str, str]], str | int]
 """Runs a command on its arguments and an environment.
@@ -25,68 +21,59 @@ Raises a `MmieTasksError`, which ends the process with its message and status 1.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A command of ours.
-
-    Attributes:
-        target: The module and function that run it.
-        summary: What it does, in one line of ``mmie-tasks --help``.
-    """
-
-    target: str
-    summary: str
-
-
-RUN_COMMANDS: Mapping[str, Command] = {
-    "rejudge": Command(
-        "runner.rejudge:run", "judge a saved run again, by another judge or where its judge failed"
+RUN_COMMANDS: Mapping[str, tuple[str, str]] = {
+    "rejudge": (
+        "runner.rejudge:run",
+        "judge a saved run again, by another judge or where its judge failed",
     )
 }
-"""Commands that evaluate."""
+"""Commands that evaluate: their module and function, and a line of ``mmie-tasks --help``."""
 
-RESULT_COMMANDS: Mapping[str, Command] = {
-    "report": Command(
-        "results.report.command:run", "scores, charts and every sample, in one HTML file"
+RESULT_COMMANDS: Mapping[str, tuple[str, str]] = {
+    "report": ("results.report.command:run", "scores, charts and every sample, in one HTML file"),
+    "table": ("results.table:run", "models by benchmarks, as Markdown, CSV or LaTeX"),
+    "compare": ("results.compare:run", "whether one tested model is better than another"),
+    "agreement": (
+        "results.agreement.command:run",
+        "whether judges agree with each other, or with people",
     ),
-    "table": Command("results.table:run", "models by benchmarks, as Markdown, CSV or LaTeX"),
-    "compare": Command("results.compare:run", "whether one tested model is better than another"),
-    "agreement": Command(
-        "results.agreement.command:run", "whether judges agree with each other, or with people"
+    "calibrate": (
+        "quality.calibrate.command:run",
+        "how wrong a judge is, and scores corrected by people",
     ),
-    "calibrate": Command(
-        "quality.calibrate.command:run", "how wrong a judge is, and scores corrected by people"
+    "rescore": (
+        "results.rescore:run",
+        "score saved replies again with the readers of this version",
     ),
-    "rescore": Command(
-        "results.rescore:run", "score saved replies again with the readers of this version"
-    ),
-    "export": Command(
-        "results.export.command:run", "convert a run to official formats, or for the Hub"
-    ),
+    "export": ("results.export.command:run", "convert a run to official formats, or for the Hub"),
 }
 """Commands on runs that were saved with ``--output_path`` and ``--log_samples``."""
 
-SETUP_COMMANDS: Mapping[str, Command] = {
-    "doctor": Command(
-        "cli:_doctor", "check whether a run can start: packages, model, disk, data, prompts, judges"
+SETUP_COMMANDS: Mapping[str, tuple[str, str]] = {
+    "doctor": (
+        "cli:_doctor",
+        "check whether a run can start: packages, model, disk, data, prompts, judges",
     ),
-    "prefetch": Command(
-        "cli:_prefetch", "download data, prompts and judges, for machines without internet"
+    "prefetch": (
+        "cli:_prefetch",
+        "download data, prompts and judges, for machines without internet",
     ),
-    "judge-exam": Command(
-        "quality.judge_exam.command:run", "grade a judge by people's verdicts, or stress-test it"
+    "judge-exam": (
+        "quality.judge_exam.command:run",
+        "grade a judge by people's verdicts, or stress-test it",
     ),
-    "cache": Command(
-        "judges.cache_command:run", "the cache of judge replies: statistics, export, import, prune"
+    "cache": (
+        "judges.cache_command:run",
+        "the cache of judge replies: statistics, export, import, prune",
     ),
-    "path": Command("cli:_path", "print the folder of our task files, for `--include_path`"),
+    "path": ("cli:_path", "print the folder of our task files, for `--include_path`"),
 }
 
-COMMANDS: Mapping[str, Command] = {**RUN_COMMANDS, **RESULT_COMMANDS, **SETUP_COMMANDS}
+COMMANDS = {**RUN_COMMANDS, **RESULT_COMMANDS, **SETUP_COMMANDS}
 
 
-def _help_lines(commands: Mapping[str, Command]) -> str:
-    return "\n".join(f"  {name:<11} {command.summary}" for name, command in commands.items())
+def _help_lines(commands: Mapping[str, tuple[str, str]]) -> str:
+    return "\n".join(f"  {name:<11} {summary}" for name, (_, summary) in commands.items())
 
 
 HELP = f"""\
@@ -153,7 +140,7 @@ def _run_command(name: str, arguments: Sequence[str]) -> None:
 
 def load_command(name: str) -> RunCommand:
     """Import the function that runs a command."""
-    module, _, function = COMMANDS[name].target.partition(":")
+    module, _, function = COMMANDS[name][0].partition(":")
     run: RunCommand = getattr(import_module(f"mmie_tasks.{module}"), function)
     return run
 
@@ -196,18 +183,21 @@ def _run_lmms_eval(arguments: Sequence[str]) -> None:
     from mmie_tasks.runner.command_line import run_lmms_eval, runner_commands
 
     name = arguments[0]
-    is_evaluation = name == "eval" or name.startswith("-")
-    if not is_evaluation and (commands := runner_commands()) and name not in commands:
-        _stop_at_unknown_command(name, commands)
-    if not is_evaluation:
+    if name != "eval" and not name.startswith("-"):
+        if (commands := runner_commands()) and name not in commands:
+            _stop_at_unknown_command(name, commands)
         raise SystemExit(run_lmms_eval())
     try:
         split = split_eval_arguments(arguments)
         require_judged(split.choices, "`--judge`")
     except MmieTasksError as error:
         raise SystemExit(str(error)) from None
+    sys.argv[1:] = split.for_runner
     try:
-        status = _evaluate(split)
+        if "--sketch" in {argument.partition("=")[0] for argument in split.for_runner}:
+            status = _run_sketch(split.for_runner)
+        else:
+            status = run_lmms_eval(split.choices)
     finally:
         if {"-h", "--help"} & {*arguments}:  # the runner has printed its options, and ended
             print(f"\n{judge_options_help()}{_SKETCH_HELP}", end="")
@@ -221,20 +211,14 @@ trial run:
 """
 
 
-def _evaluate(split: EvalArguments) -> int:
-    """Run an evaluation or, with ``--sketch``, one of the first samples, whose own output is not
-    kept.
-    """
+def _run_sketch(arguments: Sequence[str]) -> int:
+    """Evaluate the first samples; the runner's own output is not kept."""
     import tempfile
 
     from mmie_tasks.runner.command_line import run_lmms_eval
-
-    sys.argv[1:] = split.for_runner
-    if "--sketch" not in {argument.partition("=")[0] for argument in split.for_runner}:
-        return run_lmms_eval(split.choices)
     from mmie_tasks.runner.sketch import split_sketch
 
-    sketch = split_sketch(split.for_runner)
+    sketch = split_sketch(arguments)
     with tempfile.TemporaryDirectory() as folder:
         sys.argv[1:] = [*sketch.for_runner, "--output_path", folder]
         return run_lmms_eval(sketch_file=sketch.file)
@@ -243,9 +227,9 @@ def _evaluate(split: EvalArguments) -> int:
 def _stop_at_unknown_command(name: str, runner_commands: Collection[str]) -> None:
     nearest = difflib.get_close_matches(name, [*COMMANDS, *sorted(runner_commands)], 1)
     suggestion = f" Did you mean `{nearest[0]}`?" if nearest else ""
+    ours, theirs = ", ".join(COMMANDS), ", ".join(sorted(runner_commands))
     sys.stderr.write(
         f"There is no command `{name}`.{suggestion}\n\n"
-        f"hint: mmie-tasks has {', '.join(COMMANDS)}; lmms-eval has "
-        f"{', '.join(sorted(runner_commands))}\n"
+        f"hint: mmie-tasks has {ours}; lmms-eval has {theirs}\n"
     )
     raise SystemExit(2)

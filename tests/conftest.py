@@ -55,7 +55,6 @@ SLOW = (  # starts the runner, a cluster or other processes, or computes for lon
     "runner/test_interleaved.py",
     "runner/test_model_check.py",
     "runner/test_pair_check.py",
-    "runner/test_predictions_replayed.py",
     "seam",
     "test_import_cost.py",
     "test_packaging.py",

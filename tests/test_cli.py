@@ -124,27 +124,6 @@ def test_a_typo_lists_all_commands_and_the_nearest(
     assert all(name in message for name in (*COMMANDS, "eval", "tasks", "models"))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        pytest.param(["path", "milebench"], "unrecognized arguments: milebench", id="path"),
-        pytest.param(
-            ["export"], "mmie-tasks export [-h] {mmie,opening,hub,every-eval-ever} ...", id="export"
-        ),
-        pytest.param(["export", "mime"], "invalid choice: 'mime'", id="export-benchmark"),
-        pytest.param(["eval", "--judge"], "argument --judge: expected one argument", id="eval"),
-    ],
-)
-def test_an_invalid_command_line_ends_with_status_2(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    message: str,
-) -> None:
-    assert status_of(monkeypatch, *arguments) == 2
-    assert message in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("name", ["eval", "doctor", "prefetch"])
 def test_a_judge_for_no_judged_benchmark_is_refused_at_once(
     monkeypatch: pytest.MonkeyPatch, name: str

@@ -53,10 +53,9 @@ def output_of(*command: str | Path, cwd: Path) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
-    """An environment with our package, and the names that installing left in site-packages."""
+    """A virtual environment with our package."""
 
     folder: Path
-    left: frozenset[str]
 
     def output_of(self, program: str, *words: str) -> str:
         return output_of(self.folder / "bin" / program, *words, cwd=self.folder)
@@ -68,9 +67,8 @@ def installed(wheel: Path, folder: Path) -> Installed:
     pip = (sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index")
     output_of(*pip, "--disable-pip-version-check", wheel, cwd=wheel.parent)
     (site_packages,) = folder.glob("lib/python*/site-packages")
-    left = frozenset(path.name for path in site_packages.iterdir())
     (site_packages / "outer.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    return Installed(folder=folder, left=left)
+    return Installed(folder=folder)
 
 
 @pytest.fixture(scope="module")
@@ -104,18 +102,14 @@ def files_below(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_the_wheel_holds_every_task_file_and_our_types(wheel: Path) -> None:
+def test_the_wheel_holds_our_package_whole_and_nothing_else(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     assert files_below(TASKS)
     assert {f"mmie_tasks/task_yamls/{name}" for name in files_below(TASKS)} <= names
     assert "mmie_tasks/py.typed" in names
-
-
-def test_the_wheel_holds_nothing_beside_our_package(wheel: Path) -> None:
-    top = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
-    info = {name for name in top if name.endswith(".dist-info")}
-    assert top - info == {"mmie_tasks"}
-    assert len(info) == 1
+    others = {name.split("/")[0] for name in names} - {"mmie_tasks"}
+    assert [Path(name).suffix for name in others] == [".dist-info"]
+    assert any(name.endswith("/licenses/LICENSE") for name in names)
 
 
 @pytest.fixture(scope="module")
@@ -167,30 +161,10 @@ def test_only_the_extra_of_the_judge_in_process_excludes_transformers_4(wheel: P
     )
 
 
-def test_the_citation_has_the_version_of_the_package_and_the_papers_of_its_links(
-    wheel: Path,
-) -> None:
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    metadata = metadata_of(wheel)
-    assert citation["version"] == metadata["Version"]
-    links = [link.split(", ")[1] for link in metadata.get_all("Project-URL", [])]
-    assert {paper["url"] for paper in citation["references"]} == {
-        link for link in links if "arxiv.org" in link
-    }
-
-
 def test_the_changelog_begins_with_the_version_of_the_package(wheel: Path) -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     headings = [line.split() for line in text.splitlines() if line.startswith("## ")]
     assert headings[0][1].rstrip(",") == metadata_of(wheel)["Version"] == __version__
-
-
-def test_both_archives_have_the_licence(wheel: Path, sdist: Path) -> None:
-    licence = (ROOT / "LICENSE").read_bytes()
-    assert (sdist / "LICENSE").read_bytes() == licence
-    with zipfile.ZipFile(wheel) as archive:
-        (name,) = (name for name in archive.namelist() if name.endswith("/licenses/LICENSE"))
-        assert archive.read(name) == licence
 
 
 def relative_links(text: str) -> list[str]:
@@ -233,20 +207,9 @@ def metadata_of(wheel: Path) -> Message:
         return message_from_bytes(archive.read(name))
 
 
-def test_an_editable_install_copies_nothing(editable: Installed) -> None:
-    assert sorted(Path(name).suffix for name in editable.left) == [".dist-info", ".pth"]
-
-
 def test_the_path_that_is_printed_holds_every_task_file(either: Installed) -> None:
     folder = Path(either.output_of("mmie-tasks", "path").strip())
     assert files_below(folder) == files_below(TASKS)
-
-
-def test_the_tasks_of_a_wheel_are_its_own_and_those_of_a_checkout_are_the_checkouts(
-    from_wheel: Installed, editable: Installed
-) -> None:
-    assert Path(from_wheel.output_of("mmie-tasks", "path")).is_relative_to(from_wheel.folder)
-    assert Path(editable.output_of("mmie-tasks", "path").strip()) == TASKS
 
 
 def test_the_entry_point_is_there_and_is_the_installed_code(

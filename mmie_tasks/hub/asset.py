@@ -48,15 +48,12 @@ class DownloadPlan:
         disk_bytes: Folder to the bytes that are stored below it afterwards, in addition.
         temporary_bytes: Additional bytes on the disk of the asset's folder while it is fetched: an
             archive and its unpacked files are there at the same time.
-        is_confirmed: Whether the server has answered that it has the files and gives them to this
-            account.
     """
 
     source: str
     file_bytes: tuple[int | None, ...] = ()
     disk_bytes: Mapping[Path, int] = field(default_factory=dict)
     temporary_bytes: int = 0
-    is_confirmed: bool = True
 
     @property
     def known_bytes(self) -> int:
@@ -220,7 +217,6 @@ def combined_plan(source: str, plans: Sequence[DownloadPlan]) -> DownloadPlan:
         file_bytes=tuple(size for plan in plans for size in plan.file_bytes),
         disk_bytes=disk_bytes,
         temporary_bytes=max((plan.temporary_bytes for plan in plans), default=0),
-        is_confirmed=all(plan.is_confirmed for plan in plans),
     )
 
 

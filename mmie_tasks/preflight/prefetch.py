@@ -5,34 +5,24 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.registry import (
-    BenchmarkEntry,
-    entries,
-    entry_names,
-    entry_of_task,
-    require_judged,
-)
+from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_names, require_judged
 from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong
-from mmie_tasks.core.files import free_bytes, nearest_existing, readable_size
+from mmie_tasks.core.files import readable_size
 from mmie_tasks.core.tables import table
-from mmie_tasks.hub.asset import Asset, DownloadPlan
+from mmie_tasks.hub.asset import Asset
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import HasAssets
 from mmie_tasks.judges.choice import DEFAULT, JudgeChoices, choose_judges
 from mmie_tasks.judges.flags import parse_flags
 from mmie_tasks.judges.registry import JudgeChoice
-from mmie_tasks.preflight.doctor import is_writable, problem_from, select_tasks, shortened
-
-if TYPE_CHECKING:
-    from loguru import Record
+from mmie_tasks.preflight.doctor import problem_from, select_tasks, split_names
+from mmie_tasks.preflight.plan import PlannedAsset, check_disk_space, plan_asset
 
 HEADER = ("what", "from", "here", "into", "to fetch")
 HUB_HOME = "HF_HOME"
@@ -45,28 +35,11 @@ SETTINGS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _AssetList:
+class AssetList:
     """The assets of a command, and notes to print with them."""
 
     assets: tuple[Asset, ...] = ()
     notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedAsset:
-    """An asset with what is known before anything is fetched.
-
-    Attributes:
-        asset: The asset.
-        is_here: Whether nothing has to be fetched.
-        plan: What has to be downloaded; without sizes if the asset is here or the Hub refused.
-        error: Why the Hub gave no plan, or why fetching failed.
-    """
-
-    asset: Asset
-    is_here: bool
-    plan: DownloadPlan
-    error: MmieTasksError | None = None
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
@@ -84,40 +57,43 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
         SettingWrong: There is no such benchmark, task or judge.
         DataMissing: A disk is full, or some assets could not be fetched; the others were.
     """
-    options = _parse(arguments)
-    listed = _list_assets(options.benchmarks, options.choices, environment)
-    planned = [plan_asset(asset) for asset in listed.assets]
+    options = _parser().parse_intermixed_args(arguments)
+    names = [*options.benchmarks, *split_names(options.tasks)]
+    if not names:
+        raise SettingWrong(
+            "`mmie-tasks prefetch` needs the name of a benchmark or task.",
+            hint=f"`mmie-tasks prefetch {entries()[0].name}`; there are {entry_names(entries())}",
+        )
+    judges = [judge for judge in options.judge if judge != DEFAULT]
+    choices = parse_flags(judges, ()) if options.judge else None
+    require_judged(choices or (), "`--judge`")
+    selection = select_tasks(names)
+    listed = [_benchmark_assets(selection, environment)]
+    listed.append(judge_assets(choices, selection, environment))
+    planned = [plan_asset(asset) for part in listed for asset in part.assets]
     missing = [entry for entry in planned if not entry.is_here]
-    overview = f"{overview_text(planned, listed.notes)}\n{check_disk_space(missing)}".strip()
+    overview = overview_text(planned, [note for part in listed for note in part.notes])
+    overview = f"{overview}\n{check_disk_space(missing)}".strip()
     failures = [entry for entry in missing if entry.error]
     if options.dry_run and not failures:
         return overview
     logger.opt(raw=True).info(f"{overview}\n\n")
     if failures := failures if options.dry_run else fetch_all(missing):
         raise fetch_error(failures, total=len(planned))
-    doctor = ["mmie-tasks", "doctor", "--tasks", ",".join(options.benchmarks)]
-    doctor += [word for judge in options.judge if judge != DEFAULT for word in ("--judge", judge)]
+    doctor = ["mmie-tasks", "doctor", "--tasks", ",".join(names)]
+    doctor += [word for judge in judges for word in ("--judge", judge)]
     summary = f"Fetched: {len(missing)}. Here before: {len(planned) - len(missing)}."
-    return f"{summary}\n\n{copy_text(listed.assets, shlex.join(doctor), environment)}"
+    assets = [entry.asset for entry in planned]
+    return f"{summary}\n\n{copy_text(assets, shlex.join(doctor), environment)}"
 
 
 def plain_logs() -> None:
-    """Log to stderr without times and places in our code: the log of this process is for the
-    user.
-    """
-
-    def line(record: Record) -> str:
-        return (
-            "{message}\n"
-            if record["level"].no <= logger.level("INFO").no
-            else "{level}: {message}\n"
-        )
-
+    """Log to stderr without times and places in our code: the log is for the user."""
     logger.remove()
-    logger.add(sys.stderr, level="INFO", format=line)
+    logger.add(sys.stderr, level="INFO", format="{message}")
 
 
-def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mmie-tasks prefetch",
         description="Download what a run needs, for machines without network access: datasets, "
@@ -140,56 +116,36 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         help="the judges too, as in `mmie-tasks eval`; without a name, the default judge of each "
         "benchmark; without this option, none",
     )
-    parser.add_argument("--dry_run", action="store_true", help="print the sizes only")
-    hidden = argparse.SUPPRESS
+    parser.add_argument("--dry_run", action="store_true", help="only print the sizes")
+    hidden = argparse.SUPPRESS  # a usual spelling
     parser.add_argument(
         "--dry-run", action="store_true", dest="dry_run", default=hidden, help=hidden
     )
-    options = parser.parse_intermixed_args(arguments)
-    options.benchmarks += [name.strip() for name in options.tasks.split(",") if name.strip()]
-    for index, judge in enumerate(options.judge):
-        is_judge = judge.partition(":")[0] in (*registry.names(), DEFAULT)
-        if not is_judge and entry_of_task(judge):  # `--judge mmie`
-            options.benchmarks.append(judge)
-            options.judge[index] = DEFAULT
-    options.choices = (
-        parse_flags([judge for judge in options.judge if judge != DEFAULT], ())
-        if options.judge
-        else None
-    )
-    require_judged(options.choices or (), "`--judge`")
-    return options
+    return parser
 
 
-def _list_assets(
-    names: Sequence[str], choices: JudgeChoices | None, environment: Mapping[str, str]
-) -> _AssetList:
+def _benchmark_assets(
+    selection: Mapping[BenchmarkEntry, Sequence[str]], environment: Mapping[str, str]
+) -> AssetList:
     assets: list[Asset] = []
     notes: list[str] = []
-    if not names:
-        raise SettingWrong(
-            "`mmie-tasks prefetch` needs the name of a benchmark or task.",
-            hint=f"`mmie-tasks prefetch {entries()[0].name}`; there are {entry_names(entries())}",
-        )
-    selection = select_tasks(names)
     for entry, tasks in selection.items():
-        benchmark_assets = entry.load().assets(tasks, environment)
-        assets += [asset for asset in benchmark_assets if asset.origin != "installed"]
-        notes += [] if benchmark_assets else [f"{entry.name}: it has no assets to fetch."]
-    judges = judge_assets(choices, selection, environment)
-    return _AssetList(assets=(*assets, *judges.assets), notes=(*notes, *judges.notes))
+        new = entry.load().assets(tasks, environment)
+        assets += _to_fetch(new)
+        notes += [] if new else [f"{entry.name}: it has no assets to fetch."]
+    return AssetList(assets=tuple(assets), notes=tuple(notes))
 
 
 def judge_assets(
     explicit: JudgeChoices | None,
     benchmarks: Iterable[BenchmarkEntry],
     environment: Mapping[str, str],
-) -> _AssetList:
+) -> AssetList:
     """The assets of the judges that these benchmarks would use.
 
     Args:
         explicit: The choices of ``--judge``, empty for each benchmark's own judge; None for no
-            judge.
+            judge: a note names those that have assets.
         benchmarks: The benchmarks.
         environment: Read: ``MMIE_TASKS_JUDGE`` and what else chooses a judge, and what judges read.
 
@@ -197,120 +153,47 @@ def judge_assets(
         SettingWrong: There is no such judge, or it has no such option.
         JudgeMisconfigured: An option of a judge is invalid.
     """
+    judged = [benchmark for entry in benchmarks if (benchmark := entry.load()).judge is not None]
+    chosen = [
+        choose_judges(benchmark.name, benchmark.judge.default, environment, explicit or {})
+        for benchmark in judged
+        if benchmark.judge is not None
+    ] or (explicit or {}).values()
     choices: list[JudgeChoice] = []
-    notes: list[str] = []
-    for entry in benchmarks:
-        benchmark_judge = entry.load().judge
-        if benchmark_judge is None:
-            notes += [f"{entry.name}: it has no judge."] if explicit == {} else []
-            continue
-        chosen = choose_judges(entry.name, benchmark_judge.default, environment, explicit or {})
-        for choice in chosen.judges:
-            if explicit is not None:
-                choices.append(replace(choice, source=""))
-                continue
-            subject = f"{entry.name}: its judge `{choice.name}`"
-            note = f"{subject} is not fetched; add `--judge` for that."
-            try:
-                notes += [note] if _assets_of(choice, environment) else []
-            except MmieTasksError as error:
-                notes.append(f"{subject} cannot be used: {problem_from('', error).message}.")
-    if explicit and not choices:
-        choices = [replace(judge, source="") for one in explicit.values() for judge in one.judges]
+    for choice in (replace(choice, source="") for one in chosen for choice in one.judges):
+        choices += [] if choice in choices else [choice]
     assets: list[Asset] = []
-    for number, choice in enumerate(choices):
-        if choice in choices[:number]:
-            continue
-        assets += (new := _assets_of(choice, environment))
-        notes += [] if new else [f"judge `{choice.name}`: nothing is to be fetched for it."]
-    return _AssetList(assets=tuple(assets), notes=tuple(notes))
+    notes: list[str] = []
+    for choice in choices:
+        judge = registry.create(choice.name, choice.options, environment)
+        new = _to_fetch(judge.assets()) if isinstance(judge, HasAssets) else []
+        if explicit is not None:
+            assets += new
+            notes += [] if new else [f"judge `{choice.name}`: nothing is to be fetched for it."]
+        elif new:
+            notes.append(f"judge `{choice.name}` is not fetched; add `--judge` for that.")
+    return AssetList(assets=tuple(assets), notes=tuple(notes))
 
 
-def _assets_of(choice: JudgeChoice, environment: Mapping[str, str]) -> list[Asset]:
-    judge = registry.create(choice.name, choice.options, environment)
-    assets = judge.assets() if isinstance(judge, HasAssets) else ()
+def _to_fetch(assets: Iterable[Asset]) -> list[Asset]:
     return [asset for asset in assets if asset.origin != "installed"]
 
 
-def plan_asset(asset: Asset) -> PlannedAsset:
-    """Ask the Hub for the size of an asset that is not here."""
-    unplanned = DownloadPlan(source=asset.source)
-    if asset.is_here():
-        return PlannedAsset(asset=asset, is_here=True, plan=unplanned)
-    try:
-        return PlannedAsset(asset=asset, is_here=False, plan=asset.plan())
-    except MmieTasksError as error:
-        return PlannedAsset(asset=asset, is_here=False, plan=unplanned, error=error)
-
-
-def overview_text(planned: Sequence[PlannedAsset], notes: Iterable[str] = ()) -> str:
-    """The table of all assets, the sum of their sizes, and notes."""
+def overview_text(planned: Sequence[PlannedAsset], notes: Sequence[str] = ()) -> str:
+    """A table of assets, the sum of their sizes, and notes."""
     lines: list[str] = []
     if planned:
         sizes = [entry.plan.size_bytes for entry in planned if not entry.is_here]
-        known_sizes = [size_bytes for size_bytes in sizes if size_bytes is not None]
-        unknown = len(sizes) - len(known_sizes)
-        texts = [readable_size(sum(known_sizes))] if known_sizes else []
-        texts += [f"{unknown} of unknown size"] if unknown else []
-        total = f"To fetch: {', and '.join(texts)}." if texts else "Everything is here."
+        texts = [readable_size(sum(filter(None, sizes)))] if any(sizes) else []
+        texts += [f"{unknown} of unknown size"] if (unknown := sizes.count(None)) else []
+        total = f"To fetch: {', and '.join(texts)}." if sizes else "Everything is here."
         rows = []
         for entry in planned:
-            size_bytes = entry.plan.size_bytes
-            size = "unknown" if size_bytes is None else readable_size(size_bytes)
             state = "yes" if entry.is_here else "?" if entry.error else "no"
-            here = (entry.asset.name, shortened(entry.plan.source), state, str(entry.asset.folder))
-            rows.append((*here, "-" if entry.is_here else size))
+            size = "-" if entry.is_here else entry.size
+            rows.append((entry.asset.name, entry.source, state, str(entry.asset.folder), size))
         lines = [table(HEADER, rows, text_columns=4), "", total]
     return "\n".join([*lines, *(f"Note: {note}" for note in notes)])
-
-
-def needed_bytes(planned: Iterable[PlannedAsset]) -> Mapping[Path, int]:
-    """A folder of each disk to the bytes needed on that disk; unknown sizes count as 0.
-
-    What is stored adds up. Temporary space is needed by one asset at a time.
-    """
-    folders: dict[int, Path] = {}
-    stored: Counter[Path] = Counter()
-    temporary: Counter[Path] = Counter()
-
-    def disk_of(folder: Path) -> Path:
-        return folders.setdefault(nearest_existing(folder).stat().st_dev, folder)
-
-    for entry in (entry for entry in planned if not entry.is_here):
-        temporary |= Counter({disk_of(entry.asset.folder): entry.plan.temporary_bytes})
-        for folder, size_bytes in entry.plan.disk_bytes.items():
-            stored[disk_of(folder)] += size_bytes
-    return {disk: stored[disk] + temporary[disk] for disk in folders.values()}
-
-
-def check_disk_space(
-    missing: Iterable[PlannedAsset], free: Callable[[Path], int] = free_bytes
-) -> str:
-    """One line for each disk with the needed and the free space.
-
-    Args:
-        missing: The assets to be fetched.
-        free: Returns the free bytes for a folder.
-
-    Raises:
-        DataMissing: A disk has too little space, or a folder cannot be written.
-    """
-    lines = []
-    for folder, needed in needed_bytes(missing).items():
-        if not is_writable(nearest_existing(folder)):
-            hint = "set `MMIE_TASKS_CACHE` (data) or `HF_HOME` (checkpoints) to a writable folder"
-            raise DataMissing(f"`{folder}` cannot be written.", hint=hint)
-        available = free(folder)
-        if needed > available:
-            raise DataMissing(
-                f"{readable_size(needed)} are needed for `{folder}`, including archives while they "
-                f"are unpacked, and {readable_size(available)} are free.",
-                hint="free some space, or set `MMIE_TASKS_CACHE` (data) or `HF_HOME` (checkpoints) "
-                "to a folder on a bigger disk",
-            )
-        need = f"at most {readable_size(needed)} needed" if needed else "needed space unknown"
-        lines.append(f"Disk of `{folder}`: {readable_size(available)} free, {need}.")
-    return "\n".join(lines)
 
 
 def fetch_all(missing: Sequence[PlannedAsset]) -> list[PlannedAsset]:

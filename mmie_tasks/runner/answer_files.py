@@ -93,59 +93,65 @@ class RunOutput:
 
     def warn_of_what_is_not_saved(self) -> None:
         """Say which options are missing for what people want later; once in a run."""
-        if self._has_warned:
+        if self._has_warned or (self.path and self.has_samples):
             return
         self._has_warned = True
+        option, lost = "--log_samples", "no samples, which `report`, `compare` and others need"
         if self.path is None:
-            logger.warning(
-                "mmie-tasks: without `--output_path`, this run saves no results and no samples, "
-                "and the model's answers are lost if it ends while they are judged. "
-                "hint: `--output_path DIR --log_samples`"
-            )
-        elif not self.has_samples:
-            logger.warning(
-                "mmie-tasks: without `--log_samples`, this run saves no samples, and `report`, "
-                "`compare`, `rescore` and the other results commands need them. "
-                "hint: `--log_samples`"
-            )
+            option = "--output_path"
+            lost = "no results, and no answers if it ends while they are judged"
+        hint = "hint: `--output_path DIR --log_samples`"
+        logger.warning(f"mmie-tasks: without `{option}`, this run saves {lost}. {hint}")
 
     def save(self, tasks: Sequence[Task]) -> None:
-        """Write the answers of this process. What cannot be written is logged, nothing is
-        raised.
-        """
+        """Write the answers of this process; what cannot be written is logged."""
         if self.folder is None:
             return
-        processes = _processes(self._date)
-        self._date, count = processes.date, 0
+        rank, ranks, count = self._share_date(), self._ranks(), 0
         for task in tasks:
             name = str(getattr(getattr(task, "config", None), "task", type(task).__name__))
-            paths = [
-                self.folder / f"{self._date}_rank{rank}_answers_{name}.jsonl"
-                for rank in range(processes.count)
-            ]
+            start, end = f"{self._date}_rank", f"_answers_{name}.jsonl"
+            paths = [self.folder / f"{start}{number}{end}" for number in range(ranks)]
             try:
                 lines = list(_lines(task))
-            except Exception as error:  # noqa: BLE001 - a plugin's task; its answers stay in memory
-                _warn_of_unsaved(name, error)
-                continue
-            try:
                 if lines:
-                    with atomic_write(paths[processes.rank]) as part:
+                    with atomic_write(paths[rank]) as part:
                         part.write_text("".join(lines), encoding="ascii")
-            except OSError as error:
-                _warn_of_unsaved(name, error)
+            except Exception as error:  # noqa: BLE001 - a plugin's task, or the disk
+                logger.warning(
+                    f"mmie-tasks: the answers to `{name}` could not be saved before they are "
+                    f"judged: {type(error).__name__}: {error}"
+                )
                 continue
             count += len(lines)
-            if (
-                lines or processes.count > 1
-            ):  # another process may have answers where this one has none
+            if lines or ranks > 1:  # another process may have answers where this one has none
                 self._files[name] = paths
-        if processes.rank == 0 and self._files:
+        if rank == 0 and self._files:
             logger.info(
                 f"mmie-tasks: {count:,} answers are in {self.kept} until the run is over. If it "
-                "ends before, "
-                f"{self.resume_hint} scores them."
+                f"ends before, {self.resume_hint} scores them."
             )
+
+    def _share_date(self) -> int:
+        """Take over rank 0's date, since each process has read the clock by itself; returns the
+        rank.
+        """
+        if self._ranks() == 1:
+            return 0
+        import torch.distributed
+
+        dates = [self._date]
+        torch.distributed.broadcast_object_list(dates, src=0)
+        (self._date,) = dates
+        return torch.distributed.get_rank()
+
+    @staticmethod
+    def _ranks() -> int:
+        """The number of processes of the run."""
+        distributed = sys.modules.get("torch.distributed")
+        if distributed is None or not distributed.is_available():
+            return 1
+        return int(distributed.get_world_size()) if distributed.is_initialized() else 1
 
     def keep_until_logged(self, task: str, text: Path) -> None:
         """Remove a file with a text of the writer of `interleaved` when its sample is logged."""
@@ -200,13 +206,6 @@ def remove_after_logging(save: Method) -> Method:
     return save_results_samples
 
 
-def _warn_of_unsaved(task: str, error: Exception) -> None:
-    reason = f"{type(error).__name__}: {error}"
-    logger.warning(
-        f"mmie-tasks: the answers to `{task}` could not be saved before they are judged: {reason}"
-    )
-
-
 def _lines(task: Task) -> Iterator[str]:
     """A JSON line for each sample of this process that has an answer in text."""
     from mmie_tasks.runner.predictions import id_columns
@@ -226,24 +225,3 @@ def _lines(task: Task) -> Iterator[str]:
             "sample": {"id": columns[0][number]} if columns else {},
         }
         yield json.dumps(line, default=str) + "\n"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Processes:
-    """The processes of a run: this one's rank, how many, and the date that all of them use."""
-
-    rank: int
-    count: int
-    date: str
-
-
-def _processes(date: str) -> _Processes:
-    """Rank 0's date for all, since each process has read the clock by itself."""
-    distributed = sys.modules.get("torch.distributed")
-    if distributed is None or not (distributed.is_available() and distributed.is_initialized()):
-        return _Processes(rank=0, count=1, date=date)
-    dates = [date]
-    distributed.broadcast_object_list(dates, src=0)
-    return _Processes(
-        rank=distributed.get_rank(), count=distributed.get_world_size(), date=dates[0]
-    )

@@ -110,13 +110,13 @@ def refuse_unknown_tasks(match_tasks: Callable[..., list[str]]) -> Callable[...,
         matched = match_tasks(manager, names)
         others = [name for name in names if name not in matched and not Path(name).is_file()]
         nothing = len(others) == len(names) and not matched
-        unknown = [name for name in others if "*" not in name or nothing]
-        for name in unknown:
-            similar = ", ".join(f"`{task}`" for task in nearest(name.strip(), manager.all_tasks))
-            hint = (
-                f"did you mean {similar}?" if similar else "`mmie-tasks tasks list` shows all names"
-            )
-            raise SettingWrong(f"There is no task, group, tag or task file `{name}`.", hint=hint)
+        for name in others:
+            if "*" not in name or nothing:
+                similar = ", ".join(f"`{one}`" for one in nearest(name.strip(), manager.all_tasks))
+                hint = f"did you mean {similar}?" if similar else "all: `mmie-tasks tasks list`"
+                raise SettingWrong(
+                    f"There is no task, group, tag or task file `{name}`.", hint=hint
+                )
         return matched
 
     return match_known_tasks
@@ -124,14 +124,12 @@ def refuse_unknown_tasks(match_tasks: Callable[..., list[str]]) -> Callable[...,
 
 def _colour_by_default(add: Callable[..., int]) -> Callable[..., int]:
     """Wrap loguru's ``add``: the runner asks for colours whatever it writes to
-    (``__main__.py:515``).
+    (``__main__.py:515``). By default they are for terminals, or by ``LOGURU_COLORIZE``.
     """
 
     @functools.wraps(add)
     def add_sink(*args: object, **options: object) -> int:
-        options.pop(
-            "colorize", None
-        )  # loguru's default: ``LOGURU_COLORIZE``, which `cli.main` sets, else terminals
+        options.pop("colorize", None)
         return add(*args, **options)
 
     return add_sink

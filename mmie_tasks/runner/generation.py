@@ -15,7 +15,7 @@ from mmie_tasks.interleaved.protocols import INSTRUCT
 
 
 @contextmanager
-def one_task_per_call(model: Any, tasks: Iterable[object]) -> Iterator[None]:  # noqa: ANN401 - the runner's
+def one_task_per_call(model: Any, tasks: Iterable[object]) -> Iterator[None]:  # noqa: ANN401
     """Split each call of a model's ``generate_until`` by task, if one of the tasks is ours.
 
     The runner passes the requests of all tasks in one call. Most of its Hugging Face models batch
@@ -63,15 +63,15 @@ def mark_instructed(tasks: Iterable[Any]) -> None:
     true`` in ``lmms_eval_specific_kwargs``), so that every number made of them does.
     """
     facts = DrawingFacts(signature=INSTRUCT.signature)
+
+    def marked(reply: object) -> object:
+        is_unmarked = isinstance(reply, str) and read_drawn_answer(reply) is None
+        return write_undrawn_answer(str(reply), facts) if is_unmarked else reply
+
     for task in tasks:
         if (getattr(task, "lmms_eval_specific_kwargs", None) or {}).get("instruct"):
             for request in task.instances:
-                request.resps[:] = [
-                    write_undrawn_answer(reply, facts)
-                    if isinstance(reply, str) and read_drawn_answer(reply) is None
-                    else reply
-                    for reply in request.resps
-                ]
+                request.resps[:] = map(marked, request.resps)
 
 
 @contextmanager

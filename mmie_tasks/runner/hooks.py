@@ -21,10 +21,10 @@ from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
-from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_of_module
+from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_of_module, require_judged
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.judges.base import Outcome
-from mmie_tasks.judges.choice import JudgeChoices
+from mmie_tasks.judges.choice import VARIABLE, JudgeChoices, environment_choices
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.record.reply import JudgeReply
@@ -139,15 +139,20 @@ def check_before_requests(task: Task, benchmark: Benchmark) -> None:
 
     @functools.wraps(build)
     def build_all_requests(*args: object, **kwargs: Any) -> None:  # noqa: ANN401 - as the original
+        command_line = _command_line(task)
         try:
-            output_path = getattr(_command_line(task), "output_path", None)
+            output_path = getattr(command_line, "output_path", None)
             if benchmark.add_answer_folder and isinstance(output_path, str) and output_path:
                 benchmark.add_answer_folder(Path(output_path))
-            _check_data_and_judge(benchmark, task, kwargs)
-            if benchmark.signature is not None and not _is_predict_only(task):
-                benchmark.signature(task.eval_docs_no_media[0])  # its settings are valid
+            _check_data(benchmark, task, kwargs)
+            if not _is_predict_only(task):
+                if benchmark.judge is not None:
+                    benchmark.judge.sync = bool(getattr(command_line, "baseline", None))
+                    check_judges([benchmark.judge], kwargs.get("rank") or 0)
+                if benchmark.signature is not None:
+                    benchmark.signature(task.eval_docs_no_media[0])  # its settings are valid
         except MmieTasksError as error:
-            if _command_line(task) is None:
+            if command_line is None:
                 raise
             raise SystemExit(str(error)) from None
         build(*args, **kwargs)
@@ -160,27 +165,25 @@ def _command_line(task: object) -> object | None:
     return getattr(task, "args", None)
 
 
-def _check_data_and_judge(benchmark: Benchmark, task: Task, options: Mapping[str, Any]) -> None:
-    """Data first, then the judge. Saved answers need no images, unless a judge sees them."""
-    judge = None if _is_predict_only(task) else benchmark.judge
+def _check_data(benchmark: Benchmark, task: Task, options: Mapping[str, Any]) -> None:
+    """Check the documents that ``--limit`` and ``--offset`` leave, of all ranks together.
+
+    Saved answers need no images, unless a judge sees them.
+    """
     answers_are_saved = getattr(task, "model_name", None) == "predictions"
-    if benchmark.check_data is not None and (judge is not None or not answers_are_saved):
-        # The documents that `--limit` and `--offset` leave, of all ranks together.
-        docs, start = task.eval_docs_no_media, int(options.get("offset") or 0)
-        limit = int(options.get("limit") or 0)
-        stop = min(len(docs), start + limit) if limit > 0 else len(docs)
-        indices = range(min(start, stop), stop)
-        benchmark.check_data(
-            [docs[i] for i in indices] if isinstance(docs, list) else docs.select(indices)
-        )
-    if judge is not None:
-        judge.sync = bool(getattr(_command_line(task), "baseline", None))
-        check_judge(judge, options.get("rank") or 0)
+    needs_no_images = answers_are_saved and not _is_judged(task, benchmark)
+    if benchmark.check_data is None or needs_no_images:
+        return
+    docs, start = task.eval_docs_no_media, int(options.get("offset") or 0)
+    limit = int(options.get("limit") or 0) or len(docs)
+    indices = range(len(docs))[start : start + limit]
+    benchmark.check_data(
+        [docs[i] for i in indices] if isinstance(docs, list) else docs.select(indices)
+    )
 
 
-def _is_judged(task: Task) -> bool:
-    benchmark = loaded_benchmark(task)
-    return benchmark is not None and benchmark.judge is not None and not _is_predict_only(task)
+def _is_judged(task: Task, benchmark: Benchmark) -> bool:
+    return benchmark.judge is not None and not _is_predict_only(task)
 
 
 def _is_first_process() -> bool:
@@ -192,21 +195,20 @@ def _is_predict_only(task: Task) -> bool:
     return "bypass" in task._metric_fn_list
 
 
-def check_judge(judge: BenchmarkJudge, rank: int) -> None:
-    """Stop a run whose judge cannot work, before anything is generated.
+def check_judges(judges: Iterable[BenchmarkJudge], rank: int = 0) -> None:
+    """Stop a run whose judges cannot work, before anything is generated.
 
     Rank 0 checks everything; the others check what needs no network.
 
     Raises:
-        MmieTasksError: The judge, or what its requests need, cannot be used.
+        MmieTasksError: A judge, or what its requests need, cannot be used.
     """
-    from mmie_tasks.runner.launchers import check_environment
-
-    check_environment(os.environ)
-    if rank == 0:
-        judge.check()
-    else:
-        judge.judges()
+    require_judged(environment_choices(os.environ), f"`{VARIABLE}`")
+    for judge in judges:
+        if rank == 0:
+            judge.check()
+        else:
+            judge.judges()
 
 
 def log_judge_usage(outcome: Outcome) -> None:
@@ -252,13 +254,11 @@ def add_signatures(configs: dict[str, dict[str, Any]], tasks: Mapping[str, Task]
             continue
         metadata = configs[name].setdefault("metadata", {})
         metadata["signature"] = benchmark.signature(task.eval_docs_no_media[0])
-        if benchmark.judge is None:
-            continue
-        judges = [choice.text for choice in benchmark.judge.choices().judges]
-        if None not in judges:
-            metadata["judges"] = judges
-        if (machine := benchmark.judge.machine()) is not None:
-            metadata["judged_on"] = machine
+        if benchmark.judge is not None:
+            judges = [choice.text for choice in benchmark.judge.choices().judges]
+            metadata |= {} if None in judges else {"judges": judges}
+            machine = benchmark.judge.machine()
+            metadata |= {"judged_on": machine} if machine else {}
 
 
 # The evaluator
@@ -276,14 +276,11 @@ def wrap_evaluator() -> None:
     output = getattr(sys.modules.get("lmms_eval.evaluator_utils"), "TaskOutput", None)
     trackers = sys.modules.get("lmms_eval.loggers.evaluation_tracker")
     tracker = getattr(trackers, "EvaluationTracker", None)
+    summarise = functools.partial(summarise_after, find_benchmark=benchmark_of)
     for owner, name, wrap in (
         (evaluator, "simple_evaluate", _check_first),
         (evaluator, "evaluate", _prepare_model),
-        (
-            output,
-            "calculate_aggregate_metric",
-            functools.partial(summarise_after, find_benchmark=benchmark_of),
-        ),
+        (output, "calculate_aggregate_metric", summarise),
         (output, "calculate_clt_aggregate_metric", without_errors_of_nan),
         (tracker, "save_results_samples", remove_after_logging),
     ):
@@ -294,22 +291,20 @@ def wrap_evaluator() -> None:
 def without_errors_of_nan(calculate: Method) -> Method:
     """Wrap the calculation of standard errors so that no mean of ours without a value has one.
 
-    The runner computes them from all rows with a ``score``, whatever the mean (a method of
-    ``TaskOutput`` in ``evaluator_utils.py``): below the floor of coverage, it would print an error
-    beside NaN.
+    The runner computes them from all rows with a ``score``, whatever the mean
+    (``evaluator_utils.py``).
     """
 
     @functools.wraps(calculate)
     def calculate_standard_errors(output: Any) -> None:  # noqa: ANN401 - the runner's
         calculate(output)
-        if benchmark_of(output.task) is None:
-            return
-        values = output.agg_metrics
-        for metric, filter_key in output.sample_metrics:
-            value = values.get(f"{metric},{filter_key}")
-            if isinstance(value, float) and math.isnan(value):
-                for kind in ("stderr", "stderr_clt", "stderr_clustered"):
-                    values[f"{metric}_{kind},{filter_key}"] = "N/A"
+        if benchmark_of(output.task) is not None:
+            values = output.agg_metrics
+            for metric, key in output.sample_metrics:
+                value = values.get(f"{metric},{key}")
+                if isinstance(value, float) and math.isnan(value):
+                    for kind in ("stderr", "stderr_clt", "stderr_clustered"):
+                        values[f"{metric}_{kind},{key}"] = "N/A"
 
     return calculate_standard_errors
 
@@ -345,29 +340,33 @@ def _prepare_model(evaluate: Method) -> Method:
     return evaluate_prepared_model
 
 
-def _write_sketch(tasks: Sequence[Task], model: object, file: Path) -> None:
-    from mmie_tasks.runner.sketch import write_sketch
-
-    write_sketch([(task, _benchmarks[task]) for task in tasks], model, file)
-
-
 @contextmanager
 def _judging(model: object, tasks: Sequence[Task], options: Mapping[str, Any]) -> Iterator[None]:
     """The judging session of a run; outputs are saved when the model has answered everything."""
-    ours = list(filter(loaded_benchmark, tasks))
-    if ours and _is_first_process():
+    ours = {task: benchmark for task in tasks if (benchmark := loaded_benchmark(task))}
+    if not ours:
+        yield
+        return
+    if _is_first_process():
         OUTPUT.warn_of_what_is_not_saved()
+    launcher = options.get("eval_server_launcher")
+    session = _begun.get() or _new_session(getattr(launcher, "choices", {}))
     with ExitStack() as stack:
-        session = stack.enter_context(_session(tasks, options.get("eval_server_launcher")))
+        stack.callback(session.close)
+        judges = [benchmark.judge for benchmark in ours.values() if benchmark.judge is not None]
+        stack.enter_context(session.used_by(judges))
         functions = [lambda: name_null_replies(ours), lambda: mark_instructed(ours)]
-        if any(_is_judged(task) for task in tasks):
+        if any(_is_judged(task, benchmark) for task, benchmark in ours.items()):
             functions.append(lambda: OUTPUT.save(tasks))
             if options.get("cli_args") is not None:
                 functions.append(stack.enter_context(judging_stops_on_ctrl_c(session)))
         if sketch_file is not None and _is_first_process():
-            functions.append(functools.partial(_write_sketch, ours, model, sketch_file))
-        if ours:
-            stack.enter_context(called_after_generation(model, functions))
+            from mmie_tasks.runner.sketch import write_sketch
+
+            functions.append(
+                functools.partial(write_sketch, list(ours.items()), model, sketch_file)
+            )
+        stack.enter_context(called_after_generation(model, functions))
         yield
 
 
@@ -378,18 +377,6 @@ def _new_session(choices: JudgeChoices) -> JudgingSession:
     return JudgingSession(
         choices or command_judges, on_outcome=log_judge_usage, before_loading=free_tested_models
     )
-
-
-@contextmanager
-def _session(tasks: Iterable[Task], launcher: object) -> Iterator[JudgingSession]:
-    """The session of an evaluation, handed to the judges of its tasks, and closed at the end."""
-    session = _begun.get() or _new_session(getattr(launcher, "choices", {}))
-    benchmarks = filter(None, map(loaded_benchmark, tasks))
-    with session.used_by(filter(None, (benchmark.judge for benchmark in benchmarks))):
-        try:
-            yield session
-        finally:
-            session.close()
 
 
 def _check_first(evaluate: Method) -> Method:
@@ -407,7 +394,7 @@ def _check_first(evaluate: Method) -> Method:
             session = _new_session(parse_launcher_args(call.arguments.get("launcher_args")))
             if command_line is not None and not kwargs.get("predict_only") and _is_first_process():
                 shows_all_rows(os.environ)
-                _check_judges(kwargs, session)
+                _check_requested_judges(kwargs, session)
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
         begun = _begun.set(session)
@@ -426,26 +413,21 @@ def _check_first(evaluate: Method) -> Method:
     return simple_evaluate
 
 
-def _check_judges(options: Mapping[str, Any], session: JudgingSession) -> None:
+def _check_requested_judges(options: Mapping[str, Any], session: JudgingSession) -> None:
     """Check the judges of the requested tasks.
 
     Raises:
         MmieTasksError: A judge cannot be used.
     """
-    from mmie_tasks.runner.launchers import check_environment
-
     index = getattr(options.get("task_manager"), "task_index", None)
     requested = set(benchmarks_of_tasks(options.get("tasks") or (), index or {}))
     if requested:
         OUTPUT.warn_of_what_is_not_saved()
     benchmarks = [entry.load() for entry in sorted(requested, key=lambda entry: entry.name)]
     judges = [benchmark.judge for benchmark in benchmarks if benchmark.judge is not None]
-    if not judges:
-        return
-    check_environment(os.environ)
-    with session.used_by(judges):
-        for judge in judges:
-            judge.check()
+    if judges:
+        with session.used_by(judges):
+            check_judges(judges)
 
 
 def benchmarks_of_tasks(
@@ -457,19 +439,13 @@ def benchmarks_of_tasks(
         tasks: Names as on the command line; other values are skipped.
         index: The runner's index of tasks: name to ``type``, ``task`` and ``yaml_path``.
     """
-    folders: list[tuple[Path, BenchmarkEntry]] = []
-    for entry in entries():
-        with suppress(SettingWrong):  # its package is broken; registration has logged it
-            folders.append((entry.task_dir().resolve(), entry))
-
-    def search(tasks: Iterable[object]) -> Iterator[BenchmarkEntry]:
-        for task in tasks:
-            indexed = index.get(task, {}) if isinstance(task, str) else {}
-            path, members = indexed.get("yaml_path"), indexed.get("task")
-            if isinstance(path, str):
-                file = Path(path).resolve()
-                yield from (entry for folder, entry in folders if file.is_relative_to(folder))
-            elif isinstance(members, list):
-                yield from search(members)
-
-    return search(tasks)
+    for task in tasks:
+        indexed = index.get(task, {}) if isinstance(task, str) else {}
+        path, members = indexed.get("yaml_path"), indexed.get("task")
+        if isinstance(path, str):
+            for entry in entries():
+                with suppress(SettingWrong):  # its package is broken; registration has logged it
+                    if Path(path).resolve().is_relative_to(entry.task_dir().resolve()):
+                        yield entry
+        elif isinstance(members, list):
+            yield from benchmarks_of_tasks(members, index)

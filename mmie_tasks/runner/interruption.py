@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import functools
 import os
 import signal
@@ -28,23 +27,10 @@ class JudgingStopped(KeyboardInterrupt):
 
 @contextmanager
 def exits_on_ctrl_c() -> Iterator[None]:
-    """Turn a KeyboardInterrupt into the end of the process: a traceback would show our frames.
-
-    What others have registered since, such as the end of a tested model's engine, is still called
-    when the process ends. Deleting all modules, which takes Python a second after that, is not.
-    """
-    interrupted = False
-
-    def end_if_interrupted() -> None:
-        if interrupted:
-            sys.stdout.flush()
-            _end()
-
-    atexit.register(end_if_interrupted)
+    """Turn a KeyboardInterrupt into the end of the process: a traceback would show our frames."""
     try:
         yield
     except KeyboardInterrupt as error:
-        interrupted = True
         if not isinstance(error, JudgingStopped):
             _print("Stopped by Ctrl-C.")
         raise SystemExit(STATUS) from None

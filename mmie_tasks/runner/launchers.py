@@ -12,20 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import ModuleType
 
-from loguru import logger
-
 from mmie_tasks.benchmarks.registry import require_judged
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.options import did_you_mean
 from mmie_tasks.judges import registry
-from mmie_tasks.judges.choice import (
-    DEFAULT,
-    PANEL_HINT,
-    VARIABLE,
-    JudgeChoices,
-    environment_choices,
-    from_launcher_args,
-)
+from mmie_tasks.judges.choice import DEFAULT, PANEL_HINT, JudgeChoices, from_launcher_args
 
 SOURCE = "`--launcher_args`"
 
@@ -45,10 +36,7 @@ def add_launchers(launcher: ModuleType) -> None:
     Args:
         launcher: The module ``lmms_eval.llm_judge.launcher``.
     """
-    available = getattr(launcher, "AVAILABLE_LAUNCHERS", None)
-    if not isinstance(available, dict):
-        logger.warning("mmie-tasks: this lmms-eval has no AVAILABLE_LAUNCHERS; none was added.")
-        return
+    available: dict[str, str] = getattr(launcher, "AVAILABLE_LAUNCHERS", {})
     registry.warn_about_name_conflicts()
     ours = {name: f"{__name__}.{name}" for name in _names()}
     launcher.AVAILABLE_LAUNCHERS = Launchers({**ours, **available})  # type: ignore[attr-defined]
@@ -105,15 +93,6 @@ def parse_launcher_args(launcher_args: object) -> JudgeChoices:
         _ = launcher.AVAILABLE_LAUNCHERS[name]  # ends the run if there is none
         return {}
     return _choices(options)
-
-
-def check_environment(environment: Mapping[str, str]) -> None:
-    """Check that the benchmarks in ``MMIE_TASKS_JUDGE`` exist and have judges.
-
-    Raises:
-        SettingWrong: One does not, or the variable is invalid.
-    """
-    require_judged(environment_choices(environment), f"`{VARIABLE}`")
 
 
 def _choices(options: Mapping[str, object]) -> JudgeChoices:

@@ -6,8 +6,9 @@ That takes seconds, and may print, hang or crash; doctor goes on nevertheless.
 
 from __future__ import annotations
 
+import ast
 import difflib
-import importlib.abc
+import inspect
 import json
 import os
 import subprocess
@@ -16,8 +17,8 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict
-from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 
 from mmie_tasks.preflight.doctor import Finding
 
@@ -38,13 +39,9 @@ _PACKAGES: Mapping[str, str] = {
     "flash_attn": "flash-attn",
     "google.genai": "google-genai",
     "qwen_vl_utils": "qwen-vl-utils",
-    **{
-        name: name
-        for name in ("anthropic", "autopep8", "dashscope", "diffusers", "librosa", "moviepy")
-    },
-    **{name: name for name in ("sglang", "soundfile", "torchaudio", "ujson", "vllm")},
 }
-"""Modules that models of lmms-eval 0.7.3 import and lmms-eval may lack, to their packages on PyPI.
+"""Modules that models of lmms-eval 0.7.3 import, and their packages on PyPI, where the names
+differ.
 """
 
 _OPTIONAL = frozenset({"decord", "flash_attn", "librosa", "soundfile"})
@@ -66,9 +63,7 @@ def check_model(
         timeout_s: The process is killed after this time.
     """
     program = ("mmie_tasks.runner.pair_check", *pair) if pair else (__name__, name)
-    with (
-        tempfile.TemporaryFile() as output
-    ):  # a pipe could be held open by processes that the import starts
+    with tempfile.TemporaryFile() as output:  # processes of the import may hold a pipe open
         process = subprocess.Popen(  # noqa: S603 - our own program
             [sys.executable, "-c", _PROGRAM, *program],
             stdin=subprocess.DEVNULL,
@@ -112,75 +107,64 @@ def import_model(name: str) -> Iterator[Finding]:
 
     names = REGISTRY.list_model_names()
     if name not in names:
-        similar = difflib.get_close_matches(name, names, n=5) or difflib.get_close_matches(
-            name, names, cutoff=0.3
-        )
-        hint = f"similar names: {', '.join(f'`{close}`' for close in similar)}; " if similar else ""
-        yield _problem(
-            name, "lmms-eval has no model of this name", f"{hint}all: `lmms-eval models`"
-        )
+        similar = difflib.get_close_matches(name, names, n=5, cutoff=0.3)
+        message = "lmms-eval has no model of this name"
+        close = ", ".join(f"`{one}`" for one in similar)
+        yield _problem(name, message, f"similar names: {close}; all: `lmms-eval models`")
         return
     class_path = REGISTRY.resolve(name).class_path
-    recorder = _MissingModules(("lmms_eval", class_path.partition(".")[0]))
-    sys.meta_path.append(recorder)
-    fatal = ""
     try:
-        REGISTRY.get_model_class(name)
-        yield Finding("ok", f"model {name}", f"`{class_path}` can be imported")
+        model = REGISTRY.get_model_class(name)
     except ImportError as error:
-        fatal = error.name or ""
         yield _import_problem(name, class_path, error)
-    for module in recorder.names:
-        if module != fatal:
-            message = (
-                f"its code tries to import `{module}`, which is not installed, and probably "
-                "needs it"
-            )
-            yield Finding("warning", f"model {name}", message, _install_hint(module))
+        return
+    yield Finding("ok", f"model {name}", f"`{class_path}` can be imported")
+    for module in _missing_modules(model, class_path):
+        message = f"its code imports `{module}`, which is not installed, and probably needs it"
+        yield Finding("warning", f"model {name}", message, _install_hint(module))
 
 
-class _MissingModules(importlib.abc.MetaPathFinder):
-    """The last finder on ``sys.meta_path``: notes modules that were not found for code of some
-    packages.
+def _missing_modules(model: type, class_path: str) -> list[str]:
+    """What the modules of a class and of its bases import anywhere and is not installed.
+
+    Many models of lmms-eval catch the error of an import and fail when they are used.
     """
-
-    def __init__(self, importers: tuple[str, ...]) -> None:
-        self.names: list[str] = []
-        self._importers = importers
-
-    def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:  # noqa: ARG002
-        frame = sys._getframe(1)
-        while frame.f_back and _package_of(frame.f_globals) in ("importlib", "_frozen_importlib"):
-            frame = frame.f_back
-        is_package = "." not in fullname or fullname in _PACKAGES
-        if (
-            is_package
-            and fullname not in {*_OPTIONAL, *self.names}
-            and _package_of(frame.f_globals) in self._importers
-        ):
-            self.names.append(fullname)
-        return None
+    imported: set[str] = set()
+    modules = {class_path.rpartition(".")[0], *(cls.__module__ for cls in model.__mro__)}
+    for module in modules - {"builtins", "abc"}:
+        for node in ast.walk(ast.parse(inspect.getsource(sys.modules[module]))):
+            match node:
+                case ast.Import(names=aliases):
+                    imported.update(alias.name for alias in aliases)
+                case ast.ImportFrom(module=str(name), level=0):
+                    imported.add(name)
+                case ast.Call(ast.Name("optional_import"), [ast.Constant(str(name)), *_]):
+                    imported.add(name)  # the runner's function (``imports.py``)
+    names = {name if name in _PACKAGES else name.partition(".")[0] for name in imported}
+    return sorted(name for name in names - _OPTIONAL if not _is_installed(name))
 
 
-def _package_of(module_globals: Mapping[str, object]) -> str:
-    return str(module_globals.get("__name__")).partition(".")[0]
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):  # its package is missing; a module without a spec
+        return module in sys.modules
 
 
 def _import_problem(name: str, class_path: str, error: ImportError) -> Finding:
     module = error.name or ""
-    if not isinstance(error, ModuleNotFoundError):
-        try:
-            release = f"`{module}` {version(module)}"
-        except (PackageNotFoundError, ValueError):
-            return _problem(name, "importing it fails")
-        hint = f"install the release that the model's page names; {_look_hint(name)}"
-        return _problem(name, f"its code does not fit the installed {release}", hint)
-    if f"{class_path}.".startswith(f"{module}."):
+    if f"{class_path}.".startswith(f"{module}.") and isinstance(error, ModuleNotFoundError):
         message = f"it is registered as `{class_path}`, which does not exist"
         return _problem(name, message, "nothing can be installed for it: choose another model")
-    return _problem(
-        name, f"it needs the module `{module}`, which is not installed", _install_hint(module)
-    )
+    if isinstance(error, ModuleNotFoundError):
+        message = f"it needs the module `{module}`, which is not installed"
+        return _problem(name, message, _install_hint(module))
+    try:
+        release = f"`{module}` {version(module)}"
+    except (PackageNotFoundError, ValueError):
+        return _problem(name, "importing it fails")
+    hint = f"install the release that the model's page names; {_look_hint(name)}"
+    return _problem(name, f"its code does not fit the installed {release}", hint)
 
 
 def _problem(name: str, message: str, hint: str | None = None) -> Finding:
@@ -188,9 +172,8 @@ def _problem(name: str, message: str, hint: str | None = None) -> Finding:
 
 
 def _install_hint(module: str) -> str:
-    if package := _PACKAGES.get(module):
-        return f"`pip install {package}`"
-    return f"install the package that has `{module}`: the model's page names it"
+    package = _PACKAGES.get(module, module)
+    return f"the model's page names the package, probably `pip install {package}`"
 
 
 def _look_hint(name: str) -> str:

@@ -25,17 +25,11 @@ def manifests() -> list[ModelManifest]:
     from lmms_eval.models.registry_v2 import ModelManifest
 
     install_hooks()
-    predictions, interleaved = (
-        "mmie_tasks.runner.predictions.Predictions",
-        "mmie_tasks.runner.interleaved.Interleaved",
-    )
+    predictions = "mmie_tasks.runner.predictions.Predictions"
+    pair = "mmie_tasks.runner.interleaved.Interleaved"
     return [
-        ModelManifest(model_id="predictions", chat_class_path=predictions),
-        ModelManifest(
-            model_id="interleaved",
-            chat_class_path=interleaved,
-            simple_class_path=f"{interleaved}Simple",
-        ),
+        ModelManifest("predictions", chat_class_path=predictions),
+        ModelManifest("interleaved", chat_class_path=pair, simple_class_path=f"{pair}Simple"),
     ]
 
 

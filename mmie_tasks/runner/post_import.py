@@ -2,17 +2,15 @@
 
 The runner loads our entry point before it imports the modules that we change, and importing those
 there would add ten seconds to each start of the runner. So a finder on ``sys.meta_path`` watches
-for them. It passes on what the other finders find, with another loader until the module is
-executed: the finished module shows no trace of it.
+for them, and their loader calls the functions when it has executed the module.
 """
 
 from __future__ import annotations
 
 import importlib.abc
 import sys
-import threading
 from collections.abc import Callable, Sequence
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import TypeAlias
 
@@ -26,8 +24,8 @@ def after_import(name: str, function: ImportCallback) -> None:
     after `importlib.reload`. A second registration of the same function has no effect.
 
     Args:
-        name: Full name of the module; its own import does not lead here (``lmms_eval.tasks`` and
-            ``lmms_eval.llm_judge.launcher`` import no models).
+        name: Full name of a module in a package; its own import does not lead here
+            (``lmms_eval.tasks`` and ``lmms_eval.llm_judge.launcher`` import no models).
         function: May be called more than once with the same module.
     """
     if _FINDER not in sys.meta_path:
@@ -40,57 +38,29 @@ def after_import(name: str, function: ImportCallback) -> None:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds modules with the other finders, and wraps their loader."""
+    """Finds the watched modules below the paths of their packages, as the import system does."""
 
     def __init__(self) -> None:
         self.functions: dict[str, list[ImportCallback]] = {}
-        self._searches: set[tuple[int, str]] = set()
-
-    def notify(self, module: ModuleType) -> None:
-        """Call all functions that are registered for a module."""
-        for function in tuple(self.functions[module.__name__]):
-            function(module)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The spec of a watched module, from the other finders; None for all other modules."""
-        search = (threading.get_ident(), fullname)
-        if fullname not in self.functions or search in self._searches:
+        """The spec of a watched module; None for all other modules."""
+        if fullname not in self.functions:
             return None
-        self._searches.add(search)  # the other finders may call this one in turn
-        finders = (getattr(finder, "find_spec", None) for finder in tuple(sys.meta_path))
-        try:  # importlib, too, skips finders without `find_spec`
-            specs = (find_spec(fullname, path, target) for find_spec in finders if find_spec)
-            spec: ModuleSpec | None = next(filter(None, specs), None)
-        finally:
-            self._searches.discard(search)
-        if spec is not None and spec.loader is not None and hasattr(spec.loader, "exec_module"):
-            spec.loader = _Loader(spec.loader, self.notify)
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.loader is not None:
+            loader, execute = spec.loader, spec.loader.exec_module
+
+            def execute_and_notify(module: ModuleType) -> None:
+                del loader.exec_module  # the class's own: the module shows no trace of this one
+                execute(module)
+                for function in tuple(self.functions[fullname]):
+                    function(module)
+
+            loader.exec_module = execute_and_notify  # type: ignore[method-assign]
         return spec
-
-
-class _Loader(importlib.abc.Loader):
-    """Wraps a loader until the module is executed."""
-
-    def __init__(self, loader: importlib.abc.Loader, notify: ImportCallback) -> None:
-        self._loader = loader
-        self._notify = notify
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._loader, name)
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Create the module with the wrapped loader."""
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Restore the module's own loader, execute the module with it, then notify."""
-        module.__loader__ = self._loader
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
-        self._loader.exec_module(module)
-        self._notify(module)
 
 
 _FINDER = _Finder()

@@ -24,6 +24,7 @@ from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
 
 _ARGUMENTS = "--model_args path=FILE_OR_FOLDER[;MORE][,model=NAME]"
+_PASSED_BY_THE_RUNNER = {"batch_size", "max_batch_size", "device"}
 _ID_COLUMNS = ("url", "id", "sample_id", "question_id", "index")
 
 
@@ -38,13 +39,8 @@ class RunnerRequest(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _ParsedRequest:
-    """The parts of a request that identify its sample.
-
-    Attributes:
-        task: Name of the task.
-        doc_id: Position of the sample in the task's data.
-        input: The text part of the request.
-        task_object: The runner's task; None if the request does not lead to it.
+    """The parts of a request that identify its sample; the task's object is None if the request
+    does not lead to it.
     """
 
     task: str
@@ -60,10 +56,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         path: A file or folder of saved answers, or several separated by ``;``. See
             `mmie_tasks.answers.files.SUPPORTED_FILES`.
         model: The name of the tested model, by which the runner names the folder of the results.
-        batch_size: Not used; the runner passes it, like the next two.
-        max_batch_size: Not used.
-        device: Not used.
-        unknown: Any other argument is an error.
+        others: What the runner passes of its own is ignored; any other argument is an error.
 
     Raises:
         SystemExit: Answers or arguments cannot be used. The runner ends every other exception
@@ -76,20 +69,16 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         self,
         path: object = "",
         model: object = "",  # noqa: ARG002
-        batch_size: object = None,  # noqa: ARG002
-        max_batch_size: object = None,  # noqa: ARG002
-        device: object = None,  # noqa: ARG002
-        **unknown: object,
+        **others: object,
     ) -> None:
         super().__init__()
         self.accelerator = Accelerator()  # the runner gathers with it when there are several ranks
         self.device = self.accelerator.device
         try:
-            if unknown:
-                names = ", ".join(f"`{name}`" for name in unknown)
-                raise SettingWrong(
-                    f"The model `predictions` has no argument {names}.", hint=_ARGUMENTS
-                )
+            if unknown := others.keys() - _PASSED_BY_THE_RUNNER:
+                names = ", ".join(f"`{name}`" for name in sorted(unknown))
+                message = f"The model `predictions` has no argument {names}."
+                raise SettingWrong(message, hint=_ARGUMENTS)
             benchmarks = [entry.load() for entry in entries()]
             datasets = frozenset(name for benchmark in benchmarks for name in benchmark.datasets)
             reading = read_answers(str(path), datasets)  # folders of these names identify answers
@@ -112,18 +101,16 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         Raises:
             SystemExit: Two answers claim one sample, or no sample of a task has an answer.
         """
-        parsed_requests = [_parse(request) for request in requests]
-        tasks: dict[str, dict[int, _ParsedRequest]] = {}
-        for request in parsed_requests:
-            tasks.setdefault(request.task, {})[request.doc_id] = request
+        parsed = [_parse(request) for request in requests]
+        by_task: dict[str, dict[int, _ParsedRequest]] = {}
+        for request in parsed:
+            by_task.setdefault(request.task, {})[request.doc_id] = request
         try:
-            answers = {
-                task: self._answers(task, list(samples.values())) for task, samples in tasks.items()
-            }
+            saved = {task: self._answers(task, [*ours.values()]) for task, ours in by_task.items()}
         except AnswersUnusable as error:
             raise SystemExit(str(error)) from None
-        responses = (answers[request.task][request.doc_id] for request in parsed_requests)
-        return [answer if isinstance(answer, str) else list(answer) for answer in responses]
+        answers = (saved[request.task][request.doc_id] for request in parsed)
+        return [answer if isinstance(answer, str) else list(answer) for answer in answers]
 
     def generate_until_multi_round(
         self, requests: Sequence[RunnerRequest]

@@ -12,13 +12,13 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, TypeAlias
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries
+from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.options import choice_setting
@@ -28,11 +28,7 @@ Index: TypeAlias = dict[str, dict[str, Any]]
 """The runner's index of tasks: name to ``type``, ``task`` and ``yaml_path``."""
 
 OVERRIDE = "MMIE_TASKS_OVERRIDE"
-_WRAPPED_METHODS: Mapping[str, frozenset[str]] = {  # of TaskManager, and the parameters we read
-    "initialize_tasks": frozenset({"include_path", "include_defaults"}),
-    "load_task_or_group": frozenset(),
-    "load_config": frozenset(),
-}
+_LOADERS = ("load_task_or_group", "load_config")  # methods of TaskManager
 
 
 def read_override(environment: Mapping[str, str]) -> bool:
@@ -58,23 +54,19 @@ def register_tasks(tasks: ModuleType) -> None:
         tasks: The module ``lmms_eval.tasks``.
     """
     manager = getattr(tasks, "TaskManager", None)
-    unexpected = [
-        name
-        for name, parameters in _WRAPPED_METHODS.items()
-        if not callable(method := getattr(manager, name, None))
-        or not inspect.signature(method).parameters.keys() >= parameters
-    ]
-    if unexpected:
+    build = getattr(manager, "initialize_tasks", None)
+    parameters = inspect.signature(build).parameters.keys() if callable(build) else set()
+    is_supported = all(callable(getattr(manager, name, None)) for name in _LOADERS)
+    if not (is_supported and parameters >= {"include_path", "include_defaults"}):
         logger.warning(
             "mmie-tasks: our tasks are not registered, because this version of lmms-eval is not "
-            f"supported (TaskManager.{', '.join(unexpected)}). hint: add `--include_path "
-            "$(mmie-tasks path)`; built-in tasks of the same name then win"
+            "supported. hint: add `--include_path $(mmie-tasks path)`; built-in tasks of the same "
+            "name then win"
         )
         return
-    for name in _WRAPPED_METHODS:
-        wrap_once(
-            manager, name, _wrap_index_builder if name == "initialize_tasks" else wrap_task_loader
-        )
+    wrap_once(manager, "initialize_tasks", _wrap_index_builder)
+    for name in _LOADERS:
+        wrap_once(manager, name, wrap_task_loader)
 
 
 def _wrap_index_builder(initialize_tasks: Method) -> Method:
@@ -101,63 +93,38 @@ def _wrap_index_builder(initialize_tasks: Method) -> Method:
         except SettingWrong as error:  # the runner would print it and go on
             raise SystemExit(str(error)) from None
         tasks = index_folder(str(task_dir()))
-        owners = _add_other_packages(tasks, index_folder)
-        _log_overridden(add_tasks(index, tasks, users, override=override), owners)
+        _add_other_packages(tasks, index_folder)
+        if overridden := add_tasks(index, tasks, users, override=override):
+            names = ", ".join(overridden)
+            hint = f"{OVERRIDE}=0 keeps the built-in"
+            _log("INFO", f"{names}: ours instead of the built-in of the same name; {hint}")
         return index
 
     return initialize_all_tasks
 
 
-def _add_other_packages(tasks: Index, index_folder: Callable[[str], Index]) -> dict[str, str]:
+def _add_other_packages(tasks: Index, index_folder: Callable[[str], Index]) -> None:
     """Add the tasks of other packages whose names are free; one process warns of the others.
 
     Args:
-        tasks: Ours.
+        tasks: Ours; theirs are added.
         index_folder: Indexes a folder.
-
-    Returns:
-        Name of an added task to its benchmark.
     """
-    owners: dict[str, str] = {}
     for entry in entries():
         if entry.is_ours:
             continue
         try:
-            index = index_folder(_task_folder(entry))
+            index = index_folder(str(entry.task_dir()))
         except Exception as error:  # noqa: BLE001 - a plugin: its tasks are left out
             reason = str(error).replace("\n\n", " ") or type(error).__name__
             _log("WARNING", f"the benchmark `{entry.name}` is left out: {reason}")
             continue
+        if not index:
+            _log("WARNING", f"the benchmark `{entry.name}` has no task in `{entry.task_dir()}`")
         if taken := sorted(index.keys() & tasks.keys()):
             names = ", ".join(f"`{name}`" for name in taken)
             _log("WARNING", f"{names} of the benchmark `{entry.name}` left out: name taken")
-        free = index.keys() - tasks.keys()
-        tasks.update((name, index[name]) for name in free)
-        owners.update(dict.fromkeys(free, entry.name))
-    return owners
-
-
-def _task_folder(entry: BenchmarkEntry) -> str:
-    if not (folder := entry.task_dir()).is_dir():
-        hint = f"build `{entry.package}` with its task files, and install it again"
-        raise SettingWrong(f"there is no folder `{folder}`.", hint=hint)
-    return str(folder)
-
-
-def _log_overridden(names: Sequence[str], owners: Mapping[str, str]) -> None:
-    """Log which tasks replace built-in ones, grouped by the benchmarks of other packages."""
-    by_owner: dict[str, list[str]] = {}
-    for name in names:
-        by_owner.setdefault(owners.get(name, ""), []).append(name)
-    groups = "; ".join(
-        f"{', '.join(names)}: {f'of the benchmark `{owner}`' if owner else 'ours'}"
-        for owner, names in sorted(by_owner.items())
-    )
-    if groups:
-        _log(
-            "INFO",
-            f"{groups} instead of the built-in of the same name; {OVERRIDE}=0 keeps the built-in",
-        )
+        tasks |= {name: task for name, task in index.items() if name not in tasks}
 
 
 def _log(level: str, message: str) -> None:

@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.registry import require_judged
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
@@ -73,25 +72,20 @@ def _parser() -> argparse.ArgumentParser:
         "failed. The tested model is not needed. The new run has the tasks, the limit and the "
         "other options of the old one; variables such as `MMIE_DATA` must be set as they were.",
     )
-    parser.add_argument(
-        "run",
-        metavar="RUN",
-        help="a run with `--log_samples`: the folder of `--output_path`, a results file or a "
-        "sample log",
+    run_help = "a run with `--log_samples`: the folder of `--output_path`, or a file in it"
+    parser.add_argument("run", metavar="RUN", help=run_help)
+    failed_help = (
+        "keep the replies of the run, and ask its judge only for those that are missing; "
+        "`--judge` is needed only for options that move no score, such as `timeout`"
     )
-    parser.add_argument(
-        "--failed",
-        action="store_true",
-        help="keep the replies of the run, and ask its judge only for those that are missing; "
-        "`--judge` is needed only for options that move no score, such as `timeout`",
-    )
-    help_text = "only these; default: all tasks of the run that the judges are for"
-    parser.add_argument("--tasks", "--task", default="", metavar="A,B", help=help_text)
-    help_text = (
+    parser.add_argument("--failed", action="store_true", help=failed_help)
+    tasks_help = "only these; default: all tasks of the run that the judges are for"
+    parser.add_argument("--tasks", "--task", default="", metavar="A,B", help=tasks_help)
+    output_help = (
         "the folder of the new run; default: beside RUN, with `-by-JUDGE` after its name, or "
         "`-filled` with `--failed`"
     )
-    parser.add_argument("--output_path", default="", metavar="FOLDER", help=help_text)
+    parser.add_argument("--output_path", default="", metavar="FOLDER", help=output_help)
     add_judge_options(parser)
     return parser
 
@@ -129,18 +123,15 @@ def _config(tasks: Sequence[TaskRun]) -> Mapping[str, object]:
     Raises:
         SettingWrong: A log has no results file, or the tasks were evaluated with different ones.
     """
-    configs = []
-    for task_run in tasks:
-        config = _fields(_saved(task_run), "config")
-        if not config:
-            raise SettingWrong(
-                f"`{task_run.log}` has no results file beside it, so the options of its run are "
-                "not known.",
-                hint="keep `<date>_results.json` with the logs, or name tasks and options "
-                "yourself: `mmie-tasks eval --model predictions --model_args path=FOLDER`",
-            )
-        configs.append({**config, **_fields(config, "resolved_cli_args")})
-    first, *rest = configs
+    configs = [_fields(_saved(task_run), "config") for task_run in tasks]
+    if not all(configs):
+        raise SettingWrong(
+            "A log of this run has no results file beside it, `<date>_results.json`, so the "
+            "options of its run are not known.",
+            hint="name tasks and options yourself: `mmie-tasks eval --model predictions "
+            "--model_args path=FOLDER`",
+        )
+    first, *rest = ({**config, **_fields(config, "resolved_cli_args")} for config in configs)
     for name in _SAME_AS_IN_THE_RUN:
         if any(other.get(name) != first.get(name) for other in rest):
             raise SettingWrong(
@@ -161,28 +152,28 @@ def _own_judges(tasks: Sequence[TaskRun]) -> JudgeChoices:
     Raises:
         SettingWrong: The results file does not name them, or two tasks of a benchmark had others.
     """
-    texts: dict[str, tuple[list[str], str]] = {}
+    choices: JudgeChoices = {}
     for task_run in tasks:
         name = task_run.benchmark.name
-        configs = _fields(_fields(_saved(task_run), "configs"), task_run.task)
-        judges = _fields(configs, "metadata").get("judges")
-        if not (isinstance(judges, list) and judges and all(isinstance(t, str) for t in judges)):
+        config = _fields(_fields(_saved(task_run), "configs"), task_run.task)
+        texts = _fields(config, "metadata").get("judges")
+        if not isinstance(texts, list) or not texts:
             raise SettingWrong(
                 f"The results file of `{task_run.task}` does not name its judge; none does whose "
                 "address holds a password or a query.",
                 hint=f"`--judge {name}=JUDGE` with the judge of the run",
             )
         panel = Signature(next(iter(task_run.signatures), "")).panel
-        panel_options = f"rule={panel.rule},min_valid={panel.min_valid}" if panel else ""
-        if texts.setdefault(name, (judges, panel_options)) != (judges, panel_options):
+        options = f"rule={panel.rule},min_valid={panel.min_valid}" if panel else ""
+        judges = [registry.parse_choice(str(text), "the run") for text in texts]
+        chosen = join_judges(judges, options)
+        if choices.get(name, chosen) != chosen:
             raise SettingWrong(
                 f"The tasks of `{name}` were judged by different judges.",
                 hint="one of them at a time: `--tasks`",
             )
-    return {
-        name: join_judges([registry.parse_choice(text, "the run") for text in judges], options)
-        for name, (judges, options) in texts.items()
-    }
+        choices = {**choices, name: chosen}
+    return choices
 
 
 def _keep_replies(task_run: TaskRun, choices: JudgeChoices, environment: Mapping[str, str]) -> None:
@@ -276,15 +267,13 @@ def _output_folder(source: Path, choices: JudgeChoices, *, failed: bool) -> Path
 def _search_pictures(tasks: Sequence[TaskRun], config: Mapping[str, object], source: Path) -> None:
     """Search for pictures of answers where the run did: by its saved answers and its output."""
     folders = [Path(str(config.get("output_path") or "")), source]
-    if config.get("model") == "predictions":
-        match = re.search(r"(?:^|,)path=([^,]*)", str(config.get("model_args")))
-        answers = Path(match[1]).expanduser() if match else Path()
-        folders.insert(0, answers if answers.is_dir() else answers.parent)
-    benchmarks: dict[str, Benchmark] = {task.benchmark.name: task.benchmark for task in tasks}
-    for benchmark in benchmarks.values():
-        for folder in folders:
-            if benchmark.add_answer_folder and folder.is_dir():
-                benchmark.add_answer_folder(folder)
+    answers = re.search(r"(?:^|,)path=([^,]*)", str(config.get("model_args")))
+    if answers and config.get("model") == "predictions":
+        path = Path(answers[1]).expanduser()
+        folders.insert(0, path if path.is_dir() else path.parent)
+    for add in filter(None, {task.benchmark.add_answer_folder for task in tasks}):
+        for folder in filter(Path.is_dir, folders):
+            add(folder)
 
 
 def _eval_arguments(

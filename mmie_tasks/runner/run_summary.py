@@ -25,7 +25,6 @@ from tabulate import tabulate
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.options import choice_setting
 from mmie_tasks.record.rows import COVERAGE
-from mmie_tasks.record.sample import BadRecord
 from mmie_tasks.runs.run import TaskRun, without_off_scale_points
 from mmie_tasks.runs.summary import Headline, details_of, headline_of, notes_of
 
@@ -34,13 +33,7 @@ KEY = "mmie_tasks"
 
 SETTING = "MMIE_TASKS_ROWS"
 _COLUMNS = (
-    "task",
-    "model",
-    "official [95 %]",
-    "robust",
-    "expected",
-    "scored",
-    "judge",
+    *("task", "model", "official [95 %]", "robust", "expected", "scored", "judge"),
     "unlike the paper",
 )
 _MODEL = re.compile(r"(?:^|,)(?:pretrained|model|model_version|path)=([^,]+)")
@@ -60,12 +53,6 @@ def shows_all_rows(environment: Mapping[str, str]) -> bool:
     return choice_setting(environment, SETTING, "main", "all", hint=hint) == "all"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Summary:
-    headline: Headline
-    details: Mapping[str, float | None]
-
-
 @dataclass(slots=True)
 class RunSummary:
     """Collects the summaries of the tasks of one evaluation.
@@ -75,7 +62,8 @@ class RunSummary:
     """
 
     pair: str = ""
-    _tasks: dict[str, _Summary] = field(default_factory=dict)
+    _headlines: dict[str, Headline] = field(default_factory=dict)
+    _details: dict[str, dict[str, float | None]] = field(default_factory=dict)
 
     def add(
         self,
@@ -93,25 +81,22 @@ class RunSummary:
             logged = [benchmark.read_line({COVERAGE: record}) for record in records]
             samples = tuple(without_off_scale_points(sample, benchmark.scale) for sample in logged)
             run = TaskRun(task=task, benchmark=benchmark, log=Path(), samples=samples, limit=limit)
-            summary = _Summary(headline=headline_of(run), details=details_of(run, records))
+            headline, details = headline_of(run), details_of(run, records)
             notes = list(notes_of(run, records))
         except Exception as error:  # noqa: BLE001 - a plugin: its summary is lost, not the run
-            reason = (
-                str(error) if isinstance(error, BadRecord) else f"{type(error).__name__}: {error}"
-            )
+            reason = f"{type(error).__name__}: {error}"
             logger.warning(f"{benchmark.title}: no summary of `{task}`: {reason}.")
             return
-        self._tasks[task] = summary
+        self._headlines[task], self._details[task] = headline, details
         logger.info("\n  ".join([f"{benchmark.title} ({task})", *notes]))
 
     def add_details(self, results: dict[str, Any], *, as_rows: bool) -> None:
         """Add the details to the results of the runner, as `KEY` and, if wanted, as rows of its
         table.
         """
-        details = {task: dict(summary.details) for task, summary in self._tasks.items()}
-        if details:
-            results[KEY] = details
-        for task, values in details.items() if as_rows else ():
+        if self._details:
+            results[KEY] = self._details.copy()
+        for task, values in self._details.items() if as_rows else ():
             rows = results["results"][task]
             for name, value in values.items():
                 rows.setdefault(f"{name},none", math.nan if value is None else value)
@@ -124,23 +109,22 @@ class RunSummary:
             model_args: Its arguments: a text or, from a file for ``--config``, a mapping.
             report: The command that makes a report, or how to get one.
         """
-        if not self._tasks:
+        if not self._headlines:
             return ""
         name = self.pair or short_model_name(model, model_args)
-        lines = [(task, name, *summary.headline.cells[1:]) for task, summary in self._tasks.items()]
-        has_expected = any(summary.headline.expected for summary in self._tasks.values())
+        lines = [(task, name, *line.cells[1:]) for task, line in self._headlines.items()]
+        has_expected = any(line.expected for line in self._headlines.values())
         shown = [has_expected or column != "expected" for column in _COLUMNS]
         rows = [list(compress(row, shown)) for row in (_COLUMNS, *lines)]
         table = tabulate(rows, "firstrow", tablefmt="plain", disable_numparse=True)
-        return (
-            "\nmmie-tasks: scores in percent; the intervals hold the sampling error "
-            f"only\n\n{table}\n\n{report}"
-        )
+        title = "mmie-tasks: scores in percent; the intervals hold the sampling error only"
+        return f"\n{title}\n\n{table}\n\n{report}"
 
     def clear(self) -> None:
         """Forget the evaluation before."""
         self.pair = ""
-        self._tasks.clear()
+        self._headlines.clear()
+        self._details.clear()
 
 
 def short_model_name(model: object, model_args: object) -> str:
@@ -186,15 +170,15 @@ def summarise_after(
     """Wrap ``TaskOutput.calculate_aggregate_metric``, so that each task of ours is summarised."""
 
     @functools.wraps(aggregate)
-    def aggregate_and_summarise(output: Any, *args: object, **kwargs: object) -> None:  # noqa: ANN401 - the runner's
+    def aggregate_and_summarise(output: Any, *args: object, **kwargs: object) -> None:  # noqa: ANN401
         aggregate(output, *args, **kwargs)
-        benchmark = find_benchmark(output.task)
-        for (metric, _), records in list(output.sample_metrics.items()) if benchmark else ():
-            if metric == COVERAGE and benchmark is not None:
-                limit = getattr(getattr(output.task, "args", None), "limit", None)
-                SUMMARY.add(
-                    output.task_name, benchmark, records, limit if limit and limit > 0 else None
-                )
+        if (benchmark := find_benchmark(output.task)) is None:
+            return
+        limit = getattr(getattr(output.task, "args", None), "limit", None)
+        for (metric, _), records in list(output.sample_metrics.items()):
+            if metric == COVERAGE:
+                positive = limit if limit and limit > 0 else None
+                SUMMARY.add(output.task_name, benchmark, records, positive)
 
     return aggregate_and_summarise
 

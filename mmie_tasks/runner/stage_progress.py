@@ -12,11 +12,11 @@ from mmie_tasks.judging.progress import cost_forecast
 
 
 class StageProgress:
-    """A bar of one stage of a model.
+    """A bar of one stage of a model, such as drawing pictures.
 
     Args:
-        title: ``Drawing``.
-        unit: ``picture``.
+        title: Of the stage.
+        unit: What it makes.
         price_usd: Of a unit that a server makes; None if unknown, 0 if nothing is paid.
         is_shown: Whether this process shows the bar.
 

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.errors import AnswersUnusable
-from mmie_tasks.core.tables import numbered_names
+from mmie_tasks.core.tables import counted, numbered_names
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.log_files import HINT, RunLogs, SampleLog, find_runs, read_lines
 from mmie_tasks.record.log_line import number
@@ -26,7 +26,6 @@ FindBenchmark: TypeAlias = Callable[[str], Benchmark | None]
 
 _DATE_FORMAT = "%Y%m%d_%H%M%S"
 _MINUTES = "%Y-%m-%d %H:%M"
-_MAX_ZONE = 40  # characters of a zone's name that is not known here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +33,10 @@ class TaskRun:
     """One task of a run.
 
     Attributes:
-        task: Its name in lmms-eval.
-        benchmark: The benchmark it belongs to.
-        log: The file that was read.
         samples: In the order of the log; ids are unique.
         notes: Remarks for readers of the scores: lines cut off, duplicate samples.
-        stored: The scores in the results file beside the log, metric to value; empty if there is
-            no such file.
-        limit: ``--limit`` of the run, from the same file; None without.
+        stored: The scores in the results file beside the log, metric to value.
+        limit: ``--limit`` of the run, from the same file.
     """
 
     task: str
@@ -54,7 +49,7 @@ class TaskRun:
 
     @property
     def signatures(self) -> tuple[str, ...]:
-        """The distinct signatures of the samples, in the order of the log; normally one."""
+        """The distinct signatures of the samples; normally one."""
         return tuple(dict.fromkeys(sample.signature for sample in self.samples))
 
     @property
@@ -64,23 +59,19 @@ class TaskRun:
 
     @property
     def score_kinds(self) -> tuple[ScoreKind, ...]:
-        """The kinds of its scores, official and robust, and expected if a sample has an expected
-        score.
-        """
+        """Official and robust, and expected if a sample has an expected score."""
         has_expected = any(isinstance(sample.expected, Scored) for sample in self.samples)
         return (*SCORE_KINDS, "expected") if has_expected else SCORE_KINDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """The logged tasks of one tested model.
+    """The logged tasks of one tested model, by name.
 
     Attributes:
         name: For display; unique among the runs that are opened together.
-        folder: The folder of its logs.
         date: Of its newest log, as the runner wrote it.
         started: When the evaluation of its newest log began, for display: see `utc_time`.
-        tasks: Name to task, sorted by name.
         notes: What was ignored, and why.
     """
 
@@ -166,11 +157,10 @@ def utc_time(date: str, time_zone: object) -> str:
     if not (isinstance(time_zone, str) and time_zone):
         return f"{local:{_MINUTES}} (time zone not logged)"
     try:
-        return (
-            f"{local.replace(tzinfo=ZoneInfo(time_zone)).astimezone(timezone.utc):{_MINUTES}} UTC"
-        )
+        utc = local.replace(tzinfo=ZoneInfo(time_zone)).astimezone(timezone.utc)
     except (ZoneInfoNotFoundError, ValueError, OSError):  # unknown here
-        return f"{local:{_MINUTES}} ({time_zone[:_MAX_ZONE]})"
+        return f"{local:{_MINUTES}} (time zone not known here)"
+    return f"{utc:{_MINUTES}} UTC"
 
 
 def read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
@@ -185,18 +175,24 @@ def read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
     for numbered in read_lines(log.path):
         if numbered.line is None:
             notes.append(f"line {numbered.number}, the last, is cut off and was ignored")
-        elif "bypass" in numbered.line and "coverage" not in numbered.line:
+            continue
+        if not _is_scored(numbered.line):
             unscored += 1
-        else:
-            try:
-                logged = benchmark.read_line(numbered.line)
-            except BadRecord as error:
-                raise AnswersUnusable(
-                    f"`{log.path}`, line {numbered.number}: {error}.", hint=HINT
-                ) from error
-            sample = without_off_scale_points(logged, benchmark.scale)
-            off_scale += sample is not logged
-            repeated += _is_repeated(samples, sample, log.path)
+            continue
+        try:
+            logged = benchmark.read_line(numbered.line)
+        except BadRecord as error:
+            where = f"`{log.path}`, line {numbered.number}"
+            raise AnswersUnusable(f"{where}: {error}.", hint=HINT) from error
+        sample = without_off_scale_points(logged, benchmark.scale)
+        off_scale += sample is not logged
+        first = samples.setdefault(sample.id, sample)
+        repeated += first is not sample
+        if first != sample:
+            raise AnswersUnusable(
+                f"`{log.path}` has two different results of the sample {sample.id}.",
+                hint="the runner appends to an existing log: keep one run per file",
+            )
     if not samples:
         return None
     for count, remark in (
@@ -204,7 +200,7 @@ def read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
         (off_scale, "with points outside the scale: counted as unscored"),
         (unscored, "never scored (`--predict_only`): ignored"),
     ):
-        notes += [f"{count} {'sample' if count == 1 else 'samples'} {remark}"] if count else []
+        notes += [f"{counted(count, 'sample')} {remark}"] if count else []
     saved = results_file(log)
     return TaskRun(
         task=log.task,
@@ -226,28 +222,16 @@ def sample_lines(task_run: TaskRun) -> Iterator[tuple[LoggedSample, Line]]:
     """
     seen: set[str] = set()
     for numbered in read_lines(task_run.log):
-        line = numbered.line
-        if line is None or ("bypass" in line and "coverage" not in line):
-            continue  # cut off, or never scored
-        sample = task_run.benchmark.read_line(line)
-        if sample.id not in seen:
-            seen.add(sample.id)
-            yield sample, line
+        if (line := numbered.line) is not None and _is_scored(line):
+            sample = task_run.benchmark.read_line(line)
+            if sample.id not in seen:
+                seen.add(sample.id)
+                yield sample, line
 
 
-def _is_repeated(samples: dict[str, LoggedSample], sample: LoggedSample, log: Path) -> bool:
-    """Add the sample; whether an equal sample with this id was there before. Another result of it
-    is an error.
-    """
-    first = samples.setdefault(sample.id, sample)
-    if first is sample:
-        return False
-    if first != sample:
-        raise AnswersUnusable(
-            f"`{log}` has two different results of the sample {sample.id}.",
-            hint="the runner appends to an existing log: keep one run per file",
-        )
-    return True
+def _is_scored(line: Line) -> bool:
+    """Whether it has a record; it has none of a run with ``--predict_only``."""
+    return "bypass" not in line or "coverage" in line
 
 
 def without_off_scale_points(sample: LoggedSample, scale: Scale) -> LoggedSample:
@@ -265,8 +249,9 @@ def without_off_scale_points(sample: LoggedSample, scale: Scale) -> LoggedSample
             return Unscored("off_scale", "the log has points that are not on the scale")
         return verdict
 
-    official, robust, expected = map(checked, (sample.official, sample.robust, sample.expected))
-    if official is sample.official and robust is sample.robust and expected is sample.expected:
+    verdicts = (sample.official, sample.robust, sample.expected)
+    official, robust, expected = map(checked, verdicts)
+    if (official, robust, expected) == verdicts:
         return sample
     return replace(sample, official=official, robust=robust, expected=expected)
 

@@ -68,10 +68,6 @@ class Headline:
     """What people quote of a task: one line of the block that a run ends with.
 
     Attributes:
-        task: The task's name.
-        official: The official score in percent, with its 95 % interval.
-        robust: The robust score in percent.
-        expected: The expected score in percent; None if no sample has one.
         scored: How many samples are scored: see `scored_of`.
         judge: The judge's model, or the panel; empty for a benchmark that is scored by rule.
         marks: What makes the score incomparable with the published one: see `marks_of`.
@@ -94,17 +90,11 @@ class Headline:
 
         Why a score does not exist is before the marks.
         """
-        return (
-            self.task,
-            percent_cell(self.official.percent, self.official.interval)
-            if self.official
-            else NO_VALUE,
-            percent_cell(self.robust.percent) if self.robust else NO_VALUE,
-            percent_cell(self.expected.percent) if self.expected else NO_VALUE,
-            self.scored,
-            self.judge or "by rule",
-            "; ".join((*self.missing, *self.marks)),
-        )
+        official = self.official and percent_cell(self.official.percent, self.official.interval)
+        others = (value and percent_cell(value.percent) for value in (self.robust, self.expected))
+        scores = (cell or NO_VALUE for cell in (official, *others))
+        why = "; ".join((*self.missing, *self.marks))
+        return (self.task, *scores, self.scored, self.judge or "by rule", why)
 
 
 def headline_of(task_run: TaskRun) -> Headline:
@@ -157,13 +147,10 @@ def _missing_scores(
 
 def scored_of(task_run: TaskRun) -> str:
     """How many samples have an official score: ``9 of 10 (1 left out by the official script)``."""
-    verdicts = [sample.official for sample in task_run.samples]
-    scored = sum(isinstance(verdict, Scored) for verdict in verdicts)
-    left_out = sum(
-        isinstance(verdict, Unscored) and verdict.reason == "left_out" for verdict in verdicts
-    )
+    reasons, total = reasons_of(task_run, "official"), len(task_run.samples)
+    left_out = reasons["left_out"]
     remark = f" ({left_out:,} left out by the official script)" if left_out else ""
-    return f"{scored:,} of {len(verdicts) - left_out:,}{remark}"
+    return f"{total - reasons.total():,} of {total - left_out:,}{remark}"
 
 
 def judge_name(task_run: TaskRun) -> str:
@@ -200,42 +187,35 @@ def _points(verdict: Verdict) -> str:
 
 def marks_of(task_run: TaskRun) -> tuple[str, ...]:
     """What makes the numbers of a task incomparable with the published ones, the most important
-    first.
+    first: ``8 of 20,103 samples (--limit 8)``, ``judge: gpt-4o, not the paper's``.
 
     Empty if they may stand beside the published numbers: all published samples, the judge and the
     prompt words of the paper, and every sample scored.
-
-    Args:
-        task_run: The task with its samples.
-
-    Returns:
-        Short phrases: ``8 of 20,103 samples (--limit 8)``, ``categories not in MMIE's
-        proportions``, ``judge: gpt-4o, not the paper's``, ``other prompt words``,
-        ``3 unscored``, ``pictures drawn by our reconstruction (step-2), not
-        by the paper's pipeline``, ``answers that may have unread pictures: looks like JSON (2)``.
     """
+    return tuple(filter(None, _marks(task_run)))
+
+
+def _marks(task_run: TaskRun) -> Iterator[str]:
     signatures = [Signature(text) for text in task_run.signatures]
     fields = [signature.fields for signature in signatures]
     benchmark = task_run.benchmark
-    marks = [_part_of_samples(task_run)]
+    yield _part_of_samples(task_run)
     if not in_proportion(task_run.samples, benchmark.strata, benchmark.stratum_sizes):
-        marks.append(f"{plural(benchmark.strata)} not in {benchmark.title}'s proportions")
+        yield f"{plural(benchmark.strata)} not in {benchmark.title}'s proportions"
     if any(signature.is_of_another_judge for signature in signatures):
-        marks.append(f"judge: {judge_name(task_run)}, not the paper's")
+        yield f"judge: {judge_name(task_run)}, not the paper's"
     if not all(entry.get("prompt", "official").startswith("official") for entry in fields):
-        marks.append("other prompt words")
+        yield "other prompt words"
     if any(entry.get("assembly", "official") != "official" for entry in fields):
-        marks.append("other text in the judge's request")
+        yield "other text in the judge's request"
     if any("min_coverage" in entry for entry in fields):
-        marks.append("another floor of coverage")
-    marks += _picture_marks(task_run)
-    verdicts = [sample.official for sample in task_run.samples]
-    unscored = sum(
-        isinstance(verdict, Unscored) and verdict.reason != "left_out" for verdict in verdicts
-    )
-    marks.append(f"{unscored:,} unscored" if unscored else "")
-    marks.append(f"{len(fields)} different signatures in one run" if len(fields) > 1 else "")
-    return tuple(filter(None, marks))
+        yield "another floor of coverage"
+    yield from _picture_marks(task_run)
+    reasons = reasons_of(task_run, "official")
+    if unscored := reasons.total() - reasons["left_out"]:
+        yield f"{unscored:,} unscored"
+    if len(fields) > 1:
+        yield f"{len(fields)} different signatures in one run"
 
 
 AnswerForm: TypeAlias = Literal["plain", "instructed", "drawn"]

@@ -176,20 +176,11 @@ def test_prompts_that_cannot_be_downloaded_do_not_hide_a_missing_key(
     ("arguments", "text"),
     [
         pytest.param(["--judge", "nobody"], "no judge `nobody`", id="judge"),
-        pytest.param(["--judge", "openai:m", "--judge_args", "x=1"], "no option `x`", id="option"),
         pytest.param(["--judge_args", "x=1"], "needs `--judge`", id="options-alone"),
-        pytest.param(["--tasks", "mmie,mmmu_val"], "no benchmark or task `mmmu_val`", id="task"),
         pytest.param(
-            ["--tasks", "mmiee"], r"task `mmiee`[\s\S]*hint: there is `mmie`", id="nearest"
+            ["--tasks", "mmie_saa"], r"[\s\S]*hint: there is `mmie_sa`", id="nearest-task"
         ),
-        pytest.param(
-            ["--tasks", "mmie_saa"], r"task `mmie_saa`[\s\S]*hint: there is `mmie_sa`", id="ours"
-        ),
-        pytest.param(["--judge", "opnai"], "did you mean `openai`", id="nearest-judge"),
-        pytest.param(
-            ["--judge", "openai:m,base_ulr=x"], "did you mean `base_url`", id="nearest-option"
-        ),
-        pytest.param(["--judge", "mmmie=openai:m"], "did you mean `mmie`", id="nearest-benchmark"),
+        pytest.param(["--judge", "openai:m,base_ulr=x"], "did you mean `base_url`", id="nearest"),
         pytest.param(
             ["--judge", "openai:a", "--judge", "openai:b", "--judge_args", "ruel=mean"],
             "did you mean `rule`",

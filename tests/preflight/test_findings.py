@@ -1,29 +1,42 @@
-"""Findings on folders and assets; without any Hub."""
+"""The report, and findings on assets; without any Hub."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from loguru import logger
 
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.hub.asset import Asset, Check, DownloadPlan
-from mmie_tasks.preflight.doctor import Finding, check_assets, folder_finding
+from mmie_tasks.preflight.doctor import Finding, Report, check_assets, run_check
+
+LONG = "a sentence of many words " * 12
+
+
+def as_text(*findings: Finding) -> str:
+    return Report(findings=findings).text
+
+
+def fails() -> str:
+    raise DataMissing("Two images are missing.", hint="download them")
+
+
+def warns() -> str:
+    logger.info("not worth a line")
+    logger.warning("It retires soon. hint: choose another")
+    return "It works."
 
 
 def asset(
-    name: str,
-    *checks: Check,
-    is_here: bool = True,
-    file_bytes: tuple[int | None, ...] = (3 * 2**20,),
-    folder: Path = Path("/"),
+    name: str, *checks: Check, is_here: bool = True, size_bytes: int | None = 3 * 2**20
 ) -> Asset:
-    plan = DownloadPlan(source="MMIE", file_bytes=file_bytes)
+    stored = {Path("/"): size_bytes or 0}
+    plan = DownloadPlan(source="MMIE", file_bytes=(size_bytes,), disk_bytes=stored)
     return Asset(
         name=name,
         source="MMIE",
-        folder=folder,
+        folder=Path("/"),
         is_here=lambda: is_here,
         plan=lambda: plan,
         fetch=lambda: "is here",
@@ -31,91 +44,65 @@ def asset(
     )
 
 
-def fails() -> str:
-    raise DataMissing("Two images are missing.", hint="download them")
+def test_lines_are_aligned_and_followed_by_their_hints_and_a_summary() -> None:
+    problem = Finding("problem", "mmie: data", "gone", "fetch it")
+    assert as_text(Finding("ok", "GPU 0", "fine"), problem) == (
+        "ok       GPU 0       fine\n"
+        "problem  mmie: data  gone\n"
+        "                     hint: fetch it\n"
+        "\n"
+        "Problems: 1. Warnings: 0. A run would fail."
+    )
+    warning = Finding("warning", "a", "b")
+    assert as_text(warning, warning).endswith("\n\nA run can begin. Warnings: 2.")
 
 
-def refused() -> DownloadPlan:
-    raise DataMissing("The Hub refuses.", hint="log in")
+def test_no_line_is_wider_than_a_terminal() -> None:
+    lines = as_text(Finding("problem", "mmie: judge prompts", LONG, LONG)).splitlines()
+    assert len(lines) > 8
+    assert max(map(len, lines)) <= 100
 
 
-def test_a_folder_that_does_not_exist_yet_is_judged_by_its_disk(tmp_path: Path) -> None:
-    finding = folder_finding("cache", tmp_path / "a" / "b", "set X")
-    assert finding.status in ("ok", "warning")
-    assert "free for" in finding.message
-    assert not (tmp_path / "a").exists()
+def test_a_check_gives_its_result_and_its_warnings() -> None:
+    assert list(run_check(Check(subject="judge", describe=warns))) == [
+        Finding("ok", "judge", "It works"),
+        Finding("warning", "judge", "It retires soon", "choose another"),
+    ]
 
 
-def test_a_file_in_the_way_of_a_folder_is_a_problem(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("")
-    finding = folder_finding("cache", tmp_path / "a" / "b", "set X")
-    assert (finding.status, finding.hint) == ("problem", "set X")
+def test_an_error_that_is_not_ours_is_not_hidden() -> None:
+    with pytest.raises(ZeroDivisionError):
+        list(run_check(Check(subject="data", describe=lambda: str(1 // 0))))
 
 
 @pytest.mark.parametrize(
-    ("sizes", "status", "text"),
+    ("size_bytes", "text"),
     [
-        pytest.param((3 * 2**20,), "ok", "3.0 MiB, which", id="known"),
-        pytest.param((3 * 2**20, None), "ok", "3.0 MiB or more, which", id="one-unknown"),
-        pytest.param((None,), "ok", "size unknown, which", id="unknown"),
-        pytest.param((0,), "ok", "in the Hub's cache", id="cached"),
-        pytest.param((2**60,), "problem", "1073741824.0 GiB", id="no-space"),
+        pytest.param(3 * 2**20, "not downloaded yet: 3.0 MiB, which", id="known"),
+        pytest.param(None, "not downloaded yet: unknown, which", id="unknown"),
+        pytest.param(0, "in the Hub's cache", id="cached"),
     ],
 )
-def test_a_missing_asset_is_reported_with_its_size(
-    tmp_path: Path, sizes: tuple[int | None, ...], status: str, text: str
-) -> None:
-    missing = asset("data", is_here=False, file_bytes=sizes, folder=tmp_path)
-    (finding,) = check_assets([missing])
-    assert finding.status == status
+def test_a_missing_asset_is_reported_with_its_size(size_bytes: int | None, text: str) -> None:
+    (finding,) = check_assets([asset("data", is_here=False, size_bytes=size_bytes)])
+    assert finding.status == "ok"
     assert text in finding.message
 
 
-def test_archives_of_one_dataset_are_one_finding_with_the_sum_of_their_sizes() -> None:
-    check = Check(subject="data", describe=fails)
-    parts = [asset(f"data, part {part}", check, is_here=part == 1) for part in range(4)]
-    missing, present = check_assets(parts)
-    assert (missing.subject, present.subject) == ("data", "data, part 1")
-    assert (
-        missing.message
-        == "MMIE and 2 more: accessible, not downloaded yet: 9.0 MiB, which the first run fetches"
-    )
+def test_assets_that_do_not_fit_on_the_disk_together_are_a_problem() -> None:
+    disk, *missing = check_assets([asset("data", is_here=False, size_bytes=2**60)] * 2)
+    assert (disk.status, disk.subject) == ("problem", "disk")
+    assert [finding.status for finding in missing] == ["ok", "ok"]
 
 
-def test_archives_that_cannot_be_downloaded_are_one_problem() -> None:
-    check = Check(subject="data", describe=fails)
-    parts = [
-        replace(asset(f"data, part {part}", check, is_here=False), plan=refused)
-        for part in range(3)
-    ]
-    assert list(check_assets(parts)) == [Finding("problem", "data", "The Hub refuses", "log in")]
-
-
-def test_a_source_that_was_not_asked_is_not_called_accessible(tmp_path: Path) -> None:
-    plan = DownloadPlan(source="MMIE", file_bytes=(2**20,), is_confirmed=False)
-    (finding,) = check_assets(
-        [replace(asset("data", is_here=False, folder=tmp_path), plan=lambda: plan)]
-    )
-    assert (
-        finding.message
-        == "MMIE: not downloaded yet (access was not checked): 1.0 MiB, which the first run fetches"
-    )
-
-
-def test_a_shared_check_runs_once() -> None:
+def test_a_shared_check_runs_once_and_only_if_all_its_assets_are_here() -> None:
     check = Check(subject="data", describe=lambda: "2 samples.")
-    assert list(check_assets([asset("data, part 0", check), asset("data, part 1", check)])) == [
-        Finding("ok", "data", "2 samples")
-    ]
-
-
-def test_a_shared_check_does_not_run_while_an_asset_of_it_is_missing() -> None:
-    check = Check(subject="data", describe=fails)
-    present, missing = check_assets(
-        [asset("data, part 0", check), asset("data, part 1", check, is_here=False)]
-    )
-    assert (present.subject, present.status) == ("data, part 0", "ok")
-    assert "not downloaded yet" in missing.message
+    one, other = asset("data, part 0", check), asset("data, part 1", check)
+    assert list(check_assets([one, other])) == [Finding("ok", "data", "2 samples")]
+    missing = asset("data, part 1", check, is_here=False)
+    here, finding = check_assets([one, missing])
+    assert here == Finding("ok", "data, part 0", "MMIE is here")
+    assert "not downloaded yet" in finding.message
 
 
 def test_the_checks_of_an_asset_end_with_the_first_problem() -> None:

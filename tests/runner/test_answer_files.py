@@ -13,7 +13,6 @@ from lmms_eval.api.instance import Instance
 from lmms_eval.loggers.evaluation_tracker import EvaluationTracker
 
 from mmie_tasks.answers.files import read_answers
-from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.runner.answer_files import RunOutput
 
 DATE = "20260102_030405"
@@ -74,9 +73,6 @@ def lines(folder: Path, name: str = "t") -> list[dict[str, Any]]:
             ["first", "second"], "first", id="repeats: the first counts, as in the runner"
         ),
         pytest.param(["lone \ud800"], "lone �", id="no UTF-8"),
-        pytest.param(
-            ['{"text": "", "images": ["a.png"]}'], '{"text": "", "images": ["a.png"]}', id="picture"
-        ),
     ],
 )
 def test_saved_answers_are_read_as_the_model_gave_them(
@@ -175,17 +171,3 @@ def test_the_newest_run_counts_whether_it_ended_or_not(tmp_path: Path) -> None:
     tracker_.date_id = "20260104_000000"
     tracker_.save_results_samples(task_name="t", samples=[sample(0)])
     assert [answer.answer for answer in read_answers(str(tmp_path)).answers] == ["a"]
-
-
-def test_the_same_answers_in_two_folders_are_one_run_and_its_replay(tmp_path: Path) -> None:
-    write_answers(tmp_path / "one", DATE, "a", "b")
-    write_answers(tmp_path / "two", "20260105_000000", "a", "b")
-    logged(tmp_path / "three", [sample(0)])
-    assert [answer.answer for answer in read_answers(str(tmp_path)).answers] == ["a", "b"]
-
-
-def test_other_answers_in_another_folder_are_refused(tmp_path: Path) -> None:
-    write_answers(tmp_path / "one", DATE, "a")
-    write_answers(tmp_path / "two", DATE, "c")
-    with pytest.raises(AnswersUnusable, match="Two answers to sample 0 of `t`"):
-        read_answers(str(tmp_path))

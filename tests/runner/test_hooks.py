@@ -15,8 +15,6 @@ from support.report_runs import SKETCH
 
 from mmie_tasks.benchmarks import registry
 from mmie_tasks.benchmarks.benchmark import Benchmark
-from mmie_tasks.benchmarks.mia_bench import task as mia_bench
-from mmie_tasks.benchmarks.milebench import task as milebench
 from mmie_tasks.benchmarks.mmie import benchmark as mmie_benchmark
 from mmie_tasks.benchmarks.mmie import task as mmie
 from mmie_tasks.benchmarks.registry import BenchmarkEntry
@@ -54,12 +52,6 @@ def prepare(task: Task, hook: Callable[[object, Benchmark], None]) -> None:
     """Apply a hook to a task, if it belongs to a benchmark."""
     if (benchmark := hooks.benchmark_of(task)) is not None:
         hook(task, benchmark)
-
-
-def plain_rows(scored: int) -> list[dict[str, object]]:
-    """Twenty rows of one metric, of which this many have a score."""
-    points = [{"id": str(i), "points": float(i % 2), "score": float(i % 2)} for i in range(scored)]
-    return [*points, *({"id": str(i), "unscored": "refused"} for i in range(scored, 20))]
 
 
 def benchmark(**fields: Any) -> Benchmark:
@@ -112,11 +104,10 @@ def test_results_are_signed_after_judging_and_name_the_machine(loaded: Callable[
     assert task.dump_config() == {"metadata": {"version": "1-A"}}
 
 
-@pytest.mark.parametrize("address", ["http://me:word@host/v1", "https://host/v1?code=word"])
 def test_results_do_not_name_a_judge_whose_address_may_hold_a_secret(
-    loaded: Callable[..., Task], address: str
+    loaded: Callable[..., Task],
 ) -> None:
-    options = {"model": "m", "base_url": f"http://plain/v1;{address}"}
+    options = {"model": "m", "base_url": "http://plain/v1;https://host/v1?code=word"}
     chosen = ChosenJudges(judges=(JudgeChoice(name="openai", options=options),))
     judge = SimpleNamespace(benchmark="sketch", machine=lambda: None, choices=lambda: chosen)
     configs: dict[str, Any] = {"sketch": {}}
@@ -166,7 +157,6 @@ def test_a_benchmark_of_another_package_is_known_by_its_modules(
         pytest.param({"limit": 2}, "01", id="limit"),
         pytest.param({"limit": 2, "offset": 1}, "12", id="offset"),
         pytest.param({"limit": 9, "offset": 3}, "34", id="more-than-there-are"),
-        pytest.param({"limit": 0}, "01234", id="no-limit"),
         pytest.param({"offset": 7}, "", id="behind-the-end"),
     ],
 )
@@ -181,43 +171,22 @@ def test_only_the_samples_of_the_run_are_checked(
     assert "".join(ids) == checked_ids
 
 
-@pytest.mark.parametrize(
-    "aggregate",
-    [
-        pytest.param(mmie.percent, id="mmie"),
-        pytest.param(mia_bench.percent, id="mia_bench"),
-        pytest.param(milebench.percent, id="milebench"),
-    ],
-)
 @pytest.mark.parametrize("scored", [17, 18])
-def test_a_mean_below_the_floor_of_coverage_has_no_standard_error(
-    aggregate: Callable[..., float], scored: int
-) -> None:
+def test_a_mean_below_the_floor_of_coverage_has_no_standard_error(scored: int) -> None:
+    points = [{"id": str(i), "points": float(i % 2), "score": float(i % 2)} for i in range(scored)]
+    rows = [*points, *({"id": str(i), "unscored": "refused"} for i in range(scored, 20))]
     task = SimpleNamespace(
-        aggregation=lambda: {"official": aggregate},
+        aggregation=lambda: {"official": mmie.percent},
         config=SimpleNamespace(process_results=mmie.process_results),
     )
     output = TaskOutput(task=task, task_config={})
-    output.sample_metrics[("official", "none")] = plain_rows(scored)
+    output.sample_metrics[("official", "none")] = rows
     output.calculate_aggregate_metric()
     hooks.without_errors_of_nan(TaskOutput.calculate_clt_aggregate_metric)(output)
-    errors = [value for key, value in output.agg_metrics.items() if "stderr" in key]
+    errors = {value for key, value in output.agg_metrics.items() if "stderr" in key}
     is_below = scored == 17
     assert math.isnan(output.agg_metrics["official,none"]) == is_below
-    assert set(errors) == {"N/A"} if is_below else any(value != "N/A" for value in errors)
-    assert output.sample_metrics[("official", "none")] == plain_rows(scored)
-
-
-def test_the_standard_errors_of_other_tasks_stay() -> None:
-    task = SimpleNamespace(
-        aggregation=lambda: {"acc": lambda _rows: math.nan},
-        config=SimpleNamespace(process_results=print),
-    )
-    output = TaskOutput(task=task, task_config={})
-    output.sample_metrics[("acc", "none")] = plain_rows(20)
-    output.calculate_aggregate_metric()
-    hooks.without_errors_of_nan(TaskOutput.calculate_clt_aggregate_metric)(output)
-    assert output.agg_metrics["acc_stderr_clt,none"] != "N/A"
+    assert (errors == {"N/A"}) == is_below
 
 
 class Model:
@@ -237,10 +206,8 @@ class Model:
 @pytest.mark.parametrize(
     ("batch_size", "has_ours", "calls"),
     [
-        pytest.param(4, True, ["aa", "b", "cc"], id="batches"),
-        pytest.param("auto", True, ["aa", "b", "cc"], id="unknown-size"),
-        pytest.param(1, True, ["aabcc"], id="no-batches"),
-        pytest.param("1", True, ["aabcc"], id="no-batches-as-text"),
+        pytest.param("auto", True, ["aa", "b", "cc"], id="batches"),
+        pytest.param("1", True, ["aabcc"], id="no-batches"),
         pytest.param(4, False, ["aabcc"], id="none-of-ours"),
     ],
 )
@@ -265,7 +232,7 @@ def test_a_judge_for_an_unknown_benchmark_stops_a_run_from_python(
 ) -> None:
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "openai:m mmei=mmie_score")
     with pytest.raises(SettingWrong, match="`mmei`, which is no benchmark"):
-        hooks.check_judge(mmie_benchmark.JUDGE, rank)
+        hooks.check_judges([mmie_benchmark.JUDGE], rank)
 
 
 def test_an_invalid_choice_of_rows_stops_an_evaluation_before_it_begins(

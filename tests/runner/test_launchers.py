@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.choice import ALL_OTHERS, JudgeChoices
 from mmie_tasks.runner import launchers
@@ -29,22 +28,12 @@ def test_our_launchers_are_added_and_a_taken_name_keeps_its_meaning(
     }
 
 
-def test_a_runner_without_launchers_stays_unchanged_with_a_warning(logs: list[str]) -> None:
-    launchers.add_launchers(SimpleNamespace())
-    assert "no AVAILABLE_LAUNCHERS" in logs[0]
-
-
 def test_an_unknown_name_ends_the_run_with_the_valid_names(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SystemExit) as error:
         added(monkeypatch)["opnai"]
     assert "no judge or launcher `opnai`" in str(error.value)
     assert "`default`, `of_ours`, `sglang`" in str(error.value)
-    with pytest.raises(SystemExit, match="did you mean `default`"):
-        added(monkeypatch)["defualt"]
-
-
-def test_a_panel_is_named_by_our_command_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(SystemExit, match="`mmie-tasks eval --judge a --judge b`"):
+    with pytest.raises(SystemExit, match=r"`default`[\s\S]*`mmie-tasks eval --judge a --judge b`"):
         added(monkeypatch)["panel"]
 
 
@@ -113,16 +102,8 @@ def test_a_launcher_chooses_the_judges_of_single_benchmarks() -> None:
             "`mmei`, which is no benchmark[\\s\\S]*hint: .*mia_bench, mmie",
             id="unknown",
         ),
-        pytest.param(
-            {"milebench.name": "openai"}, "`milebench`, which is no benchmark with", id="no-judge"
-        ),
-        pytest.param(
-            {"mmie_sa.name": "openai"}, "`mmie_sa`, which is no benchmark with", id="task"
-        ),
         pytest.param({"mmie.name": "opnai"}, "no judge `opnai`", id="judge"),
-        pytest.param({"mmie.name": "openai", "mmie.modle": "m"}, "no option `modle`", id="option"),
         pytest.param({"mmie.model": "m"}, "hint: add `mmie.name=JUDGE`", id="no-name"),
-        pytest.param({"mmie.2.name": "openai"}, "`mmie.2`, which is no benchmark", id="panel"),
         pytest.param({"model": "m"}, "hint: add `name=JUDGE`", id="default-with-options"),
     ],
 )
@@ -131,9 +112,3 @@ def test_an_invalid_judge_of_a_benchmark_ends_the_run(
 ) -> None:
     with pytest.raises(SystemExit, match=message):
         launchers.default(**options)
-
-
-def test_benchmarks_of_the_environment_are_checked() -> None:
-    launchers.check_environment({"MMIE_TASKS_JUDGE": "openai mmie=mmie_score"})
-    with pytest.raises(SettingWrong, match="`MMIE_TASKS_JUDGE` chooses a judge for `milebench`"):
-        launchers.check_environment({"MMIE_TASKS_JUDGE": "milebench=openai"})

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from support.runner import TESTS, Workplace, write
+from support.runner import PACKAGE, TESTS, Workplace, write
 
 from mmie_tasks.preflight.doctor import Finding, run
 from mmie_tasks.runner.model_check import check_model
@@ -28,15 +28,13 @@ MODULES = {
 print("some noise")
 try:
     import missing_for_tests
-    import decord_for_tests
+    import decord
 except ImportError:
     missing_for_tests = None
 from support.stub_model import StubChat as Model
 """,
     "other_release": "from packaging import not_in_this_release",
-    "no_class": "",
     "hanging": "import time; time.sleep(600)",
-    "ending": "import os; os._exit(0)",
     "crashing": "import os; os.abort()",
     "raising": "raise RuntimeError('of a library')",
 }
@@ -57,7 +55,7 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, st
     monkeypatch.chdir(tmp_path / "here")
     return {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(workplace.plugins), str(TESTS)]),
+        "PYTHONPATH": os.pathsep.join(map(str, (workplace.plugins, TESTS, PACKAGE))),
         "HF_HUB_OFFLINE": "1",
     }
 
@@ -74,9 +72,9 @@ def test_doctor_reports_what_each_named_model_lacks(environment: dict[str, str])
         ("model qwen25_vl", "problem"),
     ]
     assert "needs the module `decord`, which is not installed" in findings[0].message
-    assert findings[0].hint == "`pip install decord`"
+    assert findings[0].hint.endswith("`pip install decord`")
     assert findings[1].message == "`models_for_tests.with_fallback.Model` can be imported"
-    assert "tries to import `missing_for_tests`" in findings[2].message
+    assert "its code imports `missing_for_tests`" in findings[2].message
     assert "similar names: `qwen2_5_vl`" in findings[3].hint
 
 
@@ -86,7 +84,7 @@ def test_doctor_reports_what_each_named_model_lacks(environment: dict[str, str])
         pytest.param(
             "without_unknown",
             "needs the module `missing_for_tests`",
-            "install the package",
+            "pip install missing_for_tests",
             id="module",
         ),
         pytest.param(
@@ -99,9 +97,7 @@ def test_doctor_reports_what_each_named_model_lacks(environment: dict[str, str])
             "absent", "`models_for_tests.absent.Model`, which does not exist", "choose", id="class"
         ),
         pytest.param("raising", "importing it fails", "get_model('raising')", id="error"),
-        pytest.param("ending", "importing it fails", "get_model('ending')", id="exit"),
         pytest.param("crashing", "importing it fails", "get_model('crashing')", id="crash"),
-        pytest.param("no_class", "importing it fails", "get_model('no_class')", id="no-class"),
         pytest.param(
             "hanging", "importing it takes longer than 2 s", "get_model('hanging')", id="hang"
         ),

@@ -102,13 +102,6 @@ def test_no_image_column_is_decoded(saved: Path) -> None:
     assert Predictions(path=saved).generate_until(requests(docs, 0)) == ["zero"]
 
 
-def test_a_column_with_repeated_values_is_not_used_as_an_id(tmp_path: Path) -> None:
-    path = tmp_path / "answers.json"
-    path.write_text('{"0": "a", "1": "b"}', encoding="utf-8")
-    docs = Dataset.from_list([{"question_id": "0", "index": n} for n in range(2)])
-    assert Predictions(path=path).generate_until(requests(docs, 0, 1)) == ["a", "b"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

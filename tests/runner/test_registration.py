@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,7 +31,6 @@ def tag(*members: str) -> dict[str, Any]:
         pytest.param(None, None, False, "ours", id="only-ours-switched-off"),
         pytest.param("built-in", None, True, "ours", id="built-in"),
         pytest.param("built-in", None, False, "built-in", id="built-in-switched-off"),
-        pytest.param("users", "users", True, "users", id="users"),
         pytest.param("built-in", "users", True, "users", id="built-in-and-users"),
         pytest.param("built-in", "users", False, "built-in", id="built-in-and-users-switched-off"),
     ],
@@ -51,12 +50,6 @@ def test_a_tag_keeps_all_members_and_is_not_an_override(override: bool) -> None:
     index: Index = {"t": tag("theirs", "both")}
     assert add_tasks(index, {"t": tag("both", "ours")}, {}, override=override) == ()
     assert index["t"]["task"] == ["theirs", "both", "ours"]
-
-
-def test_a_task_of_ours_takes_the_name_of_a_built_in_tag() -> None:
-    index: Index = {"a": tag("x")}
-    assert add_tasks(index, {"a": task("ours")}, {}, override=True) == ("a",)
-    assert index["a"]["type"] == "task"
 
 
 def test_the_switch_is_read_from_the_environment() -> None:
@@ -135,9 +128,7 @@ def indexed_with(folders: dict[str, Index | Exception], **built_in: dict[str, An
 @pytest.mark.parametrize(
     ("override", "mme", "message"),
     [
-        pytest.param(
-            "1", "other", "mme: of the benchmark `other` instead of the built-in", id="on"
-        ),
+        pytest.param("1", "other", "mme: ours instead of the built-in", id="on"),
         pytest.param("0", "built-in", None, id="switched-off"),
     ],
 )
@@ -188,7 +179,7 @@ def test_each_broken_package_is_left_out_with_one_warning(
     }
     assert indexed_with(folders) == {"new": task("whole")}
     bare, broken = logs
-    assert "the benchmark `bare` is left out: there is no folder `" in bare
+    assert "the benchmark `bare` has no task in `" in bare
     assert "the benchmark `broken` is left out: " in broken
     logs.clear()
     monkeypatch.setenv("RANK", "1")
@@ -208,8 +199,7 @@ def renamed_parameter(cls: type) -> None:
     "change",
     [
         pytest.param(without("initialize_tasks"), id="no-index"),
-        pytest.param(without("load_task_or_group"), id="no-loading"),
-        pytest.param(without("load_config"), id="no-loading-of-a-config"),
+        pytest.param(without("load_config"), id="no-loading"),
         pytest.param(renamed_parameter, id="another-parameter"),
     ],
 )
@@ -225,17 +215,11 @@ def test_an_unsupported_runner_is_left_alone_with_a_hint(
     assert "--include_path $(mmie-tasks path)" in logs[0]
 
 
-def test_a_runner_without_task_manager_is_left_alone_with_a_hint(logs: list[str]) -> None:
-    register_tasks(ModuleType("tasks"))
-    assert "--include_path $(mmie-tasks path)" in logs[0]
-
-
 @pytest.mark.parametrize(
     "config",
     [
         pytest.param(None, id="no-config"),
         pytest.param(SimpleNamespace(process_docs=None), id="no-functions"),
-        pytest.param(SimpleNamespace(process_docs=SimpleNamespace), id="not-ours"),
         pytest.param(SimpleNamespace(process_results=read_override), id="not-of-a-benchmark"),
     ],
 )

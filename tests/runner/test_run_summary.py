@@ -62,7 +62,9 @@ def test_the_expected_score_has_a_column_where_a_task_has_one() -> None:
     ("read_line", "reason"),
     [
         pytest.param(lambda line: line["filtered_resps"], "KeyError: 'filtered_resps'", id="bug"),
-        pytest.param(partial(log_line.sample, full_marks=5), "`id` is missing", id="bad-record"),
+        pytest.param(
+            partial(log_line.sample, full_marks=5), "BadRecord: `id` is missing", id="bad-record"
+        ),
     ],
 )
 def test_a_benchmark_that_cannot_read_its_records_costs_no_run(

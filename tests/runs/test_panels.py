@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.hostile import JUNK, outcome, spoil
 from support.panels import MODELS, NOT_JUDGED, judged, mmie_line, signature
@@ -19,7 +19,7 @@ from support.panels import MODELS, NOT_JUDGED, judged, mmie_line, signature
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.core.verdict import Scored, Unscored, as_row
 from mmie_tasks.record import log_line
-from mmie_tasks.record.panel import Judged, disagreement
+from mmie_tasks.record.panel import Judged
 from mmie_tasks.record.sample import BadRecord
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.frames import LoadedRun
@@ -49,13 +49,6 @@ def test_the_record_holds_every_judges_replies_and_verdicts_and_how_far_they_dif
     assert [len(member["replies"]) for member in panel["members"]] == [1, 1, 0]
     assert panel["members"][0]["official"]["score"] == 4
     assert panel["members"][2]["robust"] == {"unscored": "unavailable", "detail": "HTTP 503"}
-
-
-def test_with_fewer_than_two_judges_with_points_nothing_is_compared() -> None:
-    record = judged(4, None, None, min_valid=1).fields["panel"]
-    assert isinstance(record, dict)
-    assert (record["range"], record["sd"]) == (None, None)
-    assert disagreement(()) is None
 
 
 def test_a_logged_panel_is_read_as_it_was_judged() -> None:
@@ -122,11 +115,7 @@ def test_without_a_judges_reply_its_points_cannot_be_read_again() -> None:
     ("change", "named"),
     [
         ({"rule": "best"}, "`rule`"),
-        ({"min_valid": True}, "`min_valid`"),
         ({"min_valid": 0}, "`min_valid`"),
-        ({"members": []}, "`members`"),
-        ({"members": None}, "`members`"),
-        ({"members": {"judge": "a"}}, "`members`"),
         ({"members": ["judge:a"]}, "`members`"),
         ({"members": [{"judge": "a"}]}, "`official`"),
         ({"members": [{"judge": 5, "official": {"score": 1}, "robust": {"score": 1}}]}, "`judge`"),
@@ -140,7 +129,6 @@ def test_a_panel_of_another_form_is_a_bad_record(change: dict[str, object], name
             read(line)
 
 
-@settings(max_examples=300)
 @given(
     st.randoms(use_true_random=False),
     st.sampled_from(JUNK),
@@ -154,12 +142,6 @@ def test_no_line_of_a_panel_upsets_the_readers(
     for read in (BENCHMARK.read_line, BENCHMARK.reread, BENCHMARK.rerecord):
         assert read is not None
         assert outcome(read, line) != ""
-
-
-def test_a_record_with_fewer_judges_than_its_rule_needs_is_not_read_again() -> None:
-    line = mmie_line(judged(4, 5, 6))
-    line["coverage"]["panel"]["min_valid"] = 9
-    assert BENCHMARK.reread(line) is None
 
 
 def test_a_panel_is_named_after_its_judges_and_rule() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from support.example import ANSWERS, archive
@@ -14,7 +13,7 @@ from support.mmie_hub import ARCHIVE, mmie_hub
 from support.mmie_hub import REPO as MMIE_REPO
 from support.mmie_judge import by_category
 from support.mmie_seam import KEY, TABLE, N, create_workplace, evaluate, printed
-from support.runner import CommandResult, Workplace
+from support.runner import CommandResult
 
 from mmie_tasks.benchmarks.milebench.download import PARTS, REPO
 
@@ -59,12 +58,3 @@ def test_one_dataset_of_milebench_downloads_only_its_archive_of_images(hub_run: 
     assert hub_run.downloads(REPO) == {"MileBench_part4.tar.gz"}
     assert f"data:{COMMIT}" in hub_run.result.output
     assert f"`main` of {REPO} is at {COMMIT}" in hub_run.result.output
-
-
-def test_a_missing_archive_stops_the_run_with_a_message(tmp_path: Path) -> None:
-    answers = ("--model", "predictions", "--model_args", f"path={ANSWERS}")
-    options = ("--tasks", "milebench_SlideVQA", *answers)
-    result = Workplace(folder=tmp_path).run("lmms-eval", *options)
-    assert result.status == 1
-    assert "`MILEBENCH_DATA`" in result.output
-    assert "Traceback" not in result.output

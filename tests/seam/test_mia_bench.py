@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -132,18 +130,6 @@ def test_a_sample_without_a_verdict_is_counted_and_not_scored_zero(
     assert len(server) == 8 + 2  # the six replies of the first run are not paid for again
 
 
-def test_a_run_is_completed_if_its_judge_goes_down(
-    workplace: Workplace, server: JudgeServer
-) -> None:
-    server.fails(503, times=10**6)
-    options = f"name=openai,model=judge-model,base_url={server.url},patience=1"
-    result = evaluate(workplace, "--launcher_args", options)
-    assert printed(result)["coverage"] == 0.0, result.output
-    assert printed(result)["unscored_unavailable"] == 8.0
-    assert math.isnan(printed(result)["official"])
-    assert len(samples(workplace)) == 8
-
-
 def test_a_wrong_key_stops_the_run_before_the_model_generates(
     workplace: Workplace, server: JudgeServer
 ) -> None:
@@ -168,36 +154,6 @@ def test_a_predict_only_run_needs_no_judge_and_is_scored_later(
     options = ("--model", "predictions", "--model_args", "path=out", "--output_path", "scored")
     result = evaluate(workplace, *options, url=server.url)
     assert FULL.items() <= printed(result).items(), result.output
-
-
-def test_an_invalid_judge_option_stops_the_run_before_the_model_generates(
-    workplace: Workplace,
-) -> None:
-    result = evaluate(workplace, "--model", "stub", "--launcher_args", "name=openai,modle=x")
-    assert result.status == 1, result.output
-    assert "`modle`" in result.output
-    assert "stub: generating" not in result.output
-
-
-def test_a_run_repeated_after_a_kill_pays_only_for_missing_replies(
-    workplace: Workplace, server: JudgeServer
-) -> None:
-    def reply(body: dict[str, Any]) -> str:
-        if len(server) == 6:
-            workplace.wait_for_replies(5)
-            (pid,) = workplace.pids("fork_server.py")
-            os.kill(pid, signal.SIGKILL)
-        return full_marks(body)
-
-    server.says(reply)
-    options = f"name=openai,model=judge-model,base_url={server.url},max_concurrency=1"
-    result = evaluate(workplace, "--launcher_args", options)
-    assert result.status == -signal.SIGKILL
-    assert len(server) == 6
-    server.says(full_marks)
-    result = evaluate(workplace, "--launcher_args", options)
-    assert FULL.items() <= printed(result).items(), result.output
-    assert len(server) == 6 + 3  # the sixth was in flight
 
 
 def test_a_judge_of_another_package_is_found_by_its_name(workplace: Workplace) -> None:

@@ -134,12 +134,3 @@ def test_a_missing_answer_is_counted_and_below_the_coverage_floor_there_is_no_sc
         "no official score: only 1 of 2 samples have a score\n  unscored: no_answer (1)\n"
         in result.output
     )
-
-
-def test_broken_data_stops_the_run_with_a_message(workplace: Workplace, tmp_path: Path) -> None:
-    data = copy_of("DocVQA", tmp_path)
-    (data / "DocVQA" / "DocVQA.json").write_text("{", encoding="utf-8")
-    result = play_back(workplace, ANSWERS, "--tasks", "milebench_DocVQA", data=data)
-    assert result.status == 1
-    assert "DocVQA.json`: not JSON" in result.output
-    assert "Traceback" not in result.output

@@ -33,16 +33,6 @@ def test_answers_of_a_drawing_model_are_judged_with_its_images(
     assert pictures[1:] == [path.read_bytes() for path in shown]
 
 
-def test_saved_generations_are_judged_later_on_another_machine(
-    workplace: Workplace, judge: JudgeServer
-) -> None:
-    result = evaluate(workplace, "--predict_only", MMIE_OTHER_PROMPTS="")
-    assert result.status == 0, result.output
-    options = ("--model", "predictions", "--model_args", "path=out", "--output_path", "scored")
-    result = evaluate(workplace, *options, url=judge.url)
-    assert TABLE.items() <= printed(result).items(), result.output
-
-
 def test_one_run_has_mmie_beside_another_benchmark_and_one_judge_for_both(
     workplace: Workplace,
 ) -> None:

@@ -25,10 +25,6 @@ def judged(
     return evaluate(workplace, *more, processes=processes, **settings)
 
 
-def replies(workplace: Workplace) -> dict[int, str]:
-    return {line["doc_id"]: line["coverage"]["replies"][0]["text"] for line in samples(workplace)}
-
-
 def test_the_default_judge_is_that_of_the_paper_and_gives_the_table(workplace: Workplace) -> None:
     result = judged(workplace, model=scripted_checkpoint.write(workplace.folder / "judge"))
     values = printed(result)
@@ -62,14 +58,7 @@ def test_samples_with_unreadable_replies_are_unscored(workplace: Workplace) -> N
     values = printed(result)
     assert math.isnan(values["official"]), result.output
     assert (values["coverage"], values["unscored_unparsed"]) == (0.0, float(N))
-    first = replies(workplace)
-    assert all(first.values())
-
-    shutil.rmtree(workplace.folder / "out")
-    one_by_one = judged(
-        workplace, "--launcher_args", "name=mmie_score,cache=off", MMIE_TASKS_SYNC="1"
-    )
-    assert replies(workplace) == first, one_by_one.output
+    assert all(line["coverage"]["replies"][0]["text"] for line in samples(workplace))
 
 
 def test_two_processes_have_a_judge_each(workplace: Workplace) -> None:

@@ -181,15 +181,6 @@ def test_rescoring_saved_answers_gives_the_same_verdicts(workplace: Workplace) -
     )
 
 
-@pytest.mark.usefixtures("result")
-def test_rescore_and_report_accept_the_log(workplace: Workplace) -> None:
-    again = workplace.run("mmie-tasks", "rescore", "out", "--tasks", "odd_one_out")
-    assert "12 samples, 12 rescored. Nothing changed." in again.output
-    report = workplace.run("mmie-tasks", "report", "out", "-o", "report.html")
-    assert report.status == 0, report.output
-    assert "Odd one out" in (workplace.folder / "report.html").read_text(encoding="utf-8")
-
-
 @pytest.mark.usefixtures("odd_one_out")
 def test_a_line_of_another_benchmark_is_a_bad_record() -> None:
     for line in ({}, {"coverage": 1.0}, {"coverage": {"id": "00", "category": "size"}}):
@@ -230,10 +221,6 @@ def test_an_answer_to_an_unreadable_picture_stays_unscored(odd_one_out: ModuleTy
     assert not any(isinstance(verdict, Scored) for verdict in again.values())
 
 
-def test_our_task_list_shows_the_benchmark(workplace: Workplace) -> None:
-    assert "  odd_one_out" in workplace.run("mmie-tasks", "tasks", "list").output.splitlines()
-
-
 def test_the_doctor_reports_on_the_benchmark(workplace: Workplace) -> None:
     result = workplace.run("mmie-tasks", "doctor", "--tasks", "odd_one_out")
     lines = [line.split(maxsplit=2) for line in result.output.splitlines()]
@@ -248,7 +235,7 @@ def test_the_doctor_reports_on_the_benchmark(workplace: Workplace) -> None:
         pytest.param(
             "not_there.benchmark:BENCHMARK", "cannot be loaded from `not_there", id="not-installed"
         ),
-        pytest.param("support.sketch_task:BENCHMARK", "no task file in", id="no-task-files"),
+        pytest.param("support.sketch_task:BENCHMARK", "task files: 0", id="no-task-files"),
     ],
 )
 def test_the_doctor_reports_a_broken_package_as_a_problem(target: str, message: str) -> None:
@@ -287,8 +274,8 @@ def test_a_missing_picture_stops_a_run_and_another_broken_package_does_not(tmp_p
     assert result.status == 1, result.output
     assert "1 of the 12 images of odd_one_out cannot be used" in result.output
     assert "Traceback" not in result.output
-    for name in ("bare", "gone"):
-        assert result.output.count(f"mmie-tasks: the benchmark `{name}` is left out:") == 1
+    assert result.output.count("mmie-tasks: the benchmark `gone` is left out:") == 1
+    assert result.output.count("mmie-tasks: the benchmark `bare` has no task in") == 1
 
 
 def test_the_committed_example_is_the_output_of_make(tmp_path: Path) -> None:

@@ -112,16 +112,6 @@ def test_the_recorded_replies_judge_the_example_without_a_key(workplace: Workpla
 
 
 @pytest.mark.usefixtures("result")
-def test_report_and_table_show_the_benchmark(workplace: Workplace) -> None:
-    report = workplace.run("mmie-tasks", "report", "out", "-o", "report.html")
-    assert report.status == 0, report.output
-    page = (workplace.folder / "report.html").read_text(encoding="utf-8")
-    assert TASK in page
-    table = workplace.run("mmie-tasks", "table", "out")
-    assert "70.00" in table.output, table.output
-
-
-@pytest.mark.usefixtures("result")
 def test_rescore_reads_the_saved_replies_again(workplace: Workplace, server: JudgeServer) -> None:
     assert (
         "6 samples, 6 rescored. Nothing changed."
@@ -148,10 +138,6 @@ def test_an_answer_that_failed_is_not_judged_and_not_zero(
     assert float(result.values[TASK, "coverage"]) == pytest.approx(83.3333), result.output
     assert result.values[TASK, "official"] == "NaN"
     assert len(server.asked) == 6
-    assert (
-        "6 samples, 6 rescored. Nothing changed."
-        in workplace.run("mmie-tasks", "rescore", "failed").output
-    )
 
 
 @pytest.mark.usefixtures("result")

@@ -155,12 +155,3 @@ def test_replies_that_are_read_again_give_the_same_numbers(panel_run: PanelRun) 
     for before, after in zip(lines_of(panel_run, "out"), lines_of(panel_run, "again"), strict=True):
         assert {"rescored", *before["coverage"]} == set(after["coverage"])
         assert after["coverage"]["panel"] == before["coverage"]["panel"]
-
-
-def test_table_and_report_show_the_panel(panel_run: PanelRun) -> None:
-    shown = panel_run.workplace.run("mmie-tasks", "table", "out", **SETTINGS)
-    assert "62.78" in shown.output, shown.output
-    report = panel_run.workplace.run("mmie-tasks", "report", "out", "-o", "report.html", **SETTINGS)
-    assert report.status == 0, report.output
-    page = (panel_run.workplace.folder / "report.html").read_text(encoding="utf-8")
-    assert "panel of strict, generous, flaky (mean)" in page

@@ -69,17 +69,10 @@ def test_a_name_with_several_tasks_means_that_of(
     assert Path(index[case]["mme"]).parent.as_posix().endswith(owner)
 
 
-@pytest.mark.parametrize("case", ["default", "off", "users", "users, off"])
-def test_a_name_that_only_we_define_is_always_available(
-    index: dict[str, dict[str, str]], case: str
-) -> None:
-    assert "sketch" in index[case]
-
-
-def test_our_tasks_are_left_out_together_with_the_defaults(
+def test_names_that_only_we_define_are_left_out_with_the_defaults_only(
     index: dict[str, dict[str, str]],
 ) -> None:
-    assert set(index["only users"]) == {"mme", "mine", "tag"}
+    assert {case for case in index if "sketch" not in index[case]} == {"only users"}
 
 
 def test_a_tag_has_the_users_members_and_ours(index: dict[str, dict[str, str]]) -> None:
@@ -94,11 +87,3 @@ def test_an_evaluation_uses_the_users_task_and_reports_no_override_of_it(
     )
     assert result.values == {("MME of a user", "local_acc"): "0.5"}, result.output
     assert "mmie-tasks: mia_bench, mmie: ours instead of the built-in" in result.output  # not mme
-
-
-def test_the_listing_shows_the_built_in_task_if_overrides_are_off(workplace: Workplace) -> None:
-    listed = workplace.run("lmms-eval", "--tasks", "list_subtasks", MMIE_TASKS_OVERRIDE="0")
-    (line,) = [line for line in listed.output.splitlines() if line.startswith("|mme ")]
-    assert "lmms_eval/tasks/mme" in line
-    assert str(workplace.task_dir / "sketch" / "sketch.yaml") in listed.output
-    assert "instead of the built-in" not in listed.output

@@ -110,13 +110,3 @@ def test_of_a_panel_only_the_judge_that_failed_is_asked_again(
     assert result.status == 0, result.output
     assert [body["model"] for body in judge.asked[2 * N :]] == ["moody"] * REFUSED
     assert scored(workplace, "out-filled") == N
-
-
-def test_failed_with_another_judge_is_refused_before_anything_is_sent(
-    run: Workplace, judge: JudgeServer
-) -> None:
-    result = rejudge(run, "out", "--failed", "--judge", f"openai:other,base_url={judge.url}")
-    assert result.status == 1
-    assert "judge-model" in result.output
-    assert "Traceback" not in result.output
-    assert len(judge) == N

@@ -1,8 +1,8 @@
 """Every way of starting the runner knows our tasks, and ours win over its own.
 
-The runner's console script and ``accelerate launch`` are started as processes. The others run
-their entry point in a fork, in which nothing of `mmie_tasks` and no model or task of `lmms_eval` is
-imported: see `support.fork_server`. `test_mia_bench` starts ``torchrun``.
+``accelerate launch`` is started as a process. The others run their entry point in a fork, in which
+nothing of `mmie_tasks` and no model or task of `lmms_eval` is imported: see `support.fork_server`.
+`test_mia_bench` starts ``torchrun``; most other files here start the runner's console script.
 """
 
 from __future__ import annotations
@@ -27,10 +27,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     return sketched(tmp_path_factory.mktemp("ways"))
 
 
-@pytest.mark.parametrize("start", ["lmms-eval", f"{ACCELERATE} --dynamo_backend no -m lmms_eval"])
-def test_an_evaluation_uses_our_task_and_reports_the_override_once(
-    workplace: Workplace, start: str
-) -> None:
+def test_accelerate_uses_our_task(workplace: Workplace) -> None:
+    start = f"{ACCELERATE} --dynamo_backend no -m lmms_eval"
     check_our_task(workplace.run_process(*start.split(), *EVALUATION))
 
 
@@ -40,22 +38,13 @@ def test_our_command_uses_our_task_and_colours_nothing_but_terminals(workplace: 
     assert not result.has_codes
 
 
-@pytest.mark.parametrize("module", ["lmms_eval", "mmie_tasks"])
-def test_an_evaluation_by_a_module_uses_our_task_and_reports_the_override_once(
-    workplace: Workplace, module: str
-) -> None:
-    check_our_task(workplace.run("python", "-m", module, "eval", *EVALUATION))
+def test_an_evaluation_by_the_module_uses_our_task(workplace: Workplace) -> None:
+    check_our_task(workplace.run("python", "-m", "lmms_eval", "eval", *EVALUATION))
 
 
 def check_our_task(result: CommandResult) -> None:
     assert result.values == {("MME as a sketch", "sketch_acc"): "0.5"}, result.output
     assert result.output.count(OVERRIDDEN) == 1
-
-
-def test_two_processes_use_our_task_and_one_reports_the_override(workplace: Workplace) -> None:
-    result = workplace.run("lmms-eval", *EVALUATION, processes=2)
-    check_our_task(result)
-    assert result.output.count("stub: generating 2 answers") == 2
 
 
 def test_simple_evaluate_finds_our_task(workplace: Workplace) -> None:
@@ -64,12 +53,8 @@ def test_simple_evaluate_finds_our_task(workplace: Workplace) -> None:
     assert "MME as a sketch 0.5" in result.output
 
 
-def test_our_list_of_tasks_has_our_tasks_and_the_built_in_ones(workplace: Workplace) -> None:
-    listed = workplace.run("mmie-tasks", "tasks", "list").output.split()
-    assert {"sketch", "mme", "mmmu_val"} <= set(listed)
-
-
 def test_our_list_of_subtasks_names_our_task_file(workplace: Workplace) -> None:
     listed = workplace.run("mmie-tasks", "tasks", "subtasks").output.splitlines()
+    assert any(line.startswith("|mmmu_val ") for line in listed)
     (line,) = [line for line in listed if line.startswith("|mme ")]
     assert str(workplace.task_dir / "sketch" / "mme.yaml") in line

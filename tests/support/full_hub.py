@@ -17,19 +17,17 @@ from support.model_hub import model_hub
 OTHER_PROMPTS = str(Path(__file__).resolve().parents[2] / "examples" / "mmie" / "prompts.json")
 
 PREFETCH = """
-import os
-from loguru import logger
-lines = []
-logger.remove()
-logger.add(lambda line: lines.append(str(line)), format="{{message}}")
+import io, os, sys
 from mmie_tasks.core.errors import MmieTasksError
-from mmie_tasks.preflight.prefetch import run
+from mmie_tasks.preflight.prefetch import plain_logs, run
+sys.stderr = log = io.StringIO()
+plain_logs()
 {before}
 try:
     answer = {{"output": run({arguments}, os.environ), "error": ""}}
 except MmieTasksError as error:
     answer = {{"output": "", "error": f"{{type(error).__name__}}: {{error}}"}}
-answer["log"] = "".join(lines)
+answer["log"] = log.getvalue()
 """
 
 

@@ -27,9 +27,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import mmie_tasks
 from support import hub_api
 from support.fork_server import LINK, ForkServer, Script
 
+PACKAGE = Path(mmie_tasks.__file__).parents[1]
 COMMIT = "c0ffee" * 6 + "c0ff"
 TOKEN = "hf_thisisnotarealtoken"
 SIGNATURE = "thisopensthefile"
@@ -303,6 +305,7 @@ def environment(hub_url: str, home: Path, **more: str) -> dict[str, str]:
         "HF_HUB_ETAG_TIMEOUT": "300",
         "MMIE_TASKS_CACHE": str(home / "cache"),
         "NO_PROXY": "*",
+        "PYTHONPATH": str(PACKAGE),
         **more,
     }
 

@@ -191,7 +191,7 @@ def prompts_asset(environment: Mapping[str, str], describe: Callable[[], str]) -
         variables=[OTHER, LOCAL],
         source=source,
         is_here=lambda: cached_file(environment) is not None,
-        plan=lambda: DownloadPlan(source=source, file_bytes=sizes, is_confirmed=False),
+        plan=lambda: DownloadPlan(source=source, file_bytes=sizes),
         fetch=lambda: f"{templates(environment).name} is here",
         environment=environment,
         describe=describe,

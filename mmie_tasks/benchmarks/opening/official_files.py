@@ -116,7 +116,6 @@ def files_asset(
             file_bytes=tuple(
                 0 if are_here([path], environment) else PINS[path].size_bytes for path in paths
             ),
-            is_confirmed=False,
         ),
         fetch=fetch,
         environment=environment,

@@ -1,0 +1,97 @@
+"""What is missing on this machine: sizes of downloads, and the disk space that they need."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmie_tasks.core.errors import DataMissing, MmieTasksError
+from mmie_tasks.core.files import free_bytes, nearest_existing, readable_size
+from mmie_tasks.hub.asset import Asset, DownloadPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedAsset:
+    """An asset, what has to be downloaded of it, and why that is not known or failed."""
+
+    asset: Asset
+    is_here: bool
+    plan: DownloadPlan
+    error: MmieTasksError | None = None
+
+    @property
+    def source(self) -> str:
+        """Where it comes from, commits shortened to 12 digits."""
+        return re.sub(r"\b([0-9a-f]{12})[0-9a-f]{28}\b", r"\1", self.plan.source)
+
+    @property
+    def size(self) -> str:
+        """The size of the download, for display."""
+        size_bytes = self.plan.size_bytes
+        return "unknown" if size_bytes is None else readable_size(size_bytes)
+
+
+def plan_asset(asset: Asset) -> PlannedAsset:
+    """Ask the Hub for the size of an asset that is not here."""
+    unplanned = DownloadPlan(source=asset.source)
+    if asset.is_here():
+        return PlannedAsset(asset=asset, is_here=True, plan=unplanned)
+    try:
+        return PlannedAsset(asset=asset, is_here=False, plan=asset.plan())
+    except MmieTasksError as error:
+        return PlannedAsset(asset=asset, is_here=False, plan=unplanned, error=error)
+
+
+def check_disk_space(
+    missing: Iterable[PlannedAsset], free: Callable[[Path], int] = free_bytes
+) -> str:
+    """One line for each disk with the needed and the free space; unknown sizes count as 0.
+
+    What is stored adds up. Temporary space is needed by one asset at a time.
+
+    Args:
+        missing: The assets to be fetched.
+        free: Returns the free bytes for a folder.
+
+    Raises:
+        DataMissing: A disk has too little space, or a folder cannot be written.
+    """
+    folders: dict[int, Path] = {}  # one of each disk
+    stored: Counter[Path] = Counter()
+    temporary: Counter[Path] = Counter()
+
+    def disk_of(folder: Path) -> Path:
+        return folders.setdefault(nearest_existing(folder).stat().st_dev, folder)
+
+    for entry in (entry for entry in missing if not entry.error):
+        temporary |= Counter({disk_of(entry.asset.folder): entry.plan.temporary_bytes})
+        for folder, size_bytes in entry.plan.disk_bytes.items():
+            stored[disk_of(folder)] += size_bytes
+    lines = []
+    for folder in folders.values():
+        if not is_writable(folder):
+            raise DataMissing(f"`{folder}` cannot be written.", hint=_other_folder("a writable"))
+        needed, available = stored[folder] + temporary[folder], free(folder)
+        if needed > available:
+            raise DataMissing(
+                f"{readable_size(needed)} are needed for `{folder}`, including archives while they "
+                f"are unpacked, and {readable_size(available)} are free.",
+                hint=f"free some space, or {_other_folder('a bigger')}",
+            )
+        need = f"at most {readable_size(needed)} needed" if needed else "needed space unknown"
+        lines.append(f"Disk of `{folder}`: {readable_size(available)} free, {need}.")
+    return "\n".join(lines)
+
+
+def _other_folder(kind: str) -> str:
+    return f"set `MMIE_TASKS_CACHE` (data) or `HF_HOME` (checkpoints) to {kind} folder"
+
+
+def is_writable(path: Path) -> bool:
+    """Whether files can be created in a folder, which need not exist yet."""
+    folder = nearest_existing(path)
+    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
