@@ -26,8 +26,9 @@ MAX_MEMBERS = 1_000_000
 
 _CHUNK_BYTES = 1024 * 1024
 
-# `gzip.BadGzipFile` is an OSError without a number; so is what `bz2` raises.
-_BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError)
+# `gzip.BadGzipFile` is an OSError without a number; so is what `bz2` raises. What Python's filter
+# refuses is a TarError, what `inside` refuses DataBroken.
+_BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError, DataBroken, OSError)
 
 
 def unpack_once(archive: Path, destination: Path) -> Path:
@@ -37,14 +38,10 @@ def unpack_once(archive: Path, destination: Path) -> Path:
 
     Args:
         archive: A tar file, plain or compressed (gzip, bzip2, xz).
-        destination: The folder to create. If it exists, it is complete.
-
-    Returns:
-        `destination`.
+        destination: The folder to create, which is returned. If it exists, it is complete.
 
     Raises:
-        DataBroken: The archive is truncated, damaged or absurdly large, or has a member that would
-            be written, or would link, outside the folder.
+        DataBroken: The archive is damaged or too large, or has a member that leaves the folder.
         DataMissing: There is no such archive, the disk is full, or the folder is not writable.
     """
     if destination.is_dir():
@@ -86,58 +83,38 @@ def _extract_all(archive: Path, folder: Path) -> None:
                 members += 1
                 unpacked_bytes += member.size
                 if members > MAX_MEMBERS or unpacked_bytes > MAX_UNPACKED_BYTES:
-                    raise _too_large(archive)
-                _extract(tar, member, folder, archive)
+                    raise ValueError("it has too many or too large files for this dataset")
+                _extract(tar, member, folder)
                 bar.update(raw.tell() - bar.n)
             while tar.fileobj is not None and tar.fileobj.read(_CHUNK_BYTES):
                 pass  # after the last member gzip stores its checksum
             bar.update(raw.tell() - bar.n)
-    except (*_BROKEN, OSError) as error:
+    except _BROKEN as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        path, reason = archive.resolve(), " ".join(str(error).split())
+        path, reason = archive.resolve(), " ".join(str(error).split("\n\n")[0].split())
         raise DataBroken(
-            f"The archive `{path}` ({readable_size(size_bytes)}) is truncated or damaged: "
-            f"{reason}.",
+            f"The archive `{path}` ({readable_size(size_bytes)}) cannot be unpacked: {reason}.",
             hint=f"run again; if it is still there, delete it first: `rm '{path}'`",
         ) from error
 
 
-def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path, archive: Path) -> None:
+def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
     """Write a member, unless it would leave the folder.
 
     Python before 3.10.12 and 3.11.4 (Debian 12 has 3.11.2) has no extraction filters: there,
     everything but files and folders is refused.
     """
     if posixpath.normpath(member.name) != ".":
-        try:
-            inside(folder, member.name)
-        except DataBroken as error:
-            raise _unsafe(archive, member.name, "it leaves the folder") from error
-    if not hasattr(tarfile, "data_filter"):
-        if not (member.isreg() or member.isdir()):
-            raise _unsafe(archive, member.name, "this version of Python unpacks only files safely")
-        tar.extract(member, folder)
-        return
-    try:
+        inside(folder, member.name)
+    if hasattr(tarfile, "data_filter"):
         tar.extract(member, folder, filter="data")
-    except tarfile.FilterError as error:
-        raise _unsafe(archive, error.tarinfo.name, str(error)) from error
-
-
-def _too_large(archive: Path) -> DataBroken:
-    return DataBroken(
-        f"The archive `{archive.resolve()}` would unpack to more than {MAX_MEMBERS:,} files or "
-        f"{readable_size(MAX_UNPACKED_BYTES)}.",
-        hint="this is not the dataset's archive: delete it and run again",
-    )
-
-
-def _unsafe(archive: Path, member: str, reason: str) -> DataBroken:
-    return DataBroken(
-        f"The archive `{archive.resolve()}` contains {member!r}, which is not unpacked: {reason}.",
-        hint="this is not the dataset's archive as published: delete that file and run again",
-    )
+    elif member.isreg() or member.isdir():
+        tar.extract(member, folder)
+    else:
+        raise ValueError(
+            f"{member.name!r} is a link or no file, which needs Python 3.11.4 or later"
+        )
 
 
 def _disk_error(error: OSError, archive: Path, destination: Path) -> DataMissing:
@@ -146,9 +123,8 @@ def _disk_error(error: OSError, archive: Path, destination: Path) -> DataMissing
             f"There is no archive `{archive}` to unpack.",
             hint="run again, so that it is downloaded",
         )
-    size = readable_size(archive.stat().st_size)
     return DataMissing(
         f"The archive `{archive}` could not be unpacked into `{destination}`: {error}.",
-        hint=f"make the folder writable, with at least {size} free (images need as much space "
-        "unpacked as packed), or set `MMIE_TASKS_CACHE` to another folder",
+        hint=f"make the folder writable, with at least {readable_size(archive.stat().st_size)} "
+        "free, or set `MMIE_TASKS_CACHE` to another folder",
     )

@@ -194,7 +194,7 @@ def plan_file(file: HubFile, root: Path, name: str, *, unpacked: bool) -> Downlo
     Raises:
         DataMissing: The Hub refuses or does not answer.
     """
-    location = locate(file, patient=False)
+    location = locate(file)
     source = f"{file.repo}@{location.commit}: {file.filename}"
     if (root / location.commit / name).exists():
         return DownloadPlan(source=source, file_bytes=(0,))

@@ -22,8 +22,8 @@ from pathlib import Path
 from mmie_tasks.hub import archives
 archive, destination, count = map(Path, sys.argv[1:])
 extract = archives._extract
-def slow(tar, member, folder, path):
-    extract(tar, member, folder, path)
+def slow(tar, member, folder):
+    extract(tar, member, folder)
     if member.name.endswith("0.png"):
         count.open("a").write("x")
         print("half way", flush=True)
@@ -108,7 +108,8 @@ def refused(folder, members, name):
     archive = packed(folder / "a.tar.gz", *members)
     with pytest.raises(DataBroken) as caught:
         unpack_once(archive, folder / "out" / "a")
-    assert f"`{archive}` contains {name!r}" in str(caught.value)
+    assert f"The archive `{archive}` (" in str(caught.value)
+    assert repr(name) in str(caught.value)
     assert (folder / "x").read_text() == "mine"
     assert [path.name for path in (folder / "out").iterdir()] == ["a.lock"]
 
@@ -118,34 +119,15 @@ def test_a_member_that_leaves_the_folder_or_is_no_file_is_refused(tmp_path, memb
     refused(tmp_path, members, name)
 
 
-@pytest.fixture
-def old_python(monkeypatch):
+@pytest.mark.filterwarnings("ignore:Python 3.14 will:DeprecationWarning")  # of a newer Python
+def test_a_python_without_the_filter_unpacks_only_files_and_folders(tmp_path, monkeypatch):
     monkeypatch.delattr(tarfile, "data_filter", raising=False)
-
-
-@pytest.mark.filterwarnings("ignore:Python 3.14 will:DeprecationWarning")  # of a newer Python
-@pytest.mark.usefixtures("old_python")
-@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
-def test_a_python_without_the_filter_unpacks_files_and_folders(tmp_path, mode):
-    files, empty = some(), member("empty", tarfile.DIRTYPE)
-    folder = unpack_once(packed(tmp_path / "a.tar", *files, empty, mode=mode), tmp_path / "a")
-    for info, content in files:
-        assert (folder / info.name).read_bytes() == content
+    (info, content), empty = some(1)[0], member("empty", tarfile.DIRTYPE)
+    folder = unpack_once(packed(tmp_path / "a.tar", (info, content), empty), tmp_path / "a")
+    assert (folder / info.name).read_bytes() == content
     assert (folder / "empty").is_dir()
-
-
-@pytest.mark.filterwarnings("ignore:Python 3.14 will:DeprecationWarning")  # of a newer Python
-@pytest.mark.usefixtures("old_python")
-@pytest.mark.parametrize(
-    ("members", "name"),
-    [
-        *EVIL,
-        pytest.param([member("a"), member("l", tarfile.SYMTYPE, "a")], "l", id="link inside"),
-        pytest.param([member("a"), member("l", tarfile.LNKTYPE, "a")], "l", id="hard link inside"),
-    ],
-)
-def test_a_python_without_the_filter_refuses_every_link_too(tmp_path, members, name):
-    refused(tmp_path, members, name)
+    refused(tmp_path, [member("../x", content=b"1")], "../x")
+    refused(tmp_path, [member("a"), member("l", tarfile.SYMTYPE, "a")], "l")
 
 
 @needs_filter
@@ -195,7 +177,7 @@ def test_a_damaged_archive_is_named_and_leaves_nothing(tmp_path, mode, damage):
 @pytest.mark.parametrize(("limit", "value"), [("MAX_MEMBERS", 2), ("MAX_UNPACKED_BYTES", 14_999)])
 def test_an_absurdly_large_archive_is_refused(tmp_path, monkeypatch, limit, value):
     monkeypatch.setattr(archives, limit, value)
-    with pytest.raises(DataBroken, match="would unpack to more than"):
+    with pytest.raises(DataBroken, match="too many or too large"):
         unpack_once(packed(tmp_path / "a.tar.gz", *some(3, 5_000)), tmp_path / "a")
     assert not (tmp_path / "a").exists()
 

@@ -607,7 +607,7 @@ def test_a_model_of_the_hub_is_downloaded_by_the_check(tiny: Path, tmp_path: Pat
             "no `model_index.json`",
             "safetensors",
             "gated",
-            "refuses connections",
+            "Connection refused",
         ],
         strict=True,
     ):

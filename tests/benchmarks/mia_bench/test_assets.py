@@ -159,7 +159,7 @@ def test_what_a_killed_process_wrote_is_not_taken_for_the_whole(hub, tmp_path):
 @pytest.mark.parametrize(
     ("number", "expected"),
     [
-        pytest.param("ENOSPC", "the disk is full", id="full"),
+        pytest.param("ENOSPC", "free some space", id="full"),
         pytest.param("EACCES", "writable", id="no right"),
     ],
 )

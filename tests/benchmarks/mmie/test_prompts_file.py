@@ -96,10 +96,10 @@ def test_a_server_that_says_nothing_is_asked_again(server, home):
 @pytest.mark.parametrize(
     ("answer", "message", "tries"),
     [
-        pytest.param(sends(b"no", 404), "HTTP 404", 1, id="404"),
-        pytest.param(sends(b"no", 403), "HTTP 403", 1, id="403"),
-        pytest.param(sends(b"busy", 503), "HTTP 503", 3, id="503-for-ever"),
-        pytest.param(hangs_up, "it closed the connection", 3, id="hangs-up-for-ever"),
+        pytest.param(sends(b"no", 404), "404 Not Found", 1, id="404"),
+        pytest.param(sends(b"no", 403), "403 Forbidden", 1, id="403"),
+        pytest.param(sends(b"busy", 503), "503 Service Unavailable", 3, id="503-for-ever"),
+        pytest.param(hangs_up, "disconnected", 3, id="hangs-up-for-ever"),
         pytest.param(sends(b"<html>log in</html>"), "19 bytes", 1, id="html"),
         pytest.param(sends(CONTENT[:-1]), "not the official", 1, id="cut"),
         pytest.param(sends(CONTENT[:-1] + b"x"), "not the official", 1, id="another-byte"),
@@ -123,7 +123,7 @@ def test_a_redirect_is_followed(server, home):
 
 
 def test_nothing_listening_is_missing(home):
-    with pytest.raises(DataMissing, match="it refuses connections"):
+    with pytest.raises(DataMissing, match="Connection refused"):
         fetch({**home, "SERVER": "http://127.0.0.1:9/p"})
 
 
