@@ -60,7 +60,7 @@ def test_a_line_of_a_sample_log_gives_everything_that_identifies_its_sample(tmp_
     assert only(path) == SavedAnswer(
         answer="said",
         format="lmms-eval sample log",
-        location=f"{path}, line 1",
+        location=f"{path}, the whole file",
         ids=("DocVQA/131",),
         task="mmie",
         doc_id=7,

@@ -112,7 +112,7 @@ def test_a_column_with_repeated_values_is_not_used_as_an_id(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param({}, "`path` is empty", id="no path"),
+        pytest.param({}, "has no saved answers", id="no path"),
         pytest.param({"path": "nowhere"}, "`nowhere` does not exist", id="no such path"),
         pytest.param({"path": 1, "temperature": 0}, "no argument `temperature`", id="unknown"),
     ],
