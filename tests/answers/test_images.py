@@ -163,7 +163,7 @@ def test_a_png_is_checked_without_decoding_it(resolver, roots, monkeypatch) -> N
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        pytest.param(b"", "is empty", id="empty"),
+        pytest.param(b"", "empty", id="empty"),
         pytest.param(b"<html>404</html>", "not an image", id="a page"),
         pytest.param(b"\x89PNG\r\n\x1a\n", "cannot be used", id="only the beginning"),
     ],
