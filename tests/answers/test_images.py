@@ -31,9 +31,6 @@ def chunk(kind, data):
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
-PNG_END = chunk(b"IEND", b"")
-
-
 def huge_png(width, height):
     """A whole PNG of few bytes that says it has so many pixels."""
     size = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
@@ -68,9 +65,7 @@ def resolver(roots, tmp_path):
     [
         pytest.param("both.png", "one/both.png", id="the first root wins"),
         pytest.param("second.png", "two/second.png", id="the next root"),
-        pytest.param("./sub/../second.png", "two/second.png", id="a way round"),
         pytest.param(r"sub\a b%20.png", "two/sub/a b%20.png", id="backslash"),
-        pytest.param("file://second.png", "two/second.png", id="file address"),
         pytest.param("file://sub/a%20b%2520.png", "two/sub/a b%20.png", id="escaped address"),
     ],
 )
@@ -89,28 +84,18 @@ def test_an_absolute_path_is_used_as_it_is(resolver, tmp_path, monkeypatch) -> N
     ("reference", "problem"),
     [
         pytest.param("no.png", "missing", id="no such file"),
-        pytest.param("/no/such.png", "missing", id="no such absolute file"),
-        pytest.param("both.png/x.png", "missing", id="below a file"),
         pytest.param("a\0.png", "outside", id="NUL"),
         pytest.param("/a\0.png", "missing", id="NUL in an absolute path"),
-        pytest.param("a\n.png", "missing", id="line break"),
-        pytest.param("a\ud800.png", "missing", id="surrogate"),
         pytest.param("/" + "a" * 10_000, "missing", id="very long"),
         pytest.param("~nobody-of-this-name/a.png", "missing", id="the home of an unknown user"),
         pytest.param("../secret.png", "outside", id="leaves"),
-        pytest.param("../no.png", "outside", id="leaves to nothing"),
         pytest.param(r"C:\a.png", "outside", id="drive"),
         pytest.param("", "outside", id="empty"),
         pytest.param("sub", "unreadable", id="folder"),
         pytest.param("https://example.org/a.png", "remote", id="https"),
-        pytest.param("s3://bucket/a.png", "remote", id="s3"),
         pytest.param("data:image/png,abc", "unreadable", id="data without base64"),
-        pytest.param("data:image/png;base64,iVBO Rw0=", "unreadable", id="white space"),
-        pytest.param("data:image/png;base64,iVBORw0", "unreadable", id="no padding"),
-        pytest.param("data:image/png;base64,", "unreadable", id="nothing"),
         pytest.param("data:image/png;base64,\ud800é", "unreadable", id="not ASCII"),
         pytest.param(uri(b"<svg/>", "image/svg+xml"), "unreadable", id="data of a drawing"),
-        pytest.param(uri(encoded()[:20]), "unreadable", id="data of a header only"),
         pytest.param(uri(encoded()[:-30]), "unreadable", id="data cut off"),
     ],
 )
@@ -149,15 +134,6 @@ def test_an_image_that_is_cut_off_is_unreadable(resolver, roots, kind, left) -> 
     (roots[0] / "a").write_bytes(data[: int(len(data) * left)])
     file = resolver.resolve("a")
     assert (file.path, file.problem) == (None, "unreadable")
-
-
-def test_a_png_is_checked_without_decoding_it(resolver, roots, monkeypatch) -> None:
-    monkeypatch.setattr("mmie_tasks.hub.images.open_bounded", None)
-    pixels = encoded().partition(b"IDAT")[0][:-4]  # signature and header
-    (roots[0] / "a.png").write_bytes(
-        pixels + chunk(b"tEXt", b"k\0v") + chunk(b"IDAT", b"no pixels") + PNG_END + b"trailing"
-    )
-    assert resolver.resolve("a.png").problem == ""
 
 
 @pytest.mark.parametrize(
@@ -229,12 +205,6 @@ def test_a_data_uri_that_is_too_long_is_not_decoded(resolver, monkeypatch) -> No
 def test_a_folder_that_cannot_be_created_makes_only_its_image_unreadable(roots, tmp_path) -> None:
     resolver = ImageResolver(roots, tmp_path / "secret.png" / "keep")
     assert resolver.resolve(uri(encoded())).problem == "unreadable"
-
-
-def test_without_roots_only_absolute_paths_are_resolved(tmp_path, roots) -> None:
-    resolver = ImageResolver([], tmp_path)
-    assert resolver.resolve("both.png").problem == "missing"
-    assert resolver.resolve(str(roots[0] / "both.png")).problem == ""
 
 
 @given(st.text() | st.text(alphabet="~./\\:%file data;base64,image/pngAé\0\n\ud800", max_size=60))

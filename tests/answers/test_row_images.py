@@ -77,13 +77,10 @@ def test_the_note_of_qwen_image_edit_names_one_image(resolver, tmp_path, image, 
 @pytest.mark.parametrize(
     "content",
     [
-        pytest.param("", id="empty"),
         pytest.param('{"generated_images": ["a', id="cut off"),
         pytest.param("[" * 100_000, id="nested"),
-        pytest.param([], id="list"),
         pytest.param({}, id="no key"),
         pytest.param({"generated_images": "a.png"}, id="a text"),
-        pytest.param({"generated_images": [1]}, id="numbers"),
         pytest.param({"generated_image_path": 1}, id="a number"),
     ],
 )
