@@ -42,7 +42,9 @@ def test_an_error_status_at_the_start_of_a_download_is_reported(hub, tmp_path):
 
 
 def test_a_refused_connection_is_reported(tmp_path):
-    answer = ask("http://127.0.0.1:9", tmp_path, FETCH)
+    with one_file_hub() as closed:
+        pass
+    answer = fetch(closed, tmp_path)
     assert answer["error"] == "DataMissing"
     assert "the Hub cannot be reached: [Errno 111] Connection refused" in answer["message"]
 
