@@ -1,24 +1,19 @@
-"""Unpacks downloaded archives: safely, completely or not at all, and once.
-
-A folder that exists under its final name is complete. While an archive is unpacked, its members are
-in ``<name>.unpacking`` beside it. A killed process leaves that folder; the next one deletes it and
-starts again.
-"""
+"""Unpacks downloaded archives: safely, completely or not at all, and once."""
 
 from __future__ import annotations
 
 import lzma
 import posixpath
-import shutil
 import tarfile
 import zlib
+from functools import partial
 from pathlib import Path
 
 from loguru import logger
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from mmie_tasks.core.errors import DataBroken, DataMissing
-from mmie_tasks.core.files import file_lock, readable_size
+from mmie_tasks.core.files import create_folder_once, readable_size
 from mmie_tasks.hub.images import inside
 
 MAX_UNPACKED_BYTES = 200 * 1024**3
@@ -44,36 +39,17 @@ def unpack_once(archive: Path, destination: Path) -> Path:
         DataBroken: The archive is damaged or too large, or has a member that leaves the folder.
         DataMissing: There is no such archive, the disk is full, or the folder is not writable.
     """
-    if destination.is_dir():
-        return destination
     try:
-        destination.parent.mkdir(parents=True, exist_ok=True)
-        with file_lock(
-            destination.with_name(f"{destination.name}.lock"), f"unpacking `{destination}`"
-        ):
-            if not destination.is_dir():
-                _unpack(archive, destination)
+        create_folder_once(
+            destination, partial(_extract_all, archive), f"unpacking `{destination}`"
+        )
     except OSError as error:
         raise _disk_error(error, archive, destination) from error
     return destination
 
 
-def _unpack(archive: Path, destination: Path) -> None:
-    unfinished = destination.with_name(f"{destination.name}.unpacking")
-    if unfinished.exists():
-        logger.info(f"Deleting `{unfinished}` of an interrupted run.")
-        shutil.rmtree(unfinished)
-    logger.info(f"Unpacking `{archive}` into `{destination}`.")
-    unfinished.mkdir()
-    try:
-        _extract_all(archive, unfinished)
-        unfinished.replace(destination)
-    finally:
-        if unfinished.exists():
-            shutil.rmtree(unfinished)
-
-
 def _extract_all(archive: Path, folder: Path) -> None:
+    logger.info(f"Unpacking `{archive}` into `{folder.parent}`.")
     size_bytes = archive.stat().st_size
     members = unpacked_bytes = 0
     bar = tqdm(total=size_bytes, unit="B", unit_scale=True, desc=f"unpacking {archive.name}")

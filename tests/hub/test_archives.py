@@ -202,7 +202,7 @@ def test_a_killed_unpacking_is_not_mistaken_for_a_finished_one(tmp_path):
         wait_for(process, "half way")
         process.kill()
     assert not folder.exists()
-    left = tmp_path / "a.unpacking"
+    left = tmp_path / "a.unfinished"
     assert [path.name for path in left.rglob("*.png")] == ["0.png"]
     (left / "junk").touch()
     unpack_once(archive, folder)
