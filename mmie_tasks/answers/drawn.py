@@ -55,27 +55,27 @@ class DrawnAnswer:
     facts: DrawingFacts
 
 
-class _Strict(BaseModel):
+class _DrawnPart(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
 
-class _Text(_Strict):
+class _DrawnText(_DrawnPart):
     type: Literal["text"] = "text"
     text: str
 
 
-class _Picture(_Strict):
+class _DrawnImage(_DrawnPart):
     type: Literal["image"] = "image"
     path: Annotated[str, Field(pattern=r"\S")]
     prompt: str
 
 
-class _Drawn(_Strict):
-    content: tuple[_Text | _Picture, ...]
+class _Drawn(_DrawnPart):
+    content: tuple[_DrawnText | _DrawnImage, ...]
     drawing: DrawingFacts
 
 
-class _Undrawn(_Strict):
+class _Undrawn(_DrawnPart):
     answer: str
     drawing: DrawingFacts
 
@@ -127,7 +127,7 @@ def read_drawn_answer(text: str) -> DrawnAnswer | None:
         return DrawnAnswer(answer=written.answer, facts=replace(written.drawing, drawn=0))
     segments = tuple(
         Segment(text=part.text)
-        if isinstance(part, _Text)
+        if isinstance(part, _DrawnText)
         else Segment(image=part.path, prompt=part.prompt)
         for part in written.content
     )

@@ -105,14 +105,9 @@ def test_a_file_that_cannot_be_read_is_named(
     assert "\n\nhint: " in str(raised.value)
 
 
-def test_a_path_that_does_not_exist_is_named_with_the_supported_files(tmp_path: Path) -> None:
-    with pytest.raises(AnswersUnusable, match=r"nowhere` does not exist[\s\S]*MIA-Bench jsonl"):
-        read_answers(str(tmp_path / "nowhere"))
-
-
-@pytest.mark.parametrize("path", ["", " ; "])
-def test_an_empty_path_is_an_error(path: str) -> None:
-    with pytest.raises(AnswersUnusable, match="has no saved answers"):
+@pytest.mark.parametrize("path", ["", " ; ", "/nowhere"])
+def test_a_path_to_nothing_is_an_error_that_lists_the_supported_files(path: str) -> None:
+    with pytest.raises(AnswersUnusable, match="MIA-Bench jsonl"):
         read_answers(path)
 
 

@@ -103,21 +103,10 @@ def test_an_id_in_the_log_of_another_task_counts_unless_the_content_differs() ->
     assert answers_of(match([other], requested(0, "17", text="Another?"))) == [None]
 
 
-def test_the_log_of_the_task_takes_precedence_over_that_of_another() -> None:
-    saved = [logged(0, "other", task="all", ids=("A/0",)), logged(0, "own", ids=("A/0",))]
-    assert answers_of(match(saved, requested(0, "A/0"))) == ["own"]
-
-
 def test_a_log_without_ids_is_matched_by_number_where_the_content_agrees() -> None:
     matched = match([logged(1, "b"), logged(0, "a")], requested(0), requested(1))
     assert answers_of(matched) == ["a", "b"]
     assert matched.report.by_content == 2
-
-
-def test_an_answer_to_another_task_is_never_matched_by_its_question() -> None:
-    saved = [logged(n, f"answer {n}", task="all") for n in range(4)]
-    matched = match(saved, requested(0, text="Question 2?"), requested(1, text="Question 3?"))
-    assert answers_of(matched) == [None, None]
 
 
 def test_after_the_order_changed_no_answer_counts() -> None:

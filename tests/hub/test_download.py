@@ -71,11 +71,6 @@ def test_the_token_goes_to_the_hub_only_and_a_signed_address_is_not_printed(hub,
     assert SIGNATURE not in refused + broken
 
 
-def test_a_folder_that_cannot_be_created_is_named(hub, tmp_path):
-    (tmp_path / "cache").write_text("a file")
-    assert f"{tmp_path}/cache" in fetch(hub, tmp_path)["message"]
-
-
 def test_a_newer_file_is_preferred_to_the_hubs_cache_unless_the_hub_is_down(hub, tmp_path):
     ask(hub.url, tmp_path, INTO_THE_HUBS_CACHE)
     hub.commit, new = "beef" * 10, b"newer"

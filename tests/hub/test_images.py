@@ -232,12 +232,3 @@ def test_flattening_puts_an_image_on_white_and_turns_it_as_its_exif_says(tmp_pat
     pixels = open_bounded(path)
     assert pixels.getpixel((2, 8)) == (255, 255, 255)
     assert pixels.getpixel((29, 8)) == (0, 0, 0)
-
-
-def test_an_image_is_encoded_once(tmp_path):
-    (tmp_path / "a.png").write_bytes(encoded(NOISE, "PNG"))
-    (tmp_path / "b.png").write_bytes(encoded(NOISE, "PNG"))
-    first = reencode(tmp_path / "a.png", tmp_path, (8, 8))
-    first.write_bytes(b"kept")
-    assert reencode(tmp_path / "b.png", tmp_path, (8, 8)) == first
-    assert first.read_bytes() == b"kept"
