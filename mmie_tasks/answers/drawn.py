@@ -11,17 +11,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, TypeAdapter, ValidationError
 
 from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.record.segment import Segment, Segments
 
 WITHHELD = ("unavailable", "misconfigured", "over_budget", "not_stored")
 """Why a picture is not in an answer through no fault of the models: another run may draw it."""
-
-_MAX_CHARACTERS = 500  # of a signature
-_NAME_CHARACTERS = 80  # of a reason and of what is unused
-_MAX_COUNT = 10**6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +34,10 @@ class DrawingFacts:
         unused: What the writer wrote and the protocol could not use, by name.
     """
 
-    signature: str
+    signature: Annotated[str, Field(pattern=r"^[^|\r\n]+$")]
     drawn: int = 0
-    failed: Mapping[str, int] = field(default_factory=dict)
-    unused: Mapping[str, int] = field(default_factory=dict)
+    failed: Mapping[str, PositiveInt] = field(default_factory=dict)
+    unused: Mapping[str, PositiveInt] = field(default_factory=dict)
 
     @property
     def withheld(self) -> Mapping[str, int]:
@@ -48,16 +47,40 @@ class DrawingFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnAnswer:
-    """An answer of ``--model interleaved``.
-
-    Attributes:
-        answer: Texts and pictures in order, the pictures with the words that they were drawn to; or
-            the writer's answer as it was.
-        facts: How it was put together.
+    """Texts and pictures in order, the pictures with the words that they were drawn to; or the
+    writer's answer as it was.
     """
 
     answer: str | Segments
     facts: DrawingFacts
+
+
+class _DrawnPart(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class _DrawnText(_DrawnPart):
+    type: Literal["text"] = "text"
+    text: str
+
+
+class _DrawnImage(_DrawnPart):
+    type: Literal["image"] = "image"
+    path: Annotated[str, Field(pattern=r"\S")]
+    prompt: str
+
+
+class _Drawn(_DrawnPart):
+    content: tuple[_DrawnText | _DrawnImage, ...]
+    drawing: DrawingFacts
+
+
+class _Undrawn(_DrawnPart):
+    answer: str
+    drawing: DrawingFacts
+
+
+_ANSWER: TypeAdapter[_Drawn | _Undrawn] = TypeAdapter(_Drawn | _Undrawn)
 
 
 def write_drawn_answer(parts: Iterable[Segment], facts: DrawingFacts) -> str:
@@ -97,59 +120,20 @@ def read_drawn_answer(text: str) -> DrawnAnswer | None:
     if not (text.startswith("{") and '"drawing"' in text):
         return None
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        written = _ANSWER.validate_json(text)
+    except (ValidationError, UnicodeEncodeError):
         return None
-    match value:
-        case {"content": list() as content, "drawing": {"signature": str(signature), **rest}} if (
-            len(value) == 2
-        ):
-            parts = [part for value in content if (part := _part(value)) is not None]
-            if len(parts) < len(content):
-                return None
-            answer: str | Segments = tuple(parts)
-        case {"answer": str(answer), "drawing": {"signature": str(signature), **rest}} if (
-            len(value) == 2
-        ):
-            parts = []
-        case _:
-            return None
-    one_line = " ".join(replace_surrogates(signature).replace("|", " ").split())
-    facts = DrawingFacts(
-        signature=one_line[:_MAX_CHARACTERS],
-        drawn=sum(part.image is not None for part in parts),
-        failed=_counts(rest.get("failed")),
-        unused=_counts(rest.get("unused")),
+    if isinstance(written, _Undrawn):
+        return DrawnAnswer(answer=written.answer, facts=replace(written.drawing, drawn=0))
+    segments = tuple(
+        Segment(text=part.text)
+        if isinstance(part, _DrawnText)
+        else Segment(image=part.path, prompt=part.prompt)
+        for part in written.content
     )
-    return DrawnAnswer(answer=answer, facts=facts)
-
-
-def _part(value: object) -> Segment | None:
-    """A part as `write_drawn_answer` writes it; None for any other value."""
-    match value:
-        case {"type": "text", "text": str(text), **rest} if not rest:
-            return Segment(text=text)
-        case {"type": "image", "path": str(path), "prompt": str(prompt), **rest} if (
-            not rest and path.strip()
-        ):
-            return Segment(image=path, prompt=prompt)
-    return None
+    n_drawn = sum(part.image is not None for part in segments)
+    return DrawnAnswer(answer=segments, facts=replace(written.drawing, drawn=n_drawn))
 
 
 def _written(answer: Mapping[str, object]) -> str:
     return replace_surrogates(json.dumps(answer, ensure_ascii=False))
-
-
-def _counts(value: object) -> dict[str, int]:
-    """Counts by name, of a file that may have been edited: cut to lengths and numbers that a log
-    can take.
-    """
-    counts = value if isinstance(value, dict) else {}
-    names = {
-        replace_surrogates(str(name))[:_NAME_CHARACTERS]: count for name, count in counts.items()
-    }
-    return {
-        name: min(count, _MAX_COUNT)
-        for name, count in names.items()
-        if type(count) is int and count > 0
-    }

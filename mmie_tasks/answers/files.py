@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from operator import itemgetter
 from pathlib import Path
 
 from mmie_tasks.answers.parsing import failure_of, parse_answer
@@ -24,7 +21,6 @@ from mmie_tasks.answers.saved import (
     is_opening_output,
     read_opening,
     reader_of,
-    require_reader,
 )
 from mmie_tasks.core.errors import AnswersUnusable, DataBroken
 from mmie_tasks.core.files import json_problem
@@ -38,19 +34,11 @@ SUPPORTED_FILES = (
     "object `{id: answer}`, and folders of these"
 )
 
-_BOM = b"\xef\xbb\xbf"
 # Of one run: its log of samples, and what it saved before judging, a file for each process.
 _RUN_FILE = re.compile(r"(?P<date>.*?)(?:_samples|(?P<rank>_rank\d+)_answers)_(?P<task>.+)\.jsonl")
-_WHOLE_FILE = "the whole file"
 _NEVER_ANSWERS = re.compile(r".*_results\.json|eval\.json|eval_score\.json")
-
-
-@dataclass(frozen=True, slots=True)
-class _FileEntry:
-    """One JSON value and its position in the file."""
-
-    value: object
-    position: str
+_PARTIAL: Collection[AnswerFormat] = ("lmms-eval cache log", "answers of an ended run")
+_WHOLE_FILE = "the whole file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +47,6 @@ class SavedAnswers:
 
     answers: tuple[SavedAnswer, ...]
     notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    """A file that may have answers, and what its name says about them.
-
-    Attributes:
-        path: The file.
-        is_named: Whether the user named it, and not a folder above it.
-        task: Of a log of samples, or of what a run saved before judging.
-        date: Of the run, as text that sorts by time.
-        is_of_ended_run: Whether a run saved it before judging; it is removed when the log of
-            samples is written.
-    """
-
-    path: Path
-    is_named: bool
-    task: str | None = None
-    date: str = ""
-    is_of_ended_run: bool = False
 
 
 def read_answers(path: str, datasets: Collection[str] = ()) -> SavedAnswers:
@@ -96,105 +64,34 @@ def read_answers(path: str, datasets: Collection[str] = ()) -> SavedAnswers:
         AnswersUnusable: The path does not exist, holds no readable answers, or holds two sources
             that contradict each other.
     """
+    roots = [Path(root.strip()).expanduser() for root in path.split(";") if root.strip()]
+    if absent := next((root for root in roots if not root.exists()), None):
+        raise AnswersUnusable(
+            f"`{absent}` does not exist.", hint=f"check the path; {SUPPORTED_FILES}"
+        )
     notes: list[str] = []
     answers: list[SavedAnswer] = []
-    for file in _newest_logs(_files(path), notes):
-        answers += _read(file, datasets, notes)
-    answers = _merge_partial_logs(answers)
+    for file in _newest_logs(_files(roots, datasets), notes):
+        answers += _read(file, notes, is_named=file.path in roots)
     if not answers:
-        raise AnswersUnusable(f"No saved answers in `{path}`.", hint=SUPPORTED_FILES)
-    return SavedAnswers(tuple(answers), tuple(notes))
+        raise AnswersUnusable(f"`path={path}` has no saved answers.", hint=SUPPORTED_FILES)
+    return SavedAnswers(tuple(_merge_partial_logs(answers)), tuple(notes))
 
 
-def _load_entries(path: Path, notes: list[str]) -> list[_FileEntry]:
-    """The lines of a JSONL; of any other file, the entries of its list or the only value.
-
-    If the last line of a JSONL was cut off, as by a killed run, the file is read without that line,
-    and a note reports it.
-
-    Raises:
-        AnswersUnusable: It cannot be opened, or is not JSON in UTF-8; names file and line.
-    """
-    try:
-        content = path.read_bytes().removeprefix(_BOM)
-    except OSError as error:
-        raise AnswersUnusable(
-            f"Cannot read {path}: {error.strerror}.", hint="check the path and its permissions"
-        ) from error
-    if not content.strip():
-        return []
-    if path.suffix == ".jsonl":
-        return _parse_lines(content, path, notes)
-    try:
-        value: object = json.loads(
-            content.decode(), object_pairs_hook=partial(_without_repeats, path)
-        )
-    except (ValueError, RecursionError) as error:
-        raise _not_json(path, error) from error
-    if isinstance(value, list):
-        return [_FileEntry(entry, f"entry {number}") for number, entry in enumerate(value, 1)]
-    return [_FileEntry(value, _WHOLE_FILE)]
+# The files
 
 
-def _without_repeats(path: Path, pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """The fields of a JSON object, of whose equal keys JSON readers silently keep the last.
-
-    Raises:
-        AnswersUnusable: A key occurs twice.
-    """
-    key, count = max(Counter(key for key, _ in pairs).items(), key=itemgetter(1), default=("", 0))
-    if count > 1:
-        raise AnswersUnusable(
-            f"{path}: the key {key!r} occurs twice.", hint="keep one of the two answers"
-        )
-    return dict(pairs)
-
-
-def _parse_lines(content: bytes, path: Path, notes: list[str]) -> list[_FileEntry]:
-    entries: list[_FileEntry] = []
-    lines = content.split(b"\n")
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            entries.append(_FileEntry(json.loads(line.decode()), f"line {number}"))
-        except (ValueError, RecursionError) as error:
-            if number < len(lines):
-                if not entries and (whole := _pretty_printed(content)):
-                    return whole
-                raise _not_json(f"{path}, line {number}", error) from error
-            notes.append(f"{path}: line {number}, the last, is cut off and was left out")
-    return entries
-
-
-def _pretty_printed(content: bytes) -> list[_FileEntry]:
-    """The only value of a JSONL that has it on many lines, as in OpenING's published answers."""
-    try:
-        return [_FileEntry(json.loads(content.decode()), _WHOLE_FILE)]
-    except (ValueError, RecursionError):
-        return []
-
-
-def _not_json(location: object, error: ValueError | RecursionError) -> AnswersUnusable:
-    message = f"{location}: not JSON in UTF-8 ({json_problem(error)})."
-    return AnswersUnusable(message, hint="repair the file, or point `path` at another one")
-
-
-def _files(path: str) -> list[_File]:
-    roots = [Path(root.strip()).expanduser() for root in path.split(";") if root.strip()]
-    if not roots:
-        raise AnswersUnusable(
-            "`path` is empty.", hint=f"--model_args path=FILE_OR_FOLDER; {SUPPORTED_FILES}"
-        )
-    files: dict[Path, _File] = {}
+def _files(roots: Sequence[Path], datasets: Collection[str]) -> list[Source]:
+    files: dict[Path, Source] = {}
     for root in roots:
-        if not root.exists():
-            raise AnswersUnusable(
-                f"`{root}` does not exist.", hint=f"check the path; {SUPPORTED_FILES}"
-            )
-        for file in sorted(root.rglob("*.json*")) if root.is_dir() else [root]:
-            if file is root or _may_have_answers(file):
-                files.setdefault(file.resolve(), _file(file, is_named=file is root))
+        below = sorted(filter(_may_have_answers, root.rglob("*.json*")))
+        for path in below if root.is_dir() else [root]:
+            file = Source(path=path, datasets=datasets)
+            if name := _RUN_FILE.fullmatch(path.name):
+                file = replace(
+                    file, task=name["task"], date=name["date"], is_of_ended_run=bool(name["rank"])
+                )
+            files.setdefault(path.resolve(), file)
     return list(files.values())
 
 
@@ -207,31 +104,24 @@ def _may_have_answers(file: Path) -> bool:
     return not is_copy and not _NEVER_ANSWERS.fullmatch(file.name)
 
 
-def _file(path: Path, *, is_named: bool) -> _File:
-    name = _RUN_FILE.fullmatch(path.name)
-    if name is None:
-        return _File(path, is_named)
-    return _File(path, is_named, name["task"], name["date"], is_of_ended_run=bool(name["rank"]))
-
-
-def _newest_logs(files: Sequence[_File], notes: list[str]) -> list[_File]:
+def _newest_logs(files: Sequence[Source], notes: list[str]) -> list[Source]:
     """Leave out the files of older runs of a task in the same folder.
 
     Logs of samples in two folders are two models or settings; what an ended run saved may lie in
     another folder than the log of the run that scored it, and is compared answer by answer.
     """
-    newest: dict[tuple[str, Path], _File] = {}
-    folders: dict[str, _File] = {}
+    newest: dict[tuple[str, Path], Source] = {}
+    folders: dict[str, Path] = {}
     for file in files:
         if file.task is None:
             continue
-        key = (file.task, file.path.resolve().parent)
-        newest[key] = max(newest.get(key, file), file, key=lambda log: log.date)
-        other = file if file.is_of_ended_run else folders.setdefault(file.task, file)
-        if other.path.resolve().parent != file.path.resolve().parent:
+        folder = file.path.resolve().parent
+        newer = newest.setdefault((file.task, folder), file)
+        if file.date > newer.date:
+            newest[file.task, folder] = file
+        if not file.is_of_ended_run and folders.setdefault(file.task, folder) != folder:
             raise AnswersUnusable(
-                f"Two folders have answers to `{file.task}`: {other.path.parent} and "
-                f"{file.path.parent}.",
+                f"Two folders have answers to `{file.task}`: {folders[file.task]} and {folder}.",
                 hint="point `path` at one of them",
             )
     kept = []
@@ -246,32 +136,96 @@ def _newest_logs(files: Sequence[_File], notes: list[str]) -> list[_File]:
     return kept
 
 
-def _read(file: _File, datasets: Collection[str], notes: list[str]) -> list[SavedAnswer]:
+# The answers of a file
+
+
+def _read(file: Source, notes: list[str], *, is_named: bool) -> list[SavedAnswer]:
     entries = _load_entries(file.path, notes)
-    if len(entries) == 1 and is_opening_output(entries[0].value):
-        source = Source(path=file.path, position=entries[0].position)
-        return [read_opening(entries[0].value, source)]  # type: ignore[arg-type]  # checked
-    records = _records(entries)
-    readers = (reader_of(entry.value) for entry in records)
-    reader = next((reader for reader in readers if reader), None)
-    if reader is None:
-        if not entries:
+    values = list(entries.values())
+    if len(values) == 1 and is_opening_output(values[0]):
+        return [read_opening(values[0], file)]
+    if [*entries] == [_WHOLE_FILE] and reader_of(values[0]) is None:
+        entries = _records_of_object(values[0])
+    readers = {position: reader_of(value) for position, value in entries.items()}
+    if not any(readers.values()):
+        if not values:
             notes.append(f"{file.path} is empty")
-        if file.is_named:
-            problem = "answers in no supported format" if entries else "nothing"
+        if is_named:
+            problem = "answers in no supported format" if values else "nothing"
             raise AnswersUnusable(f"{file.path} holds {problem}.", hint=SUPPORTED_FILES)
         return []
     answers = []
-    for entry in records:
-        source = Source(path=file.path, position=entry.position, task=file.task, datasets=datasets)
-        if answer := reader(require_reader(entry.value, reader, source), source):
-            if file.is_of_ended_run:
-                answer = replace(answer, format="answers of an ended run")
+    for position, reader in readers.items():
+        source = replace(file, position=position)
+        if reader is None:
+            raise source.error("it lacks the fields that other records of the file have")
+        if answer := reader(source):
             if answer.format == "id and answer" and isinstance(answer.answer, str):
                 absolute = _with_absolute_images(answer.answer, file.path.absolute().parent)
                 answer = replace(answer, answer=absolute)
             answers.append(answer)
     return answers
+
+
+def _load_entries(path: Path, notes: list[str]) -> dict[str, object]:
+    """The JSON values of a file by their position: the lines of a JSONL, the entries of a list, or
+    the only value, which in OpenING's published JSONL is on many lines.
+
+    If the last line of a JSONL was cut off, as by a killed run, the file is read without that line,
+    and a note reports it.
+
+    Raises:
+        AnswersUnusable: It cannot be opened, or is not JSON in UTF-8; names file and line.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise AnswersUnusable(
+            f"Cannot read {path}: {error.strerror}.", hint="check the path and its permissions"
+        ) from error
+    if not content.strip():
+        return {}
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        if path.suffix == ".jsonl":
+            return _load_lines(content, path, notes)
+        raise _not_json(path, error) from error
+    if isinstance(value, list):
+        return {f"entry {number}": entry for number, entry in enumerate(value, 1)}
+    return {_WHOLE_FILE: value}
+
+
+def _load_lines(content: bytes, path: Path, notes: list[str]) -> dict[str, object]:
+    entries: dict[str, object] = {}
+    lines = content.split(b"\n")
+    for number, line in enumerate(lines, 1):
+        try:
+            if line.strip():
+                entries[f"line {number}"] = json.loads(line)
+        except (ValueError, RecursionError) as error:  # noqa: PERF203 - concerns one line
+            if number < len(lines):
+                raise _not_json(f"{path}, line {number}", error) from error
+            notes.append(f"{path}: line {number}, the last, is cut off and was left out")
+    return entries
+
+
+def _not_json(location: object, error: ValueError | RecursionError) -> AnswersUnusable:
+    message = f"{location}: not JSON in UTF-8 ({json_problem(error)})."
+    return AnswersUnusable(message, hint="repair the file, or point `path` at another one")
+
+
+def _records_of_object(fields: object) -> dict[str, object]:
+    """The records of an object ``{id: answer}``; none of any other.
+
+    Every value of such an object is a text, a list or null, and one has content: others are scores
+    or a configuration.
+    """
+    if not isinstance(fields, Mapping) or not any(fields.values()):
+        return {}
+    if not all(isinstance(value, str | list | None) for value in fields.values()):
+        return {}
+    return {f"key {name!r}": {"id": name, "answer": value} for name, value in fields.items()}
 
 
 def _with_absolute_images(answer: str, folder: Path) -> str:
@@ -295,34 +249,15 @@ def _with_absolute_images(answer: str, folder: Path) -> str:
     return answer
 
 
-def _records(entries: Sequence[_FileEntry]) -> Sequence[_FileEntry]:
-    """The records of a file; those of an object ``{id: answer}`` are made of its pairs.
-
-    Every value of such an object is a text, a list or null, and one has content: others are scores
-    or a configuration.
-    """
-    if [entry.position for entry in entries] != [_WHOLE_FILE] or reader_of(entries[0].value):
-        return entries
-    fields = entries[0].value
-    if not isinstance(fields, Mapping) or not any(fields.values()):
-        return ()
-    if not all(isinstance(value, str | list | None) for value in fields.values()):
-        return ()
-    return [_FileEntry({"id": k, "answer": value}, f"key {k!r}") for k, value in fields.items()]
-
-
-_PARTIAL: Collection[AnswerFormat] = ("lmms-eval cache log", "answers of an ended run")
-
-
 def _merge_partial_logs(answers: Sequence[SavedAnswer]) -> list[SavedAnswer]:
     """Merge files of one run: each rank has one, the whole cache another, a sample log repeats
     them.
 
     An answer replaces a failure that was logged for the same request.
     """
-    merged: dict[tuple[str | None, int | None], SavedAnswer] = {}
     whole = [answer for answer in answers if answer.format not in _PARTIAL]
     in_sample_logs = {(one.task, one.doc_id): one for one in whole}
+    merged: dict[tuple[str | None, int | None], SavedAnswer] = {}
     for answer in answers:
         if answer.format not in _PARTIAL:
             continue

@@ -60,6 +60,14 @@ class ImageFile:
     detail: str = ""
 
 
+class _Unusable(Exception):
+    """An image reference that cannot be used: its problem, and the detail for people."""
+
+    def __init__(self, problem: ImageProblem, detail: str) -> None:
+        super().__init__(detail)
+        self.file = ImageFile(problem=problem, detail=detail[:_MAX_DETAIL_CHARACTERS])
+
+
 def resolve_images(answer: ParsedAnswer, resolver: ImageResolver, task: str, row: int) -> Segments:
     """The segments of an answer, in order; every image is a file or has a problem. Never raises.
 
@@ -99,15 +107,13 @@ class ImageResolver:
         self._data_uri_dir = data_uri_dir
 
     def resolve(self, reference: str) -> ImageFile:
-        """The file of a reference. Never raises.
-
-        Args:
-            reference: A path, a ``file://`` URL or a data URI of an image.
-        """
-        if reference[:5].lower() == "data:":
-            return self._write_data_uri(reference)
-        path = self._existing_path(reference)
-        return check_image(path) if isinstance(path, Path) else path
+        """The file of a reference: a path, a ``file://`` URL or a data URI. Never raises."""
+        try:
+            if reference[:5].lower() == "data:":
+                return self._write_data_uri(reference)
+            return check_image(self._existing_path(reference))
+        except _Unusable as unusable:
+            return unusable.file
 
     def resolve_segment(self, segment: Segment) -> Segment:
         """The segment with the path of its image's file, or the problem with it."""
@@ -119,29 +125,28 @@ class ImageResolver:
 
     def is_folder(self, reference: str) -> bool:
         """Whether a reference names a folder."""
-        path = self._existing_path(reference)
-        return isinstance(path, Path) and path.is_dir()
+        with suppress(_Unusable):
+            return self._existing_path(reference).is_dir()
+        return False
 
     def existing_file(self, reference: str) -> Path | None:
         """The file of a reference, whatever it holds; None if there is none."""
-        path = self._existing_path(reference)
-        return path if isinstance(path, Path) and path.is_file() else None
+        with suppress(_Unusable):
+            if (path := self._existing_path(reference)).is_file():
+                return path
+        return None
 
     def row_images(self, folder: str, row: int) -> list[Path]:
         """The images of one sample in a folder that a model answered with, by seed.
 
-        As ``models/simple/wan2_1_t2i.py`` of lmms-eval 0.7.3 names them: ``0007_s0.png``. A folder
-        is listed once until it changes.
-
-        Args:
-            folder: The reference to the folder.
-            row: The sample's row, from 0.
+        As ``models/simple/wan2_1_t2i.py`` of lmms-eval 0.7.3 names them: ``0007_s0.png``, with the
+        row from 0. A folder is listed once until it changes.
         """
-        path = self._existing_path(folder)
-        status = _file_status(path) if isinstance(path, Path) else None
-        if not isinstance(path, Path) or not status or not stat.S_ISDIR(status.st_mode):
-            return []
-        return _images_by_row(path, status.st_mtime_ns).get(row, [])
+        with suppress(_Unusable):
+            path = self._existing_path(folder)
+            if path.is_dir():
+                return _images_by_row(path, path.stat().st_mtime_ns).get(row, [])
+        return []
 
     def metadata_images(self, task: str, row: int) -> list[str]:
         """References to images that a model left on disk beside an answer of text only.
@@ -150,10 +155,6 @@ class ImageResolver:
         0.7.3 note them, under ``generated_images`` or ``generated_image_path`` in
         ``<root>/<task>/<row>_metadata.json``; the first root with such a file wins. One that cannot
         be read is logged and skipped.
-
-        Args:
-            task: Name of the task.
-            row: The sample's row, from 0.
         """
         for root in self._roots:
             with suppress(DataBroken):  # the name of the task leaves the folder
@@ -162,11 +163,11 @@ class ImageResolver:
                     return images
         return []
 
-    def _existing_path(self, reference: str) -> Path | ImageFile:
-        """The file or folder of a reference, or the problem with it."""
+    def _existing_path(self, reference: str) -> Path:
+        """The file or folder of a reference; raises `_Unusable`."""
         scheme = _URL_SCHEME.match(reference)
         if scheme and scheme[1].lower() != "file":
-            return ImageFile(problem="remote", detail=f"{_shortened(reference)} is a URL")
+            raise _Unusable("remote", f"{_shortened(reference)} is a URL")
         if scheme:
             reference = unquote(reference[len("file://") :].removeprefix("localhost"))
         try:
@@ -174,11 +175,12 @@ class ImageResolver:
             if named.parts[:1] == ("~",):
                 named = named.expanduser()
             path = named if named.is_absolute() else self._below_a_root(str(named))
-        except (DataBroken, ValueError, RuntimeError) as error:
-            problem: ImageProblem = "outside" if isinstance(error, DataBroken) else "missing"
-            return _problem(problem, str(error).partition("\n")[0])
+        except DataBroken as error:
+            raise _Unusable("outside", error.message) from error
+        except (ValueError, RuntimeError) as error:
+            raise _Unusable("missing", str(error)) from error
         if path is None or not _file_status(path):
-            return ImageFile(problem="missing", detail=f"{_shortened(reference)} does not exist")
+            raise _Unusable("missing", f"{_shortened(reference)} does not exist")
         return path
 
     def _below_a_root(self, relative: str) -> Path | None:
@@ -200,13 +202,13 @@ class ImageResolver:
         head = _DATA_URI.match(reference)
         encoded = unquote(reference[head.end() :]) if head else ""
         if len(encoded) > MAX_DATA_BYTES // 3 * 4 + 4:
-            return ImageFile(problem="too_large", detail="a data URI of more than 64 MiB")
+            raise _Unusable("too_large", "a data URI of more than 64 MiB")
         try:
             content = base64.b64decode(encoded, validate=True)
-        except ValueError:
-            return ImageFile(problem="unreadable", detail="a data URI with damaged base64")
+        except ValueError as error:
+            raise _Unusable("unreadable", "a data URI with damaged base64") from error
         if not (suffix := image_suffix(content)):
-            return ImageFile(problem="unreadable", detail="a data URI without an image in base64")
+            raise _Unusable("unreadable", "a data URI without an image in base64")
         path = self._data_uri_dir / f"{hashlib.sha256(content).hexdigest()}{suffix}"
         try:
             if not path.is_file():
@@ -217,7 +219,7 @@ class ImageResolver:
                 path.unlink(missing_ok=True)
         except OSError as error:
             logger.warning(f"The image of an answer could not be written to `{path}`: {error}.")
-            return _problem("unreadable", f"it could not be written: {error.strerror}")
+            raise _Unusable("unreadable", f"it could not be written: {error.strerror}") from error
         return file
 
 
@@ -226,23 +228,27 @@ def check_image(path: Path) -> ImageFile:
 
     Only regular files are opened; the path need not exist.
     """
+    try:
+        _require_image(path)
+    except _Unusable as unusable:
+        return unusable.file
+    return ImageFile(path=path)
+
+
+def _require_image(path: Path) -> None:
     status = _file_status(path)
     if status is None:
-        return _problem("missing", f"`{path}` does not exist")
-    if not stat.S_ISREG(status.st_mode):
-        kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-        return _problem("unreadable", f"`{path}` is {kind}")
-    if not status.st_size:
-        return _problem("unreadable", f"`{path}` is empty")
+        raise _Unusable("missing", f"`{path}` does not exist")
+    if not stat.S_ISREG(status.st_mode) or not status.st_size:
+        raise _Unusable("unreadable", f"`{path}` is a folder, empty or not a regular file")
     try:
         check_whole(path)
     except TooManyPixels as error:
-        return _problem("too_large", str(error).partition("\n")[0])
+        raise _Unusable("too_large", error.message) from error
     except (DataMissing, DataBroken) as error:
-        return _problem("unreadable", str(error).partition("\n")[0])
+        raise _Unusable("unreadable", error.message) from error
     except OSError as error:
-        return _problem("unreadable", f"`{path}` cannot be read: {error}")
-    return ImageFile(path=path)
+        raise _Unusable("unreadable", f"`{path}` cannot be read: {error}") from error
 
 
 def _file_status(path: Path) -> os.stat_result | None:
@@ -280,10 +286,6 @@ def _read_metadata_images(path: Path) -> list[str] | None:
             return [image] if image.strip() else []
     logger.warning(f"`{path}` was skipped: it has no list of paths under `generated_images`.")
     return None
-
-
-def _problem(problem: ImageProblem, detail: str) -> ImageFile:
-    return ImageFile(problem=problem, detail=detail[:_MAX_DETAIL_CHARACTERS])
 
 
 def _shortened(reference: str) -> str:

@@ -19,11 +19,8 @@ _JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|(?P<cut>\\?\Z))|[\[\]{}]'
 class JsonValue:
     """The JSON that begins at a position of a text.
 
-    Attributes:
-        value: None if there is nothing to read.
-        end: Where it ends, or what remains of it that can be read.
-        resume: Where the search for the next goes on.
-        is_cut_off: Whether the text ends inside it, and what is not whole is left out.
+    ``value`` is None if there is nothing to read. ``resume`` is where the search for the next goes
+    on. ``is_cut_off``: the text ends inside it, and what is not whole is left out.
     """
 
     value: object = None

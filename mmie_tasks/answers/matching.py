@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -22,7 +21,8 @@ from mmie_tasks.answers.parsing import MISSING
 from mmie_tasks.answers.saved import AnswerFormat, SavedAnswer
 from mmie_tasks.core.errors import AnswersUnusable
 
-_MatchKind: TypeAlias = Literal["id", "question", "number"]
+# Of the answer at a sample's number: none, to another question, to the same, or not told apart.
+_Kind: TypeAlias = Literal["none", "another's", "question", "number"]
 
 _IMAGE_PLACEHOLDER = re.compile(r"<image[ _]?\d*>|\[image[ _]?\d*\]", re.IGNORECASE)
 _MIN_SHARE_OF_GOLDS = 0.9  # with fewer agreeing gold answers, the numbers of a task do not count
@@ -52,12 +52,8 @@ class MatchReport:
     """How the answers to one task were matched, in numbers of samples.
 
     Attributes:
-        task: Name of the task.
-        formats: Formats of the matched answers.
-        by_id: Matched by an id.
         by_content: Input and gold answer are the same.
         by_position: The runner's number is the same; the input is not, or is unknown.
-        missing: Without a saved answer.
         mismatched: The answer saved at the sample's number belongs to another question.
         unused: Saved answers, of this task or of no task in particular, without a sample.
         null: Matched, and null.
@@ -154,6 +150,22 @@ def _normalised(text: str) -> str:
     return " ".join(_IMAGE_PLACEHOLDER.sub(" ", text).split())
 
 
+def _question(saved: SavedAnswer) -> str | None:
+    """What can be compared with `_questions`; None if the answer was saved without its question."""
+    return saved.input_hash if saved.input is None else _normalised(saved.input)
+
+
+def _questions(sample: RequestedSample) -> set[str]:
+    """The forms in which the sample's question may have been saved: the text, and its hash."""
+    return set() if sample.input is None else {_normalised(sample.input), runner_hash(sample.input)}
+
+
+def _same_question(saved: SavedAnswer, sample: RequestedSample) -> bool | None:
+    """Whether the questions are the same; None if one side does not know."""
+    question, questions = _question(saved), _questions(sample)
+    return question in questions if question is not None and questions else None
+
+
 def _same_target(saved: SavedAnswer, sample: RequestedSample) -> bool | None:
     """Whether the gold answers are the same; None if one side does not know."""
     if saved.target is None or sample.target is None:
@@ -161,13 +173,15 @@ def _same_target(saved: SavedAnswer, sample: RequestedSample) -> bool | None:
     return saved.target == sample.target
 
 
-def _same_question(saved: SavedAnswer, sample: RequestedSample) -> bool | None:
-    """Whether the questions are the same; None if one side does not know."""
-    if sample.input is None:
-        return None
-    if saved.input is not None:
-        return _normalised(saved.input) == _normalised(sample.input)
-    return None if saved.input_hash is None else saved.input_hash == runner_hash(sample.input)
+def _only(answers: Sequence[SavedAnswer], sample_name: str) -> SavedAnswer | None:
+    """The only answer, None if there is none."""
+    if len(answers) > 1:
+        raise AnswersUnusable(
+            f"Two saved answers to {sample_name}: {answers[0].location}, and "
+            f"{answers[1].location}.",
+            hint="remove one of them, or point `path` at one file or folder",
+        )
+    return answers[0] if answers else None
 
 
 class AnswerMatcher:
@@ -175,20 +189,17 @@ class AnswerMatcher:
 
     Args:
         saved: All of them, in the order they were read.
-
-    Attributes:
-        saved: The same.
     """
 
     def __init__(self, saved: Sequence[SavedAnswer]) -> None:
         self.saved = saved
-        self._by_id: dict[str, list[int]] = {}
-        self._by_number: dict[tuple[str | None, int], list[int]] = {}
-        for index, answer in enumerate(saved):
+        self._by_id: dict[str, list[SavedAnswer]] = {}
+        self._by_number: dict[tuple[str | None, int], list[SavedAnswer]] = {}
+        for answer in saved:
             for sample_id in answer.ids:
-                self._by_id.setdefault(sample_id, []).append(index)
+                self._by_id.setdefault(sample_id, []).append(answer)
             if answer.doc_id is not None:
-                self._by_number.setdefault((answer.task, answer.doc_id), []).append(index)
+                self._by_number.setdefault((answer.task, answer.doc_id), []).append(answer)
 
     def has_answers(self, ids: Iterable[str], task: str) -> bool:
         """Whether any answer has one of the ids, or is from a log of the task."""
@@ -210,120 +221,91 @@ class AnswerMatcher:
         """
         ids = all_ids or [sample_id for sample in requested for sample_id in sample.ids]
         datasets = {sample_id.rpartition("/")[0] for sample_id in ids if "/" in sample_id}
-        matches: dict[int, tuple[int, _MatchKind]] = {}  # position in `requested` to an answer
-        for position, sample in enumerate(requested):
-            bare_ids = [sample_id.rpartition("/")[2] for sample_id in sample.ids]
-            candidates = (*sample.ids, *(bare_ids if len(datasets) == 1 else ()))
-            index = self._index_by_id(sample, candidates)
-            if index is not None:
-                matches[position] = (index, "id")
-        at_number = self._indices_by_number(requested, matches)
-        matches |= self._matches_by_number(requested, at_number)
-        return self._result(requested, matches, mismatched=len(at_number.keys() - matches.keys()))
+        by_id = [self._with_id(sample, bare_ids=len(datasets) == 1) for sample in requested]
+        has_ids = any(by_id)
+        at_number = [
+            None if answer else self._at_number(sample, has_ids=has_ids)
+            for sample, answer in zip(requested, by_id, strict=True)
+        ]
+        kinds = _kinds_of_numbers(requested, at_number)
+        answers = tuple(
+            answer or (other if kind in ("question", "number") else None)
+            for answer, other, kind in zip(by_id, at_number, kinds, strict=True)
+        )
+        task = requested[0].task if requested else ""
+        mismatched = kinds.count("another's")
+        report = MatchReport(
+            task=task,
+            formats=tuple(sorted({answer.format for answer in answers if answer})),
+            by_id=len(by_id) - by_id.count(None),
+            by_content=kinds.count("question"),
+            by_position=kinds.count("number"),
+            mismatched=mismatched,
+            missing=answers.count(None) - mismatched,
+            null=sum(answer is not None and answer.answer == MISSING for answer in answers),
+            unused=_count_of(task, self.saved) - _count_of(task, answers),
+        )
+        return MatchedAnswers(answers, report)
 
-    def _index_by_id(self, sample: RequestedSample, ids: Iterable[str]) -> int | None:
-        """The answer with the first of the ids that has one.
+    def _with_id(self, sample: RequestedSample, *, bare_ids: bool) -> SavedAnswer | None:
+        """The answer with the first of the sample's ids that has one.
 
         Ids such as `17` occur in many tasks: in the log of another task, question and gold answer
         must not differ.
         """
-        for sample_id in ids:
-            indices = self._by_id.get(sample_id, [])
-            own = [i for i in indices if self.saved[i].task in {None, sample.task}]
-            indices = own or [
-                i
-                for i in indices
-                if _same_question(self.saved[i], sample) is not False
-                and _same_target(self.saved[i], sample) is not False
+        bare = [sample_id.rpartition("/")[2] for sample_id in sample.ids] if bare_ids else []
+        for sample_id in (*sample.ids, *bare):
+            answers = self._by_id.get(sample_id, [])
+            own = [answer for answer in answers if answer.task in {None, sample.task}]
+            others = [
+                answer
+                for answer in answers
+                if _same_question(answer, sample) is not False
+                and _same_target(answer, sample) is not False
             ]
-            if indices:
-                return self._only(indices, f"id `{sample_id}`")
+            if answer := _only(own or others, f"id `{sample_id}`"):
+                return answer
         return None
 
-    def _indices_by_number(
-        self, requested: Sequence[RequestedSample], matches: Mapping[int, tuple[int, _MatchKind]]
-    ) -> dict[int, int]:
-        """The answer at the number of each sample without a match, by the sample's position.
+    def _at_number(self, sample: RequestedSample, *, has_ids: bool) -> SavedAnswer | None:
+        """The answer at the sample's number.
 
         If ids match at all, an answer with an id that did not match is to another sample.
         """
-        used = {index for index, _ in matches.values()}
-        at_number: dict[int, int] = {}
-        for position, sample in enumerate(requested):
-            indices = [
-                index
-                for task in (sample.task, None)
-                for index in self._by_number.get((task, sample.doc_id), [])
-                if not (matches and self.saved[index].ids and sample.ids)
-            ]
-            if position not in matches and indices and indices[0] not in used:
-                name = f"`{sample.task}`, number {sample.doc_id}"
-                at_number[position] = self._only(indices, name)
-        return at_number
+        answers = [
+            answer
+            for task in (sample.task, None)
+            for answer in self._by_number.get((task, sample.doc_id), [])
+            if not (has_ids and answer.ids and sample.ids)
+        ]
+        return _only(answers, f"`{sample.task}`, number {sample.doc_id}")
 
-    def _matches_by_number(
-        self, requested: Sequence[RequestedSample], at_number: Mapping[int, int]
-    ) -> dict[int, tuple[int, _MatchKind]]:
-        """Which of the answers at the samples' numbers count: see the module's docstring."""
-        questions = {_normalised(sample.input) for sample in requested if sample.input is not None}
-        hashes = {runner_hash(sample.input) for sample in requested if sample.input is not None}
-        matches: dict[int, tuple[int, _MatchKind]] = {}
-        unconfirmed: dict[int, tuple[int, _MatchKind]] = {}
-        agreeing = differing = 0
-        for position, index in at_number.items():
-            saved = self.saved[index]
-            same_question = _same_question(saved, requested[position])
-            same_target = _same_target(saved, requested[position])
-            is_anothers = not same_question and (
-                saved.input_hash in hashes
-                or (saved.input is not None and _normalised(saved.input) in questions)
-            )
-            if same_target is False or is_anothers:
-                differing += 1
-            elif same_question:
-                agreeing += 1
-                matches[position] = (index, "question")
-            else:
-                agreeing += same_target is True
-                unconfirmed[position] = (index, "number")
-        if agreeing >= _MIN_SHARE_OF_GOLDS * (agreeing + differing):
-            matches |= unconfirmed
-        return matches
 
-    def _result(
-        self,
-        requested: Sequence[RequestedSample],
-        matches: Mapping[int, tuple[int, _MatchKind]],
-        mismatched: int,
-    ) -> MatchedAnswers:
-        task = requested[0].task if requested else ""
-        counts = Counter(kind for _, kind in matches.values())
-        used = {index for index, _ in matches.values()}
-        answers = tuple(
-            self.saved[matches[position][0]] if position in matches else None
-            for position in range(len(requested))
-        )
-        report = MatchReport(
-            task=task,
-            formats=tuple(sorted({answer.format for answer in answers if answer})),
-            by_id=counts["id"],
-            by_content=counts["question"],
-            by_position=counts["number"],
-            mismatched=mismatched,
-            missing=answers.count(None) - mismatched,
-            null=sum(answer is not None and answer.answer == MISSING for answer in answers),
-            unused=sum(
-                answer.task in {None, task} and index not in used
-                for index, answer in enumerate(self.saved)
-            ),
-        )
-        return MatchedAnswers(answers, report)
+def _kinds_of_numbers(
+    requested: Sequence[RequestedSample], at_number: Sequence[SavedAnswer | None]
+) -> list[_Kind]:
+    """What the answers at the samples' numbers are: see the module's docstring."""
+    questions = {question for sample in requested for question in _questions(sample)}
+    kinds: list[_Kind] = []
+    n_same_golds = 0
+    for sample, answer in zip(requested, at_number, strict=True):
+        if answer is None:
+            kinds.append("none")
+        elif _same_target(answer, sample) is False:
+            kinds.append("another's")
+        elif _same_question(answer, sample):
+            kinds.append("question")
+        elif _question(answer) in questions:
+            kinds.append("another's")
+        else:
+            kinds.append("number")
+            n_same_golds += _same_target(answer, sample) is True
+    agreeing = kinds.count("question") + n_same_golds
+    if agreeing >= _MIN_SHARE_OF_GOLDS * (agreeing + kinds.count("another's")):
+        return kinds
+    return ["another's" if kind == "number" else kind for kind in kinds]
 
-    def _only(self, indices: Sequence[int], sample_name: str) -> int:
-        if len(indices) > 1:
-            first, second = (self.saved[index].location for index in indices[:2])
-            raise AnswersUnusable(
-                f"Two saved answers to {sample_name}: {first}, and {second}.",
-                hint="remove one of them, or point `path` at one file or folder",
-            )
-        return indices[0]
+
+def _count_of(task: str, answers: Iterable[SavedAnswer | None]) -> int:
+    """How many answers are of a task, or of none in particular."""
+    return sum(answer is not None and answer.task in {None, task} for answer in answers)

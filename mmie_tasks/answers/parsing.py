@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from mmie_tasks.answers.drawn import DrawnAnswer, read_drawn_answer
+from mmie_tasks.answers.drawn import read_drawn_answer
 from mmie_tasks.answers.json_values import JSON, json_value
 from mmie_tasks.answers.objects import PARTS_KEYS, VIDEO, answer_of_object
 from mmie_tasks.answers.placeholders import image_spans, split_at_images
@@ -50,10 +50,8 @@ _FAILURES = (
     ("[GENERATION_FAILED]", "generation failed"),
     ("Image generation completed but no images", "the server of the tested model drew no picture"),
     ("[ERROR]", "the tested model reported an error"),
-    (
-        "Error: can only concatenate str (not ",
-        "the content of the server's reply was no text",
-    ),  # async_openai
+    # async_openai
+    ("Error: can only concatenate str (not ", "the content of the server's reply was no text"),
 )
 
 _MAX_REPR_CHARACTERS = 4_000_000  # with the data URIs of images
@@ -125,12 +123,12 @@ def parse_answer(
     if len(rounds) == 1 and isinstance(texts := rounds[0], list) and texts:
         # A list of texts in the place of one result; a tuple may be a text and its image.
         rounds = list(texts) if all(isinstance(text, str) for text in texts) else rounds
-    if (
-        len(rounds) == 1
-        and isinstance(text := rounds[0], str)
-        and (drawn := read_drawn_answer(text))
-    ):
-        return _parse_drawn(drawn, is_folder)
+    match rounds:
+        case [str(text)] if drawn := read_drawn_answer(text):
+            if isinstance(drawn.answer, str):  # nothing was drawn to the writer's text
+                return replace(parse_answer([drawn.answer], is_folder), drawing=drawn.facts)
+            answer = ParsedAnswer(segments=drawn.answer, shape="content")
+            return replace(_finish(answer, "json"), drawing=drawn.facts)
     if reason := failure_of(rounds):
         return ParsedAnswer(shape="sentinel", failure=reason)
     answers = [_parse_round(result, is_folder) for result in rounds]
@@ -142,16 +140,6 @@ def parse_answer(
     rounds_joined = joined("rounds", _with_content(answers))
     failed = Counter(f"round: {answer.failure}" for answer in answers if answer.failure)
     return replace(rounds_joined, unread={**rounds_joined.unread, **failed})
-
-
-def _parse_drawn(drawn: DrawnAnswer, is_folder: Callable[[str], bool]) -> ParsedAnswer:
-    """Parse an answer of ``--model interleaved``; one that nothing was drawn to as the writer's
-    text alone.
-    """
-    if isinstance(drawn.answer, str):
-        return replace(parse_answer([drawn.answer], is_folder), drawing=drawn.facts)
-    answer = ParsedAnswer(segments=drawn.answer, shape="content")
-    return replace(_finish(answer, "json"), drawing=drawn.facts)
 
 
 def _with_content(answers: Sequence[ParsedAnswer]) -> list[ParsedAnswer]:

@@ -14,6 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.record.segment import Segment
 
 _PLACEHOLDER = re.compile(
@@ -38,19 +39,6 @@ _MARKUP = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedImages:
-    """A text and its images in order.
-
-    Attributes:
-        segments: Each a text or an image; texts without white space at their ends.
-        unfilled_placeholders: How many placeholders stayed in the text.
-    """
-
-    segments: tuple[Segment, ...]
-    unfilled_placeholders: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class ImageSpan:
     """Characters ``start`` to ``end`` of a text, which represent an image, and its reference."""
@@ -60,7 +48,7 @@ class ImageSpan:
     reference: str
 
 
-def interleave_segments(segments: Sequence[Segment], images: Sequence[str]) -> PlacedImages:
+def interleave_segments(segments: Sequence[Segment], images: Sequence[str]) -> ParsedAnswer:
     """Put images at their placeholders in the texts of segments (the rules are in the module's
     docstring).
 
@@ -93,17 +81,16 @@ def interleave_segments(segments: Sequence[Segment], images: Sequence[str]) -> P
         interleaved += [Segment(image=segment.image)] if segment.image else []
     shown = set(image_of.values())
     surplus = [Segment(image=image) for i, image in enumerate(images) if i not in shown]
-    return PlacedImages(
-        segments=(*interleaved, *surplus), unfilled_placeholders=len(placeholders) - len(image_of)
+    return ParsedAnswer(
+        shape="part",
+        segments=(*interleaved, *surplus),
+        unfilled_placeholders=len(placeholders) - len(image_of),
     )
 
 
 def _images_of(digits: Sequence[str], images: Sequence[str]) -> dict[int, int]:
-    """The position of each placeholder that gets an image to that image's.
-
-    Args:
-        digits: Of each placeholder, in order; empty for one without a number.
-        images: Of the list.
+    """The position of each placeholder that gets an image to that image's; `digits` are those of
+    the placeholders, in order, empty for one without a number.
     """
     numbers = {position: int(number) for position, number in enumerate(digits) if number}
     first = 0 if 0 in numbers.values() else 1

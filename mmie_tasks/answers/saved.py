@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -46,11 +47,9 @@ class SavedAnswer:
         format: The format of its record.
         location: File, and position in it, for messages.
         ids: Ids of the sample, the most reliable first.
-        task: From the name of a sample log or of answers saved before judging, or from a cache log;
-            None in other formats.
+        task: Its name, in logs of lmms-eval and in answers that a run saved before judging.
         doc_id: The runner's number of the sample; only where there is a task.
-        input: The text that the model was sent; only where the name of the file has the task.
-        input_hash: Hash of that text; only in cache logs, which do not hold the text.
+        input: The text that the model was sent; in cache logs only its hash, `input_hash`.
         target: The gold answer as text; only in sample logs.
     """
 
@@ -67,19 +66,23 @@ class SavedAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where a record was read.
+    """A file, what its name says, and the position of a record in it.
 
     Attributes:
         path: The file.
-        position: Within the file: ``line 3``.
-        task: From the name of a sample log, or of answers saved before judging; None for other
-            files.
+        position: ``line 3``.
+        task: From the name of a sample log, or of answers saved before judging.
+        date: Of that run, as text that sorts by time.
+        is_of_ended_run: Whether a run saved the file before judging; it is removed when the log of
+            samples is written.
         datasets: Names of datasets; a bare id in a folder of such a name belongs to that dataset.
     """
 
     path: Path
-    position: str
+    position: str = "the whole file"
     task: str | None = None
+    date: str = ""
+    is_of_ended_run: bool = False
     datasets: Collection[str] = ()
 
     @property
@@ -101,41 +104,26 @@ class Source:
         return f"{dataset}/{sample_id}" if dataset and "/" not in sample_id else sample_id
 
 
-RecordReader: TypeAlias = Callable[[AnswerRecord, Source], SavedAnswer | None]
+def reader_of(record: object) -> Callable[[Source], SavedAnswer | None] | None:
+    """The function that reads this record; None if it is no saved answer.
 
-
-def reader_of(record: object) -> RecordReader | None:
-    """The reader for records like this one; None if it is no saved answer.
-
-    >>> reader_of({"sample_id": 0, "pred_response": "B"}) is _read_milebench
-    True
+    >>> read = reader_of({"sample_id": 0, "pred_response": "B"})
+    >>> read(Source(path=Path("pred.json"))).answer
+    'B'
     >>> reader_of({"id": 0, "score": 1.0}) is None
     True
     """
     if not isinstance(record, Mapping) or any(name in record for name in _ANNOTATION_FIELDS):
         return None
     if "doc_id" in record and ("filtered_resps" in record or "resps" in record):
-        return _read_sample_log
+        return partial(_read_sample_log, record)
     if record.keys() >= {"request_type", "task_name", "doc_id", "response"}:
-        return _read_cache_log
+        return partial(_read_cache_log, record)
     if record.keys() >= {"sample_id", "pred_response"}:
-        return _read_milebench
+        return partial(_read_milebench, record)
     if record.keys() & _ID_FIELDS and any(name in record for name in _ANSWER_FIELDS):
-        return _read_plain
+        return partial(_read_plain, record)
     return None
-
-
-def require_reader(record: object, reader: RecordReader, source: Source) -> AnswerRecord:
-    """The record, if the reader of its file can read it.
-
-    Raises:
-        AnswersUnusable: Its format differs from the other records of its file.
-    """
-    if not isinstance(record, Mapping):
-        raise source.error(f"it is {type(record).__name__}, not an object")
-    if reader_of(record) is not reader:
-        raise source.error("it lacks the fields that other records of the file have")
-    return record
 
 
 def _read_sample_log(record: AnswerRecord, source: Source) -> SavedAnswer:
@@ -147,7 +135,7 @@ def _read_sample_log(record: AnswerRecord, source: Source) -> SavedAnswer:
     ids = [value.get("id") for value in record.values() if isinstance(value, Mapping)]
     return SavedAnswer(
         answer=_logged_answer(record),
-        format="lmms-eval sample log",
+        format="answers of an ended run" if source.is_of_ended_run else "lmms-eval sample log",
         location=source.location,
         ids=tuple(dict.fromkeys(value for value in ids if isinstance(value, str) and value)),
         task=source.task,
@@ -210,25 +198,24 @@ def is_opening_output(record: object) -> bool:
     return False
 
 
-def read_opening(record: AnswerRecord, source: Source) -> SavedAnswer:
+def read_opening(record: object, source: Source) -> SavedAnswer:
     """Read a record for which `is_opening_output` holds (``GPT_score_A.py`` at 56b663b, 55-65).
 
     The id is the file's name up to its first dot. A picture lies beside the file: the last part of
     its name counts. An answer with a step that has no text is not text.
     """
-    folder, steps = source.path.absolute().parent, record["conversations"][1]["output"]  # type: ignore[index]  # checked
-    parts, problem = [], ""
+    folder = source.path.absolute().parent
+    steps = record["conversations"][1]["output"]  # type: ignore[index]  # checked
+    answer, parts = "", []
     for number, step in enumerate(steps, 1):
-        text, image = (
-            (step.get("text"), step.get("image")) if isinstance(step, Mapping) else ("", 0)
-        )
-        if not isinstance(text, str) or not isinstance(image, (str, type(None))):
-            problem = problem or f"step {number} is not a text with a picture"
-        elif image:
-            image = str(folder / image.rpartition("/")[2])
-        parts.append({"text": text, "image": image or None})
+        match step:
+            case {"text": str(text)} if isinstance(image := step.get("image"), str | None):
+                path = str(folder / image.rpartition("/")[2]) if image else None
+                parts.append({"text": text, "image": path})
+            case _:
+                answer = answer or f"{NOT_TEXT} step {number} is not a text with a picture"
     return SavedAnswer(
-        answer=f"{NOT_TEXT} {problem}" if problem else as_answer(parts),
+        answer=answer or as_answer(parts),
         format="OpenING output",
         location=source.location,
         ids=(source.path.name.partition(".")[0],),

@@ -26,13 +26,8 @@ _CHANNEL = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrippedText:
-    """A text after `strip_thinking`.
-
-    Attributes:
-        text: Without thinking; without white space at its ends where thinking was removed.
-        removed: Whether there was any thinking.
-        starts_inside: The first tag is a closing one: the text began inside thinking.
-        ends_inside: The text ended inside thinking.
+    """A text after `strip_thinking`: without thinking, and where that was removed without white
+    space at its ends. It may have started, or ended, inside thinking.
     """
 
     text: str
@@ -43,8 +38,6 @@ class StrippedText:
 
 def strip_thinking(text: str) -> StrippedText:
     """Remove the text between thinking tags, and gpt-oss channels but ``final``.
-
-    No judge may see them.
 
     A closing tag without an opening one makes everything before it thinking; an opening tag
     without any closing one, everything after it. If tags do not pair up, the last closing tag

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -55,6 +55,34 @@ def file_lock(lock_file: Path, activity: str) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def create_folder_once(destination: Path, fill: Callable[[Path], object], activity: str) -> None:
+    """Create a folder completely or not at all, unless it exists; other processes wait meanwhile.
+
+    Args:
+        destination: The folder. If it exists, it is complete.
+        fill: Writes its contents into an empty folder beside it. A killed process leaves that one,
+            and the next deletes it.
+        activity: As for `file_lock`.
+
+    Raises:
+        OSError: The folder cannot be written.
+    """
+    if destination.is_dir():
+        return
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    with file_lock(destination.with_name(f"{destination.name}.lock"), activity):
+        if destination.is_dir():
+            return
+        unfinished = destination.with_name(f"{destination.name}.unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir()
+        try:
+            fill(unfinished)
+            unfinished.replace(destination)
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def nearest_existing(path: Path) -> Path:

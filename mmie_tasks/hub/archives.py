@@ -1,24 +1,19 @@
-"""Unpacks downloaded archives: safely, completely or not at all, and once.
-
-A folder that exists under its final name is complete. While an archive is unpacked, its members are
-in ``<name>.unpacking`` beside it. A killed process leaves that folder; the next one deletes it and
-starts again.
-"""
+"""Unpacks downloaded archives: safely, completely or not at all, and once."""
 
 from __future__ import annotations
 
 import lzma
 import posixpath
-import shutil
 import tarfile
 import zlib
+from functools import partial
 from pathlib import Path
 
 from loguru import logger
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from mmie_tasks.core.errors import DataBroken, DataMissing
-from mmie_tasks.core.files import file_lock, readable_size
+from mmie_tasks.core.files import create_folder_once, readable_size
 from mmie_tasks.hub.images import inside
 
 MAX_UNPACKED_BYTES = 200 * 1024**3
@@ -26,8 +21,9 @@ MAX_MEMBERS = 1_000_000
 
 _CHUNK_BYTES = 1024 * 1024
 
-# `gzip.BadGzipFile` is an OSError without a number; so is what `bz2` raises.
-_BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError)
+# `gzip.BadGzipFile` is an OSError without a number; so is what `bz2` raises. What Python's filter
+# refuses is a TarError, what `inside` refuses DataBroken.
+_BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError, DataBroken, OSError)
 
 
 def unpack_once(archive: Path, destination: Path) -> Path:
@@ -37,46 +33,23 @@ def unpack_once(archive: Path, destination: Path) -> Path:
 
     Args:
         archive: A tar file, plain or compressed (gzip, bzip2, xz).
-        destination: The folder to create. If it exists, it is complete.
-
-    Returns:
-        `destination`.
+        destination: The folder to create, which is returned. If it exists, it is complete.
 
     Raises:
-        DataBroken: The archive is truncated, damaged or absurdly large, or has a member that would
-            be written, or would link, outside the folder.
+        DataBroken: The archive is damaged or too large, or has a member that leaves the folder.
         DataMissing: There is no such archive, the disk is full, or the folder is not writable.
     """
-    if destination.is_dir():
-        return destination
     try:
-        destination.parent.mkdir(parents=True, exist_ok=True)
-        with file_lock(
-            destination.with_name(f"{destination.name}.lock"), f"unpacking `{destination}`"
-        ):
-            if not destination.is_dir():
-                _unpack(archive, destination)
+        create_folder_once(
+            destination, partial(_extract_all, archive), f"unpacking `{destination}`"
+        )
     except OSError as error:
         raise _disk_error(error, archive, destination) from error
     return destination
 
 
-def _unpack(archive: Path, destination: Path) -> None:
-    unfinished = destination.with_name(f"{destination.name}.unpacking")
-    if unfinished.exists():
-        logger.info(f"Deleting `{unfinished}` of an interrupted run.")
-        shutil.rmtree(unfinished)
-    logger.info(f"Unpacking `{archive}` into `{destination}`.")
-    unfinished.mkdir()
-    try:
-        _extract_all(archive, unfinished)
-        unfinished.replace(destination)
-    finally:
-        if unfinished.exists():
-            shutil.rmtree(unfinished)
-
-
 def _extract_all(archive: Path, folder: Path) -> None:
+    logger.info(f"Unpacking `{archive}` into `{folder.parent}`.")
     size_bytes = archive.stat().st_size
     members = unpacked_bytes = 0
     bar = tqdm(total=size_bytes, unit="B", unit_scale=True, desc=f"unpacking {archive.name}")
@@ -86,58 +59,38 @@ def _extract_all(archive: Path, folder: Path) -> None:
                 members += 1
                 unpacked_bytes += member.size
                 if members > MAX_MEMBERS or unpacked_bytes > MAX_UNPACKED_BYTES:
-                    raise _too_large(archive)
-                _extract(tar, member, folder, archive)
+                    raise ValueError("it has too many or too large files for this dataset")
+                _extract(tar, member, folder)
                 bar.update(raw.tell() - bar.n)
             while tar.fileobj is not None and tar.fileobj.read(_CHUNK_BYTES):
                 pass  # after the last member gzip stores its checksum
             bar.update(raw.tell() - bar.n)
-    except (*_BROKEN, OSError) as error:
+    except _BROKEN as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        path, reason = archive.resolve(), " ".join(str(error).split())
+        path, reason = archive.resolve(), " ".join(str(error).split("\n\n")[0].split())
         raise DataBroken(
-            f"The archive `{path}` ({readable_size(size_bytes)}) is truncated or damaged: "
-            f"{reason}.",
+            f"The archive `{path}` ({readable_size(size_bytes)}) cannot be unpacked: {reason}.",
             hint=f"run again; if it is still there, delete it first: `rm '{path}'`",
         ) from error
 
 
-def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path, archive: Path) -> None:
+def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
     """Write a member, unless it would leave the folder.
 
     Python before 3.10.12 and 3.11.4 (Debian 12 has 3.11.2) has no extraction filters: there,
     everything but files and folders is refused.
     """
     if posixpath.normpath(member.name) != ".":
-        try:
-            inside(folder, member.name)
-        except DataBroken as error:
-            raise _unsafe(archive, member.name, "it leaves the folder") from error
-    if not hasattr(tarfile, "data_filter"):
-        if not (member.isreg() or member.isdir()):
-            raise _unsafe(archive, member.name, "this version of Python unpacks only files safely")
-        tar.extract(member, folder)
-        return
-    try:
+        inside(folder, member.name)
+    if hasattr(tarfile, "data_filter"):
         tar.extract(member, folder, filter="data")
-    except tarfile.FilterError as error:
-        raise _unsafe(archive, error.tarinfo.name, str(error)) from error
-
-
-def _too_large(archive: Path) -> DataBroken:
-    return DataBroken(
-        f"The archive `{archive.resolve()}` would unpack to more than {MAX_MEMBERS:,} files or "
-        f"{readable_size(MAX_UNPACKED_BYTES)}.",
-        hint="this is not the dataset's archive: delete it and run again",
-    )
-
-
-def _unsafe(archive: Path, member: str, reason: str) -> DataBroken:
-    return DataBroken(
-        f"The archive `{archive.resolve()}` contains {member!r}, which is not unpacked: {reason}.",
-        hint="this is not the dataset's archive as published: delete that file and run again",
-    )
+    elif member.isreg() or member.isdir():
+        tar.extract(member, folder)
+    else:
+        raise ValueError(
+            f"{member.name!r} is a link or no file, which needs Python 3.11.4 or later"
+        )
 
 
 def _disk_error(error: OSError, archive: Path, destination: Path) -> DataMissing:
@@ -146,9 +99,8 @@ def _disk_error(error: OSError, archive: Path, destination: Path) -> DataMissing
             f"There is no archive `{archive}` to unpack.",
             hint="run again, so that it is downloaded",
         )
-    size = readable_size(archive.stat().st_size)
     return DataMissing(
         f"The archive `{archive}` could not be unpacked into `{destination}`: {error}.",
-        hint=f"make the folder writable, with at least {size} free (images need as much space "
-        "unpacked as packed), or set `MMIE_TASKS_CACHE` to another folder",
+        hint=f"make the folder writable, with at least {readable_size(archive.stat().st_size)} "
+        "free, or set `MMIE_TASKS_CACHE` to another folder",
     )

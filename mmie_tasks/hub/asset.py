@@ -26,14 +26,11 @@ class Check:
     Several assets may share a check, such as the archives of one dataset. It runs when all of them
     are here.
 
-    Attributes:
-        subject: What is checked: ``mmie: data``.
-        describe: Reads the files and returns one sentence about them. Raises a `MmieTasksError` if
-            they cannot be used; what it logs as a warning is reported. An empty text reports the
-            warnings alone.
+    ``describe`` reads the files and returns one sentence about them. It raises a `MmieTasksError`
+    if they cannot be used; what it logs as a warning is reported, alone if the text is empty.
     """
 
-    subject: str
+    subject: str  # ``mmie: data``
     describe: Callable[[], str]
 
 
@@ -183,15 +180,15 @@ def plan_file(file: HubFile, root: Path, name: str, *, unpacked: bool) -> Downlo
     not compress.
 
     Args:
-        file: The file on the Hub.
-        root: As for `install`.
-        name: As for `install`.
+        file: The file on the Hub, and as for `install`:
+        root: the folder of the dataset,
+        name: the destination in the commit's folder.
         unpacked: Whether it is an archive, which is deleted once it is unpacked.
 
     Raises:
         DataMissing: The Hub refuses or does not answer.
     """
-    location = locate(file, patient=False)
+    location = locate(file)
     source = f"{file.repo}@{location.commit}: {file.filename}"
     if (root / location.commit / name).exists():
         return DownloadPlan(source=source, file_bytes=(0,))

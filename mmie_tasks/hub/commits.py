@@ -22,10 +22,7 @@ from mmie_tasks.hub.download import is_commit, is_revision
 class HubFolder:
     """A local folder with files of one commit of a repository on the Hub.
 
-    Attributes:
-        folder: The folder; named after the commit, or inside one that is.
-        repo: Owner and name: ``MMIE/MMIE``.
-        commit: The commit, 40 hex digits on the real Hub.
+    The folder is named after the commit, or is inside one that is.
     """
 
     folder: Path
@@ -42,15 +39,12 @@ class HubFolder:
 class HubDataset:
     """A dataset repository of which all files are stored in one folder per commit.
 
-    Attributes:
-        repo: Owner and name.
-        name: Folder below `mmie_tasks.core.files.cache_dir`.
-        variable: The environment variable that names a revision; ``main`` if it is not set.
-        required: Files and folders without which the folder of a commit is incomplete.
+    ``variable`` names the environment variable with the revision; ``main`` if it is not set.
+    ``required`` are the files and folders without which the folder of a commit is incomplete.
     """
 
     repo: str
-    name: str
+    name: str  # of the folder below `mmie_tasks.core.files.cache_dir`
     variable: str
     required: tuple[str, ...]
 

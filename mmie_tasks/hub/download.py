@@ -8,11 +8,8 @@ unpacked or copied; `install` does all of it. A killed download starts over.
 from __future__ import annotations
 
 import errno
-import inspect
 import re
 import shutil
-import socket
-import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +22,7 @@ from mmie_tasks.core.files import atomic_write, file_lock
 
 RepositoryKind: TypeAlias = Literal["dataset", "model"]
 
-DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
-NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
+_NOT_WRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
 
 _URL = re.compile(r"(https?://)[^\s/'\"]+\S*")
 _REVISION = re.compile(r"[\w][\w.\-/]*", re.ASCII)
@@ -37,11 +33,7 @@ _COMMIT = re.compile(r"[\w-]{1,128}", re.ASCII)  # also a safe name of a folder
 class HubFile:
     """A file in a dataset repository.
 
-    Attributes:
-        repo: Owner and name: ``FreedomIntelligence/MileBench``.
-        filename: Path inside the repository.
-        revision: Branch, tag or commit.
-        alternative: What users can do if the download fails; the end of every hint.
+    ``alternative`` is what users can do if the download fails: the end of every hint.
     """
 
     repo: str
@@ -54,11 +46,8 @@ class HubFile:
 class FileLocation:
     """Where a file is: in the Hub's own cache on this machine, or on the Hub alone.
 
-    Attributes:
-        commit: The commit it belongs to.
-        size_bytes: Its size; None if the Hub gives none.
-        cached_path: Its path in the Hub's cache, from which we delete nothing; None if it is not
-            there.
+    ``cached_path`` is in the Hub's cache, from which we delete nothing; None if it is not there.
+    ``size_bytes`` is None if the Hub gives none.
     """
 
     commit: str
@@ -95,27 +84,12 @@ def without_urls(error: BaseException) -> str:
 
 
 def connection_problem(error: BaseException) -> str:
-    """Why a server could not be reached, as a clause, by the first error of the system in the chain
-    of causes.
+    """Why a server could not be reached: the first error in the chain of causes.
 
-    Any other error is described by its own text, see `without_urls`.
+    That is the system's own ("Connection refused"); HTTP libraries wrap it in theirs.
     """
-    cause: BaseException | None = error
-    while cause is not None:
-        match cause:
-            case socket.gaierror():
-                return "its address cannot be resolved"
-            case ssl.SSLCertVerificationError():
-                return "its certificate is not trusted on this machine"
-            case ConnectionRefusedError():
-                return "it refuses connections"
-            case TimeoutError():
-                return "it does not answer in time"
-            case ConnectionResetError() | ConnectionAbortedError() | BrokenPipeError():
-                return "it closed the connection"
-            case _ if type(cause).__name__ == "RemoteProtocolError":  # of httpx
-                return "it closed the connection"
-        cause = cause.__cause__ or cause.__context__
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
     return without_urls(error) or type(error).__name__
 
 
@@ -146,12 +120,9 @@ def explain(
     match error:
         case OfflineModeIsEnabled():
             why = "it is not in the Hub's cache and downloads are switched off (`HF_HUB_OFFLINE`)"
-        case OSError(errno=number) if number in DISK_FULL:
-            why = "the disk is full"
-            hint = f"free some space, or set `{storage}` to a folder on a bigger disk"
-        case OSError(errno=number, filename=str(path)) if number in NOT_WRITABLE:
-            why = f"`{path}` cannot be written ({error.strerror})"
-            hint = f"make it writable, or set `{storage}` to a folder that is"
+        case OSError(errno=number) if number in _NOT_WRITABLE:
+            why = f"it cannot be written ({error})"
+            hint = f"free some space, or set `{storage}` to a folder that can be written"
         case _ if is_downloading:
             why, hint = (f"the download failed: {connection_problem(error)}", "run again")
         case _:
@@ -231,32 +202,33 @@ def is_commit(text: str) -> bool:
 # Locating
 
 
-def locate(file: HubFile, *, patient: bool = True) -> FileLocation:
-    """Ask the Hub for the commit and size of a file, and look for it in the Hub's cache.
+def locate(file: HubFile) -> FileLocation:
+    """Ask the Hub once for the commit and size of a file, and look for it in the Hub's cache.
 
     Nothing is downloaded. If the Hub does not answer, its cache's file of that revision is used.
     ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE`` are read by `huggingface_hub`
-    itself; if its cache lacks the file, it retries a Hub that is down (429, 5xx, no connection)
-    five times.
-
-    Args:
-        file: The file.
-        patient: Whether to retry if the Hub is down.
+    itself, which retries a Hub that is down only up to its version 0.36.
 
     Raises:
         DataMissing: No access, no such repository, revision or file, or no connection.
     """
-    cached = _in_cache(file, file.revision)
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+    from huggingface_hub.errors import FileMetadataError
+
+    url = hf_hub_url(file.repo, file.filename, repo_type="dataset", revision=file.revision)
     try:
-        remote = _on_hub(file, patient=patient and cached is None)
+        metadata = get_hf_file_metadata(url)
+        commit = metadata.commit_hash or ""
+        if not is_commit(commit):
+            raise FileMetadataError("the server's answer has no valid commit")
     except download_errors() as error:
-        if cached is None:
+        if (cached := _in_cache(file, file.revision)) is None:
             raise download_failure(file, error) from error
         logger.info(
             f"Using `{cached.cached_path}`: the Hub did not answer ({type(error).__name__})."
         )
         return cached
-    return _in_cache(file, remote.commit) or remote
+    return _in_cache(file, commit) or FileLocation(commit=commit, size_bytes=metadata.size)
 
 
 def _in_cache(file: HubFile, revision: str) -> FileLocation | None:
@@ -268,33 +240,8 @@ def _in_cache(file: HubFile, revision: str) -> FileLocation | None:
     if not isinstance(cached, str):
         return None
     path = Path(cached)
-    return FileLocation(
-        commit=path.parents[file.filename.count("/")].name,
-        size_bytes=path.stat().st_size,
-        cached_path=path,
-    )
-
-
-def _on_hub(file: HubFile, *, patient: bool) -> FileLocation:
-    """Ask for commit and size of a file, with retries if `patient`."""
-    from huggingface_hub import HfApi, constants, get_hf_file_metadata, hf_hub_url
-    from huggingface_hub.errors import FileMetadataError
-
-    url = hf_hub_url(file.repo, file.filename, repo_type="dataset", revision=file.revision)
-    if "retry_on_errors" in inspect.signature(get_hf_file_metadata).parameters:
-        metadata = get_hf_file_metadata(url, retry_on_errors=patient)
-    else:
-        # Up to 0.36, which transformers 4 needs, it always retries for half a minute; this request
-        # does not.
-        if not patient:
-            HfApi().dataset_info(
-                file.repo, revision=file.revision, timeout=constants.HF_HUB_ETAG_TIMEOUT
-            )
-        metadata = get_hf_file_metadata(url)
-    commit = metadata.commit_hash or ""
-    if not is_commit(commit):
-        raise FileMetadataError("the server's answer has no valid commit")
-    return FileLocation(commit=commit, size_bytes=metadata.size)
+    commit = path.parents[file.filename.count("/")].name
+    return FileLocation(commit=commit, size_bytes=path.stat().st_size, cached_path=path)
 
 
 # Downloading
@@ -321,11 +268,11 @@ def install(file: HubFile, root: Path, name: str, installer: Callable[[Path, Pat
     """
     location = locate(file)
     destination = root / location.commit / name
-    if location.cached_path:
-        installer(location.cached_path, destination)
-        return location.commit
     folder = root / "downloads" / file.filename.replace("/", "%2F")
     try:
+        if location.cached_path:
+            installer(location.cached_path, destination)
+            return location.commit
         folder.parent.mkdir(parents=True, exist_ok=True)
         lock_file = folder.with_name(f"{folder.name}.lock")
         with file_lock(lock_file, f"downloading `{file.filename}`"):
@@ -342,21 +289,10 @@ def install(file: HubFile, root: Path, name: str, installer: Callable[[Path, Pat
 
 
 def copy_once(path: Path, destination: Path) -> None:
-    """Copy a file to `destination` in one step, unless that exists.
-
-    Raises:
-        DataMissing: It cannot be written.
-    """
-    if destination.exists():
-        return
-    try:
+    """Copy a file to `destination` in one step, unless that exists."""
+    if not destination.exists():
         with atomic_write(destination) as part:
             shutil.copyfile(path, part)
-    except OSError as error:
-        raise DataMissing(
-            f"`{path}` could not be copied to `{destination}`: {error.strerror}.",
-            hint="make the folder writable and free some space; `MMIE_TASKS_CACHE` names another",
-        ) from error
 
 
 def _download(file: HubFile, commit: str, folder: Path) -> Path:

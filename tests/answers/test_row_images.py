@@ -7,8 +7,11 @@ import os
 from pathlib import Path
 
 import pytest
+from support.mmie_data import draw
 
-from mmie_tasks.answers.images import ImageResolver
+from mmie_tasks.answers.images import ImageResolver, resolve_images
+from mmie_tasks.answers.parsing import parse_answer
+from mmie_tasks.record.segment import Segment
 
 
 @pytest.fixture
@@ -59,31 +62,19 @@ def test_a_metadata_file_beside_the_answer_names_its_images(resolver, tmp_path) 
         tmp_path / "mmie", {"generated_images": ["x/1.png", "", "/y/2.png"], "doc_id": "3"}
     )
     assert resolver.metadata_images("mmie", 3) == ["x/1.png", "/y/2.png"]
+    write_metadata(tmp_path / "edit", {"generated_image_path": "out/7.png", "stage2_answer": "A"})
+    assert resolver.metadata_images("edit", 3) == ["out/7.png"]  # as qwen_image_edit writes it
     assert resolver.metadata_images("mmie", 4) == []
     assert resolver.metadata_images("mmie_sa", 3) == []
 
 
 @pytest.mark.parametrize(
-    ("image", "images"), [("out/7.png", ["out/7.png"]), ("", [])], ids=["written", "not written"]
-)
-def test_the_note_of_qwen_image_edit_names_one_image(resolver, tmp_path, image, images) -> None:
-    write_metadata(
-        tmp_path / "mmie",
-        {"doc_id": "3", "task": "mmie", "generated_image_path": image, "stage2_answer": "A"},
-    )
-    assert resolver.metadata_images("mmie", 3) == images
-
-
-@pytest.mark.parametrize(
     "content",
     [
-        pytest.param("", id="empty"),
         pytest.param('{"generated_images": ["a', id="cut off"),
         pytest.param("[" * 100_000, id="nested"),
-        pytest.param([], id="list"),
         pytest.param({}, id="no key"),
         pytest.param({"generated_images": "a.png"}, id="a text"),
-        pytest.param({"generated_images": [1]}, id="numbers"),
         pytest.param({"generated_image_path": 1}, id="a number"),
     ],
 )
@@ -100,3 +91,47 @@ def test_a_metadata_file_is_only_read_inside_a_root(resolver, tmp_path) -> None:
     assert resolver.metadata_images("mmie", 3) == []
     assert resolver.metadata_images("../outside", 3) == []
     assert resolver.metadata_images("\0", 3) == []
+
+
+def resolved(resolver, answer, row=7):
+    return resolve_images(parse_answer([answer], resolver.is_folder), resolver, "mmie", row)
+
+
+def files_of(segments):
+    return tuple(Path(s.image) for s in segments if s.image and not s.problem)
+
+
+def test_text_and_images_stay_in_their_order_and_every_image_is_resolved(tmp_path, resolver):
+    path = draw(tmp_path / "a.png")
+    segments = resolved(resolver, '{"text": "A <image> B <image>", "images": ["a.png", "no.png"]}')
+    assert [(segment.text, segment.image) for segment in segments if segment.text] == [
+        ("A", None),
+        ("B", None),
+    ]
+    assert files_of(segments) == (path,)
+    assert [segment.problem for segment in segments if segment.image] == ["", "missing"]
+
+
+def test_a_folder_gives_the_images_of_the_sample(tmp_path, resolver):
+    mine = [draw(tmp_path / "wan" / f"0007_s{seed}.png", seed) for seed in (0, 1)]
+    draw(tmp_path / "wan" / "0008_s0.png")
+    assert files_of(resolved(resolver, "./wan")) == tuple(mine)
+    assert [segment.problem for segment in resolved(resolver, "./wan", row=9)] == ["unreadable"]
+
+
+def test_images_that_a_model_left_on_disk_follow_its_text(tmp_path, resolver):
+    path = draw(tmp_path / "made.png")
+    note = tmp_path / "mmie" / "7_metadata.json"
+    note.parent.mkdir()
+    note.write_text('{"generated_images": ["made.png"]}')
+    assert resolved(resolver, "Words.")[0] == Segment("Words.")
+    assert files_of(resolved(resolver, "Words.")) == (path,)
+    assert files_of(resolved(resolver, "Words.", row=8)) == ()
+    assert files_of(resolved(resolver, '[{"text": "Own.", "image": "no.png"}]')) == ()
+
+
+def test_a_text_stays_before_the_images_of_its_folder(tmp_path, resolver):
+    draw(tmp_path / "wan" / "0007_s0.png")
+    segments = resolved(resolver, '{"text": "Here.", "images": ["wan"]}')
+    assert [segment.text for segment in segments] == ["Here.", None]
+    assert [Path(path).name for path in files_of(segments)] == ["0007_s0.png"]

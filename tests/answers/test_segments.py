@@ -61,11 +61,6 @@ def test_every_placeholder_takes_its_image(text, pieces, left) -> None:
     assert (flat(interleaved), interleaved.unfilled_placeholders) == (pieces, left)
 
 
-def test_without_images_every_placeholder_stays_in_the_text() -> None:
-    interleaved = interleave("a <image> b <image 2>", [])
-    assert (flat(interleaved), interleaved.unfilled_placeholders) == (["a <image> b <image 2>"], 2)
-
-
 @given(
     st.lists(st.sampled_from([*PLACEHOLDERS, "<image 2>", "[image 0]", "word", " "])),
     st.lists(st.sampled_from("ABCDEF"), max_size=5),

@@ -45,19 +45,12 @@ SHAPES = [
         description="parts as in MMIE's own files; a null or empty image is none",
     ),
     Shape(
-        '[{"text":"A","image":null},{"text":"B","image":"/o/b.png"},{"text":"C","image":""}]',
-        "json:parts",
-        ["A", "B", f"@{B}", "C"],
-    ),
-    Shape(
         '[{"text": "A", "image": "/o/a.png", "caption": "fox", "step": 1}]',
         "json:parts",
         ["A", f"@{A}"],
         "`caption` 1",
         "with further keys, which the official script ignores",
     ),
-    Shape('[{"text": "a", "image": "b", "hue": "red"}]', "json:parts", ["a", "@b"], "`hue` 1"),
-    Shape('{"text":"A","image":"/o/a.png"}', "json:part", ["A", f"@{A}"]),
     Shape('{"text":"A","image":"/o/a.png","n":"p"}', "json:part", ["A", f"@{A}"], "`n` 1"),
     Shape(
         '[{"text": 5, "image": "/o/a.png"}]',
@@ -167,18 +160,9 @@ SHAPES = [
         ['{"prompt": "fox", "images": ["/o/a.png"]}'],
         description="images and a text under another key: the whole stays text",
     ),
-    Shape('{"remark": "A", "images": []}', "text", ['{"remark": "A", "images": []}']),
     Shape('{"text": "no mark", "images": ["/o/a.png"]}', "json:text+images", ["no mark", f"@{A}"]),
-    Shape('{"text": "t", "images": []}', "json:text+images", ["t"]),
-    Shape('{"text": 3, "images": []}', "json:text+images", ["3"]),
     Shape('{"text": null, "images": ["/o/a.png", null, ""]}', "json:text+images", [f"@{A}"]),
-    Shape(
-        '{"text": "t", "images": [{"path": "/o/a.png"}], "n": 3}',
-        "json:text+images",
-        ["t", f"@{A}"],
-    ),
     Shape('{"text": "t", "images": "/a.png"}', "text", ['{"text": "t", "images": "/a.png"}']),
-    Shape('{"text": "two\nlines", "images": []}', "json:text+images", ["two\nlines"]),
     # messages of chat servers
     Shape(
         '{"role": "assistant", "content": "A <image> B", "images": [{"type": "image_url", '
@@ -199,7 +183,6 @@ SHAPES = [
         "json:content",
         [f"@{A}", "A"],
     ),
-    Shape('{"role":"assistant","content":"A"}', "json:part", ["A"]),
     Shape(
         '{"role": "assistant", "content": "A", "reasoning_content": "why", "images": []}',
         "json:text+images",
@@ -209,7 +192,6 @@ SHAPES = [
     Shape('{"role": "assistant", "content": "/o/a.png"}', "json:part", [f"@{A}"]),
     Shape('{"role":"assistant","text":"B","content":"A"}', "json:part", ["A"], "`text` 1"),
     Shape('{"content": ["A", {"b64_json": "AAAA"}]}', "json:content", ["A", f"@{DATA}"]),
-    Shape('{"content": ["A"], "images": true}', "json:content", ["A"]),
     # pairs, and what Python prints
     Shape('["t", ["/o/a.png"]]', "json:text+images", ["t", f"@{A}"]),
     Shape(
@@ -219,11 +201,6 @@ SHAPES = [
         description="what Python prints of any of these",
     ),
     Shape("{'text': \"it's\\n\", 'images': ['/o/a.png']}", "repr:text+images", ["it's", f"@{A}"]),
-    Shape(
-        "[{'text': 'A', 'image': None}, {'text': 'B', 'image': '/o/b.png'}]",
-        "repr:parts",
-        ["A", "B", f"@{B}"],
-    ),
     # code fences
     Shape('```json\n{"text":"f","images":["/o/a.png"]}\n```', "json:text+images", ["f", f"@{A}"]),
     Shape(
@@ -237,16 +214,10 @@ SHAPES = [
         "fence",
         ["One.", f"@{A}", "Two.\n```python\nx = 1\n```", f"@{B}"],
     ),
-    Shape(
-        'So:\n```json\n{"text": "f", "images": []}\n```',
-        "text",
-        ['So:\n```json\n{"text": "f", "images": []}\n```'],
-    ),
     Shape('```\n["/o/a.png"]\n["/o/b.png"]\n```\nDone.', "fence", [f"@{A}", f"@{B}", "Done."]),
     Shape(
         '```json\n[{"text": "A", "image": "/o/a.png"}, {"te', "fence", ["A", f"@{A}"], "`cut off` 1"
     ),
-    Shape('So:\n```\n["A", "/o/a.png",]\n```', "fence", ["So:", "A", f"@{A}"]),
     # prose around JSON
     Shape(
         'Sure! [{"text": "A", "image": "/o/a.png"}] I hope this helps!',
@@ -255,7 +226,6 @@ SHAPES = [
         description="JSON with prose around it, several times, too, if any of it has parts or "
         "images",
     ),
-    Shape('Here: {"content": [{"type": "text", "text": "A"}]}', "embedded", ["Here:", "A"]),
     Shape('Sure! {"text": "A", "images": []}', "text", ['Sure! {"text": "A", "images": []}']),
     Shape(
         '{"text": "A", "image": "/o/a.png"}\n{"text": "B", "image": null}',
@@ -267,13 +237,7 @@ SHAPES = [
         "embedded",
         ["1:", f"@{A}", "2:", f"@{B}", "3: {}"],
     ),
-    Shape('Use `["/o/a.png"]`.', "text", ['Use `["/o/a.png"]`.']),
     Shape('```python\nx = ["/o/a.png"]\n```', "text", ['```python\nx = ["/o/a.png"]\n```']),
-    Shape(
-        '{"result": {"content": ["/o/a.png"]}} so',
-        "text",
-        ['{"result": {"content": ["/o/a.png"]}} so'],
-    ),
     # a list that breaks off
     Shape(
         '[{"text": "A", "image": "/o/a.png"}, {"text": "B", "ima',
@@ -289,13 +253,7 @@ SHAPES = [
         "embedded",
         ["A", f"@{A}", "// B", "C", f"@{B}"],
     ),
-    # the head was cut off with the thinking in it
     # read by nobody's model
-    Shape(
-        '{"steps": [{"text": "A", "image": "/o/a.png"}]}',
-        "text",
-        ['{"steps": [{"text": "A", "image": "/o/a.png"}]}'],
-    ),
     Shape('{"response": "A", "image_paths": []}', "text", ['{"response": "A", "image_paths": []}']),
     Shape('final", "images": ["/o/a.png"]}', "embedded", ['final", "images":', f"@{A}"]),
     Shape(BASE64, "text", [BASE64]),
@@ -314,7 +272,6 @@ SHAPES = [
     Shape(
         A, "path", [f"@{A}"], description="only a path with a slash, a `file://` URL or a data URI"
     ),
-    Shape("out/1.WebP\n", "path", ["@out/1.WebP"]),
     Shape("./out dir/1.png", "path", ["@./out dir/1.png"]),
     Shape("file:///o/a.png", "path", ["@file:///o/a.png"]),
     Shape("https://example.org/a.png", "path", ["@https://example.org/a.png"]),
@@ -357,8 +314,6 @@ SHAPES = [
         description="a thinking tag in quotation marks or in `code` is a mention",
     ),
     Shape("<think>Not `</think>` yet.</think>A", "text", ["A"], "thinking"),
-    Shape("<thinking>Hm.</thinking>A", "text", ["A"], "thinking"),
-    Shape("<reasoning>Hm.</reasoning>A", "text", ["A"], "thinking"),
     Shape("◁think▷Hm.◁/think▷A ![](/o/a.png)", "markdown", ["A", f"@{A}"], "thinking"),
     Shape(
         "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>A",
@@ -374,7 +329,6 @@ SHAPES = [
         ["A", f"@{A}"],
         "thinking",
     ),
-    Shape("<|channel|>analysis<|message|>Hm, and then", "only thinking", [], "thinking"),
     Shape(
         "<think>Hm.", "only thinking", [], "thinking", "nothing, or only thinking: an empty answer"
     ),
@@ -393,7 +347,6 @@ SHAPES = [
     ),
     Shape("[SAFETY_BLOCKED:x]", "sentinel", "the API of the tested model blocked the answer"),
     Shape('{"text": "", "videos": ["a.mp4"]}', "video", "a video in the place of an answer"),
-    Shape('{"text": "", "videos": []}', "video", "a video in the place of an answer"),
 ]
 
 

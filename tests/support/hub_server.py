@@ -296,6 +296,7 @@ def environment(hub_url: str, home: Path, **more: str) -> dict[str, str]:
     """The environment of a process that uses this hub only, with all caches below `home`."""
     return {
         "PATH": os.environ["PATH"],
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         "HOME": str(home),
         "HF_HOME": str(home / "hf"),
         "HF_ENDPOINT": hub_url,

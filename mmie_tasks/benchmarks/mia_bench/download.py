@@ -12,16 +12,16 @@ Images are the bytes from the Hub, never re-encoded, because the judge is shown 
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from loguru import logger
 
 from mmie_tasks.core.errors import DataBroken
-from mmie_tasks.core.files import cache_dir, file_lock
+from mmie_tasks.core.files import cache_dir, create_folder_once
 from mmie_tasks.hub.asset import Asset, DownloadPlan, data_asset, hub_cache
 from mmie_tasks.hub.commits import HubDataset, HubFolder
 from mmie_tasks.hub.download import HubFile, download_errors, download_failure
@@ -69,13 +69,9 @@ def hub_folder(environment: Mapping[str, str]) -> HubFolder:
             snapshot_download(REPO, repo_type="dataset", revision=revision, allow_patterns=_TABLES)
         )
         folder = root / snapshot.name  # the commit
-        root.mkdir(parents=True, exist_ok=True)
-        with file_lock(root / f"{folder.name}.lock", "downloading MIA-Bench"):
-            if not folder.is_dir():
-                names = sorted(
-                    str(path.relative_to(snapshot)) for path in snapshot.rglob("*.parquet")
-                )
-                _write_folder([snapshot / name for name in names if fnmatch(name, _TABLES)], folder)
+        names = sorted(str(path.relative_to(snapshot)) for path in snapshot.rglob("*.parquet"))
+        tables = [snapshot / name for name in names if fnmatch(name, _TABLES)]
+        create_folder_once(folder, partial(_write_folder, tables), "downloading MIA-Bench")
     except download_errors() as error:
         raise download_failure(_table(revision), error) from error
     return _DATASET.stored(folder.name, environment)
@@ -86,16 +82,11 @@ def _table(revision: str) -> HubFile:
 
 
 def _write_folder(tables: Sequence[Path], folder: Path) -> None:
-    """Write annotation and images beside `folder`, and rename the result when it is complete."""
-    unfinished = folder.with_name(f"{folder.name}.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
-    (unfinished / "images").mkdir(parents=True)
-    annotation = [
-        _written(row, fields, unfinished) for row, fields in enumerate(_table_rows(tables))
-    ]
-    (unfinished / ANNOTATION).write_text(json.dumps(annotation, indent=1) + "\n", encoding="utf-8")
-    unfinished.replace(folder)
-    logger.info(f"MIA-Bench: {len(annotation)} samples written to `{folder}`.")
+    """Write annotation and images into an empty folder."""
+    (folder / "images").mkdir()
+    annotation = [_written(row, fields, folder) for row, fields in enumerate(_table_rows(tables))]
+    (folder / ANNOTATION).write_text(json.dumps(annotation, indent=1) + "\n", encoding="utf-8")
+    logger.info(f"MIA-Bench: {len(annotation)} samples written below `{folder.parent}`.")
 
 
 def _table_rows(tables: Sequence[Path]) -> Iterator[Mapping[str, Any]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mmie_tasks.core.errors import DataBroken
 from mmie_tasks.core.files import atomic_write
-from mmie_tasks.hub.images import open_bounded, open_file, open_rgb
+from mmie_tasks.hub.images import open_bounded, open_rgb, read_image
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -54,8 +54,7 @@ def combined_image(images: Sequence[Path], cache: Path) -> Path:
         )
     digest = hashlib.sha256(f"combined image, layout {LAYOUT_VERSION}".encode())
     for image in images:
-        with open_file(image) as file:
-            digest.update(hashlib.sha256(file.read()).digest())
+        digest.update(hashlib.sha256(read_image(image)).digest())
     path = cache / f"{digest.hexdigest()}.jpg"
     if not path.is_file():
         with atomic_write(path) as part:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -25,7 +24,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from mmie_tasks.benchmarks.json_file import read_data_file
 from mmie_tasks.core.errors import DataBroken
-from mmie_tasks.core.files import file_lock, readable_size
+from mmie_tasks.core.files import create_folder_once, readable_size
 from mmie_tasks.hub.commits import HubDataset, HubFolder
 from mmie_tasks.hub.download import HubFile, download_errors, download_failure, install
 from mmie_tasks.hub.images import image_suffix
@@ -198,20 +197,15 @@ def _from_hub(environment: Mapping[str, str]) -> HubFolder:
 
 def _write_pairs(file: HubFile, table: Path, destination: Path) -> None:
     """Write the pairs of a table and their images to a folder, unless it exists."""
-    unfinished = destination.with_name(f"{destination.name}.unfinished")
+
+    def write(folder: Path) -> None:
+        (folder / "images").mkdir()
+        content = json.dumps({"pairs": list(_table_pairs(table, folder))}).encode()
+        _Mmrb2File.model_validate_json(content, strict=True)
+        (folder / "interleaved.json").write_bytes(content)
+
     try:
-        destination.parent.mkdir(parents=True, exist_ok=True)
-        with file_lock(
-            destination.with_name(f"{destination.name}.lock"), f"writing `{destination}`"
-        ):
-            if destination.is_dir():
-                return
-            shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
-            (unfinished / "images").mkdir(parents=True)
-            content = json.dumps({"pairs": list(_table_pairs(table, unfinished))}).encode()
-            _Mmrb2File.model_validate_json(content, strict=True)
-            (unfinished / "interleaved.json").write_bytes(content)
-            unfinished.replace(destination)
+        create_folder_once(destination, write, f"writing `{destination}`")
     except OSError as error:
         raise download_failure(file, error, is_downloading=True) from error
     except (ValueError, TypeError, KeyError) as error:  # of pyarrow, pydantic and JSON

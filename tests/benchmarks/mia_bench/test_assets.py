@@ -159,8 +159,8 @@ def test_what_a_killed_process_wrote_is_not_taken_for_the_whole(hub, tmp_path):
 @pytest.mark.parametrize(
     ("number", "expected"),
     [
-        pytest.param("ENOSPC", "the disk is full", id="full"),
-        pytest.param("EACCES", "writable", id="no right"),
+        pytest.param("ENOSPC", "free some space", id="full"),
+        pytest.param("EACCES", "can be written", id="no right"),
     ],
 )
 def test_what_keeps_pictures_from_being_written_is_told(number, expected, hub, tmp_path):

@@ -153,7 +153,7 @@ def test_a_file_that_the_repository_lacks_is_named(hub, tmp_path):
 def test_a_damaged_archive_is_broken_data(hub, tmp_path):
     hub.holds(REPO, ARCHIVE, hub.files[REPO, ARCHIVE][:-20])
     answer = ask(hub.url, tmp_path, FETCH)
-    assert (answer["error"], "truncated or damaged" in answer["message"]) == ("DataBroken", True)
+    assert (answer["error"], "cannot be unpacked" in answer["message"]) == ("DataBroken", True)
     assert not (folder_of(tmp_path) / "images").exists()
 
 

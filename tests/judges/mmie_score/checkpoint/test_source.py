@@ -194,8 +194,8 @@ def test_without_a_hub_and_a_cache_the_hint_names_the_cache(hub, tmp_path, more)
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
-        pytest.param(OSError(errno.ENOSPC, "full"), "the disk is full", id="full"),
-        pytest.param(OSError(errno.EACCES, "no", "/hub"), "`/hub` cannot be written", id="right"),
+        pytest.param(OSError(errno.ENOSPC, "full"), "it cannot be written", id="full"),
+        pytest.param(OSError(errno.EACCES, "no", "/hub"), "'/hub'", id="right"),
         pytest.param(RuntimeError("closed https://a.b/c?key=1"), "https://…", id="address"),
     ],
 )
