@@ -296,7 +296,7 @@ def environment(hub_url: str, home: Path, **more: str) -> dict[str, str]:
     """The environment of a process that uses this hub only, with all caches below `home`."""
     return {
         "PATH": os.environ["PATH"],
-        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        "PYTHONPATH": str(PACKAGE),
         "HOME": str(home),
         "HF_HOME": str(home / "hf"),
         "HF_ENDPOINT": hub_url,
@@ -306,7 +306,6 @@ def environment(hub_url: str, home: Path, **more: str) -> dict[str, str]:
         "HF_HUB_ETAG_TIMEOUT": "300",
         "MMIE_TASKS_CACHE": str(home / "cache"),
         "NO_PROXY": "*",
-        "PYTHONPATH": str(PACKAGE),
         **more,
     }
 
