@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.quality.calibrate.correction import correct
@@ -25,37 +26,42 @@ _INTERVAL_NOTES: Mapping[Population | None, str] = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QualityAnnotator:
-    """Annotates with stored grades of judges, and with labels."""
+    """Annotates with stored grades of judges, and with labels by the name of their benchmark; see
+    `mmie_tasks.results.annotation.Annotator`.
+    """
 
-    def __init__(
-        self,
-        labels: Mapping[str, Sequence[Label]],
-        grades: StoredGrades,
-        population: Population = "larger",
-    ) -> None:
-        """With people's scores by the name of the benchmark that they are of."""
-        self._labels = labels
-        self._grades = grades
-        self._population: Population = population
+    labels: Mapping[str, Sequence[Label]]
+    grades: StoredGrades
+    population: Population
 
     @property
     def corrected_benchmarks(self) -> frozenset[str]:
         """The names of the benchmarks that people have scored answers of."""
-        return frozenset(self._labels)
+        return frozenset(self.labels)
 
     @property
     def interval_note(self) -> str:
         """What the intervals of judged scores hold."""
-        return _INTERVAL_NOTES[self._population if self._labels else None]
+        return _INTERVAL_NOTES[self.population if self.labels else None]
 
     def annotation(self, task_run: TaskRun) -> Annotation:
         """The judges of a task of a run, and its headline corrected with the labels."""
-        labels = self._labels.get(task_run.benchmark.name)
-        return Annotation(
-            judges=self._grades.judges_of(task_run),
-            corrected=_corrected(task_run, labels, self._population) if labels else None,
+        judges = self.grades.judges_of(task_run)
+        labels = self.labels.get(task_run.benchmark.name)
+        if not labels:
+            return Annotation(judges=judges)
+        correction = correct(task_run, labels, population=self.population)
+        score, estimate = correction.headline, correction.headline.corrected
+        corrected = Cell(
+            percent=estimate.value if estimate else None,
+            interval=estimate.interval if estimate else None,
+            scored=score.labels,
+            total=score.samples,
+            notes=correction.notes,
         )
+        return Annotation(judges=judges, corrected=corrected)
 
 
 def open_annotator(
@@ -77,33 +83,20 @@ def open_annotator(
         AnswersUnusable: A file cannot be read, or has no label of a sample of these runs.
     """
     task_runs = [task_run for run in runs for task_run in run.tasks.values()]
-    labels = labels_by_benchmark(people, task_runs)
-    return QualityAnnotator(labels, StoredGrades(environment), population or "larger")
-
-
-def _corrected(task_run: TaskRun, labels: Sequence[Label], population: Population) -> Cell:
-    correction = correct(task_run, labels, population=population)
-    score, estimate = correction.headline, correction.headline.corrected
-    return Cell(
-        percent=estimate.value if estimate else None,
-        interval=estimate.interval if estimate else None,
-        scored=score.labels,
-        total=score.samples,
-        notes=correction.notes,
+    return QualityAnnotator(
+        labels=labels_by_benchmark(people, task_runs),
+        grades=StoredGrades(environment),
+        population=population or "larger",
     )
 
 
 def labels_by_benchmark(
     words: Sequence[str], task_runs: Iterable[TaskRun]
 ) -> dict[str, tuple[Label, ...]]:
-    """People's scores of several files, by the name of the benchmark whose samples they are of.
-
-    Args:
-        words: ``PATH`` or ``NAME=PATH`` of CSV files, each with labels of one benchmark.
-        task_runs: Of any runs; those that no judge scored do not count.
+    """People's scores, by the name of the benchmark that most samples of their file are of.
 
     Raises:
-        AnswersUnusable: A file cannot be read, or has no label of a sample of these runs.
+        AnswersUnusable: A file cannot be read, or has no label of a sample that a judge scored.
     """
     ids: defaultdict[str, set[str]] = defaultdict(set)
     scales = {}

@@ -27,13 +27,7 @@ _MIN_PER_STRATUM = 2  # samples that a plan takes of every stratum at least: one
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedSample:
-    """A sample with points.
-
-    Attributes:
-        sample: As it was logged.
-        stratum: Within which it is drawn.
-        points: On the benchmark's own scale.
-    """
+    """A sample with points on the benchmark's own scale, and the stratum that it is drawn in."""
 
     sample: LoggedSample
     stratum: str
@@ -60,18 +54,17 @@ def judged_samples(task_run: TaskRun, kind: ScoreKind) -> JudgedSamples:
 
     The strata are the groups of a headline that is a mean of group means; else the groups of the
     kind `Benchmark.strata`; else there is one.
-
-    Args:
-        task_run: One task of a run.
-        kind: Which points.
     """
     metric, benchmark = metrics_of([task_run])[0], task_run.benchmark
     by_id: dict[str, JudgedSample] = {}
     without: defaultdict[str, list[str]] = defaultdict(list)
     for sample in task_run.samples:
-        stratum = _stratum(sample, metric, benchmark.strata)
-        if stratum is None:
+        stratum = metric.stratum(sample)
+        if stratum is None:  # it does not count for the headline
             continue
+        if len(metric.weights) <= 1:
+            strata = benchmark.strata
+            stratum = next(iter(sample.names(strata)), "other") if strata else ALL
         verdict = metric.verdict(sample, kind, benchmark.scale)
         if isinstance(verdict, Scored):
             by_id[sample.id] = JudgedSample(sample=sample, stratum=stratum, points=verdict.points)
@@ -104,24 +97,13 @@ def stratum_weights(
     return {name: count / sum(counts.values()) for name, count in counts.items()}
 
 
-def _stratum(sample: LoggedSample, metric: Metric, strata: str) -> str | None:
-    """The stratum of a sample; None if it does not count for the metric."""
-    group = metric.stratum(sample)
-    if group is None or len(metric.weights) > 1:
-        return group
-    return next(iter(sample.names(strata)), "other") if strata else ALL
-
-
 def strata_in_order(strata: Mapping[str, str], seed: int) -> dict[str, list[str]]:
-    """The ids of each stratum in the order in which people should score them: by SHA-256 of seed
-    and id.
+    """Stratum, by name, to its ids in the order in which people should score them: by SHA-256 of
+    seed and id.
 
     Args:
         strata: Sample id to its stratum.
         seed: Of the plan.
-
-    Returns:
-        The strata are sorted by name.
 
     >>> strata_in_order(dict.fromkeys("abcd", "SA"), 7)
     {'SA': ['c', 'd', 'b', 'a']}
@@ -138,13 +120,8 @@ def strata_in_order(strata: Mapping[str, str], seed: int) -> dict[str, list[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedAnswer:
-    """An answer that people should score.
-
-    Attributes:
-        id: The sample's id.
-        answer: Its `answer_digest`.
-        stratum: That it was drawn in.
-        sample: The sample with this answer.
+    """An answer that people should score: the sample and its id, the `answer_digest`, and the
+    stratum that it was drawn in.
     """
 
     id: str
@@ -183,12 +160,12 @@ def planned_answers(
 
 
 def _counts(sizes: Sequence[int], samples: int) -> list[int]:
-    """How many samples a plan takes of each stratum: in proportion, and `_MIN_PER_STRATUM` at
-    least.
-    """
+    """Samples of each stratum: in proportion, and `_MIN_PER_STRATUM` at least."""
     proportional = allocation(sizes, min(samples, sum(sizes)))
-    least = [min(_MIN_PER_STRATUM, size) for size in sizes]
-    counts = list(map(max, proportional, least))
+    counts = [
+        max(count, min(_MIN_PER_STRATUM, size))
+        for count, size in zip(proportional, sizes, strict=True)
+    ]
     for _ in range(sum(counts) - sum(proportional)):
         largest = max(range(len(counts)), key=counts.__getitem__)
         counts[largest] -= counts[largest] > _MIN_PER_STRATUM

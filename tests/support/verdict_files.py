@@ -12,11 +12,21 @@ import datasets
 import pyarrow.parquet
 from PIL import Image
 
+from mmie_tasks.quality.judge_exam.verdicts import Pair, Side
+
 Fields = dict[str, Any]
 
 OPENING_FILE = "Interleaved_Arena/judge_modelAB_results.json"
 MMRB2_FILE = "benchmark/interleaved_response_only.json"
 MMRB2_REPO = "rl-research/multimodal-rewardbench-2"
+
+
+def pair(id_: object = 1, winner: Side = "A", **fields: Any) -> Pair:
+    """A pair of a question of its own; `fields` are others than the default ones."""
+    empty = {"is_tie": False, "votes": (), "models": ("m", "n"), "images": None}
+    text = {"subset": "recipes", "question": ("How?",), "answers": ((), ())}
+    own = {"id": str(id_), "sample": f"question {id_}", "winner": winner}
+    return Pair(**{**empty, **text, **own, **fields})
 
 
 def picture(shade: int, image_format: str = "PNG") -> bytes:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import get_args
+from typing import TypeAlias, get_args
 
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.tables import (
@@ -22,15 +22,10 @@ from mmie_tasks.core.tables import (
     table,
     wrapped,
 )
-from mmie_tasks.quality.calibrate.correction import (
-    CorrectedScore,
-    Correction,
-    RaterAgreement,
-    correct,
-)
-from mmie_tasks.quality.calibrate.estimate import Population
+from mmie_tasks.quality.calibrate.correction import Correction, RaterAgreement, correct
+from mmie_tasks.quality.calibrate.estimate import Estimate, Population
 from mmie_tasks.quality.calibrate.page import labelling_page
-from mmie_tasks.quality.plan import judged_samples, planned_answers
+from mmie_tasks.quality.plan import PlannedAnswer, judged_samples, planned_answers
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.commands import (
     common_tasks,
@@ -50,7 +45,7 @@ from mmie_tasks.runs.run import TaskRun
 _NO_LABELS_HINT = (
     "name a file that `calibrate --plan` wrote for this run, or its page exported, with scores"
 )
-_GUIDE_HINT = "name a text file in UTF-8"
+_Cell: TypeAlias = Callable[..., str]  # `percent_cell`, or of differences `signed_cell`
 _SHIFT = 0.1  # percentage points by which other weights of strata move the judge's mean, to be told
 
 
@@ -63,43 +58,30 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         SettingWrong: An option is invalid, no judge scored the task, or a file is in the way.
     """
     options = _parser().parse_args(arguments)
-    if len(options.runs) > 2:
-        raise SettingWrong(
-            f"`calibrate` takes one run or two, and got {len(options.runs)}.",
-            hint="name one or two",
-        )
-    if len(options.runs) == 2 and options.population == "run":
-        raise SettingWrong(
-            "`--population run` is for one run, and there are two.",
-            hint="omit it: the interval of a difference is for a larger population",
-        )
+    count = len(options.runs)
+    if count > 2:
+        message = f"`calibrate` takes one run or two, and got {count}."
+        raise SettingWrong(message, hint="name one or two")
+    if count == 2 and options.population == "run":
+        hint = "omit it: the interval of a difference is for a larger population"
+        raise SettingWrong("`--population run` is for one run, and there are two.", hint=hint)
     if options.plan is None and not options.people:
-        hint = (
-            "`--plan 100 -o people.csv` draws answers to score, `--people people.csv` reads their "
-            "scores"
-        )
+        hint = "`--plan 100` draws answers to score, `--people people.csv` reads their scores"
         raise SettingWrong("`calibrate` needs `--plan` or `--people`.", hint=hint)
-    runs = _runs(options.runs, listed_names(options.tasks))
-    task_runs = [run_.task_run for run_ in runs]
-    for run_ in runs:
-        require_kind(run_.task_run, run_.name, options.score_kind)
-    labels = read_label_files(options.people, task_runs[0].benchmark.scale)
+    runs = _runs(options.runs, listed_names(options.tasks), options.score_kind)
+    labels = read_label_files(options.people, runs[0].task_run.benchmark.scale)
     if options.plan is not None:
-        require_range(
-            "--plan", options.plan, 1, None, hint="the number of samples to score: 100, for example"
-        )
-        path, seed = Path(options.output).expanduser(), _seed(options.seed, labels)
-        guide = read_text(Path(options.guide).expanduser(), _GUIDE_HINT) if options.guide else ""
-        return _write_plan(runs, labels, options.score_kind, options.plan, seed, path, guide)
-    baseline = task_runs[0] if len(task_runs) > 1 else None
+        hint = "the number of samples to score: 100, for example"
+        require_range("--plan", options.plan, 1, None, hint=hint)
+        return _write_plan(runs, labels, options)
+    baseline = runs[0].task_run if count == 2 else None
     correction = correct(
-        task_runs[-1], labels, options.score_kind, options.population, baseline=baseline
+        runs[-1].task_run, labels, options.score_kind, options.population, baseline=baseline
     )
     if not correction.rater_names:
-        reasons = (
-            "; ".join(problem.text for problem in correction.problems) or "no score is filled in"
-        )
-        raise AnswersUnusable(f"No label can be used: {reasons}.", hint=_NO_LABELS_HINT)
+        problems = "; ".join(problem.text for problem in correction.problems)
+        message = f"No label can be used: {problems or 'no score is filled in'}."
+        raise AnswersUnusable(message, hint=_NO_LABELS_HINT)
     if options.json:
         names = [run_.name for run_ in runs]
         return json_text({"runs": names, "notes": _notes(runs), **asdict(correction)})
@@ -114,25 +96,20 @@ def _parser() -> argparse.ArgumentParser:
         "HTML page to score it in; `--people` "
         "reads the scores. For two runs: is the second better than the first for people?",
     )
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--people", nargs="+", default=[], metavar="FILE", help="CSV files of scores; default: none"
     )
-    parser.add_argument(
-        "--plan", type=int, metavar="N", help="draw N samples for people to score; default: none"
-    )
-    parser.add_argument(
-        "--seed", type=int, help="of the plan; default: 0, or that of the scores in `--people`"
-    )
+    add("--plan", type=int, metavar="N", help="draw N samples for people to score; default: none")
+    add("--seed", type=int, help="of the plan; default: 0, or that of the scores in `--people`")
     help_text = "the plan's CSV; default: %(default)s"
-    parser.add_argument("-o", "--output", default="people.csv", metavar="FILE", help=help_text)
+    add("-o", "--output", default="people.csv", metavar="FILE", help=help_text)
     help_text = (
         "what the intervals are for: the run's samples, or a larger population that they are a "
         "sample of; default: larger for a part of a benchmark and for two runs, else run"
     )
-    parser.add_argument("--population", choices=get_args(Population), help=help_text)
-    parser.add_argument(
-        "--guide", metavar="FILE", help="a text that the page shows raters; default: none"
-    )
+    add("--population", choices=get_args(Population), help=help_text)
+    add("--guide", metavar="FILE", help="a text that the page shows raters; default: none")
     return parser
 
 
@@ -145,25 +122,23 @@ class _NamedRun:
     notes: tuple[str, ...]
 
 
-def _runs(sources: Sequence[str], tasks: Sequence[str]) -> list[_NamedRun]:
-    """The one judged task that the runs have in common."""
+def _runs(sources: Sequence[str], tasks: Sequence[str], kind: ScoreKind) -> list[_NamedRun]:
+    """The one judged task that the runs have in common, with scores of this kind."""
     opened = [open_run(source, tasks) for source in sources]
     names = numbered_names([run_.name for run_ in opened])
     common = common_tasks(dict(zip(names, opened, strict=True)))
     judged = [task for task in common if opened[0].tasks[task].benchmark.judge is not None]
     if not judged:
-        message = (
-            f"No judge scored {', '.join(f'`{task}`' for task in common)}: it is scored by rule."
-        )
-        raise SettingWrong(
-            message, hint="`calibrate` corrects the scores of judges: MMIE's and MIA-Bench's"
-        )
+        rule = ", ".join(f"`{task}`" for task in common)
+        hint = "`calibrate` corrects the scores of judges: MMIE's and MIA-Bench's"
+        raise SettingWrong(f"No judge scored {rule}: it is scored by rule.", hint=hint)
     if len(judged) > 1:
-        message = (
-            f"`calibrate` corrects one task, and there are {len(judged)}: {', '.join(judged)}."
-        )
-        raise SettingWrong(message, hint=f"choose one with `--task {judged[0]}`")
+        message = f"`calibrate` corrects one task, and there are {len(judged)}: "
+        hint = f"choose one with `--task {judged[0]}`"
+        raise SettingWrong(f"{message}{', '.join(judged)}.", hint=hint)
     task_runs = [run_.tasks[judged[0]] for run_ in opened]
+    for name, task_run in zip(names, task_runs, strict=True):
+        require_kind(task_run, name, kind)
     return [
         _NamedRun(name=name, task_run=task_run, notes=(*run_.notes, *task_run.notes))
         for name, run_, task_run in zip(names, opened, task_runs, strict=True)
@@ -179,14 +154,11 @@ def _seed(requested: int | None, labels: Sequence[Label]) -> int:
     [seed, *others] = seeds
     if others or seed is None:
         problem = "have several seeds" if others else "have no seed, so they are of no plan"
-        raise SettingWrong(
-            f"The scores in `--people` {problem}.",
-            hint="extend one plan; or draw another one without",
-        )
+        hint = "extend one plan; or draw another one without"
+        raise SettingWrong(f"The scores in `--people` {problem}.", hint=hint)
     if requested not in (None, seed):
-        raise SettingWrong(
-            f"`--seed` is {requested}, and the plan of `--people` has {seed}.", hint="omit `--seed`"
-        )
+        message = f"`--seed` is {requested}, and the plan of `--people` has {seed}."
+        raise SettingWrong(message, hint="omit `--seed`")
     return seed
 
 
@@ -194,41 +166,40 @@ def _page_path(path: Path) -> Path:
     """The page beside a CSV; both must be new."""
     page_path = path.with_suffix(".html")
     if path == page_path:
-        raise SettingWrong(
-            f"`{path}` is the name of the page.", hint="name the CSV with `-o`: `-o people.csv`"
-        )
-    for file in (path, page_path):
-        if file.exists():
-            message = f"`{file}` exists, and may hold scores."
-            raise SettingWrong(message, hint="name another file with `-o`, or move it away")
+        hint = "name the CSV with `-o`: `-o people.csv`"
+        raise SettingWrong(f"`{path}` is the name of the page.", hint=hint)
+    for file in filter(Path.exists, (path, page_path)):
+        hint = "name another file with `-o`, or move it away"
+        raise SettingWrong(f"`{file}` exists, and may hold scores.", hint=hint)
     return page_path
 
 
+def _unscored(planned: Sequence[PlannedAnswer], labels: Sequence[Label]) -> Sequence[PlannedAnswer]:
+    """The answers of a plan that nobody has scored."""
+    if not planned:
+        hint = "`mmie-tasks report RUN` shows why"
+        raise SettingWrong("No sample has points to correct.", hint=hint)
+    seen = [label for label in labels if label.points is not None or label.unratable]
+    scored = {(id_in_csv(label.id), label.answer) for label in seen}
+    to_score = [answer for answer in planned if (id_in_csv(answer.id), answer.answer) not in scored]
+    if not to_score:
+        message = f"People have scored all {counted(len(planned), 'answer')} of this plan."
+        raise SettingWrong(message, hint="a larger `--plan` extends it")
+    return to_score
+
+
 def _write_plan(
-    runs: Sequence[_NamedRun],
-    labels: Sequence[Label],
-    kind: ScoreKind,
-    samples: int,
-    seed: int,
-    path: Path,
-    guide: str,
+    runs: Sequence[_NamedRun], labels: Sequence[Label], options: argparse.Namespace
 ) -> str:
     """Write the CSV and the page of the answers that have no score yet; returns what was
     written.
     """
+    seed, guide, path = _seed(options.seed, labels), "", Path(options.output).expanduser()
+    if options.guide:
+        guide = read_text(Path(options.guide).expanduser(), "name a text file in UTF-8")
     page_path = _page_path(path)
-    judged = [judged_samples(run_.task_run, kind) for run_ in runs]
-    seen = [label for label in labels if label.points is not None or label.unratable]
-    scored = {(id_in_csv(label.id), label.answer) for label in seen}
-    planned = planned_answers(judged, samples, seed)
-    to_score = [answer for answer in planned if (id_in_csv(answer.id), answer.answer) not in scored]
-    if not planned:
-        raise SettingWrong(
-            "No sample has points to correct.", hint="`mmie-tasks report RUN` shows why"
-        )
-    if not to_score:
-        message = f"People have scored all {counted(len(planned), 'answer')} of this plan."
-        raise SettingWrong(message, hint="a larger `--plan` extends it")
+    judged = [judged_samples(run_.task_run, options.score_kind) for run_ in runs]
+    to_score = _unscored(planned_answers(judged, options.plan, seed), labels)
     benchmark = runs[0].task_run.benchmark
     page = labelling_page(
         to_score, title=benchmark.title, scale=benchmark.scale, seed=seed, guide=guide
@@ -264,40 +235,28 @@ def _notes(runs: Sequence[_NamedRun]) -> list[str]:
 def _as_text(runs: Sequence[_NamedRun], correction: Correction) -> str:
     """One table, what it means in sentences, and what could not be used."""
     names = [run_.name for run_ in runs]
-    is_difference = len(names) > 1
-    what = f"{names[1]} - {names[0]}" if is_difference else names[0]
-    score = f"{correction.kind} score"
-    unit = (
-        f"Differences of the {score} in percentage points"
-        if is_difference
-        else f"The {score} in percent"
-    )
-    sentences = [
-        *_verdict(names, correction.headline),
-        *_sentences(correction, is_difference=is_difference),
-        *_differences(runs),
-        *_without(correction.without),
-    ]
-    if correction.without.keys() - {"left_out"} and not is_difference:
-        sentences.append("If the judge fails on bad answers, this is too high.")
-    sentences += _notes(runs)
+    cell: _Cell = signed_cell if len(names) > 1 else percent_cell
+    what, unit = names[0], f"The {correction.kind} score in percent"
+    if len(names) > 1:
+        what = f"{names[1]} - {names[0]}"
+        unit = f"Differences of the {correction.kind} score in percentage points"
+    sentences = [*_sentences(runs, correction, cell), *_notes(runs)]
     problems = [f"{p.text}. {f'Hint: {p.hint}.' if p.hint else ''}" for p in correction.problems]
     blocks = [
         f"# {correction.title} (`{correction.task}`), corrected by people: {what}",
         f"{unit}, with 95 % intervals.",
-        _table(correction, is_difference=is_difference),
+        _table(correction, cell),
         "\n".join(wrapped(f"- {sentence}") for sentence in sentences),
-        "\n".join(["## Problems\n", *(wrapped(f"- {problem}") for problem in problems)])
-        if problems
-        else "",
     ]
-    return "\n\n".join(block for block in blocks if block)
+    if problems:
+        lines = [wrapped(f"- {problem}") for problem in problems]
+        blocks.append("\n".join(["## Problems\n", *lines]))
+    return "\n\n".join(blocks)
 
 
-def _table(correction: Correction, *, is_difference: bool) -> str:
+def _table(correction: Correction, cell: _Cell) -> str:
     """The headline, and the strata that have an interval."""
     header = ["", "samples", "labels", "judge", "people alone", "corrected", "bias"]
-    cell = signed_cell if is_difference else percent_cell
     rows = []
     strata = [score for score in correction.strata if score.corrected]
     for score in (correction.headline, *strata):
@@ -310,32 +269,36 @@ def _table(correction: Correction, *, is_difference: bool) -> str:
     return table(header, rows)
 
 
-def _verdict(names: Sequence[str], score: CorrectedScore) -> Iterator[str]:
-    """Whether the second run is better for people."""
-    if len(names) < 2:
-        return
-    a, b = names
-    estimate = score.corrected
-    if estimate is None or estimate.interval is None:
-        yield f"It is not known whether {b} is better than {a} for people."
-        return
-    difference = signed_cell(estimate.value, estimate.interval)
-    if estimate.interval.low <= 0 <= estimate.interval.high:
-        yield f"It is not known whether {b} is better than {a} for people: {difference}."
-    else:
-        outcome = "better" if estimate.interval.low > 0 else "worse"
-        yield f"For people, {b} is {outcome} than {a}: {difference}."
+def _sentences(runs: Sequence[_NamedRun], correction: Correction, cell: _Cell) -> Iterator[str]:
+    is_difference = len(runs) == 2
+    if is_difference:
+        yield _verdict(runs[0].name, runs[1].name, correction.headline.corrected)
+    yield from _of_the_judge(correction, is_difference=is_difference)
+    yield from _of_people(correction, cell)
+    if is_difference:  # people's scores are the same for both, the judges' settings may not be
+        differences = signature_differences(*(scored_signatures(run_.task_run) for run_ in runs))
+        if keys := ", ".join(difference.key for difference in differences):
+            yield (
+                f"The runs were not scored alike ({keys}): the judge's difference is partly "
+                "that of its settings."
+            )
+    yield from _without(correction.without)
+    if correction.without.keys() - {"left_out"} and not is_difference:
+        yield "If the judge fails on bad answers, this is too high."
 
 
-def _sentences(correction: Correction, *, is_difference: bool) -> Iterator[str]:
+def _of_the_judge(correction: Correction, *, is_difference: bool) -> Iterator[str]:
     score, r = correction.headline, correction.correlation
     if score.why_not:
-        missing = (
-            "The corrected score has no interval" if score.mean else "There is no corrected score"
-        )
+        missing = "There is no corrected score"
+        if score.mean:
+            missing = "The corrected score has no interval"
         yield f"{missing}: see the problems below."
-    if score.why_not and score.labels:
-        yield _on_labels(correction)
+        if score.labels:  # the means over these samples alone: there is no better estimate
+            people, judge = map(percent_cell, (score.people_on_labels, score.judge_on_labels))
+            mark = "" if correction.is_random_sample else ", not a random sample"
+            samples = counted(score.labels, "labelled sample")
+            yield f"On the {samples}{mark}: people {people}, the judge {judge}."
     if r.value is None:
         yield f"There is no correlation of the judge with people: {r.why_not}."
     else:
@@ -345,7 +308,11 @@ def _sentences(correction: Correction, *, is_difference: bool) -> Iterator[str]:
     if score.mean and score.mean.labels_to_halve and not is_difference:
         more = counted(score.mean.labels_to_halve, "more label")
         yield f"{more} would halve the corrected interval."
-    yield _raters(correction.raters, signed_cell if is_difference else percent_cell)
+
+
+def _of_people(correction: Correction, cell: _Cell) -> Iterator[str]:
+    score = correction.headline
+    yield _raters(correction.raters, cell)
     for rater, samples in correction.other_raters.items():
         yield (
             f"{rater} scored {counted(samples, 'answer')}, not the {score.labels:,} that correct "
@@ -354,13 +321,8 @@ def _sentences(correction: Correction, *, is_difference: bool) -> Iterator[str]:
     if correction.unratable:
         cannot = counted(correction.unratable, "answer")
         yield f"{cannot} of the plan cannot be rated, and count as like the others."
-    if not score.why_not:
-        yield from _basis(correction)
-
-
-def _basis(correction: Correction) -> Iterator[str]:
-    """What the intervals are for, and what the strata weigh."""
-    score = correction.headline
+    if score.why_not:
+        return
     if score.mean and score.judge is not None and abs(score.mean.judge - score.judge) >= _SHIFT:
         yield (
             "The run's strata are not in the benchmark's shares. All but the column `judge` is "
@@ -371,16 +333,18 @@ def _basis(correction: Correction) -> Iterator[str]:
     yield f"The intervals are for {about[correction.population]}; the labels are of {seed}."
 
 
-def _on_labels(correction: Correction) -> str:
-    """The means over the labelled samples alone, where there is no better estimate."""
-    score = correction.headline
-    people, judge = map(percent_cell, (score.people_on_labels, score.judge_on_labels))
-    mark = "" if correction.is_random_sample else ", not a random sample"
-    samples = counted(score.labels, "labelled sample")
-    return f"On the {samples}{mark}: people {people}, the judge {judge}."
+def _verdict(a: str, b: str, estimate: Estimate | None) -> str:
+    """Whether the second run is better for people."""
+    if estimate is None or estimate.interval is None:
+        return f"It is not known whether {b} is better than {a} for people."
+    difference = signed_cell(estimate.value, estimate.interval)
+    if estimate.interval.low <= 0 <= estimate.interval.high:
+        return f"It is not known whether {b} is better than {a} for people: {difference}."
+    outcome = "better" if estimate.interval.low > 0 else "worse"
+    return f"For people, {b} is {outcome} than {a}: {difference}."
 
 
-def _raters(agreement: RaterAgreement | None, cell: Callable[[float], str]) -> str:
+def _raters(agreement: RaterAgreement | None, cell: _Cell) -> str:
     if agreement is None:
         return "One rater: how far people agree with each other is not known."
     if not agreement.samples:
@@ -390,16 +354,3 @@ def _raters(agreement: RaterAgreement | None, cell: Callable[[float], str]) -> s
     means = ", ".join(f"{name} {cell(mean)}" for name, mean in agreement.means.items())
     common = f". On the {counted(agreement.common, 'answer')} of all: {means}" if means else ""
     return f"{counted(agreement.samples, 'answer')} scored by two raters or more{follows}{common}."
-
-
-def _differences(runs: Sequence[_NamedRun]) -> Iterator[str]:
-    """What differs in how two runs were scored: people's scores are the same for both, the judge's
-    are not.
-    """
-    if len(runs) == 2:
-        differences = signature_differences(*(scored_signatures(run_.task_run) for run_ in runs))
-        if keys := ", ".join(difference.key for difference in differences):
-            yield (
-                f"The runs were not scored alike ({keys}): the judge's difference is partly "
-                "that of its settings."
-            )

@@ -42,8 +42,6 @@ from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.summary import metrics_of
 
 _RESAMPLES = 1000  # for the interval of a difference of correlations
-
-_NOT_RANDOM = "not a random sample"
 _WEAK = 0.3  # a correlation below it makes 100 labels worth 110 at most
 
 Plan: TypeAlias = Mapping[str, Sequence[str]]
@@ -57,13 +55,11 @@ class CorrectedScore:
 
     Attributes:
         name: Of the stratum; empty for the headline.
-        samples: With points of the judge.
-        labels: Samples with points of people.
+        samples: How many have points of the judge; `labels` of these have people's.
         judge: The judge's mean over all samples, rounded as in the tables; None without samples.
         judge_on_labels: The judge's mean over the labelled samples alone, unweighted; None without
-            labels.
-        people_on_labels: People's mean over the same samples.
-        mean: The estimates, in percent; None where labels are missing or not a random sample.
+            labels. `people_on_labels` is people's over the same samples.
+        mean: The estimates; None where labels are missing or not a random sample.
         why_not: Why there is no corrected score with an interval; empty if there is one.
     """
 
@@ -78,7 +74,7 @@ class CorrectedScore:
 
     @property
     def corrected(self) -> Estimate | None:
-        """The corrected score, in percent; None without an interval."""
+        """The corrected score; None without an interval."""
         return self.mean.corrected if self.mean and not self.why_not else None
 
 
@@ -102,14 +98,9 @@ class RaterAgreement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherScore:
-    """Whether another score of the same replies follows people better than the official one.
-
-    Attributes:
-        kind: Robust or expected.
-        labels: Samples with this score, the official one and people's.
-        correlation: Of this score with people's; None where it is not defined.
-        official: Of the official score with people's, on the same samples.
-        difference: This correlation less the official one.
+    """Whether the robust or expected score follows people better than the official one: their
+    correlations with people's on the same `labels` samples, None where not defined, and the
+    first less the second.
     """
 
     kind: ScoreKind
@@ -125,13 +116,11 @@ class Correction:
     labels.
 
     Attributes:
-        task: The task's name.
-        title: The benchmark's.
+        task, title: The task's name and the benchmark's title.
         kind: Which score is corrected.
         population: What the intervals are for.
         seed: Of the plan; None if there is no single one.
-        headline: The score.
-        strata: One entry each; empty if there is one only.
+        headline, strata: The score, and that of each stratum if there are several.
         correlation: Pearson's, of the judge and people on the labels.
         rater_names: Whose labels correct the score.
         other_raters: Raters of only a part of the labelled samples, who correct nothing, to how
@@ -221,30 +210,32 @@ def correct(
     population = "larger" if baseline else population or default_population(task_run)
     judged = [judged_samples(run, kind) for run in runs]
     scores = match_labels(runs, judged, labels)
-    seeds = sorted({label.seed for label in scores.labels if label.seed is not None})
-    problems = [*_not_of_one_plan(scores.labels, seeds), *_no_score(judged, runs, scores)]
-    blocked = next(map(_reason, problems), "")
-    used, gaps = scores.ratings, list[Problem]()
-    if seeds and not blocked:
-        plan = strata_in_order(scores.strata, seeds[0])
+    seeds = {label.seed for label in scores.labels if label.seed is not None}
+    blocking, gaps = [*_blocking_problems(judged, runs, scores)], list[Problem]()
+    used = scores.ratings
+    if seeds and not blocking:
+        plan = strata_in_order(scores.strata, min(seeds))
         gaps = [gap for rater in used for gap in _gaps(rater, used, plan)]
         used = _complete({rater: _first_ones(by_id, plan) for rater, by_id in used.items()})
     corrected = partial(_corrected_scores, task_run, scores, population, bool(baseline))
-    rows = corrected(_means(used), blocked)
-    if gaps and rows[0].why_not:
-        blocked, used = _reason(gaps[0]), scores.ratings
-        rows = corrected(_means(used), blocked)
-    problems = [*scores.problems, *problems, *gaps]
-    if scores.labels and not blocked:
-        problems += _too_few(rows[0])
     people = _means(used)
+    rows = corrected(people, blocking)
+    if gaps and rows[0].why_not:
+        blocking, used = gaps, scores.ratings
+        people = _means(used)
+        rows = corrected(people, blocking)
+    problems = [*scores.problems, *(() if blocking is gaps else blocking), *gaps]
+    if scores.labels and not blocking and rows[0].why_not:
+        hint = "`mmie-tasks calibrate RUN --people FILE --plan N -o more.csv` extends the plan"
+        text, count = rows[0].why_not, rows[0].labels
+        problems.append(Problem(name="too_few", text=text, count=count, hint=hint))
     reasons = dict.fromkeys(reason for run in judged for reason in run.without)
     return Correction(
         task=task_run.task,
         title=task_run.benchmark.title,
         kind=kind,
         population=population,
-        seed=seeds[0] if len(seeds) == 1 else None,
+        seed=min(seeds) if len(seeds) == 1 else None,
         headline=rows[0],
         strata=tuple(rows[1:]),
         correlation=_correlation([scores.judge[id_] for id_ in people], list(people.values())),
@@ -255,40 +246,29 @@ def correct(
         other_scores=() if baseline else tuple(_other_scores(task_run, people)),
         without={reason: sum(len(r.without.get(reason, ())) for r in judged) for reason in reasons},
         problems=tuple(problems),
-        is_random_sample=not blocked.startswith(_NOT_RANDOM),
+        is_random_sample=not blocking or blocking[0].name == "no_score",
     )
 
 
-def _reason(problem: Problem) -> str:
-    """Why there is no corrected score."""
-    return problem.text if problem.name == "no_score" else f"{_NOT_RANDOM}: {problem.text}"
-
-
-def _not_of_one_plan(labels: Sequence[Label], seeds: Sequence[int]) -> Iterator[Problem]:
+def _blocking_problems(
+    judged: Sequence[JudgedSamples], runs: Sequence[TaskRun], scores: LabelledScores
+) -> Iterator[Problem]:
+    """Why there is no corrected score, whichever labels are used."""
+    labels = scores.labels
     if hand_picked := [label.id for label in labels if label.seed is None or not label.answer]:
         hint = "`mmie-tasks calibrate RUN --plan 100 -o people.csv` draws a random sample"
         what = "are not of a plan, as they have no seed or do not say of which answer they are"
         yield problem("hand_picked", "label", what, hand_picked, hint)
+    seeds = sorted({label.seed for label in labels if label.seed is not None})
     if len(seeds) > 1:
         text = f"the labels are of plans with different seeds: {', '.join(map(str, seeds))}"
         hint = "use the labels of one plan"
         yield Problem(name="several_seeds", text=text, count=len(seeds), hint=hint)
-
-
-def _no_score(
-    judged: Sequence[JudgedSamples], runs: Sequence[TaskRun], scores: LabelledScores
-) -> Iterator[Problem]:
     strata = set(scores.strata.values())
     absent = sorted(stratum_weights(metrics_of(runs)[0], strata).keys() - strata)
     in_neither = [f"no sample of {name} has a score in both runs" for name in absent]
     if why_not := next(filter(None, [*(run.why_not for run in judged), *in_neither]), ""):
         yield Problem(name="no_score", text=f"there is no score to correct: {why_not}", count=0)
-
-
-def _too_few(score: CorrectedScore) -> Iterator[Problem]:
-    if score.why_not:
-        hint = "`mmie-tasks calibrate RUN --people FILE --plan N -o more.csv` extends the plan"
-        yield Problem(name="too_few", text=score.why_not, count=score.labels, hint=hint)
 
 
 def _first_ones(by_id: Mapping[str, float], plan: Plan) -> dict[str, float]:
@@ -300,20 +280,17 @@ def _first_ones(by_id: Mapping[str, float], plan: Plan) -> dict[str, float]:
 def _gaps(rater: str, ratings: Ratings, plan: Plan) -> Iterator[Problem]:
     """Samples without a score of the rater, before the last one in the plan that has one."""
     by_id, gaps, plan_size = ratings[rater], list[str](), 0
+    total = sum(map(len, plan.values()))
     for ids in plan.values():
-        last = max((rank for rank, id_ in enumerate(ids) if id_ in by_id), default=-1)
-        if missing := [id_ for id_ in ids[: last + 1] if id_ not in by_id]:
-            gaps += missing
-            plan_size = max(
-                plan_size, math.ceil((last + 1) * sum(map(len, plan.values())) / len(ids))
-            )
+        scored = [rank for rank, id_ in enumerate(ids, 1) if id_ in by_id]
+        if scored and scored[-1] > len(scored):
+            gaps += [id_ for id_ in ids[: scored[-1]] if id_ not in by_id]
+            plan_size = max(plan_size, math.ceil(scored[-1] * total / len(ids)))
     if gaps:
-        hint = (
-            f"`mmie-tasks calibrate RUN --people FILE --plan {plan_size} -o more.csv` writes a "
-            "page of the missing ones"
-        )
+        command = f"`mmie-tasks calibrate RUN --people FILE --plan {plan_size} -o more.csv`"
         by = f" by {short_name(rater)}" if len(ratings) > 1 else ""
         what = f"have no label{by}, unlike later ones of the plan"
+        hint = f"{command} writes a page of the missing ones"
         yield problem("gaps", "sample", what, gaps, hint)
 
 
@@ -341,13 +318,41 @@ def _corrected_scores(
     population: Population,
     is_difference: bool,
     people: Mapping[str, float],
-    blocked: str,
+    blocking: Sequence[Problem],
 ) -> list[CorrectedScore]:
-    """The headline, then each of several strata; `blocked` is why there can be no estimate."""
+    """The headline, then each of several strata; without an estimate if a problem is blocking."""
     benchmark, metric = task_run.benchmark, metrics_of([task_run])[0]
     shares = stratum_weights(metric, scores.strata.values())
     sizes = benchmark.stratum_sizes if population == "larger" else None
     weights = stratum_weights(metric, scores.strata.values(), sizes)
+    blocked = blocking[0].text if blocking else ""
+    if blocked and blocking[0].name != "no_score":
+        blocked = f"not a random sample: {blocked}"
+
+    def score(
+        name: str, strata: Sequence[StratumScores], shares: Mapping[str, float]
+    ) -> CorrectedScore:
+        """Of strata that have these shares in the run's score."""
+        judge = np.concatenate([np.empty(0), *(stratum.judge_on_labels for stratum in strata)])
+        human = np.concatenate([np.empty(0), *(stratum.people for stratum in strata)])
+        total = None
+        if strata and len(strata) == len(shares):
+            total = float(sum(shares[s.name] * s.judge.mean() for s in strata))
+            if not is_difference:
+                total = benchmark.scale.percent(total * benchmark.scale.full_marks / 100)
+        why_not = blocked or ("" if human.size else "no sample has the labels that it needs")
+        mean = None if why_not or total is None else corrected_mean(strata, population)
+        return CorrectedScore(
+            name=name,
+            samples=sum(len(stratum.judge) for stratum in strata),
+            labels=human.size,
+            judge=total,
+            judge_on_labels=float(judge.mean()) if judge.size else None,
+            people_on_labels=float(human.mean()) if human.size else None,
+            mean=None if mean is None or math.isnan(mean.corrected.value) else mean,
+            why_not=why_not or (mean.corrected.why_not if mean else "no samples"),
+        )
+
     ids_by_stratum: defaultdict[str, list[str]] = defaultdict(list)
     for id_ in sorted(scores.strata):
         ids_by_stratum[scores.strata[id_]].append(id_)
@@ -361,45 +366,8 @@ def _corrected_scores(
         )
         for name, ids in sorted(ids_by_stratum.items())
     ]
-    alone = [("", parts, shares)]
-    if len(parts) > 1:
-        alone += [(part.name, [replace(part, weight=1.0)], {part.name: 1.0}) for part in parts]
-    rows = [_corrected_score(*row, population, blocked) for row in alone]
-    if is_difference:
-        return rows
-    scale = benchmark.scale
-    return [
-        replace(
-            row,
-            judge=None if row.judge is None else scale.percent(row.judge * scale.full_marks / 100),
-        )
-        for row in rows
-    ]
-
-
-def _corrected_score(
-    name: str,
-    strata: Sequence[StratumScores],
-    shares: Mapping[str, float],
-    population: Population,
-    blocked: str,
-) -> CorrectedScore:
-    """The score of some strata, which have these shares in the run's score."""
-    judge = np.concatenate([np.empty(0), *(stratum.judge_on_labels for stratum in strata)])
-    people = np.concatenate([np.empty(0), *(stratum.people for stratum in strata)])
-    is_whole = strata and len(strata) == len(shares)
-    blocked = blocked or ("" if people.size else "no sample has the labels that it needs")
-    mean = corrected_mean(strata, population) if is_whole and not blocked else None
-    return CorrectedScore(
-        name=name,
-        samples=sum(len(stratum.judge) for stratum in strata),
-        labels=people.size,
-        judge=float(sum(shares[s.name] * s.judge.mean() for s in strata)) if is_whole else None,
-        judge_on_labels=float(judge.mean()) if judge.size else None,
-        people_on_labels=float(people.mean()) if people.size else None,
-        mean=None if mean is None or math.isnan(mean.corrected.value) else mean,
-        why_not=blocked or (mean.corrected.why_not if mean else "no samples"),
-    )
+    alone = [score(part.name, [replace(part, weight=1.0)], {part.name: 1.0}) for part in parts]
+    return [score("", parts, shares), *(alone if len(parts) > 1 else [])]
 
 
 def _correlation(judge: Sequence[float], people: Sequence[float]) -> Measurement:
@@ -452,19 +420,25 @@ def _other_scores(task_run: TaskRun, people: Mapping[str, float]) -> Iterator[Ot
         if all(official == other for _, official, other in points):
             continue
         human, official, other = np.array(points).T
-        values = [_correlation(list(scores), list(human)).value for scores in (other, official)]
-        draws = np.random.default_rng(0).integers(len(points), size=(_RESAMPLES, len(points)))
-        differences = np.array(
-            [pearson(other[d], human[d]) - pearson(official[d], human[d]) for d in draws]
+        r_other, r_official = (
+            _correlation(list(scores), list(human)).value for scores in (other, official)
         )
-        r_other, r_official = values
         difference = Measurement(why_not="a correlation is not defined")
         if r_other is not None and r_official is not None:
-            defined = differences[np.isfinite(differences)]
-            ends = np.quantile(defined, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
-            interval = Interval(*map(float, ends)) if len(points) >= MIN_LABELS else None
-            why_not = "" if interval else f"{counted(len(points), 'label')} are too few"
-            difference = Measurement(value=r_other - r_official, interval=interval, why_not=why_not)
+            difference = Measurement(
+                value=r_other - r_official, why_not=f"{counted(len(points), 'label')} are too few"
+            )
+            if len(points) >= MIN_LABELS:
+                draws = np.random.default_rng(0).integers(
+                    len(points), size=(_RESAMPLES, len(points))
+                )
+                differences = np.array(
+                    [pearson(other[d], human[d]) - pearson(official[d], human[d]) for d in draws]
+                )
+                defined = differences[np.isfinite(differences)]
+                ends = np.quantile(defined, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+                interval = Interval(*map(float, ends))
+                difference = replace(difference, interval=interval, why_not="")
         yield OtherScore(
             kind=kind,
             labels=len(points),

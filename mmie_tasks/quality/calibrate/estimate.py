@@ -19,8 +19,13 @@ Decided by simulation (``tests/bench/calibrate_coverage.py``):
   narrower unless the judge is far better in one stratum than in another.
 * **One unseen error** of half the scale is added to ``var(y - lam * f)``, shared by the labels of
   all strata: judges often make errors that are rare and large, and few labels show none of them.
-  Where all residuals are equal it is one of the whole scale.
-* **Student's t** with the degrees of freedom of Welch and Satterthwaite, less one for the slope.
+  Where all residuals are equal it is one of the whole scale; and where people give every label
+  the same points, the interval is as wide as the exact limit (Clopper and Pearson) of the share
+  of answers that deserve the other end of the scale, ``1 - 0.025**(1/n)``.
+* **Student's t** with the degrees of freedom of Welch and Satterthwaite, less one for the slope,
+  and both ends moved by the skewness of ``y - lam * f`` (N. J. Johnson, "Modified t Tests and
+  Confidence Intervals for Asymmetrical Populations", JASA 73, 1978): where nearly all labels are
+  alike, the mean is more often missed on the side of the rare ones.
 * **At least** `MIN_LABELS` **labels**, and two in each stratum.
 """
 
@@ -32,8 +37,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
+from scipy.special import ndtri, stdtrit
 
-from mmie_tasks.record.intervals import Floats, Integers, Interval, StratifiedMean
+from mmie_tasks.record.intervals import LEVEL, Floats, Integers, Interval
 
 Population: TypeAlias = Literal["run", "larger"]
 """What the interval is for: the samples of the run alone, or a larger population that they were
@@ -46,6 +52,9 @@ MIN_LABELS = 10
 # With fewer labels in a stratum there is no interval: one label shows no spread.
 _MIN_STRATUM_LABELS = 2
 _WORTHWHILE_GAIN = 0.05  # a judge that makes labels worth less than this share more saves no labels
+_TAIL = (1 - LEVEL) / 2
+# How far skewness moves an interval, in standard errors: less than its half, so it holds the value.
+_SKEWED = (1 + 2 * float(ndtri(_TAIL)) ** 2) / 6
 _ROUNDING = 1e-12  # a variance below this share of squared full marks is rounding error
 
 
@@ -76,13 +85,10 @@ class StratumScores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """An estimate with its interval.
+    """An estimate, NaN where there is none, with its 95 % interval, or why there is none.
 
-    Attributes:
-        value: NaN where there is none.
-        interval: 95 %; None where there is none. Never clipped: an end beyond the scale shows that
-            there are too few labels to say much.
-        why_not: Why there is no interval; empty where there is one.
+    The interval is never clipped: an end beyond the scale shows that there are too few labels to
+    say much.
     """
 
     value: float
@@ -95,8 +101,7 @@ class CorrectedMean:
     """A judge's mean, people's mean, and the judge's mean corrected with people's scores.
 
     Attributes:
-        samples: How many have the judge's points.
-        labels: How many of these have people's points.
+        samples, labels: How many have the judge's points, and how many of these have people's.
         judge: The judge's mean over all samples, with the weights of the strata.
         people: People's mean, from the labels alone.
         corrected: People's mean, from the labels and the judge (PPI++).
@@ -150,7 +155,7 @@ def corrected_mean(
     corrected = sums.estimate(sums.mean(lam), lam, lam)
     # The mean over the run is that of the labelled samples and that of the others, by their shares.
     share = sums.labels / sums.samples if sums.larger else alone
-    bias = sums.estimate(judge - corrected.value, lam + share, 1 - share - lam)
+    bias = sums.estimate(judge - corrected.value, lam + share, 1 - share - lam, sign=-1)
     worth = sums.labels_worth(lam) if corrected.interval else None
     labels = round(sums.labels.sum())
     return CorrectedMean(
@@ -220,11 +225,28 @@ class _Sums:
 
     def residual_variances(self, factors: Floats) -> Floats:
         """Variances of ``y - factor * f`` that allow for one unseen error."""
-        variances = np.array(list(map(_variance, self.residuals(factors))))
-        is_spread = bool((variances[self.incomplete] > _ROUNDING * self.full_marks**2).any())
-        unseen = self.full_marks / 2 if is_spread else self.full_marks
-        labels = max(int(self.labels[self.incomplete].sum()), 1)
+        variances = self.label_variances(factors)
+        labels, unseen = max(int(self.labels[self.incomplete].sum()), 2), self.full_marks / 2
+        if not self.is_spread(variances):
+            unseen = self.full_marks
+            if not self.is_spread(self.label_variances(np.zeros_like(factors))):
+                limit = 1 - _TAIL ** (1 / labels)
+                unseen *= limit * labels / float(stdtrit(labels - 1, 1 - _TAIL))
         return ((labels - 1) * variances + unseen**2) / labels
+
+    def label_variances(self, factors: Floats) -> Floats:
+        """Variances of ``y - factor * f`` on the labels."""
+        return np.array(list(map(_variance, self.residuals(factors))))
+
+    def is_spread(self, variances: Floats) -> bool:
+        """Whether one, of a stratum whose mean is not known, is more than rounding."""
+        return bool((variances[self.incomplete] > _ROUNDING * self.full_marks**2).any())
+
+    def third_moment(self, factors: Floats) -> float:
+        """That of the error of ``mean(y - factor * f)``, added up over the strata."""
+        moments = [((e - e.mean()) ** 3).mean() for e in self.residuals(factors)]
+        drawn = 0 if self.larger else self.labels / self.samples
+        return float(self.weights**3 / self.labels**2 * (1 - drawn) * (1 - 2 * drawn) @ moments)
 
     def variances(self, on_labels: Floats, on_target: Floats) -> Floats:
         """Variances of the strata's parts of ``on_target * mean(f) + mean(y - on_labels * f)``."""
@@ -253,8 +275,10 @@ class _Sums:
                 return f"{needed}, and there are {stratum.people.size}"
         return ""
 
-    def estimate(self, value: float, on_labels: Floats, on_target: Floats) -> Estimate:
-        """The value with its interval."""
+    def estimate(
+        self, value: float, on_labels: Floats, on_target: Floats, sign: int = 1
+    ) -> Estimate:
+        """The value with its interval; the sign is that of people's points in the value."""
         if why_not := self.why_no_interval():
             return Estimate(value=value, interval=None, why_not=why_not)
         variances = self.variances(on_labels, on_target)
@@ -263,12 +287,10 @@ class _Sums:
             return Estimate(value=value, interval=Interval(value, value))
         factor = self.lost_degree(variances, on_labels)
         squares = float((variances**2 / np.maximum(self.labels - 1, 1)).sum())
-        mean = StratifiedMean(
-            value=value,
-            standard_error=math.sqrt(variance * factor),
-            degrees=variance**2 / squares / factor,
-        )
-        return Estimate(value=value, interval=mean.interval(-math.inf, math.inf))
+        t = float(stdtrit(variance**2 / squares / factor, 1 - _TAIL))
+        half = t * math.sqrt(variance * factor)
+        moved = value + sign * _SKEWED * self.third_moment(on_labels) / (variance * factor)
+        return Estimate(value=value, interval=Interval(moved - half, moved + half))
 
     def labels_worth(self, lam: Floats) -> float:
         """How many labels alone have the variance of the corrected mean.

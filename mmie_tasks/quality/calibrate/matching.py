@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -32,6 +32,7 @@ _UNUSED: Mapping[ProblemName, str] = {
     "left_out": "are of samples that the official script leaves out",
     "unscored": "are of samples without points ({reason})",
 }
+_HINTS: Mapping[ProblemName, str] = {"unknown_ids": "check that labels and run are of one task"}
 _SHOWN_IDS = 3
 
 Ratings: TypeAlias = Mapping[str, Mapping[str, float]]
@@ -45,8 +46,7 @@ class Problem:
     Attributes:
         name: What kind of problem.
         text: A sentence, with up to three ids.
-        count: Of labels or samples.
-        ids: Of the samples, all of them.
+        count: Of labels or samples; `ids` has all of them.
         hint: What to do about it; empty if nothing is to be done.
     """
 
@@ -82,6 +82,9 @@ def match_labels(
     """Match labels to the answers of one run, or of two, by sample and digest; a label without
     digest, by sample to a single run.
 
+    A label of another answer to a labelled sample is of the other run of a common plan, and so is
+    one of another answer to a sample without points: no problem.
+
     Args:
         runs: One task of each; of two, scores are the first less the second where both have one.
         judged: Their samples with points.
@@ -93,22 +96,26 @@ def match_labels(
     unused: defaultdict[tuple[ProblemName, str], list[str]] = defaultdict(list)
     for label in (label for label in labels if label.points is not None or label.unratable):
         id_ = id_in_csv(label.id)
-        logged = {run: by_id[id_] for run, by_id in enumerate(samples) if id_ in by_id}
+        logged = [(run, by_id[id_]) for run, by_id in enumerate(samples) if id_ in by_id]
         is_any = not label.answer and len(runs) == 1
-        answers = {
-            run: s for run, s in logged.items() if is_any or answer_digest(s) == label.answer
-        }
-        scored = {run: s for run, s in answers.items() if s.id in judged[run].by_id}
-        for run, sample in scored.items():
+        answers = [own for own in logged if is_any or answer_digest(own[1]) == label.answer]
+        scored = [(run, s.id) for run, s in answers if s.id in judged[run].by_id]
+        for run, sample_id in scored:
             by_run = points.setdefault(label.rater, [{} for _ in runs])
-            by_run[run][sample.id] = math.nan if label.points is None else label.points
+            by_run[run][sample_id] = math.nan if label.points is None else label.points
         if scored:
             matched.append(label)
-        elif answers or not logged or any(s.id in judged[run].by_id for run, s in logged.items()):
+        elif answers or not logged or any(s.id in judged[run].by_id for run, s in logged):
             unused[_why_unused(logged, answers, judged)].append(label.id)
+    labelled = {label.id for label in matched}
+    problems = []
+    for (name, reason), ids in unused.items():
+        named = [id_ for id_ in ids if name != "other_answers" or id_ not in labelled]
+        if named:
+            what = _UNUSED[name].format(reason=reason)
+            problems.append(problem(name, "label", what, named, _HINTS.get(name, "")))
     percent = 100 / runs[0].benchmark.scale.full_marks
-    by_run = [{id_: s.points for id_, s in run.by_id.items()} for run in judged]
-    judge = _scores(by_run, percent)
+    judge = _scores([{id_: s.points for id_, s in run.by_id.items()} for run in judged], percent)
     return LabelledScores(
         strata={id_: s.stratum for id_, s in judged[0].by_id.items() if id_ in judge},
         judge=judge,
@@ -117,38 +124,22 @@ def match_labels(
             for rater, own in sorted(points.items())
         },
         labels=tuple(matched),
-        problems=tuple(_unused_labels(unused, {label.id for label in matched})),
+        problems=tuple(problems),
     )
 
 
 def _why_unused(
-    logged: Mapping[int, LoggedSample],
-    answers: Mapping[int, LoggedSample],
+    logged: Sequence[tuple[int, LoggedSample]],
+    answers: Sequence[tuple[int, LoggedSample]],
     judged: Sequence[JudgedSamples],
 ) -> tuple[ProblemName, str]:
     """Why a label is not used, and why its sample has no points, if that is why."""
     if not answers:
         return ("other_answers" if logged else "unknown_ids"), ""
-    run, sample = next(iter(answers.items()))
+    run, sample = answers[0]
     reasons = (reason for reason, ids in judged[run].without.items() if sample.id in ids)
     reason = next(reasons, "not part of the score")
     return ("left_out" if reason == "left_out" else "unscored"), reason
-
-
-def _unused_labels(
-    unused: Mapping[tuple[ProblemName, str], Sequence[str]], labelled: Collection[str]
-) -> Iterator[Problem]:
-    """What is wrong with labels that are not used.
-
-    A label of another answer to a labelled sample is of the other run of a common plan, and so is
-    one of another answer to a sample without points: no problem.
-    """
-    for (name, reason), ids in unused.items():
-        if name == "other_answers":
-            ids = [id_ for id_ in ids if id_ not in labelled]
-        hint = "check that labels and run are of one task" if name == "unknown_ids" else ""
-        if ids:
-            yield problem(name, "label", _UNUSED[name].format(reason=reason), ids, hint)
 
 
 def _scores(points: Sequence[Mapping[str, float]], percent: float) -> dict[str, float]:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from markupsafe import Markup
@@ -47,12 +48,8 @@ _ASSETS = Path(__file__).resolve().parent / "assets"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabellingPage:
-    """A page, and what is missing in it.
-
-    Attributes:
-        html: To be written as UTF-8.
-        missing_images: How many images cannot be shown, as often as they should be; each has a note
-            with the reason.
+    """A page, to be written as UTF-8, and how many images it cannot show, as often as it should;
+    each has a note with the reason.
     """
 
     html: str
@@ -99,34 +96,21 @@ def labelling_page(
         "pictures": list(map(Markup, pictures)),  # base64: not escaped
     }
     html = rendered(_ASSETS, ("scores.js", "page.js"), values)
-    pieces = [
-        piece
-        for sample in samples
-        for part in ("question", "gold", "shown")
-        for piece in sample[part]
-    ]
-    return LabellingPage(
-        html=html, missing_images=sum("alt" in p and p["image"] is None for p in pieces)
-    )
+    parts = [sample[part] for sample in samples for part in ("question", "gold", "shown")]
+    missing = sum("alt" in piece and piece["image"] is None for part in parts for piece in part)
+    return LabellingPage(html=html, missing_images=missing)
 
 
 def _embedded_images(samples: Sequence[LoggedSample]) -> Mapping[str, EmbeddedImage]:
     """Every image file of the samples, as the log names it; each is read once."""
-    segments = (
-        segment
-        for s in samples
-        for part in (s.question, s.gold, s.answer)
-        for segment in part[:MAX_SEGMENTS]
-    )
-    files = list(
-        dict.fromkeys(s.image for s in segments if has_image(s) and s.image and not s.problem)
-    )
+    parts = [part[:MAX_SEGMENTS] for s in samples for part in (s.question, s.gold, s.answer)]
+    shown = [segment for part in parts for segment in part if has_image(segment)]
+    files = list(dict.fromkeys(s.image for s in shown if s.image and not s.problem))
+    embed = partial(embed_image, max_side_px=MAX_SIDE_PX, quality=_QUALITY)
     images: dict[str, EmbeddedImage] = {}
     characters = 0
     with ThreadPoolExecutor(_THREADS) as pool:
-        for file, image in zip(
-            files, pool.map(lambda f: embed_image(f, MAX_SIDE_PX, _QUALITY), files), strict=True
-        ):
+        for file, image in zip(files, pool.map(embed, files), strict=True):
             images[file] = image
             characters += len(image.address or "")
             if characters > BUDGET_CHARACTERS:
@@ -153,18 +137,16 @@ def _sample_json(
 
     # Where a model saved its pictures may tell its name. The judge sees no prompts of pictures, and
     # people see none.
-    nameless = [
-        replace(s, image=None if s.problem else s.image, prompt="") for s in answer.sample.answer
-    ]
-    shown = part(nameless, "the answer")
+    sample = answer.sample
+    nameless = [replace(s, image=None if s.problem else s.image, prompt="") for s in sample.answer]
     return {
         "id": plain(answer.id),
         "cell": csv_cell(id_in_csv(answer.id)),
         "answer": answer.answer,
-        "question": part(answer.sample.question, "the question"),
-        "gold": part(answer.sample.gold, "the reference answer"),
+        "question": part(sample.question, "the question"),
+        "gold": part(sample.gold, "the reference answer"),
         "shown": [
             {**piece, "alt": piece["alt"].partition(":")[0]} if "alt" in piece else piece
-            for piece in shown
+            for piece in part(nameless, "the answer")
         ],
     }

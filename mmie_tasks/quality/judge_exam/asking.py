@@ -10,10 +10,9 @@ import hashlib
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 from typing import TypeAlias
 
@@ -73,45 +72,34 @@ def prompt_signature() -> str:
 
 
 def comparison_request(pair: Pair, *, is_reversed: bool) -> JudgeRequest:
-    """The request to compare a pair.
+    """The request to compare a pair; if it is reversed, B is shown first.
 
     Question and answers stand between lines with a code that is in none of them, so that no answer
     can end its block or begin another one.
-
-    Args:
-        pair: With its question and answers.
-        is_reversed: Whether B is shown first.
     """
     answers = pair.answers[::-1] if is_reversed else pair.answers
     segments: PartsInOrder = (*pair.question, *pair.answers[0], *pair.answers[1])
-    code = unused_code(segment for segment in segments if isinstance(segment, str))
+    code = _unused_code(segment for segment in segments if isinstance(segment, str))
     blocks = {"question": pair.question, "answer 1": answers[0], "answer 2": answers[1]}
     parts: list[str | Path] = [_INTRODUCTION.format(code=code)]
     for name, content in blocks.items():
         parts += [_BEGIN.format(name=name, code=code), *content, _END.format(name=name, code=code)]
-    return JudgeRequest(parts=tuple(_joined_texts((*parts, _TASK))), max_tokens=MAX_TOKENS)
+    joined: list[str | Path] = []  # neighbouring texts are lines of one
+    for part in (*parts, _TASK):
+        if joined and isinstance(part, str) and isinstance(joined[-1], str):
+            joined[-1] += f"\n{part}"
+        else:
+            joined.append(part)
+    return JudgeRequest(parts=tuple(joined), max_tokens=MAX_TOKENS)
 
 
-def unused_code(texts: Iterable[str], digits: int = 12) -> str:
-    """Hexadecimal digits, from the digest of texts, that occur in none of them.
-
-    >>> unused_code(["0123 5678", "9abcdef"], digits=1)
-    '4'
-    """
+def _unused_code(texts: Iterable[str], digits: int = 12) -> str:
+    """Hexadecimal digits, from the digest of texts, that occur in none of them."""
     text = "\n".join(texts).lower()
     digest = hashlib.sha256(text.encode(errors="surrogatepass"))
     while (code := digest.hexdigest()[:digits]) in text:
         digest.update(b"\n")
     return code
-
-
-def _joined_texts(segments: PartsInOrder) -> Iterator[str | Path]:
-    """The segments, with neighbouring texts as lines of one."""
-    for is_text, group in groupby(segments, key=lambda segment: isinstance(segment, str)):
-        if is_text:
-            yield "\n".join(map(str, group))
-        else:
-            yield from group
 
 
 def read_verdict(reply: str) -> Verdict:
@@ -131,9 +119,7 @@ def read_verdict(reply: str) -> Verdict:
 
 
 def choose_pairs(pairs: Sequence[Pair], limit: int | None) -> tuple[Pair, ...]:
-    """A `fixed_choice` of pairs, in which every subset has about its share; without a limit all, in
-    their order.
-    """
+    """A `fixed_choice` of pairs by subset; without a limit all, in their order."""
     if limit is None or limit >= len(pairs):
         return tuple(pairs)
     by_id = {pair.id: pair for pair in pairs}
@@ -142,13 +128,9 @@ def choose_pairs(pairs: Sequence[Pair], limit: int | None) -> tuple[Pair, ...]:
 
 
 def fixed_choice(strata: Mapping[str, str], limit: int) -> tuple[str, ...]:
-    """A fixed random choice of ids, in which every stratum has about its share.
+    """A fixed random choice of `limit` ids, in which every stratum has about its share.
 
     A smaller choice is the beginning of a larger one. The order of the ids does not matter.
-
-    Args:
-        strata: Id to its stratum.
-        limit: How many, at least 1.
     """
     ids_by_stratum: defaultdict[str, list[str]] = defaultdict(list)
     for id_ in sorted(strata, key=_fraction):
@@ -172,12 +154,9 @@ def _fraction(name: str) -> float:
 class RequestResults:
     """Results in the order of the requests, and their cost.
 
-    Attributes:
-        results: One for each request.
-        usd_per_1000: US dollars for 1,000 replies, those from the cache at their original cost;
-            None if the price of a reply is unknown, or there is none.
-        seconds_per_1000: Seconds for 1,000 replies at the judge's concurrency; None if all came
-            from the cache.
+    US dollars are those of 1,000 replies, cached ones at their original cost; None if the price of
+    a reply is unknown, or there is none. Seconds are at the judge's concurrency; None if all
+    replies came from the cache.
     """
 
     results: Sequence[JudgeResult]
@@ -207,9 +186,8 @@ class ExamMethod:
     Attributes:
         name: `COMPARE`, or the benchmark in whose prompt the judge gives points to each answer.
         signature: The part of an exam's signature about it: name, prompt and token limit.
-        ask: Asks a judge about pairs, all together. A request that fails, or cannot be made, gives
-            a judgement without verdict. The text is for the progress bar. Raises a `MmieTasksError`
-            if the judge cannot be used as it is set up.
+        ask: Asks a judge about pairs, all together; the text is for the progress bar. A request
+            that fails, or cannot be made, gives a judgement without verdict.
     """
 
     name: str
@@ -251,23 +229,16 @@ def _compare_pairs(shared: SharedJudge, pairs: Sequence[Pair], title: str) -> Co
         for pair, is_reversed in orders
     ]
     outcome = ask(shared, requests, title)
-    return Comparisons(
-        judgements=tuple(
-            _judgement(*order, result)
-            for order, result in zip(orders, outcome.results, strict=True)
-        ),
-        outcome=outcome,
-    )
-
-
-def _judgement(pair: Pair, is_reversed: bool, result: JudgeResult) -> Judgement:
-    match result.verdict(read_verdict):
-        case Scored(points=first_wins):
-            return Judgement.in_order(pair.id, is_reversed=is_reversed, first_wins=first_wins)
-        case Unscored() as unscored:
-            return Judgement(
-                pair=pair.id, is_reversed=is_reversed, a_wins=None, why_not=_why_not(unscored)
-            )
+    judgements = []
+    for (pair, order), result in zip(orders, outcome.results, strict=True):
+        verdict = result.verdict(read_verdict)
+        if isinstance(verdict, Scored):
+            judgement = Judgement.in_order(pair.id, is_reversed=order, first_wins=verdict.points)
+        else:
+            why_not = _why_not(verdict)
+            judgement = Judgement(pair=pair.id, is_reversed=order, a_wins=None, why_not=why_not)
+        judgements.append(judgement)
+    return Comparisons(judgements=tuple(judgements), outcome=outcome)
 
 
 def _score_answers(
@@ -287,11 +258,16 @@ def _score_answers(
         else:
             verdict = request.grade(results[request.request]).official
             points[answer] = verdict.points if isinstance(verdict, Scored) else _why_not(verdict)
+    judgements = []
+    for pair in pairs:
+        a, b = (points[pair.question, answer] for answer in pair.answers)
+        if isinstance(a, str) or isinstance(b, str):
+            a_wins, why_not = None, a if isinstance(a, str) else str(b)
+        else:
+            a_wins, why_not = float(a > b) if differ(Scored(a), Scored(b)) else 0.5, ""
+        judgements.append(Judgement(pair=pair.id, is_reversed=None, a_wins=a_wins, why_not=why_not))
     return Comparisons(
-        judgements=tuple(
-            _points_judgement(pair.id, *(points[pair.question, answer] for answer in pair.answers))
-            for pair in pairs
-        ),
+        judgements=tuple(judgements),
         cut_images=sum(request.cut_images for request in requests),
         cut_texts=sum(request.cut_texts for request in requests),
         outcome=outcome,
@@ -310,19 +286,9 @@ def _request_or_reason(
 
 def _logged(content: PartsInOrder) -> Segments:
     return tuple(
-        Segment(segment or None) if isinstance(segment, str) else Segment(image=str(segment))
-        for segment in content
+        Segment(part or None) if isinstance(part, str) else Segment(image=str(part))
+        for part in content
     )
-
-
-def _points_judgement(pair: str, a: float | str, b: float | str) -> Judgement:
-    """The judgement on a pair from the points of its answers, or from why one has none."""
-    if isinstance(a, str) or isinstance(b, str):
-        return Judgement(
-            pair=pair, is_reversed=None, a_wins=None, why_not=a if isinstance(a, str) else str(b)
-        )
-    a_wins = float(a > b) if differ(Scored(a), Scored(b)) else 0.5
-    return Judgement(pair=pair, is_reversed=None, a_wins=a_wins)
 
 
 def _why_not(unscored: Unscored) -> str:

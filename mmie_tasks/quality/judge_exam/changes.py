@@ -31,24 +31,24 @@ class Exchange:
 _NewSegments: TypeAlias = Callable[[Segments, Iterable[Segments], Path], Segments | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Change:
     """A change of an answer, or of the question's images.
 
     Attributes:
         name: For JSON.
         title: For tables.
-        is_harmless: Whether a fair judge should not care about it; it must not score any other
-            change higher.
         new_segments: Given the segments, those of donors in order of preference, and a folder for
             copies of images: the changed segments, or None where the change does not apply.
+        is_harmless: Whether a fair judge should not care about it; it must not score any other
+            change higher.
         in_question: Whether it changes the question instead of the answer.
     """
 
     name: str
     title: str
-    is_harmless: bool = False
     new_segments: _NewSegments
+    is_harmless: bool = False
     in_question: bool = False
 
     def apply(
@@ -69,49 +69,30 @@ class Change:
         return None if answer is None else replace(exchange, answer=answer)
 
 
-AGAIN = Change(
-    name="again", title="asked again, unchanged", is_harmless=True, new_segments=lambda s, *_: s
-)
+AGAIN = Change("again", "asked again, unchanged", lambda segments, *_: segments, is_harmless=True)
 """What the noise of the judge alone does; every request has another attempt, so no cached reply."""
 
 
 def changes(*, has_answer_images: bool) -> tuple[Change, ...]:
-    """The changes for a run.
-
-    Args:
-        has_answer_images: Whether any answer of the run has an image. If none has, the question's
-            images are changed.
-    """
+    """The changes for a run. If no answer of it has an image, the question's images are changed."""
     owner = "images" if has_answer_images else "question's images"
+    of_images = partial(Change, in_question=not has_answer_images)
+    harmless = partial(of_images, is_harmless=True)
     smaller = partial(_with_copies, resized=0.95)
-    image_change = partial(Change, in_question=not has_answer_images)
+    of_answer_images = (
+        Change("images_shuffled", "images shuffled", _images_shuffled),
+        Change("images_removed", "images removed", _images_removed),
+    )
     return (
-        Change(name="images_shuffled", title="images shuffled", new_segments=_images_shuffled),
-        Change(name="images_removed", title="images removed", new_segments=_images_removed),
-        image_change(
-            name="images_replaced",
-            title=f"{owner} of another sample",
-            new_segments=_images_replaced,
-        ),
-        Change(name="text_replaced", title="text of another answer", new_segments=_text_replaced),
-        Change(name="steps_reversed", title="steps in reverse order", new_segments=_steps_reversed),
-        Change(name="emptied", title="empty answer", new_segments=_emptied),
-        image_change(
-            name="images_reencoded",
-            title=f"{owner} re-encoded",
-            is_harmless=True,
-            new_segments=_with_copies,
-        ),
-        image_change(
-            name="images_resized",
-            title=f"{owner} 5 % smaller",
-            is_harmless=True,
-            new_segments=smaller,
-        ),
-        Change(
-            name="whitespace", title="more white space", is_harmless=True, new_segments=_whitespace
-        ),
-    )[0 if has_answer_images else 2 :]
+        *(of_answer_images if has_answer_images else ()),
+        of_images("images_replaced", f"{owner} of another sample", _images_replaced),
+        Change("text_replaced", "text of another answer", _text_replaced),
+        Change("steps_reversed", "steps in reverse order", _steps_reversed),
+        Change("emptied", "empty answer", _emptied),
+        harmless("images_reencoded", f"{owner} re-encoded", _with_copies),
+        harmless("images_resized", f"{owner} 5 % smaller", smaller),
+        Change("whitespace", "more white space", _whitespace, is_harmless=True),
+    )
 
 
 def _images_shuffled(segments: Segments, *_: object) -> Segments | None:
@@ -123,9 +104,8 @@ def _images_shuffled(segments: Segments, *_: object) -> Segments | None:
 
 
 def _images_removed(segments: Segments, *_: object) -> Segments | None:
-    if not images_of(segments):
-        return None
-    return tuple(replace(segment, image=None) for segment in segments)
+    has_images = bool(images_of(segments))
+    return tuple(replace(segment, image=None) for segment in segments) if has_images else None
 
 
 def _images_replaced(segments: Segments, donors: Iterable[Segments], _: Path) -> Segments | None:
@@ -185,10 +165,7 @@ def _with_copies(
 def _whitespace(segments: Segments, *_: object) -> Segments | None:
     if not _text_of(segments):
         return None
-    return tuple(
-        replace(segment, text=_spaced(segment.text)) if segment.text else segment
-        for segment in segments
-    )
+    return tuple(replace(s, text=_spaced(s.text)) if s.text else s for s in segments)
 
 
 def _spaced(text: str) -> str:
@@ -204,7 +181,7 @@ def _spaced(text: str) -> str:
 
 
 def images_of(segments: Segments) -> list[str]:
-    """The images of a question or an answer, in order."""
+    """The images, in order."""
     return [segment.image for segment in segments if segment.image]
 
 
@@ -220,10 +197,7 @@ def _has_text(segment: Segment) -> bool:
 def _with_images(segments: Segments, images: Iterable[str]) -> Segments:
     """The segments with other images, in order."""
     remaining = iter(images)
-    return tuple(
-        replace(segment, image=next(remaining)) if segment.image else segment
-        for segment in segments
-    )
+    return tuple(replace(s, image=next(remaining)) if s.image else s for s in segments)
 
 
 def donors(exchanges: Sequence[tuple[str, Exchange]], position: int) -> Iterator[Exchange]:
@@ -242,13 +216,12 @@ def donors(exchanges: Sequence[tuple[str, Exchange]], position: int) -> Iterator
 
 
 def copied(path: Path, folder: Path, resized: float = 1) -> Path:
-    """A PNG in other bytes, with the same pixels unless it is resized; orientation and colour
-    profile stay.
+    """A PNG in other bytes, the same for the same image, with the same pixels unless it is resized;
+    orientation and colour profile stay.
 
     Args:
         path: The image.
-        folder: For the copy, which is named by the image's content. The same image gives the same
-            bytes.
+        folder: For the copy, which is named by the image's content.
         resized: Width and height, as a share of the original ones.
 
     Raises:

@@ -9,6 +9,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from mmie_tasks.benchmarks.registry import entries
@@ -44,9 +45,6 @@ from mmie_tasks.quality.judge_exam.stress import run_stress
 from mmie_tasks.quality.judge_exam.verdicts import Judgement, SetName, VerdictSet
 from mmie_tasks.results.commands import require_range
 
-_JUDGE_HINT = (
-    "`mmie-tasks judge-exam openai:MODEL`, or `--verdicts FILE` for published verdicts of a judge"
-)
 _FOLDER_HINT = (
     "`--folder FOLDER` with the answers and pictures; `--verdicts FILE` grades "
     "published verdicts without them"
@@ -69,29 +67,20 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:
             the set could not be loaded.
     """
     options = _parser().parse_args(arguments)
-    if bool(options.judge) == bool(options.verdicts):
-        problem = "both a judge and `--verdicts`" if options.judge else "no judge"
-        raise SettingWrong(f"`judge-exam` got {problem}.", hint=_JUDGE_HINT)
-    if options.limit is not None:
-        require_range(
-            "--limit", options.limit, 1, None, hint="the number of pairs: 100, for example"
-        )
-    _refuse_options(options)
+    _check_options(options)
     folder = Path(options.folder).expanduser() if options.folder else None
+    load = partial(_SETS[options.set], folder, environment)
     if options.verdicts:
-        exam = _published(
-            Path(options.verdicts).expanduser(), _SETS[options.set](folder, environment)
-        )
+        exam = _published(Path(options.verdicts).expanduser(), load())
         return _printed(exam, is_json=options.json)
-    text = (
-        with_judge_args(options.judge, options.judge_args) if options.judge_args else options.judge
-    )
+    text = options.judge
+    if options.judge_args:
+        text = with_judge_args(text, options.judge_args)
     choice = parse_choice(text, "`judge-exam`")
     shared = JudgingSession(environment=environment).open(choice)
     if not options.stress and options.set == "opening" and folder is None:
-        raise SettingWrong(
-            "OpenING's answers are read from a local folder only.", hint=_FOLDER_HINT
-        )
+        message = "OpenING's answers are read from a local folder only."
+        raise SettingWrong(message, hint=_FOLDER_HINT)
     try:
         if options.stress:
             return run_stress(
@@ -99,9 +88,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:
             )
         method = _method(choice, options.method)
         shared.check()  # before a download
-        exam = _examine(
-            shared, method, _SETS[options.set](folder, environment), options.limit, environment
-        )
+        exam = _examine(shared, method, load(), options.limit, environment)
     except KeyboardInterrupt:
         sys.stderr.write(
             "\nInterrupted. The replies so far are in the cache: the same command asks for the "
@@ -118,51 +105,54 @@ def _parser() -> argparse.ArgumentParser:
         "same question, in both orders, or gives points to each one in a benchmark's own prompt. "
         "The grade says how often it agrees with people.",
     )
-    parser.add_argument(
-        "judge", nargs="?", metavar="JUDGE", help="as for `--judge`: openai:MODEL, or NAME:k=v,..."
-    )
-    parser.add_argument(
-        "--judge_args",
-        default="",
-        metavar="k=v,...",
-        help="more options of the judge; default: none",
-    )
-    parser.add_argument(
-        "--judge-args", dest="judge_args", default=argparse.SUPPRESS, help=argparse.SUPPRESS
-    )
-    help_text = "whose verdicts: MMRB2 (interleaved pairs) or OpenING; default: %(default)s"
-    parser.add_argument("--set", choices=tuple(_SETS), default="mmrb2", help=help_text)
-    help_text = (
+    add = parser.add_argument
+    judge_help = "as for `--judge`: openai:MODEL, or NAME:k=v,..."
+    add("judge", nargs="?", metavar="JUDGE", help=judge_help)
+    args_help = "more options of the judge; default: none"
+    add("--judge_args", default="", metavar="k=v,...", help=args_help)
+    add("--judge-args", dest="judge_args", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    set_help = "whose verdicts: MMRB2 (interleaved pairs) or OpenING; default: %(default)s"
+    add("--set", choices=tuple(_SETS), default="mmrb2", help=set_help)
+    folder_help = (
         "a local folder with the set; OpenING's answers are read from a folder only; "
         "default: download the set"
     )
-    parser.add_argument("--folder", metavar="FOLDER", help=help_text)
-    help_text = (
+    add("--folder", metavar="FOLDER", help=folder_help)
+    method_help = (
         "compare, or a benchmark whose prompt and official reader give points to each answer: "
         "mmie, mia_bench; default: compare, and for mmie_score mmie"
     )
-    parser.add_argument("--method", metavar="NAME", help=help_text)
-    help_text = (
+    add("--method", metavar="NAME", help=method_help)
+    limit_help = (
         "ask about N pairs or answers, a fixed random choice; default: all pairs, 100 answers"
     )
-    parser.add_argument("--limit", type=int, metavar="N", help=help_text)
-    help_text = (
+    add("--limit", type=int, metavar="N", help=limit_help)
+    verdicts_help = (
         "grade the verdicts that are published for a judge in this file, and ask no "
         "judge; default: none"
     )
-    parser.add_argument("--verdicts", metavar="FILE", help=help_text)
-    help_text = "change answers of this run and say how far the judge's points move; default: none"
-    parser.add_argument("--stress", default="", metavar="RUN", help=help_text)
-    help_text = "the task of the run, if it has several judged ones; default: the only one"
-    parser.add_argument("--task", default="", metavar="NAME", help=help_text)
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add("--verdicts", metavar="FILE", help=verdicts_help)
+    stress_help = (
+        "change answers of this run and say how far the judge's points move; default: none"
+    )
+    add("--stress", default="", metavar="RUN", help=stress_help)
+    task_help = "the task of the run, if it has several judged ones; default: the only one"
+    add("--task", default="", metavar="NAME", help=task_help)
+    add("--json", action="store_true", help="print JSON")
     return parser
 
 
-def _refuse_options(options: argparse.Namespace) -> None:
+def _check_options(options: argparse.Namespace) -> None:
     """Refuse options that have no effect with published verdicts, in a stress test, or without
-    one.
+    one; and a bad number.
     """
+    if bool(options.judge) == bool(options.verdicts):
+        problem = "both a judge and `--verdicts`" if options.judge else "no judge"
+        hint = "`mmie-tasks judge-exam openai:MODEL`, or `--verdicts FILE` for published verdicts"
+        raise SettingWrong(f"`judge-exam` got {problem}.", hint=hint)
+    if options.limit is not None:
+        hint = "the number of pairs: 100, for example"
+        require_range("--limit", options.limit, 1, None, hint=hint)
     names: tuple[str, ...] = ("task",)
     where = "without `--stress`"
     if options.stress:
@@ -185,23 +175,19 @@ def _method(choice: JudgeChoice, name: str | None) -> ExamMethod:
     can_compare = registry.can_compare(choice.name)
     if name == COMPARE and not can_compare:
         message = f"The judge `{choice.name}` gives points and does not compare."
-        raise SettingWrong(
-            message, hint="leave `--method` out, or name a benchmark: `--method mmie`"
-        )
+        hint = "leave `--method` out, or name a benchmark: `--method mmie`"
+        raise SettingWrong(message, hint=hint)
     if name == COMPARE or (name is None and can_compare):
         return comparing()
     for benchmark in (entry.load() for entry in entries() if name in (None, entry.name)):
         default = parse_choice(benchmark.judge.default, "").name if benchmark.judge else ""
         if benchmark.judge_request and (name or default == choice.name):
             return giving_points(benchmark.name, benchmark.judge_request)
-    message = (
-        f"There is no method `{name}`."
-        if name
-        else f"The judge `{choice.name}` is that of no benchmark."
-    )
-    raise SettingWrong(
-        message, hint="`--method compare`, or a benchmark with a judge's prompt: `--method mmie`"
-    )
+    message = f"There is no method `{name}`."
+    if name is None:
+        message = f"The judge `{choice.name}` is that of no benchmark."
+    hint = "`--method compare`, or a benchmark with a judge's prompt: `--method mmie`"
+    raise SettingWrong(message, hint=hint)
 
 
 def _published(path: Path, verdict_set: VerdictSet) -> Exam:
@@ -272,11 +258,10 @@ def _printed(exam: Exam, *, is_json: bool) -> str:
         JudgeMisconfigured: The judge gave no verdict at all.
     """
     if not exam.grade.judged:
-        reasons = (
-            f"{listed(_shortened(exam.why_not))}. The first: {short_name(next(iter(exam.why_not)))}"
-        )
+        asked, first = counted(exam.grade.asked, "comparison"), next(iter(exam.why_not))
+        reasons = f"{listed(_shortened(exam.why_not))}. The first: {short_name(first)}"
         raise JudgeMisconfigured(
-            f"The judge gave no verdict on {counted(exam.grade.asked, 'comparison')}: {reasons}",
+            f"The judge gave no verdict on {asked}: {reasons}",
             hint="the same command sends requests that failed again; a judge whose replies cannot "
             "be read has no grade",
         )
@@ -291,28 +276,18 @@ def _as_text(exam: Exam) -> str:
     if exam.method != COMPARE:
         scores = f"Official scores in the prompt of {exam.method}"
         how = f"{scores} are compared; equal scores count as half."
-    shares = _shares(exam.grade)
-    rows = [
-        [
-            name,
-            *("" if share is None else _cell(share) for share in columns),
-            f"{next(filter(None, columns)).n:,}",
-        ]
-        for name, columns in shares.items()
-        if any(share is not None and share.n for share in columns)
-    ]
-    subsets = [
-        [short_name(name), _cell(share), f"{share.n:,}"]
-        for name, share in exam.grade.by_subset.items()
-    ]
-    names_by_reason: defaultdict[str, list[str]] = defaultdict(list)
-    for name, (judge, _) in shares.items():
+    rows, names_by_reason = [], defaultdict[str, list[str]](list)
+    for name, judge, people in _shares(exam.grade):
+        counts = [share.n for share in (judge, people) if share]
+        if any(counts):
+            cells = ["" if share is None else _cell(share) for share in (judge, people)]
+            rows.append([name, *cells, f"{counts[0]:,}"])
         if judge and judge.why_not:
             names_by_reason[judge.why_not].append(name)
-    sentences = [
-        *_sentences(exam),
-        *(f"{', '.join(names)}: {why_not}." for why_not, names in names_by_reason.items()),
-    ]
+    reasons = [f"{', '.join(names)}: {why_not}." for why_not, names in names_by_reason.items()]
+    by_subset = exam.grade.by_subset.items()
+    subsets = [[short_name(name), _cell(share), f"{share.n:,}"] for name, share in by_subset]
+    sentences = [wrapped(f"- {sentence}") for sentence in (*_sentences(exam), *reasons)]
     blocks = [
         f"# Grade of a judge on {counted(len(verdict_set.pairs), 'pair')} of answers",
         wrapped(f"{verdict_set.title}. {how} In percent, with 95 % intervals."),
@@ -320,29 +295,24 @@ def _as_text(exam: Exam) -> str:
         table(["", "judge", "people", "cases"], rows),
         _leanings(exam.grade),
         table(["subset", "agreement", "cases"], subsets) if len(subsets) > 1 else "",
-        "\n".join(wrapped(f"- {sentence}") for sentence in sentences),
+        "\n".join(sentences),
         f"judge: {exam.judge}\nexam: {exam.exam}",
     ]
     return "\n\n".join(block for block in blocks if block)
 
 
-def _shares(result: Grade) -> Mapping[str, tuple[Share | None, Share | None]]:
-    """Titles of rows to the judge's and people's share."""
-    orders = {"forward": "agreement with A shown first", "reverse": "agreement with B shown first"}
-    return {
-        "agreement with people": (result.agreement, None),
-        "agreement without people's ties": (result.agreement_untied, None),
-        "prefers neither answer": (result.undecided, None),
-        **{
-            orders[order]: (share, None)
-            for order, share in result.by_order.items()
-            if len(result.by_order) > 1
-        },
-        "another verdict in the other order": (result.flips, None),
-        "prefers the answer shown first": (result.first_answer, result.first_answer_people),
-        "a rater agrees with people's verdict": (None, result.raters),
-        "two raters agree": (None, result.rater_pairs),
-    }
+def _shares(result: Grade) -> Iterator[tuple[str, Share | None, Share | None]]:
+    """Titles of rows, with the judge's and people's share."""
+    yield "agreement with people", result.agreement, None
+    yield "agreement without people's ties", result.agreement_untied, None
+    yield "prefers neither answer", result.undecided, None
+    if len(result.by_order) > 1:
+        yield "agreement with A shown first", result.by_order["forward"], None
+        yield "agreement with B shown first", result.by_order["reverse"], None
+    yield "another verdict in the other order", result.flips, None
+    yield "prefers the answer shown first", result.first_answer, result.first_answer_people
+    yield "a rater agrees with people's verdict", None, result.raters
+    yield "two raters agree", None, result.rater_pairs
 
 
 def _leanings(result: Grade) -> str:

@@ -21,11 +21,8 @@ from mmie_tasks.record.intervals import LEVEL, MIN_SAMPLES, Interval, holm, stra
 NOT_APPLICABLE = "does not apply"
 """In place of a verdict, of a change that does not apply to an answer."""
 
-# Of full marks: what a harmless change must move a judge by, on average, to be told.
-_DRIFT = 0.01
-
+_DRIFT = 0.01  # of full marks: what a harmless change must move a judge by, on average, to be told
 _SAME = 1e-9  # points closer than this are equal
-
 
 StressFinding: TypeAlias = Literal[
     "notices", "does not notice", "rewards it", "unmoved", "moved", "too few", "for comparison"
@@ -39,14 +36,11 @@ class Effect:
     Attributes:
         name, title, is_harmless: As of `Change`.
         n: Samples with points for the unchanged and the changed answer.
-        mean_change: Points after less points before; None without samples.
-        interval: 95 % interval of the mean change; None below `MIN_SAMPLES` samples.
-        mean_size: Mean of the changes without their signs.
-        at_zero: Samples that had no points to lose. They are in the means, not in the two following
-            attributes.
-        could_drop: Samples that had points to lose.
-        not_dropped: Percent of these that have as many points as before, or more; None without any.
-        not_dropped_interval: 95 %, exact (Clopper and Pearson); None below `MIN_SAMPLES` samples.
+        mean_change, mean_size: Mean of points after less points before, and of the same without
+            signs; None without samples. `interval` is of the first, 95 %; None below `MIN_SAMPLES`.
+        at_zero, could_drop: Samples that had no points to lose, and those that had some.
+        not_dropped: Percent of `could_drop` that have as many points as before, or more, with its
+            exact 95 % interval (Clopper and Pearson); None without any, and below `MIN_SAMPLES`.
         p: Of the finding, corrected for the number of changes; None where there is no test.
         finding: What this says about the judge.
         not_applicable: Samples to which the change does not apply, or whose request it does not
@@ -103,12 +97,9 @@ def _effect(change: Change, pairs: Pairs, full_marks: float) -> Effect:
     """The effect of a change, without a test."""
     scored = [(before, after.points) for before, after in pairs if isinstance(after, Scored)]
     differences = [after - before for before, after in scored]
-    drops = [
-        difference < -_SAME
-        for (before, _), difference in zip(scored, differences, strict=True)
-        if before > 0
-    ]
+    drops = [after - before < -_SAME for before, after in scored if before > 0]
     not_dropped = drops.count(False)
+    exact = _exact_interval(not_dropped, len(drops)) if len(drops) >= MIN_SAMPLES else None
     estimate = stratified_mean([differences], [1], full_marks)
     return Effect(
         name=change.name,
@@ -121,9 +112,7 @@ def _effect(change: Change, pairs: Pairs, full_marks: float) -> Effect:
         at_zero=len(scored) - len(drops),
         could_drop=len(drops),
         not_dropped=100 * not_dropped / len(drops) if drops else None,
-        not_dropped_interval=_exact_interval(not_dropped, len(drops))
-        if len(drops) >= MIN_SAMPLES
-        else None,
+        not_dropped_interval=exact,
         p=None,
         finding="for comparison" if change.name == AGAIN.name else "too few",
         not_applicable=sum(after == NOT_APPLICABLE for _, after in pairs),

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal, TypeAlias
@@ -37,13 +37,8 @@ _LEANING_LEVEL = 1 - (1 - LEVEL) / 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """How often something is the case, in percent.
-
-    Attributes:
-        value: 0 to 100; None where there is nothing to count.
-        interval: 95 %, over questions; None where there is none.
-        n: Cases that were counted; both orders of a pair are two cases.
-        why_not: Why there is no value, or no interval; empty if there are both.
+    """How often something is the case, in percent, and its 95 % interval over questions; of `n`
+    cases, where both orders of a pair are two. Or why there is no value, or no interval.
     """
 
     value: float | None
@@ -57,8 +52,8 @@ class Leaning:
     """Whether a judge favours answers for something that is not quality, such as their length.
 
     Attributes:
-        wrong_against: The judge is wrong, where people prefer the other answer.
-        wrong_for: The judge is wrong, where people prefer the answer that it may favour.
+        wrong_against, wrong_for: The judge is wrong where people prefer the other answer, and where
+            they prefer the answer that it may favour.
         difference: The first less the second in percentage points, above 0 if the judge favours
             such answers, and 0 for random errors of any number; None without both.
         interval: 95 % for the three leanings of a grade together; None without both intervals.
@@ -81,20 +76,17 @@ class Grade:
     points.
 
     Attributes:
-        asked: Judgements that were asked for.
-        judged: Those with a verdict.
+        asked, judged: Judgements that were asked for, and those with a verdict.
         agreement: With people's verdict. Of MMRB2 with both orders this is the accuracy of
-            ``compute_accuracy.py`` in its repository.
-        agreement_untied: Agreement on the pairs that people did not call a tie.
+            ``compute_accuracy.py`` in its repository. `agreement_untied` is without the pairs that
+            people called a tie.
         undecided: The judge prefers neither answer, or gives both the same points.
-        by_order: Agreement by the order shown, for each order that was asked for.
-        by_subset: Agreement by `Pair.subset`, sorted by name.
+        by_order, by_subset: Agreement by each order that was asked for, and by `Pair.subset`.
         flips: Of the pairs with verdicts in both orders, those on which the two verdicts differ.
-        first_answer: The judge prefers the answer that was shown first.
-        first_answer_people: People prefer it, for the same pairs in the same orders.
-        order: Whether the judge favours the answer that was shown first.
-        more_images: Whether it favours the answer with more images.
-        longer_text: Whether it favours the answer with the longer text.
+        first_answer, first_answer_people: The judge, and people on the same pairs in the same
+            orders, prefer the answer that was shown first.
+        order, more_images, longer_text: Whether the judge favours the answer that was shown first,
+            has more images, or the longer text.
         raters: The ceiling: a single rater's side is people's verdict, on the judged pairs.
             People's verdict depends on this rater too, so another rater would agree with it less
             often.
@@ -133,14 +125,17 @@ class Grade:
         return f"{verdict} (not tested: {untested})" if untested else verdict
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _GradeRow:
     """A judgement with a verdict, and its pair."""
 
     pair: Pair
-    is_reversed: bool | None
+    judgement: Judgement
     a_wins: float
-    is_wrong: bool
+
+    @property
+    def is_reversed(self) -> bool | None:
+        return self.judgement.is_reversed
 
     @property
     def first_side(self) -> Side:
@@ -153,7 +148,7 @@ class _GradeRow:
     @property
     def right(self) -> float:
         """How far the judge agrees with people."""
-        return 0.0 if self.is_wrong else self.preference(self.pair.winner)
+        return 0.0 if self.judgement.is_wrong else self.preference(self.pair.winner)
 
 
 def grade(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Grade:
@@ -179,13 +174,7 @@ def grade(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Grade:
     (75.0, 100.0, 25.0)
     """
     pairs = {pair.id: pair for pair in verdict_set.pairs}
-    rows = [
-        _GradeRow(
-            pair=pairs[j.pair], is_reversed=j.is_reversed, a_wins=j.a_wins, is_wrong=j.is_wrong
-        )
-        for j in judgements
-        if j.a_wins is not None
-    ]
+    rows = [_GradeRow(pairs[j.pair], j, j.a_wins) for j in judgements if j.a_wins is not None]
     judged_pairs = list({row.pair.id: row.pair for row in rows}.values())
     orders = {judgement.is_reversed for judgement in judgements}
     rows_by_subset: dict[str, list[_GradeRow]] = {pairs[j.pair].subset: [] for j in judgements}
@@ -195,6 +184,12 @@ def grade(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Grade:
     untied = [row for row in rows if not row.pair.is_tie]
     images = [(row, side) for row in rows if (side := _larger(row.pair.images))]
     text = [(row, side) for row in rows if (side := _larger(tuple(map(_length, row.pair.answers))))]
+    votes = [(pair, float(vote == pair.winner)) for pair in judged_pairs for vote in pair.votes]
+    vote_pairs = [
+        (pair, float(one == other))
+        for pair in judged_pairs
+        for one, other in combinations(pair.votes, 2)
+    ]
     no_order = _NO_ORDER if orders == {None} else _NO_VERDICTS
     no_flips = _NO_ORDER if orders == {None} else "no pair has verdicts in both orders"
     no_ties = "people called no judged pair a tie" if rows else _NO_VERDICTS
@@ -205,52 +200,38 @@ def grade(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Grade:
         judged=len(rows),
         agreement=_agreement(rows),
         agreement_untied=_agreement(untied if len(untied) < len(rows) else [], no_ties),
-        undecided=_share(((row.pair, float(row.a_wins == 0.5)) for row in rows), _NO_VERDICTS),
+        undecided=_share([(row.pair, float(row.a_wins == 0.5)) for row in rows], _NO_VERDICTS),
         by_order={
             order: _agreement([row for row in rows if row.is_reversed is is_reversed])
             for order, is_reversed in _ORDERS.items()
             if is_reversed in orders
         },
-        by_subset={
-            subset: _agreement(members) for subset, members in sorted(rows_by_subset.items())
-        },
+        by_subset={subset: _agreement(own) for subset, own in sorted(rows_by_subset.items())},
         flips=_flips(rows, no_flips),
-        first_answer=_share(((row.pair, row.preference(side)) for row, side in first), no_order),
+        first_answer=_share([(row.pair, row.preference(side)) for row, side in first], no_order),
         first_answer_people=_share(
-            ((row.pair, float(row.pair.winner == side)) for row, side in first), no_order
+            [(row.pair, float(row.pair.winner == side)) for row, side in first], no_order
         ),
-        order=_leaning(first, no_order, ("follows order: first", "follows order: last")),
-        more_images=_leaning(
-            images, no_images, ("prefers more pictures", "prefers fewer pictures")
-        ),
-        longer_text=_leaning(text, no_text, ("prefers longer answers", "prefers shorter answers")),
-        raters=_share(
-            ((pair, float(vote == pair.winner)) for pair in judged_pairs for vote in pair.votes),
-            "no judged pair has published votes of single raters",
-        ),
-        rater_pairs=_share(
-            (
-                (pair, float(one == other))
-                for pair in judged_pairs
-                for one, other in combinations(pair.votes, 2)
-            ),
-            "no judged pair has published votes of two raters",
-        ),
+        order=_leaning(first, no_order, "follows order: first", "follows order: last"),
+        more_images=_leaning(images, no_images, "prefers more pictures", "prefers fewer pictures"),
+        longer_text=_leaning(text, no_text, "prefers longer answers", "prefers shorter answers"),
+        raters=_share(votes, "no judged pair has published votes of single raters"),
+        rater_pairs=_share(vote_pairs, "no judged pair has published votes of two raters"),
     )
 
 
 def _agreement(rows: Sequence[_GradeRow], why_none: str = _NO_VERDICTS) -> Share:
-    return _share(((row.pair, row.right) for row in rows), why_none)
+    return _share([(row.pair, row.right) for row in rows], why_none)
 
 
 def _flips(rows: Sequence[_GradeRow], why_none: str) -> Share:
     forward = {row.pair.id: row.a_wins for row in rows if not row.is_reversed}
     both = [row for row in rows if row.is_reversed and row.pair.id in forward]
-    return _share(((row.pair, float(row.a_wins != forward[row.pair.id])) for row in both), why_none)
+    return _share([(row.pair, float(row.a_wins != forward[row.pair.id])) for row in both], why_none)
 
 
 def _leaning(
-    sides: Sequence[tuple[_GradeRow, Side]], why_none: str, findings: tuple[str, str]
+    sides: Sequence[tuple[_GradeRow, Side]], why_none: str, favours: str, disfavours: str
 ) -> Leaning:
     """Whether the judge favours the side beside each row.
 
@@ -260,14 +241,14 @@ def _leaning(
     errors: dict[bool, list[tuple[Pair, float]]] = {True: [], False: []}
     for row, side in sides:
         errors[row.pair.winner == side].append((row.pair, 1 - row.right))
-    against, in_favour = (_Cases.of(errors[is_for]) for is_for in (False, True))
+    against, in_favour = (_Cases(errors[is_for]) for is_for in (False, True))
     shares = [_share(errors[is_for], _ONE_SIDED if sides else why_none) for is_for in (False, True)]
     difference, interval, finding = None, None, ""
     if against.n and in_favour.n:
         difference = 100 * (against.share - in_favour.share)
     if difference is not None and all(share.interval for share in shares):
         (a_low, a_high), (b_low, b_high) = (
-            cases.interval(_LEANING_LEVEL) for cases in (against, in_favour)
+            c.interval(_LEANING_LEVEL) for c in (against, in_favour)
         )
         a, b, r = 100 * against.share, 100 * in_favour.share, against.correlation(in_favour)
         down, up = (
@@ -275,9 +256,7 @@ def _leaning(
             for x, y in ((a - a_low, b_high - b), (a_high - a, b - b_low))
         )
         interval = Interval(difference - down, difference + up)
-        finding = _NO_LEANING
-        if not interval.low <= 0 <= interval.high:
-            finding = findings[interval.high < 0]
+        finding = favours if interval.low > 0 else disfavours if interval.high < 0 else _NO_LEANING
     return Leaning(
         wrong_against=shares[0],
         wrong_for=shares[1],
@@ -303,12 +282,9 @@ def _length(answer: PartsInOrder) -> int:
     return sum(len(segment) for segment in answer if isinstance(segment, str))
 
 
-def _share(values: Iterable[tuple[Pair, float]], why_none: str) -> Share:
-    """The mean of values from 0 to 1 in percent, one per case, with its interval over questions.
-
-    Of no cases there is none, for the reason `why_none`.
-    """
-    cases = _Cases.of(values)
+def _share(values: Sequence[tuple[Pair, float]], why_none: str) -> Share:
+    """The mean of values from 0 to 1 in percent, one per case; of none, the reason `why_none`."""
+    cases = _Cases(values)
     if not cases.n:
         return Share(value=None, interval=None, n=0, why_not=why_none)
     if len(cases.by_question) < MIN_SAMPLES:
@@ -317,22 +293,14 @@ def _share(values: Iterable[tuple[Pair, float]], why_none: str) -> Share:
     return Share(value=100 * cases.share, interval=cases.interval(LEVEL), n=cases.n)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Cases:
     """Values from 0 to 1 of cases, by question."""
 
-    by_question: Mapping[str, Sequence[float]]
-
-    @classmethod
-    def of(cls, values: Iterable[tuple[Pair, float]]) -> _Cases:
-        by_question: defaultdict[str, list[float]] = defaultdict(list)
+    def __init__(self, values: Sequence[tuple[Pair, float]]) -> None:
+        self.n = len(values)
+        self.by_question: defaultdict[str, list[float]] = defaultdict(list)
         for pair, value in values:
-            by_question[pair.sample].append(value)
-        return cls(by_question=by_question)
-
-    @property
-    def n(self) -> int:
-        return sum(map(len, self.by_question.values()))
+            self.by_question[pair.sample].append(value)
 
     @property
     def share(self) -> float:

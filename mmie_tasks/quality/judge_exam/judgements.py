@@ -10,13 +10,7 @@ from pydantic import ValidationError
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.quality.judge_exam.mmrb2 import mmrb2_judge_rows
 from mmie_tasks.quality.judge_exam.opening import opening_judge_rows
-from mmie_tasks.quality.judge_exam.verdicts import (
-    FIRST_WINS,
-    Judgement,
-    SetName,
-    VerdictSet,
-    problem_of,
-)
+from mmie_tasks.quality.judge_exam.verdicts import FIRST_WINS, Judgement, VerdictSet, problem_of
 from mmie_tasks.results.commands import read_text
 
 
@@ -33,13 +27,10 @@ def read_judgements(path: Path, verdict_set: VerdictSet) -> tuple[Judgement, ...
         AnswersUnusable: The file cannot be read, is not in that layout, has two verdicts on a pair
             in one order, or none on a pair of the set.
     """
+    is_mmrb2 = verdict_set.name == "mmrb2"
     hint = f"name a judge's file in the layout of {verdict_set.title.partition(':')[0]}"
     text = read_text(path, hint)
-    rows = (
-        opening_judge_rows(text, verdict_set)
-        if verdict_set.name == "opening"
-        else mmrb2_judge_rows(text)
-    )
+    rows = mmrb2_judge_rows(text) if is_mmrb2 else opening_judge_rows(text, verdict_set)
     winners: dict[tuple[str, bool], str] = {}
     try:
         for pair_id, is_reversed, winner in rows:
@@ -48,36 +39,26 @@ def read_judgements(path: Path, verdict_set: VerdictSet) -> tuple[Judgement, ...
                 raise AnswersUnusable(message, hint="remove one of them")
             winners[pair_id, is_reversed] = winner or ""
     except ValidationError as error:
-        raise AnswersUnusable(
-            f"`{path}` is not in the expected layout: {problem_of(error)}.", hint=hint
-        ) from error
+        message = f"`{path}` is not in the expected layout: {problem_of(error)}."
+        raise AnswersUnusable(message, hint=hint) from error
     judged = {pair_id for pair_id, _ in winners}
     unknown = sorted(judged - {pair.id for pair in verdict_set.pairs})
     if len(unknown) == len(judged):
-        raise AnswersUnusable(
-            f"`{path}` has no verdict on a pair of {verdict_set.title}.", hint=hint
-        )
+        message = f"`{path}` has no verdict on a pair of {verdict_set.title}."
+        raise AnswersUnusable(message, hint=hint)
     if unknown:
         names = ", ".join(f"`{name[:80]}`" for name in unknown[:3]) + (", …" if unknown[3:] else "")
         logger.warning(
             f"`{path}` has verdicts on {len(unknown)} pairs that are not in the set: {names}."
         )
-    judgements = []
-    for pair in verdict_set.pairs:
-        orders = [
-            order
-            for order in (False, True)
-            if verdict_set.both_orders or (pair.id, order) in winners
-        ]
-        judgements += [
-            _judgement(verdict_set.name, pair.id, order, winners.get((pair.id, order), ""))
-            for order in orders or [False]
-        ]
-    return tuple(judgements)
+    asked = [(pair.id, order) for pair in verdict_set.pairs for order in (False, True)]
+    if not verdict_set.both_orders:  # those of the file, and A first of pairs that it lacks
+        asked = [(id_, o) for id_, o in asked if (id_, o) in winners or not (o or id_ in judged)]
+    return tuple(_judgement(is_mmrb2, *key, winners.get(key, "")) for key in asked)
 
 
-def _judgement(set_name: SetName, pair: str, is_reversed: bool, winner: str) -> Judgement:
-    if set_name == "mmrb2" and winner not in ("A", "B", ""):
+def _judgement(is_mmrb2: bool, pair: str, is_reversed: bool, winner: str) -> Judgement:
+    if is_mmrb2 and winner not in ("A", "B", ""):
         return Judgement(pair=pair, is_reversed=is_reversed, a_wins=0.5, is_wrong=True)
     if (first_wins := FIRST_WINS.get(winner)) is not None:
         return Judgement.in_order(pair, is_reversed=is_reversed, first_wins=first_wins)

@@ -57,7 +57,6 @@ MMRB2_VERDICTS_SHA256 = "c422695e515b4b59eba8dcfe6bf45029e3e1c782480efb6a7e2cbbb
 _MMRB2 = HubDataset(
     repo=MMRB2_REPO, name="mmrb2", variable="MMRB2_REVISION", required=("interleaved",)
 )
-
 _MMRB2_HINT = (
     f"name a folder with `{MMRB2_FILES[0]}`, or with `{MMRB2_FILES[-1]}` for the verdicts alone"
 )
@@ -110,23 +109,25 @@ def load_mmrb2(folder: Path | None, environment: Mapping[str, str]) -> VerdictSe
         paths = [next((file for file in candidates if file.is_file()), candidates[-1])]
         location = f"`{paths[0]}`"
     hint, file_type = _MMRB2_HINT if folder else REPAIR, TypeAdapter(_Mmrb2File)
-    files = [(path, parsed_file(path, read_data_file(path, hint), file_type)) for path in paths]
-    rows = [(row, path.parent) for path, file in files for row in file.pairs]
-    pairs = unique_pairs(location, (_mmrb2_pair(row) for row, _ in rows))
+    rows = {}
+    pairs = []
+    for path in paths:
+        for row in parsed_file(path, read_data_file(path, hint), file_type).pairs:
+            rows[row.id] = (row, path.parent)
+            pairs.append(_mmrb2_pair(row))
     is_published = verdicts_sha256(pairs) == MMRB2_VERDICTS_SHA256
     verdict_set = VerdictSet(
         name="mmrb2",
         title="MMRB2: pairs of interleaved answers, each rated by three experts",
         licence="CC BY-NC 4.0 (non-commercial use only)",
         source=f"{location} ({'' if is_published else 'not '}the published verdicts)",
-        pairs=pairs,
+        pairs=unique_pairs(location, pairs),
         has_answers=False,
         both_orders=True,
     )
-    if all(row.prompt_content is None for row, _ in rows):
+    if all(row.prompt_content is None for row, _ in rows.values()):
         return verdict_set
-    by_id = {row.id: (row, folder) for row, folder in rows}
-    return with_answers(verdict_set, lambda pair: _mmrb2_contents(*by_id[pair.id]))
+    return with_answers(verdict_set, lambda pair: _mmrb2_contents(*rows[pair.id]))
 
 
 def verdicts_sha256(pairs: Iterable[Pair]) -> str:
@@ -153,10 +154,9 @@ def _mmrb2_pair(row: _Mmrb2Row) -> Pair:
 
 
 def _mmrb2_contents(row: _Mmrb2Row, folder: Path) -> Contents:
-    a, b = (
-        segments_of(answer.response_content, folder) for answer in (row.response_a, row.response_b)
-    )
-    return segments_of(row.prompt_content or (), folder), (a, b)
+    contents = (row.prompt_content or (), row.response_a.response_content)
+    question, a = (segments_of(content, folder) for content in contents)
+    return question, (a, segments_of(row.response_b.response_content, folder))
 
 
 def _from_hub(environment: Mapping[str, str]) -> HubFolder:
@@ -173,11 +173,8 @@ def _from_hub(environment: Mapping[str, str]) -> HubFolder:
         info = HfApi().dataset_info(MMRB2_REPO, revision=revision, files_metadata=True)
     except download_errors() as error:
         raise download_failure(file, error) from error
-    tables = [
-        entry
-        for entry in info.siblings or ()
-        if re.fullmatch(r"interleaved/[\w.-]+\.parquet", entry.rfilename)
-    ]
+    pattern = re.compile(r"interleaved/[\w.-]+\.parquet")
+    tables = [entry for entry in info.siblings or () if pattern.fullmatch(entry.rfilename)]
     if not tables or not info.sha:
         raise _other_dataset(f"there is no `interleaved/*.parquet` at revision `{revision}`")
     size = readable_size(sum(table.size or 0 for table in tables))
@@ -186,12 +183,8 @@ def _from_hub(environment: Mapping[str, str]) -> HubFolder:
     )
     for table in tables:
         table_file = replace(file, filename=table.rfilename, revision=info.sha)
-        commit = install(
-            table_file,
-            _MMRB2.root(environment),
-            table.rfilename[:-8],
-            partial(_write_pairs, table_file),
-        )
+        name, write = table.rfilename.removesuffix(".parquet"), partial(_write_pairs, table_file)
+        commit = install(table_file, _MMRB2.root(environment), name, write)
     return _MMRB2.stored(commit, environment)
 
 
@@ -227,19 +220,16 @@ def _table_pairs(table: Path, folder: Path) -> Iterator[dict[str, object]]:
                     names.append(f"images/{number:04d}-{part}-{len(names)}{suffix}")
                     (folder / names[-1]).write_bytes(image["bytes"])
                 contents[part] = _table_content(row[f"{part}_text"] or "", names)
+            answers = {
+                part: {"model_name": row[f"{part}_model"], "response_content": contents[part]}
+                for part in ("response_a", "response_b")
+            }
             yield {
                 "id": row["pair_id"],
                 "prompt_content": contents["prompt"],
                 "prompt_source": row["prompt_source"],
                 "prompt_metadata": json.loads(row["prompt_metadata"] or "{}"),
-                "response_a": {
-                    "model_name": row["response_a_model"],
-                    "response_content": contents["response_a"],
-                },
-                "response_b": {
-                    "model_name": row["response_b_model"],
-                    "response_content": contents["response_b"],
-                },
+                **answers,
                 "chosen": str(row["chosen"]).upper(),
                 "human_annotations": json.loads(row["human_annotations"] or "[]"),
             }

@@ -145,34 +145,27 @@ def _opening_pair(row: _OpeningPeoplesRow) -> Pair:
 
 def _opening_contents(folder: Path, pair: Pair) -> Contents:
     outputs = folder / "gen_outputs"
-    paths = [_answer_file(outputs, f"{model}_output/{pair.sample}") for model in pair.models]
     file_type = TypeAdapter(_OpeningAnswer)
-    a, b = (
-        parsed_file(path, read_data_file(path, REPAIR), file_type).conversations for path in paths
-    )
-    question = _opening_content(part for turn in a for part in turn.input)
-    answers = []
-    for model, turns in zip(pair.models, (a, b), strict=True):
-        content = _opening_content(part for turn in turns for part in turn.output)
-        beside = tuple(
-            (kind, re.split(r"[/\\]", value)[-1] if kind == "image" else value)
-            for kind, value in content
-        )
+    questions, answers = [], []
+    for model in pair.models:
+        names = [f"{model}_output/{pair.sample}{suffix}" for suffix in (".json", ".jsonl")]
+        paths = [inside(outputs, name) for name in names]
+        path = next(filter(os.path.isfile, paths), paths[0])
+        turns = parsed_file(path, read_data_file(path, REPAIR), file_type).conversations
+        questions.append(_content(part for turn in turns for part in turn.input))
+        content = _content(part for turn in turns for part in turn.output)
+        beside = [
+            (kind, re.split(r"[/\\]", v)[-1] if kind == "image" else v) for kind, v in content
+        ]
         answers.append(segments_of(beside, outputs / f"{model}_output"))
-    return segments_of(question, folder / "OpenING-benchmark"), (answers[0], answers[1])
+    return segments_of(questions[0], folder / "OpenING-benchmark"), (answers[0], answers[1])
 
 
-def _answer_file(outputs: Path, stem: str) -> Path:
-    paths = [inside(outputs, f"{stem}{suffix}") for suffix in (".json", ".jsonl")]
-    return next(filter(os.path.isfile, paths), paths[0])
-
-
-def _opening_content(parts: Iterable[_OpeningPart]) -> PublishedContent:
+def _content(parts: Iterable[_OpeningPart]) -> PublishedContent:
     content: list[tuple[Literal["text", "image"], str]] = []
     for part in parts:
-        content.append(
-            ("text", (part.text or "").replace("<BEGIN>", "").replace("<image>", "").strip())
-        )
+        text = (part.text or "").replace("<BEGIN>", "").replace("<image>", "")
+        content.append(("text", text.strip()))
         if part.image:
             content.append(("image", part.image))
     return tuple(content)

@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from loguru import logger
 from pydantic import AliasPath, BaseModel, ConfigDict, Field, ValidationError
@@ -43,14 +43,11 @@ class Exam:
         judge: The judge's signature; of published verdicts their file's name and a digest.
         exam: What else can move the grade: set, pairs and people's verdicts, and the prompt.
         verdict_set: With the pairs of this exam only.
-        grade: The grade.
         why_not: Reason to the number of comparisons that have no verdict for it.
-        method: `COMPARE`, or the benchmark in whose prompt the judge gave points to each answer.
-        cut_images: Images of all answers that this prompt did not show.
-        cut_texts: Texts of all answers that it did not show.
-        usd_per_1000: US dollars for 1,000 comparisons, or 1,000 answers with points; None if
-            unknown.
-        seconds_per_1000: Seconds for them; None if unknown.
+        method: `COMPARE`, or the benchmark in whose prompt the judge gave points to each answer;
+            `cut_images` and `cut_texts` are those of all answers that this prompt did not show.
+        usd_per_1000, seconds_per_1000: US dollars and seconds for 1,000 comparisons, or 1,000
+            answers with points; None if unknown.
     """
 
     judge: str
@@ -97,25 +94,23 @@ def as_json(exam: Exam) -> str:
     """The exam as one object, without the pairs; null for missing values, with the reason beside
     them.
     """
+    grade, verdict_set = exam.grade, asdict(replace(exam.verdict_set, pairs=()))
     document = {
         "judge": exam.judge,
         "exam": exam.exam,
         "method": exam.method,
-        "set": {
-            **asdict(replace(exam.verdict_set, pairs=())),
-            "pairs": len(exam.verdict_set.pairs),
-        },
-        "grade": {
-            **asdict(exam.grade),
-            "coverage": exam.grade.coverage,
-            "verdict": exam.grade.verdict,
-        },
+        "set": {**verdict_set, "pairs": len(exam.verdict_set.pairs)},
+        "grade": {**asdict(grade), "coverage": grade.coverage, "verdict": grade.verdict},
         "without_verdict": exam.why_not,
         "not_shown": {"images": exam.cut_images, "texts": exam.cut_texts},
         "usd_per_1000": exam.usd_per_1000,
         "seconds_per_1000": exam.seconds_per_1000,
     }
     return json_text(document)
+
+
+def _at(*path: str) -> Any:  # noqa: ANN401 - as pydantic's `Field`
+    return Field(validation_alias=AliasPath(*path))
 
 
 class StoredExam(BaseModel):
@@ -125,18 +120,14 @@ class StoredExam(BaseModel):
 
     judge: str
     method: str = COMPARE
-    set_title: str = Field(validation_alias=AliasPath("set", "title"))
-    pairs: int = Field(validation_alias=AliasPath("set", "pairs"))
-    asked: int = Field(validation_alias=AliasPath("grade", "asked"))
-    judged: int = Field(validation_alias=AliasPath("grade", "judged"), gt=0)
-    agreement: _Percent = Field(validation_alias=AliasPath("grade", "agreement", "value"))
-    interval: tuple[_Percent, _Percent] | None = Field(
-        validation_alias=AliasPath("grade", "agreement", "interval")
-    )
-    rater_pairs: _Percent | None = Field(
-        validation_alias=AliasPath("grade", "rater_pairs", "value")
-    )
-    verdict: str = Field(default="", validation_alias=AliasPath("grade", "verdict"))
+    set_title: str = _at("set", "title")
+    pairs: int = _at("set", "pairs")
+    asked: int = _at("grade", "asked")
+    judged: Annotated[int, Field(gt=0)] = _at("grade", "judged")
+    agreement: _Percent = _at("grade", "agreement", "value")
+    interval: tuple[_Percent, _Percent] | None = _at("grade", "agreement", "interval")
+    rater_pairs: _Percent | None = _at("grade", "rater_pairs", "value")
+    verdict: Annotated[str, _at("grade", "verdict")] = ""
     seconds_per_1000: Annotated[float, Field(gt=0)] | None = None
 
     def text(self, benchmark: str) -> str:
@@ -160,13 +151,8 @@ class StoredExam(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeGrades:
-    """A judge of a task, with its grades.
-
-    Attributes:
-        benchmark: The title of the task's benchmark.
-        judge: The judge's model, or else its kind.
-        exams: The exams to show, the most telling first; empty if the judge is ungraded.
-        command: The command that grades this judge; empty if there is none.
+    """A judge of a task (its model, or else its kind), with the exams to show, the most telling
+    first, and the command that grades it; empty if there is none.
     """
 
     benchmark: str
@@ -206,17 +192,17 @@ class StoredGrades:
         exams on one set with one method the one with the most verdicts is shown, and at most two in
         all.
         """
-        judges = []
-        for logged in (j for text in task_run.signatures for j in Signature(text).judges):
-            fields = logged.fields
-            judges.append(
-                JudgeGrades(
-                    benchmark=task_run.benchmark.title,
-                    judge=short_name(fields.get("model") or fields["judge"]),
-                    exams=_chosen(self._exams_of(logged), task_run.benchmark.name),
-                    command=_command(fields),
-                )
+        benchmark = task_run.benchmark
+        judges = [
+            JudgeGrades(
+                benchmark=benchmark.title,
+                judge=short_name(logged.fields.get("model") or logged.fields["judge"]),
+                exams=_chosen(self._exams_of(logged), benchmark.name),
+                command=_command(logged.fields),
             )
+            for signature in task_run.signatures
+            for logged in Signature(signature).judges
+        ]
         return tuple(dict.fromkeys(judges))
 
     def _exams_of(self, logged: Signature) -> tuple[StoredExam, ...]:

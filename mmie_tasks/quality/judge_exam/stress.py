@@ -85,23 +85,20 @@ def run_stress(
     Args:
         shared: The judge.
         source: The run, as a results command takes it.
-        task: The task; may be empty if the run has a single judged one.
+        task: May be empty if the run has a single judged one.
         limit: How many samples; None for 100.
         as_json: Whether to return JSON.
 
     Raises:
         MmieTasksError: The run cannot be read or has no such task, or the judge cannot be used.
     """
-    tasks = open_run(source, [task] if task else []).tasks
-    judged = {
-        name: opened for name, opened in tasks.items() if opened.benchmark.judge_request is not None
-    }
+    tasks = list(open_run(source, [task] if task else []).tasks.values())
+    judged = [own for own in tasks if own.benchmark.judge_request is not None]
     if len(judged) > 1:
-        names = ", ".join(f"`{name}`" for name in judged)
-        raise SettingWrong(
-            f"`{source}` has several judged tasks: {names}.", hint="name one of them with `--task`"
-        )
-    task_run = next(iter((judged or tasks).values()))
+        message = f"`{source}` has several judged tasks: "
+        names = ", ".join(f"`{own.task}`" for own in judged)
+        raise SettingWrong(f"{message}{names}.", hint="name one of them with `--task`")
+    task_run = (judged or tasks)[0]
     with TemporaryDirectory(prefix="mmie-tasks-stress-") as folder:
         result = stress_test(shared, task_run, limit or _DEFAULT_LIMIT, Path(folder))
     return json_text(result) if as_json else _as_text(result)
@@ -149,8 +146,10 @@ def stress_test(shared: SharedJudge, task_run: TaskRun, limit: int, folder: Path
     for (key, request), result in zip(plan.requests.items(), outcome.results, strict=True):
         verdicts[key] = request.grade(result).official
     unchanged = {id_: verdicts[_UNCHANGED, id_] for id_ in plan.samples}
-    points = {
-        id_: verdict.points for id_, verdict in unchanged.items() if isinstance(verdict, Scored)
+    points = {id_: after.points for id_, after in unchanged.items() if isinstance(after, Scored)}
+    pairs_by_change = {
+        change: [(before, verdicts[change.name, id_]) for id_, before in points.items()]
+        for change in (*plan.changes, AGAIN)
     }
     scale = task_run.benchmark.scale
     answers = json.dumps([(id_, answer_digest(judged[id_].sample)) for id_ in plan.samples])
@@ -164,13 +163,7 @@ def stress_test(shared: SharedJudge, task_run: TaskRun, limit: int, folder: Path
         samples=len(plan.samples),
         unchanged_points=fmean(points.values()) if points else None,
         unchanged_without_points=reasons(unchanged.values()),
-        effects=effects(
-            {
-                change: [(before, verdicts[change.name, id_]) for id_, before in points.items()]
-                for change in (*plan.changes, AGAIN)
-            },
-            scale.full_marks,
-        ),
+        effects=effects(pairs_by_change, scale.full_marks),
         requests=requests,
         usd_per_1000=outcome.usd_per_1000,
         seconds_per_1000=outcome.seconds_per_1000,
@@ -181,33 +174,28 @@ def _plan(task_run: TaskRun, judged: Mapping[str, JudgedSample], limit: int, fol
     """Choose the samples, and make the requests for their unchanged and changed answers."""
     make_request = task_run.benchmark.judge_request
     if make_request is None:
+        message = f"`{task_run.task}` is scored by rule: there is no judge to test."
         hint = "`--stress` takes a run of a judged benchmark, such as `mmie` or `mia_bench`"
-        raise SettingWrong(
-            f"`{task_run.task}` is scored by rule: there is no judge to test.", hint=hint
-        )
+        raise SettingWrong(message, hint=hint)
     if not judged:
-        raise SettingWrong(
-            f"No sample of `{task_run.task}` has an official score.", hint="use a run with scores"
-        )
+        message = f"No sample of `{task_run.task}` has an official score."
+        raise SettingWrong(message, hint="use a run with scores")
     order = fixed_choice({id_: sample.stratum for id_, sample in judged.items()}, len(judged))
-    samples = [judged[id_] for id_ in order]
     exchanges = [
-        (s.stratum, Exchange(question=_usable(s.sample.question), answer=_usable(s.sample.answer)))
-        for s in samples
+        (own.stratum, Exchange(question=_usable(s.question), answer=_usable(s.answer)))
+        for own in map(judged.__getitem__, order)
+        for s in [own.sample]
     ]
     positions = {id_: position for position, id_ in enumerate(order[:limit])}
-    all_changes = changes(
-        has_answer_images=any(images_of(exchange.answer) for _, exchange in exchanges)
-    )
+    has_images = any(images_of(exchange.answer) for _, exchange in exchanges)
+    all_changes = changes(has_answer_images=has_images)
     entries: dict[tuple[str, str], GradedRequest | str] = {}
     for sample, line in sample_lines(task_run):
         if (position := positions.get(sample.id)) is not None:
             own_donors = partial(donors, exchanges, position)
             request = partial(_request_or_reason, make_request, line=line)
-            for name, entry in _entries(
-                exchanges[position][1], request, own_donors, all_changes, folder
-            ):
-                entries[name, sample.id] = entry
+            own = _entries(exchanges[position][1], request, own_donors, all_changes, folder)
+            entries.update({(name, sample.id): entry for name, entry in own})
     return _Plan(
         samples=sorted(positions),
         changes=all_changes,
@@ -256,10 +244,7 @@ def _without_last_texts(answer: Segments, count: int) -> Segments:
     """
     with_text = [index for index, segment in enumerate(answer) if (segment.text or "").strip()]
     cut = with_text[len(with_text) - count :]
-    return tuple(
-        replace(segment, text="") if index in cut else segment
-        for index, segment in enumerate(answer)
-    )
+    return tuple(replace(s, text="") if index in cut else s for index, s in enumerate(answer))
 
 
 def _request_or_reason(
@@ -268,9 +253,8 @@ def _request_or_reason(
     line: Line,
 ) -> GradedRequest | str:
     """The request in the benchmark's judge prompt, or the reason why there is none."""
-    if any(
-        check_image(Path(image)).problem for image in images_of(exchange.question + exchange.answer)
-    ):
+    images = images_of(exchange.question + exchange.answer)
+    if any(check_image(Path(image)).problem for image in images):
         return _BAD_IMAGE
     try:
         return make_request(exchange.question, exchange.answer, line)
@@ -291,23 +275,23 @@ def _is_same(one: GradedRequest | str, other: GradedRequest | str) -> bool:
 def _as_text(result: _StressTest) -> str:
     rows = []
     for effect in result.effects:
-        mean_change = percent_cell(effect.mean_change, effect.interval)
+        means = [percent_cell(effect.mean_change, effect.interval), percent_cell(effect.mean_size)]
         drops = ["", ""]
         if not effect.is_harmless:
             not_dropped = percent_cell(effect.not_dropped, effect.not_dropped_interval)
             drops = [not_dropped, f"{effect.at_zero:,}"]
-        means = [mean_change, percent_cell(effect.mean_size)]
         p = "" if effect.p is None else f"{effect.p:.3f}" if effect.p >= 0.001 else "< 0.001"
         rows.append([effect.title, f"{effect.n:,}", *means, *drops, p, effect.finding])
     means = ["mean change", "mean size", "did not drop, %"]
     header = ["change", "samples", *means, "had 0", "p (Holm)", "the judge"]
+    about = (
+        f"Change of its {result.unit}, with 95 % intervals. A fair judge notices every change down "
+        "to the empty answer, and is not moved by the harmless ones below. The last row is its own "
+        "noise."
+    )
     blocks = [
         f"# Stress test of a judge on {counted(result.samples, 'answer')} of {result.task}",
-        wrapped(
-            f"Change of its {result.unit}, with 95 % intervals. A fair judge notices every change "
-            "down to the empty answer, and is not moved by the harmless ones below. The last row "
-            "is its own noise."
-        ),
+        wrapped(about),
         table(header, rows),
         "\n".join(wrapped(f"- {sentence}") for sentence in _sentences(result)),
         f"judge: {result.judge}\nexam: {result.exam}\nrun: {result.run}",

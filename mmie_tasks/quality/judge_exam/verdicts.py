@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
@@ -18,7 +18,7 @@ SetName: TypeAlias = Literal["mmrb2", "opening"]
 PartsInOrder: TypeAlias = tuple[str | Path, ...]
 """Texts and image files in order."""
 
-PublishedContent: TypeAlias = tuple[tuple[Literal["text", "image"], str], ...]
+PublishedContent: TypeAlias = Sequence[tuple[Literal["text", "image"], str]]
 """Texts and names of images in order."""
 
 Contents: TypeAlias = tuple[PartsInOrder, tuple[PartsInOrder, PartsInOrder]]
@@ -66,9 +66,7 @@ class VerdictSet:
     """A published set of people's verdicts.
 
     Attributes:
-        name: ``mmrb2`` or ``opening``.
         title: Its name and what its verdicts are about.
-        licence: The licence, or that there is none.
         source: Repository and commit, or a local folder.
         pairs: In the published order.
         has_answers: Whether the pairs have questions and answers, so that a judge can be asked.
@@ -167,26 +165,21 @@ def with_answers(verdict_set: VerdictSet, read: Callable[[Pair], Contents]) -> V
     problems: dict[str, str] = {}
     for pair in verdict_set.pairs:
         try:
-            question, (a, b) = read(pair)
+            question, answers = read(pair)
         except (DataMissing, DataBroken) as error:
             problems[pair.id] = error.message
             continue
-        a_images, b_images = (
-            sum(isinstance(segment, Path) for segment in answer) for answer in (a, b)
-        )
+        a, b = (sum(isinstance(segment, Path) for segment in answer) for answer in answers)
         if question:
-            complete.append(
-                replace(pair, question=question, answers=(a, b), images=(a_images, b_images))
-            )
+            complete.append(replace(pair, question=question, answers=answers, images=(a, b)))
         else:
             problems[pair.id] = "It has no question."
     if problems:
         pair_id, problem = next(iter(problems.items()))
+        outcome = "they are left out" if complete else "there are verdicts only"
         logger.warning(
             f"{verdict_set.title}: the question or the answers of {len(problems)} of "
-            f"{len(verdict_set.pairs)} pairs "
-            f"cannot be read; {'they are left out' if complete else 'there are verdicts only'}. "
-            "The first, "
+            f"{len(verdict_set.pairs)} pairs cannot be read; {outcome}. The first, "
             f"`{pair_id}`: {problem}"
         )
     if not complete:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import random
 from dataclasses import replace
 from statistics import mean
 
@@ -172,13 +171,6 @@ def too_many_unscored(run, _labels):
             True,
             id="out",
         ),
-        pytest.param(
-            unscored_after("unparsed"),
-            "unscored",
-            "without points (unparsed): ",
-            True,
-            id="unscored",
-        ),
     ],
 )
 def test_each_problem_is_named_and_there_is_no_corrected_interval_where_it_would_be_wrong(
@@ -196,17 +188,6 @@ def test_each_problem_is_named_and_there_is_no_corrected_interval_where_it_would
         assert correction.headline.mean is None
         assert correction.headline.why_not.startswith("not a random sample: ")
         assert not correction.is_random_sample
-
-
-def test_labels_that_are_not_a_random_sample_still_show_both_means_on_them(task_run):
-    labels = [replace(label, seed=None, answer="") for label in labels_of(task_run, samples=12)]
-    score = correct(task_run, labels).headline
-    judge = [task_run.by_id[label.id].official.points for label in labels]
-    assert score.people_on_labels == pytest.approx(percent(mean(label.points for label in labels)))
-    assert score.judge_on_labels == pytest.approx(percent(mean(judge)))
-    assert correct(task_run, labels).correlation.value == pytest.approx(
-        np.corrcoef(judge, [label.points for label in labels])[0, 1]
-    )
 
 
 def test_at_most_three_ids_are_in_a_text_and_all_are_in_the_problem(task_run):
@@ -279,14 +260,6 @@ def test_a_rater_of_hand_picked_answers_is_named_and_changes_nothing(task_run):
     assert correction.raters.means == pytest.approx(
         {"ann": percent(mean(label.points for label in lowest)), "ben": 100}
     )
-
-
-def test_a_rater_of_the_first_part_of_the_plan_is_not_in_the_corrected_score(task_run):
-    labels = labels_of(task_run)
-    lenient = [replace(label, rater="ben", points=6.0) for label in labels[:30]]
-    correction = correct(task_run, [*labels, *lenient])
-    assert correction.headline == correct(task_run, labels).headline
-    assert (correction.other_raters, correction.problems) == ({"ben": 30}, ())
 
 
 def test_labels_up_to_a_gap_correct_the_score(task_run):
@@ -378,12 +351,6 @@ def test_the_difference_of_two_runs_is_over_the_answers_that_both_have_labels_of
     assert swapped.headline.mean.corrected.value == pytest.approx(-score.mean.corrected.value)
 
 
-def test_labels_without_digest_are_of_neither_of_two_runs(task_run, other_run):
-    labels = [replace(label, answer="") for label in labels_of(task_run, samples=5)]
-    assert names(correct(other_run, labels, baseline=task_run)) == ["other_answers"]
-    assert names(correct(task_run, labels)) == ["hand_picked"]
-
-
 def test_hostile_ids_survive_the_way_from_the_plan_through_a_csv_to_the_correction(
     task_run, tmp_path
 ):
@@ -418,19 +385,6 @@ def test_hostile_ids_survive_the_way_from_the_plan_through_a_csv_to_the_correcti
     correction = correct(hostile, read_labels(tmp_path / "people.csv", hostile.benchmark.scale))
     assert correction.problems == ()
     assert correction.headline.labels == 60
-
-
-def test_labels_and_samples_may_come_in_any_order(task_run):
-    labels = labels_of(task_run)
-    shuffled, samples = labels[:], list(task_run.samples)
-    for entries in (shuffled, samples):
-        random.Random(1).shuffle(entries)  # noqa: S311 - no secret
-    expected, correction = (
-        correct(task_run, labels),
-        correct(replace(task_run, samples=tuple(samples)), shuffled),
-    )
-    assert correction.headline.mean.corrected == expected.headline.mean.corrected
-    assert correction.strata == expected.strata
 
 
 def test_files_belong_to_the_benchmark_whose_samples_they_name(tmp_path):

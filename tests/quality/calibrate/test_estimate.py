@@ -122,6 +122,15 @@ class TestByHand:
         assert self.mean.corrected.interval == pytest.approx((2.9 - half_width, 2.9 + half_width))
         assert self.mean.bias.interval == pytest.approx((-half_width, half_width))
 
+    def test_skewness_moves_both_ends(self):
+        """19 labels of 20 are alike: s² is 0.05, and the third moment -0.04275."""
+        scores = stratum([1] * 200, range(20), [1] * 19 + [0])
+        low, high = corrected_mean([scores], "larger", full_marks=1).corrected.interval
+        variance, z = (19 * 0.05 + 0.25) / 400, 1.96
+        moved = -0.04275 / 400 / (6 * variance) * (1 + 2 * z**2)
+        assert (low + high) / 2 == pytest.approx(0.95 + moved, abs=1e-4)
+        assert low < 0.95 < high
+
     def test_what_the_judge_is_worth(self):
         ratio = 14 / 54 * 19 / 18
         assert self.mean.labels_worth == pytest.approx(1 / ((1 / 20 - 1 / 200) * ratio + 1 / 200))
@@ -171,12 +180,6 @@ class TestWorth:
         people = np.tile(pattern.people, samples // 30)[:labels]
         return corrected_mean([stratum(judge, range(labels), people)], population, full_marks=6)
 
-    @pytest.mark.parametrize("population", POPULATIONS)
-    def test_so_many_more_labels_halve_the_interval(self, population):
-        before = self.tiled(600, population)
-        more = self.tiled(600 + before.labels_to_halve, population)
-        assert width(more.corrected) == pytest.approx(width(before.corrected) / 2, rel=0.01)
-
     @pytest.mark.parametrize(
         ("population", "samples"), [("run", 60_000), ("larger", 60_000), ("run", 1500)]
     )
@@ -225,7 +228,10 @@ class TestDegenerate:
         scores = stratum(np.arange(500) % 7, range(40), [2 / 3] * 40)
         mean = corrected_mean([scores], population, full_marks=6)
         assert mean.corrected.value == pytest.approx(2 / 3)
-        assert width(mean.corrected) == width(mean.people) > 0.2
+        half = 6 * stats.binomtest(0, 40).proportion_ci().high
+        assert width(mean.corrected) == width(mean.people)
+        if population == "larger":
+            assert width(mean.people) / 2 == pytest.approx(half)
         assert not mean.saves_labels
 
     def test_a_run_with_a_label_on_every_sample_has_no_error_left(self):
@@ -234,12 +240,6 @@ class TestDegenerate:
         assert mean.corrected.interval == (1, 1)
         assert mean.bias.interval == (2, 2)
         assert (mean.labels_worth, mean.saves_labels, mean.labels_to_halve) == (3, False, None)
-
-    def test_for_a_larger_population_a_label_on_every_sample_leaves_people_alone(self):
-        mean = corrected_mean([random_stratum(100, 100)], "larger")
-        assert mean.weights_of_judge == (0,)
-        assert mean.corrected == mean.people
-        assert mean.labels_to_halve is None
 
     def test_one_sample_with_its_label_is_the_whole_run_but_tells_nothing_of_a_larger_population(
         self,
@@ -374,19 +374,3 @@ def test_points_added_by_the_judge_to_every_sample_change_only_its_bias(strata, 
     assert after.weights_of_judge == pytest.approx(before.weights_of_judge, abs=1e-9)
     assert after.corrected.value == pytest.approx(before.corrected.value, abs=1e-9, nan_ok=True)
     assert after.bias.value == pytest.approx(before.bias.value + shift, abs=1e-9, nan_ok=True)
-
-
-@given(stratified_scores(min_labels=20), st.integers(-2, 2))
-def test_a_judge_who_differs_from_people_by_a_constant_is_shifted_by_it(strata, shift):
-    # As many samples without label: where nearly all have one, a judge is worth nothing.
-    perfect = [
-        replace(
-            scores, judge=np.tile(scores.judge, 2), people=scores.judge[scores.labelled] + shift
-        )
-        for scores in strata
-    ]
-    mean = corrected_mean(perfect)
-    if any(np.ptp(scores.people) for scores in perfect) and width(mean.people):
-        assert mean.weights_of_judge == pytest.approx([1] * len(strata))
-        assert mean.corrected.value == pytest.approx(mean.judge + shift, abs=1e-9)
-        assert mean.corrected.interval is not None

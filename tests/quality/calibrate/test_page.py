@@ -176,28 +176,6 @@ def test_a_second_rater_starts_empty_and_the_first_goes_on(
     expect(count(page)).to_have_text("1 of 3")
 
 
-def test_another_plan_in_the_same_browser_starts_empty(
-    context: Callable[..., BrowserContext], tmp_path: Path
-) -> None:
-    page = begin(open_page(context(), saved(tmp_path, page_text(plain_items(3))), charts=False))
-    press(page, "4")
-    page.once("dialog", lambda dialog: dialog.accept())
-    page.goto(saved(tmp_path, page_text(plain_items(3), seed=8), "other.html"))
-    begin(page)
-    expect(count(page)).to_have_text("0 of 3")
-
-
-def test_a_second_tab_of_a_rater_shows_the_scores_of_the_first(
-    context: Callable[..., BrowserContext], tmp_path: Path
-) -> None:
-    browser_context, address = context(), saved(tmp_path, page_text(plain_items(3)))
-    first, second = (begin(open_page(browser_context, address, charts=False)) for _ in range(2))
-    press(first, "4")
-    expect(count(second)).to_have_text("1 of 3")
-    press(second, "f", "2")
-    expect(count(first)).to_have_text("2 of 3")
-
-
 def test_without_storage_the_page_says_so_and_works(
     context: Callable[..., BrowserContext], tmp_path: Path
 ) -> None:
@@ -496,23 +474,6 @@ def test_too_many_pictures_are_an_error_with_a_hint(
         page_text(items)
 
 
-def test_long_texts_are_shown_whole_with_their_white_space_and_an_empty_answer_says_so(
-    context: Callable[..., BrowserContext], tmp_path: Path
-) -> None:
-    words = "  $x^2$  <b>bold</b>\n\n" + "long " * 3000
-    items = [
-        item(sample("1", question=text(words), answer=text(words))),
-        item(sample("2", question=text("Q"))),
-    ]
-    page = begin(open_page(context(), saved(tmp_path, page_text(items)), charts=False))
-    assert page.locator("main .log-text:visible").all_text_contents()[1:] == [words, words]
-    expect(page.locator("main section .log-text").first).to_have_css(
-        "white-space-collapse", "preserve"
-    )
-    press(page, "3")
-    expect(page.locator("main")).to_contain_text("The answer is empty.")
-
-
 def test_the_reference_is_labelled_and_closed_until_it_is_opened(
     context: Callable[..., BrowserContext], tmp_path: Path
 ) -> None:
@@ -523,16 +484,6 @@ def test_the_reference_is_labelled_and_closed_until_it_is_opened(
     expect(page.get_by_text("Gold 0")).to_be_visible()
     press(page, "j")
     expect(page.get_by_text("Gold 1")).to_be_visible()  # it stays open
-
-
-def test_without_javascript_a_sentence_says_that_it_is_needed(
-    context: Callable[..., BrowserContext], tmp_path: Path
-) -> None:
-    page = open_page(
-        context(java_script_enabled=False), saved(tmp_path, page_text(plain_items(2))), charts=False
-    )
-    expect(page.locator("noscript p")).to_contain_text("needs JavaScript")
-    assert page.locator("button:visible, input:visible").count() == 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

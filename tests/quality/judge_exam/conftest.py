@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from support.judge_server import JudgeServer, judge_server
 from support.mmie_judge import words
 from support.opening_folder import write_opening
+
+from mmie_tasks.quality.judge_exam.command import run
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +35,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server() -> Iterator[JudgeServer]:
     with judge_server("") as running:
         yield running
+
+
+@pytest.fixture
+def exam_of(folder: Path, server: JudgeServer, environment: dict[str, str]) -> Callable[..., str]:
+    """The output for the judge on the server, with more words of the command line."""
+
+    def output(
+        *words: str,
+        opening: Path = folder,
+        method: str = "compare",
+        judge_args: str = "price=2.5/10",
+    ) -> str:
+        judge = ["openai:judge-model", "--judge_args", f"base_url={server.url},{judge_args}"]
+        pairs = ["--set", "opening", "--folder", str(opening), "--method", method]
+        printed = run([*judge, *pairs, *words], environment)
+        assert isinstance(printed, str)
+        return printed
+
+    return output
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.hub.images import open_rgb
 from mmie_tasks.quality.judge_exam.changes import Exchange, changes, copied, donors
 from mmie_tasks.record.segment import LoggedSegment, Segments
@@ -67,9 +66,7 @@ def changed(
         pytest.param(
             "images_shuffled", ["one a.png", "two a.png"], None, id="shuffled-of-equal-ones"
         ),
-        pytest.param("images_shuffled", ["one", "a.png"], None, id="shuffled-of-one"),
         pytest.param("images_removed", ["one a.png", "b.png"], ["one"], id="removed"),
-        pytest.param("images_removed", ["one"], None, id="removed-from-text"),
         pytest.param(
             "images_replaced", ["one a.png", "b.png"], ["one", "x.png", "x.png"], id="replaced"
         ),
@@ -80,9 +77,7 @@ def changed(
             ["a.png", "other\nwords", "b.png"],
             id="text",
         ),
-        pytest.param("text_replaced", ["a.png"], None, id="text-of-images"),
         pytest.param("emptied", ["one", "a.png"], [], id="empty"),
-        pytest.param("emptied", [], None, id="empty-before"),
         pytest.param(
             "steps_reversed",
             ["one a.png", "two", "b.png", "c.png"],
@@ -93,13 +88,10 @@ def changed(
             "steps_reversed", ["one\n\ntwo\nthree"], ["two\nthree\n\none"], id="paragraphs"
         ),
         pytest.param("steps_reversed", ["1. one\n2. two"], ["2. two\n1. one"], id="lines"),
-        pytest.param("steps_reversed", ["one line"], None, id="one-line"),
         pytest.param("steps_reversed", ["one\ntwo a.png"], None, id="one-step"),
         pytest.param(
             "whitespace", ["One. Two.", "a.png"], ["One.  Two. \n\n", "a.png"], id="white-space"
         ),
-        pytest.param("whitespace", ["a.png"], None, id="white-space-of-images"),
-        pytest.param("images_reencoded", ["one"], None, id="re-encoded-text"),
     ],
 )
 def test_changes_of_an_answer(name: str, answer: list[str], expected: list[str] | None) -> None:
@@ -167,11 +159,3 @@ def test_a_copy_keeps_orientation_and_colour_profile(tmp_path: Path) -> None:
     with Image.open(copied(tmp_path / "a.jpg", tmp_path)) as image:
         assert image.getexif()[0x0112] == 6
         assert image.info["icc_profile"] == b"a profile"
-
-
-def test_a_broken_or_missing_image_has_no_copy(tmp_path: Path) -> None:
-    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n")
-    with pytest.raises(DataBroken):
-        copied(tmp_path / "a.png", tmp_path)
-    with pytest.raises(DataMissing):
-        copied(tmp_path / "b.png", tmp_path)

@@ -23,18 +23,6 @@ def moves(*pairs: tuple[float, float], times: int = 1, is_harmless: bool = False
     return effects({change: points, AGAIN: again}, 6)[0]
 
 
-def test_samples_without_points_to_lose_are_counted_apart() -> None:
-    one = moves((4, 1), (4, 4), (0, 0), times=20)
-    assert one.n == 60
-    assert one.at_zero == 20
-    assert one.could_drop == 40
-    assert one.not_dropped == 50
-    assert one.mean_change == -1
-    assert one.not_dropped_interval == pytest.approx(
-        (33.802, 66.198), abs=1e-3
-    )  # scipy.stats.binomtest(20, 40)
-
-
 @pytest.mark.parametrize(
     ("effect_of_change", "finding"),
     [
@@ -42,9 +30,7 @@ def test_samples_without_points_to_lose_are_counted_apart() -> None:
         pytest.param(moves((4, 1), times=9), "too few", id="few"),
         pytest.param(moves((4, 4), (3, 2), (2, 3), times=20), NOT, id="noise"),
         pytest.param(moves((4, 5), times=20), "rewards it", id="rises"),
-        pytest.param(moves((0, 0), times=50), "too few", id="nothing-to-lose"),
         pytest.param(moves((0, 2), times=50), "rewards it", id="nothing-to-lose-and-rises"),
-        pytest.param(moves((4, 4), times=20, is_harmless=True), "unmoved", id="equal"),
         pytest.param(
             moves(*[(4, 4)] * 20, (4, 5), (4, 3), times=2, is_harmless=True),
             "unmoved",
@@ -54,7 +40,6 @@ def test_samples_without_points_to_lose_are_counted_apart() -> None:
             moves((4, 4), (4, 5), (4, 3), times=20, is_harmless=True), "moved", id="larger-changes"
         ),
         pytest.param(moves((4, 3.8), times=100, is_harmless=True), "moved", id="small-drift"),
-        pytest.param(moves((4, 3.95), times=1000, is_harmless=True), "unmoved", id="tiny-drift"),
     ],
 )
 def test_the_finding_depends_on_the_intervals(effect_of_change: Effect, finding: str) -> None:
@@ -66,7 +51,7 @@ def test_a_fair_judge_that_errs_at_random_has_a_false_finding_in_one_test_of_twe
 ):
     random, false = np.random.default_rng(0), 0
     everything = (*changes(has_answer_images=True), AGAIN)
-    for _ in range(100):
+    for _ in range(60):
         quality = random.integers(1, 6, size=50)
 
         def points(worse: int, quality: Integers = quality) -> Integers:
@@ -83,4 +68,4 @@ def test_a_fair_judge_that_errs_at_random_has_a_false_finding_in_one_test_of_twe
         }
         findings = {e.finding for e in effects(pairs, 6)}
         false += findings != {"notices", "unmoved", "for comparison"}
-    assert false <= 9  # of a binomial of 5 %: 97 %
+    assert false <= 6  # of a binomial of 5 %: 97 %

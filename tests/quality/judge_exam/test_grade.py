@@ -10,31 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
+from support.verdict_files import pair
 
 from mmie_tasks.quality.judge_exam.grade import grade
-from mmie_tasks.quality.judge_exam.verdicts import Judgement, Pair, VerdictSet
+from mmie_tasks.quality.judge_exam.verdicts import Judgement, VerdictSet
 from mmie_tasks.record.intervals import MIN_SAMPLES
 
 OTHER = {"A": "B", "B": "A"}
 NO_SEGMENTS = ((), ())
-
-
-def pair(
-    id_, winner="A", *, sample="", subset="recipes", votes=(), images=None, answers=NO_SEGMENTS
-):
-    """A pair; of a question of its own unless `sample` names one."""
-    return Pair(
-        id=str(id_),
-        sample=sample or f"question {id_}",
-        subset=subset,
-        winner=winner,
-        is_tie=False,
-        votes=tuple(votes),
-        models=("one", "two"),
-        question=(),
-        answers=answers,
-        images=images,
-    )
 
 
 def pairs_won_by(winners):
@@ -109,22 +92,6 @@ def test_agreement_without_peoples_ties_leaves_out_pairs_that_people_called_a_ti
     assert (untied.value, untied.why_not) == (None, "people called no judged pair a tie")
 
 
-def test_a_judge_that_prefers_neither_answer_is_counted():
-    result = grade(verdict_set(pairs_won_by("AAB")), [*forward(0.5, 0, 0.5), *reverse(1, None, 1)])
-    assert (result.undecided.value, result.undecided.n) == (40, 5)
-
-
-def test_judgements_without_an_order_have_no_shares_about_orders():
-    result = grade(
-        verdict_set(pairs_won_by("AAB")),
-        [judgement(id_, None, a_wins) for id_, a_wins in enumerate((1, 1, 1))],
-    )
-    assert result.agreement.value == pytest.approx(200 / 3)
-    assert result.by_order == {}
-    for share in (result.flips, result.first_answer, result.first_answer_people):
-        assert (share.value, share.n, share.why_not) == (None, 0, "each answer is judged by itself")
-
-
 def test_a_flip_is_another_verdict_on_the_same_pair_in_the_other_order():
     result = grade(
         verdict_set(pairs_won_by("AAAAA")), [*forward(1, 0, 1, 0.5, 1), *reverse(1, 0, 0, 1, None)]
@@ -178,35 +145,24 @@ def by_length(winners, judge, *, noise=0.0, seed=0):
 
 def test_errors_at_random_are_no_leaning_though_people_prefer_longer_answers():
     found = 0
-    for seed in range(100):
+    for seed in range(60):
         result = grade(*by_length("A" * 70 + "B" * 30, None, noise=0.3, seed=seed))
         found += result.verdict != "nothing found (not tested: pictures)"
-    assert found <= 9  # of a binomial of 5 %: 97 %
+    assert found <= 6  # of a binomial of 5 %: 97 %
 
 
 @pytest.mark.parametrize(
     ("judge", "verdict"),
     [
         pytest.param(1, "prefers longer answers", id="longer"),
-        pytest.param(0.9, "prefers longer answers", id="mostly-longer"),
         pytest.param(0, "prefers shorter answers", id="shorter"),
         pytest.param(None, "nothing found", id="fair"),
-        pytest.param(0.5, "nothing found", id="coin"),
     ],
 )
 def test_the_verdict_says_in_words_what_a_judge_leans_to(judge, verdict):
     result = grade(*by_length("A" * 30 + "B" * 20, judge))
     assert result.verdict == f"{verdict} (not tested: pictures)"
     assert result.longer_text.interval.low < result.longer_text.interval.high
-
-
-def test_a_judge_that_names_the_answer_shown_first_follows_order():
-    people = verdict_set(pairs_won_by("AB" * 10))
-    result = grade(people, [*forward(*[1] * 20), *reverse(*[0] * 20)])
-    assert result.order.difference == 100
-    assert result.verdict == "follows order: first (not tested: pictures, length)"
-    last = grade(people, [*forward(*[0] * 20), *reverse(*[1] * 20)])
-    assert last.verdict == "follows order: last (not tested: pictures, length)"
 
 
 def test_the_ceiling_is_how_often_raters_of_the_judged_pairs_name_peoples_verdict_and_agree():
@@ -216,23 +172,6 @@ def test_the_ceiling_is_how_often_raters_of_the_judged_pairs_name_peoples_verdic
     result = grade(people, [*forward(1, 1, None), *reverse(0, 0)])
     assert (result.raters.value, result.raters.n) == (pytest.approx(100 * 5 / 6), 6)
     assert (result.rater_pairs.value, result.rater_pairs.n) == (pytest.approx(100 * 4 / 6), 6)
-
-
-def test_each_subset_that_was_asked_has_its_agreement_also_without_a_verdict():
-    people = verdict_set(
-        [
-            pair(id_, "A", subset=subset)
-            for id_, subset in enumerate(["maps", "art", "maps", "cars"])
-        ]
-    )
-    shares = grade(people, forward(1, 1, 0, None)).by_subset
-    assert list(shares) == ["art", "cars", "maps"]
-    assert {name: (share.value, share.n) for name, share in shares.items()} == {
-        "art": (100, 1),
-        "cars": (None, 0),
-        "maps": (50, 2),
-    }
-    assert shares["cars"].why_not == "the judge gave no verdict"
 
 
 @pytest.mark.parametrize(
@@ -411,22 +350,3 @@ def test_judgements_without_a_verdict_move_nothing_but_the_coverage(exam):
         replace(whole, asked=judged.asked, by_subset=judged.by_subset, by_order=judged.by_order)
         == judged
     )
-
-
-@given(exams(verdicts=st.just(1.0)))
-@settings(max_examples=25)
-def test_a_judge_equal_to_people_agrees_always_and_its_inverse_never(exam):
-    people, judgements = exam
-    winners = {own.id: own.winner for own in people.pairs}
-    equal = [replace(row, a_wins=float(winners[row.pair] == "A")) for row in judgements]
-    same, inverse = (
-        grade(people, equal),
-        grade(people, [replace(row, a_wins=1 - row.a_wins) for row in equal]),
-    )
-    assert (same.agreement.value, inverse.agreement.value) == (
-        (100, 0) if judgements else (None, None)
-    )
-    assert same.first_answer == same.first_answer_people
-    assert same.longer_text.difference in (0, None)
-    assert same.longer_text.finding in ("none", "")
-    assert same.flips.value in (0, None)

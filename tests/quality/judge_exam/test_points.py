@@ -7,26 +7,28 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import scripted_checkpoint
 from support.batch_server import batch_server
-from support.judge_server import Body, JudgeServer, error
+from support.judge_server import Body, JudgeServer
 from support.mia_judge import prompt_of
 from support.mmie_data import draw
 from support.mmie_judge import WORDS, content_of, gives
 from support.opening_data import PROMPTS, reply
 from support.opening_folder import QUALITY, judged_answer, points_by, write_opening
 from support.transformers_5 import needs_transformers_5
+from support.verdict_files import pair
 
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.judges.registry import parse_choice
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.quality.judge_exam.asking import giving_points
 from mmie_tasks.quality.judge_exam.command import run
-from mmie_tasks.quality.judge_exam.verdicts import Judgement, Pair, PartsInOrder
+from mmie_tasks.quality.judge_exam.verdicts import Judgement, Pair
 
 FAIR = points_by(lambda answer: answer.quality)
 
@@ -34,37 +36,9 @@ Exam = Callable[..., str]
 
 
 @pytest.fixture
-def exam(folder: Path, server: JudgeServer, environment: dict[str, str]) -> Exam:
-    """The output for the judge on the server, with more words of the command line."""
+def exam(exam_of: Callable[..., str], server: JudgeServer) -> Exam:
     server.says(FAIR)
-
-    def output(
-        *words: str, opening: Path = folder, method: str = "mmie", judge_args: str = "price=2.5/10"
-    ) -> str:
-        judge = ["openai:judge-model", "--judge_args", f"base_url={server.url},{judge_args}"]
-        printed = run(
-            [*judge, "--set", "opening", "--folder", str(opening), "--method", method, *words],
-            environment,
-        )
-        assert isinstance(printed, str)
-        return printed
-
-    return output
-
-
-def pair(pair_id: str, question: PartsInOrder, a: PartsInOrder, b: PartsInOrder) -> Pair:
-    return Pair(
-        id=pair_id,
-        sample=pair_id,
-        subset="",
-        winner="A",
-        is_tie=False,
-        votes=(),
-        models=("m", "n"),
-        question=question,
-        answers=(a, b),
-        images=None,
-    )
+    return partial(exam_of, method="mmie")
 
 
 def judgements(
@@ -145,17 +119,6 @@ def test_an_answer_of_several_pairs_is_judged_once(
     assert len(server.asked) == 24
 
 
-def test_without_an_order_nothing_about_orders_is_reported(exam: Exam) -> None:
-    output = " ".join(exam().split())
-    assert (
-        "another verdict in the other order, prefers the answer shown first: each answer is judged "
-        "by itself." in output
-    )
-    assert (
-        "Official scores in the prompt of mmie are compared; equal scores count as half." in output
-    )
-
-
 def test_equal_points_are_half_and_their_share_is_in_the_grade(
     exam: Exam, server: JudgeServer
 ) -> None:
@@ -177,28 +140,6 @@ def test_a_pair_without_points_for_both_answers_has_no_verdict(
     server.says(FAIR)  # replies that cannot be read are in the cache
     assert json.loads(exam("--json"))["grade"]["judged"] == 6
     assert len(server.asked) == 24
-
-
-def test_failed_requests_are_sent_again_by_the_same_command(
-    exam: Exam, server: JudgeServer
-) -> None:
-    replies = iter(range(24))
-    server.says(lambda body: FAIR(body) if next(replies) % 4 else error(400, code="content_filter"))
-    assert json.loads(exam("--json"))["grade"]["judged"] < 12
-    server.says(FAIR)
-    assert json.loads(exam("--json"))["grade"]["judged"] == 12
-    assert len(server.asked) == 24 + 6
-    assert exam() == exam()
-    assert len(server.asked) == 24 + 6
-
-
-def test_the_cost_limit_ends_an_exam_with_the_replies_that_were_paid(
-    exam: Exam, server: JudgeServer
-) -> None:
-    output = json.loads(exam("--json", judge_args="price=2.5/10,max_cost=0.004,max_concurrency=1"))
-    assert 0 < output["grade"]["judged"] < 12
-    assert len(server.asked) < 24
-    assert {reason.partition(":")[0] for reason in output["without_verdict"]} == {"budget"}
 
 
 def test_what_the_prompt_does_not_show_is_counted(exam: Exam, tmp_path: Path) -> None:
@@ -224,9 +165,9 @@ def test_an_answer_that_the_benchmark_cannot_judge_has_its_reason(
     left_out, unreadable, judged = judgements(
         server,
         environment,
-        pair("1", (image,) * 5, a, b),
-        pair("2", ("?",), a, (broken,)),
-        pair("3", ("?",), a, b),
+        pair(1, question=(image,) * 5, answers=(a, b)),
+        pair(2, answers=(a, (broken,))),
+        pair(3, answers=(a, b)),
     )
     assert left_out.why_not.startswith("left_out: 5 images")
     assert unreadable.why_not.startswith("bad_image: ")

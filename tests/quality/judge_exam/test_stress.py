@@ -234,19 +234,6 @@ def test_a_broken_image_leaves_its_sample_out_of_the_changes_that_need_it(
     assert not any("no image" in json.dumps(body) for body in server.asked)
 
 
-def test_a_change_that_the_judge_cannot_see_does_not_apply(stress: Stress, tmp_path: Path) -> None:
-    lines = []
-    for line in planted.mmie_run(tmp_path / "pictures", 5):
-        question = line["coverage"]["question"]
-        question += [
-            {"text": "", "image": question[0]["image"]}
-        ] * 2  # three images: none of the answer is shown
-        lines.append(line)
-    write_run(tmp_path / "run", "mmie", lines)
-    shuffled = rows(stress(tmp_path / "run", "--json"))["images_shuffled"]
-    assert (shuffled["n"], shuffled["not_applicable"], shuffled["finding"]) == (0, 5, "too few")
-
-
 def test_the_number_of_requests_is_printed_before_and_cost_and_signatures_behind(
     stress: Stress, mmie: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -278,23 +265,6 @@ def test_the_number_of_requests_is_printed_before_and_cost_and_signatures_behind
         pytest.param(
             ["--stress", "BOTH"], "several judged tasks: `mia_bench`, `mmie`", id="several-tasks"
         ),
-        pytest.param(
-            ["--stress", "BOTH", "--task", "mmmu"],
-            "`mmmu` is not a task of a registered",
-            id="no-such-task",
-        ),
-        pytest.param(["--stress", "BOTH", "--limit", "0"], "`--limit` is 0", id="no-samples"),
-        pytest.param(
-            ["--stress", "BOTH", "--folder", "x"],
-            "`--folder` has no effect with `--stress`",
-            id="folder",
-        ),
-        pytest.param(
-            ["--task", "mmie"],
-            "`--task` has no effect without `--stress`",
-            id="task-without-stress",
-        ),
-        pytest.param(["--stress", "NOWHERE"], "does not exist", id="no-run"),
     ],
 )
 def test_bad_input_is_an_error_with_a_hint_before_any_request(

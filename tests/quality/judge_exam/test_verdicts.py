@@ -145,9 +145,6 @@ def point_to(name: str) -> Callable[[Path], None]:
             "gen_outputs/Red_output/1502046.json", unlink, "cannot be read", id="answer-missing"
         ),
         pytest.param(
-            "gen_outputs/Red_output/1502046.json", empty, "It has no question", id="no-question"
-        ),
-        pytest.param(
             "gen_outputs/Red_output/1502046.json",
             overwrite,
             "not in the published layout",
@@ -155,9 +152,6 @@ def point_to(name: str) -> Callable[[Path], None]:
         ),
         pytest.param(
             "gen_outputs/Red_output/1502046-o-0.jpg", unlink, "cannot be read", id="image-missing"
-        ),
-        pytest.param(
-            "gen_outputs/Red_output/1502046-o-0.jpg", overwrite, "cannot be used", id="no-image"
         ),
         pytest.param(
             "gen_outputs/Red_output/1502046.json",
@@ -195,24 +189,9 @@ def test_a_model_or_sample_cannot_name_a_file_outside_the_folder(
     assert "not a file inside" in logs[0] or "File name too long" in logs[0]
 
 
-def test_a_folder_without_any_complete_answer_has_verdicts_only(
-    tmp_path: Path, logs: list[str]
-) -> None:
-    folder = opening_folder(tmp_path)
-    for file in folder.glob("gen_outputs/*/*.jpg"):
-        file.unlink()
-    verdict_set = opening.load_opening(folder, {})
-    assert len(verdict_set.pairs) == 3
-    assert verdict_set.has_answers is False
-    assert verdict_set.missing_answers == 0
-    assert "3 of 3 pairs" in logs[0]
-
-
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        pytest.param("[{", "Invalid JSON", id="broken"),
-        pytest.param("[]", "has no pairs", id="empty"),
         pytest.param(
             json.dumps([*OPENING_ROWS, {"data_id": "1"}]),
             "`3.model_A`: Field required",
@@ -295,18 +274,7 @@ def test_mmrb2_verdicts_have_votes_texts_and_numbers_of_images(tmp_path: Path) -
     assert mmrb2.load_mmrb2(tmp_path / MMRB2_FILE, {}) == verdict_set
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        pytest.param("human_annotations", [0, 4, 4], id="rating-0"),
-        pytest.param("chosen", "C", id="another-side"),
-        pytest.param(
-            "response_a",
-            {"model_name": "red", "response_content": [["sound", "a.mp3"]]},
-            id="sound",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("field", "value"), [pytest.param("chosen", "C", id="another-side")])
 def test_mmrb2_fields_of_another_type_are_broken_data(
     tmp_path: Path, field: str, value: object
 ) -> None:
@@ -346,12 +314,6 @@ def judged(verdict_set: VerdictSet, folder: Path, content: object) -> tuple[Judg
     return read_judgements(write_json(folder / "judge.json", content), verdict_set)
 
 
-def test_a_judges_tie_counts_as_the_forced_side(people: VerdictSet, tmp_path: Path) -> None:
-    winners = ["Tie(B)", "Tie(A)", "B"]
-    rows = [{**row, "winner": winner} for row, winner in zip(OPENING_ROWS, winners, strict=True)]
-    assert [judgement.a_wins for judgement in judged(people, tmp_path, rows)] == [0, 1, 0]
-
-
 def test_a_row_with_a_and_b_exchanged_is_a_verdict_in_the_reversed_order(
     people: VerdictSet, tmp_path: Path
 ) -> None:
@@ -377,13 +339,7 @@ def test_rows_on_unknown_pairs_are_counted_and_named(
 
 
 @pytest.mark.parametrize(
-    ("winner", "why_not"),
-    [
-        pytest.param(None, "no verdict in the file", id="null"),
-        pytest.param("", "no verdict in the file", id="empty"),
-        pytest.param("Tie", "the verdict is 'Tie'", id="tie"),
-        pytest.param("both " * 99, "the verdict is 'both both", id="long"),
-    ],
+    ("winner", "why_not"), [pytest.param("Tie", "the verdict is 'Tie'", id="tie")]
 )
 def test_what_names_no_side_is_no_verdict_with_its_reason(
     people: VerdictSet, tmp_path: Path, winner: str | None, why_not: str
@@ -417,25 +373,10 @@ def test_of_mmrb2_the_first_entry_of_each_order_counts(experts: VerdictSet, tmp_
     assert grade(experts, judgements).agreement.value == 100 * sum(right) / 4
 
 
-def test_a_pair_that_the_judges_file_lacks_lowers_the_coverage_alone(
-    experts: VerdictSet, tmp_path: Path
-) -> None:
-    judgements = judged(
-        experts, tmp_path, {"pair-1": {"forward": [{"judgement": "A"}], "reverse": []}}
-    )
-    result = grade(experts, judgements)
-    assert (result.asked, result.judged, result.agreement.value) == (6, 1, 100)
-
-
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        pytest.param([], "no verdict on a pair", id="empty"),
-        pytest.param(
-            [opening_row("9", "Red", "Green", "A")], "no verdict on a pair", id="all-unknown"
-        ),
         pytest.param({}, "not in the expected layout", id="another-layout"),
-        pytest.param([{**OPENING_ROWS[0], "winner": 3}], "`0.winner`", id="wrong-type"),
         pytest.param(OPENING_ROWS[:1] * 2, "two verdicts on", id="twice"),
     ],
 )
@@ -445,14 +386,3 @@ def test_an_unusable_file_of_a_judge_is_an_error(
     with pytest.raises(AnswersUnusable, match=r"judge\.json") as error:
         judged(people, tmp_path, content)
     assert problem in error.value.message
-
-
-@pytest.mark.parametrize("content", [b"[{", b"\xff", None])
-def test_a_judges_file_that_cannot_be_read_is_an_error(
-    experts: VerdictSet, tmp_path: Path, content: bytes | None
-) -> None:
-    path = tmp_path / "judge.json"
-    if content:
-        path.write_bytes(content)
-    with pytest.raises(AnswersUnusable, match=r"judge\.json"):
-        read_judgements(path, experts)
