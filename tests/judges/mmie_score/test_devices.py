@@ -247,23 +247,6 @@ def test_a_kernel_that_makes_the_gpu_unusable_is_an_error_that_says_so(kernels, 
         choose_attention("auto", device=GPU, dtype=torch.bfloat16, config=TEXT)
 
 
-def test_a_gpu_may_decode_with_another_kernel_which_is_in_the_name(kernels, gpus, monkeypatch, log):
-    gpus(1)
-    where = {"device": GPU, "dtype": torch.bfloat16, "config": TEXT}
-    for name in ("triton", "flash"):
-        monkeypatch.setattr(kernels_module, "DECODING_KERNELS", {(9, 0): name})
-        kernels({}, {})
-        choice = choose_attention("auto", **where)
-        expected = "flash+triton" if name == "triton" else "flash"
-        assert choice.attention.name == likely_attention("auto", **where) == expected
-        assert (choice.attention.decoding_kernel is None) == (expected == "flash")
-    monkeypatch.setattr(kernels_module, "DECODING_KERNELS", {(9, 0): "triton"})
-    kernels({}, BAD_TRITON)
-    assert choose_attention("auto", **where).attention.name == "flash"
-    assert len(log) == 1
-    assert choose_attention("flash", **where).attention.name == "flash"
-
-
 @pytest.mark.parametrize(
     ("missing", "expected"), [({}, "flash"), (NO_PAGES, "triton"), (NO_PAGES | NO_TRITON, "sdpa")]
 )

@@ -132,8 +132,6 @@ class Config(_Section):
     select_layer: Literal[-1] = -1
     downsample_ratio: Annotated[float, Field(ge=0.5, le=0.5)]
     force_image_size: int | None = None
-    max_dynamic_patch: int | None = None
-    tie_word_embeddings: bool | None = None
 
     @property
     def tokens_per_tile(self) -> int:

@@ -1,25 +1,16 @@
 """A checkpoint is checked without reading its weights; every problem has a clear error."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 import torch
-from support.tiny_checkpoint import INDEX, INTERNVL, REMOVED, SHARDS, TinyCheckpoint
+from support.tiny_checkpoint import INDEX, REMOVED, SHARDS, TinyCheckpoint
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
 
 EMBEDDINGS = "language_model.model.embed_tokens.weight"
 HEAD = "language_model.lm_head.weight"
-
-OPEN_WITHOUT_TORCH = f"""
-import sys
-from mmie_tasks.judges.mmie_score.checkpoint import locate, open_checkpoint
-open_checkpoint(locate({str(INTERNVL / "checkpoint")!r}, None, {{}}))
-print([name for name in ("torch", "transformers") if name in sys.modules])
-"""
 
 
 @pytest.fixture
@@ -38,10 +29,9 @@ def error_of(tiny):
     return str(caught.value)
 
 
-def test_the_golden_checkpoint_has_no_notes_and_these_sizes(tiny):
+def test_the_golden_checkpoint_has_these_sizes(tiny):
     checkpoint = open_tiny(tiny)
     text, vision = checkpoint.config.llm_config, checkpoint.config.vision_config
-    assert checkpoint.notes == ()
     assert checkpoint.system_message == "Look, then give a number."
     assert (checkpoint.weight_bytes, checkpoint.dtype) == (699392, "bfloat16")
     assert (checkpoint.image_token_id, checkpoint.end_token_id) == (993, 987)
@@ -51,13 +41,6 @@ def test_the_golden_checkpoint_has_no_notes_and_these_sizes(tiny):
     assert (text.num_attention_heads, text.kv_heads, text.head_dim) == (4, 4, 16)
     assert (text.vocab_size, text.intermediate_size) == (1000, 160)
     assert (vision.hidden_size, vision.num_hidden_layers, vision.intermediate_size) == (64, 2, 128)
-
-
-def test_opening_needs_no_torch():
-    ended = subprocess.run(
-        [sys.executable, "-c", OPEN_WITHOUT_TORCH], capture_output=True, text=True, check=True
-    )
-    assert ended.stdout == "[]\n"
 
 
 @pytest.mark.parametrize(
@@ -125,13 +108,6 @@ def test_an_index_without_a_map_is_refused(tiny, map_, message):
     assert message in error_of(tiny)
 
 
-def test_a_shard_that_the_index_does_not_name_is_not_read_and_noted(tiny):
-    tiny.write("model-00009-of-00009.safetensors", b"no weights")
-    notes = open_tiny(tiny).notes
-    assert len(notes) == 1
-    assert "model-00009-of-00009.safetensors" in notes[0]
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -149,9 +125,7 @@ def test_a_shard_that_the_index_does_not_name_is_not_read_and_noted(tiny):
             "'I8'",
             id="quantized",
         ),
-        pytest.param(
-            lambda t: t.update({HEAD: t[HEAD][:990]}), "(`llm_config.vocab_size` is 1000)", id="row"
-        ),
+        pytest.param(lambda t: t.update({HEAD: t[HEAD][:990]}), "it is [1000, 64]", id="row"),
     ],
 )
 def test_every_weight_must_have_its_shape_and_no_other_may_exist(tiny, change, message):
@@ -170,19 +144,11 @@ def test_another_type_of_weights_is_read(tiny, dtype):
     tiny.store({name: tensor.to(dtype) for name, tensor in tiny.tensors().items()})
     checkpoint = open_tiny(tiny)
     assert checkpoint.dtype == str(dtype).removeprefix("torch.")
-    assert checkpoint.notes == ()
-
-
-def test_several_types_of_weights_are_noted(tiny):
-    tiny.change_tensors(lambda tensors: tensors.update({HEAD: tensors[HEAD].float()}))
-    checkpoint = open_tiny(tiny)
-    assert checkpoint.dtype == "bfloat16"
-    assert "several types: BF16, F32" in checkpoint.notes[0]
 
 
 def test_another_vocabulary_than_the_embeddings_is_refused(tiny):
     tiny.set_field("llm_config.vocab_size", 1010)
-    assert "(`llm_config.vocab_size` is 1010)" in error_of(tiny)
+    assert "it is [1010, 64]" in error_of(tiny)
 
 
 def with_rows(tiny, rows):
@@ -196,9 +162,9 @@ def with_rows(tiny, rows):
     tiny.set_field("llm_config.vocab_size", rows)
 
 
-def test_a_padded_vocabulary_is_noted(tiny):
+def test_a_vocabulary_may_be_padded(tiny):
     with_rows(tiny, 1024)
-    assert open_tiny(tiny).notes == ("24 rows of the embeddings belong to no token",)
+    assert open_tiny(tiny).config.llm_config.vocab_size == 1024
 
 
 def test_a_tokenizer_that_is_longer_than_the_embeddings_is_refused(tiny):
@@ -217,11 +183,3 @@ def test_a_missing_special_token_is_named(tiny, mark):
 def test_a_truncated_sentencepiece_model_is_named(tiny):
     tiny.truncate("tokenizer.model", keep=1000)
     assert "tokenizer.model" in error_of(tiny)
-
-
-def test_harmless_differences_are_noted(tiny):
-    tiny.set_field("max_dynamic_patch", 6)
-    tiny.set_field("tie_word_embeddings", value=True)
-    notes = open_tiny(tiny).notes
-    phrases = ("`max_dynamic_patch` is 6", "the stored head is used")
-    assert all(phrase in note for phrase, note in zip(phrases, notes, strict=True))

@@ -28,7 +28,7 @@ from support.mmie_engine import (
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.base import JudgeUnavailable, RequestBroken
-from mmie_tasks.judges.mmie_score.engine.budget import MemoryPlan, shrink
+from mmie_tasks.judges.mmie_score.engine.budget import MemoryPlan
 from mmie_tasks.judges.mmie_score.engine.schedule import FailedPrompt, JudgePrompt, LiveRow
 
 pytestmark = needs_transformers_5
@@ -51,16 +51,18 @@ class FailingPart:
         self._name, self._part, self._fault = name, part, fault
 
     def __getattr__(self, name: str) -> Any:
-        attribute = getattr(self._part, name)
-        if name not in ("features", "step"):
-            return attribute
+        return getattr(self._part, name)
 
-        def called(*args: Any) -> Any:
-            if (error := self._fault(self._name, args)) is not None:
-                raise error
-            return attribute(*args)
+    def features(self, *args: Any) -> Any:
+        return self._unless_faulty(self._part.features, args)
 
-        return called
+    def __call__(self, *args: Any) -> Any:
+        return self._unless_faulty(self._part, args)
+
+    def _unless_faulty(self, call: Callable[..., Any], args: Sequence[Any]) -> Any:
+        if (error := self._fault(self._name, args)) is not None:
+            raise error
+        return call(*args)
 
 
 def failing_engine(fault: Fault, plan: Plan = PLAN) -> EngineHarness:
@@ -95,7 +97,7 @@ def expected(key: int) -> list[int]:
 
 def shrunk(budget: MemoryPlan, times: int) -> MemoryPlan:
     for _ in range(times):
-        budget = shrink(budget) or budget
+        budget = budget.smaller() or budget
     return budget
 
 
@@ -179,10 +181,8 @@ def touches(key: int, name: str, args: Sequence[Any]) -> bool:
     match name:
         case "vision":
             return bool(args[0].key == key)
-        case "prefill":
-            return any(part.row.prompt.key == key for part in args[0])
         case _:
-            return any(row.prompt.key == key for row in args[0])
+            return any(chunk.row.prompt.key == key for chunk in args[0])
 
 
 @pytest.mark.parametrize("where", PARTS)
