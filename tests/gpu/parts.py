@@ -23,8 +23,6 @@ from support.judge_workload import SIZES, Size, requests
 from support.random_checkpoint import REAL_WIDTH, write
 
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.judges.mmie_score import loading
-from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.devices import choose_device, exact_arithmetic
 from mmie_tasks.judges.mmie_score.engine.attention import Attend, BatchLayout, PagedAttention
 from mmie_tasks.judges.mmie_score.engine.engine import Engine
@@ -37,7 +35,6 @@ from mmie_tasks.record.reply import JudgeReply
 if TYPE_CHECKING:
     from bench.mmie_score_speed import Measurement, Setup
 
-LEAST_VARIANT_S = 60
 PEAKS = {  # TFLOP/s in bfloat16 and terabytes/s of memory, as the maker names them
     "B200": (2250.0, 8.0),
     "H200": (989.0, 4.8),
@@ -468,34 +465,6 @@ def speed_size(context: Context) -> tuple[Size, int, int]:
     return (tiny, tiny.samples, tiny.alone) if context.tiny else (SIZES["real"], 192, 4)
 
 
-def variants(context: Context) -> Iterator[Row]:
-    """Throughput without CUDA graphs and with other attention; weights are loaded once."""
-    from bench.mmie_score_speed import prepared, together  # imports transformers
-
-    size, samples, _ = speed_size(context)
-    count = samples // 2
-    setup, all_requests = prepared(
-        size, context.work, device=context.device, dtype=context.half_dtype, samples=count
-    )
-    model = setup.checkpoint.location.folder
-    base = judge(context, model, setup.dtype, max_rows=min(size.rows, count))
-    chosen = base.local.start().attention.name
-    weights = load_model(base.local.checkpoint, device=context.device, dtype=setup.dtype)
-    options: Mapping[str, Mapping[str, object]] = {
-        "no_graphs": {"graphs": False},
-        "triton": {"attention": "triton"},
-        "sdpa": {"attention": "sdpa"},
-    }
-    for check, changed in options.items():
-        if reason := reason_against(context, check, chosen):
-            yield Row(check=check, outcome="not run", detail=reason)
-            continue
-        compared = judge(context, model, setup.dtype, max_rows=min(size.rows, count), **changed)  # type: ignore[arg-type]
-        with drills.replaced(loading, "load_model", lambda *_, **__: weights):
-            result = together(setup, compared, all_requests)
-        yield Row(check=check, outcome="measured", detail=figures(result))
-
-
 def memory_text(context: Context, compared: MmieScoreJudge) -> str:
     """What pages take, and what is free now."""
     assert compared.local._engine is not None
@@ -550,20 +519,6 @@ def share_of_floor(
     )
 
 
-def reason_against(context: Context, check: str, chosen: str) -> str | None:
-    """Why a variant of the judge is not measured, beside the one that it chose itself; None if it
-    is.
-    """
-    triton = kernel_attention(context, "triton")
-    if context.on_gpu and check == chosen:
-        return "it is what the judge chose"
-    if check == "triton" and (isinstance(triton, str) or not context.on_gpu):
-        return triton if isinstance(triton, str) else "it needs a GPU"
-    if not context.tiny and context.left_s < LEAST_VARIANT_S:
-        return f"{context.left_s:.0f} s were left, and it needs {LEAST_VARIANT_S} s"
-    return None
-
-
 def figures(result: Measurement) -> str:
     """Throughput and peak memory."""
     count, seconds = len(result.replies), result.seconds
@@ -581,7 +536,6 @@ PARTS = {
     "bits": bits,
     "drills": drill,
     "recorded": recorded,
-    "variants": variants,
 }
 
 

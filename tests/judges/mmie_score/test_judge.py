@@ -124,10 +124,6 @@ def test_an_unusable_request_does_not_affect_the_others(judge) -> None:
     assert "8,192 at most" in str(outcomes[2])
 
 
-def test_no_requests_give_no_outcomes(judge) -> None:
-    assert list(judge.ask([])) == []
-
-
 def test_control_strings_are_read_as_official_and_counted(scripted) -> None:
     messages: list[str] = []
     sink = logger.add(messages.append, format="{message}")
@@ -213,8 +209,6 @@ def without_memory(monkeypatch, part: str, failures: int) -> list[dict[str, obje
             )
             for attention in ("magic", "eager")
         ),
-        pytest.param({"no_such": "1"}, "no option `no_such`", id="unknown"),
-        pytest.param({"graphs": "perhaps"}, "graphs=perhaps", id="bool"),
     ],
 )
 def test_an_unusable_option_is_an_error_at_once(options, words: str) -> None:

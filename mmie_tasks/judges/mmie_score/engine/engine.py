@@ -73,11 +73,9 @@ class Engine:
                 yield from self._step()
         finally:  # also if the caller stops reading results
             for row in list(self.schedule.live):
-                self.vision.drop(row.prompt)
                 self.schedule.end(row)
-            for prompt in self.schedule.waiting:
-                self.vision.drop(prompt)
             self.schedule.waiting.clear()
+            self.vision.clear()
 
     def _take_prompts(self, source: PromptSource) -> Iterator[FailedPrompt]:
         """Take the prompts that are ready; wait for one only if there is nothing else to do."""
@@ -92,7 +90,6 @@ class Engine:
                     )
                     yield FailedPrompt(key=prompt.key, error=JudgeUnavailable(reason))
                 case JudgePrompt():
-                    self.vision.add(prompt)
                     schedule.waiting.append(prompt)
                 case FailedPrompt():
                     yield prompt
@@ -145,7 +142,8 @@ class Engine:
         for chunk in chunks:
             row = chunk.row
             if row.features is None:
-                row.features = self.vision.features(row.prompt, self.budget.vision_tiles)
+                prompts = [row.prompt, *self.schedule.unread_prompts(row)]
+                row.features = self.vision.features(prompts, self.budget.vision_tiles)
         return self.flat.step(chunks, self.budget.chunk_tokens if self.flat.fixed_rows else None)
 
     def _decoded(self, chunks: Sequence[Chunk]) -> torch.Tensor:
@@ -181,7 +179,6 @@ class Engine:
         if smaller is None and len(self.schedule.live) <= 1:
             # The request does not fit even alone; the others get the full budget back.
             row = chunks[0].row
-            self.vision.drop(row.prompt)
             self.schedule.end(row)
             self.budget = self.full_budget
             self.schedule.max_rows = self.full_budget.rows
@@ -195,7 +192,5 @@ class Engine:
         )
         self.schedule.max_rows = self.budget.rows
         for row in self.schedule.live[self.budget.rows :][::-1]:
-            self.vision.drop(row.prompt)
-            self.vision.add(row.prompt, first=True)
             self.schedule.restart(row)
         return None

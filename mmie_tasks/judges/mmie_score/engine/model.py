@@ -11,9 +11,9 @@ token, the rule holds whatever else is in the batch.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,17 +46,8 @@ def normalized(tiles: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return pixels.div_(255).sub_(mean).div_(deviation).to(dtype)
 
 
-@dataclass(slots=True)
-class _PromptTiles:
-    """Tiles of a prompt, and the features of the first of them."""
-
-    tiles: NDArray[np.uint8]
-    features: list[torch.Tensor] = field(default_factory=list)
-    computed: int = 0
-
-
 class Vision:
-    """Image features of prompts, in the order in which the prompts were added.
+    """Image features of prompts.
 
     Tiles go to the device as bytes and are normalized there. If batches are `fixed`, the last one
     is padded with black tiles: a tile's features then do not depend on the number of other tiles.
@@ -67,46 +58,41 @@ class Vision:
         self._fixed = fixed
         weight = model.lm_head.weight
         self._device, self._dtype = weight.device, weight.dtype
-        self._prompts: OrderedDict[int, _PromptTiles] = OrderedDict()
+        # Of the first tiles of prompts, by key.
+        self._features: defaultdict[int, list[torch.Tensor]] = defaultdict(list)
 
-    def add(self, prompt: JudgePrompt, *, first: bool = False) -> None:
-        """Add a prompt's tiles to the queue, in front of all others if `first`."""
-        if prompt.tiles is not None:
-            self._prompts[prompt.key] = _PromptTiles(prompt.tiles)
-            self._prompts.move_to_end(prompt.key, last=not first)
+    def features(self, prompts: Sequence[JudgePrompt], batch_tiles: int) -> torch.Tensor | None:
+        """The features of the first prompt, (image tokens, hidden); None without images.
 
-    def drop(self, prompt: JudgePrompt) -> None:
-        """Remove a prompt."""
-        self._prompts.pop(prompt.key, None)
-
-    def features(self, prompt: JudgePrompt, batch_tiles: int) -> torch.Tensor | None:
-        """The features of an added prompt, (image tokens, hidden); None without images.
-
-        They are computed now, with those of the prompts in the queue, unless an earlier call has
-        computed them. The prompt is then removed.
+        What is left of a batch is filled with tiles of the other prompts, whose turns come next.
         """
+        prompt = prompts[0]
         if prompt.tiles is None:
             return None
-        own = self._prompts[prompt.key]
-        while own.computed < len(own.tiles):
-            self._compute_batch(batch_tiles)
-        del self._prompts[prompt.key]
-        return torch.cat(own.features)
+        while self._computed(prompt) < len(prompt.tiles):
+            self._compute_batch(prompts, batch_tiles)
+        return torch.cat(self._features.pop(prompt.key)).flatten(0, 1)
 
-    def _compute_batch(self, batch_tiles: int) -> None:
+    def clear(self) -> None:
+        """Drop the features of all prompts."""
+        self._features.clear()
+
+    def _computed(self, prompt: JudgePrompt) -> int:
+        return sum(map(len, self._features[prompt.key]))
+
+    def _compute_batch(self, prompts: Sequence[JudgePrompt], batch_tiles: int) -> None:
         """Compute one batch; nothing is recorded if it raises."""
-        stretches, left = [], batch_tiles
-        for pending in self._prompts.values():
-            stop = min(len(pending.tiles), pending.computed + left)
-            if stop > pending.computed:
-                stretches.append((pending, pending.computed, stop))
-                left -= stop - pending.computed
-        tiles = np.concatenate([pending.tiles[start:stop] for pending, start, stop in stretches])
-        features = self._forward(tiles, batch_tiles)
-        sizes = [stop - start for _, start, stop in stretches]
-        for (pending, _, stop), own in zip(stretches, torch.split(features, sizes), strict=True):
-            pending.features.append(own.flatten(0, 1))
-            pending.computed = stop
+        stretches: list[tuple[int, NDArray[np.uint8]]] = []
+        left = batch_tiles
+        for prompt in prompts:
+            if left and prompt.tiles is not None:
+                start = self._computed(prompt)
+                stretches.append((prompt.key, prompt.tiles[start : start + left]))
+                left -= len(stretches[-1][1])
+        features = self._forward(np.concatenate([tiles for _, tiles in stretches]), batch_tiles)
+        sizes = [len(tiles) for _, tiles in stretches]
+        for (key, _), own in zip(stretches, torch.split(features, sizes), strict=True):
+            self._features[key].append(own)
 
     @torch.inference_mode()
     def _forward(self, tiles: NDArray[np.uint8], batch_tiles: int) -> torch.Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
@@ -187,6 +187,13 @@ class Schedule:
                 chunks.append(Chunk(row=row, start=row.stored, stop=stop))
                 max_tokens -= chunks[-1].size
         return chunks
+
+    def unread_prompts(self, after: LiveRow) -> Iterator[JudgePrompt]:
+        """Prompts of which nothing is stored yet, without that of a row, in their order."""
+        for row in self.live:
+            if not row.stored and row is not after and row.features is None:
+                yield row.prompt
+        yield from self.waiting
 
     def last_tokens(self) -> list[Chunk]:
         """The last token of each row with a complete prompt: it has generated at least one."""
