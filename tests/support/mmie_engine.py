@@ -20,7 +20,6 @@ from transformers.models.phi3.modeling_phi3 import Phi3RotaryEmbedding
 
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
 from mmie_tasks.judges.mmie_score.engine.budget import MemoryPlan
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder
@@ -35,6 +34,7 @@ from mmie_tasks.judges.mmie_score.engine.schedule import (
     Schedule,
 )
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder, reply_text
+from mmie_tasks.judges.mmie_score.loading import load_model
 from support import internvl_golden as golden
 from support import stock_internvl as stock
 

@@ -6,7 +6,7 @@ from support.tiny_checkpoint import TinyCheckpoint
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
+from mmie_tasks.judges.mmie_score.loading import load_model
 
 RANK = 4
 TARGETS = ("qkv_proj", "o_proj", "gate_up_proj", "down_proj", "attn.qkv", "attn.proj", "fc1", "fc2")
