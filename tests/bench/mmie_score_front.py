@@ -38,7 +38,7 @@ from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_che
 from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
 from mmie_tasks.judges.mmie_score.cluster import EnginePool
 from mmie_tasks.judges.mmie_score.engine.schedule import FailedPrompt, JudgePrompt
-from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer, RequestQueue
+from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer, queue_of
 from mmie_tasks.judges.mmie_score.ray_session import RaySession
 from mmie_tasks.record.reply import JudgeReply
 
@@ -56,7 +56,7 @@ def prepared(
 ) -> Iterator[JudgePrompt]:
     """All prompts, as the engine gets them."""
     with closing(
-        PromptPreparer(builder, RequestQueue.of(judge_requests, [0] * len(judge_requests)))
+        PromptPreparer(builder, queue_of(judge_requests, range(len(judge_requests))))
     ) as preparer:
         while (prompt := preparer.get(wait=True)) is not None:
             assert not isinstance(prompt, FailedPrompt), prompt.error
@@ -140,16 +140,15 @@ def measure_handing_out(root: Path, judge_requests: Sequence[JudgeRequest], engi
     pool = EnginePool(
         RaySession({"TMPDIR": str(work)}, local_gpus=engines),
         {"folder": str(work), "rows": 1000},
-        signature=None,
         limit=None,
         max_in_flight=88,
         deadline_s=60,
         engine_class=ScriptedEngine,
     )
     with closing(pool):
-        list(pool.ask(judge_requests, [1] * len(judge_requests)))  # until the engines have started
+        list(pool.ask(judge_requests, range(len(judge_requests))))  # until the engines have started
         began, cpu_began = time.perf_counter(), time.process_time()
-        outcomes = list(pool.ask(judge_requests, [1] * len(judge_requests)))
+        outcomes = list(pool.ask(judge_requests, range(len(judge_requests))))
         seconds, cpu_s = time.perf_counter() - began, time.process_time() - cpu_began
     assert all(isinstance(outcome, JudgeReply) for _, outcome in outcomes), outcomes[0]
     print_rate(f"handed out to {engines} engines", len(judge_requests), seconds, cpu_s)

@@ -35,8 +35,9 @@ from support.stock_internvl import generate, load
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.devices import choose_device, choose_dtype, exact_arithmetic
-from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, PlainDecoder, StaticDecoder
-from mmie_tasks.judges.mmie_score.engine.model import Prefill, Vision, normalized
+from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder
+from mmie_tasks.judges.mmie_score.engine.engine import Engine
+from mmie_tasks.judges.mmie_score.engine.model import Vision, normalized
 from mmie_tasks.judges.mmie_score.engine.schedule import JudgePrompt
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder, reply_text
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
@@ -138,9 +139,8 @@ def timed_parts(result: Measurement, setup: Setup) -> Iterator[None]:
     """Measure the time in each part of the engine, which waits for the device after it anyway."""
     parts = {
         "vision": (Vision, "features"),
-        "prefill": (Prefill, "step"),
-        "decode": (PlainDecoder, "step"),
-        "decode, captured": (StaticDecoder, "step"),
+        "prefill, with vision": (Engine, "_prefilled"),
+        "decode": (Engine, "_decoded"),
         "digits": (DigitRecorder, "record"),
     }
     originals = {name: getattr(kind, method) for name, (kind, method) in parts.items()}

@@ -107,15 +107,6 @@ PARTS: Mapping[str, Part] = {
         checks={"single": "one request a call", "together": "all in one call, in random order"},
         least_s=15,
     ),
-    "variants": Part(
-        title="speed of variants, bfloat16, 4.15 B",
-        checks={
-            "no_graphs": "the judge without CUDA graphs",
-            "triton": "the judge with the Triton kernel",
-            "sdpa": "the judge with sdpa, without CUDA graphs",
-        },
-        least_s=60,
-    ),
 }
 
 

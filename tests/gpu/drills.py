@@ -15,7 +15,8 @@ from loguru import logger
 
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.devices import release_memory
-from mmie_tasks.judges.mmie_score.engine.decoding import PlainDecoder, StaticDecoder
+from mmie_tasks.judges.mmie_score.engine.decoding import StaticDecoder
+from mmie_tasks.judges.mmie_score.engine.engine import Engine
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 from mmie_tasks.record.reply import JudgeReply
 
@@ -110,20 +111,20 @@ def full_memory(device: torch.device) -> Iterator[None]:
         finally:
             torch.cuda.set_per_process_memory_fraction(1.0, device)
         return
-    step, failures = PlainDecoder.step, [torch.OutOfMemoryError("CUDA out of memory")]
+    step, failures = Engine._decoded, [torch.OutOfMemoryError("CUDA out of memory")]
 
-    def failing(self: PlainDecoder, rows: Any) -> torch.Tensor:
+    def failing(self: Engine, chunks: Any) -> torch.Tensor:
         if failures:
             raise failures.pop()
-        return step(self, rows)
+        return step(self, chunks)
 
-    with replaced(PlainDecoder, "step", failing):
+    with replaced(Engine, "_decoded", failing):
         yield
 
 
 @contextmanager
-def replaced(owner: type, name: str, value: Callable[..., Any]) -> Iterator[None]:
-    """Replace a method."""
+def replaced(owner: object, name: str, value: Callable[..., Any]) -> Iterator[None]:
+    """Replace a method or function."""
     original = getattr(owner, name)
     setattr(owner, name, value)
     try:

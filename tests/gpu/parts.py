@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -25,19 +25,16 @@ from support.random_checkpoint import REAL_WIDTH, write
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.devices import choose_device, exact_arithmetic
 from mmie_tasks.judges.mmie_score.engine.attention import Attend, BatchLayout, PagedAttention
-from mmie_tasks.judges.mmie_score.engine.decoding import PlainDecoder, StaticDecoder
+from mmie_tasks.judges.mmie_score.engine.engine import Engine
 from mmie_tasks.judges.mmie_score.engine.kernels import KERNELS, KernelName, unsupported
-from mmie_tasks.judges.mmie_score.engine.model import Prefill
-from mmie_tasks.judges.mmie_score.engine.schedule import JudgePrompt
+from mmie_tasks.judges.mmie_score.engine.schedule import Chunk, JudgePrompt
 from mmie_tasks.judges.mmie_score.engine.self_check import self_check
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
-from mmie_tasks.judges.mmie_score.loading import LoadedJudge
 from mmie_tasks.record.reply import JudgeReply
 
 if TYPE_CHECKING:
     from bench.mmie_score_speed import Measurement, Setup
 
-LEAST_VARIANT_S = 60
 PEAKS = {  # TFLOP/s in bfloat16 and terabytes/s of memory, as the maker names them
     "B200": (2250.0, 8.0),
     "H200": (989.0, 4.8),
@@ -310,7 +307,7 @@ def steps(context: Context) -> Iterator[Row]:
     stack = LayerStack(local, placement, keys=5000 if context.on_gpu else 200, rows=64)
     stack.first_step()
     facts = stack.capture
-    if isinstance(stack.engine.decoder, StaticDecoder):
+    if stack.engine.decoder is not None:
         size, mib = f"{facts.seconds:.1f} s", facts.taken_bytes / 2**20
         yield Row(
             check="captured",
@@ -372,19 +369,19 @@ def recorded_logits() -> Iterator[dict[tuple[int, int], torch.Tensor]]:
     found: dict[tuple[int, int], torch.Tensor] = {}
 
     def recording(step: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-        def recorded_step(self: object, computed: Sequence[Any], *more: Any) -> torch.Tensor:
-            logits = step(self, computed, *more)
-            ending = [part for part in computed if getattr(part, "ends_prompt", True)]
-            for part, own in zip(ending, logits, strict=True):
-                row = getattr(part, "row", part)
+        def recorded_step(self: object, chunks: Sequence[Chunk]) -> torch.Tensor:
+            logits = step(self, chunks)
+            rows = [chunk.row for chunk in chunks if chunk.ends_row]
+            for row, own in zip(rows, logits, strict=True):
                 found[row.prompt.key, len(row.output)] = own.to("cpu", copy=True)
             return logits
 
         return recorded_step
 
     with ExitStack() as stack:
-        for owner in (Prefill, PlainDecoder, StaticDecoder):
-            stack.enter_context(drills.replaced(owner, "step", recording(owner.step)))
+        for name in ("_prefilled", "_decoded"):
+            step = recording(getattr(Engine, name))
+            stack.enter_context(drills.replaced(Engine, name, step))
         yield found
 
 
@@ -468,47 +465,11 @@ def speed_size(context: Context) -> tuple[Size, int, int]:
     return (tiny, tiny.samples, tiny.alone) if context.tiny else (SIZES["real"], 192, 4)
 
 
-def variants(context: Context) -> Iterator[Row]:
-    """Throughput without CUDA graphs and with other attention; weights are loaded once."""
-    from bench.mmie_score_speed import prepared, together  # imports transformers
-
-    size, samples, _ = speed_size(context)
-    count = samples // 2
-    setup, all_requests = prepared(
-        size, context.work, device=context.device, dtype=context.half_dtype, samples=count
-    )
-    model = setup.checkpoint.location.folder
-    base = judge(context, model, setup.dtype, max_rows=min(size.rows, count))
-    chosen = base.local.start().attention.name
-    weights = LoadedJudge(base.local.checkpoint, base.local.start())._load()
-    options: Mapping[str, Mapping[str, object]] = {
-        "no_graphs": {"graphs": False},
-        "triton": {"attention": "triton"},
-        "sdpa": {"attention": "sdpa"},
-    }
-    for check, changed in options.items():
-        if reason := reason_against(context, check, chosen):
-            yield Row(check=check, outcome="not run", detail=reason)
-            continue
-        compared = judge(context, model, setup.dtype, max_rows=min(size.rows, count), **changed)  # type: ignore[arg-type]
-        loaded = LoadedJudge(compared.local.checkpoint, compared.local.start())
-        loaded._model = weights
-        compared.local._loaded = loaded
-        result = together(setup, compared, all_requests)
-        yield Row(check=check, outcome="measured", detail=figures(result))
-
-
 def memory_text(context: Context, compared: MmieScoreJudge) -> str:
-    """What the plan counted, and what is free now."""
-    loaded = compared.local._loaded
-    assert loaded is not None
-    assert loaded._engine is not None
-    budget = loaded._engine.budget
-    planned = (
-        f"planned {budget.weight_bytes / 2**30:.1f} GiB of weights, "
-        f"{(budget.pages + 1) * budget.page_bytes / 2**30:.1f} of pages, "
-        f"{budget.step_bytes / 2**30:.1f} for steps and reserve"
-    )
+    """What pages take, and what is free now."""
+    assert compared.local._engine is not None
+    text = compared.local._engine.flat.text
+    planned = f"{(text.keys.nbytes + text.values.nbytes) / 2**30:.1f} GiB of pages"
     if not context.on_gpu:
         return planned
     free = torch.cuda.mem_get_info(context.device)[0]
@@ -558,20 +519,6 @@ def share_of_floor(
     )
 
 
-def reason_against(context: Context, check: str, chosen: str) -> str | None:
-    """Why a variant of the judge is not measured, beside the one that it chose itself; None if it
-    is.
-    """
-    triton = kernel_attention(context, "triton")
-    if context.on_gpu and check == chosen:
-        return "it is what the judge chose"
-    if check == "triton" and (isinstance(triton, str) or not context.on_gpu):
-        return triton if isinstance(triton, str) else "it needs a GPU"
-    if not context.tiny and context.left_s < LEAST_VARIANT_S:
-        return f"{context.left_s:.0f} s were left, and it needs {LEAST_VARIANT_S} s"
-    return None
-
-
 def figures(result: Measurement) -> str:
     """Throughput and peak memory."""
     count, seconds = len(result.replies), result.seconds
@@ -589,7 +536,6 @@ PARTS = {
     "bits": bits,
     "drills": drill,
     "recorded": recorded,
-    "variants": variants,
 }
 
 

@@ -16,12 +16,11 @@ import numpy as np
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from mmie_tasks.judges.mmie_score.devices import exact_arithmetic
+from mmie_tasks.judges.mmie_score.devices import exact_arithmetic, release_memory
 from mmie_tasks.judges.mmie_score.engine.budget import Placement, kv_token_bytes
-from mmie_tasks.judges.mmie_score.engine.decoding import StaticDecoder
 from mmie_tasks.judges.mmie_score.engine.engine import Engine
 from mmie_tasks.judges.mmie_score.engine.schedule import Chunk, JudgePrompt, LiveRow
-from mmie_tasks.judges.mmie_score.loading import LoadedJudge
+from mmie_tasks.judges.mmie_score.loading import load_engine
 from mmie_tasks.judges.mmie_score.local import LocalJudge
 
 ALIVE = (1, 29, 56)  # of 64 rows
@@ -52,22 +51,21 @@ class LayerStack:
 
     def __init__(self, local: LocalJudge, placement: Placement, *, keys: int, rows: int) -> None:
         self.device, self.keys, self.rows = placement.device, keys, rows
-        self.loaded = LoadedJudge(local.checkpoint, placement)
-        self.engine: Engine = self.loaded.engine(longest_tokens=keys + 32, count=rows)
+        self.engine: Engine = load_engine(local.checkpoint, placement)
         self.config = local.checkpoint.config
         self.capture = CaptureFacts()
         self._dtype_bytes = placement.dtype.itemsize
-        text: Any = self.engine.prefill.text
+        text: Any = self.engine.flat.text
         for states in (text.keys, text.values):
             states.normal_(generator=torch.Generator(self.device).manual_seed(1))
 
     def close(self) -> None:
         """Release all memory."""
         self.engine = None  # type: ignore[assignment]
-        self.loaded.close()
+        release_memory()
 
-    def alive(self, count: int) -> list[LiveRow]:
-        """So many rows whose prompts are stored; as many as pages allow."""
+    def alive(self, count: int) -> list[Chunk]:
+        """The last tokens of so many rows whose prompts are stored; as many as pages allow."""
         size = self.engine.budget.page_tokens
         pages = -(-(self.keys + 32) // size)
         prompt = JudgePrompt(key=0, ids=[3] * self.keys, max_new_tokens=32)
@@ -78,15 +76,15 @@ class LayerStack:
                 pages=list(range(number * pages, (number + 1) * pages)),
                 stored=self.keys,
                 output=[7],
-            )
+            ).last_token()
             for number in range(count)
         ]
 
     def first_step(self) -> None:
         """Compute the first decoding step, which is captured, and record how that went."""
         decoder, facts = self.engine.decoder, self.capture
-        if not isinstance(decoder, StaticDecoder):
-            self.engine.decoder.step(self.alive(2))
+        if decoder is None:
+            self.engine._decoded(self.alive(2))
             return
         step = decoder._try_capture
 
@@ -107,11 +105,11 @@ class LayerStack:
         """Duration of a decoding step and the bandwidth at which keys and weights are read."""
         texts = []
         layers = self.config.llm_config.num_hidden_layers
-        text: Any = self.engine.prefill.text
+        text: Any = self.engine.flat.text
         weight_bytes = sum(weight.nbytes for weight in text._text.layers.parameters())
         for count in ALIVE:
             rows = self.alive(count)
-            seconds = self.seconds(lambda rows=rows: self.engine.decoder.step(rows))  # type: ignore[misc]
+            seconds = self.seconds(lambda rows=rows: self.engine._decoded(rows))  # type: ignore[misc]
             read = weight_bytes + len(rows) * self.keys * kv_token_bytes(
                 self.config, self._dtype_bytes
             )
@@ -124,16 +122,12 @@ class LayerStack:
         """A prefill step of the full size: the end of one prompt and the beginning of another."""
         tokens = self.engine.budget.chunk_tokens
         half = min(tokens // 2, self.keys)
-        rows = self.alive(2)
-        if len(rows) < 2:
-            rows *= 2
-        for row in rows:
-            row.output, row.stored = [], 0
+        rows = [chunk.row for chunk in self.alive(2)]
         chunks = [
             Chunk(row=rows[0], start=self.keys - half, stop=self.keys),
-            Chunk(row=rows[1], start=0, stop=half),
+            Chunk(row=rows[-1], start=0, stop=half),
         ]
-        return lambda: self.engine.prefill.step(chunks, tokens if self.engine.fixed else None)
+        return lambda: self.engine.flat.step(chunks, tokens)
 
     def prefill_text(self) -> str:
         """Duration and arithmetic of a prefill step."""
@@ -158,9 +152,9 @@ class LayerStack:
     def gap_text(self) -> str:
         """How long a decoding step takes beyond its kernels."""
         rows = self.alive(ALIVE[-1])
-        wall = self.seconds(lambda: self.engine.decoder.step(rows))
+        wall = self.seconds(lambda: self.engine._decoded(rows))
         with self._profiled() as profiled:
-            self.engine.decoder.step(rows)
+            self.engine._decoded(rows)
             self._synchronize()
         busy = sum(_device_us(event) for event in profiled.key_averages()) / 1e6
         return f"{1e3 * (wall - busy):.2f} ms of {1e3 * wall:.2f} ms"
@@ -170,7 +164,7 @@ class LayerStack:
         ten longest kernels.
         """
         rows = self.alive(ALIVE[-1])
-        steps = {"decoding": lambda: self.engine.decoder.step(rows), "prefill": self.prefill_step()}
+        steps = {"decoding": lambda: self.engine._decoded(rows), "prefill": self.prefill_step()}
         for name, step in steps.items():
             with exact_arithmetic(), self._profiled() as profiled:
                 step()

@@ -22,7 +22,6 @@ def main(folder: str) -> None:
     pool = EnginePool(
         session,
         {"folder": folder},
-        likely_signature="",
         limit=None,
         max_in_flight=4,
         deadline_s=60,
@@ -33,7 +32,7 @@ def main(folder: str) -> None:
     thread.join()
     requests = [JudgeRequest(parts=(f"{number} cost=5",), max_tokens=1) for number in range(40)]
     replies = [
-        outcome for _, outcome in pool.ask(requests, [1] * 40) if isinstance(outcome, JudgeReply)
+        outcome for _, outcome in pool.ask(requests, range(40)) if isinstance(outcome, JudgeReply)
     ]
     pool.close()
 

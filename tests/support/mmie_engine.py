@@ -22,15 +22,14 @@ from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
 from mmie_tasks.judges.mmie_score.engine.budget import MemoryPlan
-from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, PlainDecoder
+from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder
 from mmie_tasks.judges.mmie_score.engine.engine import Engine
-from mmie_tasks.judges.mmie_score.engine.model import Prefill, TextModel, Vision, normalized
+from mmie_tasks.judges.mmie_score.engine.model import FlatSteps, TextModel, Vision, normalized
 from mmie_tasks.judges.mmie_score.engine.schedule import (
     Chunk,
     Completion,
     FailedPrompt,
     JudgePrompt,
-    LiveRow,
     Result,
     Schedule,
 )
@@ -146,24 +145,6 @@ class Plan:
     fixed: bool = False
 
 
-class CheckedPart:
-    """A part of the engine with a check before each of its steps and a record of their logits."""
-
-    def __init__(
-        self,
-        part: Any,
-        check: Callable[[], None],
-        record: Callable[[Sequence[LiveRow | Chunk], torch.Tensor], None],
-    ) -> None:
-        self._part, self._check, self._record = part, check, record
-
-    def step(self, computed: Sequence[LiveRow | Chunk], *arguments: Any) -> torch.Tensor:
-        self._check()
-        logits: torch.Tensor = self._part.step(computed, *arguments)
-        self._record(computed, logits)
-        return logits
-
-
 def check_page_counts(schedule: Schedule) -> None:
     """Every page is free or belongs to one row.
 
@@ -232,10 +213,9 @@ class EngineHarness:
         assert not self.engine.schedule.waiting
         assert len(self.engine.schedule.free_pages) == self.engine.schedule.pages
 
-    def record(self, computed: Sequence[LiveRow | Chunk], logits: torch.Tensor) -> None:
-        """Record the logits behind rows, or behind those chunks that end a prompt."""
-        ending = [part for part in computed if isinstance(part, LiveRow) or part.ends_prompt]
-        rows = [part if isinstance(part, LiveRow) else part.row for part in ending]
+    def record(self, chunks: Sequence[Chunk], logits: torch.Tensor) -> None:
+        """Record the logits behind the chunks that end their row."""
+        rows = [chunk.row for chunk in chunks if chunk.ends_row]
         for row, row_logits in zip(rows, logits, strict=True):
             self.keys.append(row.prompt.key)
             self.logits.setdefault(row.prompt.key, {})[len(row.output)] = row_logits.clone()
@@ -267,33 +247,38 @@ def build_engine(
 
     Args:
         plan: Its sizes.
-        wrap: Replaces a part, by its name (``vision``, ``prefill``, ``decoder``) and the part.
+        wrap: Replaces a part, by its name (``vision``, ``prefill``, ``decoder``) and the part:
+            the vision tower, or the function of a step.
     """
     size = plan.page_tokens
     pages = plan.pages or -(-9000 // size) + 24
     text = TextModel(model(), pages=pages + 1, page_tokens=size)
     attention = SdpaAttention(size)
     image_token_id = checkpoint().image_token_id
-    prefill = Prefill(text, attention, image_token_id, plan.rows if plan.fixed else None)
-
-    def checked(name: str, part: Any) -> Any:
-        return CheckedPart(
-            wrap(name, part), lambda: harness.check(), lambda *step: harness.record(*step)
-        )
+    flat = FlatSteps(text, attention, image_token_id, plan.rows if plan.fixed else None)
 
     engine = Engine(
         schedule=Schedule(pages=pages, page_tokens=size, max_rows=plan.rows),
         vision=wrap("vision", Vision(model(), fixed=plan.fixed)),
-        prefill=checked("prefill", prefill),
-        decoder=checked(
-            "decoder", PlainDecoder(text, attention, plan.rows if plan.fixed else None)
-        ),
+        flat=flat,
+        decoder=None,
         digits=DigitRecorder(DIGIT_IDS, CPU),
         end_token_id=checkpoint().end_token_id,
         budget=budget(plan, pages),
-        fixed=plan.fixed,
     )
     harness = EngineHarness(engine=engine)
+
+    def checked(step: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        def checked_step(chunks: Sequence[Chunk]) -> torch.Tensor:
+            harness.check()
+            logits = step(chunks)
+            harness.record(chunks, logits)
+            return logits
+
+        return checked_step
+
+    engine._prefilled = checked(wrap("prefill", engine._prefilled))  # type: ignore[method-assign]
+    engine._decoded = checked(wrap("decoder", engine._decoded))  # type: ignore[method-assign]
     return harness
 
 
@@ -301,13 +286,9 @@ def budget(plan: Plan, pages: int) -> MemoryPlan:
     return MemoryPlan(
         pages=pages,
         page_tokens=plan.page_tokens,
-        longest_pages=1,
         rows=plan.rows,
         chunk_tokens=plan.chunk_tokens,
         vision_tiles=plan.vision_tiles,
-        weight_bytes=0,
-        page_bytes=0,
-        step_bytes=0,
     )
 
 

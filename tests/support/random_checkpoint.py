@@ -20,9 +20,9 @@ from zlib import crc32
 import torch
 from safetensors.torch import save_file
 
-from mmie_tasks.judges.mmie_score.checkpoint import expected_shapes
 from mmie_tasks.judges.mmie_score.checkpoint.config import read_config
 from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
+from mmie_tasks.judges.mmie_score.checkpoint.weights import expected_shapes
 
 TINY = Path(__file__).resolve().parents[1] / "golden" / "internvl" / "checkpoint"
 PATCH_PX = 14

@@ -105,9 +105,7 @@ class ScriptedEngine:
             return "other" if self._first("other") else "scripted"
         return self._signature
 
-    async def judge(
-        self, request: JudgeRequest, longest_tokens: int, *images: bytes
-    ) -> EngineReply:
+    async def judge(self, request: JudgeRequest, *images: bytes) -> EngineReply:
         text = str(request.parts[0])
         words = text.split()
         with (self._folder / f"{os.getpid()}.requests").open("a") as file:

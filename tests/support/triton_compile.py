@@ -43,8 +43,7 @@ def compiled(capability: int, dtype: str, block: dict[str, int]) -> tuple[int, l
 if __name__ == "__main__":
     variants = [
         (f"sm_{capability} {dtype} {kind}", compiled(capability, dtype, block))
-        for capability in (80, 89, 90, 100, 120)
-        for dtype in ("bf16", "fp16")
+        for capability, dtype in ((80, "bf16"), (90, "bf16"), (120, "fp16"))
         for kind, block in (("prefill", PREFILL_BLOCK), ("decoding", DECODING_BLOCK))
     ]
     sys.stdout.write(json.dumps(dict(variants)))

@@ -61,25 +61,24 @@ class _PoolMember:
 
 
 class _Work:
-    """The requests of a call, the longest first.
+    """The requests of a call.
 
     Attributes:
-        waiting: Requests to hand out, by index.
+        waiting: Requests to hand out, by index, in this order.
         unfinished: Those without an outcome.
         outcomes: Those that the caller has not got yet.
     """
 
-    def __init__(self, requests: Sequence[JudgeRequest], lengths: Sequence[int]) -> None:
+    def __init__(self, requests: Sequence[JudgeRequest], order: Sequence[int]) -> None:
         self.requests = requests
-        self.longest_tokens = max(lengths, default=0)
-        self.waiting = deque(sorted(range(len(requests)), key=lambda index: -lengths[index]))
-        self.unfinished = dict.fromkeys(range(len(requests)))
+        self.waiting = deque(order)
+        self.unfinished = set(order)
         self.outcomes: deque[tuple[int, Outcome]] = deque()
         self._losses: Counter[int] = Counter()
 
     def finish(self, index: int, outcome: Outcome) -> None:
         """Record the outcome of a request."""
-        del self.unfinished[index]
+        self.unfinished.remove(index)
         self.outcomes.append((index, outcome))
 
     def give_back(self, indices: Sequence[int], lost: str) -> None:
@@ -104,7 +103,6 @@ class EnginePool:
     Args:
         session: The session, connected. The pool closes it.
         options: Of the engines.
-        likely_signature: That of the engines, if one has it. Otherwise it is that of the first one.
         limit: The most engines; None for as many as there are GPUs.
         max_in_flight: The most requests in an engine: those that it computes at once and those that
             it prepares.
@@ -117,7 +115,6 @@ class EnginePool:
         session: RaySession,
         options: Mapping[str, object],
         *,
-        likely_signature: str,
         limit: int | None,
         max_in_flight: int,
         deadline_s: float,
@@ -125,8 +122,7 @@ class EnginePool:
     ) -> None:
         self._session, self._options, self._engine_class = session, options, engine_class
         self._signature: str | None = None
-        self._likely_signature, self._limit = likely_signature, limit
-        self._max_in_flight, self._deadline_s = max_in_flight, deadline_s
+        self._limit, self._max_in_flight, self._deadline_s = limit, max_in_flight, deadline_s
         self._engines: list[_PoolMember] = []
         # Why no engine is left: of the first that was refused, else of the last that was lost.
         self._error: JudgeError | None = None
@@ -146,12 +142,12 @@ class EnginePool:
         return self._signature
 
     def ask(
-        self, requests: Sequence[JudgeRequest], lengths: Sequence[int]
+        self, requests: Sequence[JudgeRequest], order: Sequence[int]
     ) -> Iterator[tuple[int, Outcome]]:
-        """Yield one outcome for each request as it arrives; if the caller stops before the last,
-        the engines end.
+        """Yield one outcome for each request, handed out in this order, as it arrives; if the
+        caller stops before the last, the engines end.
         """
-        work = _Work(requests, lengths)
+        work = _Work(requests, order)
         with ExitStack() as stack:
             stack.callback(self.close)
             self._start_all()
@@ -176,7 +172,7 @@ class EnginePool:
         self._error = None
         self._session.close()
 
-    def machines(self) -> str | None:
+    def machine(self) -> str | None:
         """GPUs and versions of the engines that replied; None before the first reply."""
         return "; ".join(sorted(self._machines)) or None
 
@@ -229,7 +225,7 @@ class EnginePool:
                 continue
             if not engine.in_flight:
                 engine.progress_s = time.monotonic()
-            ref = engine.actor.judge.remote(request, work.longest_tokens, *images)
+            ref = engine.actor.judge.remote(request, *images)
             engine.in_flight[ref] = index
 
     def _collect(self, work: _Work) -> None:
@@ -274,7 +270,7 @@ class EnginePool:
         self._machines.add(reply.machine)
         if len(self._machines) > 1:
             text = (
-                f"MMIE-Score: the engines are on different GPUs ({self.machines()}). Single "
+                f"MMIE-Score: the engines are on different GPUs ({self.machine()}). Single "
                 "tokens of replies may differ between them."
             )
             self._warn_once("different GPUs", text)
@@ -303,20 +299,11 @@ class EnginePool:
                 self._lose(engine, f"no reply for {limit_s:g} s", work)
 
     def _end_others(self, work: _Work) -> None:
-        """Refuse the engines that would not judge as the others do.
-
-        The signature is the likely one once an engine has it. Otherwise it is that of the first
-        engine, once all have started or have had their time.
-        """
+        """Refuse the engines that would not judge as the first one that started."""
         started = [engine for engine in self._engines if engine.start is None]
         if self._signature is None and started:
-            first = min(started, key=lambda engine: engine.progress_s)
-            is_late = time.monotonic() > first.progress_s + _PATIENCE_S
-            if any(engine.signature == self._likely_signature for engine in started):
-                self._signature = self._likely_signature
-            elif is_late or len(started) == len(self._engines):
-                self._signature = first.signature
-        for engine in started if self._signature is not None else ():
+            self._signature = started[0].signature
+        for engine in started:
             if engine.signature != self._signature:
                 message = (
                     "It would not judge as the others do: its signature is "

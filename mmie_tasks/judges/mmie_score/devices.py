@@ -66,18 +66,13 @@ def choose_device(option: str, environment: Mapping[str, str]) -> torch.device:
     number = int(parsed[1] or rank or 0)
     if number < count:
         return torch.device("cuda", number)
-    if parsed[1] or not count:
-        raise JudgeMisconfigured(
-            f"`device={option}` was requested, and torch finds {count or 'no'} GPU(s) that it can "
-            "use; they count from 0.",
-            hint="use `device=cuda` or `device=cpu` (slow), or look at `nvidia-smi`, "
-            '`CUDA_VISIBLE_DEVICES` and `python -c "import torch; print(torch.version.cuda)"`',
-        )
+    process = f" in process {rank} of this machine, each of which judges on its own" if rank else ""
     raise JudgeMisconfigured(
-        f"This is process {number} (from 0) on this machine, and it has {count} GPU(s): "
-        "each process judges on its own.",
-        hint=f"start at most {count} process(es), or put several on one GPU with `device=cuda:0` "
-        "and `max_memory=`",
+        f"`device={option}` was requested{process}, and torch finds {count or 'no'} GPU(s) that it "
+        "can use; they count from 0.",
+        hint="start no more processes than GPUs, or put several on one with `device=cuda:0` and "
+        "`max_memory=`; or use `device=cpu` (slow); or look at `nvidia-smi` and "
+        "`CUDA_VISIBLE_DEVICES`",
     )
 
 

@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import MappingProxyType
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ from mmie_tasks.judges.mmie_score.engine.schedule import FailedPrompt, JudgeProm
 
 TILE_PX = 448
 _MAX_SIDE_PX = 500_000  # a longer strip would take gigabytes on its way to a tile
-_MAX_AHEAD = 24  # prompts prepared in advance: at most about 0.75 GB of tiles
+MAX_AHEAD = 24  # prompts prepared in advance: at most about 0.75 GB of tiles
 _MAX_THREADS = 8
 
 
@@ -219,44 +220,17 @@ class QueuedRequest:
     images: Mapping[Path, bytes] = field(default_factory=dict)
 
 
-class RequestQueue:
-    """Requests on their way to the engine, from other threads or all at once, until it is
-    closed.
-    """
+RequestQueue: TypeAlias = "SimpleQueue[QueuedRequest | None]"
+"""Requests on their way to the engine, from other threads or all at once; None is the end."""
 
-    def __init__(self) -> None:
-        self._queue: SimpleQueue[QueuedRequest | None] = SimpleQueue()
-        self._is_closed = False
 
-    @classmethod
-    def of(cls, requests: Sequence[JudgeRequest], lengths: Sequence[int]) -> RequestQueue:
-        """A closed queue of requests, the longest first; a key is the index in the list."""
-        queue = cls()
-        for index in sorted(range(len(requests)), key=lambda index: -lengths[index]):
-            queue.put(QueuedRequest(key=index, request=requests[index]))
-        queue.close()
-        return queue
-
-    def put(self, queued: QueuedRequest) -> None:
-        """Add a request."""
-        self._queue.put(queued)
-
-    def close(self) -> None:
-        """Supply nothing after the requests that were put before."""
-        self._queue.put(None)
-
-    def next(self, *, wait: bool) -> QueuedRequest | None:
-        """The next request, for one thread. None: none is there now, or, with `wait`, none will
-        come.
-        """
-        if self._is_closed:
-            return None
-        try:
-            queued = self._queue.get(block=wait)
-        except Empty:
-            return None
-        self._is_closed = queued is None
-        return queued
+def queue_of(requests: Sequence[JudgeRequest], order: Iterable[int]) -> RequestQueue:
+    """All of some requests in this order; a key is the number of the request."""
+    queue: RequestQueue = SimpleQueue()
+    for index in order:
+        queue.put(QueuedRequest(key=index, request=requests[index]))
+    queue.put(None)
+    return queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,15 +290,26 @@ def _images(request: JudgeRequest) -> list[Path]:
     return [part for part in request.parts if isinstance(part, Path)]
 
 
+def longest_first(builder: InputBuilder, requests: Sequence[JudgeRequest]) -> list[int]:
+    """The numbers of the requests, by the length of prompt and longest reply."""
+    with ThreadPoolExecutor(thread_count()) as threads:
+        prompts = list(threads.map(builder.length, requests))
+    lengths = [
+        tokens + request.max_tokens for tokens, request in zip(prompts, requests, strict=True)
+    ]
+    return sorted(range(len(requests)), key=lambda index: -lengths[index])
+
+
 class PromptPreparer:
-    """Prepares the prompts of requests in advance, in the order of their source.
+    """Prepares the prompts of requests in advance, in their order.
 
     Its threads run until `close`.
     """
 
-    def __init__(self, builder: InputBuilder, source: RequestQueue) -> None:
+    def __init__(self, builder: InputBuilder, requests: RequestQueue) -> None:
         self._builder = builder
-        self._source = source
+        self._requests = requests
+        self._has_more = True
         self._ahead: deque[Future[JudgePrompt | FailedPrompt]] = deque()
         self._threads = ThreadPoolExecutor(thread_count(), thread_name_prefix="judge-inputs")
 
@@ -334,11 +319,15 @@ class PromptPreparer:
 
     def get(self, *, wait: bool) -> JudgePrompt | FailedPrompt | None:
         """See `PromptSource.get`."""
-        while len(self._ahead) < _MAX_AHEAD:
-            queued = self._source.next(wait=wait and not self._ahead)
-            if queued is None:
+        while self._has_more and len(self._ahead) < MAX_AHEAD:
+            try:
+                queued = self._requests.get(block=wait and not self._ahead)
+            except Empty:
                 break
-            self._ahead.append(self._threads.submit(self._prepare, queued))
+            if queued is None:
+                self._has_more = False
+            else:
+                self._ahead.append(self._threads.submit(self._prepare, queued))
         if not self._ahead or not (wait or self._ahead[0].done()):
             return None
         return self._ahead.popleft().result()

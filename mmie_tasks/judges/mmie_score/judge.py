@@ -28,7 +28,7 @@ from mmie_tasks.judges.mmie_score.checkpoint.source import (
 )
 from mmie_tasks.judges.mmie_score.cluster import EnginePool
 from mmie_tasks.judges.mmie_score.devices import AttentionOption, DtypeOption
-from mmie_tasks.judges.mmie_score.inputs import RequestQueue
+from mmie_tasks.judges.mmie_score.inputs import InputBuilder
 from mmie_tasks.judges.mmie_score.local import LocalJudge, LocalOptions, check_libraries
 from mmie_tasks.judges.mmie_score.ray_session import (
     INSTALL_RAY,
@@ -38,7 +38,6 @@ from mmie_tasks.judges.mmie_score.ray_session import (
 )
 
 _PACKAGES = ("torch", "transformers", "sentencepiece", "safetensors", "pillow", "psutil")
-_PREPARED_REQUESTS = 24  # for an engine of Ray beyond its rows: `_MAX_AHEAD` in `inputs`
 
 
 class MmieScoreJudge:
@@ -124,12 +123,12 @@ class MmieScoreJudge:
         likely = self.signature
         self._make_room()
         with self._open_lock:
-            pool = self._open_pool()
-        if pool is None:
+            self._open_pool()
+        if self._pool is None:
             self.local.start()
             settled = self.local.signature()
         else:
-            settled = pool.signature()
+            settled = self._pool.signature()
         if settled != likely:
             logger.warning(
                 f"MMIE-Score computes otherwise than was expected: its signature is `{settled}`, "
@@ -141,7 +140,6 @@ class MmieScoreJudge:
     def _make_room(self) -> None:
         """Have the tested model freed, once before each loading."""
         if not self._has_room:
-            check_libraries()
             self._before_loading()
             self._has_room = True
 
@@ -149,7 +147,7 @@ class MmieScoreJudge:
         """GPUs and versions that computed replies, for the provenance of a run; None if none
         did.
         """
-        return self._pool.machines() if self._pool is not None else self.local.machine()
+        return (self._pool or self.local).machine()
 
     def has_device(self) -> bool:
         """Whether this process has the device: not on a machine without GPUs whose engines are
@@ -159,20 +157,17 @@ class MmieScoreJudge:
 
         return self.options.device == "cpu" or torch.cuda.device_count() > 0
 
-    def _open_pool(self) -> EnginePool | None:
-        """The engines of Ray, not started; None: this process computes."""
-        if self._pool is None and not self.local.is_loaded:
-            session = choose_session(self.engine_limit, self.options.device, self._environment)
-            if session is not None:
-                self._pool = EnginePool(
-                    session,
-                    self._engine_options(),
-                    likely_signature=self._likely_signature(),
-                    limit=self.engine_limit,
-                    max_in_flight=self.options.max_rows + _PREPARED_REQUESTS,
-                    deadline_s=self.deadline_s,
-                )
-        return self._pool
+    def _open_pool(self) -> None:
+        """Open the engines of Ray, not started, if they are to compute."""
+        session = choose_session(self.engine_limit, self.options.device, self._environment)
+        if session is not None:
+            self._pool = EnginePool(
+                session,
+                self._engine_options(),
+                limit=self.engine_limit,
+                max_in_flight=self.options.max_rows + inputs.MAX_AHEAD,
+                deadline_s=self.deadline_s,
+            )
 
     def _engine_options(self) -> dict[str, object]:
         folder = self.local.checkpoint.location.folder
@@ -204,7 +199,11 @@ class MmieScoreJudge:
         return [packages, *checkpoint_assets(model, revision, self._environment, self._checks)]
 
     def _checks(self, location: Callable[[], CheckpointLocation]) -> Sequence[Check]:
-        checkpoint = cache(lambda: open_checkpoint(location()))
+        def opened() -> Checkpoint:
+            check_libraries()
+            return open_checkpoint(location())
+
+        checkpoint = cache(opened)
         return (
             Check(subject="mmie_score: files", describe=lambda: checkpoint().description()),
             Check(
@@ -216,8 +215,7 @@ class MmieScoreJudge:
         """How many requests fit into memory at once, as a run plans it, and which attention is used
         and why; raises if none fits.
         """
-        from mmie_tasks.judges.mmie_score.engine.budget import plan
-        from mmie_tasks.judges.mmie_score.loading import LEAST_TOKENS
+        from mmie_tasks.judges.mmie_score.loading import memory_plan
 
         gpus = self.ray_gpus()
         if gpus and not self.has_device():
@@ -225,27 +223,15 @@ class MmieScoreJudge:
                 f"{gpus} engines, on the GPUs of Ray; this machine has none, so their memory "
                 "is not checked"
             )
-        engines = (
-            f"; {gpus} engines, on the GPUs of Ray"
-            if gpus
-            else "; one engine, in the process of the run"
-        )
         placement = self.local.placement(checkpoint)
-        limit = placement.max_memory_bytes or devices.device_bytes(placement.device)
-        free = min(devices.free_bytes(placement.device), limit)
-        longest = checkpoint.config.llm_config.max_position_embeddings
-        budget = plan(
-            checkpoint,
-            placement,
-            rows=self.options.max_rows,
-            tokens=min(LEAST_TOKENS, longest),
-            free_bytes=free,
-            device_bytes=limit,
+        capacity = memory_plan(checkpoint, placement).capacity(
+            checkpoint.config.llm_config.max_position_embeddings
         )
+        engines = f"{gpus} engines, on the GPUs of Ray" if gpus else "one engine, in this process"
         return (
-            f"{readable_size(free)} free on {placement.device}: {budget.capacity(longest)}, in "
-            f"{placement.dtype_name}; attention {placement.attention.name}: "
-            f"{placement.attention_reason}{engines}"
+            f"{readable_size(devices.free_bytes(placement.device))} free on {placement.device}: "
+            f"{capacity}, in {placement.dtype_name}; attention {placement.attention.name}: "
+            f"{placement.attention_reason}; {engines}"
         )
 
     def check(self) -> None:
@@ -259,7 +245,6 @@ class MmieScoreJudge:
             DataMissing: The checkpoint could not be downloaded.
         """
         with self._open_lock:
-            check_libraries()
             name = self.local.checkpoint.location.name
             if gpus := self.ray_gpus():
                 logger.info(f"The judge is MMIE-Score, {name}, on {gpus} GPUs by Ray.")
@@ -304,15 +289,10 @@ class MmieScoreJudge:
     def _outcomes(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         if not requests:
             return
-        lengths = self.local.lengths(requests)
+        order = inputs.longest_first(InputBuilder(self.local.checkpoint), requests)
         self._settle()
         self._make_room()
-        if self._pool is not None:
-            yield from self._pool.ask(requests, lengths)
-        else:
-            yield from self.local.serve(
-                RequestQueue.of(requests, lengths), longest_tokens=max(lengths), count=len(requests)
-            )
+        yield from (self._pool or self.local).ask(requests, order)
         _log_control_strings(requests, self.local.checkpoint.tokenizer.added)
 
 

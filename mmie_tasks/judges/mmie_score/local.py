@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
     import torch
 
     from mmie_tasks.judges.mmie_score.engine.budget import Placement
+    from mmie_tasks.judges.mmie_score.engine.engine import Engine
     from mmie_tasks.judges.mmie_score.engine.schedule import Completion
-    from mmie_tasks.judges.mmie_score.loading import LoadedJudge
 
 # With 4.57 the model cannot be built: `Phi3Config` has no `rope_parameters`. And
 # `InternVLModel.get_image_features` returns a tensor there, not an object with `pooler_output`.
@@ -34,7 +33,6 @@ _SECOND_ENVIRONMENT = (
     "score its answers with `--model predictions --model_args path=OUT` and the same `--tasks`; or "
     "choose another judge"
 )
-_LENGTH_MARGIN = 16  # tokens; an estimated length lacks those of the marks around images
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +60,12 @@ class LocalJudge:
         self.options = options
         self._environment = environment
         self._placement: Placement | None = None
-        self._loaded: LoadedJudge | None = None
+        self._engine: Engine | None = None
 
     @cached_property
     def checkpoint(self) -> Checkpoint:
-        """The checkpoint, checked; raises like `locate` and `open_checkpoint`."""
+        """Raises like `check_libraries`, `locate` and `open_checkpoint`."""
+        check_libraries()
         return open_checkpoint(locate(self.options.model, self.options.revision, self._environment))
 
     def device(self) -> torch.device:
@@ -141,71 +140,43 @@ class LocalJudge:
         return devices.describe(self._placement.device) if self._placement else None
 
     @property
-    def is_loaded(self) -> bool:
-        """Whether the weights are in memory."""
-        return self._loaded is not None
-
-    @property
     def captured(self) -> bool:
         """Whether decoding steps are replayed from a CUDA graph."""
-        return self._loaded is not None and self._loaded.captured
+        decoder = self._engine.decoder if self._engine is not None else None
+        return decoder is not None and decoder.captured
 
-    def lengths(self, requests: Sequence[JudgeRequest]) -> list[int]:
-        """Tokens of each request with its longest reply, about, by the headers of its images;
-        raises like `checkpoint`.
-        """
-        builder = InputBuilder(self.checkpoint)
-        longest = self.checkpoint.config.llm_config.max_position_embeddings
-        with ThreadPoolExecutor(inputs.thread_count()) as threads:
-            prompts = list(threads.map(builder.length, requests))
-        return [
-            _LENGTH_MARGIN + min(tokens, longest) + request.max_tokens
-            for tokens, request in zip(prompts, requests, strict=True)
-        ]
-
-    def serve(
-        self, source: RequestQueue, *, longest_tokens: int, count: int | None = None
+    def ask(
+        self, requests: Sequence[JudgeRequest], order: Sequence[int]
     ) -> Iterator[tuple[int, Outcome]]:
-        """Yield the outcome of every request of a source, by its key, until the source has no more.
+        """Yield the outcome of each request, begun in this order, by its index; as `serve`."""
+        return self.serve(inputs.queue_of(requests, order))
 
-        For one thread at a time; raises like `start` and `LoadedJudge.engine`. On a GPU neither
-        argument changes a reply: a step has the same shapes whatever is to come. On a CPU, memory
-        is planned for them.
+    def serve(self, requests: RequestQueue) -> Iterator[tuple[int, Outcome]]:
+        """Yield the outcome of every request of a queue, by its key, until the queue has no more.
 
-        Args:
-            source: Supplies the requests, the longest first if it can.
-            longest_tokens: Of the longest request with its reply.
-            count: The most requests that the source holds at a time.
+        For one thread at a time; raises like `start` and `load_engine`. Replies do not depend on
+        what else is in the queue.
         """
         from mmie_tasks.judges.mmie_score.engine.schedule import Completion
+        from mmie_tasks.judges.mmie_score.loading import load_engine
 
-        check_libraries()
         placement = self.start()
         with (
             devices.exact_arithmetic(),
-            closing(PromptPreparer(InputBuilder(self.checkpoint), source)) as prompts,
+            closing(PromptPreparer(InputBuilder(self.checkpoint), requests)) as prompts,
         ):
-            loaded = self._load(placement)
-            count = count or self.options.max_rows
-            engine = loaded.engine(longest_tokens=longest_tokens, count=count)
-            for result in engine.run(prompts):
+            if self._engine is None:
+                self._engine = load_engine(self.checkpoint, placement)
+            for result in self._engine.run(prompts):
                 if isinstance(result, Completion):
                     yield result.key, self._reply(result)
                 else:
                     yield result.key, result.error
 
-    def _load(self, placement: Placement) -> LoadedJudge:
-        from mmie_tasks.judges.mmie_score.loading import LoadedJudge
-
-        if self._loaded is None:
-            self._loaded = LoadedJudge(self.checkpoint, placement)
-        return self._loaded
-
     def _reply(self, completion: Completion) -> JudgeReply:
         tokenizer = self.checkpoint.tokenizer
         text = inputs.reply_text(tokenizer.decode(completion.output))
         offsets = tokenizer.digit_offsets(completion.output, text)
-        recorded = [index for index in completion.digits if index in offsets]
         return JudgeReply(
             text=text,
             model=f"MMIE-Score@{self.checkpoint.digest}",
@@ -216,16 +187,17 @@ class LocalJudge:
             ),
             finish=completion.finish,
             digits=tuple(
-                DigitToken(offset=offsets[index], logprobs=completion.digits[index])
-                for index in recorded
+                DigitToken(offset=offsets[index], logprobs=logprobs)
+                for index, logprobs in completion.digits.items()
+                if index in offsets
             ),
         )
 
     def close(self) -> None:
         """Release all memory. Later requests load the weights again."""
-        if self._loaded is not None:
-            self._loaded.close()
-            self._loaded = None
+        if self._engine is not None:
+            self._engine = None
+            devices.release_memory()
 
 
 def check_libraries() -> None:

@@ -31,19 +31,17 @@ def engine_limit(option: str, device: str, environment: Mapping[str, str]) -> in
     if option == "auto":
         return None
     limit = int(option) if option.isascii() and option.isdecimal() else 0
-    problem, hint = "", "`engines=auto`, or leave it out"
-    if limit < 1:
-        problem = "is neither a number of engines nor `auto`"
-    elif limit > 1 and not ray_is_installed():
-        problem, hint = "needs Ray, which is not installed", INSTALL_RAY
-    elif limit > 1 and device.startswith("cuda:"):
-        problem, hint = f"cannot run on `device={device}` alone", "leave `device=` out"
-    elif limit > 1 and not is_only_process(environment):
-        problem = (
-            "is for one process, and this is one of several, each of which judges on its own GPU"
+    if limit > 1 and not ray_is_installed():
+        raise JudgeMisconfigured(
+            f"`engines={option}` needs Ray, which is not installed.", hint=INSTALL_RAY
         )
-    if problem:
-        raise JudgeMisconfigured(f"`engines={option}` {problem}.", hint=hint)
+    may_be_several = is_only_process(environment) and not device.startswith("cuda:")
+    if limit < 1 or (limit > 1 and not may_be_several):
+        raise JudgeMisconfigured(
+            f"`engines={option}` is not possible with `device={device}` in this process.",
+            hint="a number from 1 or `auto`; more than 1 in a run of one process, and not on one "
+            "GPU alone",
+        )
     return limit
 
 

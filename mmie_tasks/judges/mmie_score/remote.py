@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from loguru import logger
@@ -74,23 +75,16 @@ class RemoteEngine:
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, started)
 
-    async def judge(
-        self, request: JudgeRequest, longest_tokens: int, *image_contents: bytes
-    ) -> EngineReply:
+    async def judge(self, request: JudgeRequest, *image_contents: bytes) -> EngineReply:
         """The outcome of a request, whose image files need not be on this machine: their bytes are
-        in their order.
-
-        `longest_tokens` are those of the longest request of the run, with its reply. An exception
-        ends the engine.
+        in their order. An exception ends the engine.
         """
         if self._error is not None:
             raise self._error
         loop = asyncio.get_running_loop()
         if self._queue is None:
-            self._queue = RequestQueue()
-            job = loop.run_in_executor(
-                self._thread, self._compute, self._queue, longest_tokens, loop
-            )
+            self._queue = SimpleQueue()
+            job = loop.run_in_executor(self._thread, self._compute, self._queue, loop)
             job.add_done_callback(self._end)
         key = next(self._keys)
         pending: asyncio.Future[Outcome] = loop.create_future()
@@ -104,12 +98,10 @@ class RemoteEngine:
     def close(self) -> None:
         """End the thread after the requests that are in flight."""
         if self._queue is not None:
-            self._queue.close()
+            self._queue.put(None)
 
-    def _compute(
-        self, queue: RequestQueue, longest_tokens: int, loop: asyncio.AbstractEventLoop
-    ) -> None:
-        for key, outcome in self._judge.serve(queue, longest_tokens=longest_tokens):
+    def _compute(self, queue: RequestQueue, loop: asyncio.AbstractEventLoop) -> None:
+        for key, outcome in self._judge.serve(queue):
             loop.call_soon_threadsafe(self._finish, key, outcome)
 
     def _finish(self, key: int, outcome: Outcome) -> None:

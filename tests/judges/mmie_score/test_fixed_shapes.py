@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from loguru import logger
 from support.internvl_golden import CHECKPOINT, cases
 from support.mmie_engine import one_thread
 from support.paged_kernel import paged_kernel
@@ -72,16 +71,6 @@ def judged(
     return texts, shapes
 
 
-@pytest.fixture
-def logged() -> Iterator[list[str]]:
-    messages: list[str] = []
-    handle = logger.add(
-        lambda message: messages.append(str(message)), filter=loading.__name__, level="INFO"
-    )
-    yield messages
-    logger.remove(handle)
-
-
 @pytest.fixture(scope="module", params=[True, False], ids=["paged kernel", "sdpa"])
 def paged(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
@@ -120,18 +109,11 @@ def test_shapes_are_the_same_whatever_a_call_holds(paged: bool, whole, calls) ->
 
 
 def test_shapes_are_the_same_if_less_memory_is_free_and_fewer_requests_fit(
-    monkeypatch, logged
+    monkeypatch, paged, whole
 ) -> None:
-    short = [index for index, case in enumerate(CASES) if len(case.output_ids) < 22]
-    expected = judged(FixedJudge(paged=True, rows=32), short)
-    monkeypatch.setattr(loading.devices, "free_bytes", lambda _: 1054 * 2**20)
-    check_same(FixedJudge(paged=True, rows=32), short, expected)
-    rows = [
-        message.split(" requests at once")[0].split()[-1]
-        for message in logged
-        if "at once" in message
-    ]
-    assert rows == ["32", "22"]
+    plan = loading.memory_plan
+    monkeypatch.setattr(loading, "memory_plan", lambda *where: replace(plan(*where), rows=2))
+    check_same(FixedJudge(paged=paged), SHUFFLED[:4], whole)
 
 
 def check_same(judge: MmieScoreJudge, indices: Sequence[int], whole) -> None:

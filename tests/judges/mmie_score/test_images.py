@@ -38,16 +38,13 @@ def saved(path: Path, mode: str = "RGB", size: tuple[int, int] = (30, 20), **opt
 
 
 @pytest.mark.parametrize("case", _IMAGES)
-def test_pixels_equal_the_official_ones_bit_for_bit(case: dict[str, Any]) -> None:
+def test_pixels_and_normalized_values_equal_the_official_ones_bit_for_bit(
+    case: dict[str, Any],
+) -> None:
     cut = read_tiles(golden.FOLDER / case["image"], case["tile"])
     assert cut.shape == (case["n_tiles"], case["tile"], case["tile"], 3)
     assert sha256(cut) == case["uint8_sha256"]
-
-
-@pytest.mark.parametrize("case", _IMAGES)
-def test_normalized_values_equal_the_official_ones_bit_for_bit(case: dict[str, Any]) -> None:
-    cut = torch.from_numpy(read_tiles(golden.FOLDER / case["image"], case["tile"]))
-    values = normalized(cut, torch.float32)
+    values = normalized(torch.from_numpy(cut), torch.float32)
     assert values.is_contiguous()
     assert sha256(values.numpy()) == case["float32_sha256"]
 
@@ -79,14 +76,9 @@ def test_tiles_are_writeable(tmp_path: Path) -> None:
     ("name", "mode", "size"),
     [
         pytest.param("a.png", "RGB", (1, 1), id="one pixel"),
-        pytest.param("a.png", "L", (1, 5000), id="a column"),
-        pytest.param("a.png", "1", (5000, 1), id="a row of bits"),
-        pytest.param("a.jpg", "CMYK", (30, 20), id="CMYK"),
         pytest.param("a.tif", "F", (30, 20), id="fractions"),
-        pytest.param("a.tif", "I", (30, 20), id="32 bits"),
         pytest.param("a.png", "I;16", (30, 20), id="16 bits"),
         pytest.param("a.png", "LA", (30, 20), id="grey with alpha"),
-        pytest.param("a.webp", "RGBA", (30, 20), id="WebP"),
     ],
 )
 def test_an_image_of_any_mode_is_converted_as_pillow_converts_it(
@@ -137,7 +129,6 @@ def test_the_exif_orientation_is_ignored(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        pytest.param(b"", "it is not an image", id="empty"),
         pytest.param(b"not an image", "it is not an image", id="text"),
         pytest.param(
             (golden.IMAGES / "vga.png").read_bytes()[:9000], "cannot be used", id="cut off"
@@ -193,14 +184,10 @@ def test_every_golden_size_has_the_official_grid():
 @pytest.mark.parametrize(
     ("width", "height", "expected_grid", "with_thumbnail", "tokens"),
     [
-        pytest.param(336, 336, (1, 1), 1, 256, id="small"),
         pytest.param(633, 633, (1, 1), 1, 256, id="largest-of-one-tile"),
         pytest.param(634, 634, (2, 2), 5, 1280, id="smallest-of-2x2"),
-        pytest.param(950, 950, (2, 2), 5, 1280, id="largest-of-2x2"),
         pytest.param(951, 951, (3, 3), 10, 2560, id="smallest-of-3x3"),
         pytest.param(500, 375, (4, 3), 13, 3328, id="any-4:3"),
-        pytest.param(500, 333, (3, 2), 7, 1792, id="almost-3:2"),
-        pytest.param(1920, 1080, (4, 2), 9, 2304, id="16:9"),
         pytest.param(1, 5000, (1, 12), 13, 3328, id="a-line"),
     ],
 )

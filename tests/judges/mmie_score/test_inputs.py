@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from queue import SimpleQueue
 
 import numpy as np
 import pytest
@@ -21,6 +22,8 @@ from mmie_tasks.judges.mmie_score.inputs import (
     QueuedRequest,
     RequestQueue,
     control_strings,
+    longest_first,
+    queue_of,
     read_tiles,
 )
 
@@ -41,8 +44,8 @@ def of_case(case: golden.Case) -> JudgeRequest:
 
 
 def prepared(requests: list[JudgeRequest]) -> Iterator[JudgePrompt | FailedPrompt]:
-    lengths = [builder().length(request) for request in requests]
-    with closing(PromptPreparer(builder(), RequestQueue.of(requests, lengths))) as preparer:
+    queue = queue_of(requests, longest_first(builder(), requests))
+    with closing(PromptPreparer(builder(), queue)) as preparer:
         while (prompt := preparer.get(wait=True)) is not None:
             yield prompt
 
@@ -111,10 +114,6 @@ def test_unusable_requests_fail_with_their_keys_and_the_others_are_prepared() ->
             assert isinstance(result, FailedPrompt)
 
 
-def one_request() -> RequestQueue:
-    return RequestQueue.of([request_of("a")], [1])
-
-
 class SlowBuilder:
     """A builder that waits until a test lets it finish."""
 
@@ -131,7 +130,7 @@ class SlowBuilder:
 
 def test_without_waiting_only_a_finished_prompt_is_supplied() -> None:
     slow = SlowBuilder()
-    with closing(PromptPreparer(slow, one_request())) as preparer:  # type: ignore[arg-type]
+    with closing(PromptPreparer(slow, queue_of([request_of("a")], [0]))) as preparer:  # type: ignore[arg-type]
         assert preparer.get(wait=False) is None
         slow.may_finish.set()
         assert isinstance(preparer.get(wait=True), JudgePrompt)
@@ -141,9 +140,8 @@ def test_without_waiting_only_a_finished_prompt_is_supplied() -> None:
 
 def test_closing_ends_the_threads_and_prepares_nothing_more() -> None:
     slow = SlowBuilder()
-    with closing(
-        PromptPreparer(slow, RequestQueue.of([request_of("a")] * 100, [1] * 100))
-    ) as preparer:  # type: ignore[arg-type]
+    queue = queue_of([request_of("a")] * 100, range(100))
+    with closing(PromptPreparer(slow, queue)) as preparer:  # type: ignore[arg-type]
         assert preparer.get(wait=False) is None
         assert slow.has_begun.wait(10)
         threading.Timer(0.05, slow.may_finish.set).start()
@@ -152,7 +150,7 @@ def test_closing_ends_the_threads_and_prepares_nothing_more() -> None:
 
 
 def test_a_queue_supplies_what_other_threads_put_until_it_is_closed() -> None:
-    queue = RequestQueue()
+    queue: RequestQueue = SimpleQueue()
     with closing(PromptPreparer(builder(), queue)) as preparer:
         assert preparer.get(wait=False) is None
         threading.Timer(
@@ -162,7 +160,7 @@ def test_a_queue_supplies_what_other_threads_put_until_it_is_closed() -> None:
         assert isinstance(prompt, JudgePrompt)
         assert prompt.key == 7
         queue.put(QueuedRequest(key=8, request=request_of("Last.")))
-        queue.close()
+        queue.put(None)
         queue.put(QueuedRequest(key=9, request=request_of("Too late.")))
         assert [getattr(preparer.get(wait=True), "key", None) for _ in range(3)] == [8, None, None]
 
@@ -175,6 +173,11 @@ def test_images_of_another_machine_are_read_from_their_bytes_and_named_by_their_
     assert np.array_equal(prompt.tiles, here.tiles)  # type: ignore[arg-type]
     with pytest.raises(RequestBroken, match=r"another/machine\.png"):
         builder().prompt(0, request, {away: b"no image"})
+
+
+def test_the_longest_request_is_the_first() -> None:
+    requests = [request_of("Why?"), request_of("Why? ", IMAGE), request_of("Why, oh why?")]
+    assert longest_first(builder(), requests) == [1, 2, 0]
 
 
 CONTROL_STRINGS = [

@@ -164,9 +164,3 @@ def test_requests_together_have_the_replies_that_they_have_alone(
     folder: Path, requests: list[JudgeRequest], expected: list[Reply]
 ) -> None:
     assert _replies(folder, requests) == expected
-
-
-def test_one_row_at_a_time_gives_the_same_replies(
-    folder: Path, requests: list[JudgeRequest], expected: list[Reply]
-) -> None:
-    assert _replies(folder, requests[:2], max_rows="1") == expected[:2]

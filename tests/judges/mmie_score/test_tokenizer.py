@@ -113,7 +113,6 @@ def test_every_flag_has_its_official_effect(variant: dict[str, Any], tmp_path: P
     ("flags", "same_as"),
     [
         pytest.param({"rstrip": True}, "x \n<|end|>y", id="after"),
-        pytest.param({"rstrip": False, "lstrip": True}, "x<|end|> \ny", id="before"),
         pytest.param({"rstrip": True, "lstrip": True}, "x<|end|>y", id="both"),
     ],
 )
@@ -268,10 +267,7 @@ def test_a_missing_file_is_named(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        pytest.param(b"", id="empty"),
         pytest.param(b"version https://git-lfs.github.com/spec/v1\n", id="a pointer"),
-        pytest.param(b"<!doctype html>", id="a page"),
-        pytest.param(MODEL[: len(MODEL) // 2], id="half"),
         pytest.param(MODEL[:-1], id="all but a byte"),
     ],
 )
@@ -292,12 +288,7 @@ def test_a_model_without_its_last_pieces_does_not_fit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "problem"),
-    [
-        pytest.param("", "(invalid JSON", id="empty"),
-        pytest.param("{", "(invalid JSON", id="cut off"),
-        pytest.param("[]", "it is [] (input should be an object)", id="a list"),
-        pytest.param("{}", "`tokenizer_class` is missing (field required)", id="nothing in it"),
-    ],
+    [pytest.param("{}", "`tokenizer_class` is missing (field required)", id="nothing in it")],
 )
 def test_an_invalid_configuration_is_named(content: str, problem: str, tmp_path: Path) -> None:
     folder = golden.tokenizer_folder(tmp_path)
@@ -316,19 +307,10 @@ def test_an_invalid_configuration_is_named(content: str, problem: str, tmp_path:
         ),
         pytest.param("tokenizer_class", None, "`tokenizer_class`", id="no class"),
         pytest.param("legacy", "false", "`legacy`", id="text for a flag"),
-        pytest.param("add_bos_token", 1, "`add_bos_token`", id="a number for a flag"),
-        pytest.param("bos_token", 5, "`bos_token", id="a number for a token"),
         pytest.param("bos_token", None, "`bos_token", id="no bos"),
-        pytest.param("unk_token", None, "`unk_token", id="no unk"),
-        pytest.param("additional_special_tokens", "<img>", "`additional", id="no list"),
-        pytest.param("added_tokens_decoder", [], "`added_tokens_decoder`", id="a list"),
-        pytest.param("added_tokens_decoder", {"5": "x"}, "`added_tokens_decoder.5`", id="a word"),
         pytest.param("additional_special_tokens", ["<new>"], "lacks the token '<new>'", id="new"),
         pytest.param("cls_token", "<s>", "`cls_token`", id="cls"),
         pytest.param("add_eos_token", True, "`add_eos_token`", id="ends with eos"),
-        pytest.param("clean_up_tokenization_spaces", True, "`clean_up_tok", id="cleans up"),
-        pytest.param("split_special_tokens", True, "`split_special_tokens`", id="splits"),
-        pytest.param("sp_model_kwargs", {"enable_sampling": True}, "`sp_model_", id="samples"),
     ],
 )
 def test_an_unsupported_value_is_named(
@@ -344,12 +326,8 @@ def test_an_unsupported_value_is_named(
     ("i", "token", "problem"),
     [
         pytest.param("1000", {"content": "<|end|>"}, "up to the id 1000", id="content"),
-        pytest.param("x", {"content": "<x>"}, "decoder.x.[key]`", id="a word"),
-        pytest.param("123456789", {"content": "<x>"}, "up to the id 123456789", id="huge"),
         pytest.param("1001", {"content": "<x>"}, "up to the id 1001", id="a hole before it"),
-        pytest.param("1000", {"content": ""}, "decoder.1000.content`", id="no content"),
         pytest.param("1000", {"content": "<x>", "rstrip": "no"}, "1000.rstrip`", id="a flag"),
-        pytest.param("1000", {"content": "<x>", "single_word": True}, "single_word", id="a word"),
     ],
 )
 def test_an_invalid_added_token_is_named(

@@ -6,8 +6,7 @@ Phi-3 text model; other values would need other code.
 
 The default system message belongs to the checkpoint and is not in our code. As in the official
 ``modeling_internvl_chat.py`` (OpenGVLab/InternVL since 2024-07-26), ``system_message`` in
-``config.json`` takes precedence over the template's in ``conversation.py``. That file is parsed,
-never run. What cannot be used raises `JudgeMisconfigured`, which names the file and the field.
+``config.json`` takes precedence over the template's in ``conversation.py``, which is never run.
 `query` puts the message into the template, as the official ``InternVLChatModel.chat`` does
 (22839ce).
 """
@@ -132,8 +131,6 @@ class Config(_Section):
     select_layer: Literal[-1] = -1
     downsample_ratio: Annotated[float, Field(ge=0.5, le=0.5)]
     force_image_size: int | None = None
-    max_dynamic_patch: int | None = None
-    tie_word_embeddings: bool | None = None
 
     @property
     def tokens_per_tile(self) -> int:
@@ -224,12 +221,11 @@ def _template_message(folder: Path) -> object:
         sources = {name: ast.unparse(value) for name, value in fields.items()}
         if sources.get("name") != repr(TEMPLATE):
             continue
-        for name, expected in _LAYOUT.items():
-            if sources.get(name) != expected:
-                raise unusable(
-                    f"The template `{TEMPLATE}` in `{path}` has another layout than the judge's: "
-                    f"`{name}` is {sources.get(name)}, and {expected} was expected."
-                )
+        if other := [name for name, source in _LAYOUT.items() if sources.get(name) != source]:
+            raise unusable(
+                f"The template `{TEMPLATE}` in `{path}` has another layout than the judge's: see "
+                f"`{'`, `'.join(other)}`."
+            )
         message = fields.get(_MESSAGE_KEY, ast.Constant(""))
         return message.value if isinstance(message, ast.Constant) else None
     raise unusable(f"`{path}` defines no template `{TEMPLATE}`.", hint)

@@ -89,17 +89,13 @@ def find_shards(folder: Path) -> list[Path]:
             f"{DOWNLOAD_HINT}; a repository without safetensors must be converted elsewhere",
         )
     weight_map = read_object(folder / INDEX).get("weight_map")
-    if not isinstance(weight_map, dict) or not weight_map:
+    names = [*weight_map.values()] if isinstance(weight_map, dict) else []
+    if not names or not all(_FILE_NAME.fullmatch(str(name)) for name in names):
         raise unusable(
-            f"`{folder / INDEX}` has no `weight_map` that names the file of each tensor."
+            f"`{folder / INDEX}` has no `weight_map` that names for each tensor a safetensors file "
+            "in the same folder."
         )
-    for tensor, name in weight_map.items():
-        if not (isinstance(name, str) and _FILE_NAME.fullmatch(name)):
-            raise unusable(
-                f"`{folder / INDEX}` puts the tensor `{tensor}` into {name!r}, which is not the "
-                "name of a safetensors file in the same folder."
-            )
-    names = sorted(set(weight_map.values()))
+    names = sorted({str(name) for name in names})
     require(folder, names)
     return [folder / name for name in names]
 
@@ -125,35 +121,27 @@ def read_headers(paths: Iterable[Path]) -> list[Tensor]:
     """
     tensors: dict[str, Tensor] = {}
     for path in paths:
-        for tensor in _read_header(path):
-            if tensor.dtype not in DTYPES:
+        try:
+            with safe_open(path, framework="numpy") as file:
+                slices = {name: file.get_slice(name) for name in file.offset_keys()}
+                shapes = {
+                    name: (part.get_dtype(), part.get_shape()) for name, part in slices.items()
+                }
+        except (OSError, SafetensorError) as error:
+            raise unusable(
+                f"`{path}` cannot be read, is cut off, or is a Git LFS pointer: {error}.",
+                f"in a clone, `git lfs pull`; or {DOWNLOAD_HINT}",
+            ) from error
+        for name, (dtype, shape) in shapes.items():
+            if dtype not in DTYPES:
                 raise unusable(
-                    f"The tensor `{tensor.name}` in `{path}` is stored as {tensor.dtype!r}; the "
-                    f"judge supports {', '.join(DTYPES)}, and no quantized weights."
+                    f"The tensor `{name}` in `{path}` is stored as {dtype!r}; the judge supports "
+                    f"{', '.join(DTYPES)}, and no quantized weights."
                 )
-            first = tensors.setdefault(tensor.name, tensor)
-            if first is not tensor:
-                raise unusable(
-                    f"The tensor `{tensor.name}` is both in `{first.path}` and `{path}`."
-                )
+            first = tensors.setdefault(name, Tensor(name, path, dtype, tuple(shape)))
+            if first.path != path:
+                raise unusable(f"The tensor `{name}` is both in `{first.path}` and `{path}`.")
     return list(tensors.values())
-
-
-def _read_header(path: Path) -> list[Tensor]:
-    try:
-        with safe_open(path, framework="numpy") as file:
-            slices = {name: file.get_slice(name) for name in file.offset_keys()}
-            return [
-                Tensor(name, path, part.get_dtype(), tuple(part.get_shape()))
-                for name, part in slices.items()
-            ]
-    except OSError as error:
-        raise unusable(f"`{path}` cannot be read: {error.strerror}.") from error
-    except SafetensorError as error:
-        raise unusable(
-            f"`{path}` is cut off, its header is broken, or it is a Git LFS pointer: {error}.",
-            f"in a clone, `git lfs pull`; or {DOWNLOAD_HINT}",
-        ) from error
 
 
 def digest_of(small: Iterable[Path], shards: Iterable[Path]) -> str:

@@ -52,8 +52,8 @@ _SELECTION: dict[str, Any] = {
     "ignore_patterns": ["*/*"],  # subfolders hold training states and other formats
 }
 _METADATA_TIMEOUT_S = 10.0
-_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,24 +80,19 @@ def locate(model: str, revision: str | None, environment: Mapping[str, str]) -> 
     """
     if is_repository(model):
         return _from_hub(model, revision or "main", environment)
-    folder = Path(model).expanduser()
-    if not model or not (model[0] in "/.~" or folder.is_dir()):
+    folder = Path(model).expanduser().absolute()
+    if not model or not folder.is_dir():
         raise JudgeMisconfigured(
-            f"`model={model}` is neither a folder nor a repository on the Hub.",
-            hint=f"name a folder, or a repository as `owner/name`; the judge's is {DEFAULT_MODEL}",
-        )
-    if not folder.is_dir():
-        problem = "is a file" if folder.exists() else "does not exist"
-        raise JudgeMisconfigured(
-            f"`model={model}` names a folder, but `{folder.absolute()}` {problem}.",
-            hint="point it at the folder with `config.json` and the `*.safetensors` files",
+            f"`model={model}` is neither a folder on this machine nor a repository on the Hub.",
+            hint="name the folder with `config.json` and the `*.safetensors` files, or a "
+            f"repository as `owner/name`; the judge's is {DEFAULT_MODEL}",
         )
     if revision is not None:
         raise JudgeMisconfigured(
             f"`revision={revision}` is set for the folder `{folder}`, which has no revisions.",
             hint="leave `revision=` out, or name the repository on the Hub as `model=`",
         )
-    return CheckpointLocation(folder=folder.absolute(), name="local folder")
+    return CheckpointLocation(folder=folder, name="local folder")
 
 
 def is_repository(model: str) -> bool:

@@ -257,22 +257,10 @@ class SlowLlamaTokenizer:
         return pieces[self._unk_pieces :] if len(pieces) >= self._unk_pieces else pieces
 
     def _joined(self, tokens: Sequence[str]) -> str:
-        """The text of consecutive tokens without added tokens that stay.
-
-        A piece may be spelt like a special token with another id; sentencepiece does not get it.
-        """
-        if not tokens:
-            return ""
-        text = ""
-        pieces: list[str] = []
-        for n, token in enumerate([tokens[0].removeprefix(_SPACE), *tokens[1:]]):
-            if token not in self._special:
-                pieces.append(token)
-                continue
-            space = " " if self.legacy and n > 0 and tokens[n - 1] not in self._special else ""
-            text += f"{space}{self._processor.decode(pieces)}{token}"
-            pieces = []
-        return f"{text}{self._processor.decode(pieces)}"
+        """The text of consecutive tokens without added tokens that stay."""
+        pieces = [tokens[0].removeprefix(_SPACE), *tokens[1:]] if tokens else []
+        text: str = self._processor.decode(pieces)
+        return text
 
 
 def _processor(path: Path, model: bytes, legacy: bool) -> SentencePieceProcessor:

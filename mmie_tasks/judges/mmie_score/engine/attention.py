@@ -185,13 +185,10 @@ def flash_kernel(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagedAttention:
-    """All rows in one call of a kernel, whose title stands in sentences; decoding steps may have
-    another.
-    """
+    """All rows in one call of a kernel, whose title stands in sentences."""
 
     name: str = "flash"
     kernel: Kernel = flash_kernel
-    decoding_kernel: Kernel | None = None
     title: str = "the kernel"
     page_tokens: int = 256
 
@@ -235,5 +232,4 @@ class PagedAttention:
             max_queries=1,
             decoding=True,
         )
-        kernel = self.decoding_kernel or self.kernel
-        return lambda queries, keys, values: kernel(queries, keys, values, rows)
+        return lambda queries, keys, values: self.kernel(queries, keys, values, rows)

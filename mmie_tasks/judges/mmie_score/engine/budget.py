@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -17,6 +16,7 @@ from mmie_tasks.judges.mmie_score.engine.attention import Attention
 CUDA_RESERVE_BYTES = 5 * GIB // 2  # cuBLAS, captured graphs, what the allocator cannot use
 CPU_RESERVE_BYTES = GIB
 MIN_CHUNK_TOKENS = 256
+LEAST_TOKENS = 4096  # memory for fewer is not worth loading the weights
 LONG_TOKENS = 16_384 + 1_024  # four photos, and the longest reply
 
 
@@ -43,11 +43,6 @@ class Placement:
     fixed: bool
 
     @property
-    def on_gpu(self) -> bool:
-        """Whether the device is a GPU."""
-        return self.device.type == "cuda"
-
-    @property
     def dtype_name(self) -> str:
         """The dtype as users write it: ``bfloat16``."""
         return str(self.dtype).removeprefix("torch.")
@@ -59,29 +54,16 @@ class MemoryPlan:
 
     Attributes:
         pages: Of keys and values, without the one that padding writes to.
-        longest_pages: Pages of the longest request that has to fit.
         rows: The most sequences at once.
         chunk_tokens: The most prompt tokens in one step.
         vision_tiles: The most image tiles in one batch of the vision tower.
-        weight_bytes: Of the model, in the dtype of the computation.
-        page_bytes: Of one page, in all layers.
-        step_bytes: What a step and a vision batch need beside that, and a reserve.
     """
 
     pages: int
     page_tokens: int
-    longest_pages: int
     rows: int
     chunk_tokens: int
     vision_tiles: int
-    weight_bytes: int
-    page_bytes: int
-    step_bytes: int
-
-    @property
-    def longest_rows(self) -> int:
-        """How many of the longest requests fit at once."""
-        return self.pages // self.longest_pages
 
     def capacity(self, max_positions: int) -> str:
         """How many requests are computed at once, for messages; no prompt has more positions."""
@@ -93,6 +75,21 @@ class MemoryPlan:
     def step(self) -> str:
         """The size of a step, for messages."""
         return f"{self.chunk_tokens:,} tokens and {self.vision_tiles} tiles"
+
+    def smaller_step(self) -> MemoryPlan | None:
+        """With half the tokens and tiles of a step; None if a step cannot be smaller."""
+        chunk = max(self.chunk_tokens // 2, min(self.chunk_tokens, MIN_CHUNK_TOKENS))
+        tiles = max(self.vision_tiles // 2, 1)
+        if (chunk, tiles) == (self.chunk_tokens, self.vision_tiles):
+            return None
+        return replace(self, chunk_tokens=chunk, vision_tiles=tiles)
+
+    def smaller(self) -> MemoryPlan | None:
+        """The next smaller plan, after memory ran out all the same: of smaller steps, then of fewer
+        rows. Pages are allocated and stay.
+        """
+        half_rows = replace(self, rows=self.rows // 2) if self.rows > 1 else None
+        return self.smaller_step() or half_rows
 
 
 def kv_token_bytes(config: Config, dtype_bytes: int) -> int:
@@ -128,130 +125,98 @@ def vision_bytes(config: Config, dtype_bytes: int, *, tiles: int) -> int:
 
 
 def plan(
-    checkpoint: Checkpoint,
-    placement: Placement,
-    *,
-    rows: int,
-    tokens: int,
-    free_bytes: int,
-    device_bytes: int,
+    checkpoint: Checkpoint, placement: Placement, *, free_bytes: int, device_bytes: int
 ) -> MemoryPlan:
-    """The budget with the largest steps that leave memory for one request.
+    """The plan with the largest steps that leave memory for one request of `LEAST_TOKENS`.
 
     If steps are fixed, their size follows the memory of the whole device, so that it is the same in
     every run on such a device; they are smaller only if what is free does not hold one request.
     Pages take all that is left. On a CPU, whose memory other programs use too, they take half of
-    it, or what one request needs.
+    it, or what one request of `LONG_TOKENS` needs.
 
     Args:
         checkpoint: The model.
         placement: Where and how it is computed.
-        rows: The most sequences at once, at least 1.
-        tokens: Of the longest request that has to fit, with its reply.
         free_bytes: Of the device, before the weights are loaded.
         device_bytes: Of the device in all, or as much as may be used.
 
     Raises:
         DeviceFull: Not even one request fits; the message says how much it needs.
     """
-    candidates = _candidates(checkpoint, placement, rows, tokens, free_bytes)
-    usual = candidates[0]
-    if placement.fixed:
-        long_tokens = min(LONG_TOKENS, checkpoint.config.llm_config.max_position_embeddings)
-        on_device = _candidates(checkpoint, placement, rows, long_tokens, device_bytes)
-        number = next(
-            (number for number, budget in enumerate(on_device) if budget.longest_rows),
-            len(on_device) - 1,
-        )
-        candidates, usual = candidates[number:], on_device[number]
-    best = next((budget for budget in candidates if budget.longest_rows), None)
-    if best is None:
-        raise _too_little(candidates[-1], free_bytes, tokens, placement.device)
-    if placement.fixed and best.step != usual.step:
-        logger.warning(
-            f"MMIE-Score computes in smaller steps than usual on `{placement.device}` ({best.step} "
-            "instead of "
-            f"{usual.step}), because {readable_size(free_bytes)} are free. In "
-            f"{placement.dtype_name} single tokens of "
-            "replies may differ from those of other runs."
-        )
-    return best
-
-
-def _candidates(
-    checkpoint: Checkpoint, placement: Placement, rows: int, tokens: int, free_bytes: int
-) -> Sequence[MemoryPlan]:
-    """Budgets from the largest steps to the smallest, not of fewer rows, with as many pages as fit
-    and can be used.
-    """
     config, dtype_bytes = checkpoint.config, placement.dtype.itemsize
+    longest = config.llm_config.max_position_embeddings
     page_tokens = placement.attention.page_tokens
-    most_tokens = (
-        max(tokens, config.llm_config.max_position_embeddings) if placement.fixed else tokens
+    page_bytes = page_tokens * kv_token_bytes(config, dtype_bytes)
+    weight_bytes = checkpoint.weight_bytes * dtype_bytes
+    weight_bytes //= 4 if checkpoint.dtype == "float32" else 2
+    least, long, most = (
+        -(-min(tokens, longest) // page_tokens) for tokens in (LEAST_TOKENS, LONG_TOKENS, longest)
     )
-    stored_dtype_bytes = 4 if checkpoint.dtype == "float32" else 2
-    budget: MemoryPlan | None = MemoryPlan(
-        pages=rows * -(-most_tokens // page_tokens),
-        page_tokens=page_tokens,
-        longest_pages=-(-tokens // page_tokens),
-        rows=rows,
-        chunk_tokens=4096 if placement.fixed else 2048,  # a CPU gains nothing from more
-        vision_tiles=64 if placement.fixed else 8,
-        weight_bytes=checkpoint.weight_bytes * dtype_bytes // stored_dtype_bytes,
-        page_bytes=page_tokens * kv_token_bytes(config, dtype_bytes),
-        step_bytes=0,
-    )
-    reserve = CUDA_RESERVE_BYTES if placement.on_gpu else CPU_RESERVE_BYTES
-    candidates: list[MemoryPlan] = []
-    while budget is not None:
-        plain = placement.attention.name == "sdpa"
-        text = text_step_bytes(
-            config,
-            dtype_bytes,
-            chunk_tokens=budget.chunk_tokens,
-            longest_tokens=tokens,
-            plain=plain,
+
+    def fitting(size: MemoryPlan, memory: int) -> int:
+        work = weight_bytes + _work_bytes(config, placement, size)
+        return (memory - work) // page_bytes - 1  # 1 for padding
+
+    sizes = _step_sizes(placement)
+    on_device = (size for size in sizes if fitting(size, device_bytes) >= long)
+    usual = next(on_device, sizes[-1]) if placement.fixed else sizes[0]
+    now = (size for size in sizes[sizes.index(usual) :] if fitting(size, free_bytes) >= least)
+    best = next(now, None)
+    if best is None:
+        request = (least + 1) * page_bytes
+        work = _work_bytes(config, placement, sizes[-1])
+        raise _too_little(placement, free_bytes, weight_bytes, request, work)
+    if placement.fixed and best is not usual:
+        logger.warning(
+            f"MMIE-Score computes in smaller steps than usual on `{placement.device}` "
+            f"({best.step} instead of {usual.step}), because {readable_size(free_bytes)} are free. "
+            f"In {placement.dtype_name} single tokens of replies may differ from those of other "
+            "runs."
         )
-        step_bytes = text + vision_bytes(config, dtype_bytes, tiles=budget.vision_tiles) + reserve
-        fitting = (
-            free_bytes - budget.weight_bytes - step_bytes
-        ) // budget.page_bytes - 1  # 1 for padding
-        if not placement.fixed:
-            fitting = max(fitting // 2, min(fitting, budget.longest_pages))
-        pages = max(0, min(fitting, budget.pages))
-        candidates.append(
-            replace(
-                budget, step_bytes=step_bytes, pages=pages, rows=max(1, min(budget.rows, pages))
-            )
-        )
-        budget = shrink(budget, min_rows=rows)
-    return candidates
-
-
-def shrink(budget: MemoryPlan, min_rows: int = 1) -> MemoryPlan | None:
-    """The next smaller budget, after memory ran out all the same; None if there is none.
-
-    Chunks of prompts and vision batches are halved first, then rows, down to `min_rows`. Pages are
-    allocated and stay.
-    """
-    chunk = max(budget.chunk_tokens // 2, min(budget.chunk_tokens, MIN_CHUNK_TOKENS))
-    tiles = max(budget.vision_tiles // 2, 1)
-    if (chunk, tiles) != (budget.chunk_tokens, budget.vision_tiles):
-        return replace(budget, chunk_tokens=chunk, vision_tiles=tiles)
-    return replace(budget, rows=budget.rows // 2) if budget.rows > min_rows else None
+    pages = fitting(best, free_bytes)
+    pages = pages if placement.fixed else max(pages // 2, min(pages, long))
+    pages = min(pages, placement.max_rows * most)
+    return replace(best, pages=pages, rows=min(placement.max_rows, pages))
 
 
 def _too_little(
-    smallest: MemoryPlan, free_bytes: int, longest_tokens: int, device: torch.device
+    placement: Placement, free_bytes: int, weight_bytes: int, request_bytes: int, work_bytes: int
 ) -> DeviceFull:
-    pages = (smallest.longest_pages + 1) * smallest.page_bytes
-    work = smallest.step_bytes
     return DeviceFull(
-        f"MMIE-Score needs {readable_size(smallest.weight_bytes + pages + work)} free on "
-        f"`{device}` for its weights "
-        f"({readable_size(smallest.weight_bytes)}), one request of {longest_tokens:,} tokens "
-        f"({readable_size(pages)}) and its work "
-        f"({readable_size(work)}), and {readable_size(free_bytes)} are free.",
+        f"MMIE-Score needs {readable_size(weight_bytes + request_bytes + work_bytes)} free on "
+        f"`{placement.device}` for its weights ({readable_size(weight_bytes)}), one request "
+        f"({readable_size(request_bytes)}) and its work ({readable_size(work_bytes)}), and "
+        f"{readable_size(free_bytes)} are free.",
         hint=f"{TWO_STEPS}; or choose another device with `device=`; or, where `max_memory=` "
         "says less than the device has, allow more",
     )
+
+
+def _step_sizes(placement: Placement) -> list[MemoryPlan]:
+    """Plans without pages, of the largest steps to the smallest."""
+    size: MemoryPlan | None = MemoryPlan(
+        pages=0,
+        page_tokens=placement.attention.page_tokens,
+        rows=placement.max_rows,
+        chunk_tokens=4096 if placement.fixed else 2048,  # a CPU gains nothing from more
+        vision_tiles=64 if placement.fixed else 8,
+    )
+    sizes = []
+    while size is not None:
+        sizes.append(size)
+        size = size.smaller_step()
+    return sizes
+
+
+def _work_bytes(config: Config, placement: Placement, size: MemoryPlan) -> int:
+    """What a step and a vision batch need, and a reserve."""
+    dtype_bytes = placement.dtype.itemsize
+    text = text_step_bytes(
+        config,
+        dtype_bytes,
+        chunk_tokens=size.chunk_tokens,
+        longest_tokens=min(LONG_TOKENS, config.llm_config.max_position_embeddings),
+        plain=placement.attention.name == "sdpa",
+    )
+    reserve = CUDA_RESERVE_BYTES if placement.device.type == "cuda" else CPU_RESERVE_BYTES
+    return text + vision_bytes(config, dtype_bytes, tiles=size.vision_tiles) + reserve

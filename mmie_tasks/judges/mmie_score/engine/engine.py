@@ -10,9 +10,9 @@ from loguru import logger
 
 from mmie_tasks.judges.base import JudgeUnavailable
 from mmie_tasks.judges.mmie_score.devices import first_line, is_out_of_memory, release_memory
-from mmie_tasks.judges.mmie_score.engine.budget import MemoryPlan, shrink
-from mmie_tasks.judges.mmie_score.engine.decoding import Decoder, DigitRecorder
-from mmie_tasks.judges.mmie_score.engine.model import Prefill, Vision
+from mmie_tasks.judges.mmie_score.engine.budget import MemoryPlan
+from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, StaticDecoder
+from mmie_tasks.judges.mmie_score.engine.model import FlatSteps, Vision
 from mmie_tasks.judges.mmie_score.engine.schedule import (
     Chunk,
     Completion,
@@ -38,21 +38,21 @@ class Engine:
     if even that is too much.
 
     Attributes:
+        flat: Computes prefill steps. With fixed rows, steps have the full number of tokens, so that
+            a row's neighbours change no shape of a matrix.
+        decoder: Computes decoding steps; None: `flat` does.
         end_token_id: The token that ends a text.
         budget: Size of a step.
-        fixed: Prefill steps have the full number of tokens, so that a row's neighbours change no
-            shape of a matrix.
         full_budget: Before any step ran out of memory.
     """
 
     schedule: Schedule
     vision: Vision
-    prefill: Prefill
-    decoder: Decoder
+    flat: FlatSteps
+    decoder: StaticDecoder | None
     digits: DigitRecorder
     end_token_id: int
     budget: MemoryPlan
-    fixed: bool
     full_budget: MemoryPlan = field(init=False)
     _delay: int = field(default=0, init=False)
     _source_is_empty: bool = field(default=False, init=False)
@@ -73,11 +73,9 @@ class Engine:
                 yield from self._step()
         finally:  # also if the caller stops reading results
             for row in list(self.schedule.live):
-                self.vision.drop(row.prompt)
                 self.schedule.end(row)
-            for prompt in self.schedule.waiting:
-                self.vision.drop(prompt)
             self.schedule.waiting.clear()
+            self.vision.clear()
 
     def _take_prompts(self, source: PromptSource) -> Iterator[FailedPrompt]:
         """Take the prompts that are ready; wait for one only if there is nothing else to do."""
@@ -92,7 +90,6 @@ class Engine:
                     )
                     yield FailedPrompt(key=prompt.key, error=JudgeUnavailable(reason))
                 case JudgePrompt():
-                    self.vision.add(prompt)
                     schedule.waiting.append(prompt)
                 case FailedPrompt():
                     yield prompt
@@ -101,15 +98,13 @@ class Engine:
                     return
 
     def _step(self) -> Iterator[Result]:
-        decoding = self.schedule.decoding()
-        chunks = self._next_chunks(bool(decoding))
-        rows = [chunk.row for chunk in chunks if chunk.ends_prompt] if chunks else decoding
+        last_tokens = self.schedule.last_tokens()
+        chunks = self._next_chunks(bool(last_tokens))
         if chunks:
-            logits = self._within_memory(
-                lambda: self._prefilled(chunks), [chunk.row for chunk in chunks]
-            )
+            logits = self._within_memory(self._prefilled, chunks)
         else:
-            logits = self._within_memory(lambda: self.decoder.step(decoding), decoding)
+            chunks = last_tokens
+            logits = self._within_memory(self._decoded, chunks)
         if logits is None:
             return
         if isinstance(logits, FailedPrompt):
@@ -117,8 +112,9 @@ class Engine:
             return
         for chunk in chunks:
             chunk.row.stored = chunk.stop
-            if chunk.ends_prompt:
+            if chunk.ends_row:
                 chunk.row.features = None
+        rows = [chunk.row for chunk in chunks if chunk.ends_row]
         tokens: list[int] = logits.argmax(-1).tolist()
         self.digits.record(rows, logits, tokens)
         for row, token in zip(rows, tokens, strict=True):
@@ -135,7 +131,7 @@ class Engine:
         chunks = self.schedule.chunks(max_tokens)
         unfilled = sum(chunk.size for chunk in chunks) < max_tokens
         more_coming = bool(self.schedule.waiting) or not self._source_is_empty
-        if chunks and self.fixed and unfilled and others_decode and more_coming:
+        if chunks and self.flat.fixed_rows and unfilled and others_decode and more_coming:
             self._delay += 1
             if self._delay <= _MAX_DELAY:
                 return ()
@@ -146,8 +142,14 @@ class Engine:
         for chunk in chunks:
             row = chunk.row
             if row.features is None:
-                row.features = self.vision.features(row.prompt, self.budget.vision_tiles)
-        return self.prefill.step(chunks, self.budget.chunk_tokens if self.fixed else None)
+                prompts = [row.prompt, *self.schedule.unread_prompts(row)]
+                row.features = self.vision.features(prompts, self.budget.vision_tiles)
+        return self.flat.step(chunks, self.budget.chunk_tokens if self.flat.fixed_rows else None)
+
+    def _decoded(self, chunks: Sequence[Chunk]) -> torch.Tensor:
+        if self.decoder is not None:
+            return self.decoder.step(chunks)
+        return self.flat.step(chunks, self.flat.fixed_rows)
 
     def _completion(self, row: LiveRow) -> Completion | None:
         output, prompt = row.output, row.prompt
@@ -163,25 +165,25 @@ class Engine:
         )
 
     def _within_memory(
-        self, step: Callable[[], torch.Tensor], rows: Sequence[LiveRow]
+        self, step: Callable[[Sequence[Chunk]], torch.Tensor], chunks: Sequence[Chunk]
     ) -> torch.Tensor | FailedPrompt | None:
         """The step's logits; None if memory ran out and a smaller step is to be planned."""
         try:
-            return step()
+            return step(chunks)
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise
             reason = first_line(error)
         release_memory()
-        smaller = shrink(self.budget)
+        smaller = self.budget.smaller()
         if smaller is None and len(self.schedule.live) <= 1:
             # The request does not fit even alone; the others get the full budget back.
-            self.vision.drop(rows[0].prompt)
-            self.schedule.end(rows[0])
+            row = chunks[0].row
+            self.schedule.end(row)
             self.budget = self.full_budget
             self.schedule.max_rows = self.full_budget.rows
             text = f"the judge's device ran out of memory on this request alone: {reason}"
-            return FailedPrompt(key=rows[0].prompt.key, error=JudgeUnavailable(text))
+            return FailedPrompt(key=row.prompt.key, error=JudgeUnavailable(text))
         self.budget = smaller or self.budget
         logger.warning(
             f"The judge's device ran out of memory; continuing with steps of {self.budget.step}, "
@@ -190,7 +192,5 @@ class Engine:
         )
         self.schedule.max_rows = self.budget.rows
         for row in self.schedule.live[self.budget.rows :][::-1]:
-            self.vision.drop(row.prompt)
-            self.vision.add(row.prompt, first=True)
             self.schedule.restart(row)
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import torch
@@ -23,11 +23,6 @@ from mmie_tasks.judges.mmie_score.engine.attention import Attention, PagedAttent
 from mmie_tasks.judges.mmie_score.engine.self_check import self_check
 
 KernelName: TypeAlias = Literal["flash", "triton"]
-
-DECODING_KERNELS: Mapping[tuple[int, int], KernelName] = {}
-"""The kernel for decoding steps by compute capability, where it is not that of prefill steps: by
-what ``make gpu`` measures, which has not run yet. A constant, because a choice by a timing would
-change the bits of replies from run to run."""
 
 _REQUIRED = {"window_size", "enable_gqa", "seqused_k", "block_table", "num_splits"}
 _DTYPES = (torch.bfloat16, torch.float16)
@@ -107,8 +102,7 @@ def likely_attention(
     if unsupported(device, dtype, config.head_dim) is None:
         for open_kernel in KERNELS.values():
             if isinstance(attention := open_kernel(), PagedAttention):
-                other = _decoding_kernel(device, attention)
-                return f"{attention.name}+{other}" if other else attention.name
+                return attention.name
     return "sdpa"
 
 
@@ -136,16 +130,8 @@ def choose_attention(
         if isinstance(attention, str):
             reasons.append(attention)
             continue
-        reasons.insert(0, f"{attention.title} passed its check on {device}")
-        if option == "auto" and (other := _decoding_kernel(device, attention)):
-            decoding = checked_attention(other, device, dtype, config)
-            if isinstance(decoding, str):
-                reasons.append(decoding)
-            else:
-                attention = replace(
-                    attention, name=f"{name}+{other}", decoding_kernel=decoding.kernel
-                )
-        return AttentionChoice(attention=attention, reason="; ".join(reasons))
+        passed = f"{attention.title} passed its check on {device}"
+        return AttentionChoice(attention=attention, reason="; ".join([passed, *reasons]))
     reason = "; ".join(reasons)
     if option != "auto":
         raise JudgeMisconfigured(
@@ -160,14 +146,6 @@ def choose_attention(
                 f"{row_by_row} {_SDPA_COST}" + ("" if problem else f"\n\nhint: {_SDPA_HINT}")
             )
     return AttentionChoice(attention=SdpaAttention(), reason=reason)
-
-
-def _decoding_kernel(device: torch.device, attention: PagedAttention) -> KernelName | None:
-    """The other kernel that decodes on this GPU, if one does; none before CUDA is started."""
-    if not DECODING_KERNELS or not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        return None
-    name = DECODING_KERNELS.get(torch.cuda.get_device_capability(device))
-    return None if name == attention.name else name
 
 
 def checked_attention(

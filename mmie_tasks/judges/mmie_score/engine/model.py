@@ -11,9 +11,9 @@ token, the rule holds whatever else is in the batch.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 from mmie_tasks.judges.mmie_score.engine.attention import Attend, Attention, BatchLayout
-from mmie_tasks.judges.mmie_score.engine.schedule import Chunk, JudgePrompt, takes_long_factors
+from mmie_tasks.judges.mmie_score.engine.schedule import Chunk, JudgePrompt
 
 if TYPE_CHECKING:
     from transformers import InternVLForConditionalGeneration, PretrainedConfig
@@ -46,17 +46,8 @@ def normalized(tiles: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return pixels.div_(255).sub_(mean).div_(deviation).to(dtype)
 
 
-@dataclass(slots=True)
-class _PromptTiles:
-    """Tiles of a prompt, and the features of the first of them."""
-
-    tiles: NDArray[np.uint8]
-    features: list[torch.Tensor] = field(default_factory=list)
-    computed: int = 0
-
-
 class Vision:
-    """Image features of prompts, in the order in which the prompts were added.
+    """Image features of prompts.
 
     Tiles go to the device as bytes and are normalized there. If batches are `fixed`, the last one
     is padded with black tiles: a tile's features then do not depend on the number of other tiles.
@@ -67,46 +58,41 @@ class Vision:
         self._fixed = fixed
         weight = model.lm_head.weight
         self._device, self._dtype = weight.device, weight.dtype
-        self._prompts: OrderedDict[int, _PromptTiles] = OrderedDict()
+        # Of the first tiles of prompts, by key.
+        self._features: defaultdict[int, list[torch.Tensor]] = defaultdict(list)
 
-    def add(self, prompt: JudgePrompt, *, first: bool = False) -> None:
-        """Add a prompt's tiles to the queue, in front of all others if `first`."""
-        if prompt.tiles is not None:
-            self._prompts[prompt.key] = _PromptTiles(prompt.tiles)
-            self._prompts.move_to_end(prompt.key, last=not first)
+    def features(self, prompts: Sequence[JudgePrompt], batch_tiles: int) -> torch.Tensor | None:
+        """The features of the first prompt, (image tokens, hidden); None without images.
 
-    def drop(self, prompt: JudgePrompt) -> None:
-        """Remove a prompt."""
-        self._prompts.pop(prompt.key, None)
-
-    def features(self, prompt: JudgePrompt, batch_tiles: int) -> torch.Tensor | None:
-        """The features of an added prompt, (image tokens, hidden); None without images.
-
-        They are computed now, with those of the prompts in the queue, unless an earlier call has
-        computed them. The prompt is then removed.
+        What is left of a batch is filled with tiles of the other prompts, whose turns come next.
         """
+        prompt = prompts[0]
         if prompt.tiles is None:
             return None
-        own = self._prompts[prompt.key]
-        while own.computed < len(own.tiles):
-            self._compute_batch(batch_tiles)
-        del self._prompts[prompt.key]
-        return torch.cat(own.features)
+        while self._computed(prompt) < len(prompt.tiles):
+            self._compute_batch(prompts, batch_tiles)
+        return torch.cat(self._features.pop(prompt.key)).flatten(0, 1)
 
-    def _compute_batch(self, batch_tiles: int) -> None:
+    def clear(self) -> None:
+        """Drop the features of all prompts."""
+        self._features.clear()
+
+    def _computed(self, prompt: JudgePrompt) -> int:
+        return sum(map(len, self._features[prompt.key]))
+
+    def _compute_batch(self, prompts: Sequence[JudgePrompt], batch_tiles: int) -> None:
         """Compute one batch; nothing is recorded if it raises."""
-        stretches, left = [], batch_tiles
-        for pending in self._prompts.values():
-            stop = min(len(pending.tiles), pending.computed + left)
-            if stop > pending.computed:
-                stretches.append((pending, pending.computed, stop))
-                left -= stop - pending.computed
-        tiles = np.concatenate([pending.tiles[start:stop] for pending, start, stop in stretches])
-        features = self._forward(tiles, batch_tiles)
-        sizes = [stop - start for _, start, stop in stretches]
-        for (pending, _, stop), own in zip(stretches, torch.split(features, sizes), strict=True):
-            pending.features.append(own.flatten(0, 1))
-            pending.computed = stop
+        stretches: list[tuple[int, NDArray[np.uint8]]] = []
+        left = batch_tiles
+        for prompt in prompts:
+            if left and prompt.tiles is not None:
+                start = self._computed(prompt)
+                stretches.append((prompt.key, prompt.tiles[start : start + left]))
+                left -= len(stretches[-1][1])
+        features = self._forward(np.concatenate([tiles for _, tiles in stretches]), batch_tiles)
+        sizes = [len(tiles) for _, tiles in stretches]
+        for (key, _), own in zip(stretches, torch.split(features, sizes), strict=True):
+            self._features[key].append(own)
 
     @torch.inference_mode()
     def _forward(self, tiles: NDArray[np.uint8], batch_tiles: int) -> torch.Tensor:
@@ -177,8 +163,11 @@ class TextModel:
         self.device, self.dtype = weight.device, weight.dtype
         self.rotary = Rotary(config, self.device)
         shape = (config.num_hidden_layers, pages, page_tokens, self._kv_heads, self._head_dim)
-        self.keys = torch.zeros(shape, dtype=self.dtype, device=self.device)
-        self.values = torch.zeros_like(self.keys)
+        # A kernel reads all of a row's last page. On a CPU, sdpa reads only what was written, and
+        # memory is taken as it is written.
+        allocate = torch.empty if self.device.type == "cpu" else torch.zeros
+        self.keys = allocate(shape, dtype=self.dtype, device=self.device)
+        self.values = allocate(shape, dtype=self.dtype, device=self.device)
         self.scratch_slot = (pages - 1) * page_tokens
 
     def embed(self, ids: torch.Tensor) -> torch.Tensor:
@@ -228,10 +217,22 @@ class TextModel:
         return logits
 
 
+def token_columns(chunks: Sequence[Chunk], page_tokens: int, long_after: int) -> NDArray[np.int64]:
+    """Of each token its id, position, slot, and whether it has the long factors: (4, tokens)."""
+    columns = []
+    for chunk in chunks:
+        positions = np.arange(chunk.start, chunk.stop, dtype=np.int64)
+        pages = np.asarray(chunk.row.pages)[positions // page_tokens]
+        flags = np.full(chunk.size, chunk.takes_long_factors(long_after))
+        slots = pages * page_tokens + positions % page_tokens
+        columns.append(np.stack([np.asarray(chunk.ids), positions, slots, flags]))
+    return np.concatenate(columns, axis=1)
+
+
 @dataclass(frozen=True, slots=True)
-class Prefill:
-    """Computes chunks of prompts, of several rows in one step; with `fixed_rows`, so many go
-    through the head.
+class FlatSteps:
+    """Computes chunks of several rows in one step: parts of prompts, or generated tokens. With
+    `fixed_rows`, so many go through the head.
     """
 
     text: TextModel
@@ -241,64 +242,45 @@ class Prefill:
 
     @torch.inference_mode()
     def step(self, chunks: Sequence[Chunk], fixed_tokens: int | None = None) -> torch.Tensor:
-        """Compute chunks of different rows, and logits (chunks that end a prompt, vocabulary)
-        behind those that do.
+        """Logits behind the chunks that end their row, (those chunks, vocabulary).
 
-        With `fixed_tokens`, so many go through every layer, padded behind the chunks.
+        With `fixed_tokens`, so many go through every layer, padded behind those of the chunks.
         """
         text, device = self.text, self.text.device
-        sizes = [chunk.size for chunk in chunks]
-        tokens = sum(sizes)
-        padding = max(0, (fixed_tokens or 0) - tokens)
+        tokens = token_columns(chunks, text.keys.shape[2], text.rotary.long_after)
+        count = tokens.shape[1]
+        padding = max(0, (fixed_tokens or 0) - count)
+        absent = np.repeat([[0], [0], [text.scratch_slot], [0]], padding, axis=1)
+        columns = torch.from_numpy(np.concatenate([tokens, absent], axis=1)).to(device)
+        ids, positions, slots, is_long = columns
+        starts = np.cumsum([0, *(chunk.size for chunk in chunks)]).tolist()
         layout = BatchLayout(
-            starts=np.cumsum([0, *sizes]).tolist(),
+            starts=starts,
             lengths=[chunk.stop for chunk in chunks],
             tables=[chunk.row.pages for chunk in chunks],
         )
-        positions, is_long, slots = self._token_columns(chunks, padding).to(device)
-        hidden = text.forward(
-            _pad_rows(torch.cat([self._embedded(chunk) for chunk in chunks]), padding),
-            positions,
-            is_long.bool(),
-            slots,
-            padded_attend(self.attention.plan(layout, device), tokens, padding),
-        )
-        ends = [
-            stop - 1
-            for stop, chunk in zip(layout.starts[1:], chunks, strict=True)
-            if chunk.ends_prompt
-        ]
+        embeddings = text.embed(ids)
+        for chunk, start in zip(chunks, starts[:-1], strict=True):
+            self._set_features(embeddings[start : start + chunk.size], chunk)
+        attend = _padded_attend(self.attention.plan(layout, device), count, padding)
+        hidden = text.forward(embeddings, positions, is_long.bool(), slots, attend)
+        ends = [stop - 1 for stop, chunk in zip(starts[1:], chunks, strict=True) if chunk.ends_row]
         ending = hidden[torch.tensor(ends, dtype=torch.long, device=device)]
-        head_padding = max(0, (self.fixed_rows or 0) - len(ends))
-        return text.logits(_pad_rows(ending, head_padding))[: len(ends)]
+        absent_rows = max(0, (self.fixed_rows or 0) - len(ends))
+        return text.logits(_pad_rows(ending, absent_rows))[: len(ends)]
 
-    def _token_columns(self, chunks: Sequence[Chunk], padding: int) -> torch.Tensor:
-        """Of each token its position, whether it has the long factors, and its slot; padded."""
-        page_tokens = self.text.keys.shape[2]
-        columns: list[NDArray[np.int64]] = []
-        for chunk in chunks:
-            row, positions = chunk.row, np.arange(chunk.start, chunk.stop, dtype=np.int64)
-            slots = np.asarray(row.pages)[positions // page_tokens] * page_tokens
-            flag = takes_long_factors(len(row.prompt.ids), self.text.rotary.long_after)
-            flags = np.full(chunk.size, flag, dtype=np.int64)
-            columns.append(np.stack([positions, flags, slots + positions % page_tokens]))
-        columns.append(np.repeat([[0], [0], [self.text.scratch_slot]], padding, axis=1))
-        return torch.from_numpy(np.concatenate(columns, axis=1))
-
-    def _embedded(self, chunk: Chunk) -> torch.Tensor:
-        """(tokens, hidden): image features for image tokens, word embeddings for the others."""
-        ids = np.asarray(chunk.row.prompt.ids[: chunk.stop])
-        is_image = ids == self.image_token_id
-        embedded = self.text.embed(torch.from_numpy(ids[chunk.start :]).to(self.text.device))
+    def _set_features(self, embeddings: torch.Tensor, chunk: Chunk) -> None:
+        """Replace the embeddings of a chunk's image tokens by the features of the images."""
         features = chunk.row.features
         if features is None:
-            return embedded
+            return
+        is_image = np.asarray(chunk.row.prompt.ids[: chunk.stop]) == self.image_token_id
         first, last = int(is_image[: chunk.start].sum()), int(is_image.sum())
-        positions = torch.from_numpy(np.flatnonzero(is_image[chunk.start :])).to(embedded.device)
-        return embedded.index_copy(0, positions, features[first:last].to(embedded.dtype))
+        positions = torch.from_numpy(np.flatnonzero(is_image[chunk.start :])).to(embeddings.device)
+        embeddings.index_copy_(0, positions, features[first:last].to(embeddings.dtype))
 
 
-def padded_attend(attend: Attend, tokens: int, padding: int) -> Attend:
+def _padded_attend(attend: Attend, tokens: int, padding: int) -> Attend:
     """Attention for the first `tokens` queries; zeros for the `padding` ones behind them."""
 
     def padded(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:

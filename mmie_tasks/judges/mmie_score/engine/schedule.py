@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
@@ -96,11 +96,16 @@ class LiveRow:
     output: list[int] = field(default_factory=list)
     digits: dict[int, tuple[float | None, ...]] = field(default_factory=dict)
 
+    def last_token(self) -> Chunk:
+        """Its last token, prompt included."""
+        length = len(self.prompt.ids) + len(self.output)
+        return Chunk(row=self, start=length - 1, stop=length)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """A stretch of a prompt that is computed in one step: the tokens from `start` to before
-    `stop`.
+    """A stretch of a row that is computed in one step, from `start` to before `stop`: tokens of the
+    prompt, or the last generated one.
     """
 
     row: LiveRow
@@ -113,14 +118,21 @@ class Chunk:
         return self.stop - self.start
 
     @property
-    def ends_prompt(self) -> bool:
-        """Whether the first token can be generated after it."""
-        return self.stop == len(self.row.prompt.ids)
+    def ids(self) -> list[int]:
+        """The tokens."""
+        prompt = self.row.prompt.ids
+        return prompt[self.start : self.stop] if self.start < len(prompt) else self.row.output[-1:]
 
+    @property
+    def ends_row(self) -> bool:
+        """Whether the next token can be generated after it."""
+        return self.stop >= len(self.row.prompt.ids)
 
-def takes_long_factors(tokens: int, long_after: int) -> bool:
-    """Whether all of a prompt of so many tokens, or the last generated one, has long factors."""
-    return tokens > long_after
+    def takes_long_factors(self, long_after: int) -> bool:
+        """Whether it has the long rotary factors: a part of a prompt by the prompt's length, a
+        generated token by its own position.
+        """
+        return max(len(self.row.prompt.ids), self.stop) > long_after
 
 
 @dataclass(kw_only=True)
@@ -176,9 +188,16 @@ class Schedule:
                 max_tokens -= chunks[-1].size
         return chunks
 
-    def decoding(self) -> list[LiveRow]:
-        """The rows with a complete prompt: they have generated at least one token."""
-        return [row for row in self.live if row.output]
+    def unread_prompts(self, after: LiveRow) -> Iterator[JudgePrompt]:
+        """Prompts of which nothing is stored yet, without that of a row, in their order."""
+        for row in self.live:
+            if not row.stored and row is not after and row.features is None:
+                yield row.prompt
+        yield from self.waiting
+
+    def last_tokens(self) -> list[Chunk]:
+        """The last token of each row with a complete prompt: it has generated at least one."""
+        return [row.last_token() for row in self.live if row.output]
 
     def end(self, row: LiveRow) -> None:
         """Remove a row and release its pages."""

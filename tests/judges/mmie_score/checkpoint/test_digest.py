@@ -47,12 +47,11 @@ def test_the_same_content_in_another_folder_has_the_same_digest(tiny, tmp_path):
         pytest.param(
             lambda t: t.set_field("legacy", True, "tokenizer_config.json"), id="tokenizer"
         ),
-        pytest.param(lambda t: t.delete("special_tokens_map.json"), id="a-file-less"),
         *(
             pytest.param(
                 lambda t, s=shard, p=position: t.flip_byte(s, p), id=f"{shard[:11]}-{position}"
             )
-            for shard in SHARDS
+            for shard in SHARDS[::3]
             for position in (-1, -4096)
         ),
     ],

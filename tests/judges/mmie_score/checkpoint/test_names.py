@@ -2,16 +2,13 @@
 
 import json
 
-import pytest
 import torch
 from support.tiny_checkpoint import INTERNVL
 from support.transformers_5 import needs_transformers_5
-from transformers import InternVLForConditionalGeneration
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
-from mmie_tasks.judges.mmie_score.checkpoint import expected_shapes, native_names
 from mmie_tasks.judges.mmie_score.checkpoint.config import read_config
-from mmie_tasks.judges.mmie_score.loading import native_config
+from mmie_tasks.judges.mmie_score.checkpoint.weights import empty_model, expected_shapes
 
 GOLDEN = json.loads((INTERNVL / "checkpoint/config.json").read_bytes())
 TEXT, VISION = GOLDEN["llm_config"], GOLDEN["vision_config"]
@@ -45,24 +42,11 @@ def config_of(content):
     return read_config(content, INTERNVL / "checkpoint/config.json")
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        pytest.param(GOLDEN, id="golden"),
-        pytest.param(REAL, id="real-size"),
-        pytest.param(GROUPED, id="grouped-heads"),
-    ],
-)
-def test_the_expected_weights_are_those_of_the_model(content):
-    config = config_of(content)
-    with torch.device("meta"):
-        model = InternVLForConditionalGeneration(native_config(config, image_token_id=7))
-    expected = {}
-    for official, shape in expected_shapes(config).items():
-        names = native_names(official)
-        expected |= dict.fromkeys(names, (shape[0] // len(names), *shape[1:]))
-    shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    assert shapes == expected
+def test_a_fused_weight_has_the_rows_of_all_heads_and_others_those_of_the_model():
+    shapes = expected_shapes(config_of(GROUPED))
+    assert shapes["language_model.model.layers.1.self_attn.qkv_proj.weight"] == (8 * 16, 64)
+    assert shapes["vision_model.encoder.layers.1.attn.qkv.bias"] == (3 * 64,)
+    assert shapes["mlp1.1.weight"] == (64, 256)
 
 
 def test_the_real_model_has_four_billion_weights_and_256_tokens_per_tile():
@@ -75,7 +59,7 @@ def test_the_real_model_has_four_billion_weights_and_256_tokens_per_tile():
 
 @needs_transformers_5
 def test_the_real_rope_is_scaled_as_the_official_one():
-    text = native_config(config_of(REAL), image_token_id=7).text_config
+    text = empty_model(config_of(REAL), image_token_id=7).config.text_config
     short, scale = ROPE_INIT_FUNCTIONS["longrope"](text, torch.device("cpu"))
     long, long_scale = ROPE_INIT_FUNCTIONS["longrope"](text, torch.device("cpu"), seq_len=4097)
     assert round(scale, 6) == round(long_scale, 6) == 1.190238
@@ -83,7 +67,7 @@ def test_the_real_rope_is_scaled_as_the_official_one():
 
 
 def test_no_weights_are_tied_and_all_parts_have_the_attention_kernel():
-    native = native_config(config_of(GOLDEN), image_token_id=993)
+    native = empty_model(config_of(GOLDEN), image_token_id=993).config
     assert not native.tie_word_embeddings
     assert not native.text_config.tie_word_embeddings
     assert native.text_config.sliding_window is None

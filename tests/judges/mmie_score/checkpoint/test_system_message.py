@@ -57,11 +57,6 @@ def test_a_key_that_is_not_text_is_refused(tiny, value):
     assert "`system_message` in" in error_of(tiny)
 
 
-def test_a_key_with_a_lone_surrogate_is_refused(tiny):
-    tiny.set_field("system_message", "\ud800")
-    assert "config.json` is not JSON" in error_of(tiny)
-
-
 def test_the_template_is_parsed_and_not_run(tiny):
     tiny.write("conversation.py", OURS.encode())
     assert message_of(tiny) == "From the template."
@@ -90,11 +85,8 @@ def test_a_file_without_the_template_is_refused(tiny):
     [
         pytest.param('sep="<|end|>"', 'sep="<|im_end|>"', "sep", id="separator"),
         pytest.param("SeparatorStyle.MPT", "SeparatorStyle.PLAIN", "sep_style", id="style"),
-        pytest.param("sep_style=SeparatorStyle.MPT,", "", "sep_style", id="no-style"),
-        pytest.param("<|user|>\\n", "<|user|>", "roles", id="role"),
         pytest.param("<|system|>\\n{", "<|system|>{", "system_template", id="system"),
         pytest.param('"From the" " template."', "MESSAGE", "system_message", id="a-name"),
-        pytest.param('"From the" " template."', 'f"{1}"', "system_message", id="an-f-string"),
     ],
 )
 def test_another_layout_than_the_judges_is_refused(tiny, old, new, field):
@@ -103,14 +95,7 @@ def test_another_layout_than_the_judges_is_refused(tiny, old, new, field):
     assert f"`{field}`" in error_of(tiny)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        pytest.param(b"Conversation(", id="unfinished"),
-        pytest.param(b"\xff\xfe", id="not-utf-8"),
-        pytest.param(b"x = '\0'", id="zero-byte"),
-    ],
-)
+@pytest.mark.parametrize("content", [pytest.param(b"\xff\xfe", id="not-utf-8")])
 def test_a_file_that_is_not_python_is_refused(tiny, content):
     tiny.write("conversation.py", content)
     assert "conversation.py` cannot be parsed" in error_of(tiny)

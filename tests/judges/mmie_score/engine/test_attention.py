@@ -8,13 +8,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.mmie_engine import CPU, LONG_AFTER, model, one_thread
+from support.mmie_engine import CPU, LONG_AFTER, model, one_thread, text_prompt
 from support.transformers_5 import needs_transformers_5
 from transformers.models.phi3.modeling_phi3 import Phi3RotaryEmbedding, apply_rotary_pos_emb
 
 from mmie_tasks.judges.mmie_score.engine.attention import BatchLayout, SdpaAttention
 from mmie_tasks.judges.mmie_score.engine.model import Rotary, rotated
-from mmie_tasks.judges.mmie_score.engine.schedule import takes_long_factors
+from mmie_tasks.judges.mmie_score.engine.schedule import Chunk, LiveRow
 
 pytestmark = needs_transformers_5
 
@@ -104,13 +104,20 @@ def config() -> object:
 
 def of_prompt(count: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Cosine and sine of the tokens of a prompt, as in the engine."""
-    flags = torch.full((count,), takes_long_factors(count, LONG_AFTER))
+    row = LiveRow(prompt=text_prompt(0, [1] * count), pages=[])
+    flags = torch.full((count,), is_long(Chunk(row=row, start=0, stop=(count + 1) // 2)))
     return Rotary(config(), CPU)(torch.arange(count), flags, torch.float32)
 
 
 def of_generated(position: int) -> tuple[torch.Tensor, torch.Tensor]:
-    flags = torch.tensor([takes_long_factors(position + 1, LONG_AFTER)])
-    return Rotary(config(), CPU)(torch.tensor([position]), flags, torch.float32)
+    row = LiveRow(prompt=text_prompt(0, [1]), pages=[], output=[1] * position)
+    return Rotary(config(), CPU)(
+        torch.tensor([position]), torch.tensor([is_long(row.last_token())]), torch.float32
+    )
+
+
+def is_long(chunk: Chunk) -> bool:
+    return chunk.takes_long_factors(LONG_AFTER)
 
 
 def official_rotary(positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -28,7 +28,7 @@ from support.mmie_engine import (
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.base import JudgeUnavailable, RequestBroken
-from mmie_tasks.judges.mmie_score.engine.budget import MemoryPlan, shrink
+from mmie_tasks.judges.mmie_score.engine.budget import MemoryPlan
 from mmie_tasks.judges.mmie_score.engine.schedule import FailedPrompt, JudgePrompt, LiveRow
 
 pytestmark = needs_transformers_5
@@ -51,16 +51,18 @@ class FailingPart:
         self._name, self._part, self._fault = name, part, fault
 
     def __getattr__(self, name: str) -> Any:
-        attribute = getattr(self._part, name)
-        if name not in ("features", "step"):
-            return attribute
+        return getattr(self._part, name)
 
-        def called(*args: Any) -> Any:
-            if (error := self._fault(self._name, args)) is not None:
-                raise error
-            return attribute(*args)
+    def features(self, *args: Any) -> Any:
+        return self._unless_faulty(self._part.features, args)
 
-        return called
+    def __call__(self, *args: Any) -> Any:
+        return self._unless_faulty(self._part, args)
+
+    def _unless_faulty(self, call: Callable[..., Any], args: Sequence[Any]) -> Any:
+        if (error := self._fault(self._name, args)) is not None:
+            raise error
+        return call(*args)
 
 
 def failing_engine(fault: Fault, plan: Plan = PLAN) -> EngineHarness:
@@ -95,7 +97,7 @@ def expected(key: int) -> list[int]:
 
 def shrunk(budget: MemoryPlan, times: int) -> MemoryPlan:
     for _ in range(times):
-        budget = shrink(budget) or budget
+        budget = budget.smaller() or budget
     return budget
 
 
@@ -118,13 +120,10 @@ def test_steps_get_smaller_although_unused_memory_cannot_be_returned(
     assert any("single tokens of replies may differ" in message for message in logs)
 
 
-@pytest.mark.parametrize("after", [0, 1])
-@pytest.mark.parametrize("times", [1, 4, 6])
+@pytest.mark.parametrize("times", [1, 6])
 @pytest.mark.parametrize("where", PARTS)
-def test_a_step_without_memory_is_repeated_with_a_smaller_budget(
-    where: str, times: int, after: int
-) -> None:
-    engine = failing_engine(at_first(where, times, after=after))
+def test_a_step_without_memory_is_repeated_with_a_smaller_budget(where: str, times: int) -> None:
+    engine = failing_engine(at_first(where, times, after=1))
     start = engine.engine.budget
     check_golden(engine)
     assert engine.engine.budget == shrunk(start, times)
@@ -178,15 +177,13 @@ def test_a_row_that_starts_again_has_the_digits_of_its_last_output() -> None:
 def touches(key: int, name: str, args: Sequence[Any]) -> bool:
     match name:
         case "vision":
-            return bool(args[0].key == key)
-        case "prefill":
-            return any(part.row.prompt.key == key for part in args[0])
+            return bool(args[0][0].key == key)
         case _:
-            return any(row.prompt.key == key for row in args[0])
+            return any(chunk.row.prompt.key == key for chunk in args[0])
 
 
 @pytest.mark.parametrize("where", PARTS)
-@pytest.mark.parametrize("key", [2, 5, 9])
+@pytest.mark.parametrize("key", [2, 5])
 def test_only_the_request_that_never_fits_fails(where: str, key: int) -> None:
     engine = failing_engine(
         lambda name, args: NO_MEMORY if name == where and touches(key, name, args) else None
@@ -202,19 +199,9 @@ def test_only_the_request_that_never_fits_fails(where: str, key: int) -> None:
     assert engine.engine.budget == engine.engine.full_budget  # as before it
 
 
-@pytest.mark.parametrize("where", PARTS)
-def test_a_single_request_is_tried_with_smaller_steps_before_it_fails(where: str) -> None:
-    engine = failing_engine(at_first(where, 3))
-    check_golden(engine, short_prompts()[5:6])
-    assert (engine.engine.budget.chunk_tokens, engine.engine.budget.vision_tiles) == (256, 1)
-
-
 @pytest.mark.parametrize(
     "words",
-    [
-        pytest.param("DefaultCPUAllocator: can't allocate memory: you tried 8 bytes", id="Linux"),
-        pytest.param("DefaultCPUAllocator: not enough memory: you tried 8 bytes", id="Windows"),
-    ],
+    [pytest.param("DefaultCPUAllocator: can't allocate memory: you tried 8 bytes", id="Linux")],
 )
 def test_a_cpu_without_memory_is_treated_like_a_gpu(words: str) -> None:
     check_golden(failing_engine(at_first("decoder", 2, RuntimeError(words), after=5)))
@@ -231,7 +218,6 @@ class Broken(Exception):
         pytest.param(
             RuntimeError("CUDA error: an illegal memory access was encountered"), id="CUDA"
         ),
-        pytest.param(Broken(), id="other"),
         pytest.param(KeyboardInterrupt(), id="interrupt"),
     ],
 )
@@ -243,7 +229,7 @@ def test_other_errors_are_raised_and_no_page_stays_held(where: str, error: BaseE
     check_golden(engine)
 
 
-@pytest.mark.parametrize("results_read", [0, 1, 5, 11])
+@pytest.mark.parametrize("results_read", [0, 5])
 def test_a_caller_that_stops_reading_leaves_no_page_held(results_read: int) -> None:
     engine = build_engine(Plan(page_tokens=16, rows=4))
     with one_thread():

@@ -4,7 +4,6 @@ run.
 
 import sys
 from functools import partial
-from subprocess import SubprocessError
 from types import SimpleNamespace
 
 import pytest
@@ -127,8 +126,6 @@ def nothing_written(queries, *_, **__):
         pytest.param(no_mask, "differ from sdpa in fp32", id="later keys visible"),
         pytest.param(wrong_order, "differ from sdpa in fp32", id="pages in another order"),
         pytest.param(one_key_less, "differ from sdpa in fp32", id="own key not visible"),
-        pytest.param(whole_pages, "differ from sdpa in fp32", id="unused slots visible"),
-        pytest.param(other_scale, "differ from sdpa in fp32", id="another scale"),
         pytest.param(nothing_written, "differ from sdpa in fp32", id="nothing is written"),
         pytest.param(neighbours_matter, "other bits among other rows", id="neighbours matter"),
     ],
@@ -163,7 +160,7 @@ class OutOfResources(TritonError):
     """As Triton raises where a kernel needs more shared memory than the GPU has."""
 
 
-@pytest.mark.parametrize("kind", [NotImplementedError, OutOfResources, SubprocessError])
+@pytest.mark.parametrize("kind", [NotImplementedError, OutOfResources])
 def test_the_error_of_a_kernel_is_reported_in_one_line(kind):
     def function(*_, **__):
         raise kind("no kernel image\nfor this device\n")
@@ -193,7 +190,6 @@ def test_a_prompt_that_is_cut_in_two_must_have_the_bits_of_a_whole_one():
         pytest.param(CPU, torch.bfloat16, 96, "need a GPU, and this is `cpu`", id="CPU"),
         pytest.param(GPU, torch.float32, 96, "not in float32", id="fp32"),
         pytest.param(GPU, torch.bfloat16, 100, "not of 100", id="odd heads"),
-        pytest.param(GPU, torch.bfloat16, 264, "not of 264", id="large heads"),
     ],
 )
 def test_an_unavailable_kernel_has_a_reason(device, dtype, head_dim, words):

