@@ -27,9 +27,10 @@ def picture_dataset(
     import datasets
 
     text, number = datasets.Value("string"), datasets.Value("int32")
-    features = {**dict.fromkeys(texts, text), **dict.fromkeys(numbers, number)}
+    # In the order of earlier runs: lmms-eval hashes samples as they are.
+    features = {**dict.fromkeys((*texts, "data"), text), **dict.fromkeys((*numbers, "row"), number)}
     columns: dict[str, list[object]] = {
-        name: [getattr(sample, name) for sample in samples] for name in features
+        name: [getattr(sample, name) for sample in samples] for name in (*texts, *numbers)
     }
     for name in ("question", "gold"):
         features[name] = [{"text": text, "image": text}]
@@ -37,7 +38,6 @@ def picture_dataset(
             [{"text": segment.text, "image": segment.image} for segment in getattr(sample, name)]
             for sample in samples
         ]
-    features |= {"row": number, "data": text}
     columns |= {"row": list(range(len(samples))), "data": [data] * len(samples)}
     return datasets.Dataset.from_dict(columns, features=datasets.Features(features))
 

@@ -303,14 +303,15 @@ def _open(path: Path) -> BinaryIO:
 
 def _header(file: BinaryIO, path: Path, max_pixels: float = math.inf) -> Image.Image:
     """The image with size and mode, not decoded."""
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     try:
         image = Image.open(file)
     except Image.DecompressionBombError as error:
         raise _too_large(path, f"more than {MAX_PIXELS:,} pixels") from error
     except DECODE_ERRORS as error:  # UnidentifiedImageError is an OSError
-        raise _broken(path, f"it is not an image that Pillow can open ({error})") from error
+        why = "" if isinstance(error, UnidentifiedImageError) else f" ({error})"
+        raise _broken(path, f"it is not an image that Pillow can open{why}") from error
     if image.width * image.height > max_pixels:
         size = f"{image.width} x {image.height} pixels, more than {max_pixels:,}"
         raise _too_large(path, size)

@@ -125,10 +125,11 @@ def answered_sample(line: Line, full_marks: float) -> LoggedSample:
         BadRecord: The line has no record, or a field is missing or has another form.
     """
     sample, record = log_line.sample(line, full_marks), log_line.record_of(line)
+    question, gold = (log_line.segments(record, name) for name in ("question", "gold"))
     return replace(
         sample,
-        question=log_line.segments(record, "question") or log_line.question(line, None),
-        gold=log_line.segments(record, "gold") or sample.gold,
+        question=log_line.question(line, None) if question is None else question,
+        gold=sample.gold if gold is None else gold,
         answer=log_line.segments(record, "answer") or sample.answer,
         pictures_not_drawn=sum(fact_counts(record, "not_drawn").values()),
         picture_signs=tuple(fact_counts(record, "picture_signs")),

@@ -199,6 +199,8 @@ def embed_image(image: str, max_side_px: int, quality: int) -> EmbeddedImage:
         return EmbeddedImage(None, "the file no longer exists")
     except TooManyPixels:
         return EmbeddedImage(None, f"too large to show: more than {_MAX_PIXELS:,} pixels")
+    except PermissionError:
+        return EmbeddedImage(None, "the file cannot be read")
     except (DataBroken, *DECODE_ERRORS, LookupError, ArithmeticError, TypeError, MemoryError):
         return EmbeddedImage(None, "the file is not a readable image")
 

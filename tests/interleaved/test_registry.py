@@ -33,7 +33,7 @@ def signature_of(choice):
         ("images:flux,guidance=nan", "`guidance=nan`"),
         ("images:flux,max_cost=5", "add `price=`"),
         ("images:flux,base_url=host/v1", "base URL `host/v1` is no address"),
-        ("images:flux,api_key_env=NOT_SET", "`NOT_SET` that is not set"),
+        ("images:flux,api_key_env=NOT_SET", "names no variable that is set"),
     ],
 )
 def test_a_wrong_name_or_option_is_refused_with_what_would_be_valid(choice, message):

@@ -120,7 +120,7 @@ def test_a_checkpoint_in_a_folder_is_a_local_asset(local_data: dict[str, str]) -
     [
         pytest.param("nobody", SettingWrong, "no judge `nobody`", id="judge"),
         pytest.param("openai:token=secret", SettingWrong, "takes no `token=`", id="secret"),
-        pytest.param("mmie_score:/nowhere", JudgeMisconfigured, "does not exist", id="folder"),
+        pytest.param("mmie_score:/nowhere", JudgeMisconfigured, "neither a folder", id="folder"),
     ],
 )
 def test_an_impossible_judge_is_an_error(

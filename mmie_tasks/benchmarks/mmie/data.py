@@ -8,10 +8,10 @@ import hashlib
 import os
 import posixpath
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
 
@@ -84,7 +84,7 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     file = read_json_file(path, layout=LAYOUT, repair=_REPAIR)
     if not isinstance(file.value, list) or not file.value:
         raise DataBroken(f"`{path}`: not a list with rows in it.", hint=_REPAIR)
-    images = ImageFolder(path.parent, hub=bool(revision))
+    images = ImageFolder(path.parent, hub=bool(revision), references=_references(file.value))
     read = partial(_read_row, images)
     samples: Sequence[Sample] = odd_rows.usable(path, file.value, read, lambda s: s.id)
     odd_rows.check(path, len(samples))
@@ -199,6 +199,17 @@ def _local_file(path: Path) -> Path:
     )
 
 
+def _references(value: object) -> Iterator[str]:
+    """What ``image`` is anywhere in a data file."""
+    match value:
+        case list():
+            yield from chain.from_iterable(map(_references, value))
+        case dict():
+            if isinstance(reference := value.get("image"), str):
+                yield reference
+            yield from _references(list(value.values()))
+
+
 def _read_row(images: ImageFolder, position: int, row: object) -> Sample:
     """The sample of a row, its images as paths.
 
@@ -227,7 +238,8 @@ class ImageFolder:
     2. ``<root>/images/<reference>``, as in papers that read the dataset's file;
     3. the reference, without a leading ``images/``, in the innermost folder that the archive has
        around its images;
-    4. the file's name alone in that folder: nobody has published the archive's layout.
+    4. the file's name alone in that folder, if no other reference ends in it: nobody has published
+       the archive's layout.
 
     Links are followed and must end in the root, or in its ``images``, which may itself be a link.
 
@@ -235,10 +247,13 @@ class ImageFolder:
         root: The folder of the data file, absolute.
         hub: Whether everything came from the Hub. In a local folder, absolute references stay as
             they are, as for the official script.
+        references: All of the data file.
     """
 
-    def __init__(self, root: Path, *, hub: bool) -> None:
+    def __init__(self, root: Path, *, hub: bool, references: Iterable[str] = ()) -> None:
         self.root, self._hub = root, hub
+        names = set(map(_normalised, references))
+        self._ending_in = Counter(map(posixpath.basename, names))
         self._innermost = _innermost(root / IMAGES)
         self._real_roots = tuple(f"{os.path.realpath(f)}/" for f in (root, root / IMAGES))
 
@@ -253,18 +268,23 @@ class ImageFolder:
         """The path of a reference; None for one that leaves the root, such as ``../0.png``."""
         if posixpath.isabs(reference) and not self._hub:
             return reference
-        name = posixpath.normpath(reference.replace("\\", "/"))
+        name = _normalised(reference)
         is_outside = name in (".", "..") or name.startswith("../") or "\0" in reference
         if is_outside or PureWindowsPath(reference).anchor:
             return None
-        candidates = (
+        candidates = [
             f"{self.root}/{name}",
             f"{self.root}/{IMAGES}/{name}",
             f"{self._innermost}/{name.removeprefix(f'{IMAGES}/')}",
-            f"{self._innermost}/{posixpath.basename(name)}",
-        )
+        ]
+        if self._ending_in[last := posixpath.basename(name)] < 2:
+            candidates.append(f"{self._innermost}/{last}")
         path = next(filter(os.path.isfile, candidates), candidates[0])
         return path if os.path.realpath(path).startswith(self._real_roots) else None
+
+
+def _normalised(reference: str) -> str:
+    return posixpath.normpath(reference.replace("\\", "/"))
 
 
 def _innermost(folder: Path) -> Path:

@@ -141,9 +141,11 @@ def prompts_file(
             f"`{LOCAL}` is `{path}`, which cannot be read: {error.strerror}.", hint=hint
         ) from error
     if not pin.holds(content):
+        is_crlf = pin.holds(content.replace(b"\r\n", b"\n"))
+        lines = ", since its lines end in CR LF" if is_crlf else ""
         raise DataBroken(
             f"`{LOCAL}` is `{path}`, which is not MMIE's official `prompts.py`: its SHA-256 is not "
-            f"{pin.sha256[:12]}…",
+            f"{pin.sha256[:12]}…{lines}.",
             hint=f"{hint}; for other prompts there is `{OTHER}`",
         )
     return content

@@ -87,8 +87,8 @@ def counts(records: Sequence[Record]) -> dict[str, float]:
         that points could be read from; absent without replies).
     """
     facts = [facts_of(record, RequestFacts) for record in records]
-    totals = {
-        name: float(sum(getattr(sample, name) for sample in facts))
+    totals: dict[str, float] = {
+        name: sum(getattr(sample, name) for sample in facts)
         for name in ("dropped", "missing_images", "bad_images", "truncated")
     }
     totals["typed_controls"] = sum(any(sample.typed.values()) for sample in facts)
@@ -103,7 +103,7 @@ def counts(records: Sequence[Record]) -> dict[str, float]:
     unread = sum(isinstance(v, Unscored) and v.reason in _UNREAD for v in verdicts)
     if scored or unread:
         totals["parse_rate"] = 100 * scored / (scored + unread)
-    return totals
+    return {name: float(total) for name, total in totals.items()}
 
 
 def notes(records: Sequence[Record]) -> Iterator[str]:

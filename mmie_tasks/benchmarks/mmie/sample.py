@@ -68,7 +68,8 @@ class Sample:
             question, gold = _turns(row["conversations"], location)
         else:
             question = _content(row.get("question"), location, "question")
-            gold = _content(row.get("gt_answer") or (), location, "gt_answer", is_gold=True)
+            answer = () if row.get("gt_answer") is None else row["gt_answer"]
+            gold = _content(answer, location, "gt_answer", is_gold=True)
         field, subfield = (  # no script reads these two
             text_of(row[name], f"{location}: `{name}`") if isinstance(row.get(name), str) else ""
             for name in ("field", "subfield")

@@ -132,7 +132,7 @@ def build_request(sample: Sample, results: Sequence[object], task: str) -> Built
         start=lambda _: StepFacts(gold_steps=len(sample.gold)),
         build=partial(_built, sample),
     )
-    if built.reason in ("no_answer", "not_text") and built.request is None:
+    if built.request is None and built.reason != "unavailable" and not built.facts.steps:
         return replace(built, facts=replace(built.facts, shape=""))  # there are no steps to count
     return built
 

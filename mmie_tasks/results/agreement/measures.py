@@ -91,8 +91,10 @@ def kappa(x: Floats, y: Floats) -> float:
     In moments: 1 - mean of (x - y)² / mean of (x - y)² over all pairs of any x with any y. It needs
     no classes, so that the mean of several people is not rounded.
     """
+    if np.ptp(np.concatenate((x, y))) == 0:  # the variances may be rounding errors
+        return math.nan
     chance = float(np.var(x) + np.var(y) + (np.mean(x) - np.mean(y)) ** 2)
-    return 1 - mse(x, y) / chance if chance else math.nan
+    return 1 - mse(x, y) / chance
 
 
 MEASURES = {

@@ -179,12 +179,20 @@ def _people(source: NamedPath, scale: Scale, task_runs: Sequence[TaskRun]) -> It
 def _with_unique_names(raters: Sequence[Rater]) -> tuple[Rater, ...]:
     """Raters of one name are distinguished by the judge's model, else by a number."""
     models = [Signature("".join(rater.signatures[:1])).name for rater in raters]
-    names = [rater.name for rater in raters]
-    by_model = [
-        f"{name} by {model}" if model and names.count(name) > 1 else name
-        for name, model in zip(names, models, strict=True)
-    ]
-    unique = by_model if len(set(by_model)) == len(by_model) else numbered_names(names)
+    models_of: defaultdict[str, list[str]] = defaultdict(list)
+    for rater, model in zip(raters, models, strict=True):
+        models_of[rater.name].append(model)
+    by_model = {
+        name for name, judges in models_of.items() if len(set(filter(None, judges))) == len(judges)
+    }
+    unique = numbered_names(
+        [
+            f"{rater.name} by {model}"
+            if rater.name in by_model and len(models_of[rater.name]) > 1
+            else rater.name
+            for rater, model in zip(raters, models, strict=True)
+        ]
+    )
     return tuple(replace(rater, name=name) for rater, name in zip(raters, unique, strict=True))
 
 

@@ -49,6 +49,16 @@ def test_what_is_not_there_is_expected_where_the_official_script_looks(tmp_path)
     assert ImageFolder(tmp_path, hub=False).path("./images/0.png") == f"{tmp_path}/images/0.png"
 
 
+@pytest.mark.parametrize("file", ["images/0.png", "images/c/0.png"])
+def test_two_references_never_get_one_file_by_a_guess(file, tmp_path):
+    create_files(tmp_path, file)
+    two = ImageFolder(tmp_path, hub=True, references=["a/0.png", "b/0.png"])
+    assert not any(Path(two.path(name)).is_file() for name in ("a/0.png", "b/0.png"))
+    spellings = ["a/0.png", "./a/0.png", r"a\0.png"]
+    one = ImageFolder(tmp_path, hub=True, references=spellings)
+    assert {one.path(name) for name in spellings} == {f"{tmp_path}/{file}"}
+
+
 @pytest.mark.parametrize(
     "reference", ["..", "../0.png", "a/../../0.png", ".", r"..\0.png", "C:/0.png", "a\0.png"]
 )

@@ -128,10 +128,17 @@ def test_a_local_copy_comes_before_everything_else(server, home, tmp_path):
     assert (server.paths, stored_files(tmp_path)) == ([], [])
 
 
-@pytest.mark.parametrize("content", [CONTENT + b"#", b"", CONTENT * 3], ids=len)
-def test_a_local_copy_that_is_another_file_is_an_error(server, home, tmp_path, content):
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        pytest.param(CONTENT + b"#", "MMIE_PROMPTS", id="another-byte"),
+        pytest.param(b"", "MMIE_PROMPTS", id="empty"),
+        pytest.param(CONTENT.replace(b"\n", b"\r\n"), "CR LF", id="windows"),
+    ],
+)
+def test_a_local_copy_that_is_another_file_is_an_error(server, home, tmp_path, content, reason):
     (tmp_path / "copy.py").write_bytes(content)
-    with pytest.raises(DataBroken, match="MMIE_PROMPTS"):
+    with pytest.raises(DataBroken, match=reason):
         fetch({**home, "MMIE_PROMPTS": str(tmp_path / "copy.py")})
     assert server.paths == []
 

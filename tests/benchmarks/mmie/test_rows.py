@@ -41,8 +41,8 @@ def test_both_forms_give_the_same_sample(form):
 def test_the_gold_answer_of_the_judges_form_may_be_absent_or_a_plain_text():
     absent = judge_input("SA-0")
     del absent["gt_answer"], absent["answer"], absent["model"]
-    rows = (absent, judge_input("SA-1", gold=[]), judge_input("SA-2", gold="7"))
-    assert [read(row).gold for row in rows] == [(), (), (Segment("7"),)]
+    rows = (absent, *(judge_input("SA-1", gold=gold) for gold in ([], "7", "")))
+    assert [read(row).gold for row in rows] == [(), (), (Segment("7"),), (Segment(""),)]
 
 
 @FORMS
@@ -83,7 +83,7 @@ def test_turns_of_one_role_are_joined_in_order():
         ),
         pytest.param(judge_input("SA-1", [7]), "`question[0]` is int", id="segment"),
         pytest.param(judge_input("SA-1", [{"image": 7}]), "`question[0].image` is", id="image"),
-        pytest.param(judge_input("SA-1", HELLO, 7), "`gt_answer` is int", id="number as gold"),
+        pytest.param(judge_input("SA-1", HELLO, 0), "`gt_answer` is int", id="number as gold"),
         pytest.param(judge_input("SA-1", "a\ud800"), "lone surrogate", id="half a character"),
     ],
 )

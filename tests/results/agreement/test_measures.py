@@ -72,6 +72,14 @@ def test_every_measure_equals_that_of_the_libraries(rows):
             },
             id="only-zeros",
         ),
+        pytest.param(
+            [(2.2, 2.2)] * 7,
+            {
+                "kappa": "the same one value",
+                **dict.fromkeys(["pearson", "spearman"], "the same points"),
+            },
+            id="equal-with-rounding-errors",
+        ),
     ],
 )
 def test_an_undefined_measure_has_no_value_and_a_reason(rows, missing):
