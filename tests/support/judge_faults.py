@@ -183,7 +183,7 @@ FAULTS = (
         ),
     ),
     Fault(
-        name="`max_tokens` or `temperature` is rejected",
+        name="`max_tokens`, `max_completion_tokens` or `temperature` is rejected",
         action="sends the request again with the parameters that the model accepts",
         requests=3,
         reason=None,
