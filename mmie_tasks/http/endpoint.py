@@ -120,6 +120,7 @@ class Endpoint(Generic[RequestT, ReplyT]):
         replied_at: When it last replied.
         denial: The reason of its last failure, if that was a denial.
         paused_until: It gets no request before, as it demands.
+        demand: The longest wait that it has demanded, if that is too long, for messages.
     """
 
     def __init__(
@@ -137,6 +138,7 @@ class Endpoint(Generic[RequestT, ReplyT]):
         self.replied_at = -inf
         self.denial: str | None = None
         self.paused_until = -inf
+        self.demand = ""
         self._pace = pace
         self._ceiling = ceiling
         self._limit = float(min(START, ceiling))

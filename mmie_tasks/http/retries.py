@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
@@ -55,7 +55,7 @@ LOGGED_WAIT_S = 30.0
 """The log has a line about a server that demands a longer wait."""
 
 LINE_EVERY_S = 60.0
-"""A server in trouble gets one log line in this time."""
+"""A server in trouble gets one log line in this time, without those about demanded waits."""
 
 _STOP_CHECK_S = 0.2  # between looks at whether a call is to end
 
@@ -100,6 +100,8 @@ class Sender:
     in_flight: int = 0
     retries: int = 0
     _logged_at: dict[str, float] = field(default_factory=dict)  # by server
+    _troubled: set[str] = field(default_factory=set)  # servers whose trouble was logged last
+    _logged_waits: dict[str, float] = field(default_factory=dict)  # the latest end, by server
 
     def log_trouble(
         self, server: str, line: str, now: float, level: Literal["WARNING", "ERROR"] = "WARNING"
@@ -107,7 +109,20 @@ class Sender:
         """Log a line about a server unless the last one is less than `LINE_EVERY_S` ago."""
         if now >= self._logged_at.get(server, -inf) + LINE_EVERY_S:
             self._logged_at[server] = now
+            self._troubled.add(server)
             logger.log(level, line)
+
+    def log_recovery(self, server: str, line: str) -> None:
+        """Log that a server works again if its trouble was logged."""
+        if server in self._troubled:
+            self._troubled.remove(server)
+            logger.info(line)
+
+    def log_wait(self, server: str, line: str, end: float) -> None:
+        """Log a line about a demanded wait unless one that ends about then was logged."""
+        if end > self._logged_waits.get(server, -inf) + LOGGED_WAIT_S:
+            self._logged_waits[server] = end
+            logger.warning(line)
 
 
 class ReplyStore(Protocol[ReplyT]):
@@ -250,7 +265,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         self._changed = asyncio.Event()
         self._silence_start = inf  # when requests began to fail without any reply
         self._demanded_until = -inf  # when the longest wait ends that a server has demanded
-        self._last_failure = self._last_demand = ""
+        self._last_failure = ""
         self._longest_wait_s = max(LONGEST_WAIT_S, sender.patience_s)
 
     async def run(self) -> None:
@@ -355,6 +370,9 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             self._put_back(job, self._sender.pace.wait_s(job.replies))
 
     def _note_response(self, endpoint: Endpoint[RequestT, ReplyT]) -> None:
+        if endpoint.on_probation:
+            line = f"{self._name_of(endpoint)} answers again."
+            self._sender.log_recovery(endpoint.address, line)
         endpoint.reply(self._now())
         self._silence_start = inf
 
@@ -391,8 +409,9 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         denial = failure.reason if failure.kind == "denied" else None
         if endpoint.fail(now, job.sent_at, denial):
             verb = "does not answer" if denial is None else "denies access"
-            line = f"{verb}: {failure.reason}. It gets a request from time to time."
-            self._log_trouble(endpoint, line)
+            line = f"{self._name_of(endpoint)} {verb}: {failure.reason}."
+            line = f"{line} It gets a request from time to time."
+            self._sender.log_trouble(endpoint.address, line, now)
 
     def _heed(
         self, endpoint: Endpoint[RequestT, ReplyT], reason: str, wait_s: float, pause_s: float
@@ -408,14 +427,17 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         now, demanded_s = self._now(), max(wait_s, pause_s)
         if demanded_s == 0:
             return
-        is_too_long = demanded_s > self._longest_wait_s
-        endpoint.pause(now + (demanded_s if is_too_long else pause_s))
-        if demanded_s > LOGGED_WAIT_S:
-            self._last_demand = f"{reason}; it demands a wait until {local_time(demanded_s)}"
-            if not is_too_long or self._has_others(endpoint, demanded_s):
-                self._log_trouble(endpoint, f"gets fewer requests: {self._last_demand}.")
+        demand = f"{reason}; it demands a wait until {local_time(demanded_s)}"
+        is_too_long, end = demanded_s > self._longest_wait_s, now + demanded_s
+        if is_too_long and end >= endpoint.paused_until:
+            endpoint.demand = demand
+        endpoint.pause(end if is_too_long else now + pause_s)
+        is_last = is_too_long and not self._has_others(endpoint, demanded_s)
+        if demanded_s > LOGGED_WAIT_S and not is_last:  # else the reason for giving up names it
+            line = f"{self._name_of(endpoint)} gets fewer requests: {demand}."
+            self._sender.log_wait(endpoint.address, line, end)
         if not is_too_long and now <= self._silence_start + self._sender.patience_s:
-            self._demanded_until = max(self._demanded_until, now + demanded_s)
+            self._demanded_until = max(self._demanded_until, end)
 
     def _has_others(self, endpoint: Endpoint[RequestT, ReplyT], wait_s: float) -> bool:
         """Whether another server may get requests before these seconds are over."""
@@ -460,15 +482,14 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         now = self._now()
         free_at = min(endpoint.free_at() for endpoint in self._endpoints)
         if not self._tasks and free_at > now + self._longest_wait_s:
-            reason = self._last_demand
+            reason = self._joined(endpoint.demand for endpoint in self._endpoints)
         elif now < self._patience_end():
             return None
         else:
             reason = f"no reply at all for {self._sender.patience_s:g} s; {self._last_failure}"
         is_denied = all(endpoint.denial is not None for endpoint in self._endpoints)
         if is_denied:
-            reasons = (f"{endpoint.address}: {endpoint.denial}" for endpoint in self._endpoints)
-            reason = "; ".join(reasons)
+            reason = self._joined(endpoint.denial for endpoint in self._endpoints)
         verb = "denies access" if is_denied else "is given up"
         line = f"{self._sender.access.service} {verb}: {reason}."
         self._sender.log_trouble("", line, now, "ERROR")
@@ -495,6 +516,10 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             self._store.put(job.index, result)
         self._on_result(job.index, result)
 
-    def _log_trouble(self, endpoint: Endpoint[RequestT, ReplyT], predicate: str) -> None:
-        line = f"{self._sender.access.service} at {endpoint.address} {predicate}"
-        self._sender.log_trouble(endpoint.address, line, self._now())
+    def _name_of(self, endpoint: Endpoint[RequestT, ReplyT]) -> str:
+        return f"{self._sender.access.service} at {endpoint.address}"
+
+    def _joined(self, reasons: Iterable[str | None]) -> str:
+        """The reasons of all servers, each with its address."""
+        pairs = zip(self._endpoints, reasons, strict=True)
+        return "; ".join(f"{endpoint.address}: {reason}" for endpoint, reason in pairs)

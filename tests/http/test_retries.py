@@ -1,6 +1,7 @@
 """Queue, retries and giving up, with a simulated server on a virtual clock."""
 
 import random
+import re
 from statistics import median
 
 import pytest
@@ -193,6 +194,22 @@ def test_too_long_a_wait_ends_what_is_left_at_once_and_names_the_time(
     } == {("unavailable", True)}
     assert len(undelivered) == 1 if index == 199 else len(undelivered) > 100
     assert [line.split()[0] for line in lines] == ["ERROR"]
+
+
+def test_the_reason_for_giving_up_names_the_longest_of_several_demands():
+    demands = {0: told_to_wait(86400.0), 1: told_to_wait(40.0)}
+    _, outcomes = simulate(2, fault=demands.get)
+    for outcome in outcomes:
+        assert outcome.reason.startswith("http://simulated: HTTP 429; ")
+        assert re.search(r"until \d{4}-", outcome.reason)  # a time of another day has its date
+
+
+def test_every_long_wait_has_a_line_also_soon_after_other_trouble(lines):
+    failing = Failure(kind="failed", reason="HTTP 500")
+    faults = [*[failing] * FAILURES_BEFORE_PAUSE, *[told_to_wait(40.0)] * 3]
+    simulate(1, fault=lambda _: faults.pop(0) if faults else None)
+    expected = ["does not answer", *["a wait until"] * 3, "answers again"]
+    assert [words in line for words, line in zip(expected, lines, strict=True)] == [True] * 5
 
 
 def test_a_request_with_many_429s_is_not_given_up():

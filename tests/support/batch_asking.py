@@ -29,7 +29,7 @@ MODEL = "gpt-4o-2024-11-20"
 
 
 def fast(**more: Any) -> BatchPace:
-    defaults = {"poll_s": 0.01, "patience_s": 60.0, "list_lag_s": 0.1}
+    defaults = {"poll_s": 0.01, "patience_s": 60.0, "list_lag_s": 0.1, "list_poll_s": 0.05}
     return BatchPace(**(defaults | {"retries": Pace(base_s=0.01, cap_s=0.02)} | more))
 
 

@@ -165,7 +165,7 @@ FAULTS = (
         cases=(
             Case("large", Sent(content=b" " * (MAX_BODY_BYTES + 1)), "more than 4 MiB"),
             Case(
-                "bomb", Sent(content=gzip.compress(bytes(2**26)), headers=GZIP), "more than 4 MiB"
+                "bomb", Sent(content=gzip.compress(bytes(2**23)), headers=GZIP), "more than 4 MiB"
             ),
         ),
     ),
@@ -183,7 +183,7 @@ FAULTS = (
         ),
     ),
     Fault(
-        name="`max_tokens` or `temperature` is rejected",
+        name="`max_tokens`, `max_completion_tokens` or `temperature` is rejected",
         action="sends the request again with the parameters that the model accepts",
         requests=3,
         reason=None,

@@ -8,6 +8,7 @@ before it exists (`batch_note`), and later runs wait for it.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -194,8 +195,12 @@ class _BatchRun:
         except _FAULTS as error:
             unsent |= dict.fromkeys(self._waiting, self._judge_error(error))
         yield from unsent.items()
+        end = time.monotonic() + self._pace.longest_wait_s
         try:
             while self.running:
+                if time.monotonic() > end:
+                    hours = self._pace.longest_wait_s / 3600
+                    raise JudgeUnavailable(f"the batch is not over after {hours:.0f} h; {_AGAIN}")
                 self._provider.wait(self._pace.poll_s)
                 for entry in list(self.running):
                     yield from self._inspect(entry)

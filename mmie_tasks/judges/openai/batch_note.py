@@ -19,6 +19,8 @@ from pydantic import TypeAdapter
 from mmie_tasks.core.errors import DataBroken
 from mmie_tasks.core.files import atomic_write, file_lock
 
+_RETENTION_S = 30 * 24 * 3600.0  # then a provider has deleted a batch and its files
+
 
 @dataclass(slots=True, kw_only=True)
 class Submission:
@@ -63,7 +65,7 @@ class BatchNote:
         return file_lock(self.path.with_suffix(".lock"), "submitting a batch")
 
     def load(self) -> list[Submission]:
-        """The entries, oldest first; call it under `lock`.
+        """The entries, oldest first, without expired ones; call it under `lock`.
 
         Raises:
             DataBroken: `put` did not write the file.
@@ -71,12 +73,13 @@ class BatchNote:
         if not self.path.exists():
             return []
         try:
-            return _ENTRIES.validate_json(self.path.read_bytes(), strict=True)
+            entries = _ENTRIES.validate_json(self.path.read_bytes(), strict=True)
         except ValueError as error:
             raise DataBroken(
                 f"`{self.path}`, the note of batches that may be running, cannot be read.",
                 hint="delete it; batches that are running are then not waited for",
             ) from error
+        return [entry for entry in entries if time.time() - entry.begun_s < _RETENTION_S]
 
     def put(self, submission: Submission) -> None:
         """Write an entry, in place of one with the same nonce; call it under `lock`.

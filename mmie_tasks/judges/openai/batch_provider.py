@@ -8,10 +8,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
-from typing import Final, TypeVar
+from typing import Annotated, Final, TypeVar
 
 from loguru import logger
-from pydantic import BaseModel, ValidationError
+from pydantic import (
+    BaseModel,
+    StringConstraints,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 from mmie_tasks.http.access import public_address
 from mmie_tasks.http.client import ATTEMPT_ERRORS, blocking_client, failure_of
@@ -44,42 +50,60 @@ class BatchPace:
 
     Attributes:
         poll_s: Between two polls of a batch.
+        longest_wait_s: For a batch to end; the provider ends it after 24 hours.
         patience_s: How long a server may fail while a batch runs. Longer than for a reply: hours
             were waited already, and waiting loses nothing.
+        list_poll_s: Between two looks at the provider's list.
         list_lag_s: How long after its creation a batch may be missing in the provider's list.
         retries: Between the attempts of a call.
     """
 
     poll_s: float = 30.0
+    longest_wait_s: float = 26 * 3600.0
     patience_s: float = 3600.0
+    list_poll_s: float = 10.0
     list_lag_s: float = 120.0
     retries: Pace = field(default_factory=Pace)
 
 
+def _or_none(json_value: object, validate: ValidatorFunctionWrapHandler) -> object:
+    try:
+        return validate(json_value)
+    except ValidationError:
+        return None
+
+
+_LENIENT = WrapValidator(_or_none)
+"""None instead of a value of another type: only what is needed makes a response unusable."""
+
+_Text = Annotated[str | None, _LENIENT]
+_Number = Annotated[int | None, _LENIENT]
+
+
 class _Count(BaseModel):
-    completed: int = 0
-    failed: int = 0
+    completed: _Number = None
+    failed: _Number = None
 
 
 class _Message(BaseModel):
-    code: str | None = None
-    message: str | None = None
+    code: _Text = None
+    message: _Text = None
 
 
 class _Messages(BaseModel):
-    data: list[_Message] = []
+    data: list[Annotated[_Message | None, _LENIENT]] = []
 
 
 class ProviderBatch(BaseModel):
-    """A batch as the provider describes it, with the API's names."""
+    """A batch as the provider describes it, with the API's names; the status in lower case."""
 
-    id: str
-    status: str
-    output_file_id: str | None = None
-    error_file_id: str | None = None
-    request_counts: _Count | None = None
-    errors: _Messages | None = None
-    metadata: dict[str, object] | None = None
+    id: Annotated[str, StringConstraints(min_length=1)]
+    status: Annotated[str, StringConstraints(to_lower=True)]
+    output_file_id: _Text = None
+    error_file_id: _Text = None
+    request_counts: Annotated[_Count | None, _LENIENT] = None
+    errors: Annotated[_Messages | None, _LENIENT] = None
+    metadata: Annotated[dict[str, object] | None, _LENIENT] = None
 
     @property
     def is_over(self) -> bool:
@@ -90,17 +114,17 @@ class ProviderBatch(BaseModel):
     def progress(self) -> str:
         """How many requests were run."""
         count = self.request_counts or _Count()
-        return f"{self.status}: {count.completed} requests done, {count.failed} failed"
+        return f"{self.status}: {count.completed or 0} requests done, {count.failed or 0} failed"
 
     @property
     def failure(self) -> str:
         """Why it failed as a whole, in the provider's words; not redacted."""
         messages = self.errors.data if self.errors else []
-        return "; ".join(f"{message.message} ({message.code})" for message in messages)
+        return "; ".join(f"{message.message} ({message.code})" for message in messages if message)
 
 
 class _BatchPage(BaseModel):
-    data: list[ProviderBatch]
+    data: list[Annotated[ProviderBatch | None, _LENIENT]]
 
 
 class _UploadedFile(BaseModel):
@@ -184,22 +208,29 @@ class Provider:
     def find(self, nonce: str) -> str | None:
         """The name of the batch with this nonce among the account's newest hundred.
 
-        Looks once, when the list cannot lag any more. None if there is no such batch, or no list.
+        Looks until the list cannot lag any more. None if there is no such batch, or no list.
         """
         logger.info(
             f"mmie-tasks: looking for a batch at {self.address} that may have been created."
         )
-        self.wait(self._pace.list_lag_s)
-        try:
-            page = self._retry(
-                lambda: _read(_BatchPage, self._batches.list(limit=_NEWEST).content),
-                self._settings.patience_s,
-            )
-        except Rejected as rejected:
-            if rejected.error.status in _NO_SUCH_ROUTE:
+        end = time.monotonic() + self._pace.list_lag_s
+        while True:
+            is_last = time.monotonic() >= end
+            try:
+                page = self._retry(
+                    lambda: _read(_BatchPage, self._batches.list(limit=_NEWEST).content),
+                    self._settings.patience_s,
+                )
+            except Rejected as rejected:
+                if rejected.error.status in _NO_SUCH_ROUTE:
+                    return None
+                raise
+            for batch in filter(None, page.data):
+                if (batch.metadata or {}).get(NONCE) == nonce:
+                    return batch.id
+            if is_last:
                 return None
-            raise
-        return next((one.id for one in page.data if (one.metadata or {}).get(NONCE) == nonce), None)
+            self.wait(self._pace.list_poll_s)
 
     def _retry(
         self,

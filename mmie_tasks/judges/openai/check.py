@@ -20,6 +20,7 @@ from mmie_tasks.judges.openai.settings import Adaptations, Settings
 from mmie_tasks.judges.openai.wire import ChatServer, top_logprobs_of
 
 _TIMEOUT_S = 30.0
+_LIST_TIMEOUT_S = 5.0  # `list_models` waits at most twice as long
 _PING = JudgeRequest(parts=("Say yes.",), max_tokens=16, wants_digits=True)
 
 
@@ -103,7 +104,8 @@ async def _describe(
     message = f"{judge} cannot be used: it answered {failure.reason.rstrip('.')}."
     if not error.is_model:
         return JudgeMisconfigured(message, hint=_hint(error, settings))
-    models = await list_models(client, access)
+    short = replace(access, timeout_s=min(_LIST_TIMEOUT_S, access.timeout_s))
+    models = await list_models(client, short)
     if isinstance(models, Failure) or not models:
         return JudgeMisconfigured(message, hint="name a model that this server has: `model=...`")
     nearest = nearest_names(settings.model, models)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import mimetypes
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -88,19 +88,22 @@ class ChatServer:
         """Send a request; again at once if the server only rejects a parameter.
 
         A failure may be due to log-probabilities: then it is sent without. If that works, and fails
-        when it is sent with them once more, the server gets no requests for them from then on.
+        when it is sent with them once more, the server gets no requests for them from then on,
+        unless another request got them meanwhile.
         """
         result = await self._adapt(request)
         if isinstance(result, Success) or not self._may_be_logprobs(request, result):
             return result
         without = await self._adapt(replace(request, wants_digits=False))
         traits = self._traits
-        if isinstance(without, Failure) or traits.accepts_logprobs or not self._asks(request):
+        if isinstance(without, Failure):
+            return replace(without, reason=f"{without.reason} (with `logprobs=false` too)")
+        if traits.accepts_logprobs or not self._asks(request):
             return without
         again = await self._adapt(request)
         if isinstance(again, Success):
             return replace(again, cost_usd=(again.cost_usd or 0.0) + (without.cost_usd or 0.0))
-        if self._asks(request):  # else another request was faster
+        if self._asks(request) and not traits.accepts_logprobs:  # else another one was faster
             self._change(replace(traits.dialect, top_logprobs=0), [result])
         return without
 
@@ -132,21 +135,21 @@ class ChatServer:
         changes nothing.
         """
         initial = dialect = self._traits.dialect
-        rejections = []
+        rejections: dict[Dialect, Failure] = {}
         while isinstance(result := await self._send(request, dialect), Failure):
+            rejections[dialect] = result
             other = next_dialect(dialect, result.error, has_schema=request.schema is not None)
-            if other is None:
+            if other is None or other in rejections:
                 return result
-            rejections.append(result)
             dialect = other
         if top_logprobs_of(request, self._settings, dialect):
             self._traits.accepts_logprobs = True
         # If the server's dialect is no longer the initial one, another request was faster.
         if dialect != initial == self._traits.dialect:
-            self._change(dialect, rejections)
+            self._change(dialect, rejections.values())
         return result
 
-    def _change(self, dialect: Dialect, failures: Sequence[Failure]) -> None:
+    def _change(self, dialect: Dialect, failures: Iterable[Failure]) -> None:
         """Use another dialect from now on, and log why."""
         initial, self._traits.dialect = self._traits.dialect, dialect
         changes, loss = [], ""
@@ -232,7 +235,9 @@ def next_dialect(
         return replace(dialect, top_logprobs=fewer)
     if not error.is_parameter:
         return None
-    if error.concerns("max_tokens") and dialect.max_tokens_name == "max_tokens":
+    if error.concerns(dialect.max_tokens_name):
+        if dialect.max_tokens_name == "max_completion_tokens":
+            return replace(dialect, max_tokens_name="max_tokens")
         return replace(dialect, max_tokens_name="max_completion_tokens", headroom=HEADROOM)
     if error.concerns("temperature") and dialect.takes_temperature:
         return replace(dialect, takes_temperature=False)

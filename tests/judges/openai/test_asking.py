@@ -127,7 +127,23 @@ def test_a_server_that_accepts_no_dialect_is_a_refusal(server):
     server.says(lambda body: error(400, code="unsupported_parameter", param=[*body][2]))
     (refused,) = ask(judge_at(server.url, temperature=None))
     assert isinstance(refused, JudgeRefused)
-    assert len(server) == 2
+    assert len(server) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (400, "Unrecognized request argument supplied: max_completion_tokens"),
+        (422, "max_completion_tokens: Extra inputs are not permitted"),
+    ],
+)
+def test_a_reasoning_models_gateway_that_knows_only_max_tokens_gets_it(server, status, message):
+    rejection = error(status, message=message)
+    server.says(lambda body: rejection if "max_completion_tokens" in body else "5")
+    judge = judge_at(server.url, model="gpt-5-local")
+    assert [reply.text for reply in [*ask(judge), *ask(judge)]] == ["5"] * 2
+    assert server.statuses == {status: 1, 200: 2}
+    assert server.asked[-1]["max_tokens"] == 50 + 8192
 
 
 def test_closing_the_iterator_cancels_the_requests_in_flight(server):

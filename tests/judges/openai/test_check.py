@@ -90,6 +90,15 @@ def test_an_unknown_model_gets_similar_names_as_a_hint(server):
     assert "whisper" not in message
 
 
+def test_a_list_of_models_that_hangs_costs_the_check_its_own_time_limit(server, monkeypatch):
+    monkeypatch.setattr("mmie_tasks.judges.openai.check._LIST_TIMEOUT_S", 0.05)
+    server.models = Sent(hang=True)
+    server.says(error(404, code="model_not_found", message="no such model"))
+    begun = time.monotonic()
+    assert "no such model" in problem(judge_at(server.url))
+    assert time.monotonic() - begun < 20
+
+
 def test_a_wrong_key_names_the_variables_and_not_the_key():
     with judge_server(key="another") as server:
         message = problem(judge_at(server.url))

@@ -39,6 +39,17 @@ def test_another_server_goes_on_after_too_long_a_wait(log):
         assert two.url in line
 
 
+def test_the_reason_for_giving_up_names_every_server_that_demands_too_long_a_wait():
+    with judge_server() as one, judge_server() as two:
+        one.says(error(429, headers={"Retry-After": "3600"}))
+        two.says(error(503, headers={"Retry-After": "86400"}))
+        (unavailable,) = ask(judge_at(one.url, two.url))
+        reason = str(unavailable)
+        assert f"{one.url}: HTTP 429" in reason
+        assert f"{two.url}: HTTP 503" in reason
+        assert reason.count("a wait until") == 2
+
+
 def test_a_request_that_shall_wait_goes_to_another_server():
     with judge_server("a") as one, judge_server("b") as two:
         one.fails(429, headers={"Retry-After": "600"})
@@ -60,11 +71,12 @@ def test_a_server_that_denies_everything_is_paused_and_given_up_after_the_patien
     assert sum("denies access" in line for line in log) == 2  # when it is paused, and at the end
 
 
-def test_a_server_that_fails_often_in_a_row_costs_a_line_and_no_reply(server, log):
+def test_a_server_that_fails_often_in_a_row_costs_two_lines_and_no_reply(server, log):
     server.fails(500, times=FAILURES_BEFORE_PAUSE + 2)
     assert {type(reply) for reply in ask(judge_at(server.url), 40)} == {JudgeReply}
-    (trouble,) = [line for line in log if f"{server.url} " in line and "DEBUG" not in line]
+    trouble, end = [line for line in log if f"{server.url} " in line and "DEBUG" not in line]
     assert "does not answer: HTTP 500" in trouble
+    assert "answers again" in end
 
 
 def test_a_revoked_key_keeps_the_replies_so_far(server):

@@ -2,7 +2,9 @@
 report them.
 """
 
+import asyncio
 import json
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -23,10 +25,11 @@ from support.judge_server import (
 )
 
 from mmie_tasks.http.client import MAX_BODY_BYTES
+from mmie_tasks.http.endpoint import Failure, Success
 from mmie_tasks.judges.base import JudgeRefused, JudgeRequest
 from mmie_tasks.judges.openai.digits import digits_of
-from mmie_tasks.judges.openai.settings import PLAIN, REASONING
-from mmie_tasks.judges.openai.wire import chat_body, read_completion
+from mmie_tasks.judges.openai.settings import PLAIN, REASONING, Adaptations
+from mmie_tasks.judges.openai.wire import ChatServer, chat_body, read_completion
 
 OTHERS = {" 4": -2.5, "x": -3.0}
 
@@ -344,6 +347,34 @@ def test_a_server_that_fails_with_log_probabilities_is_found_before_the_run(serv
     assert [reply.text for reply in ask(judge, wanting(3))] == ["5"] * 3
     assert top_logprobs(server) == [10, None, 10, None, None, None]
     assert len(warnings(log)) == 1
+
+
+def test_a_server_that_sends_log_probabilities_meanwhile_is_asked_for_them_as_before(log):
+    bad, other = wanting(2)
+    sent = Counter()
+
+    class Racing(ChatServer):
+        """Sends another request, which is answered, while the first one is tried once more."""
+
+        async def _send(self, request, dialect):
+            sent[request] += 1
+            if request == bad and sent[bad] == 2:
+                await self.attempt(other)
+            fails = request == bad
+            return Failure(kind="failed", reason="HTTP 500") if fails else Success(reply="5")
+
+    settings, adaptations = settings_of(), Adaptations()
+    server = Racing(settings, None, "http://a", adaptations)
+    assert asyncio.run(server.attempt(bad)) == Success(reply="5")
+    assert sent == {bad: 2, other: 1, replace(bad, wants_digits=False): 1}
+    assert adaptations.of("http://a", settings.model).dialect.top_logprobs == 10
+    assert warnings(log) == []
+
+
+def test_a_request_that_fails_without_log_probabilities_too_says_so(server):
+    server.says(error(500))
+    (unavailable,) = ask(judge_at(server.url, patience=0.2), wanting(1))
+    assert "(with `logprobs=false` too)" in str(unavailable)
 
 
 @pytest.mark.parametrize("accepted_before", [True, False], ids=["accepted-before", "at-first"])

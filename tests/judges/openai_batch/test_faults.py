@@ -7,7 +7,7 @@ import time
 import pytest
 from support.batch_asking import IMPATIENT, KEY, fast, request
 from support.batch_handler import error
-from support.batch_server import completion
+from support.batch_server import completion, shown
 
 from mmie_tasks.judges.openai.batch_provider import Limits
 
@@ -91,19 +91,57 @@ def test_transient_errors_cost_nothing(server, asking, route):
     assert len(server.batches) == 1
 
 
-def test_after_a_lost_answer_a_batch_is_looked_for_once_when_the_list_cannot_lag(server, asking):
+def test_after_a_lost_answer_a_batch_is_looked_for_until_the_list_shows_it(server, asking):
     server.loses("create")
+    server.fails(200, "list", times=2, body=b'{"data": []}')
     began = time.monotonic()
-    assert asking.texts("a", "b", pace=fast(list_lag_s=0.5)) == ["A", "B"]
-    assert time.monotonic() - began >= 0.5
-    assert (server.count("create"), server.count("list")) == (1, 1)
+    assert asking.texts("a", "b", pace=fast(list_lag_s=60.0)) == ["A", "B"]
+    assert time.monotonic() - began < 30
+    assert (server.count("create"), server.count("list")) == (1, 3)
 
 
 def test_a_batch_that_was_never_created_is_created_when_no_list_has_it(server, asking):
     server.hangs_up("create")
-    assert asking.texts("a") == ["A"]
+    began = time.monotonic()
+    assert asking.texts("a", pace=fast(list_lag_s=0.5)) == ["A"]
+    assert time.monotonic() - began >= 0.5
     assert (len(server.batches), server.count("create")) == (1, 2)
-    assert server.count("list") == 1
+    assert server.count("list") > 1
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        pytest.param({"status": "COMPLETED"}, id="upper-case"),
+        pytest.param({"request_counts": {"completed": None, "failed": 0.5}}, id="counts"),
+        pytest.param({"request_counts": 1, "error_file_id": 7}, id="numbers"),
+        pytest.param({"errors": []}, id="errors"),
+        pytest.param({"errors": {"data": None}, "metadata": []}, id="no-messages"),
+    ],
+)
+def test_an_odd_field_of_a_batch_that_is_over_costs_no_reply(asking, monkeypatch, odd):
+    monkeypatch.setattr(
+        "support.batch_server.shown",
+        lambda batch: shown(batch) | (odd if batch["status"] == "completed" else {}),
+    )
+    pace = fast(longest_wait_s=30.0, patience_s=5.0)
+    assert asking.texts("a", pace=pace) == ["A"]
+
+
+def test_an_unreadable_batch_of_somebody_else_hides_no_other_one(server, asking):
+    server.loses("create")
+    server.before["list"] = lambda: server.batches.update(foreign={"id": None, "status": 7})
+    assert asking.texts("a") == ["A"]
+    assert server.count("create") == 1
+
+
+def test_a_batch_that_does_not_end_is_unavailable_until_a_later_run_waits_for_it(server, asking):
+    server.polls = 1_000_000
+    (outcome,) = asking.texts("a", pace=fast(longest_wait_s=0.1))
+    assert outcome.startswith("JudgeUnavailable: the batch is not over after ")
+    server.batches["batch_1"]["_polls"] = 0
+    assert asking.texts("a") == ["A"]
+    assert server.count("create") == 1
 
 
 def test_a_server_that_cannot_list_batches_can_be_used(server, asking):

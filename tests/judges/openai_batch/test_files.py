@@ -1,6 +1,7 @@
 """Splitting requests into files and reading lines, without a server."""
 
 import json
+import time
 import tracemalloc
 from contextlib import suppress
 
@@ -96,3 +97,11 @@ def test_a_note_of_any_json_is_read_or_an_error(tmp_path_factory, value):
     note.path.write_text(json.dumps(value))
     with suppress(DataBroken):
         assert all(isinstance(entry, Submission) for entry in note.load())
+
+
+def test_an_entry_whose_batch_the_provider_has_deleted_is_forgotten(tmp_path):
+    note = BatchNote(tmp_path, server="s", signature="j")
+    for age in (31, 29):
+        begun_s = time.time() - age * 86400
+        note.put(Submission(keys=("k",), nonce=str(age), begun_s=begun_s, batch="b"))
+    assert [entry.nonce for entry in note.load()] == ["29"]
