@@ -2,9 +2,12 @@
 
 A score is for a larger population, of which the samples are a random draw: the benchmark, or for a
 whole run samples like these. Its interval is Student's t on the stratified standard error, with
-Satterthwaite's degrees of freedom. Points are often nearly all equal, and a small draw then lacks
-the rare bad answer, so the variance of one unseen error is added: of half the scale, or of the
-whole scale where all points are equal. The page of `mmie_tasks.results` has the measured coverage.
+Satterthwaite's degrees of freedom, and both ends moved by the skewness of the points (N. J.
+Johnson, "Modified t Tests and Confidence Intervals for Asymmetrical Populations", JASA 73, 1978).
+Points are often nearly all equal, and a small draw then lacks the rare bad answer, so the variance
+of one unseen error of half the scale is added. Where all points are equal, the interval is as wide
+as the exact limit (Clopper and Pearson, Biometrika 26, 1934) of the share of answers at the other
+end of the scale. The page of `mmie_tasks.results` has the measured coverage.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtr, stdtrit
+from scipy.special import ndtri, stdtr, stdtrit
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Indices: TypeAlias = npt.NDArray[np.intp]
@@ -28,6 +31,8 @@ LEVEL = 0.95
 MIN_SAMPLES = 10
 """With fewer samples a mean has no interval."""
 
+_TAIL = (1 - LEVEL) / 2
+_SKEWED = (1 + 2 * float(ndtri(_TAIL)) ** 2) / 6
 _EQUAL = 1e-9  # of full marks: points this close are equal
 
 
@@ -46,16 +51,19 @@ class StratifiedMean:
         value: In the unit of the points.
         standard_error: In the same unit, above 0.
         degrees: Of freedom, for Student's t.
+        shift: How far skewness moves both ends, in the same unit; see `skew_shift`.
     """
 
     value: float
     standard_error: float
     degrees: float
+    shift: float = 0.0
 
     def interval(self, lowest: float, highest: float, level: float = LEVEL) -> Interval:
-        """Student's t interval, within the least and the greatest possible value."""
+        """The interval, within the least and the greatest possible value."""
         half = float(stdtrit(self.degrees, (1 + level) / 2)) * self.standard_error
-        return Interval(max(lowest, self.value - half), min(highest, self.value + half))
+        middle = self.value + self.shift
+        return Interval(max(lowest, middle - half), min(highest, middle + half))
 
     @property
     def p_value(self) -> float:
@@ -63,7 +71,26 @@ class StratifiedMean:
 
         It is below `1 - level` exactly where the interval of this level excludes 0.
         """
-        return float(2 * stdtr(self.degrees, -abs(self.value) / self.standard_error))
+        middle = self.value + self.shift
+        return float(2 * stdtr(self.degrees, -abs(middle) / self.standard_error))
+
+
+def skew_shift(third_moment: float, variance: float) -> float:
+    """How far the skewness of an estimate moves its interval: Johnson's, at the level `LEVEL`.
+
+    It is less than 1.5 standard errors, so that an interval of this level or a higher one holds the
+    estimate.
+
+    Args:
+        third_moment: Of the estimate's error, in the unit of the points cubed.
+        variance: Of the estimate.
+    """
+    return _SKEWED * third_moment / variance
+
+
+def third_central_moment(points: Floats) -> float:
+    """The mean of the cubed distances from the mean."""
+    return float(((points - points.mean()) ** 3).mean())
 
 
 def stratified_mean(
@@ -81,25 +108,30 @@ def stratified_mean(
 
     >>> low, high = stratified_mean([[5] * 20], [1], full_marks=6).interval(0, 6)
     >>> round(low, 3), round(high, 3)
-    (4.372, 5.628)
+    (3.989, 6)
     """
     samples = sum(map(len, strata))
     if samples < MIN_SAMPLES or any(len(points) < 2 for points in strata):
         return None
-    value, variances, degrees = 0.0, [], []
+    value, third_moment, variances, degrees = 0.0, 0.0, [], []
     for weight, points in zip(weights, strata, strict=True):
         ordered = np.sort(np.asarray(points, dtype=np.float64))  # the same sums in any order
         value += weight * float(ordered.mean())
         variances.append(weight**2 * float(ordered.var(ddof=1)) / len(ordered))
+        third_moment += weight**3 * third_central_moment(ordered) / len(ordered) ** 2
         degrees.append(len(ordered) - 1)
-    are_equal = sum(variances) <= (_EQUAL * full_marks) ** 2
-    variances.append(((full_marks if are_equal else full_marks / 2) / samples) ** 2)
+    unseen = full_marks / 2 / samples
+    if sum(variances) <= (_EQUAL * full_marks) ** 2:
+        limit = 1 - _TAIL ** (1 / samples)
+        unseen = full_marks * limit / float(stdtrit(samples - 1, 1 - _TAIL))
+    variances.append(unseen**2)
     degrees.append(samples - 1)
     variance = sum(variances)
     return StratifiedMean(
         value=value,
         standard_error=math.sqrt(variance),
         degrees=variance**2 / sum(v**2 / d for v, d in zip(variances, degrees, strict=True)),
+        shift=skew_shift(third_moment, variance),
     )
 
 

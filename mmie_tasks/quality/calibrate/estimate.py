@@ -37,9 +37,16 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import stdtrit
 
-from mmie_tasks.record.intervals import LEVEL, Floats, Integers, Interval
+from mmie_tasks.record.intervals import (
+    LEVEL,
+    Floats,
+    Integers,
+    Interval,
+    skew_shift,
+    third_central_moment,
+)
 
 Population: TypeAlias = Literal["run", "larger"]
 """What the interval is for: the samples of the run alone, or a larger population that they were
@@ -53,8 +60,6 @@ MIN_LABELS = 10
 _MIN_STRATUM_LABELS = 2
 _WORTHWHILE_GAIN = 0.05  # a judge that makes labels worth less than this share more saves no labels
 _TAIL = (1 - LEVEL) / 2
-# How far skewness moves an interval, in standard errors: less than its half, so it holds the value.
-_SKEWED = (1 + 2 * float(ndtri(_TAIL)) ** 2) / 6
 _ROUNDING = 1e-12  # a variance below this share of squared full marks is rounding error
 
 
@@ -244,7 +249,7 @@ class _Sums:
 
     def third_moment(self, factors: Floats) -> float:
         """That of the error of ``mean(y - factor * f)``, added up over the strata."""
-        moments = [((e - e.mean()) ** 3).mean() for e in self.residuals(factors)]
+        moments = list(map(third_central_moment, self.residuals(factors)))
         drawn = 0 if self.larger else self.labels / self.samples
         return float(self.weights**3 / self.labels**2 * (1 - drawn) * (1 - 2 * drawn) @ moments)
 
@@ -289,7 +294,7 @@ class _Sums:
         squares = float((variances**2 / np.maximum(self.labels - 1, 1)).sum())
         t = float(stdtrit(variance**2 / squares / factor, 1 - _TAIL))
         half = t * math.sqrt(variance * factor)
-        moved = value + sign * _SKEWED * self.third_moment(on_labels) / (variance * factor)
+        moved = value + sign * skew_shift(self.third_moment(on_labels), variance * factor)
         return Estimate(value=value, interval=Interval(moved - half, moved + half))
 
     def labels_worth(self, lam: Floats) -> float:
