@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from loguru import logger
 from pydantic import Field, NonNegativeInt, PositiveInt
@@ -272,6 +272,12 @@ class PipelineDrawer:
                 drawn = pipeline(
                     prompt=prompts, generator=generators, **self._arguments(len(filled))
                 )
+            # Few outputs say which pictures a safety checker has blackened.
+            refusals = getattr(drawn, "nsfw_content_detected", None) or [False] * len(filled)
+            pictures = [
+                _picture(image, self.max_side_px, is_refused=is_refused)
+                for image, is_refused, _ in zip(drawn.images, refusals, filled, strict=True)
+            ]
         except torch.cuda.OutOfMemoryError:
             small = "even with `batch_size=1`: set a smaller `size`"
             remedy = "set `batch_size=1`" if self._batch > 1 else small
@@ -280,12 +286,7 @@ class PipelineDrawer:
             )
         except Exception as error:  # noqa: BLE001 - diffusers
             return DrawerUnavailable(f"the pipeline failed: {first_line(error)}")
-        # Few outputs say which pictures a safety checker has blackened.
-        refusals = getattr(drawn, "nsfw_content_detected", None) or [False] * len(filled)
-        return [
-            _picture(drawn.images[i], self.max_side_px, is_refused=refusals[i])
-            for i in range(len(requests))
-        ]
+        return pictures[: len(requests)]
 
 
 def _log_cut_prompts(pipeline: Untyped, name: str, requests: Sequence[PictureRequest]) -> None:
@@ -307,19 +308,22 @@ def _log_cut_prompts(pipeline: Untyped, name: str, requests: Sequence[PictureReq
         )
 
 
-def _picture(pixels: Any, max_side_px: int, *, is_refused: bool) -> Picture | DrawingError:  # noqa: ANN401 - numpy's
-    """The stored picture of an array ``(height, width, 3)`` from 0 to 1."""
+def _picture(image: Untyped, max_side_px: int, *, is_refused: bool) -> Picture | DrawingError:
+    """The stored picture of an array ``(height, width, 3)`` from 0 to 1, or of a PIL image."""
     import numpy as np
     from PIL import Image
 
     if is_refused:
         return DrawerRefused("the safety checker of the pipeline rejected the picture")
-    if not np.isfinite(pixels).all():
-        return PictureUnusable(
-            "its pixels are no numbers: the decoder overflowed, so set `dtype=float32`"
-        )
+    pixels = np.asarray(image)
+    if pixels.dtype.kind == "f":
+        if not np.isfinite(pixels).all():
+            return PictureUnusable(
+                "its pixels are no numbers: the decoder overflowed, so set `dtype=float32`"
+            )
+        pixels = (pixels * 255).round().astype("uint8")
     try:
-        return png_of(Image.fromarray((pixels * 255).round().astype("uint8")), max_side_px)
+        return png_of(Image.fromarray(pixels), max_side_px)
     except PictureUnusable as error:
         return error
 

@@ -8,7 +8,9 @@ import sys
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from PIL import Image
 from support.hub_server import COMMIT, ask
@@ -26,6 +28,8 @@ from mmie_tasks.interleaved.base import (
     PictureUnusable,
     open_drawer,
 )
+
+LEAF = np.arange(48, dtype="uint8").reshape(4, 4, 3)
 
 
 @pytest.fixture(scope="module")
@@ -356,6 +360,30 @@ def test_a_first_batch_that_fails_twice_ends_the_drawing(drawn_with):
 def test_a_first_batch_that_fails_once_is_drawn(drawn_with):
     outcomes, _ = drawn_with(lambda call, _: RuntimeError("busy") if call == 1 else None, "ab")
     assert [type(outcome) for outcome in outcomes] == [bytes, bytes]
+
+
+@pytest.mark.parametrize(
+    ("output", "kind"),
+    [
+        pytest.param({}, DrawerUnavailable, id="no-images"),
+        pytest.param({"images": []}, DrawerUnavailable, id="too-few"),
+        pytest.param({"images": [LEAF[..., :1]]}, DrawerUnavailable, id="one-channel"),
+        pytest.param({"images": [LEAF]}, bytes, id="whole-numbers"),
+        pytest.param({"images": [Image.fromarray(LEAF)]}, bytes, id="pil"),
+    ],
+)
+def test_odd_output_of_a_pipeline_is_read_or_an_outcome(tiny, monkeypatch, output, kind):
+    from diffusers import StableDiffusionPipeline
+
+    one = drawer(tiny)
+    one.check()
+    monkeypatch.setattr(
+        StableDiffusionPipeline, "__call__", lambda *_, **__: SimpleNamespace(**output)
+    )
+    (outcome,) = drawn(one, requests("a"))
+    assert type(outcome) is kind
+    if kind is bytes:
+        assert (np.asarray(Image.open(BytesIO(outcome))) == LEAF).all()
 
 
 def test_a_device_without_memory_draws_nothing_more(drawn_with):
