@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
+from operator import itemgetter
 from typing import Annotated, Literal
 
 from loguru import logger
@@ -44,6 +45,7 @@ from mmie_tasks.interleaved.pipeline_files import (
 )
 
 _SIDE_STEP_PX = 16  # what all pipelines draw without rounding: 8 for the autoencoder, 2 for a patch
+_NO_LIMIT = 10**9  # no tokenizer reads so many tokens
 
 
 class _OutOfMemory(DrawerUnavailable):
@@ -187,7 +189,7 @@ class PipelineDrawer:
         until `close`.
 
         A batch on which the pipeline fails has errors as outcomes, and the others go on. If the
-        first batch fails twice, or the device has no memory, nothing more is drawn.
+        first batch fails twice with one error, or the device has no memory, nothing more is drawn.
         """
         final: DrawingError | None = None
         try:
@@ -198,8 +200,9 @@ class PipelineDrawer:
             batch = requests[start : start + self._batch]
             outcome = final or self._drawn(pipeline, batch)
             if start == 0 and not final and type(outcome) is DrawerUnavailable:
-                outcome = self._drawn(pipeline, batch)
-                final = outcome if isinstance(outcome, DrawingError) else None
+                first, outcome = outcome, self._drawn(pipeline, batch)
+                if isinstance(outcome, DrawingError) and str(outcome) == str(first):
+                    final = outcome
             if isinstance(outcome, _OutOfMemory):
                 final = outcome
             pictures = [outcome] * len(batch) if isinstance(outcome, DrawingError) else outcome
@@ -254,6 +257,7 @@ class PipelineDrawer:
             if not torch.equal(before, torch.get_rng_state()):  # diffusers does not say so
                 logger.warning(f"Some weights of `{files.name}` are not in its files, and random.")
         pipeline.set_progress_bar_config(disable=True)
+        _limit_tokenizers(pipeline)
         return pipeline
 
     def _drawn(
@@ -289,22 +293,42 @@ class PipelineDrawer:
         return pictures[: len(requests)]
 
 
-def _log_cut_prompts(pipeline: Untyped, name: str, requests: Sequence[PictureRequest]) -> None:
-    """One line about prompts that are longer than the tokenizer that reads most."""
+def _tokenizers(pipeline: Untyped) -> dict[str, Untyped]:
     from transformers import PreTrainedTokenizerBase
 
-    tokenizers = [
-        part for part in pipeline.components.values() if isinstance(part, PreTrainedTokenizerBase)
-    ]
-    if not tokenizers:
+    parts = pipeline.components.items()
+    return {name: part for name, part in parts if isinstance(part, PreTrainedTokenizerBase)}
+
+
+def _limit_tokenizers(pipeline: Untyped) -> None:
+    """Let tokenizers whose files name no limit cut at that of their encoder: pipelines pad to it,
+    which fails for the number of 31 digits that transformers puts there.
+    """
+    for name, tokenizer in _tokenizers(pipeline).items():
+        encoder = pipeline.components.get(name.replace("tokenizer", "text_encoder"))
+        positions = getattr(getattr(encoder, "config", None), "max_position_embeddings", None)
+        if positions and tokenizer.model_max_length >= _NO_LIMIT:
+            tokenizer.model_max_length = positions
+
+
+def _log_cut_prompts(pipeline: Untyped, name: str, requests: Sequence[PictureRequest]) -> None:
+    """One line about prompts that are longer than the tokenizer that reads most.
+
+    It cuts at its own limit, and at the default of the pipeline's argument, if that is smaller.
+    """
+    argument = inspect.signature(pipeline.__call__).parameters.get("max_sequence_length")
+    most = argument.default if argument and isinstance(argument.default, int) else _NO_LIMIT
+    tokenizers = _tokenizers(pipeline).values()
+    limits = [min(tokenizer.model_max_length, most) for tokenizer in tokenizers]
+    limit, widest = max(zip(limits, tokenizers, strict=True), key=itemgetter(0), default=(0, None))
+    if widest is None or limit >= _NO_LIMIT:
         return
-    widest = max(tokenizers, key=lambda tokenizer: tokenizer.model_max_length)
     prompts = [replace_surrogates(request.prompt) for request in requests]
     lengths = [len(widest(prompt, verbose=False).input_ids) for prompt in prompts]
-    if cut := sum(length > widest.model_max_length for length in lengths):
+    if cut := sum(length > limit for length in lengths):
         logger.warning(
-            f"{cut:,} of {len(prompts):,} prompts are longer than the {widest.model_max_length} "
-            f"tokens that `{name}` reads; their pictures show the beginning of the prompt only."
+            f"{cut:,} of {len(prompts):,} prompts are longer than the {limit} tokens that "
+            f"`{name}` reads; their pictures show the beginning of the prompt only."
         )
 
 

@@ -301,6 +301,19 @@ def test_prompts_that_are_cut_are_counted_in_one_line(tiny, logs, caplog):
     assert not [record for record in caplog.records if "diffusers" in record.name]
 
 
+def test_prompts_are_cut_at_the_default_of_the_call(sd3, tmp_path, logs):
+    """SD3 reads 256 tokens, whatever its T5 can read; each letter is one."""
+    model = Path(shutil.copytree(sd3, tmp_path / "sd3"))
+    edit_json(model / "tokenizer_3" / "tokenizer_config.json", model_max_length=512)
+    drawn(drawer(model, steps=1), requests("x" * 254, "x" * 255))
+    assert any(line.startswith("1 of 2 prompts are longer than the 256 tokens") for line in logs)
+
+
+def test_a_tokenizer_whose_files_name_no_limit_has_that_of_its_encoder(tiny, model):
+    edit_json(model / "tokenizer" / "tokenizer_config.json", model_max_length=10**30)
+    assert drawn(drawer(model), requests("x" * 200)) == drawn(drawer(tiny), requests("x" * 200))
+
+
 def test_weights_that_are_missing_are_the_same_every_time_and_logged(sd3, tmp_path, logs):
     import torch
 
@@ -355,6 +368,11 @@ def test_a_first_batch_that_fails_twice_ends_the_drawing(drawn_with):
     outcomes, calls = drawn_with(lambda *_: RuntimeError("no kernel"), "abcdef")
     assert {str(outcome) for outcome in outcomes} == {"the pipeline failed: no kernel"}
     assert len(calls) == 2
+
+
+def test_two_different_errors_of_the_first_batch_end_nothing(drawn_with):
+    outcomes, _ = drawn_with(lambda call, _: RuntimeError(str(call)) if call < 3 else None, "ab")
+    assert [type(outcome) for outcome in outcomes] == [DrawerUnavailable, bytes]
 
 
 def test_a_first_batch_that_fails_once_is_drawn(drawn_with):
