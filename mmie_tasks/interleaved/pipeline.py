@@ -107,8 +107,8 @@ class PipelineDrawer:
         return ",".join(["diffusers", *parts])
 
     def check(self) -> None:
-        """See `Drawer.check`: downloads the model if need be, and looks at its class, the options
-        and the device. What else diffusers refuses is known when it loads.
+        """See `Drawer.check`: downloads the model if need be, and looks at its class, the options,
+        its files and the device. What else diffusers refuses is known when it loads.
         """
         _ = self._files, self._device
 
