@@ -3,9 +3,9 @@ reply.
 
 Servers of models that draw return pictures as parts of ``message.content``, in a choice beside that
 of the text (vLLM-Omni), in ``message.images`` (OpenRouter) or ``message.image`` (LiteLLM), as parts
-of OpenAI's responses or Gemini's, or as data URIs in the text. Fields beside
-the message, of the choice or the reply, are read as if they were in it. What the models of
-lmms-eval 0.7.3 make of such replies: the table in ``tests/interleaved/test_chat_pictures.py``.
+of OpenAI's responses or Gemini's, or as data URIs in the text. Fields with pictures beside a
+message, of its choice or of the reply, are read as if they were in the first one. What the models
+of lmms-eval 0.7.3 make of such replies: the table in ``tests/interleaved/test_chat_pictures.py``.
 """
 
 from __future__ import annotations

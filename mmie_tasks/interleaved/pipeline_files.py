@@ -12,7 +12,6 @@ import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -92,13 +91,21 @@ class PipelineFiles:
         return kinds
 
     def _load_without_weights(self, component: str) -> None:
-        """Load a tokenizer, scheduler or processor, which fails if a package is missing."""
+        """Load a tokenizer, scheduler or processor, which fails if a package is missing.
+
+        Classes that neither library has under this name are left to diffusers, which renames some.
+        """
+        import diffusers
+        import transformers
+
         match self.components[component]:
             case ["diffusers" | "transformers" as library, str(kind)]:
+                module = diffusers if library == "diffusers" else transformers
                 options = {"trust_remote_code": False} if kind.startswith("Auto") else {}
                 try:
-                    load = getattr(import_module(library), kind).from_pretrained
-                    load(self.folder / component, local_files_only=True, **options)
+                    load = getattr(getattr(module, kind, None), "from_pretrained", None)
+                    if load is not None:
+                        load(self.folder / component, local_files_only=True, **options)
                 except Exception as error:
                     hint = "install the package that it names, or choose another model"
                     problem = f"`{component}` could not be loaded: {first_line(error)}"
@@ -204,8 +211,7 @@ def _not_downloaded(repo: str, revision: str, error: Exception) -> DrawerMisconf
 
     if not isinstance(error, download_errors()):
         return misconfigured(repo, first_line(error))
-    # Two errors, of which one is diffusers' own, have the reason why the Hub was not asked, or is
-    # silent, as their cause.
+    # The cause of these two, the second of which is diffusers' own, is why the Hub did not answer.
     is_wrapper = isinstance(error, LocalEntryNotFoundError) or type(error) is OSError
     cause = error.__cause__ if is_wrapper else None
     why = explain(cause or error, repo=repo, revision=revision, kind="model", storage="HF_HOME")
