@@ -3,8 +3,9 @@ reply.
 
 Servers of models that draw return pictures as parts of ``message.content``, in a choice beside that
 of the text (vLLM-Omni), in ``message.images`` (OpenRouter) or ``message.image`` (LiteLLM), as parts
-of OpenAI's responses or Gemini's, or as data URIs in the text. What the models of lmms-eval 0.7.3
-make of such replies: the table in ``tests/interleaved/test_chat_pictures.py``.
+of OpenAI's responses or Gemini's, or as data URIs in the text. Fields with pictures beside a
+message, of its choice or of the reply, are read as if they were in the first one. What the models
+of lmms-eval 0.7.3 make of such replies: the table in ``tests/interleaved/test_chat_pictures.py``.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import inspect
 import json
 import re
 from asyncio import to_thread
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from loguru import logger
 from openai.types.chat import ChatCompletion, ChatCompletionMessage
+from pydantic import BaseModel
 
 from mmie_tasks.answers.images import ImageResolver
 from mmie_tasks.answers.objects import IMAGES_KEY
@@ -30,7 +32,7 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.messages import replace_surrogates
 
 _PARTS_FIELDS = ("output", "parts")  # of OpenAI's responses, of Gemini's
-_PICTURE = re.compile(r'data:image/|"(?:b64_json|inlineData|inline_data)"')
+_PICTURE = re.compile(r'data:image/|"(?:b64_json|inlineData|inline_data)": (?!null|"")')
 _MAX_HEAD_CHARACTERS = 300
 _MAX_BASE64_CHARACTERS = 400  # a multiple of 4; holds the picture's size, but for a long header
 
@@ -106,9 +108,13 @@ def _keep(reply: object, resolver: ImageResolver) -> object:
 
     All choices are one answer: vLLM-Omni sends text and pictures in two.
     """
-    choices = reply.choices if isinstance(reply, ChatCompletion) else None
-    messages = [choice.message for choice in choices or () if choice.message is not None]
-    contents = list(map(_content, messages))
+    if not isinstance(reply, ChatCompletion) or not reply.choices:
+        return reply
+    messages = [choice.message for choice in reply.choices if choice.message is not None]
+    if not messages:
+        return reply
+    beside = [field for part in (reply, *reply.choices) for field in _picture_fields(part)]
+    contents = [_content(messages[0], beside), *map(_content, messages[1:])]
     answer = parse_answer([content for content in contents if content is not None] or [None])
     is_text = all(isinstance(content, str | None) for content in contents)
     images = [segment.image for segment in answer.segments if segment.image]
@@ -119,19 +125,32 @@ def _keep(reply: object, resolver: ImageResolver) -> object:
     return reply
 
 
-def _content(message: ChatCompletionMessage) -> object:
-    """The text of a message, or an object that `parse_answer` reads; None if it has no content."""
+def _picture_fields(part: BaseModel) -> list[tuple[str, object]]:
+    """The fields with pictures that the SDK does not know."""
+    fields = (part.model_extra or {}).items()
+    return [field for field in fields if _PICTURE.search(json.dumps(dict([field]), default=str))]
+
+
+def _content(message: ChatCompletionMessage, beside: Sequence[tuple[str, object]] = ()) -> object:
+    """The text of a message, or an object that `parse_answer` reads; None if it has no content.
+
+    Fields that stand beside the message are read as if they were in it.
+    """
     fields = message.model_dump(warnings=False)
+    for name, value in beside:
+        fields[name] = _listed(fields.get(name)) + _listed(value)
     if image := fields.pop("image", None):
-        fields[IMAGES_KEY] = [*(fields.get(IMAGES_KEY) or []), image]
+        fields[IMAGES_KEY] = _listed(fields.get(IMAGES_KEY)) + _listed(image)
     for name in _PARTS_FIELDS:
         if isinstance(fields.get(name), list) and not fields.get("content"):
             fields["content"] = fields.pop(name)
     content = fields.get("content")
-    if isinstance(content, str | None) and not fields.get(IMAGES_KEY):
-        others = json.dumps(message.model_extra or {}, default=str)
-        return fields if _PICTURE.search(others) else content
-    return fields
+    is_text = isinstance(content, str | None) and not fields.get(IMAGES_KEY)
+    return content if is_text and not beside and not _picture_fields(message) else fields
+
+
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else [value] if value else []
 
 
 def _written(answer: ParsedAnswer, resolver: ImageResolver) -> str:

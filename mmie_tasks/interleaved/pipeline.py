@@ -17,7 +17,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
-from typing import Annotated, Any, Literal
+from operator import itemgetter
+from typing import Annotated, Literal
 
 from loguru import logger
 from pydantic import Field, NonNegativeInt, PositiveInt
@@ -44,6 +45,7 @@ from mmie_tasks.interleaved.pipeline_files import (
 )
 
 _SIDE_STEP_PX = 16  # what all pipelines draw without rounding: 8 for the autoencoder, 2 for a patch
+_NO_LIMIT = 10**9  # no tokenizer reads so many tokens
 
 
 class _OutOfMemory(DrawerUnavailable):
@@ -105,8 +107,8 @@ class PipelineDrawer:
         return ",".join(["diffusers", *parts])
 
     def check(self) -> None:
-        """See `Drawer.check`: downloads the model if need be, and looks at its class, the options
-        and the device. What else diffusers refuses is known when it loads.
+        """See `Drawer.check`: downloads the model if need be, and looks at its class, the options,
+        its files and the device. What else diffusers refuses is known when it loads.
         """
         _ = self._files, self._device
 
@@ -187,7 +189,7 @@ class PipelineDrawer:
         until `close`.
 
         A batch on which the pipeline fails has errors as outcomes, and the others go on. If the
-        first batch fails twice, or the device has no memory, nothing more is drawn.
+        first batch fails twice with one error, or the device has no memory, nothing more is drawn.
         """
         final: DrawingError | None = None
         try:
@@ -198,8 +200,9 @@ class PipelineDrawer:
             batch = requests[start : start + self._batch]
             outcome = final or self._drawn(pipeline, batch)
             if start == 0 and not final and type(outcome) is DrawerUnavailable:
-                outcome = self._drawn(pipeline, batch)
-                final = outcome if isinstance(outcome, DrawingError) else None
+                first, outcome = outcome, self._drawn(pipeline, batch)
+                if isinstance(outcome, DrawingError) and str(outcome) == str(first):
+                    final = outcome
             if isinstance(outcome, _OutOfMemory):
                 final = outcome
             pictures = [outcome] * len(batch) if isinstance(outcome, DrawingError) else outcome
@@ -254,6 +257,7 @@ class PipelineDrawer:
             if not torch.equal(before, torch.get_rng_state()):  # diffusers does not say so
                 logger.warning(f"Some weights of `{files.name}` are not in its files, and random.")
         pipeline.set_progress_bar_config(disable=True)
+        _limit_tokenizers(pipeline)
         return pipeline
 
     def _drawn(
@@ -272,6 +276,12 @@ class PipelineDrawer:
                 drawn = pipeline(
                     prompt=prompts, generator=generators, **self._arguments(len(filled))
                 )
+            # Few outputs say which pictures a safety checker has blackened.
+            refusals = getattr(drawn, "nsfw_content_detected", None) or [False] * len(filled)
+            pictures = [
+                _picture(image, self.max_side_px, is_refused=is_refused)
+                for image, is_refused, _ in zip(drawn.images, refusals, filled, strict=True)
+            ]
         except torch.cuda.OutOfMemoryError:
             small = "even with `batch_size=1`: set a smaller `size`"
             remedy = "set `batch_size=1`" if self._batch > 1 else small
@@ -280,46 +290,64 @@ class PipelineDrawer:
             )
         except Exception as error:  # noqa: BLE001 - diffusers
             return DrawerUnavailable(f"the pipeline failed: {first_line(error)}")
-        # Few outputs say which pictures a safety checker has blackened.
-        refusals = getattr(drawn, "nsfw_content_detected", None) or [False] * len(filled)
-        return [
-            _picture(drawn.images[i], self.max_side_px, is_refused=refusals[i])
-            for i in range(len(requests))
-        ]
+        return pictures[: len(requests)]
+
+
+def _tokenizers(pipeline: Untyped) -> dict[str, Untyped]:
+    from transformers import PreTrainedTokenizerBase
+
+    parts = pipeline.components.items()
+    return {name: part for name, part in parts if isinstance(part, PreTrainedTokenizerBase)}
+
+
+def _limit_tokenizers(pipeline: Untyped) -> None:
+    """Let tokenizers whose files name no limit cut at that of their encoder: pipelines pad to it,
+    which fails for the number of 31 digits that transformers puts there.
+    """
+    for name, tokenizer in _tokenizers(pipeline).items():
+        encoder = pipeline.components.get(name.replace("tokenizer", "text_encoder"))
+        positions = getattr(getattr(encoder, "config", None), "max_position_embeddings", None)
+        if positions and tokenizer.model_max_length >= _NO_LIMIT:
+            tokenizer.model_max_length = positions
 
 
 def _log_cut_prompts(pipeline: Untyped, name: str, requests: Sequence[PictureRequest]) -> None:
-    """One line about prompts that are longer than the tokenizer that reads most."""
-    from transformers import PreTrainedTokenizerBase
+    """One line about prompts that are longer than the tokenizer that reads most.
 
-    tokenizers = [
-        part for part in pipeline.components.values() if isinstance(part, PreTrainedTokenizerBase)
-    ]
-    if not tokenizers:
+    It cuts at its own limit, and at the default of the pipeline's argument, if that is smaller.
+    """
+    argument = inspect.signature(pipeline.__call__).parameters.get("max_sequence_length")
+    most = argument.default if argument and isinstance(argument.default, int) else _NO_LIMIT
+    tokenizers = _tokenizers(pipeline).values()
+    limits = [min(tokenizer.model_max_length, most) for tokenizer in tokenizers]
+    limit, widest = max(zip(limits, tokenizers, strict=True), key=itemgetter(0), default=(0, None))
+    if widest is None or limit >= _NO_LIMIT:
         return
-    widest = max(tokenizers, key=lambda tokenizer: tokenizer.model_max_length)
     prompts = [replace_surrogates(request.prompt) for request in requests]
     lengths = [len(widest(prompt, verbose=False).input_ids) for prompt in prompts]
-    if cut := sum(length > widest.model_max_length for length in lengths):
+    if cut := sum(length > limit for length in lengths):
         logger.warning(
-            f"{cut:,} of {len(prompts):,} prompts are longer than the {widest.model_max_length} "
-            f"tokens that `{name}` reads; their pictures show the beginning of the prompt only."
+            f"{cut:,} of {len(prompts):,} prompts are longer than the {limit} tokens that "
+            f"`{name}` reads; their pictures show the beginning of the prompt only."
         )
 
 
-def _picture(pixels: Any, max_side_px: int, *, is_refused: bool) -> Picture | DrawingError:  # noqa: ANN401 - numpy's
-    """The stored picture of an array ``(height, width, 3)`` from 0 to 1."""
+def _picture(image: Untyped, max_side_px: int, *, is_refused: bool) -> Picture | DrawingError:
+    """The stored picture of an array ``(height, width, 3)`` from 0 to 1, or of a PIL image."""
     import numpy as np
     from PIL import Image
 
     if is_refused:
         return DrawerRefused("the safety checker of the pipeline rejected the picture")
-    if not np.isfinite(pixels).all():
-        return PictureUnusable(
-            "its pixels are no numbers: the decoder overflowed, so set `dtype=float32`"
-        )
+    pixels = np.asarray(image)
+    if pixels.dtype.kind == "f":
+        if not np.isfinite(pixels).all():
+            return PictureUnusable(
+                "its pixels are no numbers: the decoder overflowed, so set `dtype=float32`"
+            )
+        pixels = (pixels * 255).round().astype("uint8")
     try:
-        return png_of(Image.fromarray((pixels * 255).round().astype("uint8")), max_side_px)
+        return png_of(Image.fromarray(pixels), max_side_px)
     except PictureUnusable as error:
         return error
 

@@ -10,20 +10,22 @@ import hashlib
 import json
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from mmie_tasks.hub.download import explain
+from mmie_tasks.hub.download import download_errors, explain
 from mmie_tasks.interleaved.base import DrawerMisconfigured
 
 Untyped: TypeAlias = Any  # of diffusers and transformers
 
 _INDEX = "model_index.json"  # lists the components of a pipeline: name to library and class
-_NEVER_LOADED = (".bin", ".ckpt", ".pt", ".pth", ".pkl", ".msgpack", ".h5", ".onnx", ".pb", ".py")
+_OTHER_WEIGHTS = (".bin", ".ckpt", ".pt", ".pth", ".pkl", ".msgpack", ".h5", ".onnx", ".pb")
+_NEVER_LOADED = (*_OTHER_WEIGHTS, ".py")
+_SHARD = re.compile(r"-\d+-of-\d+")
 _REPOSITORY = re.compile(r"\w[\w.-]*/[\w.-]+", re.ASCII)
 
 
@@ -35,33 +37,79 @@ class PipelineFiles:
         folder: With the index, and a folder for each component.
         name: In messages and in the signature.
         commit: Of the Hub; empty for a folder of the user.
-        components: Names of their folders, in order.
+        components: Name of a folder to library and class, as in the index, in order.
         pipeline_class: Draws pictures from texts.
     """
 
     folder: Path
     name: str
     commit: str
-    components: Sequence[str]
+    components: Mapping[str, object]
     pipeline_class: Untyped
 
     def complete(self, variant: str | None) -> None:
-        """Download what the pipeline loads from the Hub, without pickles and code.
+        """Download what the pipeline loads from the Hub, without pickles and code, and check it.
 
         Raises:
-            DrawerMisconfigured: It cannot be downloaded, or diffusers refuses it.
+            DrawerMisconfigured: It cannot be downloaded, diffusers refuses it, weights are no
+                safetensors, or a package is missing.
         """
+        if self.commit:
+            self._download(variant)
+        parts = [name for name, kind in self.components.items() if kind != [None, None]]
+        weights = {name: self._weights(name) for name in parts}
+        if variant and not any(variant in kinds for kinds in weights.values()):
+            hint = "leave `variant=` out, or see its files"
+            raise misconfigured(self.name, f"it has no weights `variant={variant}`", hint)
+        for name, kinds in weights.items():
+            if not kinds:
+                self._load_without_weights(name)
+            elif kinds.isdisjoint(("", variant)):
+                hint = "other formats are not read; other variants need `variant=`"
+                raise misconfigured(self.name, f"`{name}` has no weights as safetensors", hint)
+
+    def _download(self, variant: str | None) -> None:
         from diffusers import DiffusionPipeline
 
-        if not self.commit:
-            return
         options = {"variant": variant, "use_safetensors": True, "trust_remote_code": False}
         try:
             DiffusionPipeline.download(self.name, revision=self.commit, **options)
         except Exception as error:
-            if type(error) in (OSError, ValueError):  # diffusers' own, about what it refuses
+            # diffusers' own, about what it refuses; a file that cannot be written has a number.
+            if type(error) is OSError and error.errno is None and "safetensors" in str(error):
                 raise misconfigured(self.name, first_line(error)) from error
             raise _not_downloaded(self.name, self.commit, error) from error
+
+    def _weights(self, component: str) -> set[str]:
+        """The variants of its safetensors, "" for those without; a suffix for other formats."""
+        kinds = set()
+        for path in self.folder.glob(f"{component}/*"):
+            if path.suffix == ".safetensors":
+                kinds.add(_SHARD.sub("", path.stem).partition(".")[2])
+            elif path.suffix in _OTHER_WEIGHTS:
+                kinds.add(path.suffix)
+        return kinds
+
+    def _load_without_weights(self, component: str) -> None:
+        """Load a tokenizer, scheduler or processor, which fails if a package is missing.
+
+        Classes that neither library has under this name are left to diffusers, which renames some.
+        """
+        import diffusers
+        import transformers
+
+        match self.components[component]:
+            case ["diffusers" | "transformers" as library, str(kind)]:
+                module = diffusers if library == "diffusers" else transformers
+                options = {"trust_remote_code": False} if kind.startswith("Auto") else {}
+                try:
+                    load = getattr(getattr(module, kind, None), "from_pretrained", None)
+                    if load is not None:
+                        load(self.folder / component, local_files_only=True, **options)
+                except Exception as error:
+                    hint = "install the package that it names, or choose another model"
+                    problem = f"`{component}` could not be loaded: {first_line(error)}"
+                    raise misconfigured(self.name, problem, hint) from error
 
     def version(self) -> str:
         """12 hex digits: of the commit, or of a SHA-256 over names and contents of the files."""
@@ -114,7 +162,7 @@ def locate(model: str, revision: str | None) -> PipelineFiles:
         folder=folder,
         name=name,
         commit=commit,
-        components=sorted(index),
+        components=dict(sorted(index.items())),
         pipeline_class=classes[class_name],
     )
 
@@ -161,8 +209,11 @@ def _download_index(repo: str, revision: str) -> Path:
 def _not_downloaded(repo: str, revision: str, error: Exception) -> DrawerMisconfigured:
     from huggingface_hub.errors import LocalEntryNotFoundError
 
-    is_local = isinstance(error, LocalEntryNotFoundError)
-    cause = error.__cause__ if is_local else None  # why the Hub was not asked, or is silent
+    if not isinstance(error, download_errors()):
+        return misconfigured(repo, first_line(error))
+    # The cause of these two, the second of which is diffusers' own, is why the Hub did not answer.
+    is_wrapper = isinstance(error, LocalEntryNotFoundError) or type(error) is OSError
+    cause = error.__cause__ if is_wrapper else None
     why = explain(cause or error, repo=repo, revision=revision, kind="model", storage="HF_HOME")
     return DrawerMisconfigured(
         f"The `{_INDEX}` and weights of `{repo}` at revision `{revision}` could not be downloaded: "

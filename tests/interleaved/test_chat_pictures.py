@@ -241,6 +241,55 @@ def test_pictures_are_read_wherever_servers_put_them(
     assert answer.unread == unread
 
 
+@pytest.mark.parametrize(
+    ("message", "choice", "reply", "expected", "unread"),
+    [
+        pytest.param(
+            {"content": "one <image> two"},
+            {"images": [image_part(A)]},
+            {},
+            ["one", png(1), "two"],
+            {},
+            id="of the choice",
+        ),
+        pytest.param(
+            {"content": None}, {}, {"output": [image_part(A)]}, [png(1)], {}, id="of the reply"
+        ),
+        pytest.param(
+            {"content": "one", "images": [image_part(A)]},
+            {},
+            {"images": [image_part(B)]},
+            ["one", png(1), png(2)],
+            {},
+            id="of the message and the reply",
+        ),
+        pytest.param(
+            {"content": "one"},
+            {"attachments": [image_part(A)]},
+            {},
+            ["one"],
+            {"attachments": 1},
+            id="under other keys",
+        ),
+    ],
+)
+def test_pictures_beside_a_message_are_read_as_if_they_were_in_it(
+    chat: ChatServer,
+    tmp_path: Path,
+    message: Message,
+    choice: Message,
+    reply: Message,
+    expected: object,
+    unread: Mapping[str, int],
+) -> None:
+    body: dict[str, Any] = {**body_of([message]), **reply}
+    body["choices"][0] |= choice
+    chat.says(Sent(content=json.dumps(body).encode(), headers={"connection": "close"}))
+    answer = parse_answer([completion(client_of(chat, tmp_path)).choices[0].message.content])
+    assert contents(answer) == expected
+    assert answer.unread == unread
+
+
 @pytest.mark.parametrize(("name", "simple"), MODELS)
 def test_many_requests_at_once_get_their_own_pictures_and_a_second_run_writes_no_file(
     chat: ChatServer, tmp_path: Path, name: str, simple: bool
@@ -275,6 +324,7 @@ def test_a_reply_without_pictures_is_not_changed(chat: ChatServer, tmp_path: Pat
         {"content": '{"text": "A", "images": ["/o/a.png"]}', "images": None},
         {"content": None, "refusal": "No.", "reasoning": "hm"},
         {"content": "", "tool_calls": [call]},
+        {"content": "A fox.", "b64_json": None, "part": {"inlineData": ""}},
     ]
     plain, wrapped = client_of(chat), client_of(chat, tmp_path)
     for message in messages:

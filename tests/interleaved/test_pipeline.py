@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import sys
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from huggingface_hub.errors import OfflineModeIsEnabled
 from PIL import Image
 from support.hub_server import COMMIT, ask
 from support.model_hub import ModelHub
@@ -26,6 +30,8 @@ from mmie_tasks.interleaved.base import (
     PictureUnusable,
     open_drawer,
 )
+
+LEAF = np.arange(48, dtype="uint8").reshape(4, 4, 3)
 
 
 @pytest.fixture(scope="module")
@@ -200,25 +206,46 @@ def only_pickles(model):
     weights.rename(weights.with_suffix(".bin"))
 
 
+def package_is_missing(model):
+    scheduler = ["diffusers", "DPMSolverSDEScheduler"]
+    edit_json(model / "model_index.json", scheduler=scheduler)
+
+
+def half_precision(model):
+    weights = model / "unet" / "diffusion_pytorch_model.safetensors"
+    weights.rename(weights.with_suffix(".fp16.safetensors"))
+
+
 @pytest.mark.parametrize(
-    ("damage", "words"),
+    ("damage", "words", "variant"),
     [
-        pytest.param(only_pickles, "safetensors", id="pickles"),
-        pytest.param(
-            lambda model: edit_json(
-                model / "model_index.json", scheduler=["diffusers", "DPMSolverSDEScheduler"]
-            ),
-            "DPMSolverSDEScheduler requires the torchsde library",
-            id="package",
-        ),
+        (only_pickles, "`unet` has no weights as safetensors", None),
+        (half_precision, "`unet` has no weights as safetensors", None),
+        (half_precision, "no weights `variant=fp8`", "fp8"),
+        (package_is_missing, "DPMSolverSDEScheduler requires the torchsde library", None),
     ],
 )
-def test_what_diffusers_refuses_when_it_loads_is_the_outcome_of_every_picture(model, damage, words):
+def test_files_and_packages_are_checked_before_the_run(model, damage, words, variant):
     damage(model)
+    options = {"variant": variant} if variant else {}
+    with pytest.raises(DrawerMisconfigured) as refused:
+        drawer(model, **options).check()
+    assert words in str(refused.value)
+
+
+def test_a_variant_is_drawn_with_the_other_parts_that_have_none(model):
+    half_precision(model)
+    edit_json(model / "model_index.json", safety_checker=[None, None])  # whose folder may be there
+    (model / "safety_checker").mkdir()
+    (model / "safety_checker" / "pytorch_model.bin").write_text("pickle")
+    assert isinstance(drawn(drawer(model, variant="fp16"), requests("a"))[0], bytes)
+
+
+def test_weights_that_cannot_be_loaded_are_the_outcome_of_every_picture(model):
+    (model / "unet" / "diffusion_pytorch_model.safetensors").write_bytes(b"cut off")
     first, second = drawn(drawer(model), requests("a", "b"))
     assert isinstance(first, DrawerMisconfigured)
     assert second is first
-    assert words in str(first)
 
 
 @pytest.mark.parametrize(
@@ -297,6 +324,19 @@ def test_prompts_that_are_cut_are_counted_in_one_line(tiny, logs, caplog):
     assert not [record for record in caplog.records if "diffusers" in record.name]
 
 
+def test_prompts_are_cut_at_the_default_of_the_call(sd3, tmp_path, logs):
+    """SD3 reads 256 tokens, whatever its T5 can read; each letter is one."""
+    model = Path(shutil.copytree(sd3, tmp_path / "sd3"))
+    edit_json(model / "tokenizer_3" / "tokenizer_config.json", model_max_length=512)
+    drawn(drawer(model, steps=1), requests("x" * 254, "x" * 255))
+    assert any(line.startswith("1 of 2 prompts are longer than the 256 tokens") for line in logs)
+
+
+def test_a_tokenizer_whose_files_name_no_limit_has_that_of_its_encoder(tiny, model):
+    edit_json(model / "tokenizer" / "tokenizer_config.json", model_max_length=10**30)
+    assert drawn(drawer(model), requests("x" * 200)) == drawn(drawer(tiny), requests("x" * 200))
+
+
 def test_weights_that_are_missing_are_the_same_every_time_and_logged(sd3, tmp_path, logs):
     import torch
 
@@ -353,9 +393,38 @@ def test_a_first_batch_that_fails_twice_ends_the_drawing(drawn_with):
     assert len(calls) == 2
 
 
+def test_two_different_errors_of_the_first_batch_end_nothing(drawn_with):
+    outcomes, _ = drawn_with(lambda call, _: RuntimeError(str(call)) if call < 3 else None, "ab")
+    assert [type(outcome) for outcome in outcomes] == [DrawerUnavailable, bytes]
+
+
 def test_a_first_batch_that_fails_once_is_drawn(drawn_with):
     outcomes, _ = drawn_with(lambda call, _: RuntimeError("busy") if call == 1 else None, "ab")
     assert [type(outcome) for outcome in outcomes] == [bytes, bytes]
+
+
+@pytest.mark.parametrize(
+    ("output", "kind"),
+    [
+        pytest.param({}, DrawerUnavailable, id="no-images"),
+        pytest.param({"images": []}, DrawerUnavailable, id="too-few"),
+        pytest.param({"images": [LEAF[..., :1]]}, DrawerUnavailable, id="one-channel"),
+        pytest.param({"images": [LEAF]}, bytes, id="whole-numbers"),
+        pytest.param({"images": [Image.fromarray(LEAF)]}, bytes, id="pil"),
+    ],
+)
+def test_odd_output_of_a_pipeline_is_read_or_an_outcome(tiny, monkeypatch, output, kind):
+    from diffusers import StableDiffusionPipeline
+
+    one = drawer(tiny)
+    one.check()
+    monkeypatch.setattr(
+        StableDiffusionPipeline, "__call__", lambda *_, **__: SimpleNamespace(**output)
+    )
+    (outcome,) = drawn(one, requests("a"))
+    assert type(outcome) is kind
+    if kind is bytes:
+        assert (np.asarray(Image.open(BytesIO(outcome))) == LEAF).all()
 
 
 def test_a_device_without_memory_draws_nothing_more(drawn_with):
@@ -397,6 +466,36 @@ def test_closing_early_stops_after_the_batch_in_flight(tiny):
     with quietly(), closing(one.draw(requests(*"abcdefghij"))) as outcomes:
         assert next(outcomes)[0] == 0
     assert next(outcomes, None) is None
+
+
+def offline():
+    error = OSError("the model is not fully cached")  # of diffusers
+    error.__cause__ = OfflineModeIsEnabled("HF_HUB_OFFLINE is set")
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        pytest.param(OSError(errno.ENOSPC, "No space"), "free some space", id="full-disk"),
+        pytest.param(OSError(errno.EROFS, "Read-only"), "free some space", id="read-only"),
+        pytest.param(offline(), "downloads are switched off", id="offline"),
+        pytest.param(OSError("no `safetensors` weights"), "choose another model", id="pickles"),
+        pytest.param(ValueError("no variant=fp16"), "choose another model", id="variant"),
+        pytest.param(KeyError("x"), "cannot be used: 'x'", id="unknown"),
+    ],
+)
+def test_a_failed_download_has_its_own_reason_and_hint(tiny, monkeypatch, error, words):
+    def download(*_, **__):
+        raise error
+
+    index = str(tiny / "model_index.json")
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", lambda *_, **__: index)
+    monkeypatch.setattr("diffusers.DiffusionPipeline.download", download)
+    with pytest.raises(DrawerMisconfigured) as refused:
+        drawer("owner/tiny").check()
+    assert words in str(refused.value)
+    assert "cannot be reached" not in str(refused.value)
 
 
 HUB = """
