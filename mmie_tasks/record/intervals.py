@@ -5,9 +5,10 @@ whole run samples like these. Its interval is Student's t on the stratified stan
 Satterthwaite's degrees of freedom, and both ends moved by the skewness of the points (N. J.
 Johnson, "Modified t Tests and Confidence Intervals for Asymmetrical Populations", JASA 73, 1978).
 Points are often nearly all equal, and a small draw then lacks the rare bad answer, so the variance
-of one unseen error of half the scale is added. Where all points are equal, the interval is as wide
-as the exact limit (Clopper and Pearson, Biometrika 26, 1934) of the share of answers at the other
-end of the scale. The page of `mmie_tasks.results` has the measured coverage.
+of one unseen error of half the scale is added; of the whole scale where all points are equal. Where
+these are none or full marks, the interval is as wide as the exact limit (Clopper and Pearson,
+Biometrika 26, 1934) of the share of answers at the other end. The page of `mmie_tasks.results` has
+the measured coverage.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def stratified_mean(
 
     >>> low, high = stratified_mean([[5] * 20], [1], full_marks=6).interval(0, 6)
     >>> round(low, 3), round(high, 3)
-    (3.989, 6)
+    (4.372, 5.628)
     """
     samples = sum(map(len, strata))
     if samples < MIN_SAMPLES or any(len(points) < 2 for points in strata):
@@ -122,8 +123,10 @@ def stratified_mean(
         degrees.append(len(ordered) - 1)
     unseen = full_marks / 2 / samples
     if sum(variances) <= (_EQUAL * full_marks) ** 2:
-        limit = 1 - _TAIL ** (1 / samples)
-        unseen = full_marks * limit / float(stdtrit(samples - 1, 1 - _TAIL))
+        unseen = full_marks / samples
+        if min(abs(value), abs(full_marks - value)) <= _EQUAL * full_marks:
+            limit = 1 - _TAIL ** (1 / samples)
+            unseen = full_marks * limit / float(stdtrit(samples - 1, 1 - _TAIL))
     variances.append(unseen**2)
     degrees.append(samples - 1)
     variance = sum(variances)

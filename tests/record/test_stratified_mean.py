@@ -51,10 +51,16 @@ def test_a_higher_level_is_a_wider_interval():
     assert interval([points], level=0.8).low > interval([points], level=0.99).low
 
 
-def test_equal_points_have_the_exact_interval_of_the_share_of_others():
-    low, high = interval([[6] * 30])
-    exact = stats.binomtest(30, 30).proportion_ci(0.95, method="exact")
-    assert (low, high) == (pytest.approx(6 * exact.low), 6)
+def test_equal_points_have_the_interval_of_one_unseen_error_of_the_whole_scale():
+    half = stats.t.ppf(0.975, 29) * 6 / 30
+    assert interval([[4] * 30]) == pytest.approx((4 - half, 4 + half))
+
+
+@pytest.mark.parametrize("points", [0, 6])
+def test_none_or_full_marks_only_have_the_exact_interval_of_the_share_of_others(points):
+    low, high = interval([[points] * 30])
+    exact = stats.binomtest(points * 5, 30).proportion_ci(0.95, method="exact")
+    assert (low, high) == pytest.approx((6 * exact.low, 6 * exact.high))
 
 
 def test_skewness_moves_both_ends_towards_the_rare_points():

@@ -29,7 +29,7 @@ def moves(*pairs: tuple[float, float], times: int = 1, is_harmless: bool = False
         pytest.param(moves((4, 1), times=10), "notices", id="drops"),
         pytest.param(moves((4, 1), times=9), "too few", id="few"),
         pytest.param(moves((4, 4), (3, 2), (2, 3), times=20), NOT, id="noise"),
-        pytest.param(moves((4, 5), times=30), "rewards it", id="rises"),
+        pytest.param(moves((4, 5), times=20), "rewards it", id="rises"),
         pytest.param(moves((0, 2), times=50), "rewards it", id="nothing-to-lose-and-rises"),
         pytest.param(
             moves(*[(4, 4)] * 20, (4, 5), (4, 3), times=2, is_harmless=True),
@@ -39,7 +39,7 @@ def moves(*pairs: tuple[float, float], times: int = 1, is_harmless: bool = False
         pytest.param(
             moves((4, 4), (4, 5), (4, 3), times=20, is_harmless=True), "moved", id="larger-changes"
         ),
-        pytest.param(moves((4, 3.8), times=150, is_harmless=True), "moved", id="small-drift"),
+        pytest.param(moves((4, 3.8), times=100, is_harmless=True), "moved", id="small-drift"),
     ],
 )
 def test_the_finding_depends_on_the_intervals(effect_of_change: Effect, finding: str) -> None:
