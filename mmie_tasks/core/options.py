@@ -217,12 +217,11 @@ def listed(valid_names: Iterable[str], name: str) -> str:
     return f"{', '.join(f'`{one}`' for one in names)}{did_you_mean(name, valid)}"
 
 
-def coverage_floor(environment: Mapping[str, str], default: float = COVERAGE_FLOOR) -> float:
+def coverage_floor(environment: Mapping[str, str]) -> float:
     """The fraction of scored samples below which no mean is reported, 0 to 1.
 
     Args:
-        environment: Read: ``MMIE_TASKS_MIN_COVERAGE``.
-        default: The value if it is not set.
+        environment: Read: ``MMIE_TASKS_MIN_COVERAGE``; 0.9 if it is not set.
 
     Raises:
         SettingWrong: It is not a number from 0 to 1.
@@ -231,7 +230,7 @@ def coverage_floor(environment: Mapping[str, str], default: float = COVERAGE_FLO
     (0.9, 0.5)
     """
     if not (setting := environment.get(COVERAGE_SETTING)):
-        return default
+        return COVERAGE_FLOOR
     try:
         floor = float(setting)
     except ValueError:

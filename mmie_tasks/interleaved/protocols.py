@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mmie_tasks.answers.json_values import JsonValue, json_value
+from mmie_tasks.record.signature import INSTRUCTED
 
 NO_FORM = "answers that are not in the requested form"
 NO_PICTURE = "answers without a picture"
@@ -249,7 +250,7 @@ def _step_parts(step: object, unused: Counter[str]) -> Iterator[str | Prompt]:
 
 
 INSTRUCT = Protocol(
-    name="instruct",
+    name=INSTRUCTED,
     version=1,
     words=_NEUTRAL,
     read=lambda text, _limit: _written([text], Counter()),

@@ -24,7 +24,7 @@ from mmie_tasks.judges.base import (
 )
 from mmie_tasks.judges.cache_store import CachedReply, default_path, read_recording
 from mmie_tasks.record.reply import JudgeReply
-from mmie_tasks.record.signature import Signature
+from mmie_tasks.record.signature import Signature, signature_text
 
 
 def open_judge(
@@ -82,7 +82,7 @@ class ReplayJudge:
         digest = hashlib.sha256()
         for request_key, reply in sorted(replies.items()):
             digest.update(json.dumps([request_key, reply.text, reply.finish]).encode() + b"\n")
-        return f"{signature}|replayed:{digest.hexdigest()[:12]}"
+        return signature_text(signature, replayed=digest.hexdigest()[:12])
 
     def check(self) -> None:
         """Read the recording.

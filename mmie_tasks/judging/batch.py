@@ -20,7 +20,7 @@ from mmie_tasks.judging.requests import GradedRequest, judge_all
 from mmie_tasks.judging.shared_judge import OpenJudges
 from mmie_tasks.record.panel import Judged, MemberResult, combine
 from mmie_tasks.record.reply import JudgeResult
-from mmie_tasks.record.signature import Panel
+from mmie_tasks.record.signature import Panel, Signature
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ class JudgedBatch:
                 "Judging ended early; {} samples left without a score.", len(self._unfilled)
             )
             for index in list(self._unfilled):
-                self._fill(index, [self._member("", index, _ended_early(error))], None)
+                self._fill(index, [self._member(Signature(), index, _ended_early(error))], None)
 
     def _ask(self, position: int) -> None:
         """Ask a judge about every sample; one that raises loses only its own verdicts."""
@@ -156,7 +156,7 @@ class JudgedBatch:
     def _add(self, position: int, index: int, result: JudgeResult) -> None:
         """Add a judge's result; fill in the sample's rows once every judge has one."""
         judge = self._open.judges[position].judge
-        member = self._member(judge.signature, index, result)
+        member = self._member(Signature(judge.signature), index, result)
         with self._lock:
             self._stored += len(result.replies) * isinstance(judge, CachedJudge)
             results = {**self._results[index], position: member}
@@ -165,7 +165,7 @@ class JudgedBatch:
                 self._fill(index, members, self._open.panel)
             self._results[index] = results
 
-    def _member(self, judge: str, index: int, result: JudgeResult) -> MemberResult:
+    def _member(self, judge: Signature, index: int, result: JudgeResult) -> MemberResult:
         sample, _ = self._waiting[index]
         return MemberResult(judge=judge, result=result, verdicts=sample.request.grade(result))
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.record.intervals import allocation
-from mmie_tasks.record.metric_values import metric_value
-from mmie_tasks.record.metrics import Metric
+from mmie_tasks.record.metrics import Metric, metric_value
 from mmie_tasks.record.sample import ALL, LoggedSample, ScoreKind
 from mmie_tasks.results.labels import answer_digest
 from mmie_tasks.runs.run import TaskRun

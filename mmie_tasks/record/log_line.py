@@ -32,6 +32,7 @@ from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segment, Segments
 from mmie_tasks.record.segment import read_segments as segments
+from mmie_tasks.record.signature import Signature
 
 __all__ = [
     "IMAGE_PLACEHOLDER",
@@ -128,6 +129,11 @@ def question(line: Line, images: Sequence[str] | None) -> tuple[Segment, ...]:
     return (*placed_segments, *text_segments(last))
 
 
+def signature(record: Record) -> Signature:
+    """Everything that can move the score; empty if it was not logged."""
+    return Signature(optional_text(record, "signature"))
+
+
 def text_segments(content: str) -> tuple[Segment, ...]:
     """A text as one segment; no segment if it is empty."""
     return (Segment(text=content),) if content else ()
@@ -167,7 +173,7 @@ def sample(line: Line, full_marks: float, groups: Sequence[str] = ()) -> LoggedS
         answer=text_segments(answer(line)),
         replies=replies(record) or (),
         members=members(record, full_marks),
-        signature=optional_text(record, "signature"),
+        signature=signature(record),
     )
 
 

@@ -31,12 +31,12 @@ class MemberResult:
     """What one judge replied to a request.
 
     Attributes:
-        judge: The judge's signature.
+        judge: Its signature.
         result: Its replies, or why there are none.
         verdicts: Its verdicts, on the benchmark's own scale.
     """
 
-    judge: str
+    judge: Signature
     result: JudgeResult
     verdicts: Verdicts
 
@@ -121,7 +121,7 @@ class Judged:
 def _member_fields(member: MemberResult) -> dict[str, object]:
     verdicts = member.verdicts
     return {
-        "judge": member.judge,
+        "judge": str(member.judge),
         "replies": [asdict(reply) for reply in member.result.replies],
         "official": as_row(verdicts.official),
         "robust": as_row(verdicts.robust),
@@ -188,7 +188,7 @@ def read_members(record: Record, full_marks: float) -> tuple[MemberResult, ...]:
 def _member(judge_record: Record, full_marks: float) -> MemberResult:
     expected_score = read_expected(judge_record, full_marks)
     return MemberResult(
-        judge=optional_text(judge_record, "judge"),
+        judge=Signature(optional_text(judge_record, "judge")),
         result=judge_result(_replies(judge_record) or ()),
         verdicts=Verdicts(
             official=verdict(judge_record, "official", full_marks),
@@ -256,7 +256,7 @@ def combine(members: Sequence[MemberResult], panel: Panel) -> Verdicts:
 
     >>> def member(points: float) -> MemberResult:
     ...     verdicts = Verdicts(official=Scored(points), robust=Scored(points))
-    ...     return MemberResult(judge="judge:a|model:b", result=JudgeResult(), verdicts=verdicts)
+    ...     return MemberResult(judge=Signature("judge:a"), result=JudgeResult(), verdicts=verdicts)
     >>> combine([member(4), member(5), member(5)], Panel(rule="median", min_valid=2)).official
     Scored(points=5, reading='')
     """
@@ -280,7 +280,7 @@ def _combined(members: Sequence[MemberResult], panel: Panel, kind: _Kind) -> Ver
     if len(points) >= panel.min_valid:
         return Scored(_by_rule(points, panel.rule))
     reasons = [
-        (Signature(member.judge).kind_and_model, verdict.reason)
+        (member.judge.kind_and_model, verdict.reason)
         for member, verdict in zip(members, verdicts, strict=True)
         if isinstance(verdict, Unscored)
     ]

@@ -11,6 +11,7 @@ from mmie_tasks.record.fields import BadRecord, Line, Record
 from mmie_tasks.record.panel import MemberResult
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.segment import Segments
+from mmie_tasks.record.signature import Signature
 
 __all__ = ["ALL", "SCORE_KINDS", "BadRecord", "Line", "LoggedSample", "Record", "ScoreKind"]
 
@@ -63,7 +64,7 @@ class LoggedSample:
     answer: Segments = ()
     replies: tuple[JudgeReply, ...] = ()
     members: tuple[MemberResult, ...] = ()
-    signature: str = ""
+    signature: Signature = field(default_factory=Signature)
     pictures_not_drawn: int = 0
     picture_signs: tuple[str, ...] = ()
     facts: Mapping[str, str | float | bool] = field(default_factory=dict)

@@ -1,8 +1,8 @@
 """The signature of a number: everything that can move it, as one line of ``key:value`` parts.
 
 ``panel:mean,min_valid=2|judge:openai|model:gpt-4o|paper_judge:no|prompt:official|...|pkg:0.1.0``:
-the rule of a panel, each judge from ``judge:`` up to the next one, whether the judge is the
-paper's, and what the benchmark adds. This module puts the text together and takes it apart.
+the rule of a panel, each judge from ``judge:`` up to the next one, from ``paper_judge:`` on what
+the benchmark adds. Only this module puts the text together and takes it apart.
 """
 
 from __future__ import annotations
@@ -18,23 +18,22 @@ from mmie_tasks.core.options import coverage_floor
 from mmie_tasks.core.tables import numbered_names
 from mmie_tasks.core.verdict import COVERAGE_FLOOR
 
-_OF_THE_BENCHMARK = frozenset(
-    {"paper_judge", "prompt", "reader", "task", "data", "pkg", "replayed"}
-)
-"""Keys that end the part of the last judge."""
-
 _PANEL = re.compile(r"\Apanel:(mean|median|majority),min_valid=(\d+)")
 _PACKAGE = re.compile(r"\|pkg:[^|]*")
+_REPLAYED = re.compile(r"\|replayed:[^|]*")
+_SHARE = re.compile(r"0(?:\.\d+)?|1")
 _TASK_VERSION = re.compile(r"(?P<scoring>.+@\d+)-\w+")  # name@N-X: X is the interface
 
 
 def signature_text(*parts: str, **fields: object) -> str:
-    """A signature of parts that are signatures themselves, then of keys with their values.
+    """A signature of parts that are signatures themselves, then of keys with their values; a key
+    with the value None is left out.
 
-    >>> signature_text("judge:a|t:0", prompt="official", data="sha256:12")
+    >>> signature_text("judge:a|t:0", prompt="official", max=None, data="sha256:12")
     'judge:a|t:0|prompt:official|data:sha256:12'
     """
-    return "|".join((*parts, *(f"{key}:{value}" for key, value in fields.items())))
+    pairs = (f"{key}:{value}" for key, value in fields.items() if value is not None)
+    return "|".join((*parts, *pairs))
 
 
 def run_signature(*parts: str, environment: Mapping[str, str]) -> str:
@@ -45,8 +44,26 @@ def run_signature(*parts: str, environment: Mapping[str, str]) -> str:
         SettingWrong: See `coverage_floor`.
     """
     floor = coverage_floor(environment)
-    changed = {} if floor == COVERAGE_FLOOR else {"min_coverage": f"{floor:g}"}
-    return signature_text(*parts, **changed, pkg=__version__)
+    changed = None if floor == COVERAGE_FLOOR else f"{floor:g}"
+    return signature_text(*parts, min_coverage=changed, pkg=__version__)
+
+
+AnswerForm: TypeAlias = Literal["plain", "instructed", "drawn"]
+"""How answers came about. ``plain``: the model got the question; ``instructed``: and words of ours
+that ask for pictures; ``drawn``: ``--model interleaved`` drew their pictures.
+"""
+
+INSTRUCTED = "instruct"
+"""The name of the words for models that draw by themselves."""
+
+
+def drawing_text(words: str, drawer: str) -> str:
+    """The value of the key ``answers``: the words that asked for pictures, and what drew these.
+
+    >>> drawing_text("step-2", "images,model=flux")
+    'step-2,images,model=flux'
+    """
+    return f"{words},{drawer}"
 
 
 Rule: TypeAlias = Literal["mean", "median", "majority"]
@@ -76,6 +93,15 @@ class Panel:
         return f"panel:{self.rule},min_valid={self.min_valid}"
 
 
+def _grouped(text: str) -> dict[str, list[str]]:
+    """Each key of a signature, in order, to its values."""
+    values: dict[str, list[str]] = {}
+    for part in filter(None, text.split("|")):
+        key, _, value = part.partition(":")
+        values.setdefault(key, []).append(value)
+    return values
+
+
 @dataclass(frozen=True, slots=True)
 class Signature:
     """A signature, by its text; ``str`` gives the same text again.
@@ -84,7 +110,7 @@ class Signature:
         text: The parts, joined by ``|``.
     """
 
-    text: str
+    text: str = ""
 
     def __str__(self) -> str:
         return self.text
@@ -95,31 +121,44 @@ class Signature:
         return tuple(filter(None, self.text.split("|")))
 
     @property
+    def judges(self) -> tuple[Signature, ...]:
+        """The signature of each judge; of a panel, of its members.
+
+        >>> [str(judge) for judge in Signature("judge:a|t:0|judge:b|paper_judge:no").judges]
+        ['judge:a|t:0', 'judge:b']
+        """
+        return tuple(map(Signature, self._divided[1]))
+
+    @property
+    def _divided(self) -> tuple[str, list[str], str]:
+        """What stands before the judges, each judge, and what the benchmark adds."""
+        before, *judges = f"|{self.text}".split("|judge:")
+        if not judges:
+            return self.text, [], ""
+        judges[-1], mark, rest = judges[-1].partition("|paper_judge:")
+        return before[1:], [f"judge:{judge}" for judge in judges], (mark + rest)[1:]
+
+    @property
     def fields(self) -> dict[str, str]:
-        """Key to value; several values of a key are joined.
+        """Key to value, in order; several values of a key are joined.
 
         A judge of a panel that lacks a key of the others has the value ``none``, so that values
         tell judges apart.
 
         >>> Signature("judge:openai|model:gpt-4o|paper_judge:no").fields["model"]
         'gpt-4o'
-        >>> Signature("panel:mean|judge:openai|host:a|judge:replay|paper_judge:no").fields["host"]
-        'a, none'
+        >>> Signature("panel:mean|judge:openai|judge:replay|host:a|paper_judge:no").fields["host"]
+        'none, a'
         """
-        pairs = [part.partition(":")[::2] for part in self.parts]
-        judges, number = sum(key == "judge" for key, _ in pairs), 0
-        values: defaultdict[str, list[str]] = defaultdict(list)
-        judge_keys = set()
-        for key, value in pairs:
-            number += key == "judge"
-            if 0 < number < judges:  # after the last judge, it may be the benchmark's
-                judge_keys.add(key)
-            if key in judge_keys:
-                values[key] += ["none"] * (number - 1 - len(values[key]))
-            values[key].append(value)
-        for key in judge_keys:
-            values[key] += ["none"] * (judges - len(values[key]))
-        return {key: ", ".join(parts) for key, parts in values.items()}
+        before, judges, rest = self._divided
+        values = defaultdict(list, _grouped(before))
+        of_judges = [_grouped(judge) for judge in judges]
+        for key in dict.fromkeys(key for judge in of_judges for key in judge):
+            for judge in of_judges:
+                values[key] += judge.get(key, ["none"])
+        for key, more in _grouped(rest).items():
+            values[key] += more
+        return {key: ", ".join(of_key) for key, of_key in values.items()}
 
     @property
     def scoring_fields(self) -> dict[str, str]:
@@ -137,6 +176,36 @@ class Signature:
     def is_of_another_judge(self) -> bool:
         """Whether the judge is known not to be the paper's."""
         return "paper_judge:no" in self.parts
+
+    @property
+    def answer_form(self) -> AnswerForm:
+        """How the answers came about.
+
+        >>> Signature("task:mmie@1-A|answers:step-2,images,model=flux").answer_form
+        'drawn'
+        """
+        if not self.picture_words:
+            return "plain"
+        return "instructed" if self.picture_words.startswith(INSTRUCTED) else "drawn"
+
+    @property
+    def picture_words(self) -> str:
+        """Name and version of the words that asked for pictures; empty for plain answers.
+
+        >>> Signature("task:mmie@1-A|answers:step-2,images,model=flux").picture_words
+        'step-2'
+        """
+        return self.fields.get("answers", "").partition(",")[0]
+
+    @property
+    def min_coverage(self) -> float:
+        """The floor of coverage, 0 to 1.
+
+        >>> Signature("task:mmie@1-A|min_coverage:0.5|pkg:1").min_coverage
+        0.5
+        """
+        floor = self.fields.get("min_coverage", "")
+        return float(floor) if _SHARE.fullmatch(floor) else COVERAGE_FLOOR
 
     def has(self, key: str, value: str) -> bool:
         """Whether a part is this key with this value."""
@@ -170,28 +239,13 @@ class Signature:
         return Signature(_PACKAGE.sub(f"|pkg:{version}", self.text))
 
     @property
-    def judges(self) -> tuple[Signature, ...]:
-        """From each ``judge:`` up to the next: of a panel, its members.
+    def recorded(self) -> Signature:
+        """Of a replayed judge, the signature of the judge that was recorded; else the same.
 
-        >>> [str(judge) for judge in Signature("panel:mean|judge:a|t:0|judge:b|p:no").judges]
-        ['judge:a|t:0', 'judge:b|p:no']
+        >>> str(Signature("judge:a|t:0|replayed:1f2e").recorded)
+        'judge:a|t:0'
         """
-        _, *judges = f"|{self.text}".split("|judge:")
-        return tuple(Signature(f"judge:{judge}") for judge in judges)
-
-    @property
-    def judge_alone(self) -> tuple[Signature, ...]:
-        """What may be the signature of the judge itself, the longest first: a judge of another
-        package may have keys that benchmarks have as well.
-
-        >>> [str(judge) for judge in Signature("judge:a|t:0|task:m@1|data:x").judge_alone]
-        ['judge:a|t:0|task:m@1|data:x', 'judge:a|t:0|task:m@1', 'judge:a|t:0']
-        """
-        parts = self.text.split("|")
-        ends = [
-            end for end, part in enumerate(parts) if part.partition(":")[0] in _OF_THE_BENCHMARK
-        ]
-        return tuple(Signature("|".join(parts[:end])) for end in (len(parts), *reversed(ends)))
+        return Signature(_REPLAYED.sub("", self.text))
 
     @property
     def judge_names(self) -> list[str]:

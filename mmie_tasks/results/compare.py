@@ -7,7 +7,7 @@ the package: one Student's t gives the interval of a difference and its p-value.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -23,8 +23,15 @@ from mmie_tasks.core.tables import (
 )
 from mmie_tasks.core.verdict import COVERAGE_FLOOR, Scored, Unscored, Verdict
 from mmie_tasks.record.intervals import MIN_SAMPLES, Interval, StratifiedMean, holm
-from mmie_tasks.record.metric_values import estimated, floor_of, in_proportion, samples_by_stratum
-from mmie_tasks.record.metrics import Metric, Scale, weighted_mean
+from mmie_tasks.record.metrics import (
+    Metric,
+    Scale,
+    estimated,
+    floor_of,
+    in_proportion,
+    samples_by_stratum,
+    weighted_mean,
+)
 from mmie_tasks.record.sample import LoggedSample, ScoreKind
 from mmie_tasks.results.commands import (
     common_tasks,
@@ -34,12 +41,7 @@ from mmie_tasks.results.commands import (
     result_parser,
 )
 from mmie_tasks.results.render import json_text
-from mmie_tasks.results.signatures import (
-    SignatureDifference,
-    difference_table,
-    require_comparable,
-    scored_signatures,
-)
+from mmie_tasks.results.signatures import SignatureDifference, difference_table, require_comparable
 from mmie_tasks.runs.run import Run, TaskRun
 from mmie_tasks.runs.summary import marks_of, metrics_of
 
@@ -136,9 +138,9 @@ def compare(
     *,
     top: int = 0,
     labels: tuple[str, str] = ("A", "B"),
-    ignored: tuple[SignatureDifference, ...] = (),
+    ignored_keys: Collection[str] = (),
 ) -> Comparison:
-    """Compare one task of two runs: differences are `b` minus `a`.
+    """Compare one task of two runs that were scored alike: differences are `b` minus `a`.
 
     Args:
         a: The first run.
@@ -146,11 +148,13 @@ def compare(
         score_kind: Official, robust or expected.
         top: How many differing samples to list.
         labels: Names of the runs in reasons.
-        ignored: Differences of the signatures that the user allows.
+        ignored_keys: Keys of the signatures in which the user allows the runs to differ.
 
     Raises:
-        SettingWrong: A run has no scores of this kind.
+        NotComparable: The runs were not scored alike.
+        SettingWrong: A run has no scores of this kind; see `require_comparable`.
     """
+    ignored = require_comparable(a, b, ignored_keys)
     for run_, label in zip((a, b), labels, strict=True):
         require_kind(run_, label, score_kind)
     runs = dict(zip(labels, (a.by_id, b.by_id), strict=True))
@@ -337,16 +341,11 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     help_text = "keys of the signatures that may differ; default: none"
     parser.add_argument("--ignore", default="", metavar="KEY,...", help=help_text)
     parsed = parser.parse_args(arguments)
-    tasks, ignored_keys = listed_names(parsed.tasks), listed_names(parsed.ignore)
+    tasks, ignored = listed_names(parsed.tasks), listed_names(parsed.ignore)
     a, b = open_run(parsed.a, tasks), open_run(parsed.b, tasks)
-    pairs = {task: (a.tasks[task], b.tasks[task]) for task in common_tasks({"A": a, "B": b})}
-    ignored = {
-        task: require_comparable(scored_signatures(x), scored_signatures(y), ignored_keys, task)
-        for task, (x, y) in pairs.items()
-    }
+    pairs = [(a.tasks[task], b.tasks[task]) for task in common_tasks({"A": a, "B": b})]
     comparisons = [
-        compare(*pair, parsed.score_kind, top=parsed.top, ignored=ignored[task])
-        for task, pair in pairs.items()
+        compare(*pair, parsed.score_kind, top=parsed.top, ignored_keys=ignored) for pair in pairs
     ]
     if parsed.json:
         return json_text({"a": a, "b": b, "tasks": comparisons})

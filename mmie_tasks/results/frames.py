@@ -19,7 +19,6 @@ from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.panel import disagreement
 from mmie_tasks.record.sample import LoggedSample, ScoreKind
 from mmie_tasks.record.segment import Segments
-from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.runs.run import Run
 from mmie_tasks.runs.summary import metrics_of, value_of
@@ -164,7 +163,7 @@ def _sample_row(sample: LoggedSample, scale: Scale) -> dict[str, object]:
         "answer": text_of(sample.answer),
         "answer_images": [segment.image for segment in sample.answer if segment.image],
         **_reply_columns(sample),
-        "signature": sample.signature,
+        "signature": str(sample.signature),
     }
     groups = {
         (f"group_{kind}" if kind in row else kind): "|".join(names)
@@ -214,7 +213,7 @@ def _panel_columns(sample: LoggedSample) -> dict[str, object]:
     for number, member in enumerate(sample.members, 1):
         replies = member.result.replies
         columns |= {
-            f"judge_{number}": Signature(member.judge).name,
+            f"judge_{number}": member.judge.name,
             f"judge_{number}_official": _points(member.verdicts.official),
             f"judge_{number}_robust": _points(member.verdicts.robust),
             f"judge_{number}_reply": replies[-1].text if replies else None,

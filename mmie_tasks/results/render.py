@@ -21,6 +21,7 @@ from mmie_tasks.core.tables import percent_cell, table
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.intervals import Interval
 from mmie_tasks.record.metrics import Metric
+from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.run import Run, TaskRun
 
 Format: TypeAlias = Literal["md", "csv", "latex"]
@@ -166,7 +167,7 @@ def _plain(value: object) -> object:
             return {"points": value.points, "reading": value.reading}
         case Unscored():
             return {"unscored": value.reason, "detail": value.detail}
-        case Path():
+        case Path() | Signature():
             return str(value)
         case Mapping():
             return dict(value)

@@ -21,10 +21,9 @@ from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.tables import percent_cell, signed_cell, table
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, as_row, differ
 from mmie_tasks.record import log_line
-from mmie_tasks.record.metric_values import MetricValue, metric_value
-from mmie_tasks.record.metrics import Metric
+from mmie_tasks.record.metrics import Metric, MetricValue, metric_value
 from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, ScoreKind
-from mmie_tasks.record.signature import RULES, Signature
+from mmie_tasks.record.signature import RULES
 from mmie_tasks.results.commands import listed_names, open_runs, result_parser, whole_number
 from mmie_tasks.results.render import json_text
 from mmie_tasks.runs.run import Run, TaskRun, sample_lines
@@ -115,7 +114,7 @@ def _rescore(task_run: TaskRun, panel_options: Mapping[str, Any]) -> _RescoredTa
 def _with_panel_options(line: Line, options: Mapping[str, Any]) -> Line:
     """The line with other options of the panel that judged it; the same line for a single judge."""
     record = log_line.record_of(line)
-    signature = Signature(log_line.optional_text(record, "signature"))
+    signature = log_line.signature(record)
     panel = signature.panel
     if not options or panel is None:
         return line
@@ -369,8 +368,8 @@ def _write_log(rescored: _RescoredTask, path: Path) -> Path:
             if sample.id not in rescored.not_rescored:
                 current = _with_panel_options(line, rescored.panel_options)
                 record = _new_record(rescored.task_run.benchmark, current)
-                if isinstance(signature := record.get("signature"), str):
-                    record["signature"] = str(Signature(signature).with_package(__version__))
+                if signature := str(log_line.signature(record).with_package(__version__)):
+                    record["signature"] = signature
                 record["rescored"] = {"pkg": __version__, "changed": after[sample.id] != sample}
                 runner_values = {key: line[key] for key in _RUNNER_KEYS if key in line}
                 rewritten = {**runner_values, "coverage": record}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from mmie_tasks.core.errors import SettingWrong
@@ -30,17 +30,19 @@ class SignatureDifference:
     b: tuple[str, ...]
 
 
-def signature_differences(a: Iterable[str], b: Iterable[str]) -> tuple[SignatureDifference, ...]:
+def signature_differences(
+    a: Iterable[Signature], b: Iterable[Signature]
+) -> tuple[SignatureDifference, ...]:
     """The keys that move a score and are not the same throughout two sets of signatures, in the
     order in which the signatures name them.
 
     A run that is a mixture of two judges cannot be compared: that counts as a difference, also
     where the other run is the same mixture.
 
-    >>> signature_differences(["t:0|pkg:0.1.0"], ["t:1|pkg:0.2.0"])
+    >>> signature_differences([Signature("t:0|pkg:0.1.0")], [Signature("t:1|pkg:0.2.0")])
     (SignatureDifference(key='t', a=('0',), b=('1',)),)
     """
-    runs = [[Signature(text).scoring_fields for text in signatures] for signatures in (a, b)]
+    runs = [[signature.scoring_fields for signature in signatures] for signatures in (a, b)]
     differences = []
     for key in dict.fromkeys(key for fields in (*runs[0], *runs[1]) for key in fields):
         of_a, of_b = (tuple(sorted({s.get(key, "none") for s in of_run})) for of_run in runs)
@@ -50,17 +52,17 @@ def signature_differences(a: Iterable[str], b: Iterable[str]) -> tuple[Signature
     return tuple(differences)
 
 
-def mixed_keys(signatures: Iterable[str]) -> tuple[str, ...]:
+def mixed_keys(signatures: Iterable[Signature]) -> tuple[str, ...]:
     """The keys that move a score and are not the same in all of these signatures.
 
-    >>> mixed_keys(["judge:a|t:0|pkg:1", "judge:b|t:0|pkg:2"])
+    >>> mixed_keys([Signature("judge:a|t:0|pkg:1"), Signature("judge:b|t:0|pkg:2")])
     ('judge',)
     """
     values = list(signatures)
     return tuple(difference.key for difference in signature_differences(values, values))
 
 
-def scored_signatures(task_run: TaskRun) -> tuple[str, ...]:
+def scored_signatures(task_run: TaskRun) -> tuple[Signature, ...]:
     """The signatures of the samples with points: a judge without scores moves no score."""
     scored = (s for s in task_run.samples if Scored in (type(s.official), type(s.robust)))
     return tuple(dict.fromkeys(sample.signature for sample in scored)) or task_run.signatures
@@ -72,30 +74,38 @@ def difference_table(differences: Iterable[SignatureDifference]) -> str:
     return table(["key", "A", "B"], rows, text_columns=3)
 
 
+class NotComparable(SettingWrong):
+    """Two runs were not scored alike; `keys` are those in which their signatures differ."""
+
+    keys: tuple[str, ...] = ()
+
+
 def require_comparable(
-    a: Sequence[str], b: Sequence[str], ignored: Collection[str], task: str
+    run_a: TaskRun, run_b: TaskRun, ignored: Collection[str] = ()
 ) -> tuple[SignatureDifference, ...]:
-    """Check that the scores of two runs, by their signatures, can be compared.
+    """Check that the scores of a task of two runs can be compared, by their signatures.
 
     Returns:
         The ignored differences.
 
     Raises:
-        SettingWrong: Another key differs, or no signature has a key that is to be ignored.
+        NotComparable: Another key differs.
+        SettingWrong: No signature has a key that is to be ignored.
     """
-    keys = dict.fromkeys(
-        key for signature in (*a, *b) for key in Signature(signature).scoring_fields
-    )
+    a, b = scored_signatures(run_a), scored_signatures(run_b)
+    keys = dict.fromkeys(key for signature in (*a, *b) for key in signature.scoring_fields)
     if unknown := sorted(set(ignored) - set(keys)):
         hint = f"the keys are: {', '.join(keys) or 'none, these logs have no signatures'}"
         raise SettingWrong(f"`--ignore`: no signature has `{unknown[0]}`.", hint=hint)
     differences = signature_differences(a, b)
     if refused := [difference for difference in differences if difference.key not in ignored]:
         all_keys = ",".join(difference.key for difference in differences)
-        raise SettingWrong(
-            f"`{task}`: A and B were not scored alike, so their scores cannot be compared.\n\n"
-            f"{difference_table(refused)}",
+        error = NotComparable(
+            f"`{run_a.task}`: A and B were not scored alike, so their scores cannot be compared."
+            f"\n\n{difference_table(refused)}",
             hint="run one of them again with the settings of the other; where only the reader "
             f"differs, `mmie-tasks rescore` both; `--ignore {all_keys}` compares them anyway",
         )
+        error.keys = tuple(difference.key for difference in refused)
+        raise error
     return differences

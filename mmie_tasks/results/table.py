@@ -14,6 +14,7 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import counted
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.sample import ScoreKind
+from mmie_tasks.record.signature import AnswerForm
 from mmie_tasks.results.annotation import (
     Annotator,
     IntervalsOf,
@@ -25,7 +26,7 @@ from mmie_tasks.results.annotation import (
 from mmie_tasks.results.commands import listed_names, notes_of, open_runs, result_parser, write_text
 from mmie_tasks.results.render import Cell, Format, Sheet, json_text, sheet_text
 from mmie_tasks.runs.run import Run
-from mmie_tasks.runs.summary import AnswerForm, answer_form, marks_of, metrics_of, value_of
+from mmie_tasks.runs.summary import marks_of, metrics_of, value_of
 
 _SUFFIXES: Mapping[str, Format] = {".csv": "csv", ".tex": "latex"}
 _FORMS: Mapping[AnswerForm, str] = {
@@ -274,7 +275,7 @@ def _columns(
         shown = [m for m in metrics if m.kind in groups or "all" in groups]
         if "paper" in groups:
             shown = [m for m in metrics if m in shown or m is metrics[0] or m.in_table]
-        present = {"plain", *map(answer_form, of_task)}
+        present = {"plain", *(run_.answer_form for run_ in of_task)}
         forms = [form for form in get_args(AnswerForm) if form in present]
         shown_kinds = [kind for kind in kinds if kind in task_kinds]
         for form, metric, kind in product(forms, shown, shown_kinds):
@@ -289,7 +290,7 @@ def _has_cells(column: Column, runs: Sequence[Run], *, published: bool) -> bool:
     """Whether a run or a published row may have a score in a column."""
     rows = column.benchmark.published_rows if published else ()
     return any(column.published_percent(row) is not None for row in rows) or any(
-        column.form == answer_form(run_.tasks[column.task])
+        column.form == run_.tasks[column.task].answer_form
         for run_ in runs
         if column.task in run_.tasks
     )
@@ -302,7 +303,7 @@ def _run_row(run_: Run, columns: Sequence[Column], annotator: Annotator) -> Tabl
 
     def cell(column: Column) -> Cell | None:
         task_run = run_.tasks.get(column.task)
-        if task_run is None or column.form != answer_form(task_run):
+        if task_run is None or column.form != task_run.answer_form:
             return None
         if column.is_corrected:
             corrected = annotations[column.task].corrected

@@ -51,6 +51,7 @@ from mmie_tasks.interleaved.pictures import PictureStore, draw_all
 from mmie_tasks.interleaved.protocols import INSTRUCT, NO_PICTURE, Prompt, Protocol, WrittenAnswer
 from mmie_tasks.interleaved.written_texts import WrittenText, read_text, save_texts, text_path
 from mmie_tasks.record.segment import Segment
+from mmie_tasks.record.signature import drawing_text
 from mmie_tasks.runner.answer_files import OUTPUT
 from mmie_tasks.runner.hooks import loaded_benchmark
 from mmie_tasks.runner.model_memory import free_model, record_tested_model
@@ -149,7 +150,9 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
             if self._arguments.drawer is not None:
                 self._drawer = open_drawer(self._arguments.drawer, os.environ)
                 self._drawer.check()
-                self._signature = f"{self._arguments.protocol.signature},{self._drawer.signature}"
+                self._signature = drawing_text(
+                    self._arguments.protocol.signature, self._drawer.signature
+                )
                 self._store = PictureStore(self._arguments.pictures, self._drawer.signature)
                 self._store.prepare()
             self._writer = self._create_writer()

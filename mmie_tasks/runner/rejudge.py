@@ -163,7 +163,7 @@ def _own_judges(tasks: Sequence[TaskRun]) -> JudgeChoices:
                 "address holds a password or a query.",
                 hint=f"`--judge {name}=JUDGE` with the judge of the run",
             )
-        panel = Signature(next(iter(task_run.signatures), "")).panel
+        panel = next(iter(task_run.signatures), Signature()).panel
         options = f"rule={panel.rule},min_valid={panel.min_valid}" if panel else ""
         judges = [registry.parse_choice(str(text), "the run") for text in texts]
         chosen = join_judges(judges, options)
@@ -216,18 +216,18 @@ def _replies(
     signature = "" if isinstance(judge, InProcess) else judge.signature
     for sample in task_run.samples:
         given = {
-            name: replies
-            for name, replies in _replies_by_judge(sample)
-            if name == signature or (not signature and Signature(name).has("judge", choice.name))
+            logged: replies
+            for logged, replies in _replies_by_judge(sample)
+            if str(logged) == signature or (not signature and logged.has("judge", choice.name))
         }
         if sample.replies and not given:
             raise SettingWrong(
-                f"`{task_run.task}` was judged by {Signature(sample.signature).name or 'nobody'}, "
+                f"`{task_run.task}` was judged by {sample.signature.name or 'nobody'}, "
                 f"not by {signature or choice.name}, and `--failed` keeps replies of the same "
                 "judge only: a score has one judge.",
                 hint="leave `--judge` out, or `--failed`",
             )
-        for name, replies in given.items():
+        for logged, replies in given.items():
             for reply in replies:
                 if not reply.request_key:
                     raise SettingWrong(
@@ -235,16 +235,16 @@ def _replies(
                         "no cache.",
                         hint="`rejudge` without `--failed`, and with `--judge`",
                     )
-                yield CachedReply(name, reply.request_key, reply, int(time.time()))
+                yield CachedReply(str(logged), reply.request_key, reply, int(time.time()))
 
 
-def _replies_by_judge(sample: LoggedSample) -> Iterator[tuple[str, Sequence[JudgeReply]]]:
-    """The replies of each judge of a sample by what may be its signature."""
+def _replies_by_judge(sample: LoggedSample) -> Iterator[tuple[Signature, Sequence[JudgeReply]]]:
+    """Each judge of a sample with its replies."""
     for member in sample.members:
         yield member.judge, member.result.replies
     if not sample.members:
-        for signature in Signature(sample.signature).judge_alone:
-            yield str(signature), sample.replies
+        for judge in sample.signature.judges:
+            yield judge, sample.replies
 
 
 def _output_folder(source: Path, choices: JudgeChoices, *, failed: bool) -> Path:

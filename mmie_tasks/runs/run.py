@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
@@ -20,6 +20,7 @@ from mmie_tasks.record.log_files import HINT, RunLogs, SampleLog, find_runs, rea
 from mmie_tasks.record.log_line import number
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, ScoreKind
+from mmie_tasks.record.signature import AnswerForm, Signature
 
 FindBenchmark: TypeAlias = Callable[[str], Benchmark | None]
 """Finds the benchmark of a task name; None if the task belongs to none."""
@@ -48,9 +49,16 @@ class TaskRun:
     limit: float | None = None
 
     @property
-    def signatures(self) -> tuple[str, ...]:
+    def signatures(self) -> tuple[Signature, ...]:
         """The distinct signatures of the samples; normally one."""
-        return tuple(dict.fromkeys(sample.signature for sample in self.samples))
+        by_text = {sample.signature.text: sample.signature for sample in self.samples}
+        return tuple(by_text.values())
+
+    @property
+    def answer_form(self) -> AnswerForm:
+        """How the answers came about: ``drawn`` if some pictures were drawn."""
+        forms = {signature.answer_form for signature in self.signatures}
+        return max(forms, key=get_args(AnswerForm).index, default="plain")
 
     @property
     def by_id(self) -> dict[str, LoggedSample]:

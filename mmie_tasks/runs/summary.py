@@ -11,21 +11,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Literal, TypeAlias, get_args
+from typing import get_args
 
 from mmie_tasks.core.tables import NO_VALUE, counted, listed, numbered_names, percent_cell, plural
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, UnscoredReason, Verdict
-from mmie_tasks.interleaved.protocols import INSTRUCT
-from mmie_tasks.record.metric_values import (
+from mmie_tasks.record.metrics import (
+    Metric,
     MetricValue,
     in_proportion,
     metric_value,
     samples_by_stratum,
 )
-from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.panel import Disagreement, disagreement
 from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, Record, ScoreKind
-from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.run import TaskRun
 
 REASONS: tuple[UnscoredReason, ...] = tuple(
@@ -158,7 +156,7 @@ def judge_name(task_run: TaskRun) -> str:
     that is scored by rule.
     """
     return ", ".join(
-        dict.fromkeys(filter(None, (Signature(text).name for text in task_run.signatures)))
+        dict.fromkeys(filter(None, (signature.name for signature in task_run.signatures)))
     )
 
 
@@ -169,9 +167,7 @@ def judge_facts(sample: LoggedSample) -> dict[str, str]:
     The name of a fact is that of the judge: ``{"judge gpt-4o": "4", "judges differ by": "1"}``.
     """
     facts = {}
-    names = numbered_names(
-        [Signature(member.judge).name or "without a name" for member in sample.members]
-    )
+    names = numbered_names([member.judge.name or "without a name" for member in sample.members])
     for name, member in zip(names, sample.members, strict=True):
         official, robust = member.verdicts.official, member.verdicts.robust
         also = f" (robust: {_points(robust)})" if member.verdicts.differ else ""
@@ -196,7 +192,7 @@ def marks_of(task_run: TaskRun) -> tuple[str, ...]:
 
 
 def _marks(task_run: TaskRun) -> Iterator[str]:
-    signatures = [Signature(text) for text in task_run.signatures]
+    signatures = task_run.signatures
     fields = [signature.fields for signature in signatures]
     benchmark = task_run.benchmark
     yield _part_of_samples(task_run)
@@ -218,33 +214,9 @@ def _marks(task_run: TaskRun) -> Iterator[str]:
         yield f"{len(fields)} different signatures in one run"
 
 
-AnswerForm: TypeAlias = Literal["plain", "instructed", "drawn"]
-"""How the answers of a run came about: ``plain``: the model got the question; ``instructed``: and
-words of ours that ask for pictures; ``drawn``: ``--model interleaved`` drew their pictures.
-"""
-
-
-def drawn_answers_of(task_run: TaskRun) -> tuple[str, ...]:
-    """How the answers of ``--model interleaved`` were drawn, or the words that asked for pictures:
-    the values of ``answers`` in the signatures, else none.
-    """
-    values = (Signature(text).fields.get("answers") for text in task_run.signatures)
-    return tuple(dict.fromkeys(value for value in values if value is not None))
-
-
-def answer_form(task_run: TaskRun) -> AnswerForm:
-    """How the answers came about."""
-    answers = drawn_answers_of(task_run)
-    if not answers:
-        return "plain"
-    return "instructed" if all(value.startswith(INSTRUCT.name) for value in answers) else "drawn"
-
-
 def _picture_marks(task_run: TaskRun) -> Iterator[str]:
-    names = ", ".join(
-        dict.fromkeys(answers.partition(",")[0] for answers in drawn_answers_of(task_run))
-    )
-    form = answer_form(task_run)
+    words = filter(None, (signature.picture_words for signature in task_run.signatures))
+    names, form = ", ".join(dict.fromkeys(words)), task_run.answer_form
     if form == "instructed":
         yield f"asked for pictures with words of ours ({names})"
     elif form == "drawn":
@@ -337,7 +309,7 @@ def _judge_runs(task_run: TaskRun) -> dict[str, TaskRun]:
     """The name of each judge of a panel to the samples that it was asked about, with its own
     official verdicts; empty for a single judge.
     """
-    names = max((Signature(text).judge_names for text in task_run.signatures), key=len, default=[])
+    names = max((signature.judge_names for signature in task_run.signatures), key=len, default=[])
     judge_runs = {}
     for index, name in enumerate(names):
         asked = [sample for sample in task_run.samples if len(sample.members) > index]
@@ -392,7 +364,7 @@ def notes_of(task_run: TaskRun, records: Sequence[Record]) -> Iterator[str]:
     if task_run.benchmark.judge is not None:
         yield from _describe_panel(task_run)
         yield _describe_replies(task_run)
-    yield from task_run.signatures
+    yield from map(str, task_run.signatures)
 
 
 def _describe_expected(task_run: TaskRun) -> Iterator[str]:

@@ -26,7 +26,7 @@ from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.record.expected import expected_verdict
 from mmie_tasks.record.panel import Judged, MemberResult, combine
 from mmie_tasks.record.reply import JudgeResult
-from mmie_tasks.record.signature import Panel, Rule
+from mmie_tasks.record.signature import Panel, Rule, Signature
 
 FULL_MARKS = 6
 
@@ -162,7 +162,7 @@ def test_the_signature_names_the_panel_and_all_judges(
     judged: list[Judged] = []
     benchmark = choose(serve("2", "4"), panel="rule=median")
     judge(benchmark, 1, judged)
-    signatures = [member.judge for member in judged[0].members]
+    signatures = [str(member.judge) for member in judged[0].members]
     assert benchmark.signature() == "|".join(
         ["panel:median,min_valid=2", *signatures, "paper_judge:no"]
     )
@@ -352,7 +352,8 @@ def test_a_samples_rows_are_filled_in_as_soon_as_its_last_judge_has_replied(
 
 def member(official: Verdict, name: str = "b", **fields: object) -> MemberResult:
     verdicts = Verdicts(official=official, robust=official, **fields)  # type: ignore[arg-type]
-    return MemberResult(judge=f"judge:openai|model:{name}", result=JudgeResult(), verdicts=verdicts)
+    judge = Signature(f"judge:openai|model:{name}")
+    return MemberResult(judge=judge, result=JudgeResult(), verdicts=verdicts)
 
 
 @pytest.mark.parametrize(

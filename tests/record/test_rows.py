@@ -16,8 +16,7 @@ from support.metric_lists import files, with_metrics
 from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.record.metric_values import metric_value
-from mmie_tasks.record.metrics import Metric, Scale, weighted_mean
+from mmie_tasks.record.metrics import Metric, Scale, metric_value, weighted_mean
 from mmie_tasks.record.rows import RunnerTable, aggregation, coverage, plain_score
 from mmie_tasks.record.sample import LoggedSample
 

@@ -6,10 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.record.signature import Panel, Signature
+from mmie_tasks.record.signature import Panel, Signature, signature_text
 
 WORD = st.text(st.characters(exclude_characters="|"), max_size=8)
 TEXTS = st.lists(st.builds("{}:{}".format, WORD, WORD) | WORD, max_size=9).map("|".join)
+KEYS = st.text("abcdefg_", min_size=1, max_size=4)
+VALUES = st.text(st.characters(exclude_characters="|"), max_size=8)
+JUDGES = st.lists(st.dictionaries(KEYS, VALUES, max_size=4), min_size=1, max_size=3)
+FIELDS = st.dictionaries(KEYS.map("of_{}".format), VALUES, max_size=4)
 
 MMIE = (
     "judge:mmie_score|model:MMIE-Eval|checkpoint:1f2e|paper_judge:yes|prompt:official|"
@@ -27,9 +31,20 @@ def test_a_signature_is_the_same_text_again(text: str) -> None:
     assert str(signature) == text
     assert "|".join(signature.parts) == "|".join(filter(None, text.split("|")))
     assert all(signature.has(*part.partition(":")[::2]) for part in signature.parts if ":" in part)
-    assert all(text.endswith(str(judge)) or str(judge) in text for judge in signature.judges)
-    assert all(text.startswith(str(judge)) for judge in signature.judge_alone)
+    assert all(str(judge) in text for judge in signature.judges)
     assert len(signature.fields) <= len(signature.parts)
+
+
+@given(JUDGES, FIELDS)
+def test_what_is_written_is_read_again(judges: list[dict[str, str]], added: dict[str, str]) -> None:
+    parts = [signature_text(judge="x", **judge) for judge in judges]
+    written = Signature(signature_text(*parts, paper_judge="no", **added))
+    assert [str(judge) for judge in written.judges] == parts
+    if len(judges) == 1:
+        assert written.fields == {"judge": "x", **judges[0], "paper_judge": "no", **added}
+    for key in dict.fromkeys(key for judge in judges for key in judge):
+        of_judges = ", ".join(judge.get(key, "none") for judge in judges)
+        assert written.fields[key].startswith(of_judges)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +74,7 @@ def test_what_a_signature_says(
 
 
 def test_a_judges_own_signature_ends_before_the_benchmarks_part() -> None:
-    assert str(Signature(MMIE).judge_alone[-1]) == (
-        "judge:mmie_score|model:MMIE-Eval|checkpoint:1f2e"
-    )
+    own = "judge:mmie_score|model:MMIE-Eval|checkpoint:1f2e"
+    assert list(map(str, Signature(MMIE).judges)) == [own]
+    replayed = Signature(f"{own}|replayed:12ab|paper_judge:yes|prompt:official")
+    assert [str(judge.recorded) for judge in replayed.judges] == [own]

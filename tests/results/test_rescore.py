@@ -285,7 +285,7 @@ def test_another_rule_is_applied_to_the_saved_replies_of_several_judges(
     task_run = open_run(str(tmp_path / "new")).tasks["mmie"]
     official = [sample.official for sample in task_run.samples]
     assert [v.points if isinstance(v, Scored) else v.reason for v in official] == expected
-    assert [logged.split("|")[0] for logged in task_run.signatures] == [signature]
+    assert [logged.parts[0] for logged in task_run.signatures] == [signature]
 
 
 def test_options_that_the_panel_cannot_have_are_errors(tmp_path):

@@ -195,4 +195,4 @@ def test_results_that_cannot_be_read_are_none(tmp_path, content):
 def test_every_signature_is_listed_once(tmp_path):
     task = opened(tmp_path, changed(3, signature="judge:other"))
     assert len(task.signatures) == 2
-    assert task.signatures[1] == "judge:other"
+    assert str(task.signatures[1]) == "judge:other"

@@ -14,6 +14,7 @@ from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.summary import details_of, headline_of, notes_of, scored_of
 
@@ -46,7 +47,7 @@ def run_of(
             expected=of_judge,
             entropy_bits=1.0,
             groups={"category": ("SA",)},
-            signature="judge:openai|model:gpt-4o|paper_judge:no",
+            signature=Signature("judge:openai|model:gpt-4o|paper_judge:no"),
         )
         for n, (verdict, of_judge) in enumerate(
             zip_longest(verdicts, expected, fillvalue=NO_PROBABILITIES)

@@ -8,6 +8,7 @@ import pytest
 from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.summary import judge_name, marks_of
 
@@ -27,7 +28,9 @@ def task_run(
     benchmark = benchmark_of_task(task)
     assert benchmark is not None
     samples = tuple(
-        LoggedSample(id=str(n), official=verdict, robust=verdict, groups={}, signature=signature)
+        LoggedSample(
+            id=str(n), official=verdict, robust=verdict, groups={}, signature=Signature(signature)
+        )
         for n, verdict in enumerate(verdicts)
     )
     published_samples = {task: published or len(samples)}
@@ -131,7 +134,9 @@ def test_a_mixture_of_two_judges_is_named() -> None:
     other = PAPER.replace("model:mmie_score", "model:gpt-4o").replace(
         "paper_judge:yes", "paper_judge:no"
     )
-    mixed = replace(run, samples=(run.samples[0], replace(run.samples[1], signature=other)))
+    mixed = replace(
+        run, samples=(run.samples[0], replace(run.samples[1], signature=Signature(other)))
+    )
     assert marks_of(mixed) == (
         "judge: mmie_score, gpt-4o, not the paper's",
         "2 different signatures in one run",

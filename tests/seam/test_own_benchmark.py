@@ -20,7 +20,7 @@ from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.preflight.doctor import check_benchmark
 from mmie_tasks.record.log_files import find_runs, read_lines
-from mmie_tasks.record.metric_values import metric_value
+from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.record.sample import BadRecord
 from mmie_tasks.results.commands import open_run
 

@@ -8,6 +8,7 @@ from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.run import TaskRun
 
 
@@ -51,7 +52,7 @@ def make_run(points, signatures=None, robust=None, styles=None, groups=None):
             robust=verdict((robust or {}).get(name, value)),
             groups=(groups or {}).get(name, {"letter": (name[0],)}),
             parts={"official": {"style": styles[name]}} if styles and name in styles else {},
-            signature=(signatures or {}).get(name, "judge:made_up|task:letters@1-A"),
+            signature=Signature((signatures or {}).get(name, "judge:made_up|task:letters@1-A")),
         )
         for name, value in points.items()
     )

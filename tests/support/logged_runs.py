@@ -31,6 +31,7 @@ from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.record.panel import Judged, MemberResult
 from mmie_tasks.record.reply import DigitToken, JudgeReply, JudgeResult, Usage
 from mmie_tasks.record.segment import Segment
+from mmie_tasks.record.signature import Signature
 
 JUDGE = "judge:made_up|model:made-up"
 DATE = "20261121_120000"
@@ -97,7 +98,7 @@ def mmie_lines(
 
 
 def _judged(reply: JudgeReply, verdicts: Verdicts) -> Judged:
-    member = MemberResult(judge="", result=JudgeResult(reply=reply), verdicts=verdicts)
+    member = MemberResult(judge=Signature(), result=JudgeResult(reply=reply), verdicts=verdicts)
     return Judged(verdicts=verdicts, members=(member,))
 
 

@@ -12,7 +12,7 @@ from mmie_tasks.core.verdict import Unscored, Verdicts
 from mmie_tasks.record.panel import Judged, MemberResult, combine
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
 from mmie_tasks.record.segment import Segment
-from mmie_tasks.record.signature import Panel
+from mmie_tasks.record.signature import Panel, Signature
 
 MODELS = ("gpt-4o", "gpt-4o-mini", "qwen")
 FAILURE = Unscored("unavailable", "HTTP 503")
@@ -33,7 +33,7 @@ def member(points: object, model: str = "m") -> MemberResult:
             reply=JudgeReply(text=f"### Score\n{points}", model=model, usage=usage)
         )
     return MemberResult(
-        judge=f"judge:openai|model:{model}|t:0", result=result, verdicts=grade(result)
+        judge=Signature(f"judge:openai|model:{model}|t:0"), result=result, verdicts=grade(result)
     )
 
 

@@ -10,6 +10,7 @@ from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.sample import Line, LoggedSample
+from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.run import Run, TaskRun
 
 SIGNATURE = "judge:made_up|model:made-up|task:sketch@1-A"
@@ -60,16 +61,17 @@ def sample(
     points: float | None = 2,
     robust: float | str | None = "same",
     category: str = "a",
+    signature: str = SIGNATURE,
     **fields: object,
 ) -> LoggedSample:
     """A sample; without `robust`, both readings give the same points."""
     other = points if isinstance(robust, str) else robust
-    defaults: dict[str, object] = {"signature": SIGNATURE, "groups": {"category": (category,)}}
     return LoggedSample(
         id=id,
         official=verdict(points),
         robust=verdict(other),
-        **{**defaults, **fields},  # type: ignore[arg-type]
+        signature=Signature(signature),
+        **{"groups": {"category": (category,)}, **fields},  # type: ignore[arg-type]
     )
 
 

@@ -67,7 +67,7 @@ def read_line(line: Line) -> LoggedSample:
         question=log_line.question(line, images),
         gold=(Segment(text=gold),) if gold else (),
         answer=(Segment(text=answer),) if answer else (),
-        signature=log_line.optional_text(record, "signature"),
+        signature=log_line.signature(record),
         facts=_facts(line, record, images),
     )
 

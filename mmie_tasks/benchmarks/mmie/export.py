@@ -17,11 +17,11 @@ from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.core.tables import counted
-from mmie_tasks.interleaved.protocols import INSTRUCT
 from mmie_tasks.record.fields import mapping, verdict
+from mmie_tasks.record.log_line import signature
+from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.record.sample import LoggedSample, Record
 from mmie_tasks.record.segment import Segment, read_segments
-from mmie_tasks.record.signature import Signature
 
 _LEADERBOARD_COLUMNS = ("Model", "Model Type", "SA", "PBL", "MSR", "AVG")
 _TYPES = {"interleaved": "Interleaved LVLM", "integrated": "Integrated LVLM"}
@@ -135,10 +135,7 @@ def _leaderboard(runs: Sequence[ExportedRun], kind: str | None, target: Path) ->
     rows = []
     for run in runs:
         records = [*_records(run).values()]
-        answers = [
-            Signature(str(record.get("signature"))).fields.get("answers") for record in records
-        ]
-        is_pair = any(value and not value.startswith(INSTRUCT.name) for value in answers)
+        is_pair = any(signature(record).answer_form == "drawn" for record in records)
         if is_pair:
             logger.warning(
                 f"{run.model}: its pictures are drawn by our reconstruction, not by the pipeline "
@@ -169,8 +166,6 @@ def _leaderboard_row(
     Returns:
         None where there are no samples, or too few with a score.
     """
-    from mmie_tasks.record.metric_values import metric_value  # numpy, which few commands need
-
     row: dict[str, str | float | None] = {
         "Model": model,
         "Model Type": model_type,
@@ -182,7 +177,7 @@ def _leaderboard_row(
             official=verdict(record, "official"),
             robust=verdict(record, "official"),  # not in the table
             groups=groups(str(record["category"]), ""),
-            signature=str(record.get("signature", "")),
+            signature=signature(record),
         )
         for record in records
     ]

@@ -15,6 +15,7 @@ from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, locate, open_che
 from mmie_tasks.judges.mmie_score.devices import AttentionOption, DtypeOption
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer, RequestQueue
 from mmie_tasks.record.reply import DigitToken, JudgeReply, Usage
+from mmie_tasks.record.signature import signature_text
 
 if TYPE_CHECKING:
     import torch
@@ -95,10 +96,13 @@ class LocalJudge:
                 dtype=dtype,
                 config=checkpoint.config.llm_config,
             )
-        return (
-            f"judge:mmie_score|model:MMIE-Score@{checkpoint.digest}"
-            f"|dtype:{str(dtype).removeprefix('torch.')}"
-            f"|device:{device.type}|attention:{attention}|stop:end"
+        return signature_text(
+            judge="mmie_score",
+            model=f"MMIE-Score@{checkpoint.digest}",
+            dtype=str(dtype).removeprefix("torch."),
+            device=device.type,
+            attention=attention,
+            stop="end",
         )
 
     def placement(self, checkpoint: Checkpoint) -> Placement:

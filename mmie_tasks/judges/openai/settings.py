@@ -14,6 +14,7 @@ from mmie_tasks.http.access import Access
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.openai.models import Price, without_prefix
 from mmie_tasks.judges.openai.schemas import SchemaStyle
+from mmie_tasks.record.signature import signature_text
 
 HEADROOM = 8192
 """Tokens that a reasoning model may use on top of its reply. Unused ones cost nothing."""
@@ -53,19 +54,15 @@ class Settings:
         """
         dialect = dialect_of(self.model)
         temperature = self.temperature if dialect.takes_temperature else None
-        parts = [
-            f"judge:openai|model:{self.model}",
-            "t:none" if temperature is None else f"t:{temperature:g}",
-        ]
-        if self.max_tokens is not None:
-            parts.append(f"max:{self.max_tokens}")
-        if self.detail:
-            parts.append(f"detail:{self.detail}")
-        if dialect.headroom:
-            parts.append(f"reasoning:+{dialect.headroom}")
-        if foreign_hosts := self.access.foreign_hosts:
-            parts.append(f"host:{'+'.join(foreign_hosts)}")
-        return "|".join(parts)
+        return signature_text(
+            judge="openai",
+            model=self.model,
+            t="none" if temperature is None else f"{temperature:g}",
+            max=self.max_tokens,
+            detail=self.detail or None,
+            reasoning=f"+{dialect.headroom}" if dialect.headroom else None,
+            host="+".join(self.access.foreign_hosts) or None,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

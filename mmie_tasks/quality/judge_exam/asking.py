@@ -27,6 +27,7 @@ from mmie_tasks.quality.judge_exam.verdicts import Judgement, Pair, PartsInOrder
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.sample import BadRecord
 from mmie_tasks.record.segment import Segment, Segments
+from mmie_tasks.record.signature import signature_text
 
 RequestMaker: TypeAlias = Callable[[Segments, Segments, None], GradedRequest]
 """`Benchmark.judge_request`, for questions that are no samples of the benchmark."""
@@ -62,13 +63,13 @@ _VERDICT_LINE = re.compile(rf"verdict\s*:\s*({'|'.join(_POINTS)})", re.IGNORECAS
 _MARKUP = str.maketrans("", "", "*_`#<>[]\"'")
 
 
-def prompt_signature() -> str:
-    """The part of an exam's signature about the prompt: its name, a digest of its words, and the
-    token limit.
+def prompt_version() -> str:
+    """Of the prompt, for an exam's signature: its name, a digest of its words, and the token
+    limit.
     """
     words = "\0".join((_INTRODUCTION, _BEGIN, _END, _TASK))
     digest = hashlib.sha256(words.encode()).hexdigest()[:12]
-    return f"prompt:{_PROMPT_NAME},{digest},max_tokens={MAX_TOKENS}"
+    return f"{_PROMPT_NAME},{digest},max_tokens={MAX_TOKENS}"
 
 
 def comparison_request(pair: Pair, *, is_reversed: bool) -> JudgeRequest:
@@ -198,7 +199,9 @@ class ExamMethod:
 def comparing() -> ExamMethod:
     """To ask for each pair which answer is better, with A first and with B first."""
     return ExamMethod(
-        name=COMPARE, signature=f"method:{COMPARE}|{prompt_signature()}", ask=_compare_pairs
+        name=COMPARE,
+        signature=signature_text(method=COMPARE, prompt=prompt_version()),
+        ask=_compare_pairs,
     )
 
 
@@ -217,9 +220,12 @@ def giving_points(benchmark: str, judge_request: RequestMaker) -> ExamMethod:
         MmieTasksError: The benchmark's prompt is not available.
     """
     request = judge_request((Segment("How?"),), (Segment("So <image>."),), None).request
-    prompt = f"prompt:{content_key(request)[:12]},max_tokens={request.max_tokens}"
-    ask = partial(_score_answers, judge_request)
-    return ExamMethod(name=benchmark, signature=f"method:{benchmark}|{prompt}", ask=ask)
+    prompt = f"{content_key(request)[:12]},max_tokens={request.max_tokens}"
+    return ExamMethod(
+        name=benchmark,
+        signature=signature_text(method=benchmark, prompt=prompt),
+        ask=partial(_score_answers, judge_request),
+    )
 
 
 def _compare_pairs(shared: SharedJudge, pairs: Sequence[Pair], title: str) -> Comparisons:

@@ -43,6 +43,7 @@ from mmie_tasks.quality.judge_exam.opening import load_opening
 from mmie_tasks.quality.judge_exam.stored import COMPARE, Exam, as_json, store
 from mmie_tasks.quality.judge_exam.stress import run_stress
 from mmie_tasks.quality.judge_exam.verdicts import Judgement, SetName, VerdictSet
+from mmie_tasks.record.signature import signature_text
 from mmie_tasks.results.commands import require_range
 
 _FOLDER_HINT = (
@@ -227,7 +228,7 @@ def _examine(
     comparisons = method.ask(shared, verdict_set.pairs, f"pairs of {verdict_set.name}")
     exam = Exam(
         judge=shared.judge.signature,
-        exam=f"{_set_signature(verdict_set)}|{method.signature}",
+        exam=signature_text(_set_signature(verdict_set), method.signature),
         verdict_set=verdict_set,
         grade=grade(verdict_set, comparisons.judgements),
         why_not=_reasons(comparisons.judgements),
@@ -244,7 +245,7 @@ def _set_signature(verdict_set: VerdictSet) -> str:
     """Set, number of pairs, and a digest of the pairs' ids and people's verdicts."""
     verdicts = sorted((pair.id, pair.winner, pair.is_tie) for pair in verdict_set.pairs)
     digest = hashlib.sha256(json.dumps(verdicts).encode()).hexdigest()[:12]
-    return f"set:{verdict_set.name}|pairs:{len(verdicts)},{digest}"
+    return signature_text(set=verdict_set.name, pairs=f"{len(verdicts)},{digest}")
 
 
 def _reasons(judgements: Iterable[Judgement]) -> Mapping[str, int]:

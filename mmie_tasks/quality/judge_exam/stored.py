@@ -201,13 +201,15 @@ class StoredGrades:
                 command=_command(logged.fields),
             )
             for signature in task_run.signatures
-            for logged in Signature(signature).judges
+            for logged in signature.judges
         ]
         return tuple(dict.fromkeys(judges))
 
     def _exams_of(self, logged: Signature) -> tuple[StoredExam, ...]:
-        """The exams of the judge with whose signature a logged one begins, the best last."""
-        judges = [judge.text for judge in logged.judge_alone]
+        """The exams of a logged judge, or else of the judge whose replies it replays; the best
+        last.
+        """
+        judges = [str(logged), str(logged.recorded)]
         for judge in judges:
             if judge not in self._exams:
                 files = filter(

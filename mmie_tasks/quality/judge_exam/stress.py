@@ -39,6 +39,7 @@ from mmie_tasks.quality.plan import JudgedSample, judged_samples
 from mmie_tasks.record.intervals import MIN_SAMPLES
 from mmie_tasks.record.sample import BadRecord, Line
 from mmie_tasks.record.segment import Segments
+from mmie_tasks.record.signature import signature_text
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.labels import answer_digest
 from mmie_tasks.results.render import json_text
@@ -156,7 +157,9 @@ def stress_test(shared: SharedJudge, task_run: TaskRun, limit: int, folder: Path
     digest = hashlib.sha256(answers.encode()).hexdigest()[:12]
     return _StressTest(
         judge=shared.judge.signature,
-        exam=f"stress:{_CHANGES_NAME}|task:{task_run.task}|samples:{len(plan.samples)},{digest}",
+        exam=signature_text(
+            stress=_CHANGES_NAME, task=task_run.task, samples=f"{len(plan.samples)},{digest}"
+        ),
         run=str(task_run.log),
         task=task_run.task,
         unit=scale.unit,

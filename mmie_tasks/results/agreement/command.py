@@ -88,7 +88,7 @@ def as_text(agreement: Agreement, score_kind: ScoreKind) -> str:
     """All results as tables in Markdown."""
     panel = agreement.panel
     signatures = [
-        f"- {rater.name}: `{signature or 'no signature in the log'}`"
+        f"- {rater.name}: `{str(signature) or 'no signature in the log'}`"
         for rater in panel.raters
         for signature in rater.signatures or (str(rater.source),)
     ]

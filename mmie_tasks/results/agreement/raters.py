@@ -52,7 +52,7 @@ class Rater:
     points: Mapping[str, float]
     unscored: Mapping[str, str]
     samples: Mapping[str, LoggedSample] = field(default_factory=dict)
-    signatures: tuple[str, ...] = ()
+    signatures: tuple[Signature, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -178,7 +178,7 @@ def _people(source: NamedPath, scale: Scale, task_runs: Sequence[TaskRun]) -> It
 
 def _with_unique_names(raters: Sequence[Rater]) -> tuple[Rater, ...]:
     """Raters of one name are distinguished by the judge's model, else by a number."""
-    models = [Signature("".join(rater.signatures[:1])).name for rater in raters]
+    models = [rater.signatures[0].name if rater.signatures else "" for rater in raters]
     models_of: defaultdict[str, list[str]] = defaultdict(list)
     for rater, model in zip(raters, models, strict=True):
         models_of[rater.name].append(model)

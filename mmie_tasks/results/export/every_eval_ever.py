@@ -23,10 +23,9 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.record.intervals import LEVEL
-from mmie_tasks.record.metric_values import MetricValue
-from mmie_tasks.record.metrics import Metric
+from mmie_tasks.record.metrics import Metric, MetricValue
 from mmie_tasks.record.sample import SCORE_KINDS, ScoreKind
-from mmie_tasks.record.signature import Rule, Signature
+from mmie_tasks.record.signature import Rule
 from mmie_tasks.results.commands import listed_names, open_run
 from mmie_tasks.results.export.source import (
     export_parser,
@@ -61,7 +60,7 @@ class Evaluation:
     @property
     def id(self) -> str:
         """The same for every export of a run; another one for other judges, readers or data."""
-        digest = _digest("\n".join(self.task_run.signatures)).hex()[:8]
+        digest = _digest("\n".join(map(str, self.task_run.signatures))).hex()[:8]
         return f"{self.task_run.task}/{self.model}/{self.run.date}-{digest}"
 
     def result_id(self, metric: Metric, kind: ScoreKind) -> str:
@@ -142,7 +141,7 @@ def _parser() -> argparse.ArgumentParser:
 def aggregate_record(evaluation: Evaluation, source: Object) -> Object:
     """The record of a task: ``eval.schema.json``; `source` is who publishes it."""
     developer, _, name = evaluation.model.partition("/")
-    version = Signature(evaluation.task_run.signatures[0]).fields.get("pkg", __version__)
+    version = evaluation.task_run.signatures[0].fields.get("pkg", __version__)
     started = iso_time(evaluation.run)
     return {
         "schema_version": SCHEMA_VERSION,
@@ -172,9 +171,7 @@ def _results(evaluation: Evaluation) -> Iterator[Object]:
         "dataset_name": task_run.benchmark.title,
         **({"hf_repo": dataset.id} if dataset else {}),
         "source_type": "hf_dataset" if dataset else "other",
-        "additional_details": {
-            "data": Signature(task_run.signatures[0]).fields.get("data", "unknown")
-        },
+        "additional_details": {"data": task_run.signatures[0].fields.get("data", "unknown")},
     }
     for metric in metrics_of([task_run]):
         is_headline = metric.kind == "headline"
@@ -203,7 +200,7 @@ def _results(evaluation: Evaluation) -> Iterator[Object]:
 
 def _scoring(task_run: TaskRun) -> Object:
     """The judges and their rule; nothing for a task that is scored by rule."""
-    signatures = [Signature(text) for text in task_run.signatures]
+    signatures = task_run.signatures
     judges = {str(judge): judge for signature in signatures for judge in signature.judges}
     if not judges or task_run.benchmark.judge is None:
         return {}

@@ -10,7 +10,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.commands import write_text
 from mmie_tasks.runs.run import Run, TaskRun
 from mmie_tasks.runs.summary import Headline, headline_of
@@ -58,7 +57,7 @@ def headlines(run: Run) -> Mapping[str, Headline]:
 
 def hub_dataset(task_run: TaskRun) -> DatasetSource | None:
     """The data set of a task, if the run downloaded it from the Hub: that of the signature."""
-    match = _HUB_DATA.match(Signature(task_run.signatures[0]).fields.get("data", ""))
+    match = _HUB_DATA.match(task_run.signatures[0].fields.get("data", ""))
     return DatasetSource(match["id"], match["revision"]) if match else None
 
 

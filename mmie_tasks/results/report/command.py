@@ -49,8 +49,8 @@ from mmie_tasks.results.report.samples import (
     sample_detail,
     task_thumbnails,
 )
-from mmie_tasks.results.report.tables import METHOD, charts, metric_tables, unlike_keys
-from mmie_tasks.results.signatures import mixed_keys, scored_signatures
+from mmie_tasks.results.report.tables import METHOD, charts, differences_of, metric_tables
+from mmie_tasks.results.signatures import mixed_keys
 from mmie_tasks.runs.run import Run, TaskRun
 from mmie_tasks.runs.summary import judge_name, marks_of
 
@@ -179,7 +179,10 @@ def payload(
         left_bytes -= thumbnails.used_bytes
         annotations = {number: annotator.annotation(run_) for number, run_ in task.present}
         judges += [judge for annotation in annotations.values() for judge in annotation.judges]
+        differences = differences_of(task)
         notes = _notes(task)
+        if differences.why_not:
+            notes.append((None, differences.why_not))
         if thumbnails.left_out and samples_with_thumbnails:  # 0: the user disabled images
             note = (
                 f"images of {counted(thumbnails.left_out, 'sample')} are not shown: the limit is "
@@ -187,7 +190,8 @@ def payload(
                 f"{readable_size(budget_bytes)} of thumbnails in all"
             )
             notes.append((None, note))
-        tasks.append({**_task_json(task, thumbnails, annotations), "notes": notes})
+        tables = metric_tables(task, differences)
+        tasks.append({**_task_json(task, tables, thumbnails, annotations), "notes": notes})
     is_judged = any(task.benchmark.judge is not None for task in joined_tasks)
     content = {
         "title": title,
@@ -212,12 +216,14 @@ def payload(
 
 
 def _task_json(
-    task: JoinedTask, thumbnails: TaskThumbnails, annotations: Mapping[int, Annotation]
+    task: JoinedTask,
+    tables: Sequence[Json],
+    thumbnails: TaskThumbnails,
+    annotations: Mapping[int, Annotation],
 ) -> Json:
     """A task, without its notes."""
     scale = task.benchmark.scale
     signatures = {signature: index for index, signature in enumerate(task.signatures)}
-    tables = metric_tables(task)
     # Cached replies count as when they were new.
     replies = {
         index: [reply for s in run_.samples for reply in s.replies] for index, run_ in task.present
@@ -233,10 +239,10 @@ def _task_json(
         "unit": scale.unit,
         "full_marks": scale.full_marks,
         "whole": scale.whole,
-        "judged": any(Signature(signature).judges for signature in signatures),
+        "judged": any(signature.judges for signature in signatures),
         "present": [index for index, _ in task.present],
         "summaries": [_summary(index, run_, annotations[index]) for index, run_ in task.present],
-        "signatures": [cut(signature, MAX_SIGNATURE) for signature in signatures],
+        "signatures": [cut(str(signature), MAX_SIGNATURE) for signature in signatures],
         "spend": [[index, _usage_json(of_run)] for index, of_run in replies.items() if of_run],
         "tables": tables,
         "charts": charts(task, tables),
@@ -273,13 +279,8 @@ def _notes(task: JoinedTask) -> list[tuple[int | None, str]]:
     notes: list[tuple[int | None, str]] = []
     for index, task_run in task.present:
         notes += [(index, note) for note in task_run.notes]
-        if keys := ", ".join(mixed_keys(scored_signatures(task_run))):
-            notes.append((index, f"its samples were not all scored alike: they differ in {keys}"))
         if absent := len(task.rows) - len(task_run.samples):
             notes.append((index, f"it lacks {counted(absent, 'sample')} that other runs have"))
-    if keys := ", ".join(unlike_keys(task)):
-        unlike = "the difference of the runs is not shown: they were not scored alike"
-        notes.append((None, f"{unlike}, they differ in {keys}"))
     return notes
 
 
@@ -338,7 +339,7 @@ _FILTERS: Mapping[str, Callable[..., object]] = {
     "count": "{:,}".format,
     "dollars": dollars,
     "signature_rows": signature_rows,
-    "mixed_keys": mixed_keys,
+    "mixed_keys": lambda signatures: mixed_keys(map(Signature, signatures)),
     "signed": signed_cell,
 }
 

@@ -20,6 +20,7 @@ from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample
 from mmie_tasks.record.segment import Segment
+from mmie_tasks.record.signature import Signature
 from mmie_tasks.results import html
 from mmie_tasks.results.html import Json, cut, segments_json
 from mmie_tasks.runs.run import Run, TaskRun
@@ -80,7 +81,7 @@ class JoinedTask:
         return ((index, run) for index, run in enumerate(self.runs) if run is not None)
 
     @property
-    def signatures(self) -> list[str]:
+    def signatures(self) -> list[Signature]:
         """Every signature of every run."""
         return list(dict.fromkeys(s for _, run in self.present for s in run.signatures))
 
@@ -231,7 +232,7 @@ def make_thumbnails(
 
 
 def sample_detail(
-    row: SampleRow, signatures: Mapping[str, int], find_thumbnail: html.FindImage
+    row: SampleRow, signatures: Mapping[Signature, int], find_thumbnail: html.FindImage
 ) -> Json:
     """The details of a sample in every run.
 
@@ -271,7 +272,7 @@ def question_and_gold(row: SampleRow) -> tuple[Sequence[Segment], Sequence[Segme
 
 
 def _run_json(
-    sample: LoggedSample, signatures: Mapping[str, int], find_thumbnail: html.FindImage
+    sample: LoggedSample, signatures: Mapping[Signature, int], find_thumbnail: html.FindImage
 ) -> Json:
     facts = {**judge_facts(sample), **sample.facts}
     expected = sample.expected

@@ -7,8 +7,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import product
 
 from mmie_tasks.core.verdict import Scored, Verdict, differ
@@ -19,7 +19,7 @@ from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, ScoreKind
 from mmie_tasks.results.compare import MetricComparison, compare
 from mmie_tasks.results.html import Json, ends
 from mmie_tasks.results.report.samples import JoinedTask
-from mmie_tasks.results.signatures import scored_signatures, signature_differences
+from mmie_tasks.results.signatures import NotComparable
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.summary import metrics_of, value_of
 
@@ -44,14 +44,41 @@ _DEPTH_ROWS = 5  # of the heat map
 _MAX_LENGTH_COLUMNS = 12
 
 
-def metric_tables(task: JoinedTask) -> list[Json]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differences:
+    """The second of two runs minus the first.
+
+    Attributes:
+        rows: Kind and name of a metric to its difference, for the page; empty unless there are two
+            runs, scored alike.
+        why_not: Why two runs have no differences.
+    """
+
+    rows: Mapping[tuple[str, str], Json] = field(default_factory=dict)
+    why_not: str = ""
+
+
+def differences_of(task: JoinedTask) -> Differences:
+    """The differences of the runs of a task."""
+    match [run for _, run in task.present]:
+        case [a, b]:
+            try:
+                metrics = compare(a, b, labels=("first run", "second run")).metrics
+            except NotComparable as error:
+                why_not = "the difference of the runs is not shown: they were not scored alike"
+                return Differences(why_not=f"{why_not}, they differ in {', '.join(error.keys)}")
+            rows = {(c.metric.kind, c.metric.name): _difference(c) for c in metrics}
+            return Differences(rows=rows)
+    return Differences()
+
+
+def metric_tables(task: JoinedTask, differences: Differences) -> list[Json]:
     """Every metric that a run has samples for, kind by kind, the headline first, for the page.
 
-    A row is a metric, with a cell for each run; None where a run has none of its samples. Where two
-    runs can be compared it has their difference, else None. ``in_table`` is whether the first
+    A row is a metric, with a cell for each run; None where a run has none of its samples, and the
+    difference of two runs that can be compared, else None. ``in_table`` is whether the first
     screen has it, ``has_expected`` whether a run has expected scores.
     """
-    differences = _differences(task)
     has_expected = any("expected" in run.score_kinds for _, run in task.present)
     tables: dict[str, Json] = {}
     for metric in metrics_of([run for _, run in task.present]):
@@ -66,29 +93,10 @@ def metric_tables(task: JoinedTask) -> list[Json]:
             "title": metric.title,
             "in_table": metric.in_table or not rows,
             "cells": cells,
-            "difference": differences.get((metric.kind, metric.name)),
+            "difference": differences.rows.get((metric.kind, metric.name)),
         }
         rows.append(row)
     return list(tables.values())
-
-
-def unlike_keys(task: JoinedTask) -> tuple[str, ...]:
-    """The keys of the signatures in which two runs differ, so that they cannot be compared; empty
-    for other numbers.
-    """
-    runs = [scored_signatures(run) for _, run in task.present]
-    return tuple(d.key for d in signature_differences(*runs)) if len(runs) == 2 else ()
-
-
-def _differences(task: JoinedTask) -> dict[tuple[str, str], Json]:
-    """The second run minus the first, by kind and name of the metric; empty unless there are two,
-    scored alike.
-    """
-    match [run for _, run in task.present]:
-        case [a, b] if not unlike_keys(task):
-            metrics = compare(a, b, labels=("first run", "second run")).metrics
-            return {(c.metric.kind, c.metric.name): _difference(c) for c in metrics}
-    return {}
 
 
 def _difference(comparison: MetricComparison) -> Json:

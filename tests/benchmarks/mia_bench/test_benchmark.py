@@ -20,7 +20,7 @@ from mmie_tasks.record.panel import Judged, MemberResult, combine
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.sample import SCORE_KINDS, BadRecord
 from mmie_tasks.record.segment import LoggedSegment
-from mmie_tasks.record.signature import Panel
+from mmie_tasks.record.signature import Panel, Signature
 
 LINES = list(mia_lines(80))
 SOUND = "score of component 1: 3/6, score of component 2: 4/4, total score: 7/10. Fine."
@@ -52,7 +52,7 @@ def judged_line(*texts, categories=("describe", "mention"), index=0, contradicto
     replies = [JudgeReply(text=text, model="m") for text in texts]
     result = JudgeResult(**dict(zip(("reply", "second_reply"), replies, strict=False)))
     verdicts = grade(sample, result) if texts else Verdicts.unscored("unavailable", "down")
-    member = MemberResult(judge="", result=result, verdicts=verdicts)
+    member = MemberResult(judge=Signature(), result=result, verdicts=verdicts)
     judged = Judged(verdicts=verdicts, members=(member,))
     logged = {"image": None, "contradictory": contradictory}
     return log_line_of({**record_of(sample, judged, result.last_text), **logged})
@@ -224,7 +224,9 @@ def panel_line(*texts_of_judges):
         replies = [JudgeReply(text=text, model=f"m{number}") for text in texts]
         result = JudgeResult(**dict(zip(("reply", "second_reply"), replies, strict=False)))
         members.append(
-            MemberResult(judge=f"judge:{number}", result=result, verdicts=grade(sample, result))
+            MemberResult(
+                judge=Signature(f"judge:{number}"), result=result, verdicts=grade(sample, result)
+            )
         )
     panel = Panel(rule="mean", min_valid=1)
     judged = Judged(verdicts=combine(members, panel), members=tuple(members), panel=panel)

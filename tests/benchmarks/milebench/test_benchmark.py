@@ -15,7 +15,7 @@ from mmie_tasks.benchmarks.milebench.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.milebench.data import dataset
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.hub.images import ImageOpener
-from mmie_tasks.record.metric_values import metric_value
+from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.record.sample import SCORE_KINDS, BadRecord
 from mmie_tasks.record.segment import LoggedSegment
 

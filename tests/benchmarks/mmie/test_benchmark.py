@@ -15,7 +15,7 @@ from mmie_tasks.benchmarks.mmie.metrics import TABLE
 from mmie_tasks.benchmarks.mmie.official import mean_points, percent_of
 from mmie_tasks.benchmarks.mmie.task import percent
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored
-from mmie_tasks.record.metric_values import metric_value
+from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.record.sample import BadRecord, LoggedSample
 from mmie_tasks.record.segment import LoggedSegment
 from mmie_tasks.runs.run import without_off_scale_points

@@ -18,7 +18,7 @@ from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.quality.annotator import labels_by_benchmark
 from mmie_tasks.quality.calibrate.correction import correct, default_population
 from mmie_tasks.quality.plan import judged_samples, planned_answers
-from mmie_tasks.record.metric_values import metric_value
+from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.record.segment import LoggedSegment
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.labels import csv_text, read_labels

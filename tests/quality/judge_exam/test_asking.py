@@ -17,7 +17,7 @@ from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.quality.judge_exam.asking import (
     choose_pairs,
     comparison_request,
-    prompt_signature,
+    prompt_version,
     read_verdict,
 )
 
@@ -85,7 +85,7 @@ def test_an_answer_cannot_end_its_block_or_begin_another_one() -> None:
 
 
 def test_other_words_of_the_prompt_need_another_name() -> None:
-    assert prompt_signature() == "prompt:compare-1,150bbd38bf58,max_tokens=1000"
+    assert prompt_version() == "compare-1,150bbd38bf58,max_tokens=1000"
 
 
 @pytest.mark.parametrize(

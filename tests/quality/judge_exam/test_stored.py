@@ -30,10 +30,8 @@ def percents(environment: dict[str, str], signature: str) -> list[float | None]:
     return [exam.agreement for exam in judge.exams]
 
 
-@pytest.mark.parametrize(
-    "logged", ["", LOGGED, "|task:captions@1-A|data:1", "|replayed:0123456789ab" + LOGGED]
-)
-def test_a_run_has_the_grade_of_the_judge_with_which_its_signature_begins(
+@pytest.mark.parametrize("logged", ["", LOGGED, "|replayed:0123456789ab" + LOGGED])
+def test_a_run_has_the_grade_of_its_judge_or_of_the_one_whose_replies_it_replays(
     environment: dict[str, str], logged: str
 ) -> None:
     write_exam(environment, GPT, 60.0)

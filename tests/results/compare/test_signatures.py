@@ -4,7 +4,9 @@ import pytest
 from support.letters import make_run as task_run
 
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.signatures import (
+    NotComparable,
     SignatureDifference,
     mixed_keys,
     require_comparable,
@@ -18,9 +20,22 @@ OPENAI = (
 )
 
 
-def changed(old, new, signature=OPENAI):
-    assert old in signature
-    return signature.replace(old, new)
+def changed(old, new):
+    assert old in OPENAI
+    return OPENAI.replace(old, new)
+
+
+def keys(a, b):
+    """The keys in which two sets of signatures differ."""
+    return [difference.key for difference in differences(a, b)]
+
+
+def differences(a, b):
+    return signature_differences(map(Signature, a), map(Signature, b))
+
+
+def one_sample(text):
+    return task_run({"a": 1}, signatures={"a": text})
 
 
 @pytest.mark.parametrize(
@@ -36,9 +51,9 @@ def changed(old, new, signature=OPENAI):
     ],
 )
 def test_a_key_that_moves_a_score_is_a_difference(old, new, key):
-    differences = signature_differences([OPENAI], [changed(old, new)])
-    assert [difference.key for difference in differences] == [key]
-    assert differences[0].a != differences[0].b
+    (difference,) = differences([OPENAI], [changed(old, new)])
+    assert difference.key == key
+    assert difference.a != difference.b
 
 
 @pytest.mark.parametrize(
@@ -50,48 +65,48 @@ def test_a_key_that_moves_a_score_is_a_difference(old, new, key):
     ],
 )
 def test_a_key_that_moves_no_score_is_no_difference(old, new):
-    assert signature_differences([OPENAI], [changed(old, new)]) == ()
-    assert signature_differences([OPENAI], [OPENAI, changed(old, new)]) == ()
+    assert keys([OPENAI], [changed(old, new)]) == []
+    assert keys([OPENAI], [OPENAI, changed(old, new)]) == []
 
 
 def test_runs_may_differ_in_who_drew_the_answers_but_one_run_may_not():
     drawn, other = (f"{OPENAI}|answers:step-1,model={name}" for name in "ab")
-    assert signature_differences([OPENAI], [drawn]) == signature_differences([drawn], [other]) == ()
-    (difference,) = signature_differences([drawn], [drawn, other])
+    assert keys([OPENAI], [drawn]) == keys([drawn], [other]) == []
+    (difference,) = differences([drawn], [drawn, other])
     assert (difference.key, difference.b) == ("answers", ("step-1,model=a", "step-1,model=b"))
-    assert mixed_keys([OPENAI, drawn]) == ("answers",)
+    assert mixed_keys(map(Signature, [OPENAI, drawn])) == ("answers",)
 
 
 def test_a_mixture_of_judges_is_a_difference_even_from_the_same_mixture():
     mixed = ["t:0", "t:1"]
-    assert signature_differences(mixed, mixed) == (
-        SignatureDifference(key="t", a=("0", "1"), b=("0", "1")),
-    )
-    assert [difference.a for difference in signature_differences(["t:0"], mixed)] == [("0",)]
+    assert differences(mixed, mixed) == (SignatureDifference(key="t", a=("0", "1"), b=("0", "1")),)
+    assert [difference.a for difference in differences(["t:0"], mixed)] == [("0",)]
 
 
 def test_a_refusal_names_the_differences_and_a_remedy():
-    words = r"(?s)`mmie`.*\| model .*gpt-4o.*other.*--ignore model,t`"
-    with pytest.raises(SettingWrong, match=words):
-        require_comparable(["model:gpt-4o|t:0"], ["model:other|t:1"], (), "mmie")
+    words = r"(?s)`letters`.*\| model .*gpt-4o.*other.*--ignore model,t`"
+    with pytest.raises(NotComparable, match=words) as refused:
+        require_comparable(one_sample("model:gpt-4o|t:0"), one_sample("model:other|t:1"))
+    assert refused.value.keys == ("model", "t")
 
 
 def test_ignored_differences_are_returned_and_others_are_refused():
-    a, b = ["model:x|t:0|max:1"], ["model:y|t:1|max:1"]
-    ignored = require_comparable(a, b, {"model", "t", "max"}, "mmie")
+    a, b = one_sample("model:x|t:0|max:1"), one_sample("model:y|t:1|max:1")
+    ignored = require_comparable(a, b, {"model", "t", "max"})
     assert [difference.key for difference in ignored] == ["model", "t"]
     with pytest.raises(SettingWrong) as no:
-        require_comparable(a, b, {"model"}, "mmie")
+        require_comparable(a, b, {"model"})
     assert "| t " in str(no.value)
     assert "| model" not in str(no.value)
 
 
 def test_a_key_that_no_signature_has_cannot_be_ignored():
     with pytest.raises(SettingWrong, match=r"`modle`(?s:.)*keys are: model"):
-        require_comparable(["model:x"], ["model:y"], {"modle"}, "mmie")
+        require_comparable(one_sample("model:x"), one_sample("model:y"), {"modle"})
 
 
 def test_unscored_samples_do_not_count():
     run = task_run({"a": 1, "b": None}, signatures={"a": "t:0", "b": "judge:unknown"})
-    assert scored_signatures(run) == ("t:0",)
-    assert scored_signatures(task_run({"b": None}, signatures={"b": "t:1"})) == ("t:1",)
+    assert list(map(str, scored_signatures(run))) == ["t:0"]
+    unscored = task_run({"b": None}, signatures={"b": "t:1"})
+    assert list(map(str, scored_signatures(unscored))) == ["t:1"]

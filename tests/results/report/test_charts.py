@@ -8,12 +8,14 @@ from support.panels import judged
 from support.report_runs import METRICS, SKETCH, run, sample
 
 from mmie_tasks.results.report.samples import join_tasks
-from mmie_tasks.results.report.tables import charts, metric_tables
+from mmie_tasks.results.report.tables import charts, differences_of, metric_tables
 
 
 def charts_of(*runs: object) -> dict[str, Any]:
     (task,) = join_tasks(runs)  # type: ignore[arg-type]
-    return {str(chart["id"]): chart for chart in charts(task, metric_tables(task))}
+    return {
+        str(chart["id"]): chart for chart in charts(task, metric_tables(task, differences_of(task)))
+    }
 
 
 def needle(name: str, points: float | None, length: object, depth: object = None) -> Any:

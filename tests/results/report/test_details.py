@@ -13,6 +13,7 @@ from support.report_runs import SIGNATURE, sample
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.html import EmbeddedImage, page_data
 from mmie_tasks.results.report.command import CHUNK_BYTES, pack
 from mmie_tasks.results.report.samples import (
@@ -27,7 +28,7 @@ SEEN = EmbeddedImage("data:image/webp;base64,AAAA")
 
 
 def detail_of(*row: Any) -> Any:
-    return page_data(sample_detail(tuple(row), {SIGNATURE: 0}, lambda _: SEEN))
+    return page_data(sample_detail(tuple(row), {Signature(SIGNATURE): 0}, lambda _: SEEN))
 
 
 def texts_of(segments: list[dict[str, Any]]) -> list[str]:
@@ -76,7 +77,7 @@ def test_thumbnails_are_requested_for_the_shown_images_only() -> None:
     question = (LoggedSegment(image="x", problem="outside"), *images)
     requested: list[str] = []
     row = (sample("1", question=question, answer=question),)
-    sample_detail(row, {SIGNATURE: 0}, lambda image: requested.append(image) or SEEN)  # type: ignore[func-returns-value]
+    sample_detail(row, {Signature(SIGNATURE): 0}, lambda image: requested.append(image) or SEEN)  # type: ignore[func-returns-value]
     assert shown_images(row) == requested == [*"01234"] * 2
 
 
@@ -131,7 +132,7 @@ def test_any_content_of_a_log_can_be_packed_and_unpacked(text: str, fact: Any) -
     segments = (LoggedSegment(text, text), LoggedSegment(image=text, problem=text))
     reply = JudgeReply(text=text, model=text)
     hostile = sample("1", question=segments, answer=segments, replies=(reply,), facts={text: fact})
-    detail = sample_detail((hostile,), {SIGNATURE: 0}, lambda _: SEEN)
+    detail = sample_detail((hostile,), {Signature(SIGNATURE): 0}, lambda _: SEEN)
     _, (chunk,) = pack([detail])
     assert json.loads(gzip.decompress(base64.b64decode(chunk))) == [page_data(detail)]
 

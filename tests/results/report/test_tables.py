@@ -7,10 +7,10 @@ import pytest
 from support.report_runs import SCALE, run, sample
 
 from mmie_tasks.core.verdict import Scored
-from mmie_tasks.record.metric_values import metric_value
+from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.results.compare import compare
 from mmie_tasks.results.report.samples import join_tasks
-from mmie_tasks.results.report.tables import metric_tables
+from mmie_tasks.results.report.tables import differences_of, metric_tables
 from mmie_tasks.runs.run import Run
 
 SAMPLES = [sample("1", 4, 3, "a"), sample("2", 2, 2, "b"), sample("3", 3, 3, "a")]
@@ -19,7 +19,7 @@ TEN = [*SAMPLES, *(sample(str(number), 4, 4, "a") for number in range(4, 11))]
 
 def tables_of(*runs: object) -> list[dict]:
     (task,) = join_tasks(runs)  # type: ignore[arg-type]
-    return metric_tables(task)  # type: ignore[return-value]
+    return metric_tables(task, differences_of(task))  # type: ignore[return-value]
 
 
 def test_every_cell_equals_the_metric_value_of_its_run() -> None:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.record.metric_values import in_proportion, metric_value, samples_by_stratum
-from mmie_tasks.record.metrics import Metric, Scale
+from mmie_tasks.record.metrics import Metric, Scale, in_proportion, metric_value, samples_by_stratum
 from mmie_tasks.record.sample import ALL, LoggedSample
+from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.summary import metrics_of
 
@@ -72,7 +72,7 @@ def test_a_missing_value_has_a_reason(logged, number, why):
 
 
 def signed(logged, signature):
-    return [replace(sample, signature=signature) for sample in logged]
+    return [replace(sample, signature=Signature(signature)) for sample in logged]
 
 
 @pytest.mark.parametrize(
