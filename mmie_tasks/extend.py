@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from mmie_tasks.record.rows import RunnerTable, aggregation
     from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
     from mmie_tasks.record.segment import LoggedSegment, Segments
+    from mmie_tasks.record.signature import Signature, signature_text
 
 _NAMES = {
     "answers.parsing": {"NOT_TEXT", "failure_of"},
@@ -68,6 +69,7 @@ _NAMES = {
     "record.rows": {"RunnerTable", "aggregation"},
     "record.sample": {"BadRecord", "Line", "LoggedSample", "Record"},
     "record.segment": {"LoggedSegment", "Segments"},
+    "record.signature": {"Signature", "signature_text"},
 }
 """Module to what it provides."""
 
@@ -103,6 +105,7 @@ __all__ = [
     "Scored",
     "Segments",
     "SettingWrong",
+    "Signature",
     "Unscored",
     "UnscoredReason",
     "Usage",
@@ -114,6 +117,7 @@ __all__ = [
     "expected_verdict",
     "failure_of",
     "log_line",
+    "signature_text",
     "user_turn",
 ]
 

@@ -19,9 +19,9 @@ PUBLIC = """
 NOT_TEXT BadRecord Benchmark BenchmarkJudge DataBroken DataMissing GradedRequest ImageOpener
 Judge JudgeError JudgeMisconfigured JudgeRefused JudgeReply JudgeRequest JudgeResult
 JudgeUnavailable Judged Line LoggedSample LoggedSegment Metric MmieTasksError Outcome
-PendingSample Record RequestUnfit RunnerTable Scale Scored Segments SettingWrong Unscored
-UnscoredReason Usage Verdict Verdicts aggregation as_row check_images expected_verdict
-failure_of log_line user_turn
+PendingSample Record RequestUnfit RunnerTable Scale Scored Segments SettingWrong Signature
+Unscored UnscoredReason Usage Verdict Verdicts aggregation as_row check_images expected_verdict
+failure_of log_line signature_text user_turn
 """
 
 

@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mmie_tasks.extend import JudgeReply, JudgeRequest, JudgeUnavailable, Outcome
+from mmie_tasks.extend import JudgeReply, JudgeRequest, JudgeUnavailable, Outcome, signature_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +17,7 @@ class CommandJudge:
     @property
     def signature(self) -> str:
         """What moves a score: the program, by how it is called."""
-        return f"judge:command|model:{self.command}"
+        return signature_text(judge="command", model=self.command)
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         """Run the program once for each request."""

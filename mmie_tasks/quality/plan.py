@@ -19,7 +19,7 @@ from mmie_tasks.record.metrics import Metric, metric_value
 from mmie_tasks.record.sample import ALL, LoggedSample, ScoreKind
 from mmie_tasks.results.labels import answer_digest
 from mmie_tasks.runs.run import TaskRun
-from mmie_tasks.runs.summary import metrics_of
+from mmie_tasks.runs.values import metrics_of
 
 _MIN_PER_STRATUM = 2  # samples that a plan takes of every stratum at least: one has no spread
 

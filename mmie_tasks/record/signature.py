@@ -26,14 +26,15 @@ _TASK_VERSION = re.compile(r"(?P<scoring>.+@\d+)-\w+")  # name@N-X: X is the int
 
 
 def signature_text(*parts: str, **fields: object) -> str:
-    """A signature of parts that are signatures themselves, then of keys with their values; a key
-    with the value None is left out.
+    """A signature of parts that are signatures themselves, then of keys with their values.
+
+    A key with the value None is left out; a bar in a value becomes a blank.
 
     >>> signature_text("judge:a|t:0", prompt="official", max=None, data="sha256:12")
     'judge:a|t:0|prompt:official|data:sha256:12'
     """
-    pairs = (f"{key}:{value}" for key, value in fields.items() if value is not None)
-    return "|".join((*parts, *pairs))
+    texts = {key: str(value) for key, value in fields.items() if value is not None}
+    return "|".join((*parts, *(f"{key}:{text.replace('|', ' ')}" for key, text in texts.items())))
 
 
 def run_signature(*parts: str, environment: Mapping[str, str]) -> str:

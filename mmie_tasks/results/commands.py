@@ -13,7 +13,7 @@ from mmie_tasks.core.tables import listed
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.runs import run as run_files
 from mmie_tasks.runs.run import Run, TaskRun
-from mmie_tasks.runs.summary import reasons_of
+from mmie_tasks.runs.values import reasons_of
 
 _RUN = "a run with `--log_samples`: the folder of `--output_path`, a results file or a sample log"
 

@@ -42,8 +42,9 @@ from mmie_tasks.results.commands import (
 )
 from mmie_tasks.results.render import json_text
 from mmie_tasks.results.signatures import SignatureDifference, difference_table, require_comparable
+from mmie_tasks.runs.marks import marks_of
 from mmie_tasks.runs.run import Run, TaskRun
-from mmie_tasks.runs.summary import marks_of, metrics_of
+from mmie_tasks.runs.values import metrics_of
 
 IDENTICAL = "identical"
 """In place of an interval: both runs have the same points in every pair."""

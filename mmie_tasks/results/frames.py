@@ -21,7 +21,7 @@ from mmie_tasks.record.sample import LoggedSample, ScoreKind
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.runs.run import Run
-from mmie_tasks.runs.summary import metrics_of, value_of
+from mmie_tasks.runs.values import metrics_of, value_of
 
 if TYPE_CHECKING:
     import pandas as pd

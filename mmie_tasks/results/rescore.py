@@ -27,7 +27,7 @@ from mmie_tasks.record.signature import RULES
 from mmie_tasks.results.commands import listed_names, open_runs, result_parser, whole_number
 from mmie_tasks.results.render import json_text
 from mmie_tasks.runs.run import Run, TaskRun, sample_lines
-from mmie_tasks.runs.summary import metrics_of
+from mmie_tasks.runs.values import metrics_of
 
 _MAX_TEXT = 60  # characters of a reading or detail in a table
 _MAX_NAMES = 5  # samples to name that cannot be rescored for one reason

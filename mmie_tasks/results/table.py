@@ -25,8 +25,9 @@ from mmie_tasks.results.annotation import (
 )
 from mmie_tasks.results.commands import listed_names, notes_of, open_runs, result_parser, write_text
 from mmie_tasks.results.render import Cell, Format, Sheet, json_text, sheet_text
+from mmie_tasks.runs.marks import marks_of
 from mmie_tasks.runs.run import Run
-from mmie_tasks.runs.summary import marks_of, metrics_of, value_of
+from mmie_tasks.runs.values import metrics_of, value_of
 
 _SUFFIXES: Mapping[str, Format] = {".csv": "csv", ".tex": "latex"}
 _FORMS: Mapping[AnswerForm, str] = {

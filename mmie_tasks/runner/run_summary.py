@@ -25,8 +25,10 @@ from tabulate import tabulate
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.options import choice_setting
 from mmie_tasks.record.rows import COVERAGE
+from mmie_tasks.runs.details import details_of
+from mmie_tasks.runs.headline import Headline, headline_of
+from mmie_tasks.runs.log_notes import notes_of
 from mmie_tasks.runs.run import TaskRun, without_off_scale_points
-from mmie_tasks.runs.summary import Headline, details_of, headline_of, notes_of
 
 KEY = "mmie_tasks"
 """The key of the details in the results file."""

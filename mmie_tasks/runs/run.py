@@ -55,6 +55,12 @@ class TaskRun:
         return tuple(by_text.values())
 
     @property
+    def judge_name(self) -> str:
+        """The names of the judges, by `Signature.name`; empty for a benchmark scored by rule."""
+        names = (signature.name for signature in self.signatures)
+        return ", ".join(dict.fromkeys(filter(None, names)))
+
+    @property
     def answer_form(self) -> AnswerForm:
         """How the answers came about: ``drawn`` if some pictures were drawn."""
         forms = {signature.answer_form for signature in self.signatures}

@@ -13,7 +13,7 @@ from mmie_tasks.record.metrics import Metric, Scale, in_proportion, metric_value
 from mmie_tasks.record.sample import ALL, LoggedSample
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.run import TaskRun
-from mmie_tasks.runs.summary import metrics_of
+from mmie_tasks.runs.values import metrics_of
 
 SCALE = Scale(full_marks=10, unit="points, 0 to 10", percent=lambda mean: round(10 * mean, 2))
 WHOLE = Metric(name="", title="All", kind="headline")

@@ -17,7 +17,7 @@ import mmie_tasks
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.frames import SCORE_COLUMNS, LoadedRun
-from mmie_tasks.runs.summary import value_of
+from mmie_tasks.runs.values import value_of
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "analysis.py"
 SAMPLE_COLUMNS = [

@@ -29,8 +29,9 @@ from mmie_tasks.results.labels import read_label_files
 from mmie_tasks.results.render import Format, sheet_text
 from mmie_tasks.results.table import ScoreTable, as_json, score_table
 from mmie_tasks.results.table import run as run_table
+from mmie_tasks.runs.marks import marks_of
 from mmie_tasks.runs.run import Run
-from mmie_tasks.runs.summary import marks_of, value_of
+from mmie_tasks.runs.values import value_of
 
 MODEL_A = run("model_a", [sample(str(number), number % 5, category="a") for number in range(10)])
 MODEL_B = run(

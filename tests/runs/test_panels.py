@@ -24,8 +24,11 @@ from mmie_tasks.record.sample import BadRecord
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.frames import LoadedRun
 from mmie_tasks.results.rescore import _new_record
+from mmie_tasks.runs.details import details_of
+from mmie_tasks.runs.headline import headline_of
+from mmie_tasks.runs.log_notes import notes_of
+from mmie_tasks.runs.panels import judge_facts
 from mmie_tasks.runs.run import Run, TaskRun
-from mmie_tasks.runs.summary import details_of, headline_of, judge_facts, notes_of
 
 
 def run_of(*judgements: Judged) -> tuple[TaskRun, list[Mapping[str, object]]]:

@@ -15,8 +15,10 @@ from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.signature import Signature
+from mmie_tasks.runs.details import details_of
+from mmie_tasks.runs.headline import headline_of, scored_of
+from mmie_tasks.runs.log_notes import notes_of
 from mmie_tasks.runs.run import TaskRun
-from mmie_tasks.runs.summary import details_of, headline_of, notes_of, scored_of
 
 REPLY = JudgeReply(
     text="4", model="grader-1", usage=Usage(input_tokens=1_000, output_tokens=2, cost_usd=0.5)

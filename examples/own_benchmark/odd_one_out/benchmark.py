@@ -32,7 +32,7 @@ def read_line(line: Line) -> LoggedSample:
         question=(LoggedSegment(image=str(shapes)), LoggedSegment(text=task.QUESTION)),
         gold=(LoggedSegment(text=log_line.text(record, "gold")),),
         answer=(LoggedSegment(text=log_line.answer(line)),),
-        signature=log_line.text(record, "signature"),
+        signature=log_line.signature(record),
     )
 
 

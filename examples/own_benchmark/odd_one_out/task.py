@@ -27,6 +27,7 @@ from mmie_tasks.extend import (
     as_row,
     check_images,
     failure_of,
+    signature_text,
     user_turn,
 )
 from odd_one_out import __version__
@@ -134,12 +135,13 @@ def process_results(doc: Doc, results: Sequence[object]) -> dict[str, Row]:
 
 def provenance(_doc: Doc) -> str:
     """Task version, readings and data: everything that moves the number; saved with the results."""
-    return f"task:odd_one_out@{VERSION}|reader:official+robust|data:sha256:{_data()}"
+    task, data = f"odd_one_out@{VERSION}", f"sha256:{_data()}"
+    return signature_text(task=task, reader="official+robust", data=data)
 
 
 def signature(doc: Doc) -> str:
     """The same and the version of the package; part of every logged sample."""
-    return f"{provenance(doc)}|pkg:own-benchmark@{__version__}"
+    return signature_text(provenance(doc), pkg=f"own-benchmark@{__version__}")
 
 
 @cache

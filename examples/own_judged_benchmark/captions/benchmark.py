@@ -29,6 +29,7 @@ from mmie_tasks.extend import (
     as_row,
     failure_of,
     log_line,
+    signature_text,
 )
 
 REQUEST = (
@@ -120,12 +121,12 @@ def judge_request(question: Segments, answer: Segments, _line: Line | None) -> G
 
 def signature(doc: Mapping[str, Any]) -> str:
     """Everything that can move the score."""
-    return f"{JUDGE.signature()}|{provenance(doc)}"
+    return signature_text(JUDGE.signature(), provenance(doc))
 
 
 def provenance(_doc: Mapping[str, Any]) -> str:
     """The same without the judge; the number in the version moves with the scores."""
-    return "task:captions@1-A|prompt:official|data:1"
+    return signature_text(task="captions@1-A", prompt="official", data=1)
 
 
 BENCHMARK = Benchmark(

@@ -39,7 +39,7 @@ from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.agreement.measures import Measurement, pearson
 from mmie_tasks.results.labels import Label
 from mmie_tasks.runs.run import TaskRun
-from mmie_tasks.runs.summary import metrics_of
+from mmie_tasks.runs.values import metrics_of
 
 _RESAMPLES = 1000  # for the interval of a difference of correlations
 _WEAK = 0.3  # a correlation below it makes 100 labels worth 110 at most

@@ -35,8 +35,9 @@ from mmie_tasks.results.export.source import (
     write_file,
 )
 from mmie_tasks.results.frames import text_of
+from mmie_tasks.runs.headline import Headline
 from mmie_tasks.runs.run import Run, TaskRun
-from mmie_tasks.runs.summary import Headline, metrics_of, reasons_of, value_of
+from mmie_tasks.runs.values import metrics_of, reasons_of, value_of
 
 Object: TypeAlias = dict[str, object]
 

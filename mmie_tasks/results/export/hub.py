@@ -20,8 +20,8 @@ from mmie_tasks.results.export.source import (
     iso_time,
     write_file,
 )
+from mmie_tasks.runs.headline import Headline
 from mmie_tasks.runs.run import Run
-from mmie_tasks.runs.summary import Headline
 
 FOLDER = ".eval_results"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.results.commands import write_text
+from mmie_tasks.runs.headline import Headline, headline_of
 from mmie_tasks.runs.run import Run, TaskRun
-from mmie_tasks.runs.summary import Headline, headline_of
 
 _HUB_DATA = re.compile(r"(?P<id>[\w.-]+/[\w.-]+)@(?P<revision>[0-9a-f]{40})", re.ASCII)
 _STARTED = "%Y-%m-%d %H:%M UTC"  # as `mmie_tasks.runs.run.utc_time` shows it

@@ -51,8 +51,8 @@ from mmie_tasks.results.report.samples import (
 )
 from mmie_tasks.results.report.tables import METHOD, charts, differences_of, metric_tables
 from mmie_tasks.results.signatures import mixed_keys
+from mmie_tasks.runs.marks import marks_of
 from mmie_tasks.runs.run import Run, TaskRun
-from mmie_tasks.runs.summary import judge_name, marks_of
 
 _MAX_NOTES = 3  # that the command prints; the report has all
 _MAX_MODEL = 100  # characters of a model's name
@@ -261,7 +261,7 @@ def _summary(index: int, task_run: TaskRun, annotation: Annotation) -> Json:
     prefix = "{0.judge}: " if len(judges) > 1 else ""
     return {
         "run": index,
-        "judge": cut(judge_name(task_run), _MAX_MODEL),
+        "judge": cut(task_run.judge_name, _MAX_MODEL),
         "grades": [f"{prefix.format(judge)}{judge.short_text}" for judge in judges],
         "published": task_run.benchmark.published.get(task_run.task),
         "marks": [cut(mark, _MAX_MARK) for mark in marks_of(task_run)],

@@ -23,8 +23,8 @@ from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results import html
 from mmie_tasks.results.html import Json, cut, segments_json
+from mmie_tasks.runs.panels import judge_facts
 from mmie_tasks.runs.run import Run, TaskRun
-from mmie_tasks.runs.summary import judge_facts
 
 MAX_PREVIEW = 100  # characters of a question in the list of samples
 MAX_IMAGES = 6  # images of a question, a gold answer or an answer that are shown

@@ -21,7 +21,7 @@ from mmie_tasks.results.html import Json, ends
 from mmie_tasks.results.report.samples import JoinedTask
 from mmie_tasks.results.signatures import NotComparable
 from mmie_tasks.runs.run import TaskRun
-from mmie_tasks.runs.summary import metrics_of, value_of
+from mmie_tasks.runs.values import metrics_of, value_of
 
 METHOD = (
     f"Intervals are {LEVEL:.0%} intervals (Student's t) for the whole benchmark, of which the "

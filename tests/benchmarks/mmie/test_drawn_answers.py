@@ -19,7 +19,7 @@ from mmie_tasks.benchmarks.mmie.record import read_line
 from mmie_tasks.record.sample import BadRecord
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.commands import open_run
-from mmie_tasks.runs.summary import marks_of
+from mmie_tasks.runs.marks import marks_of
 
 FACTS = DrawingFacts(
     signature="step-1,images,model=flux",

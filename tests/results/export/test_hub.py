@@ -14,7 +14,7 @@ from support.logged_runs import DATE, mia_lines, milebench_lines, mmie_lines, wr
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.export.hub import run
-from mmie_tasks.runs.summary import headline_of
+from mmie_tasks.runs.headline import headline_of
 
 COMMIT = "5503434ddd753f426f4b38109466949a1217c2bb"
 

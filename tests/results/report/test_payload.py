@@ -22,8 +22,8 @@ from mmie_tasks.record.segment import LoggedSegment
 from mmie_tasks.results.annotation import open_annotator
 from mmie_tasks.results.commands import open_runs
 from mmie_tasks.results.report.command import payload, render
+from mmie_tasks.runs.marks import marks_of
 from mmie_tasks.runs.run import Run
-from mmie_tasks.runs.summary import marks_of
 
 NO_GRADES = {"XDG_CACHE_HOME": "/nowhere"}
 NOT_SHOWN = "the difference of the runs is not shown: they were not scored alike"

@@ -9,8 +9,8 @@ from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.signature import Signature
+from mmie_tasks.runs.marks import marks_of
 from mmie_tasks.runs.run import TaskRun
-from mmie_tasks.runs.summary import judge_name, marks_of
 
 PAPER = (
     "judge:mmie_score|model:mmie_score|paper_judge:yes|prompt:official,max_tokens=1024"
@@ -141,7 +141,7 @@ def test_a_mixture_of_two_judges_is_named() -> None:
         "judge: mmie_score, gpt-4o, not the paper's",
         "2 different signatures in one run",
     )
-    assert judge_name(mixed) == "mmie_score, gpt-4o"
+    assert mixed.judge_name == "mmie_score, gpt-4o"
 
 
 @pytest.mark.parametrize(

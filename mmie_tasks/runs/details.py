@@ -1,0 +1,102 @@
+"""Every number of a task of a run, for the results file."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import get_args
+
+from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, UnscoredReason
+from mmie_tasks.record.metrics import Metric
+from mmie_tasks.record.sample import SCORE_KINDS, Record, ScoreKind
+from mmie_tasks.runs.panels import disagreements, judge_runs
+from mmie_tasks.runs.run import TaskRun
+from mmie_tasks.runs.values import metrics_of, reasons_of, value_of
+
+REASONS: tuple[UnscoredReason, ...] = tuple(
+    reason for reason in get_args(UnscoredReason) if reason != NO_PROBABILITIES.reason
+)
+"""Why a sample can have no official or robust score."""
+
+
+def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float | None]:
+    """Every number of a task, for the results file; the names do not depend on the samples.
+
+    Scores are in percent, None without a mean: ``official_<metric>``, ``robust_<metric>`` and, for
+    the metrics in the runner's table, both ends of the 95 % interval of the official score,
+    ``ci95_low_<metric>`` and ``ci95_high_<metric>``. Counts of samples: ``scored_<metric>``,
+    ``samples_<metric>``, ``unscored_<reason>``, ``points_<n>`` where points are whole numbers,
+    ``differ``, and the benchmark's own. Of a benchmark that computes expected scores: ``expected``
+    in percent, the samples that have one, and their mean entropy in bits.
+
+    Of a panel, whose points need not be whole: for the n-th judge ``judge_<n>_asked`` and
+    ``judge_<n>_scored`` in samples, and ``judge_<n>_official``, its own score; ``judges_compared``,
+    the samples with points of two judges or more, and the means of their range and standard
+    deviation in points, ``judges_range`` and ``judges_sd``.
+    """
+    benchmark, samples = task_run.benchmark, task_run.samples
+    details: dict[str, float | None] = {}
+    for metric in metrics_of([task_run]):
+        details |= _metric_details(task_run, metric)
+    details["differ"] = float(sum(sample.differs for sample in samples))
+    prefixes: dict[ScoreKind, str] = {"official": "", "robust": "robust_"}
+    for kind, prefix in prefixes.items():
+        unscored = reasons_of(task_run, kind)
+        details |= {f"{prefix}unscored_{reason}": float(unscored[reason]) for reason in REASONS}
+    if by_judge := judge_runs(task_run):
+        details |= _panel_details(task_run, by_judge)
+    elif benchmark.scale.whole:
+        points = Counter(v.points for s in samples if isinstance(v := s.official, Scored))
+        full_marks = int(benchmark.scale.full_marks)
+        details |= {f"points_{n}": float(points[n]) for n in range(full_marks + 1)}
+    if any("expected" in record for record in records):
+        details |= _expected_details(task_run)
+    return details | dict(benchmark.counts(records))
+
+
+def _metric_details(task_run: TaskRun, metric: Metric) -> dict[str, float | None]:
+    """Scores, counts and, of a metric that people quote, the interval."""
+    name = f"_{metric.name}" if metric.name else ""
+    has_interval = metric.in_table or metric.kind == "headline"
+    official, robust = (value_of(task_run, metric, kind) for kind in SCORE_KINDS)
+    details = {
+        f"official{name}": official.percent if official else None,
+        f"scored{name}": float(official.scored if official else 0),
+        f"samples{name}": float(official.total if official else 0),
+    }
+    if has_interval:
+        low, high = (official and official.interval) or (None, None)
+        details |= {f"ci95_low{name}": low, f"ci95_high{name}": high}
+    return details | {f"robust{name}": robust.percent if robust else None}
+
+
+def _panel_details(task_run: TaskRun, by_judge: Mapping[str, TaskRun]) -> dict[str, float | None]:
+    details: dict[str, float | None] = {}
+    for number, judge_run in enumerate(by_judge.values(), 1):
+        total = len(judge_run.samples)
+        details[f"judge_{number}_asked"] = float(total)
+        details[f"judge_{number}_scored"] = float(total - reasons_of(judge_run, "official").total())
+        details[f"judge_{number}_official"] = _headline_percent(judge_run, "official")
+    spreads = disagreements(task_run)
+    return details | {
+        "judges_compared": float(len(spreads)),
+        "judges_range": fmean(spread.range for spread in spreads) if spreads else None,
+        "judges_sd": fmean(spread.sd for spread in spreads) if spreads else None,
+    }
+
+
+def _expected_details(task_run: TaskRun) -> dict[str, float | None]:
+    with_score = [sample for sample in task_run.samples if isinstance(sample.expected, Scored)]
+    entropies = [sample.entropy_bits for sample in with_score if sample.entropy_bits is not None]
+    return {
+        "expected": _headline_percent(task_run, "expected"),
+        "expected_samples": float(len(with_score)),
+        "expected_entropy_bits": math.fsum(entropies) / len(entropies) if entropies else None,
+    }
+
+
+def _headline_percent(task_run: TaskRun, kind: ScoreKind) -> float | None:
+    value = value_of(task_run, metrics_of([task_run])[0], kind)
+    return value.percent if value else None

@@ -1,0 +1,91 @@
+"""What people quote of a task of a run: a line of the block that a run ends with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell
+from mmie_tasks.record.metrics import Metric, MetricValue, samples_by_stratum
+from mmie_tasks.record.sample import ScoreKind
+from mmie_tasks.runs.marks import marks_of
+from mmie_tasks.runs.run import TaskRun
+from mmie_tasks.runs.values import metrics_of, reasons_of, value_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """What people quote of a task: one line of the block that a run ends with.
+
+    Attributes:
+        scored: How many samples are scored: see `scored_of`.
+        judge: The judge's model, or the panel; empty for a benchmark that is scored by rule.
+        marks: What makes the score incomparable with the published one: see `marks_of`.
+        missing: Why there is no official, robust or expected score; empty if there are all.
+    """
+
+    task: str
+    official: MetricValue | None
+    robust: MetricValue | None
+    expected: MetricValue | None
+    scored: str
+    judge: str
+    marks: tuple[str, ...]
+    missing: tuple[str, ...] = ()
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Task, official score with interval, robust and expected score, scored samples, judge, and
+        marks, as texts.
+
+        Why a score does not exist is before the marks.
+        """
+        official = self.official and percent_cell(self.official.percent, self.official.interval)
+        others = (value and percent_cell(value.percent) for value in (self.robust, self.expected))
+        scores = (cell or NO_VALUE for cell in (official, *others))
+        why = "; ".join((*self.missing, *self.marks))
+        return (self.task, *scores, self.scored, self.judge or "by rule", why)
+
+
+def headline_of(task_run: TaskRun) -> Headline:
+    """The headline of a task, computed from its samples."""
+    metric = metrics_of([task_run])[0]
+    values = {kind: value_of(task_run, metric, kind) for kind in task_run.score_kinds}
+    return Headline(
+        task=task_run.task,
+        official=values["official"],
+        robust=values["robust"],
+        expected=values.get("expected"),
+        scored=scored_of(task_run),
+        judge=task_run.judge_name,
+        marks=marks_of(task_run),
+        missing=tuple(_missing_scores(task_run, metric, values)),
+    )
+
+
+def scored_of(task_run: TaskRun) -> str:
+    """How many samples have an official score: ``9 of 10 (1 left out by the official script)``."""
+    reasons, total = reasons_of(task_run, "official"), len(task_run.samples)
+    left_out = reasons["left_out"]
+    remark = f" ({left_out:,} left out by the official script)" if left_out else ""
+    return f"{total - reasons.total():,} of {total - left_out:,}{remark}"
+
+
+def _missing_scores(
+    task_run: TaskRun, metric: Metric, values: Mapping[ScoreKind, MetricValue | None]
+) -> Iterator[str]:
+    """Why the headline has no score, for each reason once; for a small ``--limit``, which one gives
+    a score.
+
+    ``no official score: 22 of 26 datasets not in this run; `--limit 58` has two of each``
+    """
+    limit = task_run.benchmark.two_of_each.get(task_run.task, 0)
+    absent = metric.weights.keys() - samples_by_stratum(task_run.samples, metric).keys()
+    groups = f"{len(absent)} of {counted(len(metric.weights), metric.by)} not in this run"
+    reasons: dict[str, ScoreKind] = {}
+    for kind, value in values.items():
+        if absent and task_run.limit and task_run.limit < limit:
+            reasons.setdefault(f"{groups}; `--limit {limit}` has two of each", kind)
+        elif value is None or value.percent is None:
+            reasons.setdefault(value.why_not if value else "no sample counts for it", kind)
+    yield from (f"no {kind} score: {reason}" for reason, kind in reasons.items())

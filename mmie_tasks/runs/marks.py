@@ -1,0 +1,69 @@
+"""What makes the numbers of a task of a run incomparable with the published ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from mmie_tasks.core.tables import counted, listed, plural
+from mmie_tasks.record.metrics import in_proportion
+from mmie_tasks.runs.run import TaskRun
+from mmie_tasks.runs.values import reasons_of
+
+
+def marks_of(task_run: TaskRun) -> tuple[str, ...]:
+    """What makes the numbers of a task incomparable with the published ones, the most important
+    first: ``8 of 20,103 samples (--limit 8)``, ``judge: gpt-4o, not the paper's``.
+
+    Empty if they may stand beside the published numbers: all published samples, the judge and the
+    prompt words of the paper, and every sample scored.
+    """
+    return tuple(filter(None, _marks(task_run)))
+
+
+def _marks(task_run: TaskRun) -> Iterator[str]:
+    signatures = task_run.signatures
+    fields = [signature.fields for signature in signatures]
+    benchmark = task_run.benchmark
+    yield _part_of_samples(task_run)
+    if not in_proportion(task_run.samples, benchmark.strata, benchmark.stratum_sizes):
+        yield f"{plural(benchmark.strata)} not in {benchmark.title}'s proportions"
+    if any(signature.is_of_another_judge for signature in signatures):
+        yield f"judge: {task_run.judge_name}, not the paper's"
+    if not all(entry.get("prompt", "official").startswith("official") for entry in fields):
+        yield "other prompt words"
+    if any(entry.get("assembly", "official") != "official" for entry in fields):
+        yield "other text in the judge's request"
+    if any("min_coverage" in entry for entry in fields):
+        yield "another floor of coverage"
+    yield from _picture_marks(task_run)
+    reasons = reasons_of(task_run, "official")
+    if unscored := reasons.total() - reasons["left_out"]:
+        yield f"{unscored:,} unscored"
+    if len(fields) > 1:
+        yield f"{len(fields)} different signatures in one run"
+
+
+def _picture_marks(task_run: TaskRun) -> Iterator[str]:
+    words = filter(None, (signature.picture_words for signature in task_run.signatures))
+    names, form = ", ".join(dict.fromkeys(words)), task_run.answer_form
+    if form == "instructed":
+        yield f"asked for pictures with words of ours ({names})"
+    elif form == "drawn":
+        yield f"pictures drawn by our reconstruction ({names}), not by the paper's pipeline"
+    cut = sum(bool(sample.facts.get("truncated")) for sample in task_run.samples)
+    if form != "plain" and cut:
+        yield f"{counted(cut, 'answer')} cut by the limit on images"
+    if not_drawn := sum(sample.pictures_not_drawn for sample in task_run.samples):
+        yield f"{counted(not_drawn, 'picture')} not drawn"
+    if signs := Counter(sign for sample in task_run.samples for sign in sample.picture_signs):
+        yield f"answers that may have unread pictures: {listed(signs)}"
+
+
+def _part_of_samples(task_run: TaskRun) -> str:
+    """How many of the published samples the run has, if it has another number of them."""
+    published, n_samples = task_run.benchmark.published.get(task_run.task), len(task_run.samples)
+    limit = f" (--limit {task_run.limit:g})" if task_run.limit else ""
+    if published is None:
+        return f"{n_samples:,} samples{limit}" if limit else ""
+    return f"{n_samples:,} of {published:,} samples{limit}" if n_samples != published else ""

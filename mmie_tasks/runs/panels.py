@@ -1,0 +1,51 @@
+"""What each judge of a panel did, and how far they differ."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mmie_tasks.core.tables import numbered_names
+from mmie_tasks.core.verdict import Scored, Verdict
+from mmie_tasks.record.panel import Disagreement, disagreement
+from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.runs.run import TaskRun
+
+
+def judge_runs(task_run: TaskRun) -> dict[str, TaskRun]:
+    """The name of each judge of a panel to the samples that it was asked about, with its own
+    official verdicts; empty for a single judge.
+    """
+    names = max((signature.judge_names for signature in task_run.signatures), key=len, default=[])
+    by_judge = {}
+    for index, name in enumerate(names):
+        asked = [sample for sample in task_run.samples if len(sample.members) > index]
+        verdicts = [sample.members[index].verdicts.official for sample in asked]
+        judged = (replace(s, official=v) for s, v in zip(asked, verdicts, strict=True))
+        by_judge[name] = replace(task_run, samples=tuple(judged))
+    return by_judge
+
+
+def disagreements(task_run: TaskRun) -> list[Disagreement]:
+    """How far the judges differ, for each sample with points of two judges or more."""
+    return list(filter(None, (disagreement(sample.members) for sample in task_run.samples)))
+
+
+def judge_facts(sample: LoggedSample) -> dict[str, str]:
+    """For display, of a panel's sample: each judge's points or the reason for none, and how far
+    they differ.
+
+    The name of a fact is that of the judge: ``{"judge gpt-4o": "4", "judges differ by": "1"}``.
+    """
+    facts = {}
+    names = numbered_names([member.judge.name or "without a name" for member in sample.members])
+    for name, member in zip(names, sample.members, strict=True):
+        official, robust = member.verdicts.official, member.verdicts.robust
+        also = f" (robust: {_points(robust)})" if member.verdicts.differ else ""
+        facts[f"judge {name}"] = f"{_points(official)}{also}"
+    if spread := disagreement(sample.members):
+        facts["judges differ by"] = f"{spread.range:g}"
+    return facts
+
+
+def _points(verdict: Verdict) -> str:
+    return f"{verdict.points:g}" if isinstance(verdict, Scored) else f"no points: {verdict.reason}"
