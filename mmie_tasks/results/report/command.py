@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import base64
-import gzip
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-
-from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 
 from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import atomic_write, readable_size
-from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell, signed_cell
+from mmie_tasks.core.tables import counted
 from mmie_tasks.record.reply import JudgeReply
-from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.annotation import (
     Annotation,
     Annotator,
@@ -37,7 +31,8 @@ from mmie_tasks.results.commands import (
     result_parser,
     whole_number,
 )
-from mmie_tasks.results.html import Json, cut, ends, inert_json, page_data, rendered
+from mmie_tasks.results.html import Json, cut, ends, page_data
+from mmie_tasks.results.report.page import packed_text, render
 from mmie_tasks.results.report.samples import (
     BUDGET_BYTES,
     MAX_SIGNATURE,
@@ -50,7 +45,6 @@ from mmie_tasks.results.report.samples import (
     task_thumbnails,
 )
 from mmie_tasks.results.report.tables import METHOD, charts, differences_of, metric_tables
-from mmie_tasks.results.signatures import mixed_keys
 from mmie_tasks.runs.marks import marks_of
 from mmie_tasks.runs.run import Run, TaskRun
 
@@ -61,14 +55,6 @@ _MAX_MARK = 150  # characters of a mark: it may hold a model's name
 
 CHUNK_BYTES = 300_000
 """Of the JSON of one chunk, before it is packed; a single sample may be larger."""
-
-_ASSETS = Path(__file__).resolve().parent / "assets"
-_SCRIPTS = (  # joined in this order; they share one scope
-    *("details.js", "index.js", "search.js", "sample.js"),
-    *("controls.js", "browser.js", "shapes.js", "charts.js", "start.js"),
-)
-# The keys of a task that the scripts read.
-_SCRIPT_KEYS = ("task", "full_marks", "whole", "present", "signatures", "charts", "samples")
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
@@ -298,78 +284,6 @@ def _usage_json(replies: Sequence[JudgeReply]) -> Json:
     }
 
 
-def interval(low: float | None, high: float | None) -> str:
-    """Both ends of an interval in percent; empty for None.
-
-    >>> interval(45, 51.234), interval(None, None)
-    ('45.00 – 51.23', '')
-    """
-    return "" if low is None or high is None else f"{low:.2f} – {high:.2f}"
-
-
-def dollars(value: float | None) -> str:
-    """US dollars; four decimals below one dollar, since a judge's reply costs cents.
-
-    >>> dollars(12.5), dollars(0.0312), dollars(None)
-    ('$12.50', '$0.0312', 'n/a')
-    """
-    if value is None:
-        return NO_VALUE
-    return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
-
-
-def signature_rows(signatures: Sequence[str]) -> list[dict[str, object]]:
-    """A row for each key of the signatures: its values, and whether they differ.
-
-    >>> signature_rows(["judge:a|t:0", "judge:b|t:0"])[0]
-    {'key': 'judge', 'values': ['a', 'b'], 'differs': True}
-    """
-    by_signature = [Signature(signature).fields for signature in signatures]
-    keys = dict.fromkeys(key for fields in by_signature for key in fields)
-    rows = {key: [fields.get(key, "") for fields in by_signature] for key in keys}
-    return [
-        {"key": key, "values": values, "differs": len(set(values)) > 1}
-        for key, values in rows.items()
-    ]
-
-
-_FILTERS: Mapping[str, Callable[..., object]] = {
-    "percent": percent_cell,
-    "interval": interval,
-    "count": "{:,}".format,
-    "dollars": dollars,
-    "signature_rows": signature_rows,
-    "mixed_keys": lambda signatures: mixed_keys(map(Signature, signatures)),
-    "signed": signed_cell,
-}
-
-
-def render(payload: Json) -> str:
-    """The page, to be written as UTF-8.
-
-    Args:
-        payload: ``{"title", "made", "package", "method", "corrected_only", "judge_error", "judges",
-            "runs", "tasks"}``, without lone surrogates. Percentages are of full marks, points on
-            the benchmark's own scale.
-    """
-    library = get_plotlyjs()
-    run_names = [{"name": run["name"]} for run in payload["runs"]]
-    task_data = [{key: task[key] for key in _SCRIPT_KEYS} for task in payload["tasks"]]
-    values = {
-        **payload,
-        "library": _packed_library(),
-        "data": [inert_json(block) for block in (run_names, *task_data)],
-        # base64, which is not escaped
-        "chunks": [list(map(Markup, task["chunks"])) for task in payload["tasks"]],
-    }
-    return rendered(_ASSETS, _SCRIPTS, values, library=library, filters=_FILTERS)
-
-
-@cache
-def _packed_library() -> str:
-    return _packed(get_plotlyjs().encode(), level=9)
-
-
 def pack(details: Iterable[Json]) -> tuple[list[int], list[str]]:
     """Details of samples, in order, in compressed chunks that the browser unpacks when needed.
 
@@ -379,23 +293,18 @@ def pack(details: Iterable[Json]) -> tuple[list[int], list[str]]:
         For each chunk the index of its first sample, and base64 of gzip of a JSON list.
     """
     starts: list[int] = []
-    packed: list[str] = []
+    texts: list[str] = []
     chunk: list[bytes] = []
     for index, detail in enumerate(details):
         text = json.dumps(
             page_data(detail), ensure_ascii=False, allow_nan=False, separators=(",", ":")
         ).encode()
         if chunk and sum(map(len, chunk)) + len(text) > CHUNK_BYTES:
-            packed.append(_packed(b"[" + b",".join(chunk) + b"]"))
+            texts.append(packed_text(b"[" + b",".join(chunk) + b"]"))
             chunk = []
         if not chunk:
             starts.append(index)
         chunk.append(text)
     if chunk:
-        packed.append(_packed(b"[" + b",".join(chunk) + b"]"))
-    return starts, packed
-
-
-def _packed(data: bytes, level: int = 6) -> str:
-    """Base64 of gzip; higher levels are slower and save little."""
-    return base64.b64encode(gzip.compress(data, level, mtime=0)).decode()
+        texts.append(packed_text(b"[" + b",".join(chunk) + b"]"))
+    return starts, texts

@@ -19,7 +19,7 @@ from support.report_browser import (
     section,
 )
 
-from mmie_tasks.results.report.command import render
+from mmie_tasks.results.report.page import render
 
 
 def written(folder: Path, payload: dict[str, Any]) -> Path:

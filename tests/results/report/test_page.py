@@ -21,7 +21,7 @@ from support.report_browser import (
     text_colours,
 )
 
-from mmie_tasks.results.report.command import render
+from mmie_tasks.results.report.page import render
 
 
 def test_the_page_opens_without_errors_and_without_requests(

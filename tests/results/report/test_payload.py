@@ -21,7 +21,8 @@ from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import LoggedSegment
 from mmie_tasks.results.annotation import open_annotator
 from mmie_tasks.results.commands import open_runs
-from mmie_tasks.results.report.command import payload, render
+from mmie_tasks.results.report.command import payload
+from mmie_tasks.results.report.page import render
 from mmie_tasks.runs.marks import marks_of
 from mmie_tasks.runs.run import Run
 
