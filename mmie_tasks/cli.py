@@ -32,7 +32,7 @@ RUN_COMMANDS: Mapping[str, tuple[str, str]] = {
 RESULT_COMMANDS: Mapping[str, tuple[str, str]] = {
     "report": ("results.report.command:run", "scores, charts and every sample, in one HTML file"),
     "table": ("results.table:run", "models by benchmarks, as Markdown, CSV or LaTeX"),
-    "compare": ("results.compare:run", "whether one tested model is better than another"),
+    "compare": ("results.compare.command:run", "whether one tested model is better than another"),
     "agreement": (
         "results.agreement.command:run",
         "whether judges agree with each other, or with people",

@@ -6,7 +6,7 @@ import pytest
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
 
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.results.compare import run
+from mmie_tasks.results.compare.command import run
 
 LINES = {
     "mmie": lambda **more: mmie_lines(60, in_proportion=True, **more),

@@ -9,7 +9,7 @@ from support.letters import make_run as task_run
 
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record.intervals import holm
-from mmie_tasks.results.compare import compare
+from mmie_tasks.results.compare.comparison import compare
 
 
 def compared(a, b, score_kind="official", top=10):

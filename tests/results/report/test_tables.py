@@ -8,7 +8,7 @@ from support.report_runs import SCALE, run, sample
 
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.record.metrics import metric_value
-from mmie_tasks.results.compare import compare
+from mmie_tasks.results.compare.comparison import compare
 from mmie_tasks.results.report.samples import join_tasks
 from mmie_tasks.results.report.tables import differences_of, metric_tables
 from mmie_tasks.runs.run import Run

@@ -1,0 +1,1 @@
+"""``mmie-tasks compare``: paired differences of two runs."""
