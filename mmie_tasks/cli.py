@@ -31,7 +31,7 @@ RUN_COMMANDS: Mapping[str, tuple[str, str]] = {
 
 RESULT_COMMANDS: Mapping[str, tuple[str, str]] = {
     "report": ("results.report.command:run", "scores, charts and every sample, in one HTML file"),
-    "table": ("results.table:run", "models by benchmarks, as Markdown, CSV or LaTeX"),
+    "table": ("results.table.command:run", "models by benchmarks, as Markdown, CSV or LaTeX"),
     "compare": ("results.compare.command:run", "whether one tested model is better than another"),
     "agreement": (
         "results.agreement.command:run",
@@ -42,7 +42,7 @@ RESULT_COMMANDS: Mapping[str, tuple[str, str]] = {
         "how wrong a judge is, and scores corrected by people",
     ),
     "rescore": (
-        "results.rescore:run",
+        "results.rescore.command:run",
         "score saved replies again with the readers of this version",
     ),
     "export": ("results.export.command:run", "convert a run to official formats, or for the Hub"),

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from mmie_tasks.judging.requests import GradedRequest
     from mmie_tasks.record import log_line
     from mmie_tasks.record.expected import expected_verdict
+    from mmie_tasks.record.judged import Judged
     from mmie_tasks.record.metrics import Metric, Scale
-    from mmie_tasks.record.panel import Judged
     from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
     from mmie_tasks.record.rows import RunnerTable, aggregation
     from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
@@ -63,8 +63,8 @@ _NAMES = {
     "judging.benchmark_judge": {"BenchmarkJudge"},
     "judging.requests": {"GradedRequest"},
     "record.expected": {"expected_verdict"},
+    "record.judged": {"Judged"},
     "record.metrics": {"Metric", "Scale"},
-    "record.panel": {"Judged"},
     "record.reply": {"JudgeReply", "JudgeResult", "Usage"},
     "record.rows": {"RunnerTable", "aggregation"},
     "record.sample": {"BadRecord", "Line", "LoggedSample", "Record"},

@@ -49,7 +49,7 @@ PURE_IMPORTS = (
     "mmie_tasks.record.fields",
     "mmie_tasks.record.log_line",
     "mmie_tasks.record.metrics",
-    "mmie_tasks.record.panel",
+    "mmie_tasks.record.judged",
     "mmie_tasks.record.row_fields",
     "mmie_tasks.record.rows",
     "mmie_tasks.record.sample",  # types

@@ -16,7 +16,7 @@ from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.deferred import MetricRows
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.record import log_line
-from mmie_tasks.record.panel import Judged
+from mmie_tasks.record.judged import Judged
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import Row, plain_score
 from mmie_tasks.record.sample import BadRecord, Line, Record

@@ -24,10 +24,10 @@ from mmie_tasks.record.fields import (
     texts,
     verdict,
 )
-from mmie_tasks.record.panel import read_members as members
-from mmie_tasks.record.panel import read_panel as panel
-from mmie_tasks.record.panel import read_replies as replies
-from mmie_tasks.record.panel import rejudged
+from mmie_tasks.record.judged import read_members as members
+from mmie_tasks.record.judged import read_panel as panel
+from mmie_tasks.record.judged import read_replies as replies
+from mmie_tasks.record.judged import rejudged
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segment, Segments

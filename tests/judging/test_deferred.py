@@ -17,7 +17,7 @@ from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.deferred import DeferredRows, MetricRows, RowsWithPlainScore
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.shared_judge import OpenJudges, SharedJudge
-from mmie_tasks.record.panel import Judged
+from mmie_tasks.record.judged import Judged
 from mmie_tasks.record.reply import JudgeResult
 
 

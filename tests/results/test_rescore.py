@@ -15,7 +15,7 @@ from mmie_tasks import __version__
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.results.commands import open_run
-from mmie_tasks.results.rescore import run
+from mmie_tasks.results.rescore.command import run
 
 LINES = {
     "mmie": list(mmie_lines(12, unscored=0)),

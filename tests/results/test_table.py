@@ -27,8 +27,9 @@ from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.labels import read_label_files
 from mmie_tasks.results.render import Format, sheet_text
-from mmie_tasks.results.table import ScoreTable, as_json, score_table
-from mmie_tasks.results.table import run as run_table
+from mmie_tasks.results.table.command import as_json
+from mmie_tasks.results.table.command import run as run_table
+from mmie_tasks.results.table.score_table import ScoreTable, score_table
 from mmie_tasks.runs.marks import marks_of
 from mmie_tasks.runs.run import Run
 from mmie_tasks.runs.values import value_of

@@ -19,11 +19,11 @@ from support.panels import MODELS, NOT_JUDGED, judged, mmie_line, signature
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.core.verdict import Scored, Unscored, as_row
 from mmie_tasks.record import log_line
-from mmie_tasks.record.panel import Judged
+from mmie_tasks.record.judged import Judged
 from mmie_tasks.record.sample import BadRecord
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.frames import LoadedRun
-from mmie_tasks.results.rescore import _new_record
+from mmie_tasks.results.rescore.logs import new_record
 from mmie_tasks.runs.details import details_of
 from mmie_tasks.runs.headline import headline_of
 from mmie_tasks.runs.log_notes import notes_of
@@ -199,7 +199,7 @@ def test_a_benchmark_that_makes_no_records_itself_has_the_judges_verdicts_renewe
     expected = [member["official"] for member in line["coverage"]["panel"]["members"]]
     for member in line["coverage"]["panel"]["members"]:
         member["official"] = {"unscored": "unavailable", "detail": "HTTP 503"}
-    record = _new_record(replace(BENCHMARK, rerecord=None), line)
+    record = new_record(replace(BENCHMARK, rerecord=None), line)
     assert record["official"] == as_row(Scored(4.5))
     panel = record["panel"]
     assert isinstance(panel, Mapping)

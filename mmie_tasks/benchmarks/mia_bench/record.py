@@ -15,8 +15,8 @@ from mmie_tasks.benchmarks.mia_bench.robust import read_reply
 from mmie_tasks.benchmarks.mia_bench.sample import TYPES, Sample
 from mmie_tasks.core.verdict import Verdicts, as_row
 from mmie_tasks.record import log_line
+from mmie_tasks.record.judged import Judged
 from mmie_tasks.record.log_line import NOT_LOGGED
-from mmie_tasks.record.panel import Judged
 from mmie_tasks.record.rows import Row
 from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, Record, ScoreKind
 from mmie_tasks.record.segment import Segment

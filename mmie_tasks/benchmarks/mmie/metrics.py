@@ -15,8 +15,8 @@ from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.record.answer_facts import answer_notes, facts_of, total_of
 from mmie_tasks.record.fields import verdict
+from mmie_tasks.record.judged import judge_records
 from mmie_tasks.record.metrics import Metric, Scale
-from mmie_tasks.record.panel import judge_records
 from mmie_tasks.record.rows import RunnerTable
 from mmie_tasks.record.sample import LoggedSample, Record
 

@@ -10,8 +10,8 @@ from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
 from mmie_tasks.core.verdict import Scored, Verdict, Verdicts, as_row
 from mmie_tasks.record import log_line
 from mmie_tasks.record.answer_facts import AnswerFacts, answered_sample, fact_counts, shown_facts
+from mmie_tasks.record.judged import Judged
 from mmie_tasks.record.metrics import slug
-from mmie_tasks.record.panel import Judged
 from mmie_tasks.record.rows import Row
 from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
 from mmie_tasks.record.segment import Segments, segment_rows

@@ -17,8 +17,8 @@ from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Unscored, Verdicts
 from mmie_tasks.record.answer_facts import answer_notes, facts_of, total_of
 from mmie_tasks.record.fields import mapping, number
+from mmie_tasks.record.judged import read_replies as replies
 from mmie_tasks.record.metrics import Metric, Scale, slug
-from mmie_tasks.record.panel import read_replies as replies
 from mmie_tasks.record.rows import RunnerTable
 from mmie_tasks.record.sample import LoggedSample, Record
 

@@ -11,8 +11,8 @@ from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample
 from mmie_tasks.core.verdict import Verdicts, as_row
 from mmie_tasks.record import log_line
 from mmie_tasks.record.answer_facts import AnswerFacts, answered_sample, shown_facts
+from mmie_tasks.record.judged import Judged
 from mmie_tasks.record.metrics import slug
-from mmie_tasks.record.panel import Judged
 from mmie_tasks.record.rows import Row
 from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, Record
 from mmie_tasks.record.segment import Segments, segment_rows

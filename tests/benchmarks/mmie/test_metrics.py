@@ -10,7 +10,7 @@ from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.record.answer_facts import facts_of
 from mmie_tasks.record.fields import verdict
-from mmie_tasks.record.panel import Judged
+from mmie_tasks.record.judged import Judged
 
 
 def sample(category="PBL", field="Education"):

@@ -22,7 +22,7 @@ from support.opening_folder import ALWAYS_FIRST, FAIR, shown_answers, write_open
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.quality.judge_exam.command import run
-from mmie_tasks.results.table import run as run_table
+from mmie_tasks.results.table.command import run as run_table
 
 Exam = Callable[..., str]
 

@@ -1,17 +1,14 @@
-"""The command ``mmie-tasks table``: models by benchmarks, in Markdown, CSV or LaTeX."""
+"""Models by benchmarks: the columns and rows of the table, with their cells."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import product
-from pathlib import Path
 from typing import get_args
 
 from mmie_tasks.benchmarks.benchmark import Benchmark, PublishedRow
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.tables import counted
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.record.signature import AnswerForm
@@ -19,17 +16,15 @@ from mmie_tasks.results.annotation import (
     Annotator,
     IntervalsOf,
     JudgeNote,
-    add_people_options,
     judge_lines,
     open_annotator,
 )
-from mmie_tasks.results.commands import listed_names, notes_of, open_runs, result_parser, write_text
-from mmie_tasks.results.render import Cell, Format, Sheet, json_text, sheet_text
+from mmie_tasks.results.commands import notes_of
+from mmie_tasks.results.render import Cell, Sheet
 from mmie_tasks.runs.marks import marks_of
 from mmie_tasks.runs.run import Run
 from mmie_tasks.runs.values import metrics_of, value_of
 
-_SUFFIXES: Mapping[str, Format] = {".csv": "csv", ".tex": "latex"}
 _FORMS: Mapping[AnswerForm, str] = {
     "plain": "",
     "instructed": ", asked for pictures",
@@ -122,67 +117,6 @@ class ScoreTable:
             facts={"judges": [" ".join(judge_lines(row.judges)) for row in self.rows]},
             lines=(*judges, *self.remarks),
         )
-
-
-def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Print or write the table of runs, with the grades of their judges from the cache that the
-    environment names.
-
-    Raises:
-        AnswersUnusable: A run cannot be read, or has none of the tasks.
-        SettingWrong: An option names no task or no group of columns, or the file cannot be written.
-    """
-    options = _parser().parse_args(arguments)
-    runs = open_runs(options.runs, listed_names(options.tasks))
-    scores = score_table(
-        runs,
-        listed_names(options.columns),
-        robust=options.robust,
-        expected=options.expected,
-        published=options.published,
-        people=options.people,
-        population=options.population,
-        environment=environment,
-    )
-    if options.json:
-        return json_text(as_json(scores))
-    file_format: Format = options.format or _SUFFIXES.get(Path(options.output or "").suffix, "md")
-    text = sheet_text(scores.sheet, file_format)
-    if options.output is None:
-        return text
-    write_text(Path(options.output), text)
-    return (
-        f"{options.output}: {counted(len(scores.rows), 'model')}, "
-        f"{counted(len(scores.columns), 'column')}"
-    )
-
-
-def _parser() -> argparse.ArgumentParser:
-    description = (
-        "Print the scores of runs as a table: models by benchmarks, with footnotes on what is "
-        "incomparable."
-    )
-    parser = result_parser("table", description, reading=False)
-    help_text = (
-        "groups of columns, such as headline, category, field, task, dataset, component, type; or "
-        "all; default: %(default)s"
-    )
-    parser.add_argument("--columns", default="headline", metavar="A,B", help=help_text)
-    help_text = "add a column with the robust score beside each official"
-    parser.add_argument("--robust", action="store_true", help=help_text)
-    help_text = "add a column with the expected score, where a run has it"
-    parser.add_argument("--expected", action="store_true", help=help_text)
-    add_people_options(parser)
-    parser.add_argument(
-        "--published", action="store_true", help="add published scores, each with its source"
-    )
-    parser.add_argument(
-        "--format", choices=get_args(Format), help="default: by the suffix of -o FILE, or else md"
-    )
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="write the table to a file; default: print it"
-    )
-    return parser
 
 
 def score_table(
@@ -345,28 +279,3 @@ def _published_rows(columns: Sequence[Column]) -> list[TableRow]:
         for m in models
     ]
     return [row for row in rows if any(row.cells)]
-
-
-def as_json(scores: ScoreTable) -> dict[str, object]:
-    """The table for programs; a missing value is None."""
-    rows = [
-        {
-            "model": row.model,
-            "published": row.is_published,
-            "scores": [
-                {
-                    "task": column.task,
-                    "metric": "_".join(filter(None, [column.kind, column.metric.name])),
-                    "corrected_by_people": column.is_corrected,
-                    "drawn_by_reconstruction": column.form == "drawn",
-                    "asked_for_pictures": column.form == "instructed",
-                    **asdict(cell),
-                }
-                for column, cell in zip(scores.columns, row.cells, strict=True)
-                if cell is not None
-            ],
-            "judges": row.judges,
-        }
-        for row in scores.rows
-    ]
-    return {"rows": rows, "remarks": scores.remarks}

@@ -1,0 +1,1 @@
+"""``mmie-tasks rescore``: saved runs, read again by the current readers."""

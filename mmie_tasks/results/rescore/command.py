@@ -1,0 +1,160 @@
+"""The command ``mmie-tasks rescore``: applies the current readers to the replies of saved runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from mmie_tasks.core import __version__
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.tables import percent_cell, signed_cell, table
+from mmie_tasks.core.verdict import Scored, Verdict
+from mmie_tasks.record.signature import RULES
+from mmie_tasks.results.commands import listed_names, open_runs, result_parser, whole_number
+from mmie_tasks.results.render import json_text
+from mmie_tasks.results.rescore.attempt import attempt, printable
+from mmie_tasks.results.rescore.logs import write_logs
+from mmie_tasks.results.rescore.rescoring import RescoredTask, metric_changes, rescored_task
+from mmie_tasks.runs.run import Run
+
+_MAX_TEXT = 60  # characters of a reading or detail in a table
+_MAX_NAMES = 5  # samples to name that cannot be rescored for one reason
+
+
+def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:  # noqa: ARG001 - all commands take it
+    """Rescore runs; returns tables, or JSON, or the status 1 if a benchmark's function failed,
+    after printing the rest.
+
+    Raises:
+        AnswersUnusable: A run cannot be read.
+        SettingWrong: An option is out of range, or the output folder exists.
+    """
+    options = _parser().parse_args(arguments)
+    named = {"rule": options.rule, "min_valid": options.min_valid}
+    panel_options = {name: value for name, value in named.items() if value is not None}
+    folder = Path(options.output).expanduser() if options.output else None
+    if folder is not None and folder.exists():
+        raise SettingWrong(f"`{folder}` already exists.", hint="name a new folder with `-o`")
+    runs: list[tuple[Run, Sequence[RescoredTask]]] = []
+    is_complete = True
+    for opened in open_runs(options.runs, listed_names(options.tasks)):
+        samples = (sample for task_run in opened.tasks.values() for sample in task_run.samples)
+        if panel_options and not any(sample.members for sample in samples):
+            raise SettingWrong(
+                f"`{opened.name}` has no sample that several judges scored.",
+                hint="leave `--rule` and `--min_valid` out",
+            )
+        tasks = [
+            attempt(
+                rescored_task, f"{opened.name}: {task} is not rescored", task_run, panel_options
+            )
+            for task, task_run in opened.tasks.items()
+        ]
+        is_complete &= None not in tasks
+        runs.append((opened, [task for task in tasks if task is not None]))
+    if folder is not None:
+        is_complete &= write_logs(folder, runs)
+    if options.json:
+        results = [_as_json(opened, task) for opened, rescored in runs for task in rescored]
+        output = json_text(results)
+    else:
+        written = f"\n\nWritten to `{folder}`." if folder is not None else ""
+        output = _as_text(runs, options.top) + written
+    if is_complete:
+        return output
+    sys.stdout.write(f"{output}\n")
+    return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = result_parser(
+        "rescore",
+        "Apply the readers of this version to the judge's saved replies, or to answers that are "
+        "scored by rule, and print the changes. Makes no judge calls.",
+        reading=False,
+        top=20,
+    )
+    parser.add_argument("--rule", choices=RULES, help="of several judges; default: the logged one")
+    help_text = "the fewest of several judges with points; default: the logged number"
+    parser.add_argument("--min_valid", type=whole_number(1), metavar="N", help=help_text)
+    help_text = (
+        "a new folder for the logs with the new verdicts, for the other commands. The record under "
+        "`coverage` is updated and marked `rescored`; the rows of single metrics, from which the "
+        "runner computed its table, are left out; default: none"
+    )
+    parser.add_argument("-o", "--output", default="", metavar="FOLDER", help=help_text)
+    return parser
+
+
+def _as_json(run: Run, rescored: RescoredTask) -> dict[str, object]:
+    return {
+        "run": run,
+        "task": rescored.task_run,
+        "pkg": __version__,
+        "samples": len(rescored.samples),
+        "changed": rescored.change_counts,
+        "metrics": metric_changes(rescored),
+        "changes": rescored.changes,
+        "not_rescored": rescored.not_rescored,
+    }
+
+
+def _as_text(runs: Sequence[tuple[Run, Sequence[RescoredTask]]], top: int) -> str:
+    """The results as tables, with up to `top` changed verdicts of each task."""
+    blocks = [f"Rescored with the readers of mmie-tasks {__version__}; no judge was called."]
+    for run_, tasks in runs:
+        blocks += [printable(f"{run_.name}: {note}") for note in run_.notes]
+        for rescored in tasks:
+            blocks += _blocks(run_, rescored, top)
+    return "\n\n".join(blocks)
+
+
+def _blocks(run: Run, rescored: RescoredTask, top: int) -> Iterator[str]:
+    task_run, changes = rescored.task_run, rescored.changes
+    yield printable(f"## {run.name}: {task_run.task}\n{task_run.log}")
+    yield from (printable(f"note: {note}") for note in task_run.notes)
+    total, skipped = len(rescored.samples), len(rescored.not_rescored)
+    by_kind = ", ".join(f"{count} {kind}" for kind, count in rescored.change_counts.items())
+    changed = f"Changed verdicts: {by_kind}." if changes else "Nothing changed."
+    yield f"{total} samples, {total - skipped} rescored. {changed}"
+    if skipped:
+        lines = [f"{skipped} samples cannot be rescored and keep their verdicts:"]
+        for reason, count in Counter(rescored.not_rescored.values()).items():
+            ids = [id_ for id_, why in rescored.not_rescored.items() if why == reason]
+            more = ", ..." if count > _MAX_NAMES else ""
+            lines.append(f"- {count}: {reason} ({', '.join(ids[:_MAX_NAMES])}{more})")
+        yield printable("\n".join(lines))
+    yield _metric_table(rescored)
+    if changes and top:
+        rows = [
+            [printable(c.id), c.score_kind, _verdict_text(c.before), _verdict_text(c.after)]
+            for c in changes[:top]
+        ]
+        hidden = len(changes) - len(rows)
+        more = f"\n\n{hidden} more; `--top` shows them." if hidden else ""
+        yield table(["sample", "score", "before", "after"], rows, text_columns=4) + more
+
+
+def _metric_table(rescored: RescoredTask) -> str:
+    rows = []
+    for change in metric_changes(rescored):
+        before, after = change.before, change.after
+        percents = [value.percent for value in (before, after) if value.percent is not None]
+        difference = percents[1] - percents[0] if len(percents) == 2 else None
+        scored = f"{before.scored} -> {after.scored} of {after.total}"
+        cells = [percent_cell(before.percent), percent_cell(after.percent), signed_cell(difference)]
+        rows.append([change.metric.title, change.score_kind, *cells, scored])
+    header = ["metric, percent", "score", "before", "after", "difference", "scored"]
+    return table(header, rows, text_columns=2)
+
+
+def _verdict_text(verdict: Verdict) -> str:
+    """Points and the part of the reply they were read from, or the reason for no points."""
+    if isinstance(verdict, Scored):
+        reading = verdict.reading.strip() and f" ({printable(verdict.reading)[:_MAX_TEXT]})"
+        return f"{verdict.points:g}{reading}"
+    detail = f": {printable(verdict.detail)[:_MAX_TEXT]}" if verdict.detail else ""
+    return f"unscored, {verdict.reason}{detail}"

@@ -1,0 +1,90 @@
+"""Logs with the verdicts of the current readers, for the other commands."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from mmie_tasks.benchmarks.benchmark import Benchmark
+from mmie_tasks.core import __version__
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.record import log_line
+from mmie_tasks.record.judged import with_verdicts
+from mmie_tasks.record.sample import Line
+from mmie_tasks.results.rescore.attempt import attempt
+from mmie_tasks.results.rescore.rescoring import RescoredTask, with_panel_options
+from mmie_tasks.runs.run import Run, sample_lines
+
+_RUNNER_KEYS = (
+    *("doc_id", "target", "resps", "filtered_resps", "token_counts", "doc_hash"),
+    *("input_media", "input"),
+)
+"""The keys that lmms-eval 0.7.3 itself writes into a line."""
+
+
+def write_logs(folder: Path, runs: Sequence[tuple[Run, Sequence[RescoredTask]]]) -> bool:
+    """Write every log with its new verdicts into a folder of the run's name, as one step.
+
+    Only the record under ``coverage`` is updated, which every command reads. The rows of single
+    metrics belong to the table of one evaluation and are left out.
+
+    Returns:
+        Whether all logs are written: one whose benchmark cannot make the records is left out.
+    """
+    unfinished = folder.with_name(f"{folder.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
+    names: set[str] = set()
+    is_complete = True
+    try:
+        for run_, tasks in runs:
+            name = re.sub(r"[^\w.()+@ -]", "_", run_.name).strip(". ") or "run"
+            while name in names:
+                name = f"{name}+"
+            names.add(name)
+            (unfinished / name).mkdir(parents=True)
+            for task in tasks:
+                log = unfinished / name / task.task_run.log.name
+                subject = f"{run_.name}: {task.task_run.task} is not written"
+                if attempt(_write_log, subject, task, log) is None:
+                    log.unlink()
+                    is_complete = False
+        unfinished.replace(folder)
+    except OSError as error:
+        hint = "name a folder on a disk with enough space for the logs"
+        raise SettingWrong(f"`{folder}` cannot be written: {error.strerror}.", hint=hint) from error
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return is_complete
+
+
+def _write_log(rescored: RescoredTask, path: Path) -> Path:
+    after = {sample.id: sample for sample in rescored.samples}
+    with path.open("w", encoding="utf-8") as file:
+        for sample, line in sample_lines(rescored.task_run):
+            rewritten = line
+            if sample.id not in rescored.not_rescored:
+                current = with_panel_options(line, rescored.panel_options)
+                record = new_record(rescored.task_run.benchmark, current)
+                if signature := str(log_line.signature(record).with_package(__version__)):
+                    record["signature"] = signature
+                record["rescored"] = {"pkg": __version__, "changed": after[sample.id] != sample}
+                runner_values = {key: line[key] for key in _RUNNER_KEYS if key in line}
+                rewritten = {**runner_values, "coverage": record}
+            file.write(f"{json.dumps(rewritten)}\n")
+    return path
+
+
+def new_record(benchmark: Benchmark, line: Line) -> dict[str, object]:
+    """The record of a line with the results of the current readers.
+
+    Raises:
+        BadRecord: The line is not a sample of this benchmark.
+    """
+    if benchmark.rerecord is not None:
+        return dict(benchmark.rerecord(line))
+    return with_verdicts(
+        log_line.record_of(line), lambda record: benchmark.reread({**line, "coverage": record})
+    )

@@ -1,0 +1,1 @@
+"""``mmie-tasks table``: models by benchmarks."""
