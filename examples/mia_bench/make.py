@@ -264,7 +264,8 @@ def replies(folder: Path) -> list[str]:
     from mmie_tasks.benchmarks.mia_bench.data import dataset
     from mmie_tasks.benchmarks.mia_bench.request import request_of
     from mmie_tasks.judges.base import content_key
-    from mmie_tasks.judges.cache_store import CachedReply, export_line
+    from mmie_tasks.judges.cache_export import export_line
+    from mmie_tasks.judges.cache_store import CachedReply
     from mmie_tasks.record.reply import JudgeReply
 
     docs = dataset({"MIA_BENCH_DATA": str(folder)})

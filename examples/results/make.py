@@ -106,7 +106,8 @@ def line(
             them.
     """
     from mmie_tasks.judges.base import content_key
-    from mmie_tasks.judges.cache_store import CachedReply, export_line
+    from mmie_tasks.judges.cache_export import export_line
+    from mmie_tasks.judges.cache_store import CachedReply
     from mmie_tasks.record.reply import DigitToken, JudgeReply
 
     logprobs = tuple(

@@ -13,14 +13,13 @@ from typing import IO
 
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.files import atomic_write, readable_size
+from mmie_tasks.judges.cache_export import export_line, read_recording
 from mmie_tasks.judges.cache_store import (
     CacheFile,
     JudgeTotals,
     default_path,
-    export_line,
     log_path,
     named_errors,
-    read_recording,
 )
 
 

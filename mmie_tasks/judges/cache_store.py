@@ -1,4 +1,4 @@
-"""The file of the replies' cache, and its export as JSONL.
+"""The file of the replies' cache.
 
 The file is one SQLite database. It holds replies, never verdicts and never errors; of a request it
 holds only a hash: no text, image or key. Any number of processes and threads of one machine may
@@ -6,11 +6,6 @@ use it at once. Every reply is committed when it arrives, so a killed run loses 
 
 The file cannot be shared between machines: SQLite's write-ahead log, which makes it safe for
 several processes, does not work over network file systems.
-
-A line of the export is a JSON object with ``signature`` (of the judge), ``request`` (the
-`content_key`), ``text``, ``model``, ``finish``, ``usage``, ``time`` and, if the judge reported
-them, ``digits``: ``[{"offset": 4, "logprobs": [ten numbers or null]}]`` (see `DigitToken`). Other
-keys are ignored.
 """
 
 from __future__ import annotations
@@ -24,10 +19,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
 
 from filelock import FileLock
-from pydantic import BaseModel, ConfigDict, Field, InstanceOf, ValidationError
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.core.files import cache_dir
@@ -36,14 +29,8 @@ from mmie_tasks.record.reply import JudgeReply, Usage, read_digits
 VERSION = 1
 
 _APPLICATION_ID = 0x6D6D6965  # "mmie": distinguishes our databases from those of other programs
-_SQLITE_HEADER = b"SQLite format 3\0"
-_READ_HINT = "name another file"
+SQLITE_HEADER = b"SQLite format 3\0"
 _HINT = "switch it off (`cache=off`), name another file (`cache=PATH`), or delete it"
-_MAX_COUNT = 10**11  # tokens, US dollars, seconds since 1970 (the year 5138)
-_Count = Annotated[int, Field(ge=0, le=_MAX_COUNT)]
-_LogProbability = Annotated[
-    float, Field(le=1e-3, allow_inf_nan=False)
-]  # rounded sums may be above 0
 
 _CREATE = """
 CREATE TABLE replies (
@@ -359,96 +346,3 @@ def _create_tables(connection: sqlite3.Connection, file: CacheFile) -> None:
         connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
-
-
-def read_recording(path: Path, signature: str | None = None) -> Iterator[CachedReply]:
-    """All replies of a cache file or an export, or those of one judge.
-
-    The file's first bytes, not its name, decide which of the two it is.
-
-    Raises:
-        DataBroken: It is neither, or damaged.
-        SettingWrong: It cannot be read.
-    """
-    with named_errors(path, _READ_HINT):
-        with path.open("rb") as file:
-            is_database = file.read(len(_SQLITE_HEADER)) == _SQLITE_HEADER
-        if is_database:
-            with CacheFile(path, hint=_READ_HINT).open() as replies:
-                yield from replies.read_all(signature)
-        else:
-            yield from (
-                reply for reply in read_export(path) if signature in (None, reply.signature)
-            )
-
-
-def export_line(cached: CachedReply) -> str:
-    """The line of an export, with its newline; ASCII only, so that any text survives."""
-    reply = asdict(cached.reply)
-    fields = {"signature": cached.signature, "request": cached.request_key}
-    fields |= {name: reply[name] for name in ("text", "model", "finish", "usage")} | {
-        "time": cached.time_s
-    }
-    if reply["digits"] is not None:
-        fields["digits"] = reply["digits"]
-    return json.dumps(fields) + "\n"
-
-
-def read_export(path: Path) -> Iterator[CachedReply]:
-    """All replies of an export, read line by line; blank lines are skipped.
-
-    Raises:
-        DataBroken: A line is not a reply; names the line and its problem.
-        OSError: The file cannot be read.
-    """
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                content = json.loads(line)
-                exported = _ExportedReply.model_validate(content)
-                digits = read_digits(content, exported.text)
-            except (ValueError, RecursionError) as error:
-                raise DataBroken(
-                    f"{path}, line {number}: {_problem_of(error)}.",
-                    hint="repair that line, or export the replies again",
-                ) from error
-            fields = exported.model_dump(include={"text", "model", "finish"})
-            reply = JudgeReply(**fields, usage=Usage(**exported.usage.model_dump()), digits=digits)
-            yield CachedReply(exported.signature, exported.request, reply, exported.time)
-
-
-def _problem_of(error: ValueError | RecursionError) -> str:
-    """What is wrong with a line; of several problems, the first one."""
-    if not isinstance(error, ValidationError):
-        return str(error) or "it is nested too deeply"
-    detail = error.errors(include_url=False)[0]
-    names = [name for name in detail["loc"] if isinstance(name, str)]  # without indices of lists
-    field_name = f"`{names[-1]}`" if names else "it"
-    if detail["type"] == "missing":
-        return f"{field_name} is missing"
-    return f"{field_name} is {repr(detail['input'])[:80]} ({detail['msg']})"
-
-
-class _ExportedUsage(BaseModel):
-    model_config = ConfigDict(strict=True)
-
-    input_tokens: _Count
-    output_tokens: _Count
-    reasoning_tokens: _Count
-    cost_usd: Annotated[float, Field(ge=0, le=_MAX_COUNT)] | None = None
-
-
-class _ExportedReply(BaseModel):
-    """A line of an export. `InstanceOf` accepts lone surrogates, as plain ``str`` does not."""
-
-    model_config = ConfigDict(strict=True)
-
-    signature: InstanceOf[str]
-    request: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]  # in hex, the SHA-256 of the content
-    text: InstanceOf[str]
-    model: InstanceOf[str]
-    finish: Literal["stop", "length"]
-    usage: _ExportedUsage
-    time: _Count

@@ -22,7 +22,8 @@ from mmie_tasks.judges.base import (
     RequestBroken,
     content_key,
 )
-from mmie_tasks.judges.cache_store import CachedReply, default_path, read_recording
+from mmie_tasks.judges.cache_export import read_recording
+from mmie_tasks.judges.cache_store import CachedReply, default_path
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.signature import Signature, signature_text
 

@@ -4,7 +4,8 @@ import pytest
 from support.recordings import cached_reply, jsonl
 
 from mmie_tasks.judges.cache_command import run
-from mmie_tasks.judges.cache_store import CacheFile, default_path, read_export
+from mmie_tasks.judges.cache_export import read_export
+from mmie_tasks.judges.cache_store import CacheFile, default_path
 
 ALL = ["text 1", "text 1", "text 2"]
 OTHER = "judge:openai|model:m"

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from mmie_tasks.judges.cache_store import CachedReply, export_line
+from mmie_tasks.judges.cache_export import export_line
+from mmie_tasks.judges.cache_store import CachedReply
 from mmie_tasks.record.reply import DigitToken, JudgeReply, Usage
 from support.judges import SIGNATURE
 

@@ -37,10 +37,11 @@ from mmie_tasks.judges.openai.batch_provider import (
     read_results,
     write_requests,
 )
+from mmie_tasks.judges.openai.chat_request import chat_body, top_logprobs_of
 from mmie_tasks.judges.openai.check import check
+from mmie_tasks.judges.openai.completion import PoorReply, read_completion
 from mmie_tasks.judges.openai.models import Price
 from mmie_tasks.judges.openai.settings import Adaptations, Settings
-from mmie_tasks.judges.openai.wire import PoorReply, chat_body, read_completion, top_logprobs_of
 
 DISCOUNT = 0.5
 """The price of a batch, as a fraction of the price of the same requests sent online."""

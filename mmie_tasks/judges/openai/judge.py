@@ -28,7 +28,7 @@ _ERRORS: Mapping[str, type[JudgeError]] = {
     "invalid": RequestBroken,
 }
 
-# The OpenAI SDK takes a second to import, so `wire` and `check` are imported when used.
+# The OpenAI SDK takes a second to import, so `chat_server` and `check` are imported when used.
 
 
 class OpenAIJudge:
@@ -92,7 +92,8 @@ class OpenAIJudge:
             return
         if not requests:
             return
-        from mmie_tasks.judges.openai.wire import ChatServer, cost_of
+        from mmie_tasks.judges.openai.chat_request import cost_of
+        from mmie_tasks.judges.openai.chat_server import ChatServer
 
         settings = self.settings
         if settings.max_cost_usd is not None:

@@ -12,8 +12,8 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.base import content_key
 from mmie_tasks.judges.openai.batch import BatchJudge
 from mmie_tasks.judges.openai.batch_provider import Limits
+from mmie_tasks.judges.openai.chat_request import chat_body
 from mmie_tasks.judges.openai.settings import PLAIN
-from mmie_tasks.judges.openai.wire import chat_body
 from mmie_tasks.record.reply import JudgeReply
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8

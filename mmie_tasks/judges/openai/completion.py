@@ -1,0 +1,100 @@
+"""The reply in a chat completion; the same online and in the Batch API."""
+
+from __future__ import annotations
+
+from mmie_tasks.http.bodies import json_count, json_object
+from mmie_tasks.http.errors import UnusableBody
+from mmie_tasks.judges.base import JudgeError, JudgeRefused, JudgeUnavailable
+from mmie_tasks.judges.openai.digits import digits_of
+from mmie_tasks.judges.openai.models import Price
+from mmie_tasks.judges.openai.schemas import CALLS, called_with
+from mmie_tasks.record.reply import JudgeReply, Usage
+
+# Finish reasons, in lower case, by servers of several makers.
+_WHOLE = (None, "stop", "eos", "eos_token", "end_turn", "stop_sequence")
+_CUT = ("length", "max_tokens", "model_length")
+
+
+class PoorReply(Exception):
+    """A reply that is incomplete or has no text. Another one may be better.
+
+    Attributes:
+        outcome: If no better reply comes.
+        is_cut: It reached the token limit before its text began.
+    """
+
+    def __init__(self, outcome: JudgeError, *, is_cut: bool = False) -> None:
+        super().__init__(str(outcome))
+        self.outcome = outcome
+        self.is_cut = is_cut
+
+
+def read_completion(
+    completion: object, *, model: str, price: Price | None = None, has_schema: bool = False
+) -> JudgeReply | JudgeRefused:
+    """Read a chat completion. The text stays unchanged; missing optional fields are tolerated.
+
+    Args:
+        completion: Parsed JSON of any shape.
+        model: The requested model, in case the server does not name the one that replied.
+        price: For the cost in the usage.
+        has_schema: Whether an object was asked for: the arguments of a call are then the text.
+
+    Raises:
+        UnusableBody: It has no choice with a message, or a call without arguments.
+        PoorReply: By its finish reason, an error ended it; or it has no text.
+    """
+    match completion:
+        case {"choices": [{"message": dict() as message, **choice}, *_]}:
+            pass
+        case _:
+            raise UnusableBody("the server sent JSON without a choice that has a message")
+    finish_reason = choice.get("finish_reason")
+    if isinstance(finish_reason, str):
+        finish_reason = finish_reason.strip().lower() or None
+    arguments = called_with(message) if has_schema else None
+    text = _text_of(message.get("content"), "text") if arguments is None else arguments
+    refusal = message.get("refusal") or _text_of(message.get("content"), "refusal")
+    if finish_reason == "content_filter":
+        return JudgeRefused("the reply was withheld by a content filter")
+    usage, is_cut = usage_of(completion, price), finish_reason in _CUT
+    if not is_cut and finish_reason not in (_WHOLE + CALLS if has_schema else _WHOLE):
+        reason = f"the reply is incomplete: finish_reason `{choice['finish_reason']!s:.200}`"
+        raise PoorReply(JudgeUnavailable(reason))
+    if refusal:
+        return JudgeRefused(f"the judge refused: {str(refusal)[:200]}")
+    if not text.strip():
+        used = f", {usage.output_tokens} tokens, {usage.reasoning_tokens} of hidden reasoning"
+        reason = f"the reply has no text (finish_reason `{finish_reason}`{used if is_cut else ''})"
+        raise PoorReply(JudgeRefused(reason), is_cut=is_cut)
+    server_model = json_object(completion).get("model")
+    return JudgeReply(
+        text=text,
+        model=server_model if isinstance(server_model, str) and server_model else model,
+        usage=usage,
+        finish="length" if is_cut else "stop",
+        digits=digits_of(choice.get("logprobs"), text),
+    )
+
+
+def _text_of(content: object, kind: str) -> str:
+    parts = content if isinstance(content, list) else [{"text": content}]
+    texts = (json_object(part).get(kind) for part in parts)
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def usage_of(completion: object, price: Price | None = None) -> Usage:
+    """The tokens that a server reports, 0 for what is missing or malformed, and their cost if both
+    counts are there.
+    """
+    fields = json_object(json_object(completion).get("usage"))
+    input_tokens = json_count(fields.get("prompt_tokens"))
+    output_tokens = json_count(fields.get("completion_tokens"))
+    details = json_object(fields.get("completion_tokens_details"))
+    has_cost = input_tokens > 0 and (output_tokens > 0 or fields.get("completion_tokens") == 0)
+    return Usage(
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        reasoning_tokens=json_count(details.get("reasoning_tokens")),
+        cost_usd=price.cost_usd(input_tokens, output_tokens) if price and has_cost else None,
+    )
