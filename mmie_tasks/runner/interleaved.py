@@ -53,7 +53,7 @@ from mmie_tasks.interleaved.written_texts import WrittenText, read_text, save_te
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import drawing_text
 from mmie_tasks.runner.answer_files import OUTPUT
-from mmie_tasks.runner.hooks import loaded_benchmark
+from mmie_tasks.runner.loaded_tasks import loaded_benchmark
 from mmie_tasks.runner.model_memory import free_model, record_tested_model
 from mmie_tasks.runner.pair_arguments import (
     check_writer_arguments,

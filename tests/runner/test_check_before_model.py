@@ -8,7 +8,7 @@ import pytest
 
 from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.files import task_dir
-from mmie_tasks.runner import hooks
+from mmie_tasks.runner import loaded_tasks
 
 MMIE = "mmie_tasks.benchmarks.mmie.task"
 
@@ -31,14 +31,15 @@ def their_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     theirs = BenchmarkEntry(name="theirs", target="their_package.benchmark:BENCHMARK")
     ours = BenchmarkEntry(name="mmie", target="mmie_tasks.benchmarks.mmie.benchmark:BENCHMARK")
     broken = BenchmarkEntry(name="broken", target="not_there.benchmark:BENCHMARK")
-    monkeypatch.setattr(hooks, "entries", lambda: (ours, broken, theirs))
+    monkeypatch.setattr(loaded_tasks, "entries", lambda: (ours, broken, theirs))
     return path
 
 
 def test_a_judged_benchmark_of_another_package_is_checked_too(their_task: Path) -> None:
     index = {"theirs": indexed(their_task), "mmie": indexed(task_dir() / "mmie" / "mmie.yaml")}
     names = {
-        entry.name for entry in hooks.benchmarks_of_tasks(["theirs", "mmie", "unknown"], index)
+        entry.name
+        for entry in loaded_tasks.benchmarks_of_tasks(["theirs", "mmie", "unknown"], index)
     }
     assert names == {"theirs", "mmie"}
 
@@ -53,4 +54,4 @@ def test_groups_are_expanded_and_files_outside_a_benchmarks_folder_do_not_count(
         "theirs": indexed(their_task),
         "stranger": indexed(stranger),
     }
-    assert {entry.name for entry in hooks.benchmarks_of_tasks(["both"], index)} == {"theirs"}
+    assert {entry.name for entry in loaded_tasks.benchmarks_of_tasks(["both"], index)} == {"theirs"}

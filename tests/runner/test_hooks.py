@@ -21,7 +21,7 @@ from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.panel_choice import ChosenJudges
 from mmie_tasks.judges.registry import JudgeChoice
-from mmie_tasks.runner import hooks
+from mmie_tasks.runner import early_checks, hooks, loaded_tasks, results_metadata
 from mmie_tasks.runner.generation import one_task_per_call
 
 PACKAGE = "their_package"
@@ -50,7 +50,7 @@ class Task:
 
 def prepare(task: Task, hook: Callable[[object, Benchmark], None]) -> None:
     """Apply a hook to a task, if it belongs to a benchmark."""
-    if (benchmark := hooks.benchmark_of(task)) is not None:
+    if (benchmark := loaded_tasks.benchmark_of(task)) is not None:
         hook(task, benchmark)
 
 
@@ -80,7 +80,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Task]:
 
     def load(**fields: Any) -> Task:
         task = Task()
-        monkeypatch.setitem(hooks._benchmarks, task, benchmark(**fields))
+        monkeypatch.setitem(loaded_tasks.BENCHMARKS, task, benchmark(**fields))
         return task
 
     return load
@@ -94,7 +94,7 @@ def test_results_are_signed_after_judging_and_name_the_machine(loaded: Callable[
     )
     task = loaded(judge=judge)
     configs = {"sketch": task.dump_config()}
-    hooks.add_signatures(configs, {"sketch": task})
+    results_metadata.add_signatures(configs, {"sketch": task})
     assert configs["sketch"]["metadata"] == {
         "version": "1-A",
         "signature": "judge:x|first:0",
@@ -111,7 +111,7 @@ def test_results_do_not_name_a_judge_whose_address_may_hold_a_secret(
     chosen = ChosenJudges(judges=(JudgeChoice(name="openai", options=options),))
     judge = SimpleNamespace(benchmark="sketch", machine=lambda: None, choices=lambda: chosen)
     configs: dict[str, Any] = {"sketch": {}}
-    hooks.add_signatures(configs, {"sketch": loaded(judge=judge)})
+    results_metadata.add_signatures(configs, {"sketch": loaded(judge=judge)})
     assert "judges" not in configs["sketch"]["metadata"]
 
 
@@ -119,7 +119,7 @@ def test_a_predict_only_run_is_not_signed(loaded: Callable[..., Task]) -> None:
     task = loaded()
     task._metric_fn_list = {"bypass": None}
     configs = {"sketch": task.dump_config()}
-    hooks.add_signatures(configs, {"sketch": task})
+    results_metadata.add_signatures(configs, {"sketch": task})
     assert configs == {"sketch": task.dump_config()}
 
 
@@ -131,7 +131,7 @@ def test_a_signature_that_cannot_be_made_stops_a_run_before_requests_are_built(
 
     register(signature=signature)
     task = Task()
-    prepare(task, hooks.check_before_requests)
+    prepare(task, early_checks.check_before_requests)
     with pytest.raises(SettingWrong):
         task.build_all_requests()
     assert task.built == 0
@@ -145,7 +145,7 @@ def test_a_benchmark_of_another_package_is_known_by_its_modules(
     for module in (f"{PACKAGE}.task", PACKAGE, f"{PACKAGE}_too.task", "elsewhere.task"):
         task = Task()
         task.config.process_docs.__module__ = module
-        prepare(task, hooks.add_provenance)
+        prepare(task, results_metadata.add_provenance)
         provenances[module] = task.config.metadata.get("provenance")
     assert list(provenances.values()) == ["data:0", "data:0", None, None]
 
@@ -166,7 +166,7 @@ def test_only_the_samples_of_the_run_are_checked(
     ids: list[str] = []
     register(check_data=lambda docs: ids.extend(doc["id"] for doc in docs))
     task = Task()
-    prepare(task, hooks.check_before_requests)
+    prepare(task, early_checks.check_before_requests)
     task.build_all_requests(**options)
     assert "".join(ids) == checked_ids
 
@@ -217,7 +217,7 @@ def test_a_model_that_batches_gets_one_task_per_call_beside_a_task_of_ours(
     register(provenance=lambda doc: f"data:{doc['id']}")
     tasks = [Task(), Task()]
     if has_ours:
-        prepare(tasks[0], hooks.add_provenance)
+        prepare(tasks[0], results_metadata.add_provenance)
     model = Model(batch_size)
     with one_task_per_call(model, tasks):
         answers = model.generate_until([SimpleNamespace(task_name=name) for name in "aabcc"])
@@ -232,7 +232,7 @@ def test_a_judge_for_an_unknown_benchmark_stops_a_run_from_python(
 ) -> None:
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "openai:m mmei=mmie_score")
     with pytest.raises(SettingWrong, match="`mmei`, which is no benchmark"):
-        hooks.check_judges([mmie_benchmark.JUDGE], rank)
+        early_checks.check_judges([mmie_benchmark.JUDGE], rank)
 
 
 def test_an_invalid_choice_of_rows_stops_an_evaluation_before_it_begins(

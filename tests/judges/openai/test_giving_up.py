@@ -124,16 +124,16 @@ def test_everything_ends_when_all_servers_deny_access_and_all_are_named(server):
 
 
 def test_an_unexpected_error_costs_no_other_request_its_reply(server, monkeypatch):
-    from mmie_tasks.judges.openai import wire
+    from mmie_tasks.judges.openai import chat_server
 
-    whole = wire.chat_body
+    whole = chat_server.chat_body
 
     def odd(request, *how):
         if request.parts == ("question 1",):
             raise LookupError("odd")
         return whole(request, *how)
 
-    monkeypatch.setattr(wire, "chat_body", odd)
+    monkeypatch.setattr(chat_server, "chat_body", odd)
     outcomes = ask(judge_at(server.url, patience=0.2), 5)
     assert [type(outcome) for outcome in outcomes].count(JudgeReply) == 4
     assert "LookupError: odd" in str(outcomes[1])

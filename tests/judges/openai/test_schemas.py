@@ -8,7 +8,7 @@ from support.judge_server import completion, error
 
 from mmie_tasks.http.errors import ServerError, UnusableBody
 from mmie_tasks.judges.base import JudgeRequest, ReplySchema
-from mmie_tasks.judges.openai import wire
+from mmie_tasks.judges.openai.completion import PoorReply, read_completion
 from mmie_tasks.judges.openai.schemas import next_style
 
 PARAMETERS = '{"type": "object", "properties": {"b": {"type": "integer"}, "a": {}}}'
@@ -73,17 +73,17 @@ def test_a_server_that_takes_no_style_is_asked_in_plain_words_and_learned_once(s
     ],
 )
 def test_the_text_of_a_reply_is_what_the_function_is_called_with(sent, text):
-    assert wire.read_completion(sent, model="m", has_schema=True).text == text
+    assert read_completion(sent, model="m", has_schema=True).text == text
 
 
 def test_a_call_is_read_only_if_one_was_asked_for():
-    with pytest.raises(wire.PoorReply):
-        wire.read_completion(tool_call(ARGUMENTS), model="m")
+    with pytest.raises(PoorReply):
+        read_completion(tool_call(ARGUMENTS), model="m")
 
 
 def test_a_call_without_arguments_as_text_is_unusable():
     with pytest.raises(UnusableBody):
-        wire.read_completion(call({"b": 1}), model="m", has_schema=True)
+        read_completion(call({"b": 1}), model="m", has_schema=True)
 
 
 @pytest.mark.parametrize(

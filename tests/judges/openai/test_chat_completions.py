@@ -8,7 +8,7 @@ from support.judge_asking import settings_of
 
 from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error
 from mmie_tasks.judges.base import JudgeRefused, JudgeRequest
-from mmie_tasks.judges.openai import wire
+from mmie_tasks.judges.openai import chat_request, chat_server, completion
 from mmie_tasks.judges.openai.models import Price
 from mmie_tasks.judges.openai.settings import PLAIN
 from mmie_tasks.record.reply import JudgeReply, Usage
@@ -46,8 +46,10 @@ def completion_of(message, **more):
 @given(COMPLETION | JSON)
 def test_any_response_is_a_reply_a_refusal_or_unusable(sent):
     try:
-        outcome = wire.read_completion(sent, model="asked", price=Price(input_usd=1, output_usd=1))
-    except (UnusableBody, wire.PoorReply):
+        outcome = completion.read_completion(
+            sent, model="asked", price=Price(input_usd=1, output_usd=1)
+        )
+    except (UnusableBody, completion.PoorReply):
         return
     if isinstance(outcome, JudgeRefused):
         return
@@ -66,23 +68,25 @@ def test_any_error_response_can_be_read(sent, status):
 
 @given(st.text().filter(str.strip))
 def test_the_text_of_a_reply_is_unchanged(text):
-    assert wire.read_completion(completion_of({"content": text}), model="m") == JudgeReply(
+    assert completion.read_completion(completion_of({"content": text}), model="m") == JudgeReply(
         text=text, model="m"
     )
 
 
 def test_text_in_several_parts_is_one_text():
     parts = [{"type": "text", "text": "a"}, {"type": "odd"}, {"type": "text", "text": "b"}]
-    assert wire.read_completion(completion_of({"content": parts}), model="m").text == "ab"
+    assert completion.read_completion(completion_of({"content": parts}), model="m").text == "ab"
 
 
 def test_hidden_reasoning_is_counted_and_named_if_it_used_all_tokens():
     details = {"reasoning_tokens": 90}
     usage = {"prompt_tokens": 1, "completion_tokens": 100, "completion_tokens_details": details}
     sent = {**completion_of({"content": ""}, finish_reason="length"), "usage": usage}
-    assert wire.usage_of(sent) == Usage(input_tokens=1, output_tokens=100, reasoning_tokens=90)
-    with pytest.raises(wire.PoorReply) as raised:
-        wire.read_completion(sent, model="m")
+    assert completion.usage_of(sent) == Usage(
+        input_tokens=1, output_tokens=100, reasoning_tokens=90
+    )
+    with pytest.raises(completion.PoorReply) as raised:
+        completion.read_completion(sent, model="m")
     assert "100 tokens, 90 of hidden reasoning" in str(raised.value)
 
 
@@ -98,7 +102,7 @@ def test_hidden_reasoning_is_counted_and_named_if_it_used_all_tokens():
 )
 def test_missing_or_malformed_usage_has_an_unknown_cost(usage, cost_usd):
     sent = {**completion_of({"content": "5"}), "usage": usage}
-    assert wire.usage_of(sent, Price(input_usd=1, output_usd=1)).cost_usd == (
+    assert completion.usage_of(sent, Price(input_usd=1, output_usd=1)).cost_usd == (
         None if cost_usd is None else pytest.approx(cost_usd)
     )
 
@@ -115,16 +119,16 @@ def test_missing_or_malformed_usage_has_an_unknown_cost(usage, cost_usd):
     ],
 )
 def test_the_mime_type_follows_the_first_bytes(data, name, mime):
-    assert wire.mime_type(data, Path(name)) == mime
+    assert chat_request.mime_type(data, Path(name)) == mime
 
 
 def test_parts_keep_their_order_and_detail_is_sent_only_if_set(tmp_path):
     image = tmp_path / "a.gif"
     image.write_bytes(b"GIF89a")
     request = JudgeRequest(parts=("a", image, "b"), max_tokens=9)
-    plain = wire.chat_body(request, settings_of(temperature=None), PLAIN)
+    plain = chat_request.chat_body(request, settings_of(temperature=None), PLAIN)
     options = {"temperature": "none", "detail": "low", "max_tokens": 3}
-    low = wire.chat_body(request, settings_of(**options), PLAIN)
+    low = chat_request.chat_body(request, settings_of(**options), PLAIN)
     kinds = [part["type"] for part in plain["messages"][0]["content"]]
     assert kinds == ["text", "image_url", "text"]
     assert "detail" not in str(plain)
@@ -149,7 +153,7 @@ def test_parts_keep_their_order_and_detail_is_sent_only_if_set(tmp_path):
     ],
 )
 def test_an_unsupported_parameter_is_replaced(message, expected):
-    switched = wire.next_dialect(PLAIN, ServerError(status=400, message=message))
+    switched = chat_server.next_dialect(PLAIN, ServerError(status=400, message=message))
     assert (switched.max_tokens_name, switched.takes_temperature) == expected
 
 
@@ -166,4 +170,4 @@ def test_an_unsupported_parameter_is_replaced(message, expected):
     ],
 )
 def test_other_errors_do_not_change_the_dialect(said_so):
-    assert wire.next_dialect(PLAIN, said_so) is None
+    assert chat_server.next_dialect(PLAIN, said_so) is None

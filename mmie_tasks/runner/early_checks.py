@@ -1,0 +1,110 @@
+"""Checks of data and judges before anything is generated."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from mmie_tasks.benchmarks.benchmark import Benchmark
+from mmie_tasks.benchmarks.registry import require_judged
+from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.judges.choice import VARIABLE, environment_choices
+from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
+from mmie_tasks.judging.session import JudgingSession
+from mmie_tasks.runner.answer_files import OUTPUT
+from mmie_tasks.runner.loaded_tasks import Task, benchmarks_of_tasks, is_judged, is_predict_only
+
+
+def check_before_requests(task: Task, benchmark: Benchmark) -> None:
+    """Check a task's data and judge when the runner builds its requests.
+
+    That is after ``--predict_only`` and ``--limit`` are known and before any generation
+    (``evaluator.py:1128``). The benchmark is told the run's output folder first: answers may refer
+    to images there. A task of a benchmark without check, judge and signature stays as it is.
+
+    On the command line a `MmieTasksError` ends the process with its text and status 1; the runner
+    would print a traceback and end with 0. From Python the exception is raised as it is.
+    """
+    if benchmark.check_data is None and benchmark.judge is None and benchmark.signature is None:
+        return
+    build = task.build_all_requests
+
+    @functools.wraps(build)
+    def build_all_requests(*args: object, **kwargs: Any) -> None:  # noqa: ANN401 - as the original
+        command_line = _command_line(task)
+        try:
+            output_path = getattr(command_line, "output_path", None)
+            if benchmark.add_answer_folder and isinstance(output_path, str) and output_path:
+                benchmark.add_answer_folder(Path(output_path))
+            _check_data(benchmark, task, kwargs)
+            if not is_predict_only(task):
+                if benchmark.judge is not None:
+                    benchmark.judge.sync = bool(getattr(command_line, "baseline", None))
+                    check_judges([benchmark.judge], kwargs.get("rank") or 0)
+                if benchmark.signature is not None:
+                    benchmark.signature(task.eval_docs_no_media[0])  # its settings are valid
+        except MmieTasksError as error:
+            if command_line is None:
+                raise
+            raise SystemExit(str(error)) from None
+        build(*args, **kwargs)
+
+    task.build_all_requests = build_all_requests
+
+
+def _command_line(task: object) -> object | None:
+    """The parsed command line; None for a run that was started from Python."""
+    return getattr(task, "args", None)
+
+
+def _check_data(benchmark: Benchmark, task: Task, options: Mapping[str, Any]) -> None:
+    """Check the documents that ``--limit`` and ``--offset`` leave, of all ranks together.
+
+    Saved answers need no images, unless a judge sees them.
+    """
+    answers_are_saved = getattr(task, "model_name", None) == "predictions"
+    needs_no_images = answers_are_saved and not is_judged(task, benchmark)
+    if benchmark.check_data is None or needs_no_images:
+        return
+    docs, start = task.eval_docs_no_media, int(options.get("offset") or 0)
+    limit = int(options.get("limit") or 0) or len(docs)
+    indices = range(len(docs))[start : start + limit]
+    benchmark.check_data(
+        [docs[i] for i in indices] if isinstance(docs, list) else docs.select(indices)
+    )
+
+
+def check_judges(judges: Iterable[BenchmarkJudge], rank: int = 0) -> None:
+    """Stop a run whose judges cannot work, before anything is generated.
+
+    Rank 0 checks everything; the others check what needs no network.
+
+    Raises:
+        MmieTasksError: A judge, or what its requests need, cannot be used.
+    """
+    require_judged(environment_choices(os.environ), f"`{VARIABLE}`")
+    for judge in judges:
+        if rank == 0:
+            judge.check()
+        else:
+            judge.judges()
+
+
+def check_requested_judges(options: Mapping[str, Any], session: JudgingSession) -> None:
+    """Check the judges of the requested tasks.
+
+    Raises:
+        MmieTasksError: A judge cannot be used.
+    """
+    index = getattr(options.get("task_manager"), "task_index", None)
+    requested = set(benchmarks_of_tasks(options.get("tasks") or (), index or {}))
+    if requested:
+        OUTPUT.warn_of_what_is_not_saved()
+    benchmarks = [entry.load() for entry in sorted(requested, key=lambda entry: entry.name)]
+    judges = [benchmark.judge for benchmark in benchmarks if benchmark.judge is not None]
+    if judges:
+        with session.used_by(judges):
+            check_judges(judges)
