@@ -1,9 +1,8 @@
-"""Sends many requests to one or several servers, and retries those that fail.
+"""Which request is sent where and when: one loop for all requests of a call.
 
-`send_all` is the entry. One loop decides which request goes where and when; every request in flight
-is a task of its own, so a request's body is built only when it is sent. A failed request waits and
-is sent again, to another server if possible. All remaining requests are given up if no server
-replies for too long, or if all demand too long a wait.
+Every request in flight is a task of its own, so a request's body is built only when it is sent. A
+failed request waits and is sent again, to another server if possible. All remaining requests are
+given up if no server replies for too long, or if all demand too long a wait.
 """
 
 from __future__ import annotations
@@ -11,33 +10,26 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from math import inf
-from queue import Empty, SimpleQueue
-from threading import Event
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic
 
-from loguru import logger
-
-from mmie_tasks.http.access import Access, public_address
-from mmie_tasks.http.budget import Budget
 from mmie_tasks.http.endpoint import (
     FAILURES_BEFORE_PAUSE,
     Endpoint,
     Failure,
-    Pace,
     ReplyT,
     RequestT,
     Success,
 )
 from mmie_tasks.http.errors import redact
 from mmie_tasks.http.rate_limit import local_time
+from mmie_tasks.http.sender import LOGGED_WAIT_S, ReplyStore, Sender, Undelivered
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+    pass
+
 
 MAX_FAILURES = FAILURES_BEFORE_PAUSE
 """A request that failed so often while others were answered is given up after the patience."""
@@ -50,167 +42,6 @@ MAX_REPLIES = 3
 
 LONGEST_WAIT_S = 900.0
 """A run does not wait longer than that for a server, unless the patience is longer."""
-
-LOGGED_WAIT_S = 30.0
-"""The log has a line about a server that demands a longer wait."""
-
-LINE_EVERY_S = 60.0
-"""A server in trouble gets one log line in this time, without those about demanded waits."""
-
-_STOP_CHECK_S = 0.2  # between looks at whether a call is to end
-
-AttemptWith: TypeAlias = Callable[
-    ["AsyncOpenAI", str], Callable[[RequestT], Awaitable[Success[ReplyT] | Failure]]
-]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Undelivered:
-    """A request without a reply, after all retries.
-
-    Attributes:
-        cause: ``unavailable``: failed too often, or no server replies, or all demand too long a
-            wait. ``denied``: the same, and every server denied access last.
-            ``over_budget``: not sent. ``rejected``, ``invalid``: as in `Failure`.
-        reason: For messages; holds no secret.
-    """
-
-    cause: Literal["unavailable", "denied", "over_budget", "rejected", "invalid"]
-    reason: str
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class Sender:
-    """What all calls of `send_all` by one client object share.
-
-    Attributes:
-        max_concurrency: Most requests in flight to each server.
-        patience_s: Seconds without any reply after which all remaining requests are given up, and
-            for which a request that fails while others are answered is retried at least. A wait
-            that a server demands before they are over is waited for, and then as many seconds more.
-        in_flight: Requests in flight now.
-        retries: Requests that were sent again, so far.
-    """
-
-    access: Access
-    budget: Budget
-    max_concurrency: int
-    patience_s: float
-    pace: Pace = field(default_factory=Pace)
-    in_flight: int = 0
-    retries: int = 0
-    _logged_at: dict[str, float] = field(default_factory=dict)  # by server
-    _troubled: set[str] = field(default_factory=set)  # servers whose trouble was logged last
-    _logged_waits: dict[str, float] = field(default_factory=dict)  # the latest end, by server
-
-    def log_trouble(
-        self, server: str, line: str, now: float, level: Literal["WARNING", "ERROR"] = "WARNING"
-    ) -> None:
-        """Log a line about a server unless the last one is less than `LINE_EVERY_S` ago."""
-        if now >= self._logged_at.get(server, -inf) + LINE_EVERY_S:
-            self._logged_at[server] = now
-            self._troubled.add(server)
-            logger.log(level, line)
-
-    def log_recovery(self, server: str, line: str) -> None:
-        """Log that a server works again if its trouble was logged."""
-        if server in self._troubled:
-            self._troubled.remove(server)
-            logger.info(line)
-
-    def log_wait(self, server: str, line: str, end: float) -> None:
-        """Log a line about a demanded wait unless one that ends about then was logged."""
-        if end > self._logged_waits.get(server, -inf) + LOGGED_WAIT_S:
-            self._logged_waits[server] = end
-            logger.warning(line)
-
-
-class ReplyStore(Protocol[ReplyT]):
-    """Replies to the requests of one call, shared with other processes. No method raises.
-
-    It is used only in the thread that sends the requests.
-    """
-
-    def find(self, index: int) -> ReplyT | None:
-        """The reply to a request if it has been stored meanwhile."""
-        ...
-
-    def put(self, index: int, reply: ReplyT) -> None:
-        """Store a reply as soon as it has arrived."""
-        ...
-
-
-def send_all(
-    requests: Sequence[RequestT],
-    attempt_with: AttemptWith[RequestT, ReplyT],
-    sender: Sender,
-    store: ReplyStore[ReplyT] | None = None,
-    stop: Event | None = None,
-) -> Iterator[tuple[int, ReplyT | Undelivered]]:
-    """Send all requests and yield one result per request, with its index, as they arrive.
-
-    The requests are sent in an event loop of their own thread. Closing the iterator early, or an
-    interruption, cancels the requests in flight and ends the thread.
-
-    Args:
-        requests: Not changed and not copied.
-        attempt_with: Returns, for a server's client and its address for messages, the function that
-            sends a request once.
-        sender: How requests are sent and retried.
-        store: Where replies are looked up before a request is sent, and stored before they are
-            yielded.
-        stop: Set by another thread to end the call as Ctrl-C in its own thread would.
-
-    Raises:
-        KeyboardInterrupt: `stop` is set.
-    """
-    stop = stop or Event()
-    results: SimpleQueue[tuple[int, ReplyT | Undelivered] | None] = SimpleQueue()
-    cancellation: Future[Callable[[], object]] = Future()
-
-    def report(index: int, result: ReplyT | Undelivered) -> None:
-        results.put((index, result))
-
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        task = loop.create_task(_send_all(requests, attempt_with, sender, report, store))
-        cancellation.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
-        await task
-
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="http") as pool:
-        finished = pool.submit(lambda: asyncio.run(main()))
-        finished.add_done_callback(lambda _: results.put(None))
-        try:
-            while not stop.is_set():
-                with suppress(Empty):
-                    if (result := results.get(timeout=_STOP_CHECK_S)) is None:
-                        return finished.result()
-                    yield result
-            raise KeyboardInterrupt
-        finally:
-            if not finished.done():
-                with suppress(RuntimeError):  # the loop has just ended
-                    cancellation.result()()
-
-
-async def _send_all(
-    requests: Sequence[RequestT],
-    attempt_with: AttemptWith[RequestT, ReplyT],
-    sender: Sender,
-    report: Callable[[int, ReplyT | Undelivered], object],
-    store: ReplyStore[ReplyT] | None,
-) -> None:
-    from mmie_tasks.http.client import async_client  # the SDK takes a second to import
-
-    endpoints = []
-    async with AsyncExitStack() as stack:
-        for url in sender.access.base_urls:
-            client = await stack.enter_async_context(async_client(sender.access, url))
-            address = public_address(url)
-            send = attempt_with(client, address)
-            ceiling, pace = sender.max_concurrency, sender.pace
-            endpoints.append(Endpoint(address=address, send=send, ceiling=ceiling, pace=pace))
-        await Dispatcher(requests, endpoints, sender, report, store).run()
 
 
 @dataclass(slots=True, eq=False)

@@ -1,7 +1,7 @@
 """The drawer `images`: servers of ``/v1/images/generations``, as of OpenAI, vLLM-Omni and
 SGLang-Diffusion.
 
-Requests are sent and retried like those of the `openai` judge: see `http.retries`.
+Requests are sent and retried like those of the `openai` judge: see `http.send_all`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from mmie_tasks.http.budget import Budget
 from mmie_tasks.http.endpoint import Failure, Pace, Success
 from mmie_tasks.http.errors import UnusableBody, read_server_error, redact
 from mmie_tasks.http.model_list import check_model_lists
-from mmie_tasks.http.retries import Sender, Undelivered, send_all
+from mmie_tasks.http.send_all import send_all
+from mmie_tasks.http.sender import Sender, Undelivered
 from mmie_tasks.interleaved.base import (
     DrawerMisconfigured,
     DrawerRefused,

@@ -25,7 +25,7 @@ from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.record.reply import JudgeReply
 
 if TYPE_CHECKING:
-    from mmie_tasks.http.retries import ReplyStore
+    from mmie_tasks.http.sender import ReplyStore
     from mmie_tasks.hub.asset import Asset
 
 MAX_IMAGE_BYTES = 64 * 1024 * 1024

@@ -3,102 +3,35 @@
 from __future__ import annotations
 
 import argparse
-import platform
-import textwrap
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.registry import (
-    BenchmarkEntry,
-    entries,
-    entry_names,
-    entry_of_task,
-    require_judged,
-    similar_tasks,
-)
+from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, require_judged
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
-from mmie_tasks.core.files import cache_dir, free_bytes, readable_size
-from mmie_tasks.hub.asset import Asset, Check, hub_cache
+from mmie_tasks.hub.asset import Check
 from mmie_tasks.judges.base import HasAssets
 from mmie_tasks.judges.choice import VARIABLE, cache_path, environment_choices
 from mmie_tasks.judges.flags import add_judge_options, parse_flags
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.judging.shared_judge import SharedJudge
-from mmie_tasks.preflight.plan import PlannedAsset, check_disk_space, is_writable, plan_asset
+from mmie_tasks.preflight.asset_checks import check_assets, run_check
+from mmie_tasks.preflight.findings import Finding, Report, problem_from
+from mmie_tasks.preflight.machine import check_folder, check_gpus, check_machine
+from mmie_tasks.preflight.selection import select_tasks, split_names
 
-PACKAGES = ("mmie-tasks", "lmms-eval", "torch", "transformers", "huggingface_hub", "datasets")
 PAIR = "interleaved"
 """The model whose arguments are checked, too."""
-
-_LOW_DISK_BYTES = 2**30
-_wrap = partial(textwrap.wrap, width=100, break_long_words=False, break_on_hyphens=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line of the report.
-
-    Attributes:
-        status: ``ok``; ``warning``: a run works, and the user should know this; ``problem``: a run
-            fails.
-        subject: What was checked: ``mmie: data``.
-        message: The result, one sentence without a full stop.
-        hint: What to do; empty if nothing.
-    """
-
-    status: Literal["ok", "warning", "problem"]
-    subject: str
-    message: str
-    hint: str = ""
 
 
 CheckModel: TypeAlias = Callable[[str, Mapping[str, str], Sequence[str]], Sequence[Finding]]
 """Returns the findings on a model of the runner; takes its name, the environment of the run, and of
 `interleaved` its arguments and the tasks of the run.
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """What doctor has found."""
-
-    findings: tuple[Finding, ...]
-
-    @property
-    def text(self) -> str:
-        """A line for each finding, its hint below, aligned; a summary. 100 columns at most."""
-        subject_width = max((len(finding.subject) for finding in self.findings), default=0)
-        lines: list[str] = []
-        for finding in self.findings:
-            start = f"{finding.status:<9}{finding.subject:<{subject_width}}  "
-            indent = " " * len(start)
-            for line in finding.message.splitlines():
-                lines += _wrap(line, initial_indent=start, subsequent_indent=indent)
-                start = indent
-            if finding.hint:
-                start, indent = f"{indent}hint: ", f"{indent}      "
-                lines += _wrap(finding.hint, initial_indent=start, subsequent_indent=indent)
-        counts = Counter(finding.status for finding in self.findings)
-        warnings = f" Warnings: {counts['warning']}."
-        if counts["problem"]:
-            summary = f"Problems: {counts['problem']}.{warnings} A run would fail."
-        else:
-            summary = f"A run can begin.{warnings if counts['warning'] else ''}"
-        return "\n".join([*lines, "", summary])
-
-    @property
-    def status(self) -> int:
-        """The exit status: 1 if there is a problem, otherwise 0."""
-        return int(any(finding.status == "problem" for finding in self.findings))
 
 
 def run(
@@ -124,7 +57,7 @@ def run(
         raise SettingWrong(
             f"`--model_args` is for `--model {PAIR}`.", hint="leave it out for other models"
         )
-    findings = list(_check_machine(environment))
+    findings = list(check_machine(environment))
     for model in models:
         findings += check_model(model, environment, pair)
     try:
@@ -136,11 +69,6 @@ def run(
         new = check_benchmark(entry, environment, session, selection[entry])
         findings += (finding for finding in new if finding not in findings)
     return Report(findings=tuple(findings))
-
-
-def split_names(listed: str) -> list[str]:
-    """The names in a list that is separated by commas, each once."""
-    return list(dict.fromkeys(name.strip() for name in listed.split(",") if name.strip()))
 
 
 def mute_logs() -> None:
@@ -169,81 +97,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tasks", "--task", default="", metavar="A,B", help=tasks_help)
     add_judge_options(parser)
     return parser
-
-
-def select_tasks(names: Sequence[str]) -> Mapping[BenchmarkEntry, tuple[str, ...]]:
-    """Benchmark to its selected tasks, in the order in which they are named.
-
-    Args:
-        names: Benchmarks, tasks, tags of tasks, and patterns with ``*``.
-
-    Raises:
-        SettingWrong: No benchmark has a task of that name; the hint has similar names.
-
-    >>> {entry.name: tasks for entry, tasks in select_tasks(["mmie_sa", "mmie"]).items()}
-    {'mmie': ('mmie_sa', 'mmie')}
-    """
-    selection: dict[BenchmarkEntry, tuple[str, ...]] = {}
-    for name in names:
-        entry = entry_of_task(name)
-        tasks = () if entry is None else entry.tasks_by_name().get(name, ())
-        if entry is not None and ("*" in name or not (tasks or entry.is_ours)):
-            tasks = (entry.name,)  # a pattern, or a file in a folder of its own: all tasks
-        if entry is None or not tasks:
-            similar = ", ".join(f"`{similar}`" for similar in similar_tasks(name))
-            raise SettingWrong(
-                f"There is no benchmark or task `{name}`.",
-                hint=f"there is {similar or entry_names(entries())}",
-            )
-        selection[entry] = tuple(dict.fromkeys((*selection.get(entry, ()), *tasks)))
-    return selection
-
-
-def _check_machine(environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Python, packages and caches: what every benchmark needs."""
-    python = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
-    yield Finding("ok", "Python", python)
-    yield from map(_check_package, PACKAGES)
-    yield _check_folder("data cache", cache_dir(environment), "set `MMIE_TASKS_CACHE` to a folder")
-    yield _check_folder("Hub cache", hub_cache(), "set `HF_HOME` to a folder")
-
-
-def _check_package(name: str) -> Finding:
-    try:
-        return Finding("ok", name, version(name))
-    except PackageNotFoundError:
-        return Finding("problem", name, "is not installed", f"`pip install {name}`")
-
-
-def _check_folder(subject: str, path: Path, hint: str) -> Finding:
-    """Whether a folder can be written, or created, and how much space is free."""
-    if not is_writable(path):
-        return Finding("problem", subject, f"`{path}` cannot be written", hint)
-    free = free_bytes(path)
-    message = f"{readable_size(free)} free for `{path}`"
-    if free < _LOW_DISK_BYTES:
-        return Finding("warning", subject, message, hint)
-    return Finding("ok", subject, message)
-
-
-def _check_gpus(judge: str) -> Iterator[Finding]:
-    """The GPUs that a judge in this process would use."""
-    import torch
-
-    if not torch.cuda.is_available():
-        message = f"torch finds none: the judge `{judge}` would run on the CPU, which is slow"
-        hint = "judge on a machine with a GPU, or on a server: `--judge openai:MODEL`"
-        yield Finding("warning", "GPU", message, hint)
-    for index in range(torch.cuda.device_count()):
-        subject = f"GPU {index}"
-        try:
-            free, total = torch.cuda.mem_get_info(index)
-            name = torch.cuda.get_device_name(index)
-        except RuntimeError:
-            yield Finding("problem", subject, "torch cannot use it", "look at `nvidia-smi`")
-        else:
-            message = f"{name}, {readable_size(free)} of {readable_size(total)} free"
-            yield Finding("ok", subject, message)
 
 
 def check_benchmark(
@@ -310,7 +163,7 @@ def _check_judge(
             continue
         if assets:  # it runs on this machine
             yield Finding("ok", numbered, name)
-            yield from _check_gpus(choice.name)
+            yield from check_gpus(choice.name)
             yield from check_assets(assets)
         else:
             setup = partial(_check_setup, benchmark_judge)
@@ -325,7 +178,7 @@ def _check_cache(path: Path) -> Finding:
     subject, hint = "replies' cache", "name another file: `cache=PATH`, or `cache=off`"
     if path.is_dir():
         return Finding("problem", subject, f"`{path}` is a folder", hint)
-    return _check_folder(subject, path.parent, hint)
+    return check_folder(subject, path.parent, hint)
 
 
 def _check_setup(benchmark_judge: BenchmarkJudge) -> str:
@@ -336,71 +189,3 @@ def _check_setup(benchmark_judge: BenchmarkJudge) -> str:
 def _check_server(shared: SharedJudge, name: str) -> str:
     shared.check()
     return f"{name}, can be used: {shared.judge.signature}"
-
-
-def problem_from(subject: str, error: MmieTasksError) -> Finding:
-    """The problem with the message and the hint of an error.
-
-    >>> from mmie_tasks.core.errors import DataMissing
-    >>> problem_from("data", DataMissing("No folder `x`.", hint="`mkdir x`")).hint
-    '`mkdir x`'
-    """
-    message, _, hint = str(error).partition("\n\nhint: ")
-    return Finding("problem", subject, message.rstrip("."), hint)
-
-
-def run_check(check: Check) -> Iterator[Finding]:
-    """The result of a check: ok, or a problem if it raises; then what it logged as warnings."""
-    warnings: list[str] = []
-    sink = logger.add(warnings.append, level="WARNING", format=lambda _record: "{message}")
-    try:
-        message = check.describe().rstrip(".")
-        finding = Finding("ok", check.subject, message) if message else None
-    except MmieTasksError as error:
-        finding = problem_from(check.subject, error)
-    finally:
-        with suppress(ValueError):  # importing lmms-eval removes all sinks
-            logger.remove(sink)
-    if finding is not None:
-        yield finding
-    for line in dict.fromkeys(warnings):
-        message, _, hint = line.strip().partition(" hint: ")
-        yield Finding("warning", check.subject, message.rstrip("."), hint)
-
-
-def check_assets(assets: Sequence[Asset]) -> Iterator[Finding]:
-    """What is to be downloaded, and the checks of what is here.
-
-    A check of several assets, such as the archives of one dataset, runs once, when all of them are
-    here; a path that the user names need not exist for it. The checks of an asset end with the
-    first problem.
-    """
-    planned = [plan_asset(asset) for asset in assets]
-    missing = [entry for entry in planned if not entry.is_here and entry.asset.origin == "hub"]
-    try:
-        check_disk_space(missing)
-    except MmieTasksError as error:
-        yield problem_from("disk", error)
-    waiting = {check for entry in missing for check in entry.asset.checks}
-    finished: set[Check] = set()
-    for entry in planned:
-        checks = entry.asset.checks
-        if entry in missing:
-            yield _download_finding(entry)
-        elif not checks or waiting.intersection(checks):
-            yield Finding("ok", entry.asset.name, f"{entry.source} is here")
-        elif not finished.issuperset(checks):
-            finished.update(checks)
-            for check in checks:
-                yield from (findings := list(run_check(check)))
-                if any(finding.status == "problem" for finding in findings):
-                    break
-
-
-def _download_finding(entry: PlannedAsset) -> Finding:
-    if entry.error:
-        return problem_from(entry.asset.name, entry.error)
-    state = f"not downloaded yet: {entry.size}, which the first run fetches"
-    if entry.plan.size_bytes == 0:
-        state = "in the Hub's cache; the first run unpacks it"
-    return Finding("ok", entry.asset.name, f"{entry.source}: {state}")

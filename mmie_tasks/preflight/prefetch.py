@@ -21,8 +21,9 @@ from mmie_tasks.judges.base import HasAssets
 from mmie_tasks.judges.choice import DEFAULT, JudgeChoices, choose_judges
 from mmie_tasks.judges.flags import parse_flags
 from mmie_tasks.judges.registry import JudgeChoice
-from mmie_tasks.preflight.doctor import problem_from, select_tasks, split_names
+from mmie_tasks.preflight.findings import problem_from
 from mmie_tasks.preflight.plan import PlannedAsset, check_disk_space, plan_asset
+from mmie_tasks.preflight.selection import select_tasks, split_names
 
 HEADER = ("what", "from", "here", "into", "to fetch")
 HUB_HOME = "HF_HOME"

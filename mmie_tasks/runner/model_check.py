@@ -20,7 +20,7 @@ from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-from mmie_tasks.preflight.doctor import Finding
+from mmie_tasks.preflight.findings import Finding
 
 TIMEOUT_S = 300.0  # a first import of torch and transformers from a network drive takes minutes
 

@@ -8,7 +8,8 @@ import pytest
 from support.virtual_time import sender_of, simulate
 
 from mmie_tasks.http.endpoint import FAILURES_BEFORE_PAUSE, Failure, Pace
-from mmie_tasks.http.retries import LONGEST_WAIT_S, MAX_FAILURES, MAX_TIMEOUTS, Undelivered
+from mmie_tasks.http.retries import LONGEST_WAIT_S, MAX_FAILURES, MAX_TIMEOUTS
+from mmie_tasks.http.sender import Undelivered
 
 
 def test_due_retries_come_before_new_requests_in_their_order():

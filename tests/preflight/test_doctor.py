@@ -17,7 +17,8 @@ from support.transformers_5 import needs_transformers_5
 from mmie_tasks.cli import main
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
-from mmie_tasks.preflight.doctor import Finding, run
+from mmie_tasks.preflight.doctor import run
+from mmie_tasks.preflight.findings import Finding
 from mmie_tasks.runner.model_check import check_model
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

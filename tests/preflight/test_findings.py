@@ -9,7 +9,8 @@ from loguru import logger
 
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.hub.asset import Asset, Check, DownloadPlan
-from mmie_tasks.preflight.doctor import Finding, Report, check_assets, run_check
+from mmie_tasks.preflight.asset_checks import check_assets, run_check
+from mmie_tasks.preflight.findings import Finding, Report
 
 LONG = "a sentence of many words " * 12
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from support.runner import PACKAGE, TESTS, Workplace, write
 
-from mmie_tasks.preflight.doctor import Finding, run
+from mmie_tasks.preflight.doctor import run
+from mmie_tasks.preflight.findings import Finding
 from mmie_tasks.runner.model_check import check_model
 
 MANIFESTS = """

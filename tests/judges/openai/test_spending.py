@@ -10,7 +10,7 @@ from support.virtual_time import simulate
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.http.budget import Budget
-from mmie_tasks.http.retries import Undelivered
+from mmie_tasks.http.sender import Undelivered
 from mmie_tasks.judges.base import JudgeRefused, JudgeRequest, OutOfBudget
 from mmie_tasks.judges.openai import open_judge
 from mmie_tasks.record.reply import JudgeReply

@@ -1,0 +1,99 @@
+"""Sends many requests to one or several servers, from a thread with an event loop of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AsyncExitStack, suppress
+from queue import Empty, SimpleQueue
+from threading import Event
+from typing import TYPE_CHECKING, TypeAlias
+
+from mmie_tasks.http.access import public_address
+from mmie_tasks.http.endpoint import Endpoint, Failure, ReplyT, RequestT, Success
+from mmie_tasks.http.retries import Dispatcher
+from mmie_tasks.http.sender import ReplyStore, Sender, Undelivered
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+
+_STOP_CHECK_S = 0.2  # between looks at whether a call is to end
+
+AttemptWith: TypeAlias = Callable[
+    ["AsyncOpenAI", str], Callable[[RequestT], Awaitable[Success[ReplyT] | Failure]]
+]
+
+
+def send_all(
+    requests: Sequence[RequestT],
+    attempt_with: AttemptWith[RequestT, ReplyT],
+    sender: Sender,
+    store: ReplyStore[ReplyT] | None = None,
+    stop: Event | None = None,
+) -> Iterator[tuple[int, ReplyT | Undelivered]]:
+    """Send all requests and yield one result per request, with its index, as they arrive.
+
+    The requests are sent in an event loop of their own thread. Closing the iterator early, or an
+    interruption, cancels the requests in flight and ends the thread.
+
+    Args:
+        requests: Not changed and not copied.
+        attempt_with: Returns, for a server's client and its address for messages, the function that
+            sends a request once.
+        sender: How requests are sent and retried.
+        store: Where replies are looked up before a request is sent, and stored before they are
+            yielded.
+        stop: Set by another thread to end the call as Ctrl-C in its own thread would.
+
+    Raises:
+        KeyboardInterrupt: `stop` is set.
+    """
+    stop = stop or Event()
+    results: SimpleQueue[tuple[int, ReplyT | Undelivered] | None] = SimpleQueue()
+    cancellation: Future[Callable[[], object]] = Future()
+
+    def report(index: int, result: ReplyT | Undelivered) -> None:
+        results.put((index, result))
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(_send_all(requests, attempt_with, sender, report, store))
+        cancellation.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
+        await task
+
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="http") as pool:
+        finished = pool.submit(lambda: asyncio.run(main()))
+        finished.add_done_callback(lambda _: results.put(None))
+        try:
+            while not stop.is_set():
+                with suppress(Empty):
+                    if (result := results.get(timeout=_STOP_CHECK_S)) is None:
+                        return finished.result()
+                    yield result
+            raise KeyboardInterrupt
+        finally:
+            if not finished.done():
+                with suppress(RuntimeError):  # the loop has just ended
+                    cancellation.result()()
+
+
+async def _send_all(
+    requests: Sequence[RequestT],
+    attempt_with: AttemptWith[RequestT, ReplyT],
+    sender: Sender,
+    report: Callable[[int, ReplyT | Undelivered], object],
+    store: ReplyStore[ReplyT] | None,
+) -> None:
+    from mmie_tasks.http.client import async_client  # the SDK takes a second to import
+
+    endpoints = []
+    async with AsyncExitStack() as stack:
+        for url in sender.access.base_urls:
+            client = await stack.enter_async_context(async_client(sender.access, url))
+            address = public_address(url)
+            send = attempt_with(client, address)
+            ceiling, pace = sender.max_concurrency, sender.pace
+            endpoints.append(Endpoint(address=address, send=send, ceiling=ceiling, pace=pace))
+        await Dispatcher(requests, endpoints, sender, report, store).run()

@@ -1,0 +1,76 @@
+"""What doctor finds, and its report as text."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from mmie_tasks.core.errors import MmieTasksError
+
+_wrap = partial(textwrap.wrap, width=100, break_long_words=False, break_on_hyphens=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report.
+
+    Attributes:
+        status: ``ok``; ``warning``: a run works, and the user should know this; ``problem``: a run
+            fails.
+        subject: What was checked: ``mmie: data``.
+        message: The result, one sentence without a full stop.
+        hint: What to do; empty if nothing.
+    """
+
+    status: Literal["ok", "warning", "problem"]
+    subject: str
+    message: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What doctor has found."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def text(self) -> str:
+        """A line for each finding, its hint below, aligned; a summary. 100 columns at most."""
+        subject_width = max((len(finding.subject) for finding in self.findings), default=0)
+        lines: list[str] = []
+        for finding in self.findings:
+            start = f"{finding.status:<9}{finding.subject:<{subject_width}}  "
+            indent = " " * len(start)
+            for line in finding.message.splitlines():
+                lines += _wrap(line, initial_indent=start, subsequent_indent=indent)
+                start = indent
+            if finding.hint:
+                start, indent = f"{indent}hint: ", f"{indent}      "
+                lines += _wrap(finding.hint, initial_indent=start, subsequent_indent=indent)
+        counts = Counter(finding.status for finding in self.findings)
+        warnings = f" Warnings: {counts['warning']}."
+        if counts["problem"]:
+            summary = f"Problems: {counts['problem']}.{warnings} A run would fail."
+        else:
+            summary = f"A run can begin.{warnings if counts['warning'] else ''}"
+        return "\n".join([*lines, "", summary])
+
+    @property
+    def status(self) -> int:
+        """The exit status: 1 if there is a problem, otherwise 0."""
+        return int(any(finding.status == "problem" for finding in self.findings))
+
+
+def problem_from(subject: str, error: MmieTasksError) -> Finding:
+    """The problem with the message and the hint of an error.
+
+    >>> from mmie_tasks.core.errors import DataMissing
+    >>> problem_from("data", DataMissing("No folder `x`.", hint="`mkdir x`")).hint
+    '`mkdir x`'
+    """
+    message, _, hint = str(error).partition("\n\nhint: ")
+    return Finding("problem", subject, message.rstrip("."), hint)

@@ -1,0 +1,47 @@
+"""The benchmarks that named tasks belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mmie_tasks.benchmarks.registry import (
+    BenchmarkEntry,
+    entries,
+    entry_names,
+    entry_of_task,
+    similar_tasks,
+)
+from mmie_tasks.core.errors import SettingWrong
+
+
+def split_names(listed: str) -> list[str]:
+    """The names in a list that is separated by commas, each once."""
+    return list(dict.fromkeys(name.strip() for name in listed.split(",") if name.strip()))
+
+
+def select_tasks(names: Sequence[str]) -> Mapping[BenchmarkEntry, tuple[str, ...]]:
+    """Benchmark to its selected tasks, in the order in which they are named.
+
+    Args:
+        names: Benchmarks, tasks, tags of tasks, and patterns with ``*``.
+
+    Raises:
+        SettingWrong: No benchmark has a task of that name; the hint has similar names.
+
+    >>> {entry.name: tasks for entry, tasks in select_tasks(["mmie_sa", "mmie"]).items()}
+    {'mmie': ('mmie_sa', 'mmie')}
+    """
+    selection: dict[BenchmarkEntry, tuple[str, ...]] = {}
+    for name in names:
+        entry = entry_of_task(name)
+        tasks = () if entry is None else entry.tasks_by_name().get(name, ())
+        if entry is not None and ("*" in name or not (tasks or entry.is_ours)):
+            tasks = (entry.name,)  # a pattern, or a file in a folder of its own: all tasks
+        if entry is None or not tasks:
+            similar = ", ".join(f"`{similar}`" for similar in similar_tasks(name))
+            raise SettingWrong(
+                f"There is no benchmark or task `{name}`.",
+                hint=f"there is {similar or entry_names(entries())}",
+            )
+        selection[entry] = tuple(dict.fromkeys((*selection.get(entry, ()), *tasks)))
+    return selection
