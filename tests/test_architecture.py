@@ -37,7 +37,10 @@ LAYERS = (
 
 RANK = {folder: rank for rank, folders in enumerate(LAYERS) for folder in folders}
 
-PURE = ("sample.py", "prompts.py", "official.py", "robust.py", "metrics.py", "record.py")
+PURE = (
+    *("sample.py", "prompts.py", "official.py", "robust.py", "metrics.py", "record.py"),
+    *("own_words.py", "marks.py", "given_marks.py", "doubts.py"),  # of a robust reader
+)
 """Files of a benchmark that may import the standard library and `PURE_IMPORTS` only."""
 
 PURE_IMPORTS = (

@@ -1,4 +1,4 @@
-"""The robust reader: the marks that the judge gives by the rules of its module, or unscored."""
+"""The robust reader: the marks that the judge gives by the rules of its modules, or unscored."""
 
 import pytest
 from hypothesis import given, settings
@@ -133,7 +133,7 @@ DOUBTS = {
     f"Final scores: {SENTENCE}. Revised scores: {FAKE}.": None,
     f"{SENTENCE}. Final total score: 7/10.": None,
 }
-# A list for people: each must be predictable from the docstring of the module alone.
+# A list for people: each must be predictable from the docstrings of the modules alone.
 MIXED = {
     f"{SENTENCE}. The final line is not in red, as was requested.": 8,
     f"My final scores are as follows:\n\n{FAKE}": 10,
