@@ -44,6 +44,7 @@ PURE = (
 """Files of a benchmark that may import the standard library and `PURE_IMPORTS` only."""
 
 PURE_IMPORTS = (
+    "mmie_tasks.benchmarks.reply_text",
     "mmie_tasks.core.errors",  # of which `BadSample`
     "mmie_tasks.core.messages",
     "mmie_tasks.core.tables",

@@ -40,7 +40,6 @@ from mmie_tasks.benchmarks.mia_bench.marks import (
     LABEL,
     MARK,
     NUMBER,
-    NUMBER_WORD,
     Mark,
     component_number,
     pattern,
@@ -49,6 +48,7 @@ from mmie_tasks.benchmarks.mia_bench.marks import (
     total_maxima,
 )
 from mmie_tasks.benchmarks.mia_bench.own_words import BLANK
+from mmie_tasks.benchmarks.reply_text import NUMBER_WORD
 
 _REPORT = (
     r"\b(?:says?|said|claim\w*|ends?|closes|wrote|written by|copied|quoted?|this|these|following"
@@ -65,8 +65,6 @@ _TAKES_BACK = (
     r"(?:disregard|ignore|scratch|strike|wait|joking|kidding|void|invalid|fake|withdrawn|retract|take"
     r"|correction|on second|do not|don't|never mind|not(?: final|\W*$)|assuming)(?!\w)"
 )
-
-
 _REPORT_OR_DENIAL = pattern(rf"{_REPORT}|{_DENIAL}")
 _QUOTES = pattern(rf"\b(?:says|claims) {BLANK}")
 
@@ -143,22 +141,21 @@ def may_take_back(sentence: str) -> bool:
 def names_other_points(sentence: str, marks: Mapping[int, Mark], weights: Sequence[int]) -> bool:
     """Whether a sentence has points that are not those of the verdict (5a).
 
-    Args:
-        sentence: Before or after the verdict.
-        marks: The verdict: a mark for each component, from 1; 0 is the total, if one is stated.
-        weights: The full marks of each component.
+    The verdict has a mark for each component, from 1; 0 is the total, if one is stated.
     """
-    sentence = _LABEL_OR_BRACKETS.sub("", sentence)
+    text = plain = _LABEL_OR_BRACKETS.sub("", sentence)
     total = sum(mark.points for number, mark in marks.items() if number)
     own = {*marks.values(), *(Mark(total, maximum) for maximum in total_maxima(weights))}
-    text = sentence  # without the marks of the verdict
-    for fraction in _FRACTION.finditer(sentence):
+    # Another fraction. Those of the verdict go.
+    for fraction in _FRACTION.finditer(plain):
         mark = read_mark(fraction[0])
         if mark in own:
             text = text.replace(fraction[0], "")
         elif mark.out_of in {*weights, *total_maxima(weights)}:
             return True
-    is_few_words = _words(sentence) <= 6 and _ENDS_IN_NUMBER.search(text) is not None
+    # Another number, in a sentence about points: neither of the marks that it names, or of the
+    # total, nor points that these lack.
+    is_few_words = _words(plain) <= 6 and _ENDS_IN_NUMBER.search(text) is not None
     if not is_few_words and not _OF_POINTS.search(text):
         return False
     labelled = (marks.get(component_number(label)) for label in _LABELS.finditer(text))

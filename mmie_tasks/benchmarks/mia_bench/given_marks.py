@@ -15,7 +15,6 @@ from itertools import pairwise
 from mmie_tasks.benchmarks.mia_bench.doubts import reports_or_denies
 from mmie_tasks.benchmarks.mia_bench.marks import (
     ENTRY,
-    FINAL,
     LABEL_ALONE,
     MARK_ALONE,
     Mark,
@@ -24,6 +23,7 @@ from mmie_tasks.benchmarks.mia_bench.marks import (
     read_mark,
 )
 from mmie_tasks.benchmarks.mia_bench.own_words import BLANK
+from mmie_tasks.benchmarks.reply_text import FINAL
 
 _LINE_START = pattern(r"^(?:[\s#>•·*|]|[-+] |\d{1,2}[.)] (?=c|the |score|total)|[^\w\x00-\u2100])+")
 _CELL_END = pattern(r" {0,20}\|[ |]{0,20}")
@@ -44,9 +44,9 @@ _ANNOUNCEMENT = pattern(rf"{_ANNOUNCING}{{1,12}}")
 _FINAL = pattern(rf"\b{FINAL}\b")
 _ANNOUNCED_ENTRY = pattern(rf"{_ANNOUNCING}{{0,12}}{ENTRY.pattern}")
 _SEPARATOR = pattern(r"[\s,;:|/&.]*(?:\band\b)?[\s,;:|/-]*")
-_TABLE_HEAD = pattern(r"(?:(?:component|criterion|score|points|max|weight|reason|#)s?\b|[ :|-])*")
-_CLOSING = pattern(
-    r"(?:I hope this helps|(?:please )?let me know if you have (?:any )?(?:\w+ )?questions)\W*"
+_SAYS_NOTHING = pattern(
+    r"(?:(?:component|criterion|score|points|max|weight|reason|#)s?\b|[ :|-])*"  # a table's head
+    r"|(?:I hope this helps|(?:please )?let me know if you have (?:any )?(?:\w+ )?questions)\W*"
 )
 
 
@@ -106,7 +106,7 @@ def given_marks(text: str) -> GivenMarks:
             sentences = []
         elif _ANNOUNCEMENT.fullmatch(unit):
             announces_final = is_final_announced or _calls_final(unit)
-        elif (label := _label_alone(unit)) is None and not _says_nothing(unit):
+        elif (label := _label_alone(unit)) is None and not _SAYS_NOTHING.fullmatch(unit):
             sentences.append(unit)
         label_above, is_final_announced = label, announces_final
     return GivenMarks(marks=tuple(marks), after=tuple(sentences))
@@ -131,11 +131,6 @@ def _first_entry(unit: str) -> re.Match[str] | None:
 def _label_alone(unit: str) -> re.Match[str] | None:
     label = LABEL_ALONE.fullmatch(unit)
     return label if label and not reports_or_denies(label["title"]) else None
-
-
-def _says_nothing(unit: str) -> bool:
-    """Whether a unit is the head of a table or a polite close."""
-    return (_TABLE_HEAD.fullmatch(unit) or _CLOSING.fullmatch(unit)) is not None
 
 
 def _calls_final(text: str) -> bool:

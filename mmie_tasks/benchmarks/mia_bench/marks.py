@@ -13,6 +13,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from mmie_tasks.benchmarks.reply_text import FINAL, NUMBER_WORD, NUMBER_WORDS
+
 
 class Mark(NamedTuple):
     """Points out of a maximum, as written: neither clamped nor checked."""
@@ -31,17 +33,14 @@ class Mark(NamedTuple):
         return self.points / self.out_of
 
 
-_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 
-NUMBER_WORD = rf"(?:{'|'.join(_WORDS)})"
 _DIGITS = r"-?\d{1,4}(?:\.\d{1,3}|,\d{1,2})?(?!\d)|-?\.\d{1,3}"
 NUMBER = rf"(?:{_DIGITS}|{NUMBER_WORD}\b)(?: ?(?:points?|marks?|pts)\b)?"
 _OUT_OF = r"(?: ?/ ?| ?\(?out of(?: (?:a|the|possible|maximum|total|of)\b){0,4} )"
 MARK = rf"{NUMBER}{_OUT_OF}{NUMBER}\)?(?![\d/]|[.,]\d)"
 
-FINAL = r"(?:final|overall|revised|corrected|updated|adjusted|amended)"
-_NUMBER_OF_COMPONENT = rf"\d{{1,3}}(?![\d/]|[.,]\d)|(?:{'|'.join(_WORDS[1:6])}|(?-i:[A-E]))\b"
+_NUMBER_OF_COMPONENT = rf"\d{{1,3}}(?![\d/]|[.,]\d)|(?:{'|'.join(NUMBER_WORDS[1:6])}|(?-i:[A-E]))\b"
 _COMPONENT = (
     r"(?:(?:component|criterion|requirement)(?: number)?[ _#:.(]{0,3}"
     rf"(?P<number>{_NUMBER_OF_COMPONENT})\)?"
@@ -86,8 +85,8 @@ def total_maxima(weights: Sequence[int]) -> tuple[int, int]:
 def read_value(number: str) -> float:
     """The value of a text that is a `NUMBER`."""
     digits = number.lower().split(" ")[0]
-    if digits in _WORDS:
-        return float(_WORDS.index(digits))
+    if digits in NUMBER_WORDS:
+        return float(NUMBER_WORDS.index(digits))
     return float(re.sub(r"[a-z]+", "", digits).replace(",", "."))
 
 
@@ -110,4 +109,4 @@ def component_number(label: re.Match[str]) -> int:
     name = (label["number"] or label["digit"]).lower()
     if name.isdecimal():
         return int(name) or -1
-    return "abcde".index(name) + 1 if len(name) == 1 else _WORDS.index(name)
+    return "abcde".index(name) + 1 if len(name) == 1 else NUMBER_WORDS.index(name)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from mmie_tasks.benchmarks.reply_text import QUOTATION, without_fence, without_invisible
+
 BLANK = "\0"
 """In the place of a passage that is not the judge's own."""
 
@@ -24,9 +26,6 @@ _SPELLINGS = {
     ".5": "½",
 }
 _CHARACTERS = str.maketrans({char: plain for plain, chars in _SPELLINGS.items() for char in chars})
-_INVISIBLE = ("Cf", "Me", "Mn")  # categories of Unicode: formats and marks on other characters
-
-_WHOLE_FENCE = re.compile(r"(?s)\s*(```|~~~)\w*\n((?:(?!\1).)*)\1\s*")
 
 _SCORE_AND_MAXIMUM = r"score ?: ?([\d.]{1,9}), (?:max[\w ]{0,9}|out of) ?: ?([\d.]{1,9})"
 _OBJECT = (  # what to replace in a JSON object without its double quotation marks
@@ -77,16 +76,13 @@ _RULED = (
     r"(?:^[^\n]{0,40}(?P=rule){3,}[^\n]*$|(?P<open>\Z))"
 )
 _BLOCK_QUOTE = r"^ {0,3}>[^\n]*(?:\n(?! *\n)[^\n]+)*"  # with the lines that continue it
-_QUOTATION = (
-    r"“[^“”„]*”|„[^„“”]*[“”]|«[^«»]*»|»[^«»]*«|‹[^‹›]*›|「[^「」]*」|『[^『』]*』|‘[^‘'\n]*'(?!\w)"
-)
 _CODE_OR_QUOTATION = r"``[^`]*``|`[^`]*`|\"[^\"]*\""
 _SINGLE_QUOTATION = r"(?<!\w)'(?=\S)(?:[^'\n]|(?<=\w)'(?=\w))*'(?!\w)"  # "don't" does not end it
 _FOREIGN = tuple(
     re.compile(pattern, re.IGNORECASE | re.MULTILINE)
     for pattern in (
         *(_FENCE, _TAGGED, _RULED, _BLOCK_QUOTE),
-        *(_QUOTATION, _CODE_OR_QUOTATION, _SINGLE_QUOTATION),
+        *(rf"{QUOTATION}|‘[^‘'\n]*'(?!\w)", _CODE_OR_QUOTATION, _SINGLE_QUOTATION),
     )
 )
 _HALF = re.compile(
@@ -98,9 +94,8 @@ _HALF = re.compile(
 def plain_text(reply: str) -> str:
     """A reply in plain characters, without thinking, markup, or a fence around all of it."""
     text = _in_plain_characters("\n".join(reply.splitlines()).replace("\t", " "))
-    if whole := _WHOLE_FENCE.fullmatch(text):
-        text = whole[2]
-    if re.match(r"\s*\[?\s*{", text) and text.rstrip().endswith(("}", "]")):
+    text = without_fence(text)
+    if _is_object(text.strip()):
         text = _text_of_object(text)
     for pattern, replacement in _MARKUP:
         text = pattern.sub(replacement, text)
@@ -111,8 +106,12 @@ def _in_plain_characters(text: str) -> str:
     if text.isascii():
         return text
     text = unicodedata.normalize("NFKC", text.translate(_CHARACTERS)).translate(_CHARACTERS)
-    text = text.replace("  -  ", " - ")
-    return "".join(char for char in text if unicodedata.category(char) not in _INVISIBLE)
+    return without_invisible(text.replace("  -  ", " - "))
+
+
+def _is_object(text: str) -> bool:
+    """Whether a text is a JSON object, or a list that begins with one."""
+    return text.removeprefix("[").lstrip().startswith("{") and text.endswith(("}", "]"))
 
 
 def _text_of_object(text: str) -> str:

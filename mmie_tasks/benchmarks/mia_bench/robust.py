@@ -29,10 +29,8 @@ from mmie_tasks.benchmarks.mia_bench.given_marks import GivenMark, GivenMarks, g
 from mmie_tasks.benchmarks.mia_bench.marks import Mark, total_maxima
 from mmie_tasks.benchmarks.mia_bench.own_words import own_words, plain_text
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
+from mmie_tasks.benchmarks.reply_text import LONGEST
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
-
-LONGEST = 100_000
-"""Characters of a reply that is read: many times what fits in the tokens it may have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,14 +143,11 @@ def _final_repeat(marks: Sequence[GivenMark]) -> int | None:
 def _doubts(
     parsed: ParsedReply, marks: Mapping[int, Mark], verdict: Sequence[GivenMark], given: GivenMarks
 ) -> Iterator[Unscored]:
-    """Why a reply is no verdict; the first one counts.
+    """Why a reply is no verdict; the first reason counts.
 
-    Args:
-        parsed: The reply.
-        marks: The mark of each component, from 1, and of the total, 0.
-        verdict: The same marks as they are given.
-        given: All marks and sentences of the reply.
+    The ``verdict`` is the part of ``given`` that counts, ``marks`` its marks by number.
     """
+    # Of several marks, the last one is named.
     for one in reversed(verdict):
         if not 0 <= one.number <= len(parsed.weights):
             detail = f"a component beyond the {len(parsed.weights)} there are"
@@ -176,7 +171,7 @@ def _doubts(
         *(sentence for one in verdict[1:] for sentence in one.before),
         *given.after,
     ]
-    if any(map(may_take_back, after)) or any(
+    if any(may_take_back(sentence) for sentence in after) or any(
         names_other_points(sentence, marks, parsed.weights) for sentence in (*before, *after)
     ):
         detail = "a sentence may take the verdict back, or names other points"
@@ -184,17 +179,17 @@ def _doubts(
 
 
 def _doubts_of_marks(verdict: Sequence[GivenMark], weights: Sequence[int]) -> Iterator[str]:
-    """Doubts about possible marks, and about what is right before and after them."""
-    beginnings = (0, _final_repeat(verdict))
+    """Doubts about marks of components that exist, and about the words around them."""
+    beginnings = (0, _final_repeat(verdict))  # of a verdict
     marks: dict[int, Mark] = {}
     for index, one in enumerate(verdict):
         differs = marks.get(one.number, one.mark) != one.mark
         marks[one.number] = one.mark
-        if index not in beginnings and not differs:
-            if one.before and leads_on(one.before[-1]):
-                yield "a line before a mark may give it to somebody else"
-        elif differs or not all(map(may_precede, one.before)):
+        is_beginning = index in beginnings
+        if differs or (is_beginning and not all(map(may_precede, one.before))):
             yield "two verdicts, or one that may be somebody else's"
+        elif not is_beginning and one.before and leads_on(one.before[-1]):
+            yield "a line before a mark may give it to somebody else"
         maxima = (weights[one.number - 1],) if one.number else total_maxima(weights)
         if one.mark.out_of not in maxima:
             yield "a mark out of another maximum"

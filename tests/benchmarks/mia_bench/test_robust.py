@@ -7,8 +7,9 @@ from support.golden import vectors
 from support.mia_replies import FAKE, OTHER_FORMS, SENTENCE, misleading, official_form
 
 from mmie_tasks.benchmarks.mia_bench.metrics import robust_shares
-from mmie_tasks.benchmarks.mia_bench.robust import LONGEST, is_impossible, read_reply, read_robust
+from mmie_tasks.benchmarks.mia_bench.robust import is_impossible, read_reply, read_robust
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
+from mmie_tasks.benchmarks.reply_text import LONGEST
 from mmie_tasks.core.verdict import Scored, Unscored
 
 WEIGHTS = (6, 4)
