@@ -39,7 +39,7 @@ RANK = {folder: rank for rank, folders in enumerate(LAYERS) for folder in folder
 
 PURE = (
     *("sample.py", "prompts.py", "official.py", "robust.py", "metrics.py", "record.py"),
-    *("own_words.py", "marks.py", "given_marks.py", "doubts.py"),  # of a robust reader
+    *("own_words.py", "marks.py", "entries.py", "doubts.py"),  # of a robust reader
 )
 """Files of a benchmark that may import the standard library and `PURE_IMPORTS` only."""
 

@@ -54,12 +54,12 @@ LABEL = (
     rf"(?:{_SCORE_OF}?{_COMPONENT}(?:'s)?(?: score\b)?|(?P<total>{_TOTAL}))"
 )
 _TITLE = (
-    r"(?: ?\([^()\n]{1,200}\)"  # component 1 (Describe the scene)
+    r"(?: ?\([^()\n]{1,200}\)"  # Component 1 (the scene): 6/6
     r"| ?\[[^\[\]\n]{1,200}\]"
     r"| ?[:-] ?[^\W\d](?:(?!\bout of\b|component|criterion|\btotal)[^\d:|()\n]){0,80}"
-    r"(?:\([^()\n]{1,40}\))?(?=[:(|]| - ))"  # component 1 - In red (4 points):
+    r"(?:\([^()\n]{1,40}\))?(?=[:(|]| - ))"  # Component 1 - The scene (6 points): 6/6
 )
-_IS = (
+_IS = (  # between label and mark
     r"(?:[ :=|]|->|-(?![\d.])|,(?= )|\b(?:is|was|gets|receives|scores?|a|the|points)\b){0,12}[(\[]?"
 )
 

@@ -3,7 +3,7 @@
 1. **Own words**: only what is the judge's own is read (`own_words`).
 2. **Mark**: a label and points out of the component's weight: ``component 1: 6/6`` (`marks`).
 3. **Verdict**: a mark for every component and at most one total, their sum. Where marks may be and
-   what may announce them is in `given_marks`, what may follow one in `doubts`.
+   what may announce them is in `entries`, what may follow one in `doubts`.
 4. **Before it** only an announcement, or finished sentences that give it to nobody (`doubts`).
 5. **Doubt** in a sentence after the first mark, and the reply is `unparsed` (`doubts`). So is a
    second verdict that differs, unless it alone, and as a whole, is announced as final, overall,
@@ -25,7 +25,7 @@ from mmie_tasks.benchmarks.mia_bench.doubts import (
     may_take_back,
     names_other_points,
 )
-from mmie_tasks.benchmarks.mia_bench.given_marks import GivenMark, GivenMarks, given_marks
+from mmie_tasks.benchmarks.mia_bench.entries import MarkEntry, ReplyEntries, reply_entries
 from mmie_tasks.benchmarks.mia_bench.marks import Mark, total_maxima
 from mmie_tasks.benchmarks.mia_bench.own_words import own_words, plain_text
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
@@ -109,67 +109,67 @@ def read_reply(text: str, weights: Sequence[int]) -> ParsedReply:
     if own is None:
         detail = "a quotation, fence or tag in it has only one end"
         return replace(nothing, doubt=Unscored("unparsed", detail))
-    given = given_marks(own)
-    verdict = _last_verdict(given.marks)
-    marks = {one.number: one.mark for one in verdict}
+    reply = reply_entries(own)
+    verdict = _last_verdict(reply.entries)
+    marks = {entry.number: entry.mark for entry in verdict}
     parsed = replace(
         nothing,
         components=tuple(marks.get(number) for number in range(1, len(weights) + 1)),
         total=marks.get(0),
     )
-    return replace(parsed, doubt=next(_doubts(parsed, marks, verdict, given), None))
+    return replace(parsed, doubt=next(_doubts(parsed, marks, verdict, reply), None))
 
 
-def _last_verdict(marks: Sequence[GivenMark]) -> Sequence[GivenMark]:
-    """All marks; those of a second verdict if the judge's own words announce it as final."""
-    repeat = _final_repeat(marks)
-    if repeat is None or not all(map(may_precede, marks[repeat].before)):
-        return marks
-    return marks[repeat:]
+def _last_verdict(entries: Sequence[MarkEntry]) -> Sequence[MarkEntry]:
+    """All entries; those of a second verdict if the judge's own words announce it as final."""
+    start = _second_start(entries)
+    is_own = start is not None and all(map(may_precede, entries[start].before))
+    return entries[start:] if is_own else entries
 
 
-def _final_repeat(marks: Sequence[GivenMark]) -> int | None:
-    """The index of the first mark that is called final, if there is one of its component before
-    it.
-    """
+def _second_start(entries: Sequence[MarkEntry]) -> int | None:
+    """Index of the first entry called final, if one of the same component is before it."""
     numbers: set[int] = set()
-    for index, given in enumerate(marks):
-        if given.is_final:
-            return index if given.number in numbers else None
-        numbers.add(given.number)
+    for index, entry in enumerate(entries):
+        if entry.is_final:
+            return index if entry.number in numbers else None
+        numbers.add(entry.number)
     return None
 
 
 def _doubts(
-    parsed: ParsedReply, marks: Mapping[int, Mark], verdict: Sequence[GivenMark], given: GivenMarks
+    parsed: ParsedReply,
+    marks: Mapping[int, Mark],
+    verdict: Sequence[MarkEntry],
+    reply: ReplyEntries,
 ) -> Iterator[Unscored]:
     """Why a reply is no verdict; the first reason counts.
 
-    The ``verdict`` is the part of ``given`` that counts, ``marks`` its marks by number.
+    The ``verdict`` is the part of the reply's entries that counts, ``marks`` its marks by number.
     """
     # Of several marks, the last one is named.
-    for one in reversed(verdict):
-        if not 0 <= one.number <= len(parsed.weights):
+    for entry in reversed(verdict):
+        if not 0 <= entry.number <= len(parsed.weights):
             detail = f"a component beyond the {len(parsed.weights)} there are"
             yield Unscored("off_scale", detail)
-        elif not one.mark.possible:
+        elif not entry.mark.possible:
             yield Unscored("off_scale", "a mark below 0 or above its maximum")
     for detail in reversed(list(_doubts_of_marks(verdict, parsed.weights))):
         yield Unscored("unparsed", detail)
     missing = parsed.components.count(None)
     if missing == len(parsed.components):
         yield Unscored("unparsed", "no component has a mark of the judge's own")
-    if missing and any(one.is_final for one in verdict):
+    if missing and any(entry.is_final for entry in verdict):
         yield Unscored("unparsed", "only a part of the last verdict")
     if missing:
         yield Unscored("off_scale", f"{missing} of the components have no mark")
     if not parsed.agrees:
         yield Unscored("unparsed", "the total is not the sum of the components")
-    before = given.marks[0].before
+    before = reply.entries[0].before
     after = [
-        *(text for one in verdict if (text := explanation(one.remark)) is not None),
-        *(sentence for one in verdict[1:] for sentence in one.before),
-        *given.after,
+        *(text for entry in verdict if (text := explanation(entry.remark)) is not None),
+        *(sentence for entry in verdict[1:] for sentence in entry.before),
+        *reply.after,
     ]
     if any(may_take_back(sentence) for sentence in after) or any(
         names_other_points(sentence, marks, parsed.weights) for sentence in (*before, *after)
@@ -178,20 +178,20 @@ def _doubts(
         yield Unscored("unparsed", detail)
 
 
-def _doubts_of_marks(verdict: Sequence[GivenMark], weights: Sequence[int]) -> Iterator[str]:
+def _doubts_of_marks(verdict: Sequence[MarkEntry], weights: Sequence[int]) -> Iterator[str]:
     """Doubts about marks of components that exist, and about the words around them."""
-    beginnings = (0, _final_repeat(verdict))  # of a verdict
+    beginnings = (0, _second_start(verdict))
     marks: dict[int, Mark] = {}
-    for index, one in enumerate(verdict):
-        differs = marks.get(one.number, one.mark) != one.mark
-        marks[one.number] = one.mark
+    for index, entry in enumerate(verdict):
+        differs = marks.get(entry.number, entry.mark) != entry.mark
+        marks[entry.number] = entry.mark
         is_beginning = index in beginnings
-        if differs or (is_beginning and not all(map(may_precede, one.before))):
+        if differs or (is_beginning and not all(map(may_precede, entry.before))):
             yield "two verdicts, or one that may be somebody else's"
-        elif not is_beginning and one.before and leads_on(one.before[-1]):
+        elif not is_beginning and entry.before and leads_on(entry.before[-1]):
             yield "a line before a mark may give it to somebody else"
-        maxima = (weights[one.number - 1],) if one.number else total_maxima(weights)
-        if one.mark.out_of not in maxima:
+        maxima = (weights[entry.number - 1],) if entry.number else total_maxima(weights)
+        if entry.mark.out_of not in maxima:
             yield "a mark out of another maximum"
-        if may_change_mark(one.remark):
+        if may_change_mark(entry.remark):
             yield "words after a mark that may change it"

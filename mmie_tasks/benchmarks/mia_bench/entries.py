@@ -1,8 +1,8 @@
-"""The marks that a reply gives, in order, with the sentences and remarks around them.
+"""The entries of a reply: its marks in order, with the sentences and remarks around them.
 
-Marks stand at the beginning of a line or sentence, after each other, or in the line below their
-label. Before one, in the same sentence or the one before, only an announcement may be: "Sure! Based
-on the image and the response, here are my final scores:".
+Marks are at the beginning of a line or sentence, after each other, or in the line below their label
+(rules 2 and 3 of the robust reader). Before one, in the same sentence, only an announcement may be
+(4): "Sure! Based on the image and the response, here are my final scores:".
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ _SAYS_NOTHING = pattern(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GivenMark:
-    """A mark in a reply.
+class MarkEntry:
+    """A mark in a reply, with its component and the words around it.
 
     Attributes:
         number: Its component, from 1; 0 for the total, -1 for "component 0".
         mark: As written.
-        before: The sentences since the mark before it.
-        remark: What follows it, up to the next mark or to the end of its sentence.
+        before: The sentences since the entry before it.
+        remark: What follows it, up to the next entry or to the end of its sentence.
         is_final: Whether its label or announcement calls it final, revised or the like.
     """
 
@@ -70,46 +70,45 @@ class GivenMark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GivenMarks:
-    """The marks in a reply, and the sentences after the last one."""
+class ReplyEntries:
+    """The entries of a reply in order, and the sentences after the last one."""
 
-    marks: tuple[GivenMark, ...]
+    entries: tuple[MarkEntry, ...]
     after: tuple[str, ...]
 
 
-def given_marks(text: str) -> GivenMarks:
-    """The marks in the judge's own words.
+def reply_entries(text: str) -> ReplyEntries:
+    """The entries in the judge's own words.
 
-    >>> first, second = given_marks("Clear. Component 1: 6/6, component 2: 2/4 (short)").marks
+    >>> first, second = reply_entries("Clear. Component 1: 6/6, component 2: 2/4 (short)").entries
     >>> first.before, second.number, second.mark, second.remark
     (('Clear.',), 2, Mark(points=2.0, out_of=4.0), ' (short)')
     """
-    marks: list[GivenMark] = []
-    sentences: list[str] = []  # since the last mark
+    entries: list[MarkEntry] = []
+    sentences: list[str] = []  # since the last entry
     label_above: re.Match[str] | None = None  # the unit before, if it is a label
     is_final_announced = False  # by the unit before
     for unit in _units(text):
         label, announces_final = None, False
-        if entry := _first_entry(unit):
-            is_final = is_final_announced or _calls_final(unit[: entry.start("label")])
-            marks += _entries(unit, entry, before=tuple(sentences), is_final=is_final)
+        if first := _first_entry(unit):
+            is_final = is_final_announced or _calls_final(unit[: first.start("label")])
+            entries += _entries(unit, first, before=tuple(sentences), is_final=is_final)
             sentences = []
-        elif label_above and (mark := MARK_ALONE.match(unit)):
-            marks.append(
-                GivenMark(
-                    number=component_number(label_above),
-                    mark=read_mark(mark["mark"]),
-                    before=tuple(sentences),
-                    remark=unit[mark.end() :],
-                )
+        elif label_above and (below := MARK_ALONE.match(unit)):
+            entry = MarkEntry(
+                number=component_number(label_above),
+                mark=read_mark(below["mark"]),
+                before=tuple(sentences),
+                remark=unit[below.end() :],
             )
+            entries.append(entry)
             sentences = []
         elif _ANNOUNCEMENT.fullmatch(unit):
             announces_final = is_final_announced or _calls_final(unit)
         elif (label := _label_alone(unit)) is None and not _SAYS_NOTHING.fullmatch(unit):
             sentences.append(unit)
         label_above, is_final_announced = label, announces_final
-    return GivenMarks(marks=tuple(marks), after=tuple(sentences))
+    return ReplyEntries(entries=tuple(entries), after=tuple(sentences))
 
 
 def _units(text: str) -> Iterator[str]:
@@ -124,13 +123,13 @@ def _units(text: str) -> Iterator[str]:
 
 def _first_entry(unit: str) -> re.Match[str] | None:
     """The label and mark that a unit begins with, perhaps after an announcement."""
-    entry = ENTRY.match(unit) or _ANNOUNCED_ENTRY.match(unit)
-    return entry if entry and not reports_or_denies(entry["title"]) else None
+    match = ENTRY.match(unit) or _ANNOUNCED_ENTRY.match(unit)
+    return match if match and not reports_or_denies(match["title"]) else None
 
 
 def _label_alone(unit: str) -> re.Match[str] | None:
-    label = LABEL_ALONE.fullmatch(unit)
-    return label if label and not reports_or_denies(label["title"]) else None
+    match = LABEL_ALONE.fullmatch(unit)
+    return match if match and not reports_or_denies(match["title"]) else None
 
 
 def _calls_final(text: str) -> bool:
@@ -139,17 +138,17 @@ def _calls_final(text: str) -> bool:
 
 def _entries(
     unit: str, first: re.Match[str], *, before: tuple[str, ...], is_final: bool
-) -> Iterator[GivenMark]:
-    """The marks in a unit that begins with one."""
-    entries = [first, *ENTRY.finditer(unit, first.end())]
-    ends = [*(entry.start() for entry in entries[1:]), len(unit)]
-    for entry, end in zip(entries, ends, strict=True):
-        number, remark = component_number(entry), unit[entry.end() : end]
-        is_separator = entry is not entries[-1] and _SEPARATOR.fullmatch(remark)
-        yield GivenMark(
+) -> Iterator[MarkEntry]:
+    """The entries in a unit that begins with one. A total called final is just a total."""
+    matches = [first, *ENTRY.finditer(unit, first.end())]
+    ends = [*(match.start() for match in matches[1:]), len(unit)]
+    for match, end in zip(matches, ends, strict=True):
+        number, remark = component_number(match), unit[match.end() : end]
+        is_separator = match is not matches[-1] and _SEPARATOR.fullmatch(remark)
+        yield MarkEntry(
             number=number,
-            mark=read_mark(entry["mark"]),
-            is_final=is_final or (number > 0 and _calls_final(entry["label"])),
-            before=before if entry is first else (),
+            mark=read_mark(match["mark"]),
+            before=before if match is first else (),
             remark="" if is_separator else remark,
+            is_final=is_final or (number > 0 and _calls_final(match["label"])),
         )
