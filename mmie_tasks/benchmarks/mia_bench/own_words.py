@@ -15,16 +15,7 @@ from mmie_tasks.benchmarks.reply_text import QUOTATION, without_fence, without_i
 BLANK = "\0"
 """In the place of a passage that is not the judge's own."""
 
-_SPELLINGS = {
-    "/": "⁄∕",
-    "-": "‐‑‒−",
-    " - ": "–—",
-    "->": "→",
-    '"': "＂",
-    "'": "’‚",
-    ". ": "。",
-    ".5": "½",
-}
+_SPELLINGS = {"/": "⁄∕", "-": "‐‒−", " - ": "–—", "->": "→", "'": "’‚", ". ": "。", ".5": "½"}
 _CHARACTERS = str.maketrans({char: plain for plain, chars in _SPELLINGS.items() for char in chars})
 
 _SCORE_AND_MAXIMUM = r"score ?: ?([\d.]{1,9}), (?:max[\w ]{0,9}|out of) ?: ?([\d.]{1,9})"
