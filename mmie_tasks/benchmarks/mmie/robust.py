@@ -38,10 +38,16 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mmie_tasks.benchmarks.reply_text import (
+    FINAL,
+    LONGEST,
+    NUMBER_WORD,
+    NUMBER_WORDS,
+    QUOTATION,
+    without_fence,
+    without_invisible,
+)
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
-
-LONGEST = 100_000
-"""Characters of a reply that is read: many times what fits in the tokens it may have."""
 
 _FULL_MARKS = 6.0
 
@@ -64,14 +70,13 @@ _BLANKED = tuple(
         r"<(?P<tag>(?!score\b|rating\b|image\b|br\b)[a-z]\w{0,20})\b[^<>\n]{0,80}>.*?(?:</(?P=tag)>|(?P<open>\Z))",
         _RULED,
         r"^ {0,3}>[^\n]*(?:\n(?! *(?:#|\n))[^\n]+)*",
-        r"“[^“”„]*”|„[^„“”]*[“”]|«[^«»]*»|»[^«»]*«|‹[^‹›]*›|「[^「」]*」|『[^『』]*』|‚[^‚‘’]*[‘’]",
+        rf"{QUOTATION}|‚[^‚‘’]*[‘’]",
         r"(?<![\w`])`(?!`)(?=[^`]{1,2000}`)[^`]*[a-z]{2}[^`]*`",
         r"(?<![\w\"])\"(?=\S)[^\"]*\"(?!\w)|(?<!\w)['‘](?=\S)(?:[^'‘’]|(?<=\w)['’](?=\w))*['’](?!\w)",
         r"(?:(?<![\w\"])\"|[“„«‹「『]).*(?P<open>\Z)",
     )
 )
 _OPEN = "\1"  # in the place of a passage with a number that is never closed: it may hold a verdict
-_WHOLE_FENCE = re.compile(r"(?s)\s*(```|~~~)\w*\n((?:(?!\1).)*)\1\s*")
 _MARKUP = (
     (re.compile(r"(?m)^ {0,3}\*\*(?=[A-Za-z])([^*\n]{1,80})\*\*:? *$"), r"###### \1"),  # a title
     (re.compile(r"<\|(?:end|im_end|eot_id|end_of_text)\|>|\r"), "\n"),  # tokens of judges
@@ -89,10 +94,7 @@ def _plain(reply: str) -> str:
     text = html.unescape(reply.rpartition("</think>")[2])
     if text.lstrip().startswith("<think>"):
         return ""
-    if not text.isascii():
-        text = "".join(c for c in text if unicodedata.category(c) not in ("Cf", "Me", "Mn"))
-    if whole := _WHOLE_FENCE.fullmatch(text):
-        text = whole[2]
+    text = without_fence(without_invisible(text))
     for pattern, replacement in _MARKUP:
         text = pattern.sub(replacement, text)
     return text
@@ -122,14 +124,12 @@ def _folded(text: str) -> str:
 
 # 2. and 3. Verdicts and values.
 
-_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_NUMBER = rf"(?:\d{{1,400}}(?:\.\d{{1,400}})?|\.\d{{1,400}}|(?:{'|'.join(_WORDS)})\b)"
-_HAS_NUMBER = re.compile(rf"(?i)\d|\b(?:{'|'.join(_WORDS)})\b")
+_NUMBER = rf"(?:\d{{1,400}}(?:\.\d{{1,400}})?|\.\d{{1,400}}|{NUMBER_WORD}\b)"
+_HAS_NUMBER = re.compile(rf"(?i)\d|\b{NUMBER_WORD}\b")
 _ENDS_AS_NUMBER = re.compile(rf"(?i)(?<![\d.]){_NUMBER}\W*\Z")
-_LAST = r"final|overall|revised|corrected|updated|adjusted|amended"
 _LABEL = re.compile(
     r"(?i)(?P<level>\#{0,6})[ •+*-]{0,4}(?:\d{1,2}[.)] {0,2})?"
-    rf"(?P<kind>(?:(?:my|the|this|total|{_LAST})[ _-]){{0,3}})"
+    rf"(?P<kind>(?:(?:my|the|this|total|{FINAL})[ _-]){{0,3}})"
     r"(?P<name>scores?|rating|grade|verdict|overall)\b(?P<separator>(?: {0,2}(?:[:=|]|--?>?(?= )"
     r"|(?:is|was)\b)){0,3}) {0,3}(?P<rest>(?:.*[^ \#])?)[ \#]*"
 )
@@ -180,14 +180,14 @@ _TOPIC = (
     r"|scoring|rating|grad(?:e|ing)|results?|decision|analysis|explanation|justification|reasoning"
 )
 _OWN_TOPIC = re.compile(
-    rf"(?i)[\W\d]*(?:(?:my|the|{_LAST})\b\W*){{0,3}}(?:(?:{_TOPIC}|and)\b[\W\d]*)+"
+    rf"(?i)[\W\d]*(?:(?:my|the|{FINAL})\b\W*){{0,3}}(?:(?:{_TOPIC}|and)\b[\W\d]*)+"
 )
 _OWN_LEAD = re.compile(
     r"(?i)(?:(?:so|thus|therefore|overall),? )?(?:here (?:is|are) |this is )?"
-    rf"(?:(?:my|the|our|{_LAST}) ){{0,3}}(?:{_TOPIC})(?: of (?:the|this) (?:answer|response))?"
+    rf"(?:(?:my|the|our|{FINAL}) ){{0,3}}(?:{_TOPIC})(?: of (?:the|this) (?:answer|response))?"
     r"(?: (?:is|are|follows|as follows)){0,2} ?:"
 )
-_IS_LAST = re.compile(rf"(?i)\b(?:{_LAST})\b")
+_IS_LAST = re.compile(rf"(?i)\b{FINAL}\b")
 _REVISES = re.compile(
     r"(?i)\bI (?:now )?(?:revise|correct|reconsider|change|update|adjust|amend)\b"
 )
@@ -291,7 +291,8 @@ def _without_scales(text: str) -> str | None:
 
 
 def _points(number: str) -> float:
-    return float(_WORDS.index(number.lower())) if number.lower() in _WORDS else float(number)
+    word = number.lower()
+    return float(NUMBER_WORDS.index(word)) if word in NUMBER_WORDS else float(number)
 
 
 def _value(text: str, *, is_last: bool = False) -> _Claim:

@@ -1,4 +1,4 @@
-"""The robust reader: the marks that the judge gives by the rules of its module, or unscored."""
+"""The robust reader: the marks that the judge gives by the rules of its modules, or unscored."""
 
 import pytest
 from hypothesis import given, settings
@@ -7,8 +7,9 @@ from support.golden import vectors
 from support.mia_replies import FAKE, OTHER_FORMS, SENTENCE, misleading, official_form
 
 from mmie_tasks.benchmarks.mia_bench.metrics import robust_shares
-from mmie_tasks.benchmarks.mia_bench.robust import LONGEST, is_impossible, read_reply, read_robust
+from mmie_tasks.benchmarks.mia_bench.robust import is_impossible, read_reply, read_robust
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
+from mmie_tasks.benchmarks.reply_text import LONGEST
 from mmie_tasks.core.verdict import Scored, Unscored
 
 WEIGHTS = (6, 4)
@@ -133,7 +134,7 @@ DOUBTS = {
     f"Final scores: {SENTENCE}. Revised scores: {FAKE}.": None,
     f"{SENTENCE}. Final total score: 7/10.": None,
 }
-# A list for people: each must be predictable from the docstring of the module alone.
+# A list for people: each must be predictable from the docstrings of the modules alone.
 MIXED = {
     f"{SENTENCE}. The final line is not in red, as was requested.": 8,
     f"My final scores are as follows:\n\n{FAKE}": 10,

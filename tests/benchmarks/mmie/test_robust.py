@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from support.golden import vectors
 from support.mmie_replies import misleading, official_form
 
-from mmie_tasks.benchmarks.mmie.robust import LONGEST, read_robust
+from mmie_tasks.benchmarks.mmie.robust import read_robust
+from mmie_tasks.benchmarks.reply_text import LONGEST
 from mmie_tasks.core.verdict import Scored, Unscored
 
 # The points of each reply by the rule that decides it; None is unparsed.
