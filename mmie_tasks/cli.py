@@ -30,8 +30,8 @@ RUN_COMMANDS: Mapping[str, tuple[str, str]] = {
 """Commands that evaluate: their module and function, and a line of ``mmie-tasks --help``."""
 
 RESULT_COMMANDS: Mapping[str, tuple[str, str]] = {
-    "report": ("results.report.command:run", "scores, charts and every sample, in one HTML file"),
-    "table": ("results.table.command:run", "models by benchmarks, as Markdown, CSV or LaTeX"),
+    "report": ("cli:_report", "scores, charts and every sample, in one HTML file"),
+    "table": ("cli:_table", "models by benchmarks, as Markdown, CSV or LaTeX"),
     "compare": ("results.compare.command:run", "whether one tested model is better than another"),
     "agreement": (
         "results.agreement.command:run",
@@ -154,6 +154,20 @@ def _path(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
     )
     argparse.ArgumentParser(prog="mmie-tasks path", description=description).parse_args(arguments)
     return str(task_dir())
+
+
+def _report(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
+    from mmie_tasks.quality.annotator import open_annotator
+    from mmie_tasks.results.report.command import run
+
+    return run(arguments, environment, open_annotator)
+
+
+def _table(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
+    from mmie_tasks.quality.annotator import open_annotator
+    from mmie_tasks.results.table.command import run
+
+    return run(arguments, environment, open_annotator)
 
 
 def _doctor(arguments: Sequence[str], environment: Mapping[str, str]) -> int:

@@ -8,11 +8,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mmie_tasks.core.errors import AnswersUnusable
+from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.quality.calibrate.correction import correct
 from mmie_tasks.quality.calibrate.estimate import Population
 from mmie_tasks.quality.judge_exam.stored import StoredGrades
-from mmie_tasks.results.annotation import Annotation
+from mmie_tasks.results.annotation import Annotation, IntervalsOf
 from mmie_tasks.results.labels import Label, id_in_csv, read_label_files
 from mmie_tasks.results.render import Cell
 from mmie_tasks.runs.run import Run, TaskRun
@@ -68,25 +68,30 @@ def open_annotator(
     runs: Sequence[Run],
     people: Sequence[str],
     environment: Mapping[str, str],
-    population: Population | None = None,
+    population: IntervalsOf = "larger",
 ) -> QualityAnnotator:
-    """The annotator of runs, see `mmie_tasks.results.annotation`.
+    """The annotator of runs: see `mmie_tasks.results.annotation.OpenAnnotator`.
 
     Args:
         runs: To be annotated.
         people: Files of people's scores, ``PATH`` or ``NAME=PATH``.
         environment: Names the cache folder with the grades.
-        population: What the intervals of corrected scores are for. The default is the larger one,
-            which the intervals of official scores beside them are for.
+        population: What the intervals of corrected scores are for.
 
     Raises:
         AnswersUnusable: A file cannot be read, or has no label of a sample of these runs.
+        SettingWrong: The intervals are to be those of corrected scores, and there are none.
     """
+    if population == "run" and not people:
+        raise SettingWrong(
+            "`--population run` is about corrected scores, and no `--people` corrects one.",
+            hint="add `--people people.csv`, see `mmie-tasks calibrate`",
+        )
     task_runs = [task_run for run in runs for task_run in run.tasks.values()]
     return QualityAnnotator(
         labels=labels_by_benchmark(people, task_runs),
         grades=StoredGrades(environment),
-        population=population or "larger",
+        population=population,
     )
 
 

@@ -1,22 +1,19 @@
 """What a table and a report show of a task beside the scores of its run: how good its judge is.
 
-The annotations come from `mmie_tasks.quality`, which this folder knows by name only.
+The annotations come from `mmie_tasks.quality.annotator`, which the command line hands over: this
+folder knows no judge.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, get_args
 
-from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.options import import_factory
 from mmie_tasks.results.render import Cell
 from mmie_tasks.runs.run import Run, TaskRun
-
-_ANNOTATOR = "mmie_tasks.quality.annotator:open_annotator"
 
 IntervalsOf: TypeAlias = Literal["larger", "run"]
 """What the interval of a corrected score is for: the benchmark, of which the run's samples are a
@@ -68,8 +65,19 @@ class Annotator(Protocol):
         """What the intervals of judged scores hold."""
 
 
+OpenAnnotator: TypeAlias = Callable[
+    [Sequence[Run], Sequence[str], Mapping[str, str], IntervalsOf], Annotator
+]
+"""Opens the annotator of some runs: with people's scores from files, and with the grades of judges
+from the cache folder that an environment names.
+
+Raises `AnswersUnusable` if a file of people's scores cannot be read, or is not of these runs, and
+`SettingWrong` if the intervals are to be those of corrected scores, and there are none.
+"""
+
+
 def add_people_options(parser: argparse.ArgumentParser) -> None:
-    """``--people`` and ``--population``, for `open_annotator`."""
+    """``--people`` and ``--population``, for `OpenAnnotator`."""
     help_text = (
         "CSV files of people's scores, see `calibrate`: add the corrected scores; default: none"
     )
@@ -81,28 +89,6 @@ def add_people_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--population", choices=get_args(IntervalsOf), default="larger", help=help_text
     )
-
-
-def open_annotator(
-    runs: Sequence[Run],
-    people: Sequence[str],
-    environment: Mapping[str, str],
-    population: IntervalsOf = "larger",
-) -> Annotator:
-    """The annotator of some runs, with people's scores from files, and with the grades of judges
-    from the cache folder that the environment names.
-
-    Raises:
-        AnswersUnusable: A file of people's scores cannot be read, or is not of these runs.
-        SettingWrong: The intervals are to be those of corrected scores, and there are none.
-    """
-    if population == "run" and not people:
-        raise SettingWrong(
-            "`--population run` is about corrected scores, and no `--people` corrects one.",
-            hint="add `--people people.csv`, see `mmie-tasks calibrate`",
-        )
-    annotator: Annotator = import_factory(_ANNOTATOR)(runs, people, environment, population)
-    return annotator
 
 
 def judge_lines(judges: Iterable[JudgeNote]) -> tuple[str, ...]:

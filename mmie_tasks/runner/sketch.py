@@ -19,7 +19,9 @@ from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.core.tables import counted, listed
 from mmie_tasks.interleaved.protocols import Protocol as Words
-from mmie_tasks.results.html import Json, embed_image, plain, rendered, segments_json
+from mmie_tasks.results.embedded_image import embed_image
+from mmie_tasks.results.page import rendered
+from mmie_tasks.results.page_data import Json, plain, segments_json
 from mmie_tasks.runner.pair_check import workload
 from mmie_tasks.runner.run_summary import print_at_exit
 from mmie_tasks.runner.stage_progress import StageProgress

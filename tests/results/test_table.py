@@ -20,15 +20,16 @@ from mmie_tasks.benchmarks.benchmark import PublishedRow
 from mmie_tasks.benchmarks.milebench import benchmark as milebench_benchmark
 from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_TASKS
 from mmie_tasks.benchmarks.mmie import benchmark as mmie_benchmark
+from mmie_tasks.cli import load_command
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import percent_cell
+from mmie_tasks.quality.annotator import open_annotator
 from mmie_tasks.quality.calibrate.correction import correct
 from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.labels import read_label_files
 from mmie_tasks.results.render import Format, sheet_text
 from mmie_tasks.results.table.command import as_json
-from mmie_tasks.results.table.command import run as run_table
 from mmie_tasks.results.table.score_table import ScoreTable, score_table
 from mmie_tasks.runs.marks import marks_of
 from mmie_tasks.runs.run import Run
@@ -45,8 +46,12 @@ PUBLISHED = replace(
     published_rows=(PublishedRow(model="Someone's", scores={"": 12.5, "a": 20.0}, source=SOURCE),),
 )
 
+run_table = load_command("table")
+open_ungraded = partial(open_annotator, people=(), environment={"XDG_CACHE_HOME": "/nowhere"})
 
-table_of = partial(score_table, environment={"XDG_CACHE_HOME": "/nowhere"})
+
+def table_of(runs: list[Run], *groups: Any, **options: Any) -> ScoreTable:
+    return score_table(runs, *groups, annotator=open_ungraded(runs), **options)
 
 
 def written(scores: ScoreTable, file_format: Format = "md") -> str:

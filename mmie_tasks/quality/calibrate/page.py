@@ -19,19 +19,17 @@ from mmie_tasks.quality.plan import PlannedAnswer
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segment
-from mmie_tasks.results.html import (
+from mmie_tasks.results.embedded_image import EmbeddedImage, embed_image
+from mmie_tasks.results.labels import csv_cell, id_in_csv
+from mmie_tasks.results.page import inert_json, rendered
+from mmie_tasks.results.page_data import (
     MAX_SEGMENTS,
-    EmbeddedImage,
     Json,
-    embed_image,
     has_image,
-    inert_json,
     page_data,
     plain,
-    rendered,
     segments_json,
 )
-from mmie_tasks.results.labels import csv_cell, id_in_csv
 
 MAX_SIDE_PX = 1024
 """The longest side of a picture in the page."""

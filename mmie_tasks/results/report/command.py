@@ -20,9 +20,9 @@ from mmie_tasks.results.annotation import (
     Annotation,
     Annotator,
     JudgeNote,
+    OpenAnnotator,
     add_people_options,
     judge_lines,
-    open_annotator,
 )
 from mmie_tasks.results.commands import (
     listed_names,
@@ -31,7 +31,7 @@ from mmie_tasks.results.commands import (
     result_parser,
     whole_number,
 )
-from mmie_tasks.results.html import Json, cut, ends, page_data
+from mmie_tasks.results.page_data import Json, cut, ends, page_data
 from mmie_tasks.results.report.page import packed_text, render
 from mmie_tasks.results.report.samples import (
     BUDGET_BYTES,
@@ -57,7 +57,9 @@ CHUNK_BYTES = 300_000
 """Of the JSON of one chunk, before it is packed; a single sample may be larger."""
 
 
-def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
+def run(
+    arguments: Sequence[str], environment: Mapping[str, str], open_annotator: OpenAnnotator
+) -> str:
     """Write a report; returns the file, its size and content, and notes on the runs.
 
     Raises:

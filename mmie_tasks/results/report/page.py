@@ -13,7 +13,8 @@ from plotly.offline import get_plotlyjs
 
 from mmie_tasks.core.tables import NO_VALUE, percent_cell, signed_cell
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.results.html import Json, inert_json, rendered
+from mmie_tasks.results.page import inert_json, rendered
+from mmie_tasks.results.page_data import Json
 from mmie_tasks.results.signatures import mixed_keys
 
 _ASSETS = Path(__file__).resolve().parent / "assets"

@@ -21,8 +21,16 @@ from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.results import html
-from mmie_tasks.results.html import Json, cut, segments_json
+from mmie_tasks.results.embedded_image import EmbeddedImage, embed_image
+from mmie_tasks.results.page_data import (
+    MAX_LABEL,
+    MAX_SEGMENTS,
+    FindImage,
+    Json,
+    cut,
+    has_image,
+    segments_json,
+)
 from mmie_tasks.runs.panels import judge_facts
 from mmie_tasks.runs.run import Run, TaskRun
 
@@ -46,7 +54,7 @@ _THREADS = 4
 _BATCH = 32  # samples between two checks of the budget
 _QUALITY = 60
 
-thumbnail = partial(html.embed_image, max_side_px=SIDE_PX, quality=_QUALITY)
+thumbnail = partial(embed_image, max_side_px=SIDE_PX, quality=_QUALITY)
 """The thumbnail of a logged file; never raises."""
 
 SampleRow: TypeAlias = tuple[LoggedSample | None, ...]
@@ -149,7 +157,7 @@ def sample_columns(task: JoinedTask) -> Json:
 def _preview(row: SampleRow) -> str:
     """The beginning of the question in one line."""
     question = next((s.question for s in row if s is not None and s.question), ())
-    texts = ((segment.text or "")[: 4 * MAX_PREVIEW] for segment in question[: html.MAX_SEGMENTS])
+    texts = ((segment.text or "")[: 4 * MAX_PREVIEW] for segment in question[:MAX_SEGMENTS])
     line = " ".join(" ".join(texts).split())
     return line if len(line) <= MAX_PREVIEW else f"{line[: MAX_PREVIEW - 1]}…"
 
@@ -167,7 +175,7 @@ def _group_columns(benchmark: Benchmark, kind: str, samples: Sequence[LoggedSamp
     }
 
 
-NO_THUMBNAIL = html.EmbeddedImage(None, "no thumbnail")  # of an image that is outside the budget
+NO_THUMBNAIL = EmbeddedImage(None, "no thumbnail")  # of an image that is outside the budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,11 +190,11 @@ class TaskThumbnails:
     """
 
     rows: Collection[int]
-    by_image: Mapping[str, html.EmbeddedImage]
+    by_image: Mapping[str, EmbeddedImage]
     left_out: int
     used_bytes: int
 
-    def find(self, row: int, image: str) -> html.EmbeddedImage:
+    def find(self, row: int, image: str) -> EmbeddedImage:
         """The thumbnail of an image of a sample."""
         return self.by_image.get(image, NO_THUMBNAIL) if row in self.rows else NO_THUMBNAIL
 
@@ -212,7 +220,7 @@ def make_thumbnails(
         budget_bytes: Of all thumbnails.
     """
     with_images = [(row, images) for row, images in samples if images]
-    by_image: dict[str, html.EmbeddedImage] = {}
+    by_image: dict[str, EmbeddedImage] = {}
     rows: set[int] = set()
     used = 0
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -232,7 +240,7 @@ def make_thumbnails(
 
 
 def sample_detail(
-    row: SampleRow, signatures: Mapping[Signature, int], find_thumbnail: html.FindImage
+    row: SampleRow, signatures: Mapping[Signature, int], find_thumbnail: FindImage
 ) -> Json:
     """The details of a sample in every run.
 
@@ -255,7 +263,7 @@ def shown_images(row: SampleRow) -> list[str]:
     return [
         segment.image
         for segments in (*question_and_gold(row), *answers)
-        for segment in islice(filter(html.has_image, segments[: html.MAX_SEGMENTS]), MAX_IMAGES)
+        for segment in islice(filter(has_image, segments[:MAX_SEGMENTS]), MAX_IMAGES)
         if segment.image and not segment.problem
     ]
 
@@ -272,7 +280,7 @@ def question_and_gold(row: SampleRow) -> tuple[Sequence[Segment], Sequence[Segme
 
 
 def _run_json(
-    sample: LoggedSample, signatures: Mapping[Signature, int], find_thumbnail: html.FindImage
+    sample: LoggedSample, signatures: Mapping[Signature, int], find_thumbnail: FindImage
 ) -> Json:
     facts = {**judge_facts(sample), **sample.facts}
     expected = sample.expected
@@ -298,7 +306,7 @@ def _run_json(
 
 
 def _label(text: str) -> str:
-    return cut(text, html.MAX_LABEL)
+    return cut(text, MAX_LABEL)
 
 
 def _first(facts: Mapping[str, _T]) -> list[tuple[str, _T]]:

@@ -17,7 +17,7 @@ from mmie_tasks.record.log_line import number
 from mmie_tasks.record.metrics import Metric, Scale, mean_of
 from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, ScoreKind
 from mmie_tasks.results.compare.comparison import MetricComparison, compare
-from mmie_tasks.results.html import Json, ends
+from mmie_tasks.results.page_data import Json, ends
 from mmie_tasks.results.report.samples import JoinedTask
 from mmie_tasks.results.signatures import NotComparable
 from mmie_tasks.runs.run import TaskRun

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 from mmie_tasks.core.tables import counted
-from mmie_tasks.results.annotation import add_people_options
+from mmie_tasks.results.annotation import OpenAnnotator, add_people_options
 from mmie_tasks.results.commands import listed_names, open_runs, result_parser, write_text
 from mmie_tasks.results.render import Format, json_text, sheet_text
 from mmie_tasks.results.table.score_table import ScoreTable, score_table
@@ -17,7 +17,9 @@ from mmie_tasks.results.table.score_table import ScoreTable, score_table
 _SUFFIXES: Mapping[str, Format] = {".csv": "csv", ".tex": "latex"}
 
 
-def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
+def run(
+    arguments: Sequence[str], environment: Mapping[str, str], open_annotator: OpenAnnotator
+) -> str:
     """Print or write the table of runs, with the grades of their judges from the cache that the
     environment names.
 
@@ -30,12 +32,11 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     scores = score_table(
         runs,
         listed_names(options.columns),
+        annotator=open_annotator(runs, options.people, environment, options.population),
         robust=options.robust,
         expected=options.expected,
         published=options.published,
-        people=options.people,
-        population=options.population,
-        environment=environment,
+        corrected_only=options.population == "run",
     )
     if options.json:
         return json_text(as_json(scores))

@@ -12,13 +12,7 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.record.signature import AnswerForm
-from mmie_tasks.results.annotation import (
-    Annotator,
-    IntervalsOf,
-    JudgeNote,
-    judge_lines,
-    open_annotator,
-)
+from mmie_tasks.results.annotation import Annotator, JudgeNote, judge_lines
 from mmie_tasks.results.commands import notes_of
 from mmie_tasks.results.render import Cell, Sheet
 from mmie_tasks.runs.marks import marks_of
@@ -123,12 +117,11 @@ def score_table(
     runs: Sequence[Run],
     groups: Sequence[str] = ("headline",),
     *,
-    environment: Mapping[str, str],
+    annotator: Annotator,
     robust: bool = False,
     expected: bool = False,
     published: bool = False,
-    people: Sequence[str] = (),
-    population: IntervalsOf = "larger",
+    corrected_only: bool = False,
 ) -> ScoreTable:
     """The table of runs.
 
@@ -136,26 +129,21 @@ def score_table(
         runs: At least one.
         groups: The kinds of metrics to show, `Metric.kind`; ``paper`` for the headlines and the
             papers' own columns, which are those of the runner's table; ``all`` for every metric.
-        environment: Names the cache folder with the grades of judges.
+        annotator: Of these runs: a column with the corrected score follows each official headline
+            that people scored answers of.
         robust: Whether a column with the robust score follows each official one.
         expected: Whether a column with the expected score follows, of tasks of which a run has one.
         published: Whether the benchmarks' published scores follow the runs.
-        people: Files of people's scores; a column with the corrected score follows each official
-            headline that they are of.
-        population: What the intervals of corrected scores are for; ``run`` leaves out all other
-            columns, whose intervals are for the benchmark.
+        corrected_only: Whether all other columns are left out.
 
     Raises:
-        AnswersUnusable: A file of people's scores cannot be read, or is not of these runs.
-        SettingWrong: No benchmark of the runs has a metric of one of these kinds, or no score is
-            corrected and the intervals are to be those of corrected scores.
+        SettingWrong: No benchmark of the runs has a metric of one of these kinds.
     """
     kinds: list[ScoreKind] = ["official"]
     kinds += ["robust"] if robust else []
     kinds += ["expected"] if expected else []
-    annotator = open_annotator(runs, people, environment, population)
     columns = _columns(runs, groups, kinds, annotator.corrected_benchmarks)
-    if population == "run":
+    if corrected_only:
         columns = tuple(column for column in columns if column.is_corrected)
     with_other_form = {c.task for c in columns if c.form != "plain"}
     columns = tuple(

@@ -19,10 +19,10 @@ from support.judge_server import JudgeServer, error
 from support.logged_runs import mmie_lines, write_run
 from support.opening_folder import ALWAYS_FIRST, FAIR, shown_answers, write_opening
 
+from mmie_tasks.cli import load_command
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.quality.judge_exam.command import run
-from mmie_tasks.results.table.command import run as run_table
 
 Exam = Callable[..., str]
 
@@ -193,7 +193,7 @@ def test_the_table_of_a_run_shows_the_grade_of_its_judge(
     exam()
     judge = "judge:openai|model:judge-model|t:0|host:127.0.0.1"
     write_run(tmp_path / "out", "mmie", mmie_lines(12, judge=judge))
-    text = run_table([str(tmp_path / "out")], environment)
+    text = load_command("table")([str(tmp_path / "out")], environment)
     assert re.search(
         r"Judge of MMIE: judge-model agrees with people on 50\.00 .* of 12 pairs "
         r"\(OpenING, comparing, follows order: first\)",

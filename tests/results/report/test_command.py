@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from support.logged_runs import mia_lines, mmie_lines, write_run
 
+from mmie_tasks.cli import load_command
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.results.report.command import run
+
+run = load_command("report")
 
 
 @pytest.fixture

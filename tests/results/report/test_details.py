@@ -14,7 +14,8 @@ from mmie_tasks.core.verdict import Scored
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.segment import LoggedSegment
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.results.html import EmbeddedImage, page_data
+from mmie_tasks.results.embedded_image import EmbeddedImage
+from mmie_tasks.results.page_data import page_data
 from mmie_tasks.results.report.command import CHUNK_BYTES, pack
 from mmie_tasks.results.report.samples import (
     MAX_IMAGES,

@@ -15,11 +15,11 @@ from support.people import labels_of, write_labels
 from support.report_runs import SIGNATURE, run, sample
 from support.stored_exams import write_exam
 
+from mmie_tasks.quality.annotator import open_annotator
 from mmie_tasks.quality.calibrate.correction import correct
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import LoggedSegment
-from mmie_tasks.results.annotation import open_annotator
 from mmie_tasks.results.commands import open_runs
 from mmie_tasks.results.report.command import payload
 from mmie_tasks.results.report.page import render

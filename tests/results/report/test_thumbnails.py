@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageFile
 
-from mmie_tasks.results.html import EmbeddedImage, file_name
+from mmie_tasks.results.embedded_image import EmbeddedImage
+from mmie_tasks.results.page_data import file_name
 from mmie_tasks.results.report.samples import SIDE_PX, make_thumbnails, thumbnail
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.results.html import cut, page_data, plain
+from mmie_tasks.results.page_data import cut, page_data, plain
 
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))
 

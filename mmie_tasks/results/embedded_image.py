@@ -1,0 +1,75 @@
+"""Images of logs, shrunk and embedded in a page."""
+
+from __future__ import annotations
+
+import base64
+import io
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from PIL import Image
+
+from mmie_tasks.core.errors import DataBroken, DataMissing
+from mmie_tasks.hub.images import TooManyPixels, check_end, open_rgb, size_px
+
+_MAX_PIXELS = 50_000_000  # of an image that is decoded: 150 MB as RGB
+# Decoded by Pillow itself: it hands other kinds to other programs (EPS to Ghostscript).
+_IMAGE_FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedImage:
+    """An image as a ``data:`` address, or None and the reason why there is none."""
+
+    address: str | None
+    note: str = ""
+
+    @property
+    def size_bytes(self) -> int:
+        """What it adds to a page before it is written as text."""
+        return len(self.address or "") * 3 // 4
+
+
+def embed_image(image: str, max_side_px: int, quality: int) -> EmbeddedImage:
+    """A logged file, relative to the current folder, as WEBP; never raises.
+
+    Args:
+        image: The file.
+        max_side_px: Larger images are shrunk, so that their longest side has this size.
+        quality: Of WEBP, 0 to 100.
+    """
+    try:
+        path = Path(image)
+        if not stat.S_ISREG(path.stat().st_mode):
+            return EmbeddedImage(None, "not a file")
+        size_px(path, _MAX_PIXELS)
+        file = io.BytesIO()
+        _shrunk(path, max_side_px).save(file, "WEBP", quality=quality, method=2)
+        return EmbeddedImage(f"data:image/webp;base64,{base64.b64encode(file.getvalue()).decode()}")
+    except (FileNotFoundError, NotADirectoryError, DataMissing):
+        return EmbeddedImage(None, "the file no longer exists")
+    except TooManyPixels:
+        return EmbeddedImage(None, f"too large to show: more than {_MAX_PIXELS:,} pixels")
+    except PermissionError:
+        return EmbeddedImage(None, "the file cannot be read")
+    except Exception:  # noqa: BLE001 - Pillow's decoders, on any file: only this image is lost
+        return EmbeddedImage(None, "the file is not a readable image")
+
+
+def _shrunk(path: Path, max_side_px: int) -> Image.Image:
+    """The image as RGB, its longest side at most `max_side_px`; `DataBroken` if it is not of a
+    format decoded here.
+    """
+    content = path.read_bytes()
+    check_end(content, path)
+    with Image.open(io.BytesIO(content)) as image:
+        if image.format not in _IMAGE_FORMATS:
+            raise DataBroken(f"`{path}` is {image.format}.", hint="open it with another program")
+        if image.format in ("JPEG", "MPO"):  # decoded at an eighth or more of its size
+            image.thumbnail((max_side_px, max_side_px))
+            small: Image.Image = image.convert("RGB")
+            return small
+    full = open_rgb(path, _MAX_PIXELS)
+    full.thumbnail((max_side_px, max_side_px))
+    return full

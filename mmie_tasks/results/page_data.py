@@ -1,0 +1,148 @@
+"""The data of a page, ready for JSON: texts made safe and cut, intervals, and texts with images."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from mmie_tasks.core.tables import counted
+from mmie_tasks.record.segment import Segment
+from mmie_tasks.results.embedded_image import EmbeddedImage
+
+Json: TypeAlias = dict[str, Any]
+"""An object of a page's data, ready for JSON."""
+
+MAX_TEXT = 20_000  # characters of one segment
+MAX_LABEL = 500  # characters of a fact, a reading, a name or a problem
+MAX_SEGMENTS = 500
+
+_MAX_TOTAL_TEXT = 200_000  # characters of a question, a gold answer or an answer
+_MAX_NAME = 80  # characters of a file's name
+
+_SYMBOLS = {
+    **{code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"},
+    **dict.fromkeys([*range(0x80, 0xA0), *range(0xD800, 0xE000)], "�"),
+    0x7F: "␡",
+}
+_LINE_BREAK = re.compile("\r\n?")
+_DECIMALS = 6  # of a number in the payload: more than is shown, fewer than a float has
+
+
+def plain(text: str) -> str:
+    r"""A text without characters that JSON in UTF-8 or a page cannot hold.
+
+    Control characters become their symbols, lone surrogates the replacement character.
+
+    >>> plain("a\x00b\r\nc\ud83d")
+    'a␀b\nc�'
+    """
+    return _LINE_BREAK.sub("\n", text).translate(_SYMBOLS)
+
+
+def page_data(data: Json) -> Json:
+    r"""Data as JSON and a page can hold it: texts as `plain`, numbers with six decimals, None for
+    numbers that JSON does not have.
+
+    >>> page_data({"a": ["x\x00", (1 / 3, float("nan"))]})
+    {'a': ['x␀', [0.333333, None]]}
+    """
+    return {plain(key): _page_value(value) for key, value in data.items()}
+
+
+def _page_value(value: object) -> object:
+    match value:
+        case str():
+            return plain(value)
+        case float():
+            return round(value, _DECIMALS) if math.isfinite(value) else None
+        case list() | tuple():
+            return [_page_value(item) for item in value]
+        case dict():
+            return page_data(value)
+    return value
+
+
+def cut(text: str, max_characters: int) -> str:
+    """A text, shortened, with the number of characters left out.
+
+    >>> cut("abcdef", 4)
+    'abcd … (2 more characters in the log)'
+    """
+    left_out = len(text) - max_characters
+    if left_out <= 0:
+        return text
+    return f"{text[:max_characters]} … ({counted(left_out, 'more character')} in the log)"
+
+
+def ends(interval: tuple[float, float] | None) -> Json:
+    """Both ends of an interval; None where there is none."""
+    low, high = interval or (None, None)
+    return {"low": low, "high": high}
+
+
+def file_name(image: str) -> str:
+    r"""The name of a file without its folders, shortened for display.
+
+    >>> file_name("/data/images/kite.png"), file_name("C:\\images\\kite.png")
+    ('kite.png', 'kite.png')
+    """
+    name = re.split(r"[/\\]", image[-4 * _MAX_NAME :])[-1]
+    return name if len(name) <= _MAX_NAME else f"…{name[1 - _MAX_NAME :]}"
+
+
+FindImage: TypeAlias = Callable[[str], EmbeddedImage]  # from the file of an image to what is shown
+
+
+def has_image(segment: Segment) -> bool:
+    """Whether the segment has an image, or says why its image could not be used."""
+    return bool(segment.image or segment.problem)
+
+
+def segments_json(
+    segments: Sequence[Segment], owner: str, find_image: FindImage, max_images: int
+) -> list[Json]:
+    """Texts and images in their order, for the scripts; notes count what is left out.
+
+    Args:
+        segments: Of a question or an answer.
+        owner: For the images' descriptions: ``the question``.
+        find_image: Gives what is shown of an image.
+        max_images: That are shown at most.
+    """
+    pieces: list[Json] = []
+    images = hidden = 0
+    text_budget = _MAX_TOTAL_TEXT
+    for segment in segments[:MAX_SEGMENTS]:
+        if segment.text:
+            text = cut(segment.text, min(text_budget, MAX_TEXT))
+            pieces += [*_left_out(hidden, "more image"), {"text": text}]
+            text_budget -= min(len(segment.text), text_budget)
+            hidden = 0
+        if has_image(segment):
+            images += 1
+            if images > max_images:
+                hidden += 1
+            else:
+                pieces.append(_image_json(segment, f"image {images} of {owner}", find_image))
+    return [
+        *pieces,
+        *_left_out(hidden, "more image"),
+        *_left_out(len(segments) - MAX_SEGMENTS, "more part"),
+    ]
+
+
+def _left_out(count: int, noun: str) -> list[Json]:
+    return [{"image": None, "alt": "", "note": f"and {counted(count, noun)}"}] if count > 0 else []
+
+
+def _image_json(segment: Segment, title: str, find_image: FindImage) -> Json:
+    file = segment.image or ""
+    prompt = {"prompt": cut(segment.prompt, MAX_TEXT)} if segment.prompt else {}
+    if segment.problem:
+        reference = f": {file[:MAX_LABEL]}" if file else ""
+        note = cut(f"{segment.problem}{reference}", MAX_LABEL)
+        return {"image": None, "alt": title, "note": note, **prompt}
+    shown, alt = find_image(file), f"{title}: {file_name(file)}"
+    return {"image": shown.address, "alt": alt, "note": shown.note, **prompt}
