@@ -85,6 +85,16 @@ class Picture:
     suffix: str
 
 
+def drawer_signature(name: str, **values: object) -> str:
+    """The signature of a drawer: its name and what can change a picture; None is left out.
+
+    >>> drawer_signature("images", model="flux", size=None, stored="768px")
+    'images,model=flux,stored=768px'
+    """
+    pairs = (f"{key}={value}" for key, value in values.items() if value is not None)
+    return ",".join((name, *pairs)).replace("|", " ")
+
+
 class Drawer(Protocol):
     """A text-to-image model. Knows a transport or a library, and no benchmark."""
 

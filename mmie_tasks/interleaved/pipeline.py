@@ -32,6 +32,7 @@ from mmie_tasks.interleaved.base import (
     Picture,
     PictureRequest,
     PictureUnusable,
+    drawer_signature,
 )
 from mmie_tasks.interleaved.pictures import MAX_SIDE_PX, parse_size, png_of
 from mmie_tasks.interleaved.pipeline_files import (
@@ -89,22 +90,21 @@ class PipelineDrawer:
         negative = self.negative_prompt
         if negative is not None:
             negative = hashlib.sha256(negative.encode()).hexdigest()[:12]
-        values: dict[str, object] = {
-            "model": f"{_plain(self._files.name)}@{self._files.version()}",
-            "steps": self.steps,
-            "guidance": self.guidance,
-            "negative_prompt": negative,
-            "size": self._size and "{}x{}".format(*self._size),
-            "variant": _plain(self.variant) if self.variant else None,
-            "batch": self._batch if self._batch > 1 else None,  # may change the last bits
-            "dtype": self._dtype_name,
-            "stored": f"{self.max_side_px}px",
-            "diffusers": _minor_version("diffusers"),
-            "torch": _minor_version("torch"),
-            "device": self._device.partition(":")[0],
-        }
-        parts = [f"{name}={value}" for name, value in values.items() if value is not None]
-        return ",".join(["diffusers", *parts])
+        return drawer_signature(
+            "diffusers",
+            model=f"{_plain(self._files.name)}@{self._files.version()}",
+            steps=self.steps,
+            guidance=self.guidance,
+            negative_prompt=negative,
+            size=self._size and "{}x{}".format(*self._size),
+            variant=_plain(self.variant) if self.variant else None,
+            batch=self._batch if self._batch > 1 else None,  # may change the last bits
+            dtype=self._dtype_name,
+            stored=f"{self.max_side_px}px",
+            diffusers=_minor_version("diffusers"),
+            torch=_minor_version("torch"),
+            device=self._device.partition(":")[0],
+        )
 
     def check(self) -> None:
         """See `Drawer.check`: downloads the model if need be, and looks at its class, the options,

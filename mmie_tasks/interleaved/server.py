@@ -40,6 +40,7 @@ from mmie_tasks.interleaved.base import (
     Picture,
     PictureRequest,
     PictureUnusable,
+    drawer_signature,
 )
 from mmie_tasks.interleaved.pictures import MAX_SIDE_PX, parse_size, picture_of
 
@@ -149,12 +150,9 @@ class ImageServer:
         if "negative_prompt" in values:
             words = str(values["negative_prompt"])
             values["negative_prompt"] = sha256(words.encode()).hexdigest()[:12]
-        parts = ["images", f"model={self.model}"]
-        parts += [f"{name}={value}" for name, value in values.items()]
-        parts.append(f"stored={self.max_side_px}px")
-        if hosts := self.access.foreign_hosts:
-            parts.append(f"host={'+'.join(hosts)}")
-        return ",".join(parts).replace("|", " ")
+        values["stored"] = f"{self.max_side_px}px"
+        values["host"] = "+".join(self.access.foreign_hosts) or None
+        return drawer_signature("images", **{"model": self.model, **values})
 
     def check(self) -> None:
         """See `Drawer.check`: no key, one that every server denies, or no server that can be

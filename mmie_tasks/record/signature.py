@@ -179,6 +179,16 @@ class Signature:
         return "paper_judge:no" in self.parts
 
     @property
+    def has_other_prompt(self) -> bool:
+        """Whether the words of the judge's prompt are not the official ones."""
+        return not self.fields.get("prompt", "official").startswith("official")
+
+    @property
+    def has_other_assembly(self) -> bool:
+        """Whether the text around the answer in the judge's request is not the official one."""
+        return self.fields.get("assembly", "official") != "official"
+
+    @property
     def answer_form(self) -> AnswerForm:
         """How the answers came about.
 

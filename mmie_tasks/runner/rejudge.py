@@ -12,6 +12,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from mmie_tasks.benchmarks.registry import require_judged
@@ -163,10 +164,9 @@ def _own_judges(tasks: Sequence[TaskRun]) -> JudgeChoices:
                 "address holds a password or a query.",
                 hint=f"`--judge {name}=JUDGE` with the judge of the run",
             )
-        panel = next(iter(task_run.signatures), Signature()).panel
-        options = f"rule={panel.rule},min_valid={panel.min_valid}" if panel else ""
-        judges = [registry.parse_choice(str(text), "the run") for text in texts]
-        chosen = join_judges(judges, options)
+        chosen = join_judges([registry.parse_choice(str(text), "the run") for text in texts])
+        if panel := next(iter(task_run.signatures), Signature()).panel:
+            chosen = replace(chosen, panel=panel)
         if choices.get(name, chosen) != chosen:
             raise SettingWrong(
                 f"The tasks of `{name}` were judged by different judges.",

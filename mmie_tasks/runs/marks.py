@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from mmie_tasks.core.tables import counted, listed, plural
+from mmie_tasks.core.verdict import COVERAGE_FLOOR
 from mmie_tasks.record.metrics import in_proportion
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import reasons_of
@@ -23,25 +24,24 @@ def marks_of(task_run: TaskRun) -> tuple[str, ...]:
 
 def _marks(task_run: TaskRun) -> Iterator[str]:
     signatures = task_run.signatures
-    fields = [signature.fields for signature in signatures]
     benchmark = task_run.benchmark
     yield _part_of_samples(task_run)
     if not in_proportion(task_run.samples, benchmark.strata, benchmark.stratum_sizes):
         yield f"{plural(benchmark.strata)} not in {benchmark.title}'s proportions"
     if any(signature.is_of_another_judge for signature in signatures):
         yield f"judge: {task_run.judge_name}, not the paper's"
-    if not all(entry.get("prompt", "official").startswith("official") for entry in fields):
+    if any(signature.has_other_prompt for signature in signatures):
         yield "other prompt words"
-    if any(entry.get("assembly", "official") != "official" for entry in fields):
+    if any(signature.has_other_assembly for signature in signatures):
         yield "other text in the judge's request"
-    if any("min_coverage" in entry for entry in fields):
+    if any(signature.min_coverage != COVERAGE_FLOOR for signature in signatures):
         yield "another floor of coverage"
     yield from _picture_marks(task_run)
     reasons = reasons_of(task_run, "official")
     if unscored := reasons.total() - reasons["left_out"]:
         yield f"{unscored:,} unscored"
-    if len(fields) > 1:
-        yield f"{len(fields)} different signatures in one run"
+    if len(signatures) > 1:
+        yield f"{len(signatures)} different signatures in one run"
 
 
 def _picture_marks(task_run: TaskRun) -> Iterator[str]:
