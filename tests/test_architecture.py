@@ -179,8 +179,19 @@ def test_no_folder_imports_itself_through_others() -> None:
     assert [folder for folder in graph if folder in reachable(graph, folder)] == []
 
 
+def addresses_in_texts(tree: ast.AST) -> Iterator[str]:
+    """The modules that texts such as ``mmie_tasks.judges.replay:open_judge`` name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            module, colon, function = node.value.partition(":")
+            if colon and function.isidentifier() and is_inside(module, "mmie_tasks"):
+                yield module
+
+
 def file_graph() -> dict[str, set[str]]:
-    """Each module of our package, to those it imports, for types or inside functions, too."""
+    """Each module of our package, to those it imports, for types, inside functions or by their
+    address in a text, too.
+    """
     paths = {
         ".".join(("mmie_tasks", *path.relative_to(PACKAGE).with_suffix("").parts)): path
         for path in PACKAGE.rglob("*.py")
@@ -188,7 +199,7 @@ def file_graph() -> dict[str, set[str]]:
     paths = {name.removesuffix(".__init__"): path for name, path in paths.items()}
     graph = {}
     for module, path in paths.items():
-        names = list(imported_modules(parsed(path)))
+        names = [*imported_modules(parsed(path)), *addresses_in_texts(parsed(path))]
         modules = {name if name in paths else name.rpartition(".")[0] for name in names}
         graph[module] = modules & paths.keys() - {module}
     return graph

@@ -1,4 +1,4 @@
-"""The drawer protocol: prompts in, pictures or errors out; and drawers by name.
+"""The drawer protocol: prompts in, pictures or errors out.
 
 `DrawerMisconfigured` stops a run before anything is generated, if it is known by then. All other
 errors concern one picture: the answer goes to the judge without it, and the reason is counted under
@@ -7,20 +7,11 @@ errors concern one picture: the answer goes to the judge without it, and the rea
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from mmie_tasks.core import options
-from mmie_tasks.core.errors import MmieTasksError, SettingWrong
-
-BUILT_IN: Mapping[str, str] = {
-    "images": "mmie_tasks.interleaved.server:open_drawer",
-    "diffusers": "mmie_tasks.interleaved.pipeline:PipelineDrawer",
-}
-"""Name to factory, as ``module:function``. Its keyword arguments are the drawer's options: see
-`core.options`.
-"""
+from mmie_tasks.core.errors import MmieTasksError
 
 
 class DrawingError(Exception):
@@ -136,21 +127,3 @@ class Drawer(Protocol):
     def close(self) -> None:
         """Free the memory of devices. A later request loads the model again."""
         ...
-
-
-def open_drawer(choice: str | options.Choice, environment: Mapping[str, str]) -> Drawer:
-    """Open a drawer by ``NAME:MODEL`` or ``NAME:k=v,k=v``, or by its choice; nothing is sent or
-    loaded yet.
-
-    Raises:
-        SettingWrong: No such drawer or option, or an unusable value; lists the valid ones.
-        DrawerMisconfigured: A value makes no sense for the drawer.
-    """
-    drawer = options.parse_choice(choice, "`t2i`", "drawer") if isinstance(choice, str) else choice
-    if (factory := BUILT_IN.get(drawer.name)) is None:
-        hint = (
-            f"one of {options.listed(BUILT_IN, drawer.name)} (as in `t2i=images:model=gpt-image-1`)"
-        )
-        raise SettingWrong(f"There is no drawer `{drawer.name}`.", hint=hint)
-    opened: Drawer = options.create("drawer", drawer, options.import_factory(factory), environment)
-    return opened

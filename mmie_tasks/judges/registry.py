@@ -20,6 +20,7 @@ from mmie_tasks.core import options as core_options
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.options import Choice
 from mmie_tasks.judges.base import Judge, JudgeMisconfigured
+from mmie_tasks.judges.model_variables import MODEL_VARIABLES
 
 ENTRY_POINTS = "mmie_tasks.judges"
 
@@ -47,10 +48,7 @@ BUILT_IN: Mapping[str, BuiltInJudge] = {
     "mmie_score": BuiltInJudge(
         "mmie_tasks.judges.mmie_score.judge:MmieScoreJudge", can_compare=False
     ),
-    "openai": BuiltInJudge(
-        "mmie_tasks.judges.openai:open_judge",
-        model_variables=("JUDGE_MODEL_NAME", "JUDGE_MODEL_VERSION", "MODEL_VERSION"),
-    ),
+    "openai": BuiltInJudge("mmie_tasks.judges.openai:open_judge", model_variables=MODEL_VARIABLES),
     "replay": BuiltInJudge("mmie_tasks.judges.replay:open_judge", is_cached=False),
 }
 

@@ -44,11 +44,11 @@ from mmie_tasks.interleaved.base import (
     DrawingError,
     PictureRequest,
     PictureUnusable,
-    open_drawer,
 )
 from mmie_tasks.interleaved.chat_pictures import chat_completions, keep_chat_pictures
 from mmie_tasks.interleaved.pictures import PictureStore, draw_all
 from mmie_tasks.interleaved.protocols import INSTRUCT, NO_PICTURE, Prompt, Protocol, WrittenAnswer
+from mmie_tasks.interleaved.registry import open_drawer
 from mmie_tasks.interleaved.written_texts import WrittenText, read_text, save_texts, text_path
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import drawing_text

@@ -22,8 +22,8 @@ from lmms_eval.utils import simple_parse_args_string
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.core.options import Choice, parse_choice, parse_options
-from mmie_tasks.interleaved.base import BUILT_IN
 from mmie_tasks.interleaved.protocols import INSTRUCT, PROTOCOLS, Protocol
+from mmie_tasks.interleaved.registry import BUILT_IN
 from mmie_tasks.runner.run_summary import short_model_name
 
 HINT = (

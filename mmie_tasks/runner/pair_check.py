@@ -17,8 +17,8 @@ from mmie_tasks.http.access import Access, public_address, read_base_urls
 from mmie_tasks.http.endpoint import Pace
 from mmie_tasks.http.model_list import check_model_lists
 from mmie_tasks.hub.asset import Check
-from mmie_tasks.interleaved.base import open_drawer
 from mmie_tasks.interleaved.protocols import Protocol
+from mmie_tasks.interleaved.registry import open_drawer
 from mmie_tasks.preflight.asset_checks import run_check
 from mmie_tasks.preflight.findings import Finding, problem_from
 from mmie_tasks.runner.model_check import import_model, print_findings

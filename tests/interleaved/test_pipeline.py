@@ -28,8 +28,8 @@ from mmie_tasks.interleaved.base import (
     Picture,
     PictureRequest,
     PictureUnusable,
-    open_drawer,
 )
+from mmie_tasks.interleaved.registry import open_drawer
 
 LEAF = np.arange(48, dtype="uint8").reshape(4, 4, 3)
 
@@ -500,7 +500,8 @@ def test_a_failed_download_has_its_own_reason_and_hint(tiny, monkeypatch, error,
 
 HUB = """
 from mmie_tasks.core.errors import MmieTasksError
-from mmie_tasks.interleaved.base import PictureRequest, open_drawer
+from mmie_tasks.interleaved.base import PictureRequest
+from mmie_tasks.interleaved.registry import open_drawer
 answer = []
 for model in {models!r}:
     drawer = open_drawer("diffusers:" + model + ",steps=1,device=cpu", {{}})

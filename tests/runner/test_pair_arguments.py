@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.interleaved.base import open_drawer
 from mmie_tasks.interleaved.protocols import INSTRUCT
+from mmie_tasks.interleaved.registry import open_drawer
 from mmie_tasks.runner.pair_arguments import (
     check_writer_arguments,
     parse_pair_arguments,

@@ -22,8 +22,8 @@ from mmie_tasks.http.access import (
     read_base_urls,
     read_key,
 )
-from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import Judge
+from mmie_tasks.judges.model_variables import MODEL_VARIABLES
 from mmie_tasks.judges.openai.models import PRICES, Price, without_prefix
 from mmie_tasks.judges.openai.settings import Settings
 
@@ -86,7 +86,7 @@ def open_judge(
     Raises:
         SettingWrong: An option or variable has an invalid value, or one is missing.
     """
-    model = model or first_of(environment, registry.model_variables("openai"))
+    model = model or first_of(environment, MODEL_VARIABLES)
     if model is None:
         raise SettingWrong("The judge `openai` does not know which model to use.", hint="`model=`")
     # Other values of the variable (`async_openai`, `bedrock`) are for other tasks.
