@@ -5,6 +5,7 @@
   its tokenizer
 * ``inputs``: the model's inputs, as in the official code
 * ``engine``: many requests at once over a paged key/value cache
-* ``devices``, ``loading``: what fits on which device, and the weights there
+* ``devices``, ``memory``: the device, its dtype and its memory; ``exact``: exact arithmetic on it
+* ``loading``: the weights on the device
 * ``ray_session``, ``cluster``: engines on many GPUs
 """

@@ -27,7 +27,7 @@ from mmie_tasks.judges.base import (
     RequestBroken,
     image_bytes,
 )
-from mmie_tasks.judges.mmie_score.devices import DeviceFull
+from mmie_tasks.judges.mmie_score.memory import DeviceFull
 from mmie_tasks.judges.mmie_score.ray_session import WITHOUT_RAY, Node, RaySession, reason_of
 from mmie_tasks.judges.mmie_score.remote import EngineReply, RemoteEngine, image_paths
 

@@ -18,7 +18,7 @@ from loguru import logger
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.hub.asset import Asset, Check, installed_asset
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, Outcome
-from mmie_tasks.judges.mmie_score import devices, inputs
+from mmie_tasks.judges.mmie_score import inputs, memory
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.source import (
     DEFAULT_MODEL,
@@ -77,7 +77,7 @@ class MmieScoreJudge:
             device=device,
             dtype=dtype,
             attention=attention,
-            max_memory_bytes=None if max_memory is None else devices.parse_bytes(max_memory),
+            max_memory_bytes=None if max_memory is None else memory.parse_bytes(max_memory),
             max_rows=max_rows,
             graphs=graphs,
         )
@@ -229,7 +229,7 @@ class MmieScoreJudge:
         )
         engines = f"{gpus} engines, on the GPUs of Ray" if gpus else "one engine, in this process"
         return (
-            f"{readable_size(devices.free_bytes(placement.device))} free on {placement.device}: "
+            f"{readable_size(memory.free_bytes(placement.device))} free on {placement.device}: "
             f"{capacity}, in {placement.dtype_name}; attention {placement.attention.name}: "
             f"{placement.attention_reason}; {engines}"
         )

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, Outcome
-from mmie_tasks.judges.mmie_score import devices, inputs
+from mmie_tasks.judges.mmie_score import devices, exact, inputs, memory
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, locate, open_checkpoint
 from mmie_tasks.judges.mmie_score.devices import AttentionOption, DtypeOption
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer, RequestQueue
@@ -166,7 +166,7 @@ class LocalJudge:
 
         placement = self.start()
         with (
-            devices.exact_arithmetic(),
+            exact.exact_arithmetic(),
             closing(PromptPreparer(InputBuilder(self.checkpoint), requests)) as prompts,
         ):
             if self._engine is None:
@@ -201,7 +201,7 @@ class LocalJudge:
         """Release all memory. Later requests load the weights again."""
         if self._engine is not None:
             self._engine = None
-            devices.release_memory()
+            memory.release_memory()
 
 
 def check_libraries() -> None:
