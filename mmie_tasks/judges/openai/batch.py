@@ -28,6 +28,7 @@ from mmie_tasks.judges.base import (
     RequestBroken,
     content_key,
 )
+from mmie_tasks.judges.openai.adaptations import Adaptations
 from mmie_tasks.judges.openai.batch_note import BatchNote, Submission
 from mmie_tasks.judges.openai.batch_provider import (
     BatchPace,
@@ -40,8 +41,8 @@ from mmie_tasks.judges.openai.batch_provider import (
 from mmie_tasks.judges.openai.chat_request import chat_body, top_logprobs_of
 from mmie_tasks.judges.openai.check import check
 from mmie_tasks.judges.openai.completion import PoorReply, read_completion
-from mmie_tasks.judges.openai.models import Price
-from mmie_tasks.judges.openai.settings import Adaptations, Settings
+from mmie_tasks.judges.openai.prices import Price
+from mmie_tasks.judges.openai.settings import Settings
 
 DISCOUNT = 0.5
 """The price of a batch, as a fraction of the price of the same requests sent online."""

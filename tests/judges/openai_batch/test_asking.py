@@ -13,7 +13,7 @@ from mmie_tasks.judges.base import content_key
 from mmie_tasks.judges.openai.batch import BatchJudge
 from mmie_tasks.judges.openai.batch_provider import Limits
 from mmie_tasks.judges.openai.chat_request import chat_body
-from mmie_tasks.judges.openai.settings import PLAIN
+from mmie_tasks.judges.openai.dialect import PLAIN
 from mmie_tasks.record.reply import JudgeReply
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8

@@ -14,7 +14,7 @@ from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.openai.batch_note import BatchNote, Submission
 from mmie_tasks.judges.openai.batch_provider import Limits, read_results, write_requests
 from mmie_tasks.judges.openai.chat_request import chat_body
-from mmie_tasks.judges.openai.settings import PLAIN
+from mmie_tasks.judges.openai.dialect import PLAIN
 
 
 def parts(folder, requests, limits):
