@@ -48,7 +48,8 @@ from mmie_tasks.interleaved.base import (
     PictureRequest,
     PictureUnusable,
 )
-from mmie_tasks.interleaved.server import ImageServer, open_drawer, read_reply
+from mmie_tasks.interleaved.image_reply import read_reply
+from mmie_tasks.interleaved.server import ImageServer, open_drawer
 
 KEY = "sk-thisisnotarealkey"
 FAST = Pace(base_s=0.02, cap_s=0.1, no_growth_s=0.2, check_s=(0.01, 0.01))
