@@ -263,9 +263,9 @@ def replies(folder: Path) -> list[str]:
     """The lines of the recording: the replies to each answer, under their requests' keys."""
     from mmie_tasks.benchmarks.mia_bench.data import dataset
     from mmie_tasks.benchmarks.mia_bench.request import request_of
-    from mmie_tasks.judges.base import content_key
     from mmie_tasks.judges.cache_export import export_line
     from mmie_tasks.judges.cache_store import CachedReply
+    from mmie_tasks.judges.content import content_key
     from mmie_tasks.record.reply import JudgeReply
 
     docs = dataset({"MIA_BENCH_DATA": str(folder)})

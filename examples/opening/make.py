@@ -191,9 +191,9 @@ def replies(folder: Path) -> list[str]:
     from mmie_tasks.benchmarks.opening.data import dataset
     from mmie_tasks.benchmarks.opening.request import build_request
     from mmie_tasks.benchmarks.opening.sample import Sample
-    from mmie_tasks.judges.base import content_key
     from mmie_tasks.judges.cache_export import export_line
     from mmie_tasks.judges.cache_store import CachedReply
+    from mmie_tasks.judges.content import content_key
     from mmie_tasks.record.reply import JudgeReply
 
     os.environ |= {

@@ -105,9 +105,9 @@ def line(
         last_digit: The probabilities of digits as the reply's last character, if the judge reports
             them.
     """
-    from mmie_tasks.judges.base import content_key
     from mmie_tasks.judges.cache_export import export_line
     from mmie_tasks.judges.cache_store import CachedReply
+    from mmie_tasks.judges.content import content_key
     from mmie_tasks.record.reply import DigitToken, JudgeReply
 
     logprobs = tuple(

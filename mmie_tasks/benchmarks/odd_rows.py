@@ -10,7 +10,7 @@ from typing import TypeVar
 from loguru import logger
 
 from mmie_tasks.core.errors import BadSample, DataBroken
-from mmie_tasks.core.options import choice_setting
+from mmie_tasks.core.settings import choice_setting
 
 _Sample = TypeVar("_Sample")
 

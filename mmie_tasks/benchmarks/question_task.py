@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from mmie_tasks.benchmarks.benchmark import Doc
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.messages import user_turn
-from mmie_tasks.core.options import coverage_floor
+from mmie_tasks.core.settings import coverage_floor
 from mmie_tasks.hub.images import ImageOpener
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ import yaml
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.core.files import task_dir
-from mmie_tasks.core.options import did_you_mean, nearest
+from mmie_tasks.core.suggestions import did_you_mean, nearest
 
 ENTRY_POINTS = "mmie_tasks.benchmarks"
 

@@ -54,3 +54,8 @@ class SettingWrong(MmieTasksError):
 
 class BadSample(Exception):
     """A row of a data file cannot be used; the message names row or sample, and field."""
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message: those of torch and of servers have many."""
+    return str(error).strip().partition("\n")[0]

@@ -1,5 +1,4 @@
-"""Options of components that are chosen by name (judges and drawers), and settings in environment
-variables.
+"""Options of components that are chosen by name: judges and drawers.
 
 A component's factory is a callable with keyword parameters. The parameters are its options, and
 their annotations the types. A parameter ``environment`` is not an option: it receives the
@@ -8,11 +7,10 @@ environment.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import SimpleNamespace
@@ -21,10 +19,9 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.verdict import COVERAGE_FLOOR
+from mmie_tasks.core.suggestions import listed
 
 ENVIRONMENT = "environment"
-COVERAGE_SETTING = "MMIE_TASKS_MIN_COVERAGE"
 
 _SECRETS = ("api_key", "key", "token", "password", "secret")
 _OPTION_KINDS = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -190,73 +187,3 @@ def _parsed(subject: str, key: str, text: str, hint: Any) -> object:  # noqa: AN
             f"{subject} cannot use the option `{key}={text}`. {problem}.",
             hint=f"`{key}=` with such a value, or leave it out",
         ) from None
-
-
-def nearest(name: str, valid_names: Iterable[str], n: int = 3) -> list[str]:
-    """The valid names that are most similar to a misspelt one, in whatever case; empty if none is
-    similar.
-
-    >>> nearest("opnai", ["replay", "openai"]), nearest("MMIE", ["mmie"]), nearest("x", ["mmie"])
-    (['openai'], ['mmie'], [])
-    """
-    by_lower = {valid.lower(): valid for valid in sorted(valid_names)}
-    return [by_lower[lower] for lower in difflib.get_close_matches(name.lower(), by_lower, n)]
-
-
-def did_you_mean(name: str, valid_names: Iterable[str]) -> str:
-    """The end of a hint: ``; did you mean `openai`?``, or nothing if no valid name is similar."""
-    return "".join(f"; did you mean `{similar}`?" for similar in nearest(name, valid_names, 1))
-
-
-def listed(valid_names: Iterable[str], name: str) -> str:
-    """The valid names, those most similar to a misspelt one first, and whether the first was
-    meant.
-    """
-    valid = sorted(valid_names)
-    names = dict.fromkeys((*nearest(name, valid), *valid))
-    return f"{', '.join(f'`{one}`' for one in names)}{did_you_mean(name, valid)}"
-
-
-def coverage_floor(environment: Mapping[str, str]) -> float:
-    """The fraction of scored samples below which no mean is reported, 0 to 1.
-
-    Args:
-        environment: Read: ``MMIE_TASKS_MIN_COVERAGE``; 0.9 if it is not set.
-
-    Raises:
-        SettingWrong: It is not a number from 0 to 1.
-
-    >>> coverage_floor({}), coverage_floor({"MMIE_TASKS_MIN_COVERAGE": "0.5"})
-    (0.9, 0.5)
-    """
-    if not (setting := environment.get(COVERAGE_SETTING)):
-        return COVERAGE_FLOOR
-    try:
-        floor = float(setting)
-    except ValueError:
-        floor = -1.0
-    if not 0 <= floor <= 1:
-        hint = f"`export {COVERAGE_SETTING}=0.5` reports the means of at least half of the samples"
-        raise SettingWrong(
-            f"`{COVERAGE_SETTING}` is {setting!r}, not a number from 0 to 1.", hint=hint
-        )
-    return floor
-
-
-def choice_setting(
-    environment: Mapping[str, str], variable: str, default: str, other: str, *, hint: str
-) -> str:
-    """The value of an environment variable that has one of two values.
-
-    Raises:
-        SettingWrong: It has another value.
-
-    >>> choice_setting({}, "MMIE_TASKS_ROWS", "main", "all", hint="`export MMIE_TASKS_ROWS=all`")
-    'main'
-    """
-    value = environment.get(variable) or default
-    if value not in (default, other):
-        raise SettingWrong(
-            f"`{variable}` is {value!r}; valid are {default} and {other}.", hint=hint
-        )
-    return value

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import atomic_write, cache_dir
-from mmie_tasks.hub.download import is_commit, is_revision
+from mmie_tasks.hub.revisions import is_commit, is_revision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from loguru import logger
 
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.core.files import atomic_write
-from mmie_tasks.hub.download import connection_problem
+from mmie_tasks.hub.failures import connection_problem
 
 _OFFLINE = {"1", "ON", "YES", "TRUE"}  # as huggingface_hub reads it
 _TRANSIENT_STATUSES = {408, 425, 429}  # and 500 and above

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from mmie_tasks.hub.download import download_errors, explain
+from mmie_tasks.hub.failures import download_errors, explain
 from mmie_tasks.interleaved.base import DrawerMisconfigured
 
 Untyped: TypeAlias = Any  # of diffusers and transformers

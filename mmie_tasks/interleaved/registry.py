@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from mmie_tasks.core import options
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.suggestions import listed
 from mmie_tasks.interleaved.base import Drawer
 
 BUILT_IN: Mapping[str, str] = {
@@ -27,9 +28,7 @@ def open_drawer(choice: str | options.Choice, environment: Mapping[str, str]) ->
     """
     drawer = options.parse_choice(choice, "`t2i`", "drawer") if isinstance(choice, str) else choice
     if (factory := BUILT_IN.get(drawer.name)) is None:
-        hint = (
-            f"one of {options.listed(BUILT_IN, drawer.name)} (as in `t2i=images:model=gpt-image-1`)"
-        )
+        hint = f"one of {listed(BUILT_IN, drawer.name)} (as in `t2i=images:model=gpt-image-1`)"
         raise SettingWrong(f"There is no drawer `{drawer.name}`.", hint=hint)
     opened: Drawer = options.create("drawer", drawer, options.import_factory(factory), environment)
     return opened

@@ -7,13 +7,12 @@ Requests are sent and retried like those of the `openai` judge: see `http.send_a
 from __future__ import annotations
 
 import asyncio
-import base64
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 import openai
 from loguru import logger
@@ -24,10 +23,9 @@ from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.http import access as http_access
 from mmie_tasks.http import client as http_client
 from mmie_tasks.http.access import Access
-from mmie_tasks.http.bodies import json_list, json_object, parse_json
 from mmie_tasks.http.budget import Budget
 from mmie_tasks.http.endpoint import Failure, Pace, Success
-from mmie_tasks.http.errors import UnusableBody, read_server_error, redact
+from mmie_tasks.http.errors import UnusableBody, redact
 from mmie_tasks.http.model_list import check_model_lists
 from mmie_tasks.http.send_all import send_all
 from mmie_tasks.http.sender import Sender, Undelivered
@@ -37,12 +35,12 @@ from mmie_tasks.interleaved.base import (
     DrawerUnavailable,
     DrawingError,
     DrawingOverBudget,
-    Picture,
     PictureRequest,
     PictureUnusable,
     drawer_signature,
 )
-from mmie_tasks.interleaved.pictures import MAX_SIDE_PX, parse_size, picture_of
+from mmie_tasks.interleaved.image_reply import DrawnPicture, RemotePicture, read_reply
+from mmie_tasks.interleaved.pictures import MAX_SIDE_PX, parse_size
 
 _KEY_VARIABLES = ("OPENAI_API_KEY",)
 _URL_VARIABLES = ("OPENAI_API_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE")
@@ -51,8 +49,6 @@ _MAX_BODY_BYTES = 96 * 2**20  # a PNG of 4096 x 4096 pixels as base64
 
 _OPTIONAL = ("response_format", "seed")  # left out where a server does not know them
 _CHOSEN = re.compile(r"\b(?:size|quality|num_inference_steps|guidance_scale|negative_prompt)\b")
-
-DrawnPicture: TypeAlias = Picture | DrawingError
 
 
 def open_drawer(
@@ -113,12 +109,6 @@ def open_drawer(
             max_cost_usd=http_access.cost_share_usd(max_cost, environment), price_usd=price
         ),
     )
-
-
-class RemotePicture(PictureUnusable):
-    """The reply has the address of a picture, which is not fetched. Another reply would have one,
-    too.
-    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -256,54 +246,6 @@ def _undrawn(undelivered: Undelivered, service: str) -> DrawingError:
         case "rejected":
             return DrawerRefused(undelivered.reason)
     return DrawerUnavailable(undelivered.reason)
-
-
-def read_reply(content: bytes, max_side_px: int, secrets: Sequence[str] = ()) -> DrawnPicture:
-    """Read the body of a reply, any bytes: JSON with a picture in base64, or why there is none,
-    without secrets.
-    """
-    try:
-        body = json_object(parse_json(content))
-        entry = json_object(next(iter(json_list(body.get("data"))), None))
-        return picture_of(_image_of(entry, body, secrets), max_side_px)
-    except UnusableBody as error:
-        return PictureUnusable(str(error))
-    except (PictureUnusable, DrawerRefused) as error:
-        # Without a traceback, which would keep the body in memory.
-        return type(error)(redact(str(error), secrets))
-
-
-def _image_of(
-    entry: Mapping[str, object], body: Mapping[str, object], secrets: Sequence[str]
-) -> bytes:
-    """The bytes of the image file in a reply."""
-    encoded, url = (str(entry.get(key) or "").strip() for key in ("b64_json", "url"))
-    text = encoded or url
-    if not text:
-        raise _missing_image(entry, body, secrets)
-    if text.startswith("data:"):
-        text = text.partition(",")[2]
-    elif not encoded:
-        address = url.partition("?")[0]
-        raise RemotePicture(f"the server sent the address {address} in place of a picture")
-    try:
-        return base64.b64decode("".join(text.split()), validate=True)
-    except ValueError:
-        raise PictureUnusable("the server sent a picture whose base64 is damaged") from None
-
-
-def _missing_image(
-    entry: Mapping[str, object], body: Mapping[str, object], secrets: Sequence[str]
-) -> PictureUnusable | DrawerRefused:
-    message = ""
-    for fields in (entry, body):
-        error = read_server_error(200, fields, secrets)
-        message = message or error.message
-        if isinstance(refusal := fields.get("refusal"), str) and refusal.strip():
-            return DrawerRefused(f"the drawer refused: {refusal}")
-        if error.is_content_filter or fields.get("finish_reason") == "content_filter":
-            return DrawerRefused(error.message or "the picture was withheld by a content filter")
-    return PictureUnusable(f"the server sent JSON without a picture: {message or 'no reason'}")
 
 
 def _is_wrong_option(failure: Failure) -> bool:

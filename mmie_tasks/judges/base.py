@@ -14,8 +14,6 @@ happens later (a revoked key), it leaves samples unscored like the others.
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +25,6 @@ from mmie_tasks.record.reply import JudgeReply
 if TYPE_CHECKING:
     from mmie_tasks.http.sender import ReplyStore
     from mmie_tasks.hub.asset import Asset
-
-MAX_IMAGE_BYTES = 64 * 1024 * 1024
 
 
 class JudgeError(Exception):
@@ -232,54 +228,3 @@ class SettlesSignature(Protocol):
         signature.
         """
         ...
-
-
-def image_bytes(path: Path) -> bytes:
-    """The bytes of an image file, unchanged.
-
-    Raises:
-        RequestBroken: It cannot be read, is empty, or is larger than `MAX_IMAGE_BYTES`.
-    """
-    try:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            content = file.read(size) if size <= MAX_IMAGE_BYTES else b""
-    except OSError as error:
-        raise RequestBroken(f"the image `{path}` cannot be read: {error.strerror}") from error
-    if not content:
-        raise RequestBroken(
-            f"the image `{path}` is empty or larger than {MAX_IMAGE_BYTES // 2**20} MiB"
-        )
-    return content
-
-
-def content_key(request: JudgeRequest) -> str:
-    """The SHA-256, in hex, of a request's content: system message, schema, parts, token limit and
-    attempt.
-
-    An image counts with its bytes, not its path, so the key is the same on every machine. A request
-    without system message and schema has the key that it had before there were any.
-
-    Raises:
-        RequestBroken: An image cannot be read.
-    """
-    instructions: list[tuple[bytes, bytes]] = []
-    if request.system:
-        instructions.append((b"system", _encoded(request.system)))
-    if request.schema:
-        schema = (request.schema.name, request.schema.description, request.schema.parameters)
-        instructions += [(b"schema", _encoded(text)) for text in schema]
-    digest = hashlib.sha256(b"mmie-tasks request %d\n" % (2 if instructions else 1))
-    contents = (
-        (b"image", image_bytes(part)) if isinstance(part, Path) else (b"text", _encoded(part))
-        for part in request.parts
-    )
-    for kind, content in (*instructions, *contents):
-        digest.update(b"%s %d\n" % (kind, len(content)))  # so that "ab", "c" is not "a", "bc"
-        digest.update(content)
-    digest.update(b"max_tokens %d attempt %d" % (request.max_tokens, request.attempt))
-    return digest.hexdigest()
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode(errors="surrogatepass")

@@ -21,9 +21,9 @@ from mmie_tasks.judges.base import (
     SelfChecking,
     SettlesSignature,
     UsesStore,
-    content_key,
 )
 from mmie_tasks.judges.cache_store import CachedReply, CacheFile, ReplyTable, named_errors
+from mmie_tasks.judges.content import content_key
 from mmie_tasks.record.reply import JudgeReply
 
 # Disk full, locked for too long, damaged, deleted.

@@ -9,6 +9,7 @@ from pydantic import PositiveInt
 
 from mmie_tasks.core import options as core_options
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.suggestions import listed
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.registry import JudgeChoice
 from mmie_tasks.record.signature import Panel, Rule
@@ -67,7 +68,7 @@ def _parse_panel(text: str, judges: int) -> Panel:
     if unknown := [key for key in options if key not in valid]:
         hint = (
             f"options of a judge follow it: `--judge openai:MODEL,{unknown[0]}=...`; those of a "
-            f"panel: {core_options.listed(valid, unknown[0])}"
+            f"panel: {listed(valid, unknown[0])}"
         )
         raise SettingWrong(f"{source}: a panel has no option `{unknown[0]}`.", hint=hint)
     more_than_half = str(judges // 2 + 1)

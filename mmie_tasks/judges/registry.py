@@ -19,6 +19,7 @@ from loguru import logger
 from mmie_tasks.core import options as core_options
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.options import Choice
+from mmie_tasks.core.suggestions import listed
 from mmie_tasks.judges.base import Judge, JudgeMisconfigured
 from mmie_tasks.judges.model_variables import MODEL_VARIABLES
 
@@ -105,9 +106,7 @@ def factory_of(name: str) -> JudgeFactory:
         return core_options.import_factory(built_in.factory)
     entry = _installed().get(name)
     if entry is None:
-        raise SettingWrong(
-            f"There is no judge `{name}`.", hint=f"one of {core_options.listed(names(), name)}"
-        )
+        raise SettingWrong(f"There is no judge `{name}`.", hint=f"one of {listed(names(), name)}")
     try:
         loaded: JudgeFactory = entry.load()
     except (ImportError, AttributeError) as error:

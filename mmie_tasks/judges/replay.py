@@ -15,15 +15,10 @@ from functools import cached_property
 from pathlib import Path
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
-from mmie_tasks.judges.base import (
-    JudgeRequest,
-    JudgeUnavailable,
-    Outcome,
-    RequestBroken,
-    content_key,
-)
+from mmie_tasks.judges.base import JudgeRequest, JudgeUnavailable, Outcome, RequestBroken
 from mmie_tasks.judges.cache_export import read_recording
 from mmie_tasks.judges.cache_store import CachedReply, default_path
+from mmie_tasks.judges.content import content_key
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.signature import Signature, signature_text
 

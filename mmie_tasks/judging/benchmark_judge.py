@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.options import choice_setting
+from mmie_tasks.core.settings import choice_setting
 from mmie_tasks.judges.base import SettlesSignature
 from mmie_tasks.judges.choice import choose_judges, is_paper_judge
 from mmie_tasks.judges.panel_choice import ChosenJudges

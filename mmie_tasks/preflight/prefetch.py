@@ -6,41 +6,23 @@ import argparse
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_names, require_judged
+from mmie_tasks.benchmarks.registry import entries, entry_names, require_judged
 from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.core.tables import table
-from mmie_tasks.hub.asset import Asset
-from mmie_tasks.judges import registry
-from mmie_tasks.judges.base import HasAssets
-from mmie_tasks.judges.choice import DEFAULT, JudgeChoices, choose_judges
+from mmie_tasks.judges.choice import DEFAULT
 from mmie_tasks.judges.flags import parse_flags
-from mmie_tasks.judges.registry import JudgeChoice
+from mmie_tasks.preflight.asset_list import benchmark_assets, judge_assets
 from mmie_tasks.preflight.findings import problem_from
+from mmie_tasks.preflight.offline_copy import copy_text
 from mmie_tasks.preflight.plan import PlannedAsset, check_disk_space, plan_asset
 from mmie_tasks.preflight.selection import select_tasks, split_names
 
 HEADER = ("what", "from", "here", "into", "to fetch")
-HUB_HOME = "HF_HOME"
-
-# Settings that choose assets. Their values are not printed.
-SETTINGS = (
-    *("HF_ENDPOINT", "MMIE_REVISION", "MILEBENCH_REVISION", "MIA_BENCH_REVISION"),
-    *("MMIE_SCORE_MODEL", "MMIE_TASKS_JUDGE"),
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssetList:
-    """The assets of a command, and notes to print with them."""
-
-    assets: tuple[Asset, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
@@ -69,7 +51,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     choices = parse_flags(judges, ()) if options.judge else None
     require_judged(choices or (), "`--judge`")
     selection = select_tasks(names)
-    listed = [_benchmark_assets(selection, environment)]
+    listed = [benchmark_assets(selection, environment)]
     listed.append(judge_assets(choices, selection, environment))
     planned = [plan_asset(asset) for part in listed for asset in part.assets]
     missing = [entry for entry in planned if not entry.is_here]
@@ -125,61 +107,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _benchmark_assets(
-    selection: Mapping[BenchmarkEntry, Sequence[str]], environment: Mapping[str, str]
-) -> AssetList:
-    assets: list[Asset] = []
-    notes: list[str] = []
-    for entry, tasks in selection.items():
-        new = entry.load().assets(tasks, environment)
-        assets += _to_fetch(new)
-        notes += [] if new else [f"{entry.name}: it has no assets to fetch."]
-    return AssetList(assets=tuple(assets), notes=tuple(notes))
-
-
-def judge_assets(
-    explicit: JudgeChoices | None,
-    benchmarks: Iterable[BenchmarkEntry],
-    environment: Mapping[str, str],
-) -> AssetList:
-    """The assets of the judges that these benchmarks would use.
-
-    Args:
-        explicit: The choices of ``--judge``, empty for each benchmark's own judge; None for no
-            judge: a note names those that have assets.
-        benchmarks: The benchmarks.
-        environment: Read: ``MMIE_TASKS_JUDGE`` and what else chooses a judge, and what judges read.
-
-    Raises:
-        SettingWrong: There is no such judge, or it has no such option.
-        JudgeMisconfigured: An option of a judge is invalid.
-    """
-    judged = [benchmark for entry in benchmarks if (benchmark := entry.load()).judge is not None]
-    chosen = [
-        choose_judges(benchmark.name, benchmark.judge.default, environment, explicit or {})
-        for benchmark in judged
-        if benchmark.judge is not None
-    ] or (explicit or {}).values()
-    choices: list[JudgeChoice] = []
-    for choice in (replace(choice, source="") for one in chosen for choice in one.judges):
-        choices += [] if choice in choices else [choice]
-    assets: list[Asset] = []
-    notes: list[str] = []
-    for choice in choices:
-        judge = registry.create(choice.name, choice.options, environment)
-        new = _to_fetch(judge.assets()) if isinstance(judge, HasAssets) else []
-        if explicit is not None:
-            assets += new
-            notes += [] if new else [f"judge `{choice.name}`: nothing is to be fetched for it."]
-        elif new:
-            notes.append(f"judge `{choice.name}` is not fetched; add `--judge` for that.")
-    return AssetList(assets=tuple(assets), notes=tuple(notes))
-
-
-def _to_fetch(assets: Iterable[Asset]) -> list[Asset]:
-    return [asset for asset in assets if asset.origin != "installed"]
-
-
 def overview_text(planned: Sequence[PlannedAsset], notes: Sequence[str] = ()) -> str:
     """A table of assets, the sum of their sizes, and notes."""
     lines: list[str] = []
@@ -227,30 +154,3 @@ def fetch_error(failures: Iterable[PlannedAsset], total: int) -> DataMissing:
         lines += ["", f"{finding.subject}: {finding.message}.", f"  hint: {finding.hint}"]
     hint = "follow the hints above and run again; fetched files are not downloaded again"
     return DataMissing("\n".join(lines), hint=hint)
-
-
-def copy_text(assets: Iterable[Asset], doctor: str, environment: Mapping[str, str]) -> str:
-    """How to copy assets to a machine without network access.
-
-    Args:
-        assets: All assets; they are here now.
-        doctor: The command that checks them on the other machine.
-        environment: Of this process.
-    """
-    copies: dict[str, Path] = {}
-    for asset in assets:
-        copies |= asset.copies
-    if not copies:
-        return "A machine without network access needs no copies."
-    exports = [f"export {name}={shlex.quote(str(path))}" for name, path in copies.items()]
-    lines = [
-        "For a machine without network access: copy these folders to it (or mount them), set the",
-        "variables to their paths there, and check that a run can start:",
-        "",
-        *(f"  {line}" for line in (*exports, "export HF_HUB_OFFLINE=1", doctor)),
-    ]
-    if HUB_HOME in copies:
-        lines += ["", f"Do not copy the file `token` in `{HUB_HOME}`: it is a key."]
-    settings = [f"`{name}`" for name in SETTINGS if environment.get(name) and name not in copies]
-    lines += ["", f"Also set there, as here: {', '.join(settings)}."] if settings else []
-    return "\n".join(lines)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from mmie_tasks.core.options import coverage_floor
+from mmie_tasks.core.settings import coverage_floor
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.metrics import Metric, Scale, weighted_mean
 from mmie_tasks.record.sample import ALL, LoggedSample, ScoreKind

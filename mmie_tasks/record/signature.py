@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
 
 from mmie_tasks.core import __version__
-from mmie_tasks.core.options import coverage_floor
+from mmie_tasks.core.settings import coverage_floor
 from mmie_tasks.core.tables import numbered_names
 from mmie_tasks.core.verdict import COVERAGE_FLOOR
 

@@ -105,7 +105,7 @@ def refuse_unknown_tasks(match_tasks: Callable[..., list[str]]) -> Callable[...,
     @functools.wraps(match_tasks)
     def match_known_tasks(manager: TaskManager, names: Sequence[str]) -> list[str]:
         from mmie_tasks.core.errors import SettingWrong
-        from mmie_tasks.core.options import nearest
+        from mmie_tasks.core.suggestions import nearest
 
         matched = match_tasks(manager, names)
         others = [name for name in names if name not in matched and not Path(name).is_file()]

@@ -14,7 +14,7 @@ from types import ModuleType
 
 from mmie_tasks.benchmarks.registry import require_judged
 from mmie_tasks.core.errors import MmieTasksError
-from mmie_tasks.core.options import did_you_mean
+from mmie_tasks.core.suggestions import did_you_mean
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.choice import DEFAULT, PANEL_HINT, JudgeChoices, from_launcher_args
 

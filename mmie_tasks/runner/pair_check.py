@@ -99,7 +99,7 @@ def _files_of(name: str) -> str:
     """Where the files of a model are: a folder, the Hub's cache, or the Hub."""
     from huggingface_hub import model_info, try_to_load_from_cache
 
-    from mmie_tasks.hub.download import explain
+    from mmie_tasks.hub.failures import explain
 
     if Path(name).expanduser().is_dir():
         return f"the folder `{name}` is here"

@@ -21,7 +21,7 @@ from loguru import logger
 from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import task_dir
-from mmie_tasks.core.options import choice_setting
+from mmie_tasks.core.settings import choice_setting
 from mmie_tasks.runner.hooks import Method, wrap_evaluator, wrap_once, wrap_task_loader
 
 Index: TypeAlias = dict[str, dict[str, Any]]

@@ -10,26 +10,20 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from mmie_tasks.benchmarks.registry import require_judged
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
-from mmie_tasks.judges.base import InProcess
-from mmie_tasks.judges.cache import unwrapped
-from mmie_tasks.judges.cache_store import CachedReply, CacheFile, named_errors
-from mmie_tasks.judges.choice import ALL_OTHERS, JudgeChoices, cache_path, choose_judges, open_judge
+from mmie_tasks.judges.choice import ALL_OTHERS, JudgeChoices
 from mmie_tasks.judges.flags import add_judge_options, parse_flags
 from mmie_tasks.judges.panel_choice import join_judges
-from mmie_tasks.judges.registry import JudgeChoice
 from mmie_tasks.record.log_files import parse_log_name, split_name
-from mmie_tasks.record.reply import JudgeReply
-from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.commands import listed_names, open_run
+from mmie_tasks.runner.kept_replies import keep_replies
 from mmie_tasks.runs.run import Run, TaskRun, results_file
 
 _SAME_AS_IN_THE_RUN = ("limit", "offset", "include_path", "reasoning_tags", "timezone")
@@ -55,7 +49,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     if options.failed:
         choices = choices or _own_judges(tasks)
         for task_run in tasks:
-            _keep_replies(task_run, choices, environment)
+            keep_replies(task_run, choices, environment)
     source = split_name(options.run).path
     output = options.output_path or _output_folder(source, choices, failed=options.failed)
     _search_pictures(tasks, config, source)
@@ -174,77 +168,6 @@ def _own_judges(tasks: Sequence[TaskRun]) -> JudgeChoices:
             )
         choices = {**choices, name: chosen}
     return choices
-
-
-def _keep_replies(task_run: TaskRun, choices: JudgeChoices, environment: Mapping[str, str]) -> None:
-    """Put the replies in a log into the caches of the judges that gave them.
-
-    Raises:
-        SettingWrong: They are of another judge, or a judge has no cache.
-    """
-    benchmark = task_run.benchmark
-    assert benchmark.judge is not None  # noqa: S101 - see `_judged_tasks`
-    chosen = choose_judges(benchmark.name, benchmark.judge.default, environment, choices)
-    for choice in chosen.judges:
-        if not registry.is_cached(choice.name):
-            continue  # it makes no requests
-        replies = list(_replies(task_run, choice, environment))
-        path = cache_path(choice, environment)
-        if path is None:
-            raise SettingWrong(
-                "`--failed` keeps the replies in the judge's cache, and `cache=off` is chosen.",
-                hint="leave `cache=off` out, or name a file: `cache=FILE`",
-            )
-        with CacheFile(path).open() as table, named_errors(path):
-            for reply in replies:
-                table.put(reply)
-        sys.stderr.write(
-            f"mmie-tasks: {len(replies):,} replies of {choice.name} in `{task_run.log.name}` are "
-            f"kept; it has {len(task_run.samples):,} samples.\n"
-        )
-
-
-def _replies(
-    task_run: TaskRun, choice: JudgeChoice, environment: Mapping[str, str]
-) -> Iterator[CachedReply]:
-    """The logged replies of a judge, with its signature.
-
-    Raises:
-        SettingWrong: A sample has only replies of other judges, or one without its request's key.
-    """
-    judge = unwrapped(open_judge(choice, environment))
-    signature = "" if isinstance(judge, InProcess) else judge.signature
-    for sample in task_run.samples:
-        given = {
-            logged: replies
-            for logged, replies in _replies_by_judge(sample)
-            if str(logged) == signature or (not signature and logged.has("judge", choice.name))
-        }
-        if sample.replies and not given:
-            raise SettingWrong(
-                f"`{task_run.task}` was judged by {sample.signature.name or 'nobody'}, "
-                f"not by {signature or choice.name}, and `--failed` keeps replies of the same "
-                "judge only: a score has one judge.",
-                hint="leave `--judge` out, or `--failed`",
-            )
-        for logged, replies in given.items():
-            for reply in replies:
-                if not reply.request_key:
-                    raise SettingWrong(
-                        f"`{task_run.log}` does not have the keys of its requests: its judge had "
-                        "no cache.",
-                        hint="`rejudge` without `--failed`, and with `--judge`",
-                    )
-                yield CachedReply(str(logged), reply.request_key, reply, int(time.time()))
-
-
-def _replies_by_judge(sample: LoggedSample) -> Iterator[tuple[Signature, Sequence[JudgeReply]]]:
-    """Each judge of a sample with its replies."""
-    for member in sample.members:
-        yield member.judge, member.result.replies
-    if not sample.members:
-        for judge in sample.signature.judges:
-            yield judge, sample.replies
 
 
 def _output_folder(source: Path, choices: JudgeChoices, *, failed: bool) -> Path:

@@ -23,7 +23,7 @@ from loguru import logger
 from tabulate import tabulate
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
-from mmie_tasks.core.options import choice_setting
+from mmie_tasks.core.settings import choice_setting
 from mmie_tasks.record.rows import COVERAGE
 from mmie_tasks.runs.details import details_of
 from mmie_tasks.runs.headline import Headline, headline_of

@@ -33,13 +33,14 @@ from support.random_checkpoint import TINY_SHAPE, write
 from support.ray_engines import ScriptedEngine
 
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.judges.mmie_score import inputs
+from mmie_tasks.judges.mmie_score import tiles
 from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
 from mmie_tasks.judges.mmie_score.cluster import EnginePool
 from mmie_tasks.judges.mmie_score.engine.schedule import FailedPrompt, JudgePrompt
-from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer, queue_of
+from mmie_tasks.judges.mmie_score.inputs import InputBuilder
 from mmie_tasks.judges.mmie_score.ray_session import RaySession
+from mmie_tasks.judges.mmie_score.request_queue import PromptPreparer, queue_of
 from mmie_tasks.record.reply import JudgeReply
 
 GPU_RATE = 20_000 / (2.0 * 3600)  # samples/s: the goal for one H200
@@ -84,19 +85,21 @@ def timed(spent_s: dict[str, float], name: str, owner: object, function: str) ->
 def measure_one_thread(builder: InputBuilder, judge_requests: Sequence[JudgeRequest]) -> None:
     spent_s: dict[str, float] = {}
     with (
-        timed(spent_s, "decoding", inputs, "open_bounded"),
+        timed(spent_s, "decoding", tiles, "open_bounded"),
         timed(spent_s, "tokenising", SlowLlamaTokenizer, "encode"),
     ):
         began, cpu_began = time.perf_counter(), time.process_time()
         prompts = [builder.prompt(key, request) for key, request in enumerate(judge_requests)]
         seconds, cpu_s = time.perf_counter() - began, time.process_time() - cpu_began
     spent_s["tiling"] = seconds - sum(spent_s.values())
-    tiles = statistics.mean(len(prompt.tiles) for prompt in prompts if prompt.tiles is not None)
+    mean_tiles = statistics.mean(
+        len(prompt.tiles) for prompt in prompts if prompt.tiles is not None
+    )
     tokens = statistics.mean(len(prompt.ids) for prompt in prompts)
     images = sum(isinstance(part, Path) for request in judge_requests for part in request.parts)
     count = len(prompts)
     print(
-        f"{count} requests: {images / count:.1f} images, {tiles:.1f} tiles and {tokens:,.0f} "
+        f"{count} requests: {images / count:.1f} images, {mean_tiles:.1f} tiles and {tokens:,.0f} "
         "tokens on average"
     )
     shares = ", ".join(f"{name} {share / seconds:.0%}" for name, share in sorted(spent_s.items()))

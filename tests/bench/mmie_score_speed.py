@@ -34,11 +34,12 @@ from support.stock_internvl import generate, load
 
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
-from mmie_tasks.judges.mmie_score.devices import choose_device, choose_dtype, exact_arithmetic
+from mmie_tasks.judges.mmie_score.devices import choose_device, choose_dtype
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder
 from mmie_tasks.judges.mmie_score.engine.engine import Engine
 from mmie_tasks.judges.mmie_score.engine.model import Vision, normalized
 from mmie_tasks.judges.mmie_score.engine.schedule import JudgePrompt
+from mmie_tasks.judges.mmie_score.exact import exact_arithmetic
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder, reply_text
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 from mmie_tasks.record.reply import JudgeReply

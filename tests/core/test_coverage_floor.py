@@ -4,7 +4,7 @@ import pytest
 
 from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.options import COVERAGE_SETTING, coverage_floor
+from mmie_tasks.core.settings import COVERAGE_SETTING, coverage_floor
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.metrics import mean_of
 from mmie_tasks.record.signature import run_signature

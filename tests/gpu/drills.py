@@ -14,10 +14,10 @@ import torch
 from loguru import logger
 
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.judges.mmie_score.devices import release_memory
 from mmie_tasks.judges.mmie_score.engine.decoding import StaticDecoder
 from mmie_tasks.judges.mmie_score.engine.engine import Engine
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
+from mmie_tasks.judges.mmie_score.memory import release_memory
 from mmie_tasks.record.reply import JudgeReply
 
 FORK_PROGRAM = """

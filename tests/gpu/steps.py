@@ -16,12 +16,13 @@ import numpy as np
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from mmie_tasks.judges.mmie_score.devices import exact_arithmetic, release_memory
 from mmie_tasks.judges.mmie_score.engine.budget import Placement, kv_token_bytes
 from mmie_tasks.judges.mmie_score.engine.engine import Engine
 from mmie_tasks.judges.mmie_score.engine.schedule import Chunk, JudgePrompt, LiveRow
+from mmie_tasks.judges.mmie_score.exact import exact_arithmetic
 from mmie_tasks.judges.mmie_score.loading import load_engine
 from mmie_tasks.judges.mmie_score.local import LocalJudge
+from mmie_tasks.judges.mmie_score.memory import release_memory
 
 ALIVE = (1, 29, 56)  # of 64 rows
 REPEATS = 10

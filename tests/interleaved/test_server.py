@@ -6,19 +6,15 @@ from __future__ import annotations
 
 import base64
 import gzip
-import json
 import logging
 import threading
 import time
-import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from loguru import logger
 from PIL import Image
 from support.image_server import (
@@ -48,7 +44,7 @@ from mmie_tasks.interleaved.base import (
     PictureRequest,
     PictureUnusable,
 )
-from mmie_tasks.interleaved.server import ImageServer, open_drawer, read_reply
+from mmie_tasks.interleaved.server import ImageServer, open_drawer
 
 KEY = "sk-thisisnotarealkey"
 FAST = Pace(base_s=0.02, cap_s=0.1, no_growth_s=0.2, check_s=(0.01, 0.01))
@@ -358,37 +354,3 @@ def test_a_model_that_is_not_in_the_list_is_a_warning_with_the_nearest_names(
     server.models = ["flux-schnell", "image-model-2"]
     drawer_at(server.url).check()
     assert "not in the server's list of models. It has `image-model-2`" in "".join(log)
-
-
-def test_an_error_does_not_keep_the_reply_in_memory() -> None:
-    outcome = read_reply(json.dumps(images(header_only(5_001, 5_000))).encode(), 512)
-    assert isinstance(outcome, PictureUnusable)
-    assert not traceback.extract_tb(outcome.__traceback__)
-    assert (outcome.__cause__, outcome.__context__) == (None, None)
-
-
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.floats()
-    | st.integers()
-    | st.text()
-    | st.just(base64.b64encode(PNG).decode()),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                ["data", "b64_json", "url", "error", "message", "code", "refusal", "finish_reason"]
-            ),
-            inner,
-            max_size=4,
-        )
-    ),
-    max_leaves=8,
-)
-
-
-@given(st.binary(max_size=50) | JSON.map(lambda value: json.dumps(value).encode()))
-def test_any_body_is_a_picture_or_an_error(content: bytes) -> None:
-    outcome = read_reply(content, 512, [KEY])
-    assert isinstance(outcome, (Picture, PictureUnusable, DrawerRefused))

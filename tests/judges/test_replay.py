@@ -12,10 +12,11 @@ from support.judges import SIGNATURE, ScriptedJudge, scripted_reply, scripted_re
 from support.recordings import any_reply, cached_reply, digit, jsonl
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
-from mmie_tasks.judges.base import JudgeUnavailable, RequestBroken, content_key
+from mmie_tasks.judges.base import JudgeUnavailable, RequestBroken
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_command import run
 from mmie_tasks.judges.cache_store import CacheFile, default_path
+from mmie_tasks.judges.content import content_key
 from mmie_tasks.judges.replay import ReplayJudge, open_judge
 
 A, B, C = (scripted_request(text) for text in "abc")

@@ -31,7 +31,7 @@ def tokens(_folders: Folders) -> Comparison | None:
 
 def tiles(_folders: Folders) -> Comparison:
     """The pixels of the tiles that each picture is cut into."""
-    from mmie_tasks.judges.mmie_score.inputs import read_tiles
+    from mmie_tasks.judges.mmie_score.tiles import read_tiles
 
     cases = []
     for case in golden.read("preprocess_cases")["images"]:

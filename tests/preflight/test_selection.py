@@ -14,7 +14,8 @@ from mmie_tasks.benchmarks.registry import BenchmarkEntry, entry_of_task
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.flags import parse_flags
-from mmie_tasks.preflight.prefetch import judge_assets, run
+from mmie_tasks.preflight.asset_list import judge_assets
+from mmie_tasks.preflight.prefetch import run
 from mmie_tasks.preflight.selection import select_tasks
 
 TINY = GOLDEN / "internvl" / "checkpoint"

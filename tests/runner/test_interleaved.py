@@ -103,13 +103,13 @@ def recorded():
 
     def record_calls_of(model):
         calls = []
-        generate = model._writer.generate_until
+        generate = model._writer.model.generate_until
 
         def record(requests):
             calls.append(requests)
             return generate(requests)
 
-        model._writer.generate_until = record
+        model._writer.model.generate_until = record
         return calls
 
     return record_calls_of
@@ -172,7 +172,7 @@ def test_what_no_picture_is_drawn_for(drawer, server, mmie_requests, text, answe
     model = Interleaved(lvlm=WRITER, t2i=drawer)
     requests = mmie_requests(model)
     requests = [requests[has_pictures(model).index(True)]]
-    model._writer.generate_until = lambda _: [text]
+    model._writer.model.generate_until = lambda _: [text]
     (output,) = model.generate_until(requests)
     drawn = read_drawn_answer(output)
     assert drawn.answer == (text if answer is None else (Segment(text=answer),))
@@ -185,7 +185,7 @@ def test_what_no_picture_is_drawn_for(drawer, server, mmie_requests, text, answe
 )
 def test_a_null_reply_is_no_answer_and_carries_the_mark_of_the_run(drawer, mmie_requests, output):
     model = Interleaved(lvlm=WRITER, t2i=drawer)
-    model._writer.generate_until = lambda requests: [output for _ in requests]
+    model._writer.model.generate_until = lambda requests: [output for _ in requests]
     outputs = model.generate_until(mmie_requests(model))
     answers = [read_drawn_answer(getattr(one, "text", one)) for one in outputs]
     assert {failure_of(answer.answer) for answer in answers} == {failure_of(NO_REPLY)}
@@ -225,7 +225,7 @@ def test_null_replies_of_any_model_are_named_before_they_are_scored(tasks):
 def test_a_run_that_ends_while_the_writer_writes_goes_on_behind_saved_texts(
     drawer, mmie_requests, monkeypatch
 ):
-    monkeypatch.setattr("mmie_tasks.runner.interleaved._PORTION", 2)
+    monkeypatch.setattr("mmie_tasks.runner.pair_writer._PORTION", 2)
     model = Interleaved(lvlm=WRITER, t2i=drawer)
     requests = mmie_requests(model)
     sizes = []
@@ -236,7 +236,7 @@ def test_a_run_that_ends_while_the_writer_writes_goes_on_behind_saved_texts(
             raise RuntimeError("the machine is gone")
         return ["[ERROR] no reply", "A cat. [picture]"]
 
-    model._writer.generate_until = write
+    model._writer.model.generate_until = write
     with pytest.raises(RuntimeError):
         model.generate_until(requests)
     assert len(model.generate_until(requests)) == len(requests) == 6
@@ -258,7 +258,7 @@ def test_a_text_is_written_once_whatever_else_a_call_holds(drawer, mmie_requests
             requests = requests[1:-1]
         if outputs and change == "another order":
             requests = requests[::-1]
-        model._writer.generate_until = write
+        model._writer.model.generate_until = write
         outputs.append(model.generate_until(requests))
     assert next(counter) == len(set(outputs[0])) == 7
     assert set(outputs[1]) <= set(outputs[0])
@@ -274,14 +274,14 @@ def test_texts_of_another_writer_are_not_used(drawer, mmie_requests):
 def test_a_writer_that_was_freed_for_drawing_is_made_again_when_it_is_needed(drawer, mmie_requests):
     model = Interleaved(lvlm=WRITER, t2i=drawer)
     requests = mmie_requests(model)
-    first = model._writer
+    first = model._writer.model
     first._model = torch.nn.Linear(1, 1)
     model.generate_until(requests)
     assert not hasattr(first, "_model")
     OUTPUT.scored(is_first_process=True)  # there is no log of samples
     model.generate_until(requests)
-    assert model._writer is not first
-    assert model._writer.task_dict is first.task_dict
+    assert model._writer.model is not first
+    assert model._writer.model.task_dict is first.task_dict
 
 
 def test_samples_of_a_task_share_the_function_that_batching_models_read(
@@ -303,7 +303,7 @@ def test_tokens_of_the_writer_are_passed_on(drawer, mmie_requests):
     model = Interleaved(lvlm=WRITER, t2i=drawer)
     requests = mmie_requests(model)
     numbers = itertools.count()
-    model._writer.generate_until = lambda requests: [
+    model._writer.model.generate_until = lambda requests: [
         GenerationResult(text="A.", token_counts=TokenCounts(output_tokens=next(numbers)))
         for _ in requests
     ]

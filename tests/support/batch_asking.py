@@ -19,7 +19,8 @@ from loguru import logger
 from mmie_tasks.http.endpoint import Pace
 from mmie_tasks.judges.base import Judge, JudgeRequest, Outcome
 from mmie_tasks.judges.openai.batch import BatchJudge
-from mmie_tasks.judges.openai.batch_provider import BatchPace, Limits
+from mmie_tasks.judges.openai.batch_files import Limits
+from mmie_tasks.judges.openai.batch_provider import BatchPace
 from mmie_tasks.judges.openai.settings import Settings
 from support.hub_server import FORKS
 from support.judge_asking import settings_of

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, JudgeUnavailable
-from mmie_tasks.judges.mmie_score.devices import DeviceFull
+from mmie_tasks.judges.mmie_score.memory import DeviceFull
 from mmie_tasks.judges.mmie_score.remote import EngineReply
 from mmie_tasks.record.reply import JudgeReply
 

@@ -24,7 +24,8 @@ from mmie_tasks.core.errors import DataBroken
 from mmie_tasks.core.files import cache_dir, create_folder_once
 from mmie_tasks.hub.asset import Asset, DownloadPlan, data_asset, hub_cache
 from mmie_tasks.hub.commits import HubDataset, HubFolder
-from mmie_tasks.hub.download import HubFile, download_errors, download_failure
+from mmie_tasks.hub.download import HubFile, download_failure
+from mmie_tasks.hub.failures import download_errors
 from mmie_tasks.hub.images import image_suffix
 
 ANNOTATION = "instruction_benchmark_all.json"

@@ -16,7 +16,7 @@ from mmie_tasks.benchmarks.mia_bench.request import graded_request, last_reply
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.messages import user_turn
-from mmie_tasks.core.options import coverage_floor
+from mmie_tasks.core.settings import coverage_floor
 from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.judging.batch import PendingSample

@@ -28,7 +28,7 @@ from mmie_tasks.benchmarks.milebench.sample import (
 from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.benchmarks.order import fair_order
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing, SettingWrong
-from mmie_tasks.core.options import nearest
+from mmie_tasks.core.suggestions import nearest
 from mmie_tasks.hub.asset import Asset, Check, local_asset
 from mmie_tasks.hub.images import check_images, inside
 

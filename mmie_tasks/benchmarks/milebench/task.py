@@ -27,7 +27,7 @@ from mmie_tasks.benchmarks.milebench.sample import TASK_OF, Sample
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.core.messages import user_turn
-from mmie_tasks.core.options import coverage_floor
+from mmie_tasks.core.settings import coverage_floor
 from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.record.rows import Row, aggregation
 from mmie_tasks.record.sample import LoggedSample

@@ -24,7 +24,7 @@ from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.benchmarks.order import fair_order
 from mmie_tasks.benchmarks.picture_data import described, missing_images, picture_dataset
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing, SettingWrong
-from mmie_tasks.core.options import choice_setting
+from mmie_tasks.core.settings import choice_setting
 from mmie_tasks.record.segment import Segments
 
 if TYPE_CHECKING:

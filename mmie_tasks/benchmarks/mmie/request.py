@@ -19,7 +19,7 @@ from mmie_tasks.benchmarks.mmie.judge_prompts import judge_templates
 from mmie_tasks.benchmarks.mmie.record import RequestFacts
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.benchmarks.model_answers import BuiltRequest
-from mmie_tasks.core.options import choice_setting
+from mmie_tasks.core.settings import choice_setting
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.segment import Segment, Segments

@@ -20,7 +20,7 @@ from mmie_tasks.benchmarks.opening.judge_prompts import fixed_texts
 from mmie_tasks.benchmarks.opening.record import StepFacts
 from mmie_tasks.benchmarks.opening.sample import Sample
 from mmie_tasks.core.files import cache_dir
-from mmie_tasks.core.options import choice_setting
+from mmie_tasks.core.settings import choice_setting
 from mmie_tasks.hub.images import reencode
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.record.segment import Segment

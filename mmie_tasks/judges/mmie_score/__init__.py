@@ -3,8 +3,10 @@
 * ``judge``: the judge and its options
 * ``checkpoint``: finds, checks and describes the official files, without running any of their code;
   its tokenizer
-* ``inputs``: the model's inputs, as in the official code
+* ``inputs``, ``tiles``: the model's inputs, as in the official code; ``request_queue`` prepares
+  them ahead
 * ``engine``: many requests at once over a paged key/value cache
-* ``devices``, ``loading``: what fits on which device, and the weights there
+* ``devices``, ``memory``: the device, its dtype and its memory; ``exact``: exact arithmetic on it
+* ``loading``: the weights on the device
 * ``ray_session``, ``cluster``: engines on many GPUs
 """

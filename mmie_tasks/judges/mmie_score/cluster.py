@@ -25,9 +25,9 @@ from mmie_tasks.judges.base import (
     JudgeUnavailable,
     Outcome,
     RequestBroken,
-    image_bytes,
 )
-from mmie_tasks.judges.mmie_score.devices import DeviceFull
+from mmie_tasks.judges.content import image_bytes
+from mmie_tasks.judges.mmie_score.memory import DeviceFull
 from mmie_tasks.judges.mmie_score.ray_session import WITHOUT_RAY, Node, RaySession, reason_of
 from mmie_tasks.judges.mmie_score.remote import EngineReply, RemoteEngine, image_paths
 

@@ -1,40 +1,25 @@
-"""Where the judge runs: device and dtype by its options, free memory, torch's switches.
+"""The device and dtype of the judge, by its options.
 
 `choose_device` does not start CUDA in this process, nor does `is_modern` before something else has:
-the tested model may still have to fork. The other functions are called when the weights are loaded.
+the tested model may still have to fork. `start` and `describe` are called when the weights are
+loaded.
 """
 
 from __future__ import annotations
 
-import gc
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from loguru import logger
-from pydantic import ByteSize, TypeAdapter, ValidationError
-
+from mmie_tasks.core.errors import first_line
 from mmie_tasks.judges.base import JudgeMisconfigured
 
 if TYPE_CHECKING:
     import torch
 
+
 DtypeOption: TypeAlias = Literal["auto", "bfloat16", "float16", "float32"]
 AttentionOption: TypeAlias = Literal["auto", "flash", "triton", "sdpa"]
-
-TWO_STEPS = (
-    "judge in a second command, which has the memory to itself: run the model with `--predict_only "
-    "--output_path OUT`, then score its answers with `--model predictions --model_args path=OUT` "
-    "and the same `--tasks`"
-)
-"""Hint for a judge and a tested model that do not fit into memory together."""
-
-GIB = 2**30
-
-
-class DeviceFull(JudgeMisconfigured):
-    """The device has too little free memory now; later it may have more."""
 
 
 def choose_device(option: str, environment: Mapping[str, str]) -> torch.device:
@@ -126,140 +111,3 @@ def describe(device: torch.device) -> str:
 
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
     return f"{name}, torch {torch.__version__}"
-
-
-@contextmanager
-def exact_arithmetic() -> Iterator[None]:
-    """Set every switch of torch that changes the bits of results, whatever a tested model has left.
-
-    Matrix products, convolutions and recurrent layers of fp32 numbers are computed in fp32: by
-    default cuDNN rounds the factors to TF32, 10 bits, and a tested model may have allowed more. The
-    other switches are as torch has them at first, and so as the official code has them.
-
-    The switches belong to the whole process. From 2.9 on torch has two sets of them for fp32, and
-    raises an error when an old one is read that a new one contradicts. Inside, the two agree.
-    Afterwards all switches are as before, so a reading that raised before raises again.
-    """
-    import torch
-
-    cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
-    with ExitStack() as restore:  # in reverse order: an old switch sets new ones too
-        for kernel in ("flash", "mem_efficient", "math", "cudnn"):
-            enable = getattr(cuda, f"enable_{kernel}_sdp")
-            restore.callback(enable, getattr(cuda, f"{kernel}_sdp_enabled")())
-            enable(True)
-        for owner, name, exact in _exact_attributes():
-            restore.callback(setattr, owner, name, getattr(owner, name))
-            setattr(owner, name, exact)
-        try:
-            cudnn_tf32 = cudnn.allow_tf32
-        except RuntimeError:  # it contradicts the new ones, which do not allow TF32
-            cudnn_tf32 = True
-        restore.callback(setattr, cudnn, "allow_tf32", cudnn_tf32)
-        restore.callback(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())
-        cudnn.allow_tf32 = False
-        torch.set_float32_matmul_precision("highest")
-        if torch.get_default_device().type != "cpu":
-            restore.enter_context(torch.device("cpu"))
-        yield
-
-
-def _exact_attributes() -> list[tuple[Any, str, object]]:
-    """Attributes of torch's modules with the values that `exact_arithmetic` sets, in order."""
-    import torch
-
-    backends: Any = torch.backends
-    cuda, cudnn, mkldnn = backends.cuda, backends.cudnn, backends.mkldnn
-    attributes: list[tuple[Any, str, object]] = [
-        (cudnn, "benchmark", False),
-        (cuda.matmul, "allow_bf16_reduced_precision_reduction", True),
-        (cuda.matmul, "allow_fp16_reduced_precision_reduction", True),
-    ]
-    if hasattr(backends, "fp32_precision"):  # torch 2.9 and later
-        operations = (cuda.matmul, cudnn.conv, cudnn.rnn, mkldnn.matmul, mkldnn.conv, mkldnn.rnn)
-        # The first two are inherited. With `none` there, a reading of the others shows their own
-        # values.
-        attributes += [(owner, "fp32_precision", "none") for owner in (backends, cudnn)]
-        attributes += [(operation, "fp32_precision", "ieee") for operation in operations]
-    return attributes
-
-
-def free_bytes(device: torch.device) -> int:
-    """Bytes that this process may take now. On a GPU, starts CUDA, and torch first returns what it
-    keeps unused.
-    """
-    if device.type == "cuda":
-        import torch
-
-        _empty_cache()
-        return torch.cuda.mem_get_info(device)[0]
-    import psutil  # type: ignore[import-untyped]
-
-    available: int = psutil.virtual_memory().available
-    return available
-
-
-def device_bytes(device: torch.device) -> int:
-    """Bytes of the device in all, used or not; starts CUDA like `free_bytes`."""
-    if device.type == "cuda":
-        import torch
-
-        return torch.cuda.mem_get_info(device)[1]
-    import psutil
-
-    total: int = psutil.virtual_memory().total
-    return total
-
-
-def release_memory() -> None:
-    """Return the memory that torch keeps for deleted tensors to the device, if CUDA was started.
-    Raises nothing.
-    """
-    import torch
-
-    gc.collect()
-    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        _empty_cache()
-
-
-def _empty_cache() -> None:
-    """Have torch return unused memory; after some errors of CUDA, every call of it fails."""
-    import torch
-
-    try:
-        torch.cuda.empty_cache()
-    except RuntimeError as error:
-        logger.warning(f"Unused memory could not be returned to the device: {first_line(error)}")
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether a device, or the machine, had no memory left; torch has no class for the latter.
-
-    After a failed capture, torch before 2.13 raises an internal error that names
-    ``captures_underway`` when memory runs out.
-    """
-    import torch
-
-    texts = ("not enough memory", "can't allocate memory", "captures_underway")
-    return isinstance(error, torch.OutOfMemoryError) or any(text in str(error) for text in texts)
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error's message: torch's have many."""
-    return str(error).strip().partition("\n")[0]
-
-
-def parse_bytes(text: str) -> int:
-    """A number of bytes, from a text with GiB, GB, MiB or MB; `JudgeMisconfigured` if it is none,
-    or 0.
-
-    >>> parse_bytes("20 GiB"), parse_bytes("1.5GB")
-    (21474836480, 1500000000)
-    """
-    with suppress(ValidationError):
-        if size := TypeAdapter(ByteSize).validate_python(text):
-            return int(size)
-    message = f"`max_memory={text}` is not an amount of memory."
-    raise JudgeMisconfigured(
-        message, hint="write it like `max_memory=20GiB`; GB, MiB and MB are known too"
-    )

@@ -18,7 +18,7 @@ from loguru import logger
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.hub.asset import Asset, Check, installed_asset
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, Outcome
-from mmie_tasks.judges.mmie_score import devices, inputs
+from mmie_tasks.judges.mmie_score import memory
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.source import (
     DEFAULT_MODEL,
@@ -28,7 +28,7 @@ from mmie_tasks.judges.mmie_score.checkpoint.source import (
 )
 from mmie_tasks.judges.mmie_score.cluster import EnginePool
 from mmie_tasks.judges.mmie_score.devices import AttentionOption, DtypeOption
-from mmie_tasks.judges.mmie_score.inputs import InputBuilder
+from mmie_tasks.judges.mmie_score.inputs import InputBuilder, control_strings
 from mmie_tasks.judges.mmie_score.local import LocalJudge, LocalOptions, check_libraries
 from mmie_tasks.judges.mmie_score.ray_session import (
     INSTALL_RAY,
@@ -36,6 +36,7 @@ from mmie_tasks.judges.mmie_score.ray_session import (
     engine_limit,
     idle_gpus,
 )
+from mmie_tasks.judges.mmie_score.request_queue import MAX_AHEAD, longest_first
 
 _PACKAGES = ("torch", "transformers", "sentencepiece", "safetensors", "pillow", "psutil")
 
@@ -77,7 +78,7 @@ class MmieScoreJudge:
             device=device,
             dtype=dtype,
             attention=attention,
-            max_memory_bytes=None if max_memory is None else devices.parse_bytes(max_memory),
+            max_memory_bytes=None if max_memory is None else memory.parse_bytes(max_memory),
             max_rows=max_rows,
             graphs=graphs,
         )
@@ -165,7 +166,7 @@ class MmieScoreJudge:
                 session,
                 self._engine_options(),
                 limit=self.engine_limit,
-                max_in_flight=self.options.max_rows + inputs.MAX_AHEAD,
+                max_in_flight=self.options.max_rows + MAX_AHEAD,
                 deadline_s=self.deadline_s,
             )
 
@@ -229,7 +230,7 @@ class MmieScoreJudge:
         )
         engines = f"{gpus} engines, on the GPUs of Ray" if gpus else "one engine, in this process"
         return (
-            f"{readable_size(devices.free_bytes(placement.device))} free on {placement.device}: "
+            f"{readable_size(memory.free_bytes(placement.device))} free on {placement.device}: "
             f"{capacity}, in {placement.dtype_name}; attention {placement.attention.name}: "
             f"{placement.attention_reason}; {engines}"
         )
@@ -289,7 +290,7 @@ class MmieScoreJudge:
     def _outcomes(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         if not requests:
             return
-        order = inputs.longest_first(InputBuilder(self.local.checkpoint), requests)
+        order = longest_first(InputBuilder(self.local.checkpoint), requests)
         self._settle()
         self._make_room()
         yield from (self._pool or self.local).ask(requests, order)
@@ -310,7 +311,7 @@ def _describe_packages() -> str:
 def _log_control_strings(requests: Sequence[JudgeRequest], added: Sequence[str]) -> None:
     """Log how many requests contain control strings of the judge, and which."""
     by_request = [
-        strings for request in requests if (strings := inputs.control_strings(request.parts, added))
+        strings for request in requests if (strings := control_strings(request.parts, added))
     ]
     if not by_request:
         return

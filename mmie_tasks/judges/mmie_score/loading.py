@@ -10,17 +10,18 @@ from loguru import logger
 from torch import nn
 from transformers import InternVLForConditionalGeneration
 
+from mmie_tasks.core.errors import first_line
 from mmie_tasks.core.files import readable_size
-from mmie_tasks.judges.mmie_score import devices
+from mmie_tasks.judges.mmie_score import memory
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.weights import empty_model, merged, native_names
-from mmie_tasks.judges.mmie_score.devices import DeviceFull
 from mmie_tasks.judges.mmie_score.engine.attention import PagedAttention
 from mmie_tasks.judges.mmie_score.engine.budget import LEAST_TOKENS, MemoryPlan, Placement, plan
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, StaticDecoder, cuda_capture
 from mmie_tasks.judges.mmie_score.engine.engine import Engine
 from mmie_tasks.judges.mmie_score.engine.model import FlatSteps, TextModel, Vision
 from mmie_tasks.judges.mmie_score.engine.schedule import Schedule
+from mmie_tasks.judges.mmie_score.memory import DeviceFull
 
 
 def memory_plan(checkpoint: Checkpoint, placement: Placement) -> MemoryPlan:
@@ -29,8 +30,8 @@ def memory_plan(checkpoint: Checkpoint, placement: Placement) -> MemoryPlan:
     return plan(
         checkpoint,
         placement,
-        free_bytes=min(devices.free_bytes(placement.device), limit),
-        device_bytes=min(devices.device_bytes(placement.device), limit),
+        free_bytes=min(memory.free_bytes(placement.device), limit),
+        device_bytes=min(memory.device_bytes(placement.device), limit),
     )
 
 
@@ -58,7 +59,7 @@ def load_engine(checkpoint: Checkpoint, placement: Placement) -> Engine:
             refusal = _no_memory(placement, "one request", error)
             if budget.pages * budget.page_tokens < 2 * LEAST_TOKENS:
                 raise refusal from error
-        devices.release_memory()
+        memory.release_memory()
         fewer = replace(budget, pages=budget.pages // 2)
         logger.warning(
             f"`{placement.device}` has less memory than it reported; MMIE-Score computes fewer "
@@ -135,9 +136,9 @@ def _build(
 
 def _no_memory(placement: Placement, purpose: str, error: RuntimeError) -> DeviceFull:
     """The message for a device that ran out of memory; raises an error that has another cause."""
-    if not devices.is_out_of_memory(error):
+    if not memory.is_out_of_memory(error):
         raise error
     return DeviceFull(
-        f"`{placement.device}` ran out of memory for {purpose}: {devices.first_line(error)}",
-        hint=f"{devices.TWO_STEPS}; or `device=`",
+        f"`{placement.device}` ran out of memory for {purpose}: {first_line(error)}",
+        hint=f"{memory.TWO_STEPS}; or `device=`",
     )

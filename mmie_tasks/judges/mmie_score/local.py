@@ -10,10 +10,11 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, Outcome
-from mmie_tasks.judges.mmie_score import devices, inputs
+from mmie_tasks.judges.mmie_score import devices, exact, memory
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, locate, open_checkpoint
 from mmie_tasks.judges.mmie_score.devices import AttentionOption, DtypeOption
-from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer, RequestQueue
+from mmie_tasks.judges.mmie_score.inputs import InputBuilder, reply_text
+from mmie_tasks.judges.mmie_score.request_queue import PromptPreparer, RequestQueue, queue_of
 from mmie_tasks.record.reply import DigitToken, JudgeReply, Usage
 from mmie_tasks.record.signature import signature_text
 
@@ -153,7 +154,7 @@ class LocalJudge:
         self, requests: Sequence[JudgeRequest], order: Sequence[int]
     ) -> Iterator[tuple[int, Outcome]]:
         """Yield the outcome of each request, begun in this order, by its index; as `serve`."""
-        return self.serve(inputs.queue_of(requests, order))
+        return self.serve(queue_of(requests, order))
 
     def serve(self, requests: RequestQueue) -> Iterator[tuple[int, Outcome]]:
         """Yield the outcome of every request of a queue, by its key, until the queue has no more.
@@ -166,7 +167,7 @@ class LocalJudge:
 
         placement = self.start()
         with (
-            devices.exact_arithmetic(),
+            exact.exact_arithmetic(),
             closing(PromptPreparer(InputBuilder(self.checkpoint), requests)) as prompts,
         ):
             if self._engine is None:
@@ -179,7 +180,7 @@ class LocalJudge:
 
     def _reply(self, completion: Completion) -> JudgeReply:
         tokenizer = self.checkpoint.tokenizer
-        text = inputs.reply_text(tokenizer.decode(completion.output))
+        text = reply_text(tokenizer.decode(completion.output))
         offsets = tokenizer.digit_offsets(completion.output, text)
         return JudgeReply(
             text=text,
@@ -201,7 +202,7 @@ class LocalJudge:
         """Release all memory. Later requests load the weights again."""
         if self._engine is not None:
             self._engine = None
-            devices.release_memory()
+            memory.release_memory()
 
 
 def check_libraries() -> None:

@@ -16,8 +16,8 @@ from typing import Any
 from loguru import logger
 
 from mmie_tasks.judges.base import JudgeRequest, Outcome
-from mmie_tasks.judges.mmie_score.inputs import QueuedRequest, RequestQueue
 from mmie_tasks.judges.mmie_score.local import LocalJudge, LocalOptions
+from mmie_tasks.judges.mmie_score.request_queue import QueuedRequest, RequestQueue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,8 @@ from mmie_tasks.http.access import (
 )
 from mmie_tasks.judges.base import Judge
 from mmie_tasks.judges.model_variables import MODEL_VARIABLES
-from mmie_tasks.judges.openai.models import PRICES, Price, without_prefix
+from mmie_tasks.judges.openai.model_names import without_prefix
+from mmie_tasks.judges.openai.prices import PRICES, Price
 from mmie_tasks.judges.openai.settings import Settings
 
 _KEY_VARIABLES: Mapping[ApiType, tuple[str, ...]] = {

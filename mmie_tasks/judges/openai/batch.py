@@ -26,22 +26,17 @@ from mmie_tasks.judges.base import (
     JudgeUnavailable,
     Outcome,
     RequestBroken,
-    content_key,
 )
+from mmie_tasks.judges.content import content_key
+from mmie_tasks.judges.openai.adaptations import Adaptations
+from mmie_tasks.judges.openai.batch_files import Limits, read_results, write_requests
 from mmie_tasks.judges.openai.batch_note import BatchNote, Submission
-from mmie_tasks.judges.openai.batch_provider import (
-    BatchPace,
-    Limits,
-    Provider,
-    Rejected,
-    read_results,
-    write_requests,
-)
+from mmie_tasks.judges.openai.batch_provider import BatchPace, Provider, Rejected
 from mmie_tasks.judges.openai.chat_request import chat_body, top_logprobs_of
 from mmie_tasks.judges.openai.check import check
 from mmie_tasks.judges.openai.completion import PoorReply, read_completion
-from mmie_tasks.judges.openai.models import Price
-from mmie_tasks.judges.openai.settings import Adaptations, Settings
+from mmie_tasks.judges.openai.prices import Price
+from mmie_tasks.judges.openai.settings import Settings
 
 DISCOUNT = 0.5
 """The price of a batch, as a fraction of the price of the same requests sent online."""

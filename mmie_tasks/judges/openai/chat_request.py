@@ -8,10 +8,12 @@ from pathlib import Path
 
 from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.hub.images import image_suffix
-from mmie_tasks.judges.base import JudgeRequest, image_bytes
+from mmie_tasks.judges.base import JudgeRequest
+from mmie_tasks.judges.content import image_bytes
 from mmie_tasks.judges.openai.completion import usage_of
+from mmie_tasks.judges.openai.dialect import Dialect
 from mmie_tasks.judges.openai.schemas import schema_fields
-from mmie_tasks.judges.openai.settings import Dialect, Settings
+from mmie_tasks.judges.openai.settings import Settings
 
 _CHARACTERS_PER_TOKEN = 3
 _TOKENS_PER_IMAGE = 2000

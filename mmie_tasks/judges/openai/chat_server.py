@@ -13,18 +13,16 @@ from mmie_tasks.http.client import ATTEMPT_ERRORS, failure_of, receive
 from mmie_tasks.http.endpoint import Failure, Success
 from mmie_tasks.http.errors import ServerError, UnusableBody, redact
 from mmie_tasks.judges.base import JudgeError, JudgeRequest, RequestBroken
+from mmie_tasks.judges.openai.adaptations import Adaptations
 from mmie_tasks.judges.openai.chat_request import chat_body, cost_of, top_logprobs_of
 from mmie_tasks.judges.openai.completion import PoorReply, read_completion
+from mmie_tasks.judges.openai.dialect import HEADROOM, Dialect
 from mmie_tasks.judges.openai.schemas import next_style
-from mmie_tasks.judges.openai.settings import (
-    FEWER_TOP_LOGPROBS,
-    HEADROOM,
-    Adaptations,
-    Dialect,
-    Settings,
-)
+from mmie_tasks.judges.openai.settings import Settings
 from mmie_tasks.record.reply import JudgeReply
 
+# Alternatives per token, where `TOP_LOGPROBS` of them are too many.
+_FEWER_TOP_LOGPROBS = 5
 # Of one request to a server that sends log-probabilities, before it is sent without.
 _MAX_LOGPROBS_FAILURES = 4
 
@@ -183,7 +181,7 @@ def next_dialect(
 ) -> Dialect | None:
     """The dialect to try after an error about a parameter; None if another would not help.
 
-    >>> from mmie_tasks.judges.openai.settings import PLAIN
+    >>> from mmie_tasks.judges.openai.dialect import PLAIN
     >>> error = ServerError(status=400, code="unsupported_parameter", param="max_tokens")
     >>> next_dialect(PLAIN, error).max_tokens_name
     'max_completion_tokens'
@@ -193,7 +191,7 @@ def next_dialect(
     if has_schema and (style := next_style(dialect.schema_style, error)):
         return replace(dialect, schema_style=style)
     if error.is_logprobs and dialect.top_logprobs:
-        fewer = FEWER_TOP_LOGPROBS if dialect.top_logprobs > FEWER_TOP_LOGPROBS else 0
+        fewer = _FEWER_TOP_LOGPROBS if dialect.top_logprobs > _FEWER_TOP_LOGPROBS else 0
         return replace(dialect, top_logprobs=fewer)
     if not error.is_parameter:
         return None

@@ -15,10 +15,11 @@ from mmie_tasks.http.endpoint import Failure, Pace, Success
 from mmie_tasks.http.errors import ServerError
 from mmie_tasks.http.model_list import list_models, nearest_names
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, JudgeUnavailable
+from mmie_tasks.judges.openai.adaptations import Adaptations
 from mmie_tasks.judges.openai.chat_request import top_logprobs_of
 from mmie_tasks.judges.openai.chat_server import ChatServer
-from mmie_tasks.judges.openai.models import retirement_notice
-from mmie_tasks.judges.openai.settings import Adaptations, Settings
+from mmie_tasks.judges.openai.retirements import retirement_notice
+from mmie_tasks.judges.openai.settings import Settings
 
 _TIMEOUT_S = 30.0
 _LIST_TIMEOUT_S = 5.0  # `list_models` waits at most twice as long

@@ -6,7 +6,7 @@ from mmie_tasks.http.bodies import json_count, json_object
 from mmie_tasks.http.errors import UnusableBody
 from mmie_tasks.judges.base import JudgeError, JudgeRefused, JudgeUnavailable
 from mmie_tasks.judges.openai.digits import digits_of
-from mmie_tasks.judges.openai.models import Price
+from mmie_tasks.judges.openai.prices import Price
 from mmie_tasks.judges.openai.schemas import CALLS, called_with
 from mmie_tasks.record.reply import JudgeReply, Usage
 

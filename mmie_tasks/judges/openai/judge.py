@@ -20,7 +20,8 @@ from mmie_tasks.judges.base import (
     RequestBroken,
     RequestCounts,
 )
-from mmie_tasks.judges.openai.settings import Adaptations, Settings
+from mmie_tasks.judges.openai.adaptations import Adaptations
+from mmie_tasks.judges.openai.settings import Settings
 
 _ERRORS: Mapping[str, type[JudgeError]] = {
     "unavailable": JudgeUnavailable,

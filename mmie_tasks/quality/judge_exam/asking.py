@@ -18,7 +18,8 @@ from typing import TypeAlias
 
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, differ
-from mmie_tasks.judges.base import JudgeRequest, content_key
+from mmie_tasks.judges.base import JudgeRequest
+from mmie_tasks.judges.content import content_key
 from mmie_tasks.judging.judge import judge_together
 from mmie_tasks.judging.requests import CheckedRequest, GradedRequest
 from mmie_tasks.judging.shared_judge import SharedJudge

@@ -26,7 +26,8 @@ from mmie_tasks.benchmarks.json_file import read_data_file
 from mmie_tasks.core.errors import DataBroken
 from mmie_tasks.core.files import create_folder_once, readable_size
 from mmie_tasks.hub.commits import HubDataset, HubFolder
-from mmie_tasks.hub.download import HubFile, download_errors, download_failure, install
+from mmie_tasks.hub.download import HubFile, download_failure, install
+from mmie_tasks.hub.failures import download_errors
 from mmie_tasks.hub.images import image_suffix
 from mmie_tasks.quality.judge_exam.verdicts import (
     REPAIR,

@@ -22,7 +22,8 @@ from mmie_tasks.answers.images import check_image
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.tables import counted, listed, percent_cell, table, wrapped
 from mmie_tasks.core.verdict import Scored, Verdict
-from mmie_tasks.judges.base import RequestBroken, content_key
+from mmie_tasks.judges.base import RequestBroken
+from mmie_tasks.judges.content import content_key
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.shared_judge import SharedJudge
 from mmie_tasks.quality.judge_exam.asking import ask, cost_text, fixed_choice

@@ -23,7 +23,7 @@ from mmie_tasks.core.errors import DataMissing, SettingWrong
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored
 from mmie_tasks.hub.images import ImageOpener
-from mmie_tasks.judges.base import content_key
+from mmie_tasks.judges.content import content_key
 from mmie_tasks.record.reply import DigitToken, JudgeReply, JudgeResult
 from mmie_tasks.record.segment import Segment
 

@@ -34,8 +34,8 @@ from mmie_tasks.judges.cache_store import CacheFile
 from mmie_tasks.judges.mmie_score import cluster as cluster_module
 from mmie_tasks.judges.mmie_score import ray_session
 from mmie_tasks.judges.mmie_score.cluster import EnginePool
-from mmie_tasks.judges.mmie_score.devices import DeviceFull
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
+from mmie_tasks.judges.mmie_score.memory import DeviceFull
 from mmie_tasks.judges.mmie_score.ray_session import RaySession, choose_session
 from mmie_tasks.judges.mmie_score.remote import RemoteEngine
 from mmie_tasks.judges.registry import create

@@ -1,4 +1,4 @@
-"""Memory plans for the sizes of the real model, against figures computed by hand."""
+"""Memory plans for the sizes of the real model, against figures computed by hand; free memory."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,9 +11,9 @@ from support.random_checkpoint import REAL, config_content
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint.config import read_config
-from mmie_tasks.judges.mmie_score.devices import GIB, parse_bytes
 from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
 from mmie_tasks.judges.mmie_score.engine.budget import Placement, kv_token_bytes, plan
+from mmie_tasks.judges.mmie_score.memory import GIB, free_bytes, parse_bytes, release_memory
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 CONFIG = read_config(config_content(REAL), Path("config.json"))
@@ -153,3 +153,23 @@ def test_shrinking_halves_steps_then_rows_and_ends():
     assert sizes[:2] == [(4096, 64, 64), (2048, 32, 64)]
     assert sizes[6:8] == [(256, 1, 64), (256, 1, 32)]
     assert sizes[-1] == (256, 1, 1)
+
+
+def test_a_gpu_is_queried_after_torch_has_released_its_cache(monkeypatch):
+    calls = []
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: calls.append("empty"))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: calls.append(device) or (7, 9))
+    assert free_bytes(torch.device("cuda", 1)) == 7
+    assert calls == ["empty", torch.device("cuda", 1)]
+
+
+def test_errors_of_cuda_while_memory_is_freed_are_logged_and_not_raised(monkeypatch, logs):
+    def fail():
+        raise RuntimeError("CUDA error: an illegal memory access was encountered\nmore of it")
+
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "empty_cache", fail)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (7, 9))
+    release_memory()
+    assert free_bytes(torch.device("cuda", 1)) == 7
+    assert len([line for line in logs if "an illegal memory access" in line]) == 2

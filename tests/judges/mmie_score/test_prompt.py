@@ -11,16 +11,9 @@ from hypothesis import strategies as st
 from support import internvl_golden as golden
 
 from mmie_tasks.judges.base import RequestUnfit
+from mmie_tasks.judges.mmie_score.checkpoint.config import END, IMAGE, query, question_of
 from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
-from mmie_tasks.judges.mmie_score.inputs import (
-    END,
-    IMAGE,
-    control_strings,
-    ids_of,
-    query,
-    question_of,
-    reply_text,
-)
+from mmie_tasks.judges.mmie_score.inputs import control_strings, ids_of, reply_text
 
 FILE = Path("a.png")
 

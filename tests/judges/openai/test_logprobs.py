@@ -27,11 +27,12 @@ from support.judge_server import (
 from mmie_tasks.http.client import MAX_BODY_BYTES
 from mmie_tasks.http.endpoint import Failure, Success
 from mmie_tasks.judges.base import JudgeRefused, JudgeRequest
+from mmie_tasks.judges.openai.adaptations import Adaptations
 from mmie_tasks.judges.openai.chat_request import chat_body
 from mmie_tasks.judges.openai.chat_server import ChatServer
 from mmie_tasks.judges.openai.completion import read_completion
+from mmie_tasks.judges.openai.dialect import PLAIN, REASONING
 from mmie_tasks.judges.openai.digits import digits_of
-from mmie_tasks.judges.openai.settings import PLAIN, REASONING, Adaptations
 
 OTHERS = {" 4": -2.5, "x": -3.0}
 

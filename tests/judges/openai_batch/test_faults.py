@@ -9,7 +9,7 @@ from support.batch_asking import IMPATIENT, KEY, fast, request
 from support.batch_handler import error
 from support.batch_server import completion, shown
 
-from mmie_tasks.judges.openai.batch_provider import Limits
+from mmie_tasks.judges.openai.batch_files import Limits
 
 LINES = "JudgeUnavailable: the batch is completed and has no line for it; run the same command"
 

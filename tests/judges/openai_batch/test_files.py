@@ -11,10 +11,10 @@ from support.judge_asking import settings_of
 
 from mmie_tasks.core.errors import DataBroken
 from mmie_tasks.judges.base import JudgeRequest
+from mmie_tasks.judges.openai.batch_files import Limits, read_results, write_requests
 from mmie_tasks.judges.openai.batch_note import BatchNote, Submission
-from mmie_tasks.judges.openai.batch_provider import Limits, read_results, write_requests
 from mmie_tasks.judges.openai.chat_request import chat_body
-from mmie_tasks.judges.openai.settings import PLAIN
+from mmie_tasks.judges.openai.dialect import PLAIN
 
 
 def parts(folder, requests, limits):

@@ -6,7 +6,7 @@ import threading
 import pytest
 from support.batch_asking import request, watch
 
-from mmie_tasks.judges.openai.batch_provider import Limits
+from mmie_tasks.judges.openai.batch_files import Limits
 
 
 @pytest.mark.parametrize(

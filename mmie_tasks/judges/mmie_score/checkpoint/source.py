@@ -31,7 +31,8 @@ from mmie_tasks.hub.asset import (
     local_asset,
 )
 from mmie_tasks.hub.commits import CommitNote, commit_note
-from mmie_tasks.hub.download import download_errors, explain, is_revision
+from mmie_tasks.hub.failures import download_errors, explain
+from mmie_tasks.hub.revisions import is_revision
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import files
 

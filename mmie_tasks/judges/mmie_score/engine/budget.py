@@ -10,8 +10,8 @@ from loguru import logger
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.config import Config
-from mmie_tasks.judges.mmie_score.devices import GIB, TWO_STEPS, DeviceFull
 from mmie_tasks.judges.mmie_score.engine.attention import Attention
+from mmie_tasks.judges.mmie_score.memory import GIB, TWO_STEPS, DeviceFull
 
 CUDA_RESERVE_BYTES = 5 * GIB // 2  # cuBLAS, captured graphs, what the allocator cannot use
 CPU_RESERVE_BYTES = GIB

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import torch
 from loguru import logger
 
+from mmie_tasks.core.errors import first_line
 from mmie_tasks.judges.base import JudgeUnavailable
-from mmie_tasks.judges.mmie_score.devices import first_line, is_out_of_memory, release_memory
 from mmie_tasks.judges.mmie_score.engine.budget import MemoryPlan
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, StaticDecoder
 from mmie_tasks.judges.mmie_score.engine.model import FlatSteps, Vision
@@ -23,6 +23,7 @@ from mmie_tasks.judges.mmie_score.engine.schedule import (
     Result,
     Schedule,
 )
+from mmie_tasks.judges.mmie_score.memory import is_out_of_memory, release_memory
 
 _MAX_WAITING = 16  # prompts with tiles, ready for admission: a full batch for the vision tower
 _MAX_DELAY = 16  # decoding steps that an unfilled prefill step may wait for

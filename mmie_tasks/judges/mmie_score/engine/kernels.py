@@ -10,17 +10,15 @@ from typing import Literal, TypeAlias
 import torch
 from loguru import logger
 
+from mmie_tasks.core.errors import first_line
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score import devices
 from mmie_tasks.judges.mmie_score.checkpoint.config import TextConfig
-from mmie_tasks.judges.mmie_score.devices import (
-    AttentionOption,
-    DeviceFull,
-    exact_arithmetic,
-    first_line,
-)
+from mmie_tasks.judges.mmie_score.devices import AttentionOption
 from mmie_tasks.judges.mmie_score.engine.attention import Attention, PagedAttention, SdpaAttention
 from mmie_tasks.judges.mmie_score.engine.self_check import self_check
+from mmie_tasks.judges.mmie_score.exact import exact_arithmetic
+from mmie_tasks.judges.mmie_score.memory import TWO_STEPS, DeviceFull
 
 KernelName: TypeAlias = Literal["flash", "triton"]
 
@@ -170,7 +168,7 @@ def checked_attention(
     except RuntimeError as error:  # no memory, which says nothing about the kernel
         raise DeviceFull(
             f"`{device}` has no memory to try {attention.title}: {first_line(error)}",
-            hint=devices.TWO_STEPS,
+            hint=TWO_STEPS,
         ) from error
     if problem is None:
         return attention

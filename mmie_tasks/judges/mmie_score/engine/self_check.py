@@ -10,13 +10,14 @@ from itertools import accumulate
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from mmie_tasks.judges.mmie_score.devices import first_line, is_out_of_memory
+from mmie_tasks.core.errors import first_line
 from mmie_tasks.judges.mmie_score.engine.attention import (
     Attention,
     BatchLayout,
     PagedAttention,
     SdpaAttention,
 )
+from mmie_tasks.judges.mmie_score.memory import is_out_of_memory
 
 _CHECKED_ROWS = ((1, 1), (1, 256), (300, 300), (1, 257), (77, 600), (256, 512), (1, 700), (5, 261))
 """Queries and keys of each row of the self-check."""

@@ -17,7 +17,7 @@ from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.mmie_score.engine.model import Vision
 from mmie_tasks.judges.mmie_score.engine.schedule import JudgePrompt
-from mmie_tasks.judges.mmie_score.inputs import read_tiles
+from mmie_tasks.judges.mmie_score.tiles import read_tiles
 
 pytestmark = needs_transformers_5
 

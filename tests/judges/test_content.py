@@ -6,14 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mmie_tasks.judges.base import (
-    MAX_IMAGE_BYTES,
-    JudgeRequest,
-    ReplySchema,
-    RequestBroken,
-    content_key,
-    image_bytes,
-)
+from mmie_tasks.judges.base import JudgeRequest, ReplySchema, RequestBroken
+from mmie_tasks.judges.content import MAX_IMAGE_BYTES, content_key, image_bytes
 
 SCHEMA = ReplySchema(name="f", parameters="{}")
 

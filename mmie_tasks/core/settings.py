@@ -1,0 +1,55 @@
+"""Settings in environment variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.verdict import COVERAGE_FLOOR
+
+COVERAGE_SETTING = "MMIE_TASKS_MIN_COVERAGE"
+
+
+def coverage_floor(environment: Mapping[str, str]) -> float:
+    """The fraction of scored samples below which no mean is reported, 0 to 1.
+
+    Args:
+        environment: Read: ``MMIE_TASKS_MIN_COVERAGE``; 0.9 if it is not set.
+
+    Raises:
+        SettingWrong: It is not a number from 0 to 1.
+
+    >>> coverage_floor({}), coverage_floor({"MMIE_TASKS_MIN_COVERAGE": "0.5"})
+    (0.9, 0.5)
+    """
+    if not (setting := environment.get(COVERAGE_SETTING)):
+        return COVERAGE_FLOOR
+    try:
+        floor = float(setting)
+    except ValueError:
+        floor = -1.0
+    if not 0 <= floor <= 1:
+        hint = f"`export {COVERAGE_SETTING}=0.5` reports the means of at least half of the samples"
+        raise SettingWrong(
+            f"`{COVERAGE_SETTING}` is {setting!r}, not a number from 0 to 1.", hint=hint
+        )
+    return floor
+
+
+def choice_setting(
+    environment: Mapping[str, str], variable: str, default: str, other: str, *, hint: str
+) -> str:
+    """The value of an environment variable that has one of two values.
+
+    Raises:
+        SettingWrong: It has another value.
+
+    >>> choice_setting({}, "MMIE_TASKS_ROWS", "main", "all", hint="`export MMIE_TASKS_ROWS=all`")
+    'main'
+    """
+    value = environment.get(variable) or default
+    if value not in (default, other):
+        raise SettingWrong(
+            f"`{variable}` is {value!r}; valid are {default} and {other}.", hint=hint
+        )
+    return value

@@ -1,0 +1,31 @@
+"""Suggestions for misspelt names: did you mean?"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def nearest(name: str, valid_names: Iterable[str], n: int = 3) -> list[str]:
+    """The valid names that are most similar to a misspelt one, in whatever case; empty if none is
+    similar.
+
+    >>> nearest("opnai", ["replay", "openai"]), nearest("MMIE", ["mmie"]), nearest("x", ["mmie"])
+    (['openai'], ['mmie'], [])
+    """
+    by_lower = {valid.lower(): valid for valid in sorted(valid_names)}
+    return [by_lower[lower] for lower in difflib.get_close_matches(name.lower(), by_lower, n)]
+
+
+def did_you_mean(name: str, valid_names: Iterable[str]) -> str:
+    """The end of a hint: ``; did you mean `openai`?``, or nothing if no valid name is similar."""
+    return "".join(f"; did you mean `{similar}`?" for similar in nearest(name, valid_names, 1))
+
+
+def listed(valid_names: Iterable[str], name: str) -> str:
+    """The valid names, those most similar to a misspelt one first, and whether the first was
+    meant.
+    """
+    valid = sorted(valid_names)
+    names = dict.fromkeys((*nearest(name, valid), *valid))
+    return f"{', '.join(f'`{one}`' for one in names)}{did_you_mean(name, valid)}"

@@ -1,0 +1,125 @@
+"""Failures of the Hugging Face Hub, explained: why it could not be used, and what helps."""
+
+from __future__ import annotations
+
+import errno
+import re
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+RepositoryKind: TypeAlias = Literal["dataset", "model"]
+
+_NOT_WRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
+_URL = re.compile(r"(https?://)[^\s/'\"]+\S*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why a repository could not be used, as a clause without a full stop, and a hint."""
+
+    reason: str
+    hint: str
+
+
+def download_errors() -> tuple[type[BaseException], ...]:
+    """What `huggingface_hub` raises, for every HTTP library that it has been built on.
+
+    A refused connection is no OSError in httpx; the base class of its errors is found as the base
+    of the Hub's own. huggingface_hub 1 closes its client when it cannot connect, and the next call
+    raises RuntimeError.
+    """
+    from huggingface_hub.errors import HfHubHTTPError
+
+    return (OSError, RuntimeError, *HfHubHTTPError.__bases__)
+
+
+def without_urls(error: BaseException) -> str:
+    """The first line of an error, with shortened URLs: a signed URL gives access to a file."""
+    return _URL.sub(r"\1…", (str(error).splitlines() or [""])[0])
+
+
+def connection_problem(error: BaseException) -> str:
+    """Why a server could not be reached: the first error in the chain of causes.
+
+    That is the system's own ("Connection refused"); HTTP libraries wrap it in theirs.
+    """
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
+    return without_urls(error) or type(error).__name__
+
+
+def explain(
+    error: BaseException,
+    *,
+    repo: str,
+    revision: str,
+    kind: RepositoryKind = "dataset",
+    storage: str = "MMIE_TASKS_CACHE",
+    is_downloading: bool = False,
+) -> Explanation:
+    """Why the Hub could not be used, and what helps.
+
+    Args:
+        error: One of `download_errors`.
+        repo: The requested repository.
+        revision: The requested branch, tag or commit.
+        kind: Kind of the repository.
+        storage: The environment variable that names the folder written to.
+        is_downloading: Whether the error came while a file was transferred.
+    """
+    from huggingface_hub.errors import OfflineModeIsEnabled
+
+    hint = "connect, or copy the cache (`HF_HOME`) from a machine that has the file"
+    if (status := http_status(error)) is not None:
+        return _explain_refusal(error, status, repo=repo, revision=revision, kind=kind)
+    match error:
+        case OfflineModeIsEnabled():
+            why = "it is not in the Hub's cache and downloads are switched off (`HF_HUB_OFFLINE`)"
+        case OSError(errno=number) if number in _NOT_WRITABLE:
+            why = f"it cannot be written ({error})"
+            hint = f"free some space, or set `{storage}` to a folder that can be written"
+        case _ if is_downloading:
+            why, hint = (f"the download failed: {connection_problem(error)}", "run again")
+        case _:
+            why = (
+                "it is not in the Hub's cache and the Hub cannot be reached: "
+                f"{connection_problem(error)}"
+            )
+    return Explanation(reason=why, hint=hint)
+
+
+def http_status(error: BaseException) -> int | None:
+    """The status with which the Hub refused a request; None if the error is of another kind.
+
+    Not every such error is an `HfHubHTTPError`: huggingface_hub 0.36 also lets those of `requests`
+    through.
+    """
+    match error:
+        case object(response=object(status_code=int(status))):
+            return status
+    return None
+
+
+def _explain_refusal(
+    error: BaseException, status: int, *, repo: str, revision: str, kind: RepositoryKind
+) -> Explanation:
+    from huggingface_hub import errors as hub
+
+    page = f"https://huggingface.co/{'datasets/' if kind == 'dataset' else ''}{repo}"
+    why = status_text = f"the Hub answered HTTP {status}"
+    hint = f"`hf auth login` with an account that may open {page}"
+    match error:
+        case hub.GatedRepoError():
+            why = f"the {kind} is gated and {status_text}"
+            hint = f"accept the terms on {page}, then `hf auth login`"
+        case hub.RepositoryNotFoundError():
+            why = f"{status_text}: no such {kind}, or no access for this account"
+        case hub.RevisionNotFoundError():
+            why = f"there is no revision `{revision}`"
+            hint = f"name a branch, tag or commit listed on {page}/commits"
+        case hub.EntryNotFoundError():
+            why = f"there is no such file at revision `{revision}`"
+            hint = f"look for it on {page}/tree/{revision}"
+        case _ if status not in (401, 403):
+            hint = "try again later"
+    return Explanation(reason=why, hint=hint)

@@ -1,0 +1,109 @@
+"""Request and result files of the Batch API, in JSON lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from loguru import logger
+
+from mmie_tasks.judges.base import JudgeRequest, RequestBroken
+
+ENDPOINT: Final = "/v1/chat/completions"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a provider accepts in one file: 50,000 requests and 200 MB, less a margin of 5 %."""
+
+    requests: int = 50_000
+    size_bytes: int = 190_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestFile:
+    """The content keys of the requests in a file, and of those that cannot be sent, and why."""
+
+    keys: tuple[str, ...]
+    broken: Mapping[str, RequestBroken]
+
+
+def write_requests(
+    path: Path,
+    requests: Mapping[str, JudgeRequest],
+    body_of: Callable[[JudgeRequest], Mapping[str, object]],
+    limits: Limits,
+) -> RequestFile:
+    """Write as many requests as fit into a file, with one image in memory at a time.
+
+    Args:
+        path: Is overwritten.
+        requests: By content key, which becomes the request's name in the batch.
+        body_of: The body of a request; may raise `RequestBroken`.
+        limits: Of the file.
+
+    Raises:
+        OSError: The disk is full, or the file cannot be written.
+    """
+    keys: list[str] = []
+    broken: dict[str, RequestBroken] = {}
+    with path.open("wb") as file:
+        for key, request in requests.items():
+            if len(keys) == limits.requests:
+                break
+            try:
+                body = body_of(request)
+            except RequestBroken as error:
+                broken[key] = error
+                continue
+            # A line of ASCII: some readers break lines at other characters too.
+            fields = {"custom_id": key, "method": "POST", "url": ENDPOINT, "body": body}
+            line = json.dumps(fields, separators=(",", ":")).encode("ascii") + b"\n"
+            if len(line) > limits.size_bytes:
+                broken[key] = RequestBroken(
+                    f"the request is too large for a batch: {len(line) / 1e6:.0f} MB"
+                )
+                continue
+            if file.tell() + len(line) > limits.size_bytes:
+                break
+            file.write(line)
+            keys.append(key)
+    return RequestFile(keys=tuple(keys), broken=broken)
+
+
+def read_results(
+    contents: Sequence[bytes], keys: Collection[str]
+) -> dict[str, Mapping[str, object]]:
+    """The first line of every request in the output and error files of a batch, by content key.
+
+    A line holds a ``response`` with ``status_code`` and ``body``, or an ``error`` if the request
+    was never run. Unreadable, repeated and unknown lines are counted in the log.
+
+    Args:
+        contents: The output file, then the error file.
+        keys: The content keys of the requests in the batch.
+    """
+    lines: dict[str, Mapping[str, object]] = {}
+    ignored = 0
+    for text in filter(bytes.strip, b"\n".join(contents).split(b"\n")):
+        try:
+            fields = json.loads(text)
+        except (ValueError, RecursionError):
+            fields = None
+        match fields:
+            case {"custom_id": str(key), "response": {"status_code": int(), "body": _}} | {
+                "custom_id": str(key),
+                "error": dict(),
+            } if key in keys and key not in lines:
+                lines[key] = fields
+            case _:
+                ignored += 1
+    if ignored:
+        logger.warning(
+            f"mmie-tasks: {ignored} lines of a batch's files were ignored: unreadable, repeated, "
+            "or of no request in it"
+        )
+    return lines

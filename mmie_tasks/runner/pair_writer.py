@@ -1,0 +1,109 @@
+"""The writer of a pair: a model of lmms-eval, freed for drawing and created again when needed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from lmms_eval.api.instance import Instance
+from lmms_eval.api.model import lmms
+from lmms_eval.models import get_model
+from loguru import logger
+
+from mmie_tasks.interleaved.chat_pictures import chat_completions, keep_chat_pictures
+from mmie_tasks.runner.model_memory import free_model, record_tested_model
+from mmie_tasks.runner.pair_arguments import PairArguments, check_writer_arguments
+from mmie_tasks.runner.pair_requests import AskedSample, instructed
+
+_PORTION = 512  # requests that the writer gets at once; their texts are saved together
+_SERVER_PORTION = 64  # the same for a writer behind a server
+
+
+class PairWriter:
+    """The writer.
+
+    Args:
+        arguments: Of the pair.
+        runner_options: ``batch_size``, ``max_batch_size`` and ``device``, if the runner has them.
+        force_simple: Whether the writer's simple class is used.
+
+    Attributes:
+        model: The model of lmms-eval; freed of its weights after `free`.
+        task_dict: The samples by task and split, which the runner fills.
+
+    Raises:
+        SettingWrong: There is no such model, or it has no such argument.
+    """
+
+    def __init__(
+        self, arguments: PairArguments, runner_options: Mapping[str, object], *, force_simple: bool
+    ) -> None:
+        self._arguments = arguments
+        self._runner_options = runner_options
+        self._force_simple = force_simple
+        self._rank, self._world_size = 0, 1
+        self._is_freed = False
+        self.model = self._create()
+        self.task_dict = self.model.task_dict
+
+    def _create(self) -> lmms:
+        arguments = self._arguments
+        model_class = get_model(arguments.writer, self._force_simple)
+        check_writer_arguments(model_class, arguments.writer_arguments)
+        model = model_class(**{**self._runner_options, **arguments.writer_arguments})
+        record_tested_model(model)
+        if arguments.drawer is None:
+            modalities = arguments.modalities
+            extra_body = {"modalities": list(modalities)} if modalities else None
+            if not keep_chat_pictures(model, arguments.pictures, extra_body):
+                logger.info(
+                    f"interleaved: `{arguments.writer}` is no chat client; its answers are left as "
+                    "they are."
+                )
+        return model
+
+    def set_process(self, rank: int, world_size: int) -> None:
+        """Set which of the run's processes this is, for this model and for later ones."""
+        self._rank, self._world_size = rank, world_size
+
+    def live_model(self) -> lmms:
+        """The model with its weights: created again if it has been freed."""
+        if self._is_freed:
+            logger.info("interleaved: the writer was freed for drawing, and is made again.")
+            self.model, self._is_freed = self._create(), False
+            self.model.task_dict = self.task_dict
+        if self._world_size > 1:
+            self.model._rank, self.model._world_size = self._rank, self._world_size
+        return self.model
+
+    def free(self) -> None:
+        """Free the memory of the model; a later request creates it again."""
+        freed = free_model(self.model)
+        self._is_freed |= bool(freed.freed)
+        for sentence in freed.sentences:
+            logger.info("interleaved: {}", sentence)
+
+    @property
+    def portion_size(self) -> int:
+        """How many requests it gets at once, if their texts are saved."""
+        return _PORTION if chat_completions(self.model) is None else _SERVER_PORTION
+
+    def outputs(
+        self,
+        requests: Sequence[Instance],
+        samples: Sequence[AskedSample | None],
+        indices: Iterable[int],
+        portion_size: int,
+    ) -> Iterator[Mapping[int, object]]:
+        """The outputs for some of the requests, by index, in portions of one task.
+
+        Requests with a sample get the words of `PairArguments.words`. Most Hugging Face models of
+        lmms-eval read all images of a batch from the task of its first request.
+        """
+        words = self._arguments.words
+        for _, of_task in itertools.groupby(indices, lambda i: requests[i].task_name):
+            while portion := list(itertools.islice(of_task, portion_size)):
+                asked = [requests[i] for i in portion]
+                if words is not None:
+                    asked = instructed(asked, [samples[i] for i in portion], words)
+                yield dict(zip(portion, self.live_model().generate_until(asked), strict=True))

@@ -1,0 +1,133 @@
+"""Torch's switches inside and after exact arithmetic, whatever a tested model has left."""
+
+from contextlib import suppress
+
+import pytest
+import torch
+
+from mmie_tasks.judges.mmie_score.exact import exact_arithmetic
+
+BACKENDS = torch.backends
+OPERATIONS = (
+    BACKENDS.cuda.matmul,
+    BACKENDS.cudnn.conv,
+    BACKENDS.cudnn.rnn,
+    BACKENDS.mkldnn.matmul,
+    BACKENDS.mkldnn.conv,
+    BACKENDS.mkldnn.rnn,
+)
+LEFT = {
+    "nothing": lambda: None,
+    "TF32 in cuDNN": lambda: setattr(BACKENDS.cudnn, "allow_tf32", True),
+    "no TF32 in cuDNN": lambda: setattr(BACKENDS.cudnn, "allow_tf32", False),
+    "TF32 in products": lambda: setattr(BACKENDS.cuda.matmul, "allow_tf32", True),
+    "medium products": lambda: torch.set_float32_matmul_precision("medium"),
+    "TF32 everywhere": lambda: setattr(BACKENDS, "fp32_precision", "tf32"),
+    "fp32 everywhere": lambda: setattr(BACKENDS, "fp32_precision", "ieee"),
+    "TF32 in all of cuDNN": lambda: setattr(BACKENDS.cudnn, "fp32_precision", "tf32"),
+    "fp32 in convolutions": lambda: setattr(BACKENDS.cudnn.conv, "fp32_precision", "ieee"),
+    "TF32 in new products": lambda: setattr(BACKENDS.cuda.matmul, "fp32_precision", "tf32"),
+}
+"""What a tested model may have set, with the old switches and with those of torch 2.9."""
+
+
+def old_reading(read):
+    try:
+        return read()
+    except RuntimeError:  # a new switch contradicts it
+        return "error"
+
+
+def old_readings():
+    return [
+        old_reading(lambda: BACKENDS.cudnn.allow_tf32),
+        old_reading(lambda: BACKENDS.cuda.matmul.allow_tf32),
+        old_reading(torch.get_float32_matmul_precision),
+    ]
+
+
+def readings():
+    new = [owner.fp32_precision for owner in (BACKENDS, BACKENDS.cudnn, *OPERATIONS)]
+    return [*old_readings(), *new]
+
+
+@pytest.fixture(autouse=True)
+def default_precision():
+    def reset():
+        BACKENDS.cudnn.allow_tf32 = True
+        torch.set_float32_matmul_precision("highest")
+        for owner in (BACKENDS, BACKENDS.cudnn, *OPERATIONS):
+            is_cudnn = owner in (BACKENDS.cudnn.conv, BACKENDS.cudnn.rnn)
+            owner.fp32_precision = "tf32" if is_cudnn else "none"
+
+    reset()
+    yield
+    reset()
+
+
+@pytest.mark.parametrize("second", LEFT)
+@pytest.mark.parametrize("first", LEFT)
+def test_fp32_is_exact_inside_and_all_switches_are_as_before_afterwards(first, second):
+    LEFT[first]()
+    LEFT[second]()
+    before = readings()
+    with suppress(KeyError), exact_arithmetic():
+        assert old_readings() == [False, False, "highest"]
+        assert {operation.fp32_precision for operation in OPERATIONS} <= {"ieee", "none"}
+        raise KeyError
+    assert readings() == before
+
+
+@pytest.mark.parametrize("left", list(LEFT)[:5])
+def test_a_torch_that_has_only_the_old_switches_gets_the_same(monkeypatch, left):
+    monkeypatch.delattr(type(BACKENDS), "fp32_precision")
+    LEFT[left]()
+    before = old_readings()
+    with exact_arithmetic():
+        assert old_readings() == [False, False, "highest"]
+    assert old_readings() == before
+
+
+SWITCHES = {
+    "cudnn.benchmark": (BACKENDS.cudnn, "benchmark", True),
+    "bf16": (BACKENDS.cuda.matmul, "allow_bf16_reduced_precision_reduction", False),
+    "fp16": (BACKENDS.cuda.matmul, "allow_fp16_reduced_precision_reduction", False),
+}
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_a_switch_that_a_tested_model_left_is_as_torch_has_it_inside(name):
+    owner, attribute, left = SWITCHES[name]
+    usual = getattr(owner, attribute)
+    setattr(owner, attribute, left)
+    try:
+        with exact_arithmetic():
+            assert getattr(owner, attribute) == usual != left
+            assert torch.get_float32_matmul_precision() == "highest"
+        assert getattr(owner, attribute) == left
+    finally:
+        setattr(owner, attribute, usual)
+
+
+@pytest.mark.parametrize("name", ["flash", "mem_efficient", "math", "cudnn"])
+def test_sdpa_may_take_every_kernel_inside(name):
+    enable, is_enabled = (
+        getattr(BACKENDS.cuda, text.format(name)) for text in ("enable_{}_sdp", "{}_sdp_enabled")
+    )
+    enable(False)
+    try:
+        with exact_arithmetic():
+            assert is_enabled()
+        assert not is_enabled()
+    finally:
+        enable(True)
+
+
+def test_a_default_device_that_a_tested_model_left_is_not_used_inside():
+    torch.set_default_device("meta")
+    try:
+        with exact_arithmetic():
+            assert torch.zeros(1).device == torch.device("cpu")
+        assert torch.zeros(1).device.type == "meta"
+    finally:
+        torch.set_default_device(None)
