@@ -22,7 +22,7 @@ from mmie_tasks.judges.base import JudgeRequest, content_key
 from mmie_tasks.judging.judge import judge_together
 from mmie_tasks.judging.requests import CheckedRequest, GradedRequest
 from mmie_tasks.judging.shared_judge import SharedJudge
-from mmie_tasks.quality.judge_exam.stored import COMPARE
+from mmie_tasks.quality.judge_exam.exam import COMPARE
 from mmie_tasks.quality.judge_exam.verdicts import Judgement, Pair, PartsInOrder
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.sample import BadRecord

@@ -36,14 +36,15 @@ from mmie_tasks.quality.judge_exam.asking import (
     cost_text,
     giving_points,
 )
+from mmie_tasks.quality.judge_exam.exam import COMPARE, Exam, PublishedVerdicts, as_json
 from mmie_tasks.quality.judge_exam.grade import Grade, Share, grade
 from mmie_tasks.quality.judge_exam.judgements import read_judgements
 from mmie_tasks.quality.judge_exam.mmrb2 import load_mmrb2
 from mmie_tasks.quality.judge_exam.opening import load_opening
-from mmie_tasks.quality.judge_exam.stored import COMPARE, Exam, as_json, store
+from mmie_tasks.quality.judge_exam.stored import store
 from mmie_tasks.quality.judge_exam.stress import run_stress
 from mmie_tasks.quality.judge_exam.verdicts import Judgement, SetName, VerdictSet
-from mmie_tasks.record.signature import signature_text
+from mmie_tasks.record.signature import Signature, signature_text
 from mmie_tasks.results.commands import require_range
 
 _FOLDER_HINT = (
@@ -55,8 +56,6 @@ _SETS: Mapping[SetName, Callable[[Path | None, Mapping[str, str]], VerdictSet]] 
     "mmrb2": load_mmrb2,
     "opening": load_opening,
 }
-# Before the name of a file of published verdicts, in the place of a judge's signature.
-_PUBLISHED = "verdicts:"
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:
@@ -196,7 +195,7 @@ def _published(path: Path, verdict_set: VerdictSet) -> Exam:
     judgements = read_judgements(path, verdict_set)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
     return Exam(
-        judge=f"{_PUBLISHED}{path.name},{digest}",
+        judge=PublishedVerdicts(file=path.name, digest=digest),
         exam=_set_signature(verdict_set),
         verdict_set=verdict_set,
         grade=grade(verdict_set, judgements),
@@ -227,7 +226,7 @@ def _examine(
     )
     comparisons = method.ask(shared, verdict_set.pairs, f"pairs of {verdict_set.name}")
     exam = Exam(
-        judge=shared.judge.signature,
+        judge=Signature(shared.judge.signature),
         exam=signature_text(_set_signature(verdict_set), method.signature),
         verdict_set=verdict_set,
         grade=grade(verdict_set, comparisons.judgements),
@@ -272,7 +271,7 @@ def _printed(exam: Exam, *, is_json: bool) -> str:
 def _as_text(exam: Exam) -> str:
     verdict_set = exam.verdict_set
     how = "An undecided judge counts as half."
-    if exam.judge.startswith(_PUBLISHED) and verdict_set.name == "mmrb2":
+    if isinstance(exam.judge, PublishedVerdicts) and verdict_set.name == "mmrb2":
         how = "A verdict that names neither answer counts as wrong, as in the set's own script."
     if exam.method != COMPARE:
         scores = f"Official scores in the prompt of {exam.method}"
@@ -340,7 +339,7 @@ def _sentences(exam: Exam) -> Iterator[str]:
     reasons = f". Without verdict: {listed(_shortened(exam.why_not))}" if exam.why_not else ""
     judged = f"{result.judged:,} of {counted(result.asked, 'comparison')}"
     yield f"Coverage {percent_cell(result.coverage)} %: {judged} have a verdict{reasons}."
-    if not exam.judge.startswith(_PUBLISHED):
+    if isinstance(exam.judge, Signature):
         noun = "comparisons" if exam.method == COMPARE else "answers"
         yield cost_text(noun, exam.usd_per_1000, exam.seconds_per_1000)
     if exam.cut_images or exam.cut_texts:
