@@ -29,18 +29,14 @@ from mmie_tasks.judges.flags import with_judge_args
 from mmie_tasks.judges.registry import JudgeChoice, parse_choice
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.judging.shared_judge import SharedJudge
-from mmie_tasks.quality.judge_exam.asking import (
-    ExamMethod,
-    choose_pairs,
-    comparing,
-    cost_text,
-    giving_points,
-)
 from mmie_tasks.quality.judge_exam.exam import COMPARE, Exam, PublishedVerdicts, as_json
+from mmie_tasks.quality.judge_exam.fixed_choice import choose_pairs
 from mmie_tasks.quality.judge_exam.grade import Grade, Share, grade
 from mmie_tasks.quality.judge_exam.judgements import read_judgements
+from mmie_tasks.quality.judge_exam.methods import ExamMethod, comparing, giving_points
 from mmie_tasks.quality.judge_exam.mmrb2 import load_mmrb2
 from mmie_tasks.quality.judge_exam.opening import load_opening
+from mmie_tasks.quality.judge_exam.request_costs import cost_text
 from mmie_tasks.quality.judge_exam.stored import store
 from mmie_tasks.quality.judge_exam.stress import run_stress
 from mmie_tasks.quality.judge_exam.verdicts import Judgement, SetName, VerdictSet

@@ -25,7 +25,6 @@ from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.judges.base import RequestBroken, content_key
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.shared_judge import SharedJudge
-from mmie_tasks.quality.judge_exam.asking import ask, cost_text, fixed_choice
 from mmie_tasks.quality.judge_exam.changes import (
     AGAIN,
     Change,
@@ -35,6 +34,8 @@ from mmie_tasks.quality.judge_exam.changes import (
     images_of,
 )
 from mmie_tasks.quality.judge_exam.effects import NOT_APPLICABLE, Effect, effects, reasons
+from mmie_tasks.quality.judge_exam.fixed_choice import fixed_choice
+from mmie_tasks.quality.judge_exam.request_costs import ask, cost_text
 from mmie_tasks.quality.plan import JudgedSample, judged_samples
 from mmie_tasks.record.intervals import MIN_SAMPLES
 from mmie_tasks.record.sample import BadRecord, Line
