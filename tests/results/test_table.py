@@ -22,7 +22,7 @@ from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_TASKS
 from mmie_tasks.benchmarks.mmie import benchmark as mmie_benchmark
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import percent_cell
-from mmie_tasks.quality.calibrate.correction import correct
+from mmie_tasks.quality.calibrate.correct import correct
 from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.labels import read_label_files

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import get_args
 
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.quality.calibrate.correction import correct
+from mmie_tasks.quality.calibrate.correct import correct
 from mmie_tasks.quality.calibrate.correction_text import correction_text
 from mmie_tasks.quality.calibrate.estimate import Population
 from mmie_tasks.quality.calibrate.judged_runs import judged_runs, notes_on
