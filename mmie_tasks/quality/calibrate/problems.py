@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from mmie_tasks.core.tables import counted, short_name
 
-ProblemName = Literal[
+ProblemName: TypeAlias = Literal[
     "hand_picked",  # labels without a seed or without the answer's digest: not from a plan
     "several_seeds",  # labels of two plans
     "gaps",  # samples that come earlier in the plan than labelled ones have no label
