@@ -9,6 +9,7 @@ that a later run makes no request::
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,29 @@ from pathlib import Path
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import atomic_write, cache_dir
 from mmie_tasks.hub.revisions import is_commit, is_revision
+
+_REPO_COMMIT = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)@(?P<commit>[0-9a-f]{40})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepoCommit:
+    """A commit of a repository on the Hub, in signatures the text ``MMIE/MMIE@<commit>``."""
+
+    repo: str
+    commit: str
+
+    def __str__(self) -> str:
+        return f"{self.repo}@{self.commit}"
+
+    @classmethod
+    def from_text(cls, text: str) -> RepoCommit | None:
+        """The commit that a text begins with; None if it does not, as ``sha256:...`` of local data.
+
+        >>> RepoCommit.from_text(f"MMIE/MMIE@{'0a' * 20},left_out=1").repo
+        'MMIE/MMIE'
+        """
+        match = _REPO_COMMIT.match(text)
+        return cls(repo=match["repo"], commit=match["commit"]) if match else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +56,7 @@ class HubFolder:
     @property
     def revision(self) -> str:
         """Repository and commit: ``MMIE/MMIE@<commit>``."""
-        return f"{self.repo}@{self.commit}"
+        return str(RepoCommit(repo=self.repo, commit=self.commit))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

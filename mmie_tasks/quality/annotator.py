@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.quality.calibrate.correction import correct
+from mmie_tasks.quality.calibrate.correct import correct
 from mmie_tasks.quality.calibrate.estimate import Population
-from mmie_tasks.quality.judge_exam.stored import StoredGrades
+from mmie_tasks.quality.judge_exam.judge_grades import StoredGrades
 from mmie_tasks.results.annotation import Annotation, IntervalsOf
 from mmie_tasks.results.labels import Label, id_in_csv, read_label_files
 from mmie_tasks.results.render import Cell

@@ -205,3 +205,17 @@ def write_text(path: Path, text: str) -> None:
         raise SettingWrong(
             f"`{path}` cannot be written: {error.strerror}.", hint="name another file"
         ) from error
+
+
+def write_with_folder(path: Path, text: str) -> None:
+    """Make the folder of a file, and write the file as `write_text` does.
+
+    Raises:
+        SettingWrong: One of both is not possible.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = f"The folder `{path.parent}` cannot be made: {error.strerror}."
+        raise SettingWrong(message, hint="name another folder with `-o`") from error
+    write_text(path, text)

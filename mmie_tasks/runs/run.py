@@ -7,10 +7,8 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TypeAlias, get_args
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.errors import AnswersUnusable
@@ -21,12 +19,10 @@ from mmie_tasks.record.log_line import number
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, ScoreKind
 from mmie_tasks.record.signature import AnswerForm, Signature
+from mmie_tasks.runs.start_time import utc_time
 
 FindBenchmark: TypeAlias = Callable[[str], Benchmark | None]
 """Finds the benchmark of a task name; None if the task belongs to none."""
-
-_DATE_FORMAT = "%Y%m%d_%H%M%S"
-_MINUTES = "%Y-%m-%d %H:%M"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,32 +145,6 @@ def _open(logs: RunLogs, find_benchmark: FindBenchmark, tasks: Sequence[str]) ->
         notes=tuple(notes),
         started=utc_time(newest.date, arguments.get("timezone")),
     )
-
-
-def utc_time(date: str, time_zone: object) -> str:
-    """The runner's date in UTC; with the name of its zone where that cannot be converted.
-
-    The runner writes local times, by default of Singapore (`get_datetime_str` of
-    lmms_eval/utils.py), and notes the zone in the results file only.
-
-    Args:
-        date: As in the name of a log; other texts are returned unchanged.
-        time_zone: Of the run's ``--timezone``; None if it was not logged.
-
-    >>> utc_time("20261122_181949", "Asia/Singapore"), utc_time("20261122_181949", None)
-    ('2026-11-22 10:19 UTC', '2026-11-22 18:19 (time zone not logged)')
-    """
-    try:
-        local = datetime.strptime(date, _DATE_FORMAT)  # noqa: DTZ007 - the zone follows
-    except ValueError:
-        return date
-    if not (isinstance(time_zone, str) and time_zone):
-        return f"{local:{_MINUTES}} (time zone not logged)"
-    try:
-        utc = local.replace(tzinfo=ZoneInfo(time_zone)).astimezone(timezone.utc)
-    except (ZoneInfoNotFoundError, ValueError, OSError):  # unknown here
-        return f"{local:{_MINUTES}} (time zone not known here)"
-    return f"{utc:{_MINUTES}} UTC"
 
 
 def read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:

@@ -24,7 +24,7 @@ from mmie_tasks.cli import load_command
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import percent_cell
 from mmie_tasks.quality.annotator import open_annotator
-from mmie_tasks.quality.calibrate.correction import correct
+from mmie_tasks.quality.calibrate.correct import correct
 from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.labels import read_label_files

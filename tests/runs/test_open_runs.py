@@ -10,7 +10,7 @@ from support.logged_runs import DATE, mia_lines, milebench_lines, mmie_lines, wr
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.results.commands import open_run, open_runs
-from mmie_tasks.runs.run import utc_time
+from mmie_tasks.runs.start_time import utc_time
 
 LINES = list(mmie_lines(6))
 BYPASS = {"doc_id": 0, "filtered_resps": "x", "bypass": 999}

@@ -4,57 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-from mmie_tasks.core.tables import counted, short_name
+from mmie_tasks.quality.calibrate.problems import Problem, ProblemName, problem
 from mmie_tasks.quality.plan import JudgedSamples
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.results.labels import Label, answer_digest, id_in_csv
 from mmie_tasks.runs.run import TaskRun
 
-ProblemName = Literal[
-    "hand_picked",  # labels without a seed or without the answer's digest: not from a plan
-    "several_seeds",  # labels of two plans
-    "gaps",  # samples that come earlier in the plan than labelled ones have no label
-    "too_few",  # no interval from so few labels
-    "no_score",  # the run's score has no value that could be corrected
-    "unknown_ids",  # labels of samples that are not in the run
-    "other_answers",  # labels of answers that are not the run's
-    "left_out",  # labels of samples that the official script leaves out
-    "unscored",  # labels of samples without points of the judge
-]
-
-_UNUSED: Mapping[ProblemName, str] = {
-    "unknown_ids": "are of samples that are not in the run",
-    "other_answers": "are of other answers: of another model, or from before the run was repeated",
-    "left_out": "are of samples that the official script leaves out",
-    "unscored": "are of samples without points ({reason})",
-}
-_HINTS: Mapping[ProblemName, str] = {"unknown_ids": "check that labels and run are of one task"}
-_SHOWN_IDS = 3
-
 Ratings: TypeAlias = Mapping[str, Mapping[str, float]]
 """Rater to sample id to the rater's score; NaN where the answer cannot be rated."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """Labels that cannot be used, or why there is no corrected score.
-
-    Attributes:
-        name: What kind of problem.
-        text: A sentence, with up to three ids.
-        count: Of labels or samples; `ids` has all of them.
-        hint: What to do about it; empty if nothing is to be done.
-    """
-
-    name: ProblemName
-    text: str
-    count: int
-    ids: tuple[str, ...] = ()
-    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +37,31 @@ class LabelledScores:
     problems: tuple[Problem, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _WhyUnused:
+    """Why a label is not used, and why its sample has no points, if that is why."""
+
+    name: ProblemName
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """The answer of a run to the sample of a label.
+
+    Attributes:
+        run: Position of the run.
+        sample: The answered sample.
+        is_labelled: Whether the label is of this answer.
+        has_points: Whether the judge's points of it are part of the run's score.
+    """
+
+    run: int
+    sample: LoggedSample
+    is_labelled: bool
+    has_points: bool
+
+
 def match_labels(
     runs: Sequence[TaskRun], judged: Sequence[JudgedSamples], labels: Iterable[Label]
 ) -> LabelledScores:
@@ -91,29 +77,23 @@ def match_labels(
         labels: Of any runs.
     """
     samples = [{id_in_csv(sample.id): sample for sample in run.samples} for run in runs]
-    points: dict[str, list[dict[str, float]]] = {}
+    points: dict[str, list[dict[str, float]]] = {}  # rater to the points of each run's answers
     matched: list[Label] = []
-    unused: defaultdict[tuple[ProblemName, str], list[str]] = defaultdict(list)
-    for label in (label for label in labels if label.points is not None or label.unratable):
-        id_ = id_in_csv(label.id)
-        logged = [(run, by_id[id_]) for run, by_id in enumerate(samples) if id_ in by_id]
-        is_any = not label.answer and len(runs) == 1
-        answers = [own for own in logged if is_any or answer_digest(own[1]) == label.answer]
-        scored = [(run, s.id) for run, s in answers if s.id in judged[run].by_id]
-        for run, sample_id in scored:
+    unused: defaultdict[_WhyUnused, list[str]] = defaultdict(list)
+    for label in labels:
+        if label.points is None and not label.unratable:  # left empty
+            continue
+        answers = _answers(label, samples, judged)
+        scored = [answer for answer in answers if answer.is_labelled and answer.has_points]
+        for answer in scored:
             by_run = points.setdefault(label.rater, [{} for _ in runs])
-            by_run[run][sample_id] = math.nan if label.points is None else label.points
+            by_run[answer.run][answer.sample.id] = (
+                math.nan if label.points is None else label.points
+            )
         if scored:
             matched.append(label)
-        elif answers or not logged or any(s.id in judged[run].by_id for run, s in logged):
-            unused[_why_unused(logged, answers, judged)].append(label.id)
-    labelled = {label.id for label in matched}
-    problems = []
-    for (name, reason), ids in unused.items():
-        named = [id_ for id_ in ids if name != "other_answers" or id_ not in labelled]
-        if named:
-            what = _UNUSED[name].format(reason=reason)
-            problems.append(problem(name, "label", what, named, _HINTS.get(name, "")))
+        elif why_unused := _why_unused(answers, judged):
+            unused[why_unused].append(label.id)
     percent = 100 / runs[0].benchmark.scale.full_marks
     judge = _scores([{id_: s.points for id_, s in run.by_id.items()} for run in judged], percent)
     return LabelledScores(
@@ -124,22 +104,66 @@ def match_labels(
             for rater, own in sorted(points.items())
         },
         labels=tuple(matched),
-        problems=tuple(problems),
+        problems=tuple(_unused_problems(unused, {label.id for label in matched})),
     )
 
 
-def _why_unused(
-    logged: Sequence[tuple[int, LoggedSample]],
-    answers: Sequence[tuple[int, LoggedSample]],
-    judged: Sequence[JudgedSamples],
-) -> tuple[ProblemName, str]:
-    """Why a label is not used, and why its sample has no points, if that is why."""
+def _answers(
+    label: Label, samples: Sequence[Mapping[str, LoggedSample]], judged: Sequence[JudgedSamples]
+) -> list[_Answer]:
+    """The answers of the runs to a label's sample; of a single run, a label without digest is of
+    its answer.
+    """
+    id_ = id_in_csv(label.id)
+    is_any = not label.answer and len(samples) == 1
+    return [
+        _Answer(
+            run=run,
+            sample=by_id[id_],
+            is_labelled=is_any or answer_digest(by_id[id_]) == label.answer,
+            has_points=by_id[id_].id in judged[run].by_id,
+        )
+        for run, by_id in enumerate(samples)
+        if id_ in by_id
+    ]
+
+
+def _why_unused(answers: Sequence[_Answer], judged: Sequence[JudgedSamples]) -> _WhyUnused | None:
+    """Why a label is not used, none of whose answers has points; None if that is no problem, as it
+    is of another answer to a sample without points.
+    """
     if not answers:
-        return ("other_answers" if logged else "unknown_ids"), ""
-    run, sample = answers[0]
-    reasons = (reason for reason, ids in judged[run].without.items() if sample.id in ids)
+        return _WhyUnused("unknown_ids")
+    labelled = next((answer for answer in answers if answer.is_labelled), None)
+    if labelled is None:
+        has_points = any(answer.has_points for answer in answers)
+        return _WhyUnused("other_answers") if has_points else None
+    without = judged[labelled.run].without
+    reasons = (reason for reason, ids in without.items() if labelled.sample.id in ids)
     reason = next(reasons, "not part of the score")
-    return ("left_out" if reason == "left_out" else "unscored"), reason
+    return _WhyUnused("left_out" if reason == "left_out" else "unscored", reason)
+
+
+_UNUSED: Mapping[ProblemName, str] = {
+    "unknown_ids": "are of samples that are not in the run",
+    "other_answers": "are of other answers: of another model, or from before the run was repeated",
+    "left_out": "are of samples that the official script leaves out",
+    "unscored": "are of samples without points ({reason})",
+}
+_HINTS: Mapping[ProblemName, str] = {"unknown_ids": "check that labels and run are of one task"}
+
+
+def _unused_problems(
+    unused: Mapping[_WhyUnused, Sequence[str]], labelled: Collection[str]
+) -> Iterator[Problem]:
+    """A problem for each reason why labels are not used, with their ids; not for labels of other
+    answers to a sample that has a label of the run's answer.
+    """
+    for why, ids in unused.items():
+        named = [id_ for id_ in ids if why.name != "other_answers" or id_ not in labelled]
+        if named:
+            what = _UNUSED[why.name].format(reason=why.reason)
+            yield problem(why.name, "label", what, named, _HINTS.get(why.name, ""))
 
 
 def _scores(points: Sequence[Mapping[str, float]], percent: float) -> dict[str, float]:
@@ -150,13 +174,3 @@ def _scores(points: Sequence[Mapping[str, float]], percent: float) -> dict[str, 
         for id_ in first
         if all(id_ in other for other in second)
     }
-
-
-def problem(name: ProblemName, noun: str, what: str, ids: Sequence[str], hint: str = "") -> Problem:
-    """A problem whose text has the first ids."""
-    verb = what.replace("are ", "is ", 1).replace("have ", "has ", 1) if len(ids) == 1 else what
-    distinct = tuple(dict.fromkeys(ids))
-    more = ["..."] if len(distinct) > _SHOWN_IDS else []
-    shown = ", ".join([*map(short_name, distinct[:_SHOWN_IDS]), *more])
-    text = f"{counted(len(ids), noun)} {verb}: {shown}"
-    return Problem(name=name, text=text, count=len(ids), ids=distinct, hint=hint)

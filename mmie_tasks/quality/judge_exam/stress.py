@@ -16,17 +16,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from tempfile import TemporaryDirectory
 
 from mmie_tasks.answers.images import check_image
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
-from mmie_tasks.core.tables import counted, listed, percent_cell, table, wrapped
+from mmie_tasks.core.tables import counted
 from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.judges.base import RequestBroken
 from mmie_tasks.judges.content import content_key
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.shared_judge import SharedJudge
-from mmie_tasks.quality.judge_exam.asking import ask, cost_text, fixed_choice
 from mmie_tasks.quality.judge_exam.changes import (
     AGAIN,
     Change,
@@ -36,20 +34,17 @@ from mmie_tasks.quality.judge_exam.changes import (
     images_of,
 )
 from mmie_tasks.quality.judge_exam.effects import NOT_APPLICABLE, Effect, effects, reasons
+from mmie_tasks.quality.judge_exam.fixed_choice import fixed_choice
+from mmie_tasks.quality.judge_exam.request_costs import ask
 from mmie_tasks.quality.plan import JudgedSample, judged_samples
-from mmie_tasks.record.intervals import MIN_SAMPLES
 from mmie_tasks.record.sample import BadRecord, Line
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.record.signature import signature_text
-from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.labels import answer_digest
-from mmie_tasks.results.render import json_text
 from mmie_tasks.runs.run import TaskRun, sample_lines
 
 # Name of the changes in an exam's signature; another number for other changes.
 _CHANGES_NAME = "changes-2"
-
-_DEFAULT_LIMIT = 100  # samples of a run whose answers are changed
 
 _UNCHANGED = ""  # in the place of a change's name
 _AGAIN_ATTEMPT = 2  # after `JudgeRequest.attempt` 0 and 1
@@ -57,8 +52,8 @@ _BAD_IMAGE = "bad_image"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _StressTest:
-    """The result of a stress test, as it is printed.
+class StressTest:
+    """The result of a stress test.
 
     `exam` has the changes, the task, and a digest of the samples and their answers.
     `unchanged_points` is the mean of the unchanged answers, `unchanged_without_points` the reasons
@@ -79,33 +74,6 @@ class _StressTest:
     seconds_per_1000: float | None
 
 
-def run_stress(
-    shared: SharedJudge, source: str, task: str, limit: int | None, *, as_json: bool
-) -> str:
-    """Change answers of a run, ask a judge about them, and print how far its points move.
-
-    Args:
-        shared: The judge.
-        source: The run, as a results command takes it.
-        task: May be empty if the run has a single judged one.
-        limit: How many samples; None for 100.
-        as_json: Whether to return JSON.
-
-    Raises:
-        MmieTasksError: The run cannot be read or has no such task, or the judge cannot be used.
-    """
-    tasks = list(open_run(source, [task] if task else []).tasks.values())
-    judged = [own for own in tasks if own.benchmark.judge_request is not None]
-    if len(judged) > 1:
-        message = f"`{source}` has several judged tasks: "
-        names = ", ".join(f"`{own.task}`" for own in judged)
-        raise SettingWrong(f"{message}{names}.", hint="name one of them with `--task`")
-    task_run = (judged or tasks)[0]
-    with TemporaryDirectory(prefix="mmie-tasks-stress-") as folder:
-        result = stress_test(shared, task_run, limit or _DEFAULT_LIMIT, Path(folder))
-    return json_text(result) if as_json else _as_text(result)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
     """The requests of a stress test. A key is the name of a change, or `_UNCHANGED`, and the id of
@@ -121,7 +89,7 @@ class _Plan:
     without: Mapping[tuple[str, str], str]
 
 
-def stress_test(shared: SharedJudge, task_run: TaskRun, limit: int, folder: Path) -> _StressTest:
+def stress_test(shared: SharedJudge, task_run: TaskRun, limit: int, folder: Path) -> StressTest:
     """Ask a judge about unchanged and changed answers, all together.
 
     Args:
@@ -156,7 +124,7 @@ def stress_test(shared: SharedJudge, task_run: TaskRun, limit: int, folder: Path
     scale = task_run.benchmark.scale
     answers = json.dumps([(id_, answer_digest(judged[id_].sample)) for id_ in plan.samples])
     digest = hashlib.sha256(answers.encode()).hexdigest()[:12]
-    return _StressTest(
+    return StressTest(
         judge=shared.judge.signature,
         exam=signature_text(
             stress=_CHANGES_NAME, task=task_run.task, samples=f"{len(plan.samples)},{digest}"
@@ -274,49 +242,3 @@ def _is_same(one: GradedRequest | str, other: GradedRequest | str) -> bool:
         return content_key(one.request) == content_key(other.request)
     except RequestBroken:
         return False
-
-
-def _as_text(result: _StressTest) -> str:
-    rows = []
-    for effect in result.effects:
-        means = [percent_cell(effect.mean_change, effect.interval), percent_cell(effect.mean_size)]
-        drops = ["", ""]
-        if not effect.is_harmless:
-            not_dropped = percent_cell(effect.not_dropped, effect.not_dropped_interval)
-            drops = [not_dropped, f"{effect.at_zero:,}"]
-        p = "" if effect.p is None else f"{effect.p:.3f}" if effect.p >= 0.001 else "< 0.001"
-        rows.append([effect.title, f"{effect.n:,}", *means, *drops, p, effect.finding])
-    means = ["mean change", "mean size", "did not drop, %"]
-    header = ["change", "samples", *means, "had 0", "p (Holm)", "the judge"]
-    about = (
-        f"Change of its {result.unit}, with 95 % intervals. A fair judge notices every change down "
-        "to the empty answer, and is not moved by the harmless ones below. The last row is its own "
-        "noise."
-    )
-    blocks = [
-        f"# Stress test of a judge on {counted(result.samples, 'answer')} of {result.task}",
-        wrapped(about),
-        table(header, rows),
-        "\n".join(wrapped(f"- {sentence}") for sentence in _sentences(result)),
-        f"judge: {result.judge}\nexam: {result.exam}\nrun: {result.run}",
-    ]
-    return "\n\n".join(blocks)
-
-
-def _sentences(result: _StressTest) -> Iterator[str]:
-    without = sum(result.unchanged_without_points.values())
-    scored = result.samples - without
-    mean = "" if result.unchanged_points is None else f", {result.unchanged_points:.2f} on average"
-    why = f". Left out: {listed(result.unchanged_without_points)}" if without else ""
-    yield f"Unchanged answers: {scored:,} of {result.samples:,} have points{mean}{why}."
-    without_points = {row.title: listed(row.without_points) for row in result.effects}
-    reasons = [f"{title}: {counts}" for title, counts in without_points.items() if counts]
-    if reasons:
-        yield f"Without points: {'; '.join(reasons)}."
-    not_applicable = {e.title: e.not_applicable for e in result.effects if e.not_applicable}
-    if not_applicable:
-        yield f"Does not apply, or changes nothing that the judge sees: {listed(not_applicable)}."
-    if any(row.finding == "too few" for row in result.effects):
-        yield f"Too few: fewer than {MIN_SAMPLES} samples with points, or with points to lose."
-    cost = cost_text("replies", result.usd_per_1000, result.seconds_per_1000)
-    yield f"{counted(result.requests, 'request')}. {cost}"

@@ -18,7 +18,7 @@ from mmie_tasks.results.agreement.measures import (
     alpha,
     measure,
 )
-from mmie_tasks.results.agreement.raters import RaterPanel
+from mmie_tasks.results.agreement.rater_panel import RaterPanel
 
 # With up to this many raters every pair is compared; with more, each with the reference.
 _MAX_PAIRED_RATERS = 4

@@ -22,21 +22,17 @@ from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Scored
+from mmie_tasks.hub.commits import RepoCommit
 from mmie_tasks.record.intervals import LEVEL
 from mmie_tasks.record.metrics import Metric, MetricValue
 from mmie_tasks.record.sample import SCORE_KINDS, ScoreKind
 from mmie_tasks.record.signature import Rule
-from mmie_tasks.results.commands import listed_names, open_run
-from mmie_tasks.results.export.source import (
-    export_parser,
-    headlines,
-    hub_dataset,
-    iso_time,
-    write_file,
-)
+from mmie_tasks.results.commands import listed_names, open_run, write_with_folder
+from mmie_tasks.results.export.database_export import database_parser, official_headlines
 from mmie_tasks.results.frames import text_of
 from mmie_tasks.runs.headline import Headline
 from mmie_tasks.runs.run import Run, TaskRun
+from mmie_tasks.runs.start_time import iso_time
 from mmie_tasks.runs.values import metrics_of, reasons_of, value_of
 
 Object: TypeAlias = dict[str, object]
@@ -99,7 +95,7 @@ def run(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
         "evaluator_relationship": options.relationship,
     }
     root, paths = options.output.expanduser(), list[Path]()
-    for task, headline in headlines(logged).items():
+    for task, headline in official_headlines(logged).items():
         evaluation = Evaluation(
             run=logged, task_run=logged.tasks[task], headline=headline, model=options.model
         )
@@ -107,7 +103,7 @@ def run(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
         if not options.without_samples:
             path = evaluation.path.with_name(f"{evaluation.path.stem}_samples.jsonl")
             rows = [json.dumps(row, allow_nan=False) for row in sample_records(evaluation)]
-            write_file(root / path, "\n".join(rows))
+            write_with_folder(root / path, "\n".join(rows))
             record["detailed_evaluation_results"] = {
                 "format": "jsonl",
                 "file_path": path.as_posix(),
@@ -116,13 +112,13 @@ def run(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
                 "total_rows": len(rows),
             }
             paths.append(root / path)
-        write_file(root / evaluation.path, json.dumps(record, indent=2, allow_nan=False))
+        write_with_folder(root / evaluation.path, json.dumps(record, indent=2, allow_nan=False))
         paths.append(root / evaluation.path)
     return "\n".join(map(str, paths))
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = export_parser(
+    parser = database_parser(
         "every-eval-ever",
         "Write a run as records of the database Every Eval Ever: for each task one with the "
         "scores, and one with a line per scored sample.",
@@ -143,7 +139,7 @@ def aggregate_record(evaluation: Evaluation, source: Object) -> Object:
     """The record of a task: ``eval.schema.json``; `source` is who publishes it."""
     developer, _, name = evaluation.model.partition("/")
     version = evaluation.task_run.signatures[0].fields.get("pkg", __version__)
-    started = iso_time(evaluation.run)
+    started = iso_time(evaluation.run.started)
     return {
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": evaluation.id,
@@ -167,12 +163,13 @@ def _model_info(model: str, **more: str) -> Object:
 def _results(evaluation: Evaluation) -> Iterator[Object]:
     """Every score that people quote: the headline by both readers, and the paper's columns."""
     task_run = evaluation.task_run
-    dataset = hub_dataset(task_run)
+    data = task_run.signatures[0].fields.get("data", "unknown")
+    dataset = RepoCommit.from_text(data)
     source = {
         "dataset_name": task_run.benchmark.title,
-        **({"hf_repo": dataset.id} if dataset else {}),
+        **({"hf_repo": dataset.repo} if dataset else {}),
         "source_type": "hf_dataset" if dataset else "other",
-        "additional_details": {"data": task_run.signatures[0].fields.get("data", "unknown")},
+        "additional_details": {"data": data},
     }
     for metric in metrics_of([task_run]):
         is_headline = metric.kind == "headline"

@@ -7,21 +7,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import yaml
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.results.commands import listed_names, open_run
-from mmie_tasks.results.export.source import (
-    DatasetSource,
-    export_parser,
-    headlines,
-    hub_dataset,
-    iso_time,
-    write_file,
-)
+from mmie_tasks.hub.commits import RepoCommit
+from mmie_tasks.results.commands import listed_names, open_run, write_with_folder
+from mmie_tasks.results.export.database_export import database_parser, official_headlines
 from mmie_tasks.runs.headline import Headline
-from mmie_tasks.runs.run import Run
+from mmie_tasks.runs.run import Run, TaskRun
+from mmie_tasks.runs.start_time import iso_time
 
 FOLDER = ".eval_results"
 
@@ -40,15 +36,15 @@ def run(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
     folder = options.output.expanduser() / FOLDER
     texts = {
         folder / f"{task}.yaml": _yaml_text(logged, headline, datasets.get(task), options.source)
-        for task, headline in headlines(logged).items()
+        for task, headline in official_headlines(logged).items()
     }
     for path, text in texts.items():
-        write_file(path, text)
+        write_with_folder(path, text)
     return "\n".join(map(str, texts))
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = export_parser(
+    parser = database_parser(
         "hub",
         f"Write the official score of each task to `{FOLDER}/TASK.yaml`, for the repository of the "
         "tested model on the Hub.",
@@ -61,7 +57,16 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _named_datasets(words: Sequence[str], logged: Run) -> dict[str, DatasetSource]:
+@dataclass(frozen=True, slots=True)
+class _Dataset:
+    """A data set on the Hub, such as ``MMIE/MMIE``, and its commit, if it is known."""
+
+    id: str
+    commit: str | None = None
+
+
+def _named_datasets(words: Sequence[str], logged: Run) -> dict[str, _Dataset]:
+    """Task to its data set, of the values of ``--dataset``."""
     pairs = [word.partition("=") for word in words]
     for task, _, dataset in pairs:
         if task not in logged.tasks or dataset.count("/") != 1:
@@ -69,11 +74,17 @@ def _named_datasets(words: Sequence[str], logged: Run) -> dict[str, DatasetSourc
                 f"`--dataset {task}={dataset}` does not name a task of the run and its data set.",
                 hint=f"TASK=ORGANIZATION/NAME; the tasks are {', '.join(logged.tasks)}",
             )
-    return {task: DatasetSource(dataset) for task, _, dataset in pairs}
+    return {task: _Dataset(dataset) for task, _, dataset in pairs}
+
+
+def _downloaded_dataset(task_run: TaskRun) -> _Dataset | None:
+    """The data set of a task, if the run downloaded it from the Hub: that of the signature."""
+    source = RepoCommit.from_text(task_run.signatures[0].fields.get("data", ""))
+    return _Dataset(source.repo, source.commit) if source else None
 
 
 def _yaml_text(
-    logged: Run, headline: Headline, dataset: DatasetSource | None, source: str | None
+    logged: Run, headline: Headline, dataset: _Dataset | None, source: str | None
 ) -> str:
     """The official score of a task, in percent, with what makes it unlike the paper's as notes."""
     try:
@@ -84,7 +95,7 @@ def _yaml_text(
             hint="run the export in an environment with a newer one, which transformers 5 has",
         ) from error
     task = headline.task
-    dataset = dataset or hub_dataset(logged.tasks[task])
+    dataset = dataset or _downloaded_dataset(logged.tasks[task])
     if dataset is None:
         raise SettingWrong(
             f"`{task}` of `{logged.name}` was not run with data from the Hub.",
@@ -94,8 +105,8 @@ def _yaml_text(
         dataset_id=dataset.id,
         task_id=task,
         value=headline.official and headline.official.percent,
-        dataset_revision=dataset.revision,
-        date=iso_time(logged),
+        dataset_revision=dataset.commit,
+        date=iso_time(logged.started),
         source_url=source,
         notes=f"unlike the paper: {'; '.join(headline.marks)}" if headline.marks else None,
     )

@@ -26,8 +26,8 @@ from support.verdict_files import pair
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.judges.registry import parse_choice
 from mmie_tasks.judging.session import JudgingSession
-from mmie_tasks.quality.judge_exam.asking import giving_points
 from mmie_tasks.quality.judge_exam.command import run
+from mmie_tasks.quality.judge_exam.methods import giving_points
 from mmie_tasks.quality.judge_exam.verdicts import Judgement, Pair
 
 FAIR = points_by(lambda answer: answer.quality)

@@ -16,7 +16,7 @@ from support.report_runs import SIGNATURE, run, sample
 from support.stored_exams import write_exam
 
 from mmie_tasks.quality.annotator import open_annotator
-from mmie_tasks.quality.calibrate.correction import correct
+from mmie_tasks.quality.calibrate.correct import correct
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import LoggedSegment

@@ -1,10 +1,8 @@
-"""The comparing prompt, the choice of pairs, and the reader of the reply."""
+"""The comparing prompt, and the reader of the reply."""
 
 from __future__ import annotations
 
-import random
 import re
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,8 +12,7 @@ from support.verdict_files import pair
 
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.quality.judge_exam.asking import (
-    choose_pairs,
+from mmie_tasks.quality.judge_exam.comparison_prompt import (
     comparison_request,
     prompt_version,
     read_verdict,
@@ -128,25 +125,3 @@ def test_any_text_gets_a_verdict_or_a_reason_and_never_an_exception(text: str) -
     assert isinstance(read_verdict(text), (Scored, Unscored))
     for word, points in (("first", 1.0), ("second", 0.0), ("undecided", 0.5)):
         assert read_verdict(f"{text}\nVerdict: {word}") == Scored(points, f"Verdict: {word}")
-
-
-SIZES = {"recipes": 60, "travel": 30, "history": 9, "poems": 1}
-PAIRS = [
-    pair(f"{subset} {number}", subset=subset)
-    for subset, size in SIZES.items()
-    for number in range(size)
-]
-
-
-@pytest.mark.parametrize("limit", [10, 20, 50])
-def test_a_limit_gives_every_subset_its_share(limit: int) -> None:
-    counts = Counter(chosen.subset for chosen in choose_pairs(PAIRS, limit))
-    assert counts.total() == limit
-    assert all(abs(counts[subset] - size * limit / 100) <= 1 for subset, size in SIZES.items())
-
-
-def test_a_limit_is_a_fixed_random_choice_and_part_of_a_larger_one() -> None:
-    shuffled = random.Random(0).sample(PAIRS, len(PAIRS))  # noqa: S311 - no secret
-    assert choose_pairs(shuffled, 20) == choose_pairs(PAIRS, 20) == choose_pairs(PAIRS, 40)[:20]
-    recipes = [chosen.id for chosen in choose_pairs(PAIRS, 20) if chosen.subset == "recipes"]
-    assert recipes != [f"recipes {number}" for number in range(len(recipes))]

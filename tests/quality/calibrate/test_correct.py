@@ -16,7 +16,7 @@ from support.people import human_points, labels_of, with_samples
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.quality.annotator import labels_by_benchmark
-from mmie_tasks.quality.calibrate.correction import correct, default_population
+from mmie_tasks.quality.calibrate.correct import correct, default_population
 from mmie_tasks.quality.plan import judged_samples, planned_answers
 from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.record.segment import LoggedSegment

@@ -9,7 +9,7 @@ import pytest
 from support.report_runs import run, sample
 from support.stored_exams import document, write_exam
 
-from mmie_tasks.quality.judge_exam.stored import JudgeGrades, StoredGrades
+from mmie_tasks.quality.judge_exam.judge_grades import JudgeGrades, StoredGrades
 from mmie_tasks.results.annotation import judge_lines
 
 GPT = "judge:openai|model:gpt-4o-2024-11-20|t:0"

@@ -1,0 +1,141 @@
+"""A corrected score as text: a table, what it means in sentences, and what could not be used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
+
+from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell, signed_cell, table, wrapped
+from mmie_tasks.quality.calibrate.correction import Correction, RaterAgreement
+from mmie_tasks.quality.calibrate.estimate import Estimate
+from mmie_tasks.quality.calibrate.judged_runs import NamedRun, notes_on, without_points
+from mmie_tasks.results.signatures import scored_signatures, signature_differences
+
+_FormatCell: TypeAlias = Callable[..., str]  # `percent_cell`, or of differences `signed_cell`
+_SHIFT = 0.1  # percentage points by which other weights of strata move the judge's mean, to be told
+
+
+def correction_text(runs: Sequence[NamedRun], correction: Correction) -> str:
+    """One table, what it means in sentences, and what could not be used."""
+    names = [run_.name for run_ in runs]
+    cell: _FormatCell = signed_cell if len(names) > 1 else percent_cell
+    what, unit = names[0], f"The {correction.kind} score in percent"
+    if len(names) > 1:
+        what = f"{names[1]} - {names[0]}"
+        unit = f"Differences of the {correction.kind} score in percentage points"
+    sentences = [*_sentences(runs, correction, cell), *notes_on(runs)]
+    problems = [f"{p.text}. {f'Hint: {p.hint}.' if p.hint else ''}" for p in correction.problems]
+    blocks = [
+        f"# {correction.title} (`{correction.task}`), corrected by people: {what}",
+        f"{unit}, with 95 % intervals.",
+        _table(correction, cell),
+        "\n".join(wrapped(f"- {sentence}") for sentence in sentences),
+    ]
+    if problems:
+        lines = [wrapped(f"- {problem}") for problem in problems]
+        blocks.append("\n".join(["## Problems\n", *lines]))
+    return "\n\n".join(blocks)
+
+
+def _table(correction: Correction, cell: _FormatCell) -> str:
+    """The headline, and the strata that have an interval."""
+    header = ["", "samples", "labels", "judge", "people alone", "corrected", "bias"]
+    rows = []
+    strata = [score for score in correction.strata if score.corrected]
+    for score in (correction.headline, *strata):
+        estimates = [NO_VALUE] * 3
+        if mean := score.mean:
+            estimates = [cell(e.value, e.interval) for e in (mean.people, mean.corrected)]
+            estimates.append(signed_cell(mean.bias.value, mean.bias.interval))
+        name, counts = score.name or correction.title, (f"{score.samples:,}", f"{score.labels:,}")
+        rows.append([name, *counts, cell(score.judge), *estimates])
+    return table(header, rows)
+
+
+def _sentences(
+    runs: Sequence[NamedRun], correction: Correction, cell: _FormatCell
+) -> Iterator[str]:
+    is_difference = len(runs) == 2
+    if is_difference:
+        yield _verdict(runs[0].name, runs[1].name, correction.headline.corrected)
+    yield from _of_the_judge(correction, is_difference=is_difference)
+    yield from _of_people(correction, cell)
+    if is_difference:  # people's scores are the same for both, the judges' settings may not be
+        differences = signature_differences(*(scored_signatures(run_.task_run) for run_ in runs))
+        if keys := ", ".join(difference.key for difference in differences):
+            yield (
+                f"The runs were not scored alike ({keys}): the judge's difference is partly "
+                "that of its settings."
+            )
+    yield from without_points(correction.without)
+    if correction.without.keys() - {"left_out"} and not is_difference:
+        yield "If the judge fails on bad answers, this is too high."
+
+
+def _of_the_judge(correction: Correction, *, is_difference: bool) -> Iterator[str]:
+    score, r = correction.headline, correction.correlation
+    if score.why_not:
+        missing = "There is no corrected score"
+        if score.mean:
+            missing = "The corrected score has no interval"
+        yield f"{missing}: see the problems below."
+        if score.labels:  # the means over these samples alone: there is no better estimate
+            people, judge = map(percent_cell, (score.people_on_labels, score.judge_on_labels))
+            mark = "" if correction.is_random_sample else ", not a random sample"
+            samples = counted(score.labels, "labelled sample")
+            yield f"On the {samples}{mark}: people {people}, the judge {judge}."
+    if r.value is None:
+        yield f"There is no correlation of the judge with people: {r.why_not}."
+    else:
+        yield f"The judge's scores correlate with people's at r = {r.cell(2)}, on the labels."
+    if worth := correction.worth:
+        yield f"{worth[0].upper()}{worth[1:]}."
+    if score.mean and score.mean.labels_to_halve and not is_difference:
+        more = counted(score.mean.labels_to_halve, "more label")
+        yield f"{more} would halve the corrected interval."
+
+
+def _of_people(correction: Correction, cell: _FormatCell) -> Iterator[str]:
+    score = correction.headline
+    yield _raters(correction.raters, cell)
+    for rater, samples in correction.other_raters.items():
+        yield (
+            f"{rater} scored {counted(samples, 'answer')}, not the {score.labels:,} that correct "
+            "the score, and is not in it."
+        )
+    if correction.unratable:
+        cannot = counted(correction.unratable, "answer")
+        yield f"{cannot} of the plan cannot be rated, and count as like the others."
+    if score.why_not:
+        return
+    if score.mean and score.judge is not None and abs(score.mean.judge - score.judge) >= _SHIFT:
+        yield (
+            "The run's strata are not in the benchmark's shares. All but the column `judge` is "
+            f"weighed with these; the judge's mean is then {percent_cell(score.mean.judge)}."
+        )
+    about = {"run": "the samples of the run", "larger": "a larger population"}
+    seed = f"a plan with the seed {correction.seed}"
+    yield f"The intervals are for {about[correction.population]}; the labels are of {seed}."
+
+
+def _verdict(a: str, b: str, estimate: Estimate | None) -> str:
+    """Whether the second run is better for people."""
+    if estimate is None or estimate.interval is None:
+        return f"It is not known whether {b} is better than {a} for people."
+    difference = signed_cell(estimate.value, estimate.interval)
+    if estimate.interval.low <= 0 <= estimate.interval.high:
+        return f"It is not known whether {b} is better than {a} for people: {difference}."
+    outcome = "better" if estimate.interval.low > 0 else "worse"
+    return f"For people, {b} is {outcome} than {a}: {difference}."
+
+
+def _raters(agreement: RaterAgreement | None, cell: _FormatCell) -> str:
+    if agreement is None:
+        return "One rater: how far people agree with each other is not known."
+    if not agreement.samples:
+        return "No answer was scored by two raters: how far they agree is not known."
+    r = agreement.correlation
+    follows = "" if r is None else f"; a rater follows the mean of the others at r = {r:.2f}"
+    means = ", ".join(f"{name} {cell(mean)}" for name, mean in agreement.means.items())
+    common = f". On the {counted(agreement.common, 'answer')} of all: {means}" if means else ""
+    return f"{counted(agreement.samples, 'answer')} scored by two raters or more{follows}{common}."

@@ -1,0 +1,62 @@
+"""The judged task that the runs of ``calibrate`` have in common, and notes on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.tables import counted, listed, numbered_names
+from mmie_tasks.record.sample import ScoreKind
+from mmie_tasks.results.commands import common_tasks, open_run, require_kind
+from mmie_tasks.runs.run import TaskRun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedRun:
+    """The judged task of a run, under the name by which texts tell the runs apart."""
+
+    name: str
+    task_run: TaskRun
+    notes: tuple[str, ...]
+
+
+def judged_runs(sources: Sequence[str], tasks: Sequence[str], kind: ScoreKind) -> list[NamedRun]:
+    """The one judged task that the runs have in common, with scores of this kind.
+
+    Raises:
+        AnswersUnusable: A run cannot be read, or they have no task in common.
+        SettingWrong: No judge scored the task, there are several, or one lacks these scores.
+    """
+    opened = [open_run(source, tasks) for source in sources]
+    names = numbered_names([run_.name for run_ in opened])
+    common = common_tasks(dict(zip(names, opened, strict=True)))
+    judged = [task for task in common if opened[0].tasks[task].benchmark.judge is not None]
+    if not judged:
+        rule = ", ".join(f"`{task}`" for task in common)
+        hint = "`calibrate` corrects the scores of judges: MMIE's and MIA-Bench's"
+        raise SettingWrong(f"No judge scored {rule}: it is scored by rule.", hint=hint)
+    if len(judged) > 1:
+        message = f"`calibrate` corrects one task, and there are {len(judged)}: "
+        hint = f"choose one with `--task {judged[0]}`"
+        raise SettingWrong(f"{message}{', '.join(judged)}.", hint=hint)
+    task_runs = [run_.tasks[judged[0]] for run_ in opened]
+    for name, task_run in zip(names, task_runs, strict=True):
+        require_kind(task_run, name, kind)
+    return [
+        NamedRun(name=name, task_run=task_run, notes=(*run_.notes, *task_run.notes))
+        for name, run_, task_run in zip(names, opened, task_runs, strict=True)
+    ]
+
+
+def notes_on(runs: Sequence[NamedRun]) -> list[str]:
+    """The notes of all runs, a sentence each that begins with the run's name."""
+    return [f"{run_.name}: {note}." for run_ in runs for note in run_.notes]
+
+
+def without_points(counts: Mapping[str, int]) -> list[str]:
+    """A sentence on the samples without points, by reason; none if all samples have points."""
+    if not counts:
+        return []
+    number = counted(sum(counts.values()), "sample")
+    return [f"{number} without points, in neither a plan nor a corrected score: {listed(counts)}."]

@@ -1,0 +1,78 @@
+"""The result of a judge's exam on people's verdicts: its grade and what that depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+
+from mmie_tasks.quality.judge_exam.grade import Grade
+from mmie_tasks.quality.judge_exam.verdicts import VerdictSet
+from mmie_tasks.record.signature import Signature
+from mmie_tasks.results.render import json_text
+
+COMPARE = "compare"
+"""The method of an exam in which the judge compares two answers; of others, the benchmark whose
+prompt it got.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedVerdicts:
+    """A file of verdicts that are published for a judge, by name and digest: in an exam in the
+    place of a judge who is asked.
+
+    >>> str(PublishedVerdicts(file="gpt-5.json", digest="0123456789ab"))
+    'verdicts:gpt-5.json,0123456789ab'
+    """
+
+    file: str
+    digest: str
+
+    def __str__(self) -> str:
+        return f"verdicts:{self.file},{self.digest}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exam:
+    """The result of an exam, as it is stored and printed.
+
+    Attributes:
+        judge: The signature of the judge that was asked, or the verdicts published for one.
+        exam: What else can move the grade: set, pairs and people's verdicts, and the prompt.
+        verdict_set: With the pairs of this exam only.
+        why_not: Reason to the number of comparisons that have no verdict for it.
+        method: `COMPARE`, or the benchmark in whose prompt the judge gave points to each answer;
+            `cut_images` and `cut_texts` are those of all answers that this prompt did not show.
+        usd_per_1000, seconds_per_1000: US dollars and seconds for 1,000 comparisons, or 1,000
+            answers with points; None if unknown.
+    """
+
+    judge: Signature | PublishedVerdicts
+    exam: str
+    verdict_set: VerdictSet
+    grade: Grade
+    why_not: Mapping[str, int]
+    method: str = COMPARE
+    cut_images: int = 0
+    cut_texts: int = 0
+    usd_per_1000: float | None = None
+    seconds_per_1000: float | None = None
+
+
+def as_json(exam: Exam) -> str:
+    """The exam as one object, without the pairs; null for missing values, with the reason beside
+    them.
+    """
+    grade, verdict_set = exam.grade, asdict(replace(exam.verdict_set, pairs=()))
+    document = {
+        "judge": str(exam.judge),
+        "exam": exam.exam,
+        "method": exam.method,
+        "set": {**verdict_set, "pairs": len(exam.verdict_set.pairs)},
+        "grade": {**asdict(grade), "coverage": grade.coverage, "verdict": grade.verdict},
+        "without_verdict": exam.why_not,
+        "not_shown": {"images": exam.cut_images, "texts": exam.cut_texts},
+        "usd_per_1000": exam.usd_per_1000,
+        "seconds_per_1000": exam.seconds_per_1000,
+    }
+    return json_text(document)

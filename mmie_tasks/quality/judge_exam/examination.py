@@ -1,0 +1,89 @@
+"""Examines a judge on people's verdicts: asks it, or takes the verdicts published for one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.tables import counted
+from mmie_tasks.judging.shared_judge import SharedJudge
+from mmie_tasks.quality.judge_exam.exam import COMPARE, Exam, PublishedVerdicts
+from mmie_tasks.quality.judge_exam.fixed_choice import choose_pairs
+from mmie_tasks.quality.judge_exam.grade import grade
+from mmie_tasks.quality.judge_exam.judgements import read_judgements
+from mmie_tasks.quality.judge_exam.methods import ExamMethod
+from mmie_tasks.quality.judge_exam.stored import store
+from mmie_tasks.quality.judge_exam.verdicts import Judgement, VerdictSet
+from mmie_tasks.record.signature import Signature, signature_text
+
+FOLDER_HINT = (
+    "`--folder FOLDER` with the answers and pictures; `--verdicts FILE` grades "
+    "published verdicts without them"
+)
+
+
+def published_exam(path: Path, verdict_set: VerdictSet) -> Exam:
+    """Grade the published verdicts of a judge; makes no judge calls and stores nothing."""
+    judgements = read_judgements(path, verdict_set)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    return Exam(
+        judge=PublishedVerdicts(file=path.name, digest=digest),
+        exam=_set_signature(verdict_set),
+        verdict_set=verdict_set,
+        grade=grade(verdict_set, judgements),
+        why_not=_reasons(judgements),
+    )
+
+
+def examine(
+    shared: SharedJudge,
+    method: ExamMethod,
+    whole: VerdictSet,
+    limit: int | None,
+    environment: Mapping[str, str],
+) -> Exam:
+    """Ask a judge, grade it and store the grade; not that of a judge without any verdict."""
+    if not whole.has_answers or not whole.pairs:
+        message = f"{whole.title} has people's verdicts here, and no answers to ask a judge about."
+        raise SettingWrong(message, hint=FOLDER_HINT)
+    verdict_set = replace(whole, pairs=choose_pairs(whole.pairs, limit))
+    count = len(verdict_set.pairs)
+    how = "each in both orders"
+    if method.name != COMPARE:
+        how = f"each answer by itself in the prompt of {method.name}"
+    sys.stderr.write(
+        f"{verdict_set.title}\nlicence: {verdict_set.licence}\nsource: {verdict_set.source}\n"
+        f"{counted(count, 'pair')} of {len(whole.pairs):,}, {how}: {counted(2 * count, 'request')} "
+        "at most; what is in the cache is not asked again.\n"
+    )
+    comparisons = method.ask(shared, verdict_set.pairs, f"pairs of {verdict_set.name}")
+    exam = Exam(
+        judge=Signature(shared.judge.signature),
+        exam=signature_text(_set_signature(verdict_set), method.signature),
+        verdict_set=verdict_set,
+        grade=grade(verdict_set, comparisons.judgements),
+        why_not=_reasons(comparisons.judgements),
+        method=method.name,
+        cut_images=comparisons.cut_images,
+        cut_texts=comparisons.cut_texts,
+        usd_per_1000=comparisons.outcome.usd_per_1000,
+        seconds_per_1000=comparisons.outcome.seconds_per_1000,
+    )
+    return store(exam, environment) if exam.grade.judged else exam
+
+
+def _set_signature(verdict_set: VerdictSet) -> str:
+    """Set, number of pairs, and a digest of the pairs' ids and people's verdicts."""
+    verdicts = sorted((pair.id, pair.winner, pair.is_tie) for pair in verdict_set.pairs)
+    digest = hashlib.sha256(json.dumps(verdicts).encode()).hexdigest()[:12]
+    return signature_text(set=verdict_set.name, pairs=f"{len(verdicts)},{digest}")
+
+
+def _reasons(judgements: Iterable[Judgement]) -> Mapping[str, int]:
+    return Counter(judgement.why_not for judgement in judgements if judgement.a_wins is None)

@@ -1,0 +1,168 @@
+"""Methods of an exam: a judge compares two answers, or gives points to each one.
+
+To compare there is a prompt of ours, sent in both orders. Points are given in a benchmark's own
+prompt, one request for each answer, and read by the benchmark's official reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.core.verdict import Scored, Unscored, differ
+from mmie_tasks.judges.content import content_key
+from mmie_tasks.judging.requests import CheckedRequest, GradedRequest
+from mmie_tasks.judging.shared_judge import SharedJudge
+from mmie_tasks.quality.judge_exam.comparison_prompt import (
+    comparison_request,
+    prompt_version,
+    read_verdict,
+)
+from mmie_tasks.quality.judge_exam.exam import COMPARE
+from mmie_tasks.quality.judge_exam.request_costs import RequestResults, ask
+from mmie_tasks.quality.judge_exam.verdicts import Judgement, Pair, PartsInOrder
+from mmie_tasks.record.sample import BadRecord
+from mmie_tasks.record.segment import Segment, Segments
+from mmie_tasks.record.signature import signature_text
+
+RequestMaker: TypeAlias = Callable[[Segments, Segments, None], GradedRequest]
+"""`Benchmark.judge_request`, for questions that are no samples of the benchmark."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparisons:
+    """What a judge replied to all pairs: two judgements for each pair if it compares, one in each
+    order; else one.
+
+    The prompt did not show `cut_images` images and `cut_texts` texts of answers; an answer of
+    several pairs counts once.
+    """
+
+    judgements: tuple[Judgement, ...]
+    outcome: RequestResults
+    cut_images: int = 0
+    cut_texts: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExamMethod:
+    """How a judge is asked about pairs.
+
+    Attributes:
+        name: `COMPARE`, or the benchmark in whose prompt the judge gives points to each answer.
+        signature: The part of an exam's signature about it: name, prompt and token limit.
+        ask: Asks a judge about pairs, all together; the text is for the progress bar. A request
+            that fails, or cannot be made, gives a judgement without verdict.
+    """
+
+    name: str
+    signature: str
+    ask: Callable[[SharedJudge, Sequence[Pair], str], Comparisons]
+
+
+def comparing() -> ExamMethod:
+    """To ask for each pair which answer is better, with A first and with B first."""
+    return ExamMethod(
+        name=COMPARE,
+        signature=signature_text(method=COMPARE, prompt=prompt_version()),
+        ask=_compare_pairs,
+    )
+
+
+def giving_points(benchmark: str, judge_request: RequestMaker) -> ExamMethod:
+    """To have points given to each answer by itself, in a benchmark's own prompt, and compare the
+    official scores.
+
+    The signature has a digest of the request for an answer that contains the text ``<image>``,
+    which not every setting of MMIE leaves as it is.
+
+    Args:
+        benchmark: The benchmark's name.
+        judge_request: `Benchmark.judge_request`.
+
+    Raises:
+        MmieTasksError: The benchmark's prompt is not available.
+    """
+    request = judge_request((Segment("How?"),), (Segment("So <image>."),), None).request
+    prompt = f"{content_key(request)[:12]},max_tokens={request.max_tokens}"
+    return ExamMethod(
+        name=benchmark,
+        signature=signature_text(method=benchmark, prompt=prompt),
+        ask=partial(_score_answers, judge_request),
+    )
+
+
+def _compare_pairs(shared: SharedJudge, pairs: Sequence[Pair], title: str) -> Comparisons:
+    orders = [(pair, is_reversed) for pair in pairs for is_reversed in (False, True)]
+    requests = [
+        CheckedRequest(request=comparison_request(pair, is_reversed=is_reversed))
+        for pair, is_reversed in orders
+    ]
+    outcome = ask(shared, requests, title)
+    judgements = []
+    for (pair, order), result in zip(orders, outcome.results, strict=True):
+        verdict = result.verdict(read_verdict)
+        if isinstance(verdict, Scored):
+            judgement = Judgement.in_order(pair.id, is_reversed=order, first_wins=verdict.points)
+        else:
+            why_not = _why_not(verdict)
+            judgement = Judgement(pair=pair.id, is_reversed=order, a_wins=None, why_not=why_not)
+        judgements.append(judgement)
+    return Comparisons(judgements=tuple(judgements), outcome=outcome)
+
+
+def _score_answers(
+    judge_request: RequestMaker, shared: SharedJudge, pairs: Sequence[Pair], title: str
+) -> Comparisons:
+    """Compare the points of each pair's answers; an answer of several pairs is judged once."""
+    answers = dict.fromkeys((pair.question, answer) for pair in pairs for answer in pair.answers)
+    request_or_reason = {answer: _request_or_reason(judge_request, *answer) for answer in answers}
+    requests = [r for r in request_or_reason.values() if isinstance(r, GradedRequest)]
+    by_content = {request.request: request for request in requests}
+    outcome = ask(shared, list(by_content.values()), title)
+    results = dict(zip(by_content, outcome.results, strict=True))
+    points: dict[tuple[PartsInOrder, PartsInOrder], float | str] = {}  # or why there are none
+    for answer, request in request_or_reason.items():
+        if isinstance(request, str):
+            points[answer] = request
+        else:
+            verdict = request.grade(results[request.request]).official
+            points[answer] = verdict.points if isinstance(verdict, Scored) else _why_not(verdict)
+    judgements = []
+    for pair in pairs:
+        a, b = (points[pair.question, answer] for answer in pair.answers)
+        if isinstance(a, str) or isinstance(b, str):
+            a_wins, why_not = None, a if isinstance(a, str) else str(b)
+        else:
+            a_wins, why_not = float(a > b) if differ(Scored(a), Scored(b)) else 0.5, ""
+        judgements.append(Judgement(pair=pair.id, is_reversed=None, a_wins=a_wins, why_not=why_not))
+    return Comparisons(
+        judgements=tuple(judgements),
+        cut_images=sum(request.cut_images for request in requests),
+        cut_texts=sum(request.cut_texts for request in requests),
+        outcome=outcome,
+    )
+
+
+def _request_or_reason(
+    judge_request: RequestMaker, question: PartsInOrder, answer: PartsInOrder
+) -> GradedRequest | str:
+    """The request, or why the benchmark can make none."""
+    try:
+        return judge_request(_logged(question), _logged(answer), None)
+    except (BadRecord, MmieTasksError) as error:
+        return str(error).partition("\n")[0]
+
+
+def _logged(content: PartsInOrder) -> Segments:
+    return tuple(
+        Segment(part or None) if isinstance(part, str) else Segment(image=str(part))
+        for part in content
+    )
+
+
+def _why_not(unscored: Unscored) -> str:
+    return f"{unscored.reason}: {unscored.detail}" if unscored.detail else unscored.reason

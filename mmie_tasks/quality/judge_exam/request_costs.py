@@ -1,0 +1,49 @@
+"""Results of requests to a judge, with what 1,000 of them cost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mmie_tasks.judging.judge import judge_together
+from mmie_tasks.judging.requests import CheckedRequest
+from mmie_tasks.judging.shared_judge import SharedJudge
+from mmie_tasks.record.reply import JudgeResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestResults:
+    """Results in the order of the requests, and their cost.
+
+    US dollars are those of 1,000 replies, cached ones at their original cost; None if the price of
+    a reply is unknown, or there is none. Seconds are at the judge's concurrency; None if all
+    replies came from the cache.
+    """
+
+    results: Sequence[JudgeResult]
+    usd_per_1000: float | None
+    seconds_per_1000: float | None
+
+
+def ask(shared: SharedJudge, requests: Sequence[CheckedRequest], title: str) -> RequestResults:
+    """The results of `judge_together`, with their cost."""
+    began_s = time.monotonic()
+    results = judge_together(shared, requests, title)
+    elapsed_s = time.monotonic() - began_s
+    replies = [reply for result in results for reply in result.replies]
+    sent = sum(not reply.cached for reply in replies)
+    costs = [reply.usage.cost_usd for reply in replies]
+    known = [cost for cost in costs if cost is not None]
+    return RequestResults(
+        results=results,
+        usd_per_1000=1000 * sum(known) / len(known) if known and len(known) == len(costs) else None,
+        seconds_per_1000=1000 * elapsed_s / sent if sent else None,
+    )
+
+
+def cost_text(noun: str, usd_per_1000: float | None, seconds_per_1000: float | None) -> str:
+    """The cost as a sentence."""
+    usd = "unknown" if usd_per_1000 is None else f"{usd_per_1000:.2f}"
+    seconds = "unknown" if seconds_per_1000 is None else f"{seconds_per_1000:,.1f}"
+    return f"Per 1,000 {noun}: US dollars {usd}, seconds {seconds}."
