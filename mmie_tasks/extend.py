@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
     from mmie_tasks.record.rows import RunnerTable, aggregation
     from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
-    from mmie_tasks.record.segment import LoggedSegment, Segments
+    from mmie_tasks.record.segment import Segment, Segments
     from mmie_tasks.record.signature import Signature, signature_text
 
 _NAMES = {
@@ -68,7 +68,7 @@ _NAMES = {
     "record.reply": {"JudgeReply", "JudgeResult", "Usage"},
     "record.rows": {"RunnerTable", "aggregation"},
     "record.sample": {"BadRecord", "Line", "LoggedSample", "Record"},
-    "record.segment": {"LoggedSegment", "Segments"},
+    "record.segment": {"Segment", "Segments"},
     "record.signature": {"Signature", "signature_text"},
 }
 """Module to what it provides."""
@@ -93,7 +93,6 @@ __all__ = [
     "Judged",
     "Line",
     "LoggedSample",
-    "LoggedSegment",
     "Metric",
     "MmieTasksError",
     "Outcome",
@@ -103,6 +102,7 @@ __all__ = [
     "RunnerTable",
     "Scale",
     "Scored",
+    "Segment",
     "Segments",
     "SettingWrong",
     "Signature",

@@ -18,8 +18,8 @@ OWN = [path for name in ("own_*/*.py", "own_*/*/*.py") for path in sorted(EXAMPL
 PUBLIC = """
 NOT_TEXT BadRecord Benchmark BenchmarkJudge DataBroken DataMissing GradedRequest ImageOpener
 Judge JudgeError JudgeMisconfigured JudgeRefused JudgeReply JudgeRequest JudgeResult
-JudgeUnavailable Judged Line LoggedSample LoggedSegment Metric MmieTasksError Outcome
-PendingSample Record RequestUnfit RunnerTable Scale Scored Segments SettingWrong Signature
+JudgeUnavailable Judged Line LoggedSample Metric MmieTasksError Outcome
+PendingSample Record RequestUnfit RunnerTable Scale Scored Segment Segments SettingWrong Signature
 Unscored UnscoredReason Usage Verdict Verdicts aggregation as_row check_images expected_verdict
 failure_of log_line signature_text user_turn
 """

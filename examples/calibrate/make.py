@@ -166,12 +166,12 @@ def fill_in(out: Path, plan: Path) -> None:
     """Write ``people.csv``: the plan, scored by two people."""
     from mmie_tasks.core.verdict import Scored
     from mmie_tasks.record.sample import LoggedSample
-    from mmie_tasks.record.segment import LoggedSegment
+    from mmie_tasks.record.segment import Segment
     from mmie_tasks.results.labels import answer_digest
 
     def digest(category: str, count: int) -> str:
         segments = tuple(
-            LoggedSegment(text=segment["text"] or "", image=segment["image"])
+            Segment(text=segment["text"] or "", image=segment["image"])
             for segment in answer(category, count)
         )
         return answer_digest(
