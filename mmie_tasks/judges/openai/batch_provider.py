@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Final, TypeAlias, TypeVar
 
 from loguru import logger
 from pydantic import (
@@ -76,11 +76,11 @@ def _or_none(json_value: object, validate: ValidatorFunctionWrapHandler) -> obje
 _LENIENT = WrapValidator(_or_none)
 """None instead of a value of another type: only what is needed makes a response unusable."""
 
-_Text = Annotated[str | None, _LENIENT]
-_Number = Annotated[int | None, _LENIENT]
+_Text: TypeAlias = Annotated[str | None, _LENIENT]
+_Number: TypeAlias = Annotated[int | None, _LENIENT]
 
 
-class _Count(BaseModel):
+class _BatchCounts(BaseModel):
     completed: _Number = None
     failed: _Number = None
 
@@ -101,7 +101,7 @@ class ProviderBatch(BaseModel):
     status: Annotated[str, StringConstraints(to_lower=True)]
     output_file_id: _Text = None
     error_file_id: _Text = None
-    request_counts: Annotated[_Count | None, _LENIENT] = None
+    request_counts: Annotated[_BatchCounts | None, _LENIENT] = None
     errors: Annotated[_Messages | None, _LENIENT] = None
     metadata: Annotated[dict[str, object] | None, _LENIENT] = None
 
@@ -113,7 +113,7 @@ class ProviderBatch(BaseModel):
     @property
     def progress(self) -> str:
         """How many requests were run."""
-        count = self.request_counts or _Count()
+        count = self.request_counts or _BatchCounts()
         return f"{self.status}: {count.completed or 0} requests done, {count.failed or 0} failed"
 
     @property

@@ -45,7 +45,7 @@ from mmie_tasks.runs.run import TaskRun
 _NO_LABELS_HINT = (
     "name a file that `calibrate --plan` wrote for this run, or its page exported, with scores"
 )
-_Cell: TypeAlias = Callable[..., str]  # `percent_cell`, or of differences `signed_cell`
+_FormatCell: TypeAlias = Callable[..., str]  # `percent_cell`, or of differences `signed_cell`
 _SHIFT = 0.1  # percentage points by which other weights of strata move the judge's mean, to be told
 
 
@@ -235,7 +235,7 @@ def _notes(runs: Sequence[_NamedRun]) -> list[str]:
 def _as_text(runs: Sequence[_NamedRun], correction: Correction) -> str:
     """One table, what it means in sentences, and what could not be used."""
     names = [run_.name for run_ in runs]
-    cell: _Cell = signed_cell if len(names) > 1 else percent_cell
+    cell: _FormatCell = signed_cell if len(names) > 1 else percent_cell
     what, unit = names[0], f"The {correction.kind} score in percent"
     if len(names) > 1:
         what = f"{names[1]} - {names[0]}"
@@ -254,7 +254,7 @@ def _as_text(runs: Sequence[_NamedRun], correction: Correction) -> str:
     return "\n\n".join(blocks)
 
 
-def _table(correction: Correction, cell: _Cell) -> str:
+def _table(correction: Correction, cell: _FormatCell) -> str:
     """The headline, and the strata that have an interval."""
     header = ["", "samples", "labels", "judge", "people alone", "corrected", "bias"]
     rows = []
@@ -269,7 +269,9 @@ def _table(correction: Correction, cell: _Cell) -> str:
     return table(header, rows)
 
 
-def _sentences(runs: Sequence[_NamedRun], correction: Correction, cell: _Cell) -> Iterator[str]:
+def _sentences(
+    runs: Sequence[_NamedRun], correction: Correction, cell: _FormatCell
+) -> Iterator[str]:
     is_difference = len(runs) == 2
     if is_difference:
         yield _verdict(runs[0].name, runs[1].name, correction.headline.corrected)
@@ -310,7 +312,7 @@ def _of_the_judge(correction: Correction, *, is_difference: bool) -> Iterator[st
         yield f"{more} would halve the corrected interval."
 
 
-def _of_people(correction: Correction, cell: _Cell) -> Iterator[str]:
+def _of_people(correction: Correction, cell: _FormatCell) -> Iterator[str]:
     score = correction.headline
     yield _raters(correction.raters, cell)
     for rater, samples in correction.other_raters.items():
@@ -344,7 +346,7 @@ def _verdict(a: str, b: str, estimate: Estimate | None) -> str:
     return f"For people, {b} is {outcome} than {a}: {difference}."
 
 
-def _raters(agreement: RaterAgreement | None, cell: _Cell) -> str:
+def _raters(agreement: RaterAgreement | None, cell: _FormatCell) -> str:
     if agreement is None:
         return "One rater: how far people agree with each other is not known."
     if not agreement.samples:

@@ -14,7 +14,7 @@ from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.results.labels import Label, answer_digest, id_in_csv
 from mmie_tasks.runs.run import TaskRun
 
-ProblemName = Literal[
+ProblemName: TypeAlias = Literal[
     "hand_picked",  # labels without a seed or without the answer's digest: not from a plan
     "several_seeds",  # labels of two plans
     "gaps",  # samples that come earlier in the plan than labelled ones have no label
