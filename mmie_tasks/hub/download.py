@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 
 from loguru import logger
 
-from mmie_tasks.core.errors import DataBroken, DataMissing
+from mmie_tasks.core.errors import DataBroken, DataMissing, first_line
 from mmie_tasks.core.files import atomic_write, file_lock
 
 RepositoryKind: TypeAlias = Literal["dataset", "model"]
@@ -80,7 +80,7 @@ def download_errors() -> tuple[type[BaseException], ...]:
 
 def without_urls(error: BaseException) -> str:
     """The first line of an error, with shortened URLs: a signed URL gives access to a file."""
-    return _URL.sub(r"\1…", (str(error).splitlines() or [""])[0])
+    return _URL.sub(r"\1…", first_line(error))
 
 
 def connection_problem(error: BaseException) -> str:
@@ -90,7 +90,7 @@ def connection_problem(error: BaseException) -> str:
     """
     while (cause := error.__cause__ or error.__context__) is not None:
         error = cause
-    return without_urls(error) or type(error).__name__
+    return without_urls(error)
 
 
 def explain(

@@ -112,7 +112,7 @@ def factory_of(name: str) -> JudgeFactory:
         )
     try:
         loaded: JudgeFactory = entry.load()
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # another package's module: nothing is lost, no run has begun
         raise SettingWrong(
             f"The judge `{name}` cannot be loaded from `{entry.value}`: {error}.",
             hint="reinstall its package, or check what it imports",

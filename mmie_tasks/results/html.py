@@ -27,7 +27,7 @@ from PIL import Image
 
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.core.tables import counted
-from mmie_tasks.hub.images import DECODE_ERRORS, TooManyPixels, check_end, open_rgb, size_px
+from mmie_tasks.hub.images import TooManyPixels, check_end, open_rgb, size_px
 from mmie_tasks.record.segment import Segment
 
 Json: TypeAlias = dict[str, Any]
@@ -201,7 +201,7 @@ def embed_image(image: str, max_side_px: int, quality: int) -> EmbeddedImage:
         return EmbeddedImage(None, f"too large to show: more than {_MAX_PIXELS:,} pixels")
     except PermissionError:
         return EmbeddedImage(None, "the file cannot be read")
-    except (DataBroken, *DECODE_ERRORS, LookupError, ArithmeticError, TypeError, MemoryError):
+    except Exception:  # noqa: BLE001 - Pillow's readers: the image is lost, and the page says so
         return EmbeddedImage(None, "the file is not a readable image")
 
 

@@ -35,7 +35,7 @@ from mmie_tasks.answers.drawn import (
 )
 from mmie_tasks.answers.parsing import NO_REPLY, failure_of, parse_answer
 from mmie_tasks.answers.thinking import strip_thinking
-from mmie_tasks.core.errors import MmieTasksError, SettingWrong
+from mmie_tasks.core.errors import MmieTasksError, SettingWrong, first_line
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.core.tables import listed
 from mmie_tasks.interleaved.base import (
@@ -373,7 +373,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         withheld = next((error for error in errors if error.name in WITHHELD), None)
         if withheld and len(errors) == len(outcomes):
             error = DrawerMisconfigured(
-                f"None of the {len(outcomes):,} pictures could be drawn: {_first_line(withheld)}",
+                f"None of the {len(outcomes):,} pictures could be drawn: {first_line(withheld)}",
                 hint="correct that, then run again: what the writer has written is kept",
             )
             raise SystemExit(str(error))
@@ -515,8 +515,4 @@ def _log(all_facts: Sequence[DrawingFacts], outcomes: _Outcomes) -> None:
     logger.log("INFO" if drawn and not failed else "WARNING", "interleaved: {}", line)
     reasons = {error.name: error for error in outcomes.values() if not isinstance(error, Path)}
     for name, error in reasons.items():
-        logger.warning("interleaved: {}: {}", name, _first_line(error))
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).partition("\n")[0]
+        logger.warning("interleaved: {}: {}", name, first_line(error))

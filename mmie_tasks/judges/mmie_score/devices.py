@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from loguru import logger
 from pydantic import ByteSize, TypeAdapter, ValidationError
 
+from mmie_tasks.core.errors import first_line
 from mmie_tasks.judges.base import JudgeMisconfigured
 
 if TYPE_CHECKING:
@@ -242,11 +243,6 @@ def is_out_of_memory(error: BaseException) -> bool:
 
     texts = ("not enough memory", "can't allocate memory", "captures_underway")
     return isinstance(error, torch.OutOfMemoryError) or any(text in str(error) for text in texts)
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error's message: torch's have many."""
-    return str(error).strip().partition("\n")[0]
 
 
 def parse_bytes(text: str) -> int:

@@ -10,6 +10,7 @@ from loguru import logger
 from torch import nn
 from transformers import InternVLForConditionalGeneration
 
+from mmie_tasks.core.errors import first_line
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.judges.mmie_score import devices
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
@@ -138,6 +139,6 @@ def _no_memory(placement: Placement, purpose: str, error: RuntimeError) -> Devic
     if not devices.is_out_of_memory(error):
         raise error
     return DeviceFull(
-        f"`{placement.device}` ran out of memory for {purpose}: {devices.first_line(error)}",
+        f"`{placement.device}` ran out of memory for {purpose}: {first_line(error)}",
         hint=f"{devices.TWO_STEPS}; or `device=`",
     )

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.core.errors import MmieTasksError, first_line
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, differ
 from mmie_tasks.judges.base import JudgeRequest, content_key
 from mmie_tasks.judging.judge import judge_together
@@ -287,7 +287,7 @@ def _request_or_reason(
     try:
         return judge_request(_logged(question), _logged(answer), None)
     except (BadRecord, MmieTasksError) as error:
-        return str(error).partition("\n")[0]
+        return first_line(error)
 
 
 def _logged(content: PartsInOrder) -> Segments:

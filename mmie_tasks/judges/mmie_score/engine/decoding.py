@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from loguru import logger
 
-from mmie_tasks.judges.mmie_score.devices import first_line
+from mmie_tasks.core.errors import first_line
 from mmie_tasks.judges.mmie_score.engine.attention import PagedAttention
 from mmie_tasks.judges.mmie_score.engine.model import TextModel, token_columns
 from mmie_tasks.judges.mmie_score.engine.schedule import Chunk, LiveRow

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import torch
 from loguru import logger
 
+from mmie_tasks.core.errors import first_line
 from mmie_tasks.judges.base import JudgeUnavailable
-from mmie_tasks.judges.mmie_score.devices import first_line, is_out_of_memory, release_memory
+from mmie_tasks.judges.mmie_score.devices import is_out_of_memory, release_memory
 from mmie_tasks.judges.mmie_score.engine.budget import MemoryPlan
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, StaticDecoder
 from mmie_tasks.judges.mmie_score.engine.model import FlatSteps, Vision

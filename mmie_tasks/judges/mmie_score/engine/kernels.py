@@ -10,15 +10,11 @@ from typing import Literal, TypeAlias
 import torch
 from loguru import logger
 
+from mmie_tasks.core.errors import first_line
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score import devices
 from mmie_tasks.judges.mmie_score.checkpoint.config import TextConfig
-from mmie_tasks.judges.mmie_score.devices import (
-    AttentionOption,
-    DeviceFull,
-    exact_arithmetic,
-    first_line,
-)
+from mmie_tasks.judges.mmie_score.devices import AttentionOption, DeviceFull, exact_arithmetic
 from mmie_tasks.judges.mmie_score.engine.attention import Attention, PagedAttention, SdpaAttention
 from mmie_tasks.judges.mmie_score.engine.self_check import self_check
 

@@ -10,7 +10,8 @@ from itertools import accumulate
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from mmie_tasks.judges.mmie_score.devices import first_line, is_out_of_memory
+from mmie_tasks.core.errors import first_line
+from mmie_tasks.judges.mmie_score.devices import is_out_of_memory
 from mmie_tasks.judges.mmie_score.engine.attention import (
     Attention,
     BatchLayout,
