@@ -71,7 +71,8 @@ class BenchmarkEntry:
             benchmark = getattr(import_module(module), attribute or "BENCHMARK")
         except Exception as error:  # another package's module: its benchmark is lost and named
             raise SettingWrong(
-                f"The benchmark `{self.name}` cannot be loaded from `{self.target}`: {error}.",
+                f"The benchmark `{self.name}` cannot be loaded from `{self.target}`: "
+                f"{type(error).__name__}: {first_line(error).rstrip('.')}.",
                 hint="reinstall its package, or check the modules that it imports",
             ) from error
         if not isinstance(benchmark, Benchmark) or benchmark.name != self.name:

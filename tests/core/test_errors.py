@@ -25,7 +25,9 @@ def test_an_error_is_the_same_after_pickling(kind: type[MmieTasksError]) -> None
     ("error", "line"),
     [
         pytest.param(DataMissing("No folder.", hint="`mkdir`"), "No folder.", id="message"),
-        pytest.param(ValueError("\n  out of memory \r\n at 0x1"), "out of memory", id="blank-first"),
+        pytest.param(
+            ValueError("\n  out of memory \r\n at 0x1"), "out of memory", id="blank-first"
+        ),
         pytest.param(TimeoutError(), "TimeoutError", id="no-words"),
         pytest.param(OSError(" \n"), "OSError", id="blanks"),
     ],
