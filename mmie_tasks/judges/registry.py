@@ -17,7 +17,7 @@ from typing import TypeAlias
 from loguru import logger
 
 from mmie_tasks.core import options as core_options
-from mmie_tasks.core.errors import MmieTasksError, SettingWrong, first_line, first_line
+from mmie_tasks.core.errors import MmieTasksError, SettingWrong, first_line
 from mmie_tasks.core.options import Choice
 from mmie_tasks.judges.base import Judge, JudgeMisconfigured
 
