@@ -147,6 +147,14 @@ def test_provenance_and_signature_are_in_the_results(
     assert metadata["signature"] in result.output
 
 
+def test_another_floor_of_coverage_is_in_the_signature(
+    odd_one_out: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "0.5")
+    provenance = odd_one_out.provenance({})
+    assert odd_one_out.signature({}) == f"{provenance}|min_coverage:0.5|pkg:{__version__}"
+
+
 @pytest.mark.usefixtures("result", "odd_one_out")
 def test_metric_values_of_the_log_equal_the_table(workplace: Workplace) -> None:
     scores = load_run(workplace.folder / "out").scores()
