@@ -1,4 +1,4 @@
-"""What packages that add a benchmark or a judge may rely on; see the guides of both.
+"""What packages that add a benchmark, a judge or a model may rely on; see the guides.
 
 Each name is imported when it is first used. Nothing inside this package imports this module.
 
@@ -14,10 +14,26 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mmie_tasks.answers.parsing import NOT_TEXT, failure_of
-    from mmie_tasks.benchmarks.benchmark import Benchmark
-    from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError, SettingWrong
+    from mmie_tasks.answers.segments import write_answer
+    from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment, PublishedRow
+    from mmie_tasks.core.errors import (
+        AnswersUnusable,
+        DataBroken,
+        DataMissing,
+        MmieTasksError,
+        SettingWrong,
+    )
     from mmie_tasks.core.messages import user_turn
-    from mmie_tasks.core.verdict import Scored, Unscored, UnscoredReason, Verdict, Verdicts, as_row
+    from mmie_tasks.core.verdict import (
+        Scored,
+        ScoreKind,
+        Unscored,
+        UnscoredReason,
+        Verdict,
+        Verdicts,
+        as_row,
+    )
+    from mmie_tasks.hub.asset import Asset, Check, DownloadPlan
     from mmie_tasks.hub.images import ImageOpener, check_images
     from mmie_tasks.judges.base import (
         Judge,
@@ -27,6 +43,7 @@ if TYPE_CHECKING:
         JudgeRequest,
         JudgeUnavailable,
         Outcome,
+        ReplySchema,
         RequestUnfit,
     )
     from mmie_tasks.judging.batch import PendingSample
@@ -36,18 +53,35 @@ if TYPE_CHECKING:
     from mmie_tasks.record.expected import expected_verdict
     from mmie_tasks.record.judged import Judged
     from mmie_tasks.record.metrics import Metric, Scale
-    from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
-    from mmie_tasks.record.rows import RunnerTable, aggregation
+    from mmie_tasks.record.panel import MemberResult
+    from mmie_tasks.record.reply import DigitToken, JudgeReply, JudgeResult, Usage
+    from mmie_tasks.record.rows import RunnerTable, aggregation, coverage
     from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
-    from mmie_tasks.record.segment import LoggedSegment, Segments
-    from mmie_tasks.record.signature import Signature, signature_text
+    from mmie_tasks.record.segment import Segment, Segments
+    from mmie_tasks.record.signature import Panel, Signature, run_signature, signature_text
 
 _NAMES = {
     "answers.parsing": {"NOT_TEXT", "failure_of"},
-    "benchmarks.benchmark": {"Benchmark"},
-    "core.errors": {"DataBroken", "DataMissing", "MmieTasksError", "SettingWrong"},
+    "answers.segments": {"write_answer"},
+    "benchmarks.benchmark": {"Benchmark", "Doc", "Environment", "PublishedRow"},
+    "core.errors": {
+        "AnswersUnusable",
+        "DataBroken",
+        "DataMissing",
+        "MmieTasksError",
+        "SettingWrong",
+    },
     "core.messages": {"user_turn"},
-    "core.verdict": {"Scored", "Unscored", "UnscoredReason", "Verdict", "Verdicts", "as_row"},
+    "core.verdict": {
+        "ScoreKind",
+        "Scored",
+        "Unscored",
+        "UnscoredReason",
+        "Verdict",
+        "Verdicts",
+        "as_row",
+    },
+    "hub.asset": {"Asset", "Check", "DownloadPlan"},
     "hub.images": {"ImageOpener", "check_images"},
     "judges.base": {
         "Judge",
@@ -57,6 +91,7 @@ _NAMES = {
         "JudgeRequest",
         "JudgeUnavailable",
         "Outcome",
+        "ReplySchema",
         "RequestUnfit",
     },
     "judging.batch": {"PendingSample"},
@@ -65,21 +100,29 @@ _NAMES = {
     "record.expected": {"expected_verdict"},
     "record.judged": {"Judged"},
     "record.metrics": {"Metric", "Scale"},
-    "record.reply": {"JudgeReply", "JudgeResult", "Usage"},
-    "record.rows": {"RunnerTable", "aggregation"},
+    "record.panel": {"MemberResult"},
+    "record.reply": {"DigitToken", "JudgeReply", "JudgeResult", "Usage"},
+    "record.rows": {"RunnerTable", "aggregation", "coverage"},
     "record.sample": {"BadRecord", "Line", "LoggedSample", "Record"},
-    "record.segment": {"LoggedSegment", "Segments"},
-    "record.signature": {"Signature", "signature_text"},
+    "record.segment": {"Segment", "Segments"},
+    "record.signature": {"Panel", "Signature", "run_signature", "signature_text"},
 }
 """Module to what it provides."""
 
 __all__ = [
     "NOT_TEXT",
+    "AnswersUnusable",
+    "Asset",
     "BadRecord",
     "Benchmark",
     "BenchmarkJudge",
+    "Check",
     "DataBroken",
     "DataMissing",
+    "DigitToken",
+    "Doc",
+    "DownloadPlan",
+    "Environment",
     "GradedRequest",
     "ImageOpener",
     "Judge",
@@ -93,16 +136,21 @@ __all__ = [
     "Judged",
     "Line",
     "LoggedSample",
-    "LoggedSegment",
+    "MemberResult",
     "Metric",
     "MmieTasksError",
     "Outcome",
+    "Panel",
     "PendingSample",
+    "PublishedRow",
     "Record",
+    "ReplySchema",
     "RequestUnfit",
     "RunnerTable",
     "Scale",
+    "ScoreKind",
     "Scored",
+    "Segment",
     "Segments",
     "SettingWrong",
     "Signature",
@@ -114,11 +162,14 @@ __all__ = [
     "aggregation",
     "as_row",
     "check_images",
+    "coverage",
     "expected_verdict",
     "failure_of",
     "log_line",
+    "run_signature",
     "signature_text",
     "user_turn",
+    "write_answer",
 ]
 
 if not TYPE_CHECKING:

@@ -6,6 +6,7 @@ The order of the folders is that of CONTRIBUTING.md. Imports inside functions co
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -70,7 +71,7 @@ IMPORTS_BY_STRING = (
 
 
 @cache
-def parsed(path: Path) -> ast.AST:
+def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
@@ -214,15 +215,47 @@ def test_no_file_imports_itself_through_others() -> None:
 SAME_IN_EACH_BENCHMARK = {"Sample"}
 
 
+def type_names(tree: ast.AST) -> Iterator[str]:
+    """The names of classes and of type aliases, without a leading underscore."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.ClassDef(name=name):
+                yield name.lstrip("_")
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id="TypeAlias")):
+                yield name.lstrip("_")
+
+
+def unmarked_aliases(tree: ast.Module) -> list[str]:
+    """Names of the spelling of types that are assigned without ``: TypeAlias``, at module level.
+
+    What a call returns is no alias: ``T = TypeVar("T")``.
+    """
+    return [
+        node.targets[0].id
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and not isinstance(node.value, ast.Call)
+        and re.fullmatch(r"_?[A-Z]\w*[a-z]\w*", node.targets[0].id)
+    ]
+
+
 def test_no_class_name_stands_for_two_things() -> None:
     modules: dict[str, set[str]] = {}
     for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(parsed(path)):
-            if isinstance(node, ast.ClassDef):
-                modules.setdefault(node.name.lstrip("_"), set()).add(path.as_posix())
-    assert len(modules) > 200
+        for name in type_names(parsed(path)):
+            modules.setdefault(name, set()).add(path.as_posix())
+    assert len(modules) > 300
+    assert modules.keys() > {"LoggedSample", "ScoreKind"}
     doubled = {name for name, paths in modules.items() if len(paths) > 1}
     assert doubled == SAME_IN_EACH_BENCHMARK
+
+
+def test_every_type_alias_is_marked_as_one() -> None:
+    unmarked = {path.name: unmarked_aliases(parsed(path)) for path in PACKAGE.rglob("*.py")}
+    assert {name: names for name, names in unmarked.items() if names} == {}
+    source = "Rule = Literal['a']\nT = TypeVar('T')\nROWS = 3\n_Row = tuple[str]"
+    assert unmarked_aliases(ast.parse(source)) == ["Rule", "_Row"]
 
 
 def test_every_folder_has_a_layer() -> None:

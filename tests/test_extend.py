@@ -1,27 +1,41 @@
-"""The public names for packages that add a benchmark or a judge."""
+"""The public names, and that pages, examples and tests of other packages' code use no others."""
 
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import mmie_tasks
 from mmie_tasks import extend
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-OWN = [path for name in ("own_*/*.py", "own_*/*/*.py") for path in sorted(EXAMPLES.glob(name))]
-
+ROOT = Path(__file__).resolve().parents[1]
+OWN_SCRIPT = "Script of this repository, no example of use: "
+"""How the docstring begins of a script that makes files of an example, and may import anything."""
 
 PUBLIC = """
-NOT_TEXT BadRecord Benchmark BenchmarkJudge DataBroken DataMissing GradedRequest ImageOpener
-Judge JudgeError JudgeMisconfigured JudgeRefused JudgeReply JudgeRequest JudgeResult
-JudgeUnavailable Judged Line LoggedSample LoggedSegment Metric MmieTasksError Outcome
-PendingSample Record RequestUnfit RunnerTable Scale Scored Segments SettingWrong Signature
-Unscored UnscoredReason Usage Verdict Verdicts aggregation as_row check_images expected_verdict
-failure_of log_line signature_text user_turn
+NOT_TEXT AnswersUnusable Asset BadRecord Benchmark BenchmarkJudge Check DataBroken DataMissing
+DigitToken Doc DownloadPlan Environment GradedRequest ImageOpener Judge JudgeError
+JudgeMisconfigured JudgeRefused JudgeReply JudgeRequest JudgeResult JudgeUnavailable Judged Line
+LoggedSample MemberResult Metric MmieTasksError Outcome Panel PendingSample PublishedRow Record
+ReplySchema RequestUnfit RunnerTable Scale ScoreKind Scored Segment Segments SettingWrong Signature
+Unscored UnscoredReason Usage Verdict Verdicts aggregation as_row check_images coverage
+expected_verdict failure_of log_line run_signature signature_text user_turn write_answer
+"""
+
+_ADDRESS = re.compile(
+    r"""(?:!function|\bfrom|\bimport)\s+
+    (?!\S*<)                     # an address with a placeholder is of a file that is yet to be
+    (mmie_tasks(?:\.\w+)*)""",
+    re.VERBOSE,
+)
+"""An import, or a function that a task file names. A file named by its path, an entry-point group,
+``python -m`` and the reference's directives, which say where a type is defined, are neither.
 """
 
 
@@ -29,6 +43,7 @@ def test_the_public_names_are_these_and_all_are_there() -> None:
     assert extend.__all__ == PUBLIC.split()
     assert [name for name in extend.__all__ if getattr(extend, name) is None] == []
     assert dir(extend) == sorted(extend.__all__)
+    assert sorted(mmie_tasks.__all__) == ["__version__", "judge", "load_run"]
     with pytest.raises(AttributeError, match="Sample"):
         extend.Sample  # noqa: B018
 
@@ -42,12 +57,95 @@ def test_importing_the_names_imports_nothing_of_ours_before_one_is_used() -> Non
     assert ran.stdout.strip() == "['mmie_tasks.core', 'mmie_tasks.extend']"
 
 
-def test_examples_of_other_packages_use_public_names_only() -> None:
-    modules = {
-        node.module
-        for path in OWN
-        if path.name != "make.py"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mmie_tasks")
+def addresses_in_text(text: str) -> set[str]:
+    """The imports in a page's code and prose, and the functions that a task file names."""
+    return set(_ADDRESS.findall(text))
+
+
+def addresses_in_code(source: str) -> set[str]:
+    """The modules of ours that a Python file imports, also inside functions."""
+    modules: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            modules.append(node.module or "")
+        elif isinstance(node, ast.Import):
+            modules += [alias.name for alias in node.names]
+    return {module for module in modules if module.partition(".")[0] == "mmie_tasks"}
+
+
+def is_public(address: str) -> bool:
+    module, _, name = address.rpartition(".")
+    is_public_name = module == "mmie_tasks.extend" and name in extend.__all__
+    return address in ("mmie_tasks", "mmie_tasks.extend") or is_public_name
+
+
+def private_addresses(path: Path) -> set[str]:
+    """What a page, a task file or a Python file uses of ours that is not public."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        addresses = addresses_in_text(text)
+    elif (ast.get_docstring(ast.parse(text)) or "").startswith(OWN_SCRIPT):
+        addresses = set()
+    else:
+        addresses = addresses_in_code(text)
+    return {address for address in addresses if not is_public(address)}
+
+
+def files_of_users() -> Iterator[Path]:
+    """Every page, the examples, and the tests of other packages' extensions."""
+    yield from ROOT.glob("*.md")
+    yield from (ROOT / "docs").rglob("*.md")
+    for folder in ("mmie_tasks", "examples", "tests"):
+        yield from (ROOT / folder).rglob("README.md")
+    for pattern in ("*.py", "*.yaml", "*.toml"):
+        yield from (ROOT / "examples").rglob(pattern)
+    yield from (ROOT / "tests" / "seam").glob("test_own_*.py")
+    yield from (ROOT / "tests" / "support" / f"{name}.py" for name in ("judges", "sketch_task"))
+
+
+def test_pages_examples_and_tests_of_other_packages_use_public_names_only() -> None:
+    private = {path: private_addresses(path) for path in files_of_users()}
+    assert {path.relative_to(ROOT).as_posix(): used for path, used in private.items() if used} == {}
+
+
+def test_the_files_that_use_public_names_are_looked_at() -> None:
+    using = {
+        path.relative_to(ROOT).as_posix()
+        for path in files_of_users()
+        if path.suffix != ".py" and addresses_in_text(path.read_text(encoding="utf-8"))
     }
-    assert modules == {"mmie_tasks.extend"}
+    task_file = "examples/own_benchmark/odd_one_out/task_yamls/odd_one_out/odd_one_out.yaml"
+    assert using > {"docs/extend.md", "mmie_tasks/answers/README.md", task_file}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        pytest.param("a.md", "```python\nfrom mmie_tasks.core.verdict import Scored\n```", id="md"),
+        pytest.param("a.md", "Then `import mmie_tasks.judges`.", id="prose"),
+        pytest.param("a.yaml", "  - {aggregation: !function mmie_tasks.record.rows.f}", id="yaml"),
+        pytest.param("a.yaml", "f: !function mmie_tasks.extend.no_such_name", id="no-such-name"),
+        pytest.param("a.py", "def f():\n    import mmie_tasks.judges.base", id="in-a-function"),
+        pytest.param("a.py", "from mmie_tasks.record import log_line", id="from"),
+    ],
+)
+def test_a_private_address_is_found(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert len(private_addresses(tmp_path / name)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        pytest.param("a.md", "from mmie_tasks import load_run", id="package"),
+        pytest.param("a.md", "`python -m mmie_tasks.judges.x`, mmie_tasks/judges/x.py", id="path"),
+        pytest.param("a.md", "`!function mmie_tasks.benchmarks.<name>.task.f`", id="placeholder"),
+        pytest.param("a.md", ".. autoclass:: mmie_tasks.runs.run.Run", id="directive"),
+        pytest.param("a.yaml", "f: !function mmie_tasks.extend.coverage", id="function"),
+        pytest.param("a.py", "from mmie_tasks.extend import coverage", id="from"),
+        pytest.param("a.py", f'"""{OWN_SCRIPT}x."""\nimport mmie_tasks.core', id="own-script"),
+    ],
+)
+def test_a_public_address_is_allowed(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert private_addresses(tmp_path / name) == set()

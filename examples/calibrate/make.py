@@ -1,5 +1,6 @@
-"""Writes what `make calibrate` runs on: 400 samples in MMIE's layout, two models' answers, and a
-judge's replies.
+"""Script of this repository, no example of use: writes what `make calibrate` runs on.
+
+That is 400 samples in MMIE's layout, two models' answers, and a judge's replies.
 
 ``python make.py OUT`` writes ``OUT/data``, ``OUT/answers-a``, ``OUT/answers-b`` and
 ``OUT/replies.jsonl``; ``python make.py OUT PLAN`` then writes ``OUT/people.csv``: the plan, scored
@@ -125,10 +126,10 @@ def replies(out: Path) -> Iterator[str]:
     from mmie_tasks.benchmarks.mmie.data import dataset
     from mmie_tasks.benchmarks.mmie.request import build_request
     from mmie_tasks.benchmarks.mmie.sample import Sample
+    from mmie_tasks.extend import DigitToken, JudgeReply
     from mmie_tasks.judges.cache_export import export_line
     from mmie_tasks.judges.cache_store import CachedReply
     from mmie_tasks.judges.content import content_key
-    from mmie_tasks.record.reply import DigitToken, JudgeReply
 
     for doc in dataset("all", {"MMIE_DATA": str(out / "data")}):
         sample = Sample.from_doc(doc)
@@ -164,14 +165,12 @@ def write_run_inputs(out: Path) -> None:
 
 def fill_in(out: Path, plan: Path) -> None:
     """Write ``people.csv``: the plan, scored by two people."""
-    from mmie_tasks.core.verdict import Scored
-    from mmie_tasks.record.sample import LoggedSample
-    from mmie_tasks.record.segment import LoggedSegment
+    from mmie_tasks.extend import LoggedSample, Scored, Segment
     from mmie_tasks.results.labels import answer_digest
 
     def digest(category: str, count: int) -> str:
         segments = tuple(
-            LoggedSegment(text=segment["text"] or "", image=segment["image"])
+            Segment(text=segment["text"] or "", image=segment["image"])
             for segment in answer(category, count)
         )
         return answer_digest(

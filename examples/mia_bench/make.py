@@ -1,4 +1,6 @@
-"""Writes the example MIA-Bench data: ``python make.py`` rewrites the files beside it.
+"""Script of this repository, no example of use: writes the example MIA-Bench data.
+
+``python make.py`` rewrites the files in this folder.
 
 The layout is the official one; images, instructions and answers are ours. The eight samples cover
 every type and category and two to five components; one prompt is worth 8 points instead of 10, one
@@ -263,10 +265,10 @@ def replies(folder: Path) -> list[str]:
     """The lines of the recording: the replies to each answer, under their requests' keys."""
     from mmie_tasks.benchmarks.mia_bench.data import dataset
     from mmie_tasks.benchmarks.mia_bench.request import request_of
+    from mmie_tasks.extend import JudgeReply
     from mmie_tasks.judges.cache_export import export_line
     from mmie_tasks.judges.cache_store import CachedReply
     from mmie_tasks.judges.content import content_key
-    from mmie_tasks.record.reply import JudgeReply
 
     docs = dataset({"MIA_BENCH_DATA": str(folder)})
     return [

@@ -1,4 +1,6 @@
-"""Writes the example MileBench data: ``python make.py`` rewrites ``data/`` and ``answers/``.
+"""Script of this repository, no example of use: writes the example MileBench data.
+
+``python make.py`` rewrites ``data/`` and ``answers/``.
 
 The layout is the official one; images, questions and answers are ours. Each of the 29 datasets has
 two samples of coloured shapes, so that every row of the table appears.

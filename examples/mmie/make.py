@@ -1,4 +1,6 @@
-"""Writes the example MMIE data in this folder: ``python make.py`` rewrites the files beside it.
+"""Script of this repository, no example of use: writes the example MMIE data.
+
+``python make.py`` rewrites the files in this folder.
 
 The layouts are the official ones; images, questions, answers, judge prompts and replies are ours.
 MSR-2 has two images in its question; MSR-3 has five, and the official script leaves it out
@@ -196,10 +198,10 @@ def replies(folder: Path) -> list[str]:
     from mmie_tasks.benchmarks.mmie.data import dataset
     from mmie_tasks.benchmarks.mmie.request import build_request
     from mmie_tasks.benchmarks.mmie.sample import Sample
+    from mmie_tasks.extend import JudgeReply
     from mmie_tasks.judges.cache_export import export_line
     from mmie_tasks.judges.cache_store import CachedReply
     from mmie_tasks.judges.content import content_key
-    from mmie_tasks.record.reply import JudgeReply
 
     os.environ |= {
         "MMIE_OTHER_PROMPTS": str(folder / "prompts.json"),

@@ -1,4 +1,6 @@
-"""Writes the example OpenING data: ``python make.py`` rewrites the files beside it.
+"""Script of this repository, no example of use: writes the example OpenING data.
+
+``python make.py`` rewrites the files in this folder.
 
 The layouts are the official ones; pictures, questions, answers, prompts and replies are ours. The
 model's answers have what answers have: steps without a text or a picture, a picture that is lost
@@ -191,10 +193,10 @@ def replies(folder: Path) -> list[str]:
     from mmie_tasks.benchmarks.opening.data import dataset
     from mmie_tasks.benchmarks.opening.request import build_request
     from mmie_tasks.benchmarks.opening.sample import Sample
+    from mmie_tasks.extend import JudgeReply
     from mmie_tasks.judges.cache_export import export_line
     from mmie_tasks.judges.cache_store import CachedReply
     from mmie_tasks.judges.content import content_key
-    from mmie_tasks.record.reply import JudgeReply
 
     os.environ |= {
         "OPENING_DATA": str(folder / "data"),

@@ -1,4 +1,6 @@
-"""Writes what is beside it: ``python make.py``, after those of the three benchmarks.
+"""Script of this repository, no example of use: writes the example runs to compare.
+
+``python make.py`` rewrites the files in this folder, after those of the three benchmarks.
 
 ``answers/`` is what model B says to all three, ``replies.jsonl`` what the judge of `make demo` says
 of that, ``other_judge.jsonl`` what a second one says of model A's answers to MMIE, with the
@@ -20,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from made_up import MIA_BENCH, MMIE, OTHER_JUDGE, OTHER_PROBABILITIES, PEOPLE, Mark
 
 if TYPE_CHECKING:
-    from mmie_tasks.judges.base import JudgeRequest
+    from mmie_tasks.extend import JudgeRequest
 
 HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE.parent
@@ -105,10 +107,10 @@ def line(
         last_digit: The probabilities of digits as the reply's last character, if the judge reports
             them.
     """
+    from mmie_tasks.extend import DigitToken, JudgeReply
     from mmie_tasks.judges.cache_export import export_line
     from mmie_tasks.judges.cache_store import CachedReply
     from mmie_tasks.judges.content import content_key
-    from mmie_tasks.record.reply import DigitToken, JudgeReply
 
     logprobs = tuple(
         round(math.log(last_digit[n]), 4) if n in last_digit else None for n in range(10)

@@ -22,7 +22,7 @@ from mmie_tasks.answers.saved import AnswerFormat, SavedAnswer
 from mmie_tasks.core.errors import AnswersUnusable
 
 # Of the answer at a sample's number: none, to another question, to the same, or not told apart.
-_Kind: TypeAlias = Literal["none", "another's", "question", "number"]
+_NumberKind: TypeAlias = Literal["none", "another's", "question", "number"]
 
 _IMAGE_PLACEHOLDER = re.compile(r"<image[ _]?\d*>|\[image[ _]?\d*\]", re.IGNORECASE)
 _MIN_SHARE_OF_GOLDS = 0.9  # with fewer agreeing gold answers, the numbers of a task do not count
@@ -283,10 +283,10 @@ class AnswerMatcher:
 
 def _kinds_of_numbers(
     requested: Sequence[RequestedSample], at_number: Sequence[SavedAnswer | None]
-) -> list[_Kind]:
+) -> list[_NumberKind]:
     """What the answers at the samples' numbers are: see the module's docstring."""
     questions = {question for sample in requested for question in _questions(sample)}
-    kinds: list[_Kind] = []
+    kinds: list[_NumberKind] = []
     n_same_golds = 0
     for sample, answer in zip(requested, at_number, strict=True):
         if answer is None:

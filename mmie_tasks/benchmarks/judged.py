@@ -9,7 +9,7 @@ from typing import Any
 
 from mmie_tasks.benchmarks.benchmark import Doc
 from mmie_tasks.benchmarks.model_answers import BuiltRequest
-from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.core.errors import MmieTasksError, first_line
 from mmie_tasks.core.verdict import Verdict, Verdicts
 from mmie_tasks.judging.batch import PendingSample
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
@@ -68,7 +68,7 @@ class JudgedBenchmark:
         try:
             signature = self.signature(doc)
         except MmieTasksError as error:
-            why = signature_text(judge="unknown", why=str(error).splitlines()[0])
+            why = signature_text(judge="unknown", why=first_line(error))
             signature = signature_text(why, self.provenance(doc))
         if built.answer_signature is None:
             return signature

@@ -16,7 +16,7 @@ from mmie_tasks.answers.images import ImageResolver, resolve_images
 from mmie_tasks.answers.parsing import NOT_TEXT, parse_answer
 from mmie_tasks.answers.picture_signs import picture_signs
 from mmie_tasks.answers.segments import ParsedAnswer
-from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.core.errors import MmieTasksError, first_line
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import UnscoredReason
@@ -125,7 +125,7 @@ def build_request(
         try:
             built = build(facts, segments)
         except MmieTasksError as error:  # nothing checked it before
-            detail = str(error).partition("\n")[0]
+            detail = first_line(error)
             built = BuiltRequest(reason="unavailable", detail=detail, facts=facts)
     if answer.drawing is None:
         return built

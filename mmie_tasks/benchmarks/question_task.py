@@ -80,4 +80,4 @@ def load_task(
         samples = dataset(selection, os.environ)
         return samples.add_column("task", [tasks[selection]] * len(samples))
     except MmieTasksError as error:
-        raise SystemExit(str(error)) from None
+        raise SystemExit(str(error)) from error

@@ -23,7 +23,7 @@ from pathlib import Path
 import yaml
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
-from mmie_tasks.core.errors import DataBroken, SettingWrong
+from mmie_tasks.core.errors import DataBroken, SettingWrong, first_line
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.suggestions import did_you_mean, nearest
 
@@ -69,9 +69,10 @@ class BenchmarkEntry:
         module, _, attribute = self.target.partition(":")
         try:
             benchmark = getattr(import_module(module), attribute or "BENCHMARK")
-        except (ImportError, SyntaxError, ValueError, AttributeError) as error:
+        except Exception as error:  # another package's module: its benchmark is lost and named
             raise SettingWrong(
-                f"The benchmark `{self.name}` cannot be loaded from `{self.target}`: {error}.",
+                f"The benchmark `{self.name}` cannot be loaded from `{self.target}`: "
+                f"{type(error).__name__}: {first_line(error).rstrip('.')}.",
                 hint="reinstall its package, or check the modules that it imports",
             ) from error
         if not isinstance(benchmark, Benchmark) or benchmark.name != self.name:
@@ -97,7 +98,7 @@ class BenchmarkEntry:
             return task_dir() / self.name
         try:
             spec = find_spec(self.package)
-        except (ImportError, SyntaxError, ValueError):
+        except Exception:  # noqa: BLE001 - another package's parent module; named below
             spec = None
         if spec is None or not spec.submodule_search_locations:
             raise SettingWrong(
@@ -119,7 +120,7 @@ class BenchmarkEntry:
             try:
                 content = yaml.load(path.read_text(encoding="utf-8"), _TaskLoader)  # noqa: S506 - safe
             except (yaml.YAMLError, UnicodeDecodeError) as error:
-                reason = str(error).partition("\n")[0]
+                reason = first_line(error)
                 hint = "reinstall the package that contains it"
                 raise DataBroken(f"`{path}` is not a task file: {reason}.", hint=hint) from error
             fields = content if isinstance(content, dict) else {}

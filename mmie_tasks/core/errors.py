@@ -52,10 +52,17 @@ class SettingWrong(MmieTasksError):
     """An option or environment variable has an invalid value."""
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of an error that says something; the class of an error without words.
+
+    Of an error with a hint, that is the message.
+
+    >>> first_line(DataMissing("No folder `x`.", hint="`mkdir x`")), first_line(TimeoutError())
+    ('No folder `x`.', 'TimeoutError')
+    """
+    lines = (line.strip() for line in str(error).split("\n"))
+    return next(filter(None, lines), type(error).__name__)
+
+
 class BadSample(Exception):
     """A row of a data file cannot be used; the message names row or sample, and field."""
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error's message: those of torch and of servers have many."""
-    return str(error).strip().partition("\n")[0]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
-UnscoredReason = Literal[
+UnscoredReason: TypeAlias = Literal[
     "no_answer",  # the tested model gave no answer: missing, or its API failed
     "not_drawn",  # the drawer's fault kept a picture out of the answer: see `answers.drawn`
     "bad_image",  # an image for the tested model or the judge cannot be used
@@ -41,7 +41,10 @@ class Unscored:
     detail: str = ""
 
 
-Verdict = Scored | Unscored
+Verdict: TypeAlias = Scored | Unscored
+
+ScoreKind: TypeAlias = Literal["official", "robust", "expected"]
+"""Which of the `Verdicts` on one answer a score is made of."""
 
 NO_PROBABILITIES = Unscored("no_probabilities", "the reply has no probabilities")
 """The expected verdict where the judge reports no probabilities of digits, as in logs of older
@@ -84,9 +87,7 @@ class Verdicts:
     robust: Verdict
     expected: Verdict = NO_PROBABILITIES
     entropy_bits: float | None = None
-    parts: Mapping[Literal["official", "robust", "expected"], Mapping[str, float]] = field(
-        default_factory=dict
-    )
+    parts: Mapping[ScoreKind, Mapping[str, float]] = field(default_factory=dict)
 
     @classmethod
     def unscored(cls, reason: UnscoredReason, detail: str) -> Verdicts:

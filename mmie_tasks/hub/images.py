@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from loguru import logger
 
-from mmie_tasks.core.errors import DataBroken, DataMissing
+from mmie_tasks.core.errors import DataBroken, DataMissing, first_line
 from mmie_tasks.core.files import atomic_write
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ def check_images(benchmark: str, sample_ids: Mapping[str, str], hint: str) -> No
         try:
             size_px(Path(path), MAX_PIXELS)
         except (DataMissing, DataBroken) as error:  # noqa: PERF203 - concerns one image
-            unusable[path] = str(error).partition("\n")[0]
+            unusable[path] = first_line(error)
     if unusable:
         path, problem = next(iter(unusable.items()))
         raise DataMissing(
@@ -274,7 +274,7 @@ class ImageOpener:
         except (DataMissing, DataBroken) as error:
             if sample_id not in self._failures:
                 logger.warning(f"Sample {sample_id} will have no score. {error}")
-            self._failures[sample_id] = str(error).partition("\n")[0]
+            self._failures[sample_id] = first_line(error)
             return Image.new("RGB", (64, 64))
 
     def failure(self, sample_id: str) -> str | None:

@@ -23,6 +23,7 @@ from typing import Annotated, Literal
 from loguru import logger
 from pydantic import Field, NonNegativeInt, PositiveInt
 
+from mmie_tasks.core.errors import first_line
 from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.interleaved.base import (
     DrawerMisconfigured,
@@ -39,7 +40,6 @@ from mmie_tasks.interleaved.pipeline_files import (
     PipelineFiles,
     Untyped,
     diffusers_version,
-    first_line,
     is_folder,
     locate,
     misconfigured,

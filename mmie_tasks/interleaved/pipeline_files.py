@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from mmie_tasks.core.errors import first_line
 from mmie_tasks.hub.failures import download_errors, explain
 from mmie_tasks.interleaved.base import DrawerMisconfigured
 
@@ -74,11 +75,13 @@ class PipelineFiles:
         options = {"variant": variant, "use_safetensors": True, "trust_remote_code": False}
         try:
             DiffusionPipeline.download(self.name, revision=self.commit, **options)
-        except Exception as error:
+        except download_errors() as error:
             # diffusers' own, about what it refuses; a file that cannot be written has a number.
             if type(error) is OSError and error.errno is None and "safetensors" in str(error):
                 raise misconfigured(self.name, first_line(error)) from error
             raise _not_downloaded(self.name, self.commit, error) from error
+        except Exception as error:  # diffusers: nothing is lost, the run has not begun
+            raise misconfigured(self.name, first_line(error)) from error
 
     def _weights(self, component: str) -> set[str]:
         """The variants of its safetensors, "" for those without; a suffix for other formats."""
@@ -179,12 +182,6 @@ def diffusers_version() -> tuple[int, ...]:
     return tuple(map(int, version("diffusers").split(".")[:2]))
 
 
-def first_line(error: BaseException) -> str:
-    """The first line of an error that says something."""
-    lines = filter(None, map(str.strip, str(error).splitlines()))
-    return next(lines, type(error).__name__)[:300]
-
-
 def _read_index(folder: Path, name: str) -> Mapping[str, object]:
     try:
         index = json.loads((folder / _INDEX).read_bytes())
@@ -202,15 +199,15 @@ def _download_index(repo: str, revision: str) -> Path:
 
     try:
         return Path(hf_hub_download(repo, _INDEX, revision=revision)).parent
-    except Exception as error:
+    except download_errors() as error:
         raise _not_downloaded(repo, revision, error) from error
+    except ValueError as error:  # of a name that no repository can have
+        raise misconfigured(repo, first_line(error)) from error
 
 
-def _not_downloaded(repo: str, revision: str, error: Exception) -> DrawerMisconfigured:
+def _not_downloaded(repo: str, revision: str, error: BaseException) -> DrawerMisconfigured:
     from huggingface_hub.errors import LocalEntryNotFoundError
 
-    if not isinstance(error, download_errors()):
-        return misconfigured(repo, first_line(error))
     # The cause of these two, the second of which is diffusers' own, is why the Hub did not answer.
     is_wrapper = isinstance(error, LocalEntryNotFoundError) or type(error) is OSError
     cause = error.__cause__ if is_wrapper else None

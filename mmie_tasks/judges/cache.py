@@ -11,7 +11,7 @@ from pathlib import Path
 
 from loguru import logger
 
-from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.core.errors import MmieTasksError, first_line
 from mmie_tasks.judges.base import (
     Judge,
     JudgeError,
@@ -150,7 +150,7 @@ class CachedJudge:
 
     def _disable(self, error: Exception) -> None:
         self._is_disabled = True
-        reason = str(error).partition("\n")[0]
+        reason = first_line(error)
         logger.warning(
             f"The judge's cache {self.path} is disabled for the rest of this run: {reason}"
         )

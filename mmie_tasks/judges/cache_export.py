@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, InstanceOf, ValidationError
 
@@ -21,7 +21,7 @@ from mmie_tasks.record.reply import JudgeReply, Usage, read_digits
 
 _READ_HINT = "name another file"
 _MAX_COUNT = 10**11  # tokens, US dollars, seconds since 1970 (the year 5138)
-_Count = Annotated[int, Field(ge=0, le=_MAX_COUNT)]
+_Count: TypeAlias = Annotated[int, Field(ge=0, le=_MAX_COUNT)]
 
 
 def read_recording(path: Path, signature: str | None = None) -> Iterator[CachedReply]:

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from filelock import FileLock
 
@@ -86,7 +87,7 @@ GROUP BY signature
 ORDER BY signature
 """
 _STATE = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
-_Row = tuple[str, str, str, str, str, int, int, int, float | None, int, str | None]
+_CacheRow: TypeAlias = tuple[str, str, str, str, str, int, int, int, float | None, int, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +220,7 @@ def _decoded(content: bytes) -> str:
         raise sqlite3.DataError(f"byte {error.start} of a text is not UTF-8") from error
 
 
-def _from_row(row: _Row) -> CachedReply:
+def _from_row(row: _CacheRow) -> CachedReply:
     signature, request_key, text, model, finish, *counts, cost_usd, time_s, exported = row
     input_tokens, output_tokens, reasoning_tokens = counts
     try:

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from loguru import logger
 
 from mmie_tasks.core import options as core_options
-from mmie_tasks.core.errors import MmieTasksError, SettingWrong
+from mmie_tasks.core.errors import MmieTasksError, SettingWrong, first_line
 from mmie_tasks.core.options import Choice
 from mmie_tasks.core.suggestions import listed
 from mmie_tasks.judges.base import Judge, JudgeMisconfigured
@@ -109,9 +109,10 @@ def factory_of(name: str) -> JudgeFactory:
         raise SettingWrong(f"There is no judge `{name}`.", hint=f"one of {listed(names(), name)}")
     try:
         loaded: JudgeFactory = entry.load()
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # another package's module: nothing is lost, no run has begun
         raise SettingWrong(
-            f"The judge `{name}` cannot be loaded from `{entry.value}`: {error}.",
+            f"The judge `{name}` cannot be loaded from `{entry.value}`: "
+            f"{type(error).__name__}: {first_line(error).rstrip('.')}.",
             hint="reinstall its package, or check what it imports",
         ) from error
     if not callable(loaded):

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from loguru import logger
 from tqdm import tqdm  # type: ignore[import-untyped]
 
+from mmie_tasks.core.errors import first_line
 from mmie_tasks.judges.base import CountsRequests, Judge, JudgeError, Outcome, RequestCounts
 from mmie_tasks.judges.cache import unwrapped
 from mmie_tasks.record.reply import JudgeReply
@@ -97,7 +98,7 @@ class Progress:
                     )
             case JudgeError():
                 self._counts["failed"] += 1
-                self._failures[str(outcome).partition("\n")[0]] += 1
+                self._failures[first_line(outcome)] += 1
         if self._bar is not None:
             self._bar.total = max(self._total, self._counts["requests"])  # some are sent twice
             parts = [f"failed {self._counts['failed']}", f"cached {self._counts['cached']}"]

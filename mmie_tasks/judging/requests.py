@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from mmie_tasks.core.errors import first_line
 from mmie_tasks.core.verdict import Unscored, UnscoredReason, Verdicts
 from mmie_tasks.judges.base import (
     Judge,
@@ -110,4 +111,4 @@ def _outcomes(judge: Judge, requests: Sequence[JudgeRequest]) -> Iterator[tuple[
 def unscored(error: JudgeError) -> Unscored:
     """The verdict for an error of a judge: its reason, and the first line of its message."""
     reasons = (reason for kind, reason in _REASONS.items() if isinstance(error, kind))
-    return Unscored(next(reasons, "unavailable"), str(error).partition("\n")[0])
+    return Unscored(next(reasons, "unavailable"), first_line(error))

@@ -72,5 +72,4 @@ def problem_from(subject: str, error: MmieTasksError) -> Finding:
     >>> problem_from("data", DataMissing("No folder `x`.", hint="`mkdir x`")).hint
     '`mkdir x`'
     """
-    message, _, hint = str(error).partition("\n\nhint: ")
-    return Finding("problem", subject, message.rstrip("."), hint)
+    return Finding("problem", subject, error.message.rstrip("."), error.hint)

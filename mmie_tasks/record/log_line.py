@@ -145,7 +145,7 @@ def sample(line: Line, full_marks: float, groups: Sequence[str] = ()) -> LoggedS
     * ``id``: a text
     * ``official``, ``robust``: rows of `mmie_tasks.core.verdict.as_row`
     * ``expected``: such a row, with ``entropy_bits``; may be missing
-    * ``replies``, ``panel``: those of `mmie_tasks.record.panel.Judged.fields`; missing if the
+    * ``replies``, ``panel``: those of `mmie_tasks.record.judged.Judged.fields`; missing if the
       benchmark is scored by rule
     * ``images``: paths of the question's images, in order; may be missing
     * ``signature``: a text; may be missing

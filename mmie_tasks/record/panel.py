@@ -11,14 +11,13 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import get_args
 
-from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
+from mmie_tasks.core.verdict import Scored, ScoreKind, Unscored, Verdict, Verdicts
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.signature import Panel, Rule, Signature
 
-_Kind: TypeAlias = Literal["official", "robust", "expected"]
-_KINDS: tuple[_Kind, ...] = ("official", "robust", "expected")
+_KINDS: tuple[ScoreKind, ...] = get_args(ScoreKind)
 _DECIMALS = 9  # points that are equal up to these are the same vote: fractions computed in two ways
 
 
@@ -98,7 +97,7 @@ def combine(members: Sequence[MemberResult], panel: Panel) -> Verdicts:
     )
 
 
-def _combined(members: Sequence[MemberResult], panel: Panel, kind: _Kind) -> Verdict:
+def _combined(members: Sequence[MemberResult], panel: Panel, kind: ScoreKind) -> Verdict:
     verdicts = [_verdict(member, kind) for member in members]
     points = [verdict.points for verdict in verdicts if isinstance(verdict, Scored)]
     if len(points) >= panel.min_valid:
@@ -114,7 +113,9 @@ def _combined(members: Sequence[MemberResult], panel: Panel, kind: _Kind) -> Ver
     return Unscored(most_frequent, f"{needed} ({listed})")
 
 
-def _combined_parts(members: Sequence[MemberResult], panel: Panel, kind: _Kind) -> dict[str, float]:
+def _combined_parts(
+    members: Sequence[MemberResult], panel: Panel, kind: ScoreKind
+) -> dict[str, float]:
     shares: dict[str, list[float]] = {}
     for member in members:
         if isinstance(_verdict(member, kind), Scored):
@@ -123,7 +124,7 @@ def _combined_parts(members: Sequence[MemberResult], panel: Panel, kind: _Kind) 
     return {component: _by_rule(values, panel.rule) for component, values in shares.items()}
 
 
-def _verdict(member: MemberResult, kind: _Kind) -> Verdict:
+def _verdict(member: MemberResult, kind: ScoreKind) -> Verdict:
     verdicts = member.verdicts
     return {
         "official": verdicts.official,

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from mmie_tasks.core.verdict import Unscored, Verdict
 from mmie_tasks.record.fields import number
 
-_LogProbability = Annotated[
+_LogProbability: TypeAlias = Annotated[
     float, Field(le=1e-3, allow_inf_nan=False)
 ]  # rounded sums may be above 0
 

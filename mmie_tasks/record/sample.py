@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
 
-from mmie_tasks.core.verdict import NO_PROBABILITIES, Verdict, differ
+from mmie_tasks.core.verdict import NO_PROBABILITIES, ScoreKind, Verdict, differ
 from mmie_tasks.record.fields import BadRecord, Line, Record
 from mmie_tasks.record.panel import MemberResult
 from mmie_tasks.record.reply import JudgeReply
@@ -15,7 +14,6 @@ from mmie_tasks.record.signature import Signature
 
 __all__ = ["ALL", "SCORE_KINDS", "BadRecord", "Line", "LoggedSample", "Record", "ScoreKind"]
 
-ScoreKind: TypeAlias = Literal["official", "robust", "expected"]
 SCORE_KINDS: tuple[ScoreKind, ...] = ("official", "robust")
 """The scores that a reader gives. The expected score is a mean over probabilities, which not every
 judge reports.

@@ -35,9 +35,6 @@ class Segment:
 
 Segments: TypeAlias = tuple[Segment, ...]
 
-LoggedSegment: TypeAlias = Segment
-"""The name of `Segment` in `mmie_tasks.extend`."""
-
 
 def segment_rows(segments: Segments) -> list[dict[str, object]]:
     """Texts and images as a record has them; `read_segments` reads them again."""

@@ -260,8 +260,7 @@ class Signature:
 
     @property
     def judge_names(self) -> list[str]:
-        """The names of a panel's judges, in order: the model, or else the kind; empty for a single
-        judge.
+        """The model of each judge of a panel, or else its kind, in order; empty for a single judge.
 
         >>> signature = "panel:mean,min_valid=2|judge:openai|model:gpt-4o|judge:mmie_score|t:0"
         >>> Signature(signature).judge_names

@@ -13,17 +13,15 @@ import functools
 import json
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from loguru import logger
 
 from mmie_tasks.core.files import atomic_write
-
-Task: TypeAlias = Any  # the runner's task object; the runner is untyped
-Method: TypeAlias = Callable[..., Any]
+from mmie_tasks.runner.loaded_tasks import Method, Task
 
 
 @dataclass(slots=True)

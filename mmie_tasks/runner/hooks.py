@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.judges.base import Outcome
@@ -35,6 +35,7 @@ from mmie_tasks.runner.generation import (
 from mmie_tasks.runner.interruption import exits_on_ctrl_c, judging_stops_on_ctrl_c
 from mmie_tasks.runner.loaded_tasks import (
     BENCHMARKS,
+    Method,
     Task,
     benchmark_of,
     is_judged,
@@ -49,8 +50,6 @@ from mmie_tasks.runner.run_summary import (
     shows_all_rows,
     summarise_after,
 )
-
-Method: TypeAlias = Callable[..., Any]
 
 _WRAPPED = "_mmie_tasks_wrapped"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,6 +13,7 @@ from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_of_mod
 from mmie_tasks.core.errors import SettingWrong
 
 Task: TypeAlias = Any  # the runner's task object; the runner is untyped
+Method: TypeAlias = Callable[..., Any]  # of an object of the runner
 
 BENCHMARKS: WeakKeyDictionary[object, Benchmark] = WeakKeyDictionary()
 """The loaded tasks that are ours, to their benchmarks; see `loaded_benchmark`."""

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 
 from loguru import logger
 
+from mmie_tasks.core.errors import first_line
+
 SWITCH = "MMIE_TASKS_FREE"
 
 MODEL_ATTRIBUTES: Mapping[str, str] = {
@@ -160,6 +162,6 @@ def _device_memory() -> str:
     try:
         free, total = cuda.mem_get_info()
     except RuntimeError as error:
-        return f"The free memory of the GPU is unknown ({str(error).partition(chr(10))[0]})."
+        return f"The free memory of the GPU is unknown ({first_line(error)})."
     sizes = f"{free / _GIB:.1f} of {total / _GIB:.1f} GiB of the GPU are free"
     return f"{sizes}; {_allocated_gib():.1f} GiB are still allocated in this process."

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from mmie_tasks.benchmarks.registry import entry_of_task
-from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong
+from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong, first_line
 from mmie_tasks.http.access import Access, public_address, read_base_urls
 from mmie_tasks.http.endpoint import Pace
 from mmie_tasks.http.model_list import check_model_lists
 from mmie_tasks.hub.asset import Check
+from mmie_tasks.hub.failures import download_errors
 from mmie_tasks.interleaved.protocols import Protocol
 from mmie_tasks.interleaved.registry import open_drawer
 from mmie_tasks.preflight.asset_checks import run_check
@@ -111,7 +112,7 @@ def _files_of(name: str) -> str:
         raise DataMissing(
             f"There is no folder `{name}`.", hint="a folder, or a repository as `owner/name`"
         ) from None
-    except Exception as error:
+    except download_errors() as error:
         why = explain(error, repo=name, revision="main", kind="model", storage="HF_HOME")
         raise DataMissing(f"`{name}` cannot be downloaded: {why.reason}.", hint=why.hint) from error
     return f"`{name}` is on the Hub: a run downloads it"
@@ -149,9 +150,13 @@ def _load(task: str) -> Any:  # noqa: ANN401 - the runner's
 
     try:
         return get_task_dict([task], TaskManager(model_name="interleaved"), "chat")[task]
-    except SystemExit as error:  # a task of ours ends a run so: see its `process_docs`
-        message, _, hint = str(error).partition("\n\nhint: ")
-        raise DataMissing(message, hint=hint) from None
+    except SystemExit as error:  # so a task ends a run: see `process_docs` of ours
+        if isinstance(error.__cause__, MmieTasksError):
+            raise error.__cause__ from None
+        raise DataMissing(
+            f"The data of `{task}` cannot be loaded: {first_line(error)}",
+            hint="see what its package says about its data",
+        ) from None
 
 
 def workload(

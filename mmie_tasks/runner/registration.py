@@ -22,7 +22,8 @@ from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.settings import choice_setting
-from mmie_tasks.runner.hooks import Method, wrap_evaluator, wrap_once, wrap_task_loader
+from mmie_tasks.runner.hooks import wrap_evaluator, wrap_once, wrap_task_loader
+from mmie_tasks.runner.loaded_tasks import Method
 
 Index: TypeAlias = dict[str, dict[str, Any]]
 """The runner's index of tasks: name to ``type``, ``task`` and ``yaml_path``."""

@@ -58,7 +58,7 @@ class TaskRun:
 
     @property
     def answer_form(self) -> AnswerForm:
-        """How the answers came about: ``drawn`` if some pictures were drawn."""
+        """How the answers came about; ``drawn`` if some pictures were drawn."""
         forms = {signature.answer_form for signature in self.signatures}
         return max(forms, key=get_args(AnswerForm).index, default="plain")
 

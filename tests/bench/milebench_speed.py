@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from mmie_tasks.benchmarks.milebench.metrics import official, robust
-from mmie_tasks.benchmarks.milebench.sample import Rule, Sample
+from mmie_tasks.benchmarks.milebench.sample import Sample, ScoringRule
 from mmie_tasks.core.verdict import Scored
 
 PINNED = "f6a38263eb109ba5b5a8e322df4e0dd4e36354aa1aac6f8f3867d00bea0f468d"
@@ -36,7 +36,7 @@ class Pair:
 @dataclass(frozen=True, slots=True)
 class Case:
     name: str
-    rule: Rule
+    rule: ScoringRule
     pairs: list[Pair]
 
 
@@ -62,7 +62,7 @@ def rouge(rng: random.Random, gold: tuple[int, int], answer: tuple[int, int]) ->
 
 def cases(n: int) -> list[Case]:
     rng = random.Random(20_241_121)  # noqa: S311 - a benchmark, not a secret
-    make: list[tuple[str, Rule, Callable[[], Pair]]] = [
+    make: list[tuple[str, ScoringRule, Callable[[], Pair]]] = [
         ("GPR1200, 63 options, text", "choice", lambda: retrieval(rng, 63, "text")),
         ("GPR1200, 63 options, no match", "choice", lambda: retrieval(rng, 63, "none")),
         ("100 options, letter", "choice", lambda: retrieval(rng, 100, "letter")),

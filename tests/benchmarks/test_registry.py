@@ -102,11 +102,28 @@ def test_a_judge_of_another_benchmark_is_refused(package):
         entry_of_task("sketch").load()
 
 
-def test_a_part_that_cannot_be_imported_is_said_in_words(package):
-    folder = package(sketch="broken_package.benchmark:BENCHMARK")
-    (folder / "broken_package" / "benchmark.py").write_text("import no_such_module\n")
-    with pytest.raises(SettingWrong, match="no_such_module"):
+@pytest.mark.parametrize(
+    ("name", "source", "named"),
+    [
+        pytest.param("lacks", "import no_such_module", "no_such_module", id="no-module"),
+        pytest.param("fails", "BENCHMARK = len(5)", "TypeError", id="fails-in-its-own-way"),
+        pytest.param("terse", "BENCHMARK = {}['x']", "KeyError: 'x'", id="of-few-words"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_said_in_words(package, name, source, named):
+    folder = package(sketch=f"{name}_package.benchmark:BENCHMARK")
+    (folder / f"{name}_package" / "benchmark.py").write_text(source)
+    with pytest.raises(SettingWrong) as refused:
         entry_of_task("sketch").load()
+    assert named in refused.value.message
+    assert "`sketch`" in refused.value.message
+
+
+def test_a_parent_package_that_fails_has_no_task_files(package):
+    folder = package(sketch="broken_parent.part.benchmark:BENCHMARK")
+    (folder / "broken_parent" / "__init__.py").write_text("len(5)")
+    with pytest.raises(SettingWrong, match="broken_parent"):
+        entry_of_task("sketch").task_dir()
 
 
 @pytest.mark.parametrize("room", ["mmie", "milebench", "mia_bench", "opening"])

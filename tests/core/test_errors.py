@@ -1,4 +1,4 @@
-"""Errors of this package in other processes."""
+"""Errors of this package: in other processes, and in one line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from mmie_tasks.core.errors import DataMissing, MmieTasksError
+from mmie_tasks.core.errors import DataMissing, MmieTasksError, first_line
 from mmie_tasks.judges.base import JudgeMisconfigured
 
 
@@ -19,3 +19,18 @@ def test_an_error_is_the_same_after_pickling(kind: type[MmieTasksError]) -> None
         "`mkdir`",
         "No folder.\n\nhint: `mkdir`",
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        pytest.param(DataMissing("No folder.", hint="`mkdir`"), "No folder.", id="message"),
+        pytest.param(
+            ValueError("\n  out of memory \r\n at 0x1"), "out of memory", id="blank-first"
+        ),
+        pytest.param(TimeoutError(), "TimeoutError", id="no-words"),
+        pytest.param(OSError(" \n"), "OSError", id="blanks"),
+    ],
+)
+def test_the_first_line_of_an_error_says_something(error: Exception, line: str) -> None:
+    assert first_line(error) == line

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 
@@ -13,12 +14,15 @@ ANY = JudgeRequest(parts=("x",), max_tokens=9)
 
 
 @pytest.fixture(autouse=True)
-def installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Entry points of other packages."""
+def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Entry points of other packages, one of which fails in its own way."""
+    (tmp_path / "broken_judge.py").write_text("len(5)")
+    monkeypatch.syspath_prepend(str(tmp_path))
     values = {
         "word": "support.judges:open_word_judge",
         "class": "support.judges:FunctionJudge",
         "absent": "no_such_package:Judge",
+        "broken": "broken_judge:Judge",
         "number": "support.judges:__name__",
         "openai": "support.judges:open_word_judge",
     }
@@ -38,6 +42,7 @@ def test_built_in_judges_come_first_and_keep_their_names() -> None:
         "openai",
         "replay",
         "absent",
+        "broken",
         "class",
         "number",
         "word",
@@ -65,6 +70,7 @@ def test_a_class_is_a_factory_with_its_parameters_as_options() -> None:
         pytest.param("word", {}, "needs `word=...`", id="missing"),
         pytest.param("word", {"environment": "x"}, "no option `environment`", id="environment"),
         pytest.param("absent", {}, "cannot be loaded from `no_such_package:Judge`", id="absent"),
+        pytest.param("broken", {}, "`broken_judge:Judge`: TypeError: ", id="broken"),
         pytest.param("number", {}, "cannot be called", id="not-callable"),
     ],
 )  # fmt: skip

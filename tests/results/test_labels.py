@@ -10,7 +10,7 @@ from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import LoggedSample
-from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.labels import Label, answer_digest, csv_text, id_in_csv, read_labels
 
 SIX = Scale(full_marks=6, unit="points, 0 to 6", whole=True, percent=lambda mean: mean / 0.06)
@@ -150,8 +150,7 @@ def test_the_digest_of_an_answer_is_of_its_words_and_image_names():
         [("a cat", "dog.png")],
     ]
     first, second, *others = (
-        answer_digest(sample(*(LoggedSegment(text=t, image=i) for t, i in answer)))
-        for answer in answers
+        answer_digest(sample(*(Segment(text=t, image=i) for t, i in answer))) for answer in answers
     )
     assert first == second
     assert len({first, *others}) == 4

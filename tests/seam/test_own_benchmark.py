@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import runpy
 import shutil
 import sys
@@ -12,17 +13,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from support.runner import CommandResult, Workplace, write
+from support.runner import TESTS, CommandResult, Workplace, write
 
-from mmie_tasks.benchmarks.benchmark import Benchmark
-from mmie_tasks.benchmarks.registry import BenchmarkEntry
-from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.judging.session import JudgingSession
-from mmie_tasks.preflight.doctor import check_benchmark
-from mmie_tasks.record.log_files import find_runs, read_lines
-from mmie_tasks.record.metrics import metric_value
-from mmie_tasks.record.sample import BadRecord
-from mmie_tasks.results.commands import open_run
+from mmie_tasks import __version__, load_run
+from mmie_tasks.extend import BadRecord, Benchmark, Scored, Unscored
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLE, MMIE = EXAMPLES / "own_benchmark", EXAMPLES / "mmie"
@@ -149,29 +143,36 @@ def test_provenance_and_signature_are_in_the_results(
     (path,) = (workplace.folder / "out").rglob("*_results.json")
     metadata = json.loads(path.read_text(encoding="utf-8"))["configs"]["odd_one_out"]["metadata"]
     assert metadata["provenance"].startswith("task:odd_one_out@1-B|reader:official+robust|data:sha")
-    assert metadata["signature"] == f"{metadata['provenance']}|pkg:own-benchmark@0.1.0"
+    assert metadata["signature"] == f"{metadata['provenance']}|pkg:{__version__}"
     assert metadata["signature"] in result.output
+
+
+def test_another_floor_of_coverage_is_in_the_signature(
+    odd_one_out: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "0.5")
+    provenance = odd_one_out.provenance({})
+    assert odd_one_out.signature({}) == f"{provenance}|min_coverage:0.5|pkg:{__version__}"
 
 
 @pytest.mark.usefixtures("result", "odd_one_out")
 def test_metric_values_of_the_log_equal_the_table(workplace: Workplace) -> None:
-    task = open_run(str(workplace.folder / "out")).tasks["odd_one_out"]
-    for number in task.benchmark.metrics:
-        for reading in ("official", "robust"):
-            figure = metric_value(task.samples, number, reading, task.benchmark.scale)
-            name = "_".join(filter(None, (reading, number.name)))
-            percent = figure and figure.percent
-            printed = "NaN" if percent is None else f"{percent:.4f}"
-            assert TABLE.get(name, printed) == printed
-            assert DETAILS.get(name, percent) == percent
+    scores = load_run(workplace.folder / "out").scores()
+    ours = scores[scores["task"] == "odd_one_out"]
+    percents = dict(zip(ours["metric"], ours["percent"], strict=True))
+    assert percents.keys() >= TABLE.keys() - {"coverage"}
+    for name, percent in percents.items():
+        printed = "NaN" if math.isnan(percent) else f"{percent:.4f}"
+        assert TABLE.get(name, printed) == printed
+        saved = None if math.isnan(percent) else percent
+        assert DETAILS.get(name, saved) == saved
 
 
 @pytest.mark.usefixtures("result", "odd_one_out")
 def test_rescoring_saved_answers_gives_the_same_verdicts(workplace: Workplace) -> None:
-    (log,) = (
-        log for log in find_runs(str(workplace.folder / "out"))[0].logs if log.task == "odd_one_out"
-    )
-    read = [numbered.line for numbered in read_lines(log.path) if numbered.line]
+    (log,) = (workplace.folder / "out").rglob("*_samples_odd_one_out.jsonl")
+    read = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    assert len(read) == 12
     for line in read:
         sample = benchmark().read_line(line)
         assert benchmark().reread(line) == {"official": sample.official, "robust": sample.robust}
@@ -229,19 +230,19 @@ def test_the_doctor_reports_on_the_benchmark(workplace: Workplace) -> None:
     assert "odd_one_out: judge  none is needed: it is scored by rule" in result.output
 
 
-@pytest.mark.parametrize(
-    ("target", "message"),
-    [
-        pytest.param(
-            "not_there.benchmark:BENCHMARK", "cannot be loaded from `not_there", id="not-installed"
-        ),
-        pytest.param("support.sketch_task:BENCHMARK", "task files: 0", id="no-task-files"),
-    ],
-)
-def test_the_doctor_reports_a_broken_package_as_a_problem(target: str, message: str) -> None:
-    first, *_ = check_benchmark(BenchmarkEntry(name="sketch", target=target), {}, JudgingSession())
-    assert (first.status, first.subject) == ("problem", "sketch")
-    assert message in first.message
+def test_the_doctor_reports_broken_packages_as_problems(tmp_path: Path) -> None:
+    workplace = Workplace(folder=tmp_path)
+    write(workplace.plugins / "sketch" / "__init__.py", "")
+    shutil.copy(TESTS / "support" / "sketch_task.py", workplace.plugins / "sketch" / "benchmark.py")
+    write(workplace.plugins / "broken" / "__init__.py", "len(5)")
+    for name in ("sketch", "broken"):
+        workplace.install_entry_point(GROUP, name, f"{name}.benchmark:BENCHMARK")
+    result = workplace.run("mmie-tasks", "doctor", "--tasks", "broken,sketch")
+    lines = [line for line in result.output.splitlines() if line.startswith("problem")]
+    assert result.status == 1
+    assert [line.split()[1] for line in lines] == ["broken", "sketch"], result.output
+    assert "TypeError" in result.output
+    assert "task files: 0" in lines[1]
 
 
 def test_an_editable_install_has_its_tasks_in_the_checkout(tmp_path: Path) -> None:

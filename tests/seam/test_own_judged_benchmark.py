@@ -11,6 +11,8 @@ import pytest
 from support.judge_server import JudgeServer, judge_server
 from support.runner import CommandResult, Workplace
 
+from mmie_tasks import __version__
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLE = EXAMPLES / "own_judged_benchmark"
 TASK = "Captions"
@@ -94,8 +96,9 @@ def test_the_log_holds_replies_and_signature(workplace: Workplace, result: Comma
     ]
     assert {record["id"]: record["official"]["score"] for record in records} == POINTS
     assert all(record["replies"][0]["text"].startswith("It names 1 thing.") for record in records)
+    judge = "judge:openai|model:judge-model|t:0|host:127.0.0.1|paper_judge:no"
     assert {record["signature"] for record in records} == {
-        "judge:openai|model:judge-model|t:0|host:127.0.0.1|paper_judge:no|task:captions@1-A|prompt:official|data:1"
+        f"{judge}|task:captions@1-A|prompt:official|data:1|pkg:{__version__}"
     }
     assert "judge: judge-model, not the paper's" in result.output
 

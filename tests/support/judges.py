@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from mmie_tasks.judges.base import JudgeRequest, Outcome
-from mmie_tasks.record.reply import JudgeReply, Usage
+from mmie_tasks.extend import JudgeReply, JudgeRequest, Outcome, Usage
 
 SIGNATURE = "judge:scripted|model:drawn-1"
 

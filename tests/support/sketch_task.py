@@ -6,9 +6,7 @@ import os
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.benchmark import Benchmark
-from mmie_tasks.core.errors import DataMissing
-from mmie_tasks.record.metrics import Metric, Scale
+from mmie_tasks.extend import Benchmark, DataMissing, Metric, Scale
 
 
 def process_docs(docs):

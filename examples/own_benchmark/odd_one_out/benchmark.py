@@ -9,7 +9,7 @@ from mmie_tasks.extend import (
     Benchmark,
     Line,
     LoggedSample,
-    LoggedSegment,
+    Segment,
     Unscored,
     Verdict,
     log_line,
@@ -29,9 +29,9 @@ def read_line(line: Line) -> LoggedSample:
         official=log_line.verdict(record, "official", 1),
         robust=log_line.verdict(record, "robust", 1),
         groups={"category": (category,)},
-        question=(LoggedSegment(image=str(shapes)), LoggedSegment(text=task.QUESTION)),
-        gold=(LoggedSegment(text=log_line.text(record, "gold")),),
-        answer=(LoggedSegment(text=log_line.answer(line)),),
+        question=(Segment(image=str(shapes)), Segment(text=task.QUESTION)),
+        gold=(Segment(text=log_line.text(record, "gold")),),
+        answer=(Segment(text=log_line.answer(line)),),
         signature=log_line.signature(record),
     )
 

@@ -7,6 +7,7 @@ takes a sentence that names one letter.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -27,10 +28,10 @@ from mmie_tasks.extend import (
     as_row,
     check_images,
     failure_of,
+    run_signature,
     signature_text,
     user_turn,
 )
-from odd_one_out import __version__
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -140,8 +141,8 @@ def provenance(_doc: Doc) -> str:
 
 
 def signature(doc: Doc) -> str:
-    """The same and the version of the package; part of every logged sample."""
-    return signature_text(provenance(doc), pkg=f"own-benchmark@{__version__}")
+    """The same, and what `mmie_tasks` adds; part of every logged sample."""
+    return run_signature(provenance(doc), environment=os.environ)
 
 
 @cache

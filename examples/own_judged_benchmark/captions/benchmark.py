@@ -1,5 +1,6 @@
 """Captions: one sentence about a picture. A judge that sees the picture gives 0 to 5 points."""
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -29,6 +30,7 @@ from mmie_tasks.extend import (
     as_row,
     failure_of,
     log_line,
+    run_signature,
     signature_text,
 )
 
@@ -121,7 +123,7 @@ def judge_request(question: Segments, answer: Segments, _line: Line | None) -> G
 
 def signature(doc: Mapping[str, Any]) -> str:
     """Everything that can move the score."""
-    return signature_text(JUDGE.signature(), provenance(doc))
+    return run_signature(JUDGE.signature(), provenance(doc), environment=os.environ)
 
 
 def provenance(_doc: Mapping[str, Any]) -> str:

@@ -41,7 +41,7 @@ def process_docs(stub: datasets.Dataset) -> datasets.Dataset:  # noqa: ARG001 - 
         coverage_floor(os.environ)  # an invalid setting ends the run here, and not after it
         return data.dataset(os.environ)
     except MmieTasksError as error:
-        raise SystemExit(str(error)) from None
+        raise SystemExit(str(error)) from error
 
 
 def doc_to_messages(

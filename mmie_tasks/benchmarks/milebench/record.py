@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast, get_args
 
-from mmie_tasks.benchmarks.milebench.sample import TASK_OF, Rule, Sample
+from mmie_tasks.benchmarks.milebench.sample import TASK_OF, Sample, ScoringRule
 from mmie_tasks.core.verdict import Verdicts, as_row
 from mmie_tasks.record import log_line
 from mmie_tasks.record.rows import Row
@@ -79,7 +79,7 @@ def record_of(line: Line) -> Record:
         BadRecord: The line is not a scored sample of MileBench.
     """
     record = log_line.record_of(line)
-    if record.get("rule") not in get_args(Rule):
+    if record.get("rule") not in get_args(ScoringRule):
         raise BadRecord("`rule` is not a rule of MileBench: the line is not one of its samples")
     return record
 
@@ -113,7 +113,7 @@ def answered_sample(line: Line) -> Sample | None:
     return Sample(
         dataset=dataset,
         sample_id=log_line.text(record, "id").removeprefix(f"{dataset}/"),
-        rule=cast("Rule", log_line.text(record, "rule")),
+        rule=cast("ScoringRule", log_line.text(record, "rule")),
         instruction="",
         context="",
         images=(),

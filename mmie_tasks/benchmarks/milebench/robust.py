@@ -140,7 +140,7 @@ def read_choice(gold: object, answer: object, options: Sequence[object]) -> Verd
         return Unscored("bad_gold", "the gold or an option is not text")
     if not isinstance(answer, str):
         return Unscored("not_text", type(answer).__name__)
-    choices = _Options.of([str(option) for option in options])
+    choices = _AnswerOptions.of([str(option) for option in options])
     correct = choices.equal_to(gold)
     if not correct:
         return Unscored("bad_gold", "the gold is not among the options")
@@ -149,7 +149,7 @@ def read_choice(gold: object, answer: object, options: Sequence[object]) -> Verd
 
 
 @dataclass(frozen=True, slots=True)
-class _Options:
+class _AnswerOptions:
     """Options as `phrase` and as `fold`; an empty option can never be chosen.
 
     Methods return the indices of options: several only where options have the same text.
@@ -160,7 +160,7 @@ class _Options:
     labels: dict[str, frozenset[int]]
 
     @classmethod
-    def of(cls, options: Sequence[str]) -> _Options:
+    def of(cls, options: Sequence[str]) -> _AnswerOptions:
         labels = {label(i): frozenset({i}) for i, option in enumerate(options) if fold(option)}
         return cls(tuple(map(phrase, options)), tuple(map(fold, options)), labels)
 
@@ -210,7 +210,7 @@ def _without(text: str, part: str) -> str:
     return "".join([*pieces, text[copied:]])
 
 
-def _chosen(answer: str, options: _Options) -> frozenset[int]:
+def _chosen(answer: str, options: _AnswerOptions) -> frozenset[int]:
     text = _MARKUP.sub("", answer).strip()
     only_label = _ONLY_LABEL.fullmatch(text)
     return (
@@ -224,7 +224,7 @@ def _chosen(answer: str, options: _Options) -> frozenset[int]:
     )
 
 
-def _leading(text: str, options: _Options) -> frozenset[int]:
+def _leading(text: str, options: _AnswerOptions) -> frozenset[int]:
     """The option whose label a text begins with, if what follows shows that it is a label.
 
     ``B.``, ``(B) text``, ``B: text`` and ``B`` on its own line are labels; ``A man`` is not,
@@ -242,7 +242,7 @@ def _leading(text: str, options: _Options) -> frozenset[int]:
     return frozenset() if lead[1] in _LABELS_THAT_ARE_WORDS else labelled
 
 
-def _declared(text: str, options: _Options) -> frozenset[int]:
+def _declared(text: str, options: _AnswerOptions) -> frozenset[int]:
     """The option that the last "answer is", "option" or "choice" names.
 
     Only the last few such phrases and the beginning of what follows count: that bounds the work
@@ -257,7 +257,7 @@ def _declared(text: str, options: _Options) -> frozenset[int]:
     return frozenset()
 
 
-def _separate(text: str, options: _Options) -> frozenset[int]:
+def _separate(text: str, options: _AnswerOptions) -> frozenset[int]:
     """The option of the only separate label; ``A`` and ``I`` need a mark beside them."""
     labelled: frozenset[int] = frozenset()
     for opening, name, closing in _SEPARATE_LABEL.findall(text):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from mmie_tasks.core.errors import BadSample
 from mmie_tasks.record.row_fields import object_of, text_of, texts_of
@@ -36,12 +36,12 @@ TASKS = tuple(DATASETS_OF)
 REALISTIC = tuple(task for task in TASKS if task[0] in "TS")
 DIAGNOSTIC = tuple(task for task in TASKS if task[0] in "NI")
 
-Variant = Literal["test", "adv", "combined1"]
+Variant: TypeAlias = Literal["test", "adv", "combined1"]
 VARIANTS: tuple[Variant, ...] = ("test", "adv", "combined1")
 """The published data, with adversarially shuffled options, with all images in one picture."""
 
-Rule = Literal["choice", "rouge", "needle", "substring"]
-ImageLevel = Literal["few", "medium", "many"]
+ScoringRule: TypeAlias = Literal["choice", "rouge", "needle", "substring"]
+ImageLevel: TypeAlias = Literal["few", "medium", "many"]
 
 
 def has_variant(dataset: str, variant: Variant) -> bool:
@@ -49,7 +49,7 @@ def has_variant(dataset: str, variant: Variant) -> bool:
     return variant != "adv" or TASK_OF[dataset] in REALISTIC
 
 
-def rule_of(dataset: str, question_type: str) -> Rule:
+def rule_of(dataset: str, question_type: str) -> ScoringRule:
     """The branch of the official scorer (``evaluate.py`` at 9583e1f, ``main``).
 
     Raises:
@@ -59,7 +59,7 @@ def rule_of(dataset: str, question_type: str) -> Rule:
         return "needle"
     if "MMCoQA" in dataset:
         return "substring"
-    rules: dict[str, Rule] = {"open-ended": "rouge", "multi-choice": "choice"}
+    rules: dict[str, ScoringRule] = {"open-ended": "rouge", "multi-choice": "choice"}
     if question_type in rules:
         return rules[question_type]
     raise BadSample(
@@ -85,7 +85,7 @@ class Sample:
 
     dataset: str
     sample_id: str
-    rule: Rule
+    rule: ScoringRule
     instruction: str
     context: str
     images: tuple[str, ...]
@@ -111,7 +111,7 @@ class Sample:
 
     @classmethod
     def from_annotation(
-        cls, entry: object, *, dataset: str, rule: Rule, instructions: Sequence[str]
+        cls, entry: object, *, dataset: str, rule: ScoringRule, instructions: Sequence[str]
     ) -> Sample:
         """Read one entry of ``data`` in an official annotation file.
 

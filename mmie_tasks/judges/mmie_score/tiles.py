@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from mmie_tasks.core.errors import DataBroken, DataMissing
+from mmie_tasks.core.errors import DataBroken, DataMissing, first_line
 from mmie_tasks.hub.images import open_bounded
 from mmie_tasks.judges.base import RequestBroken
 from mmie_tasks.judges.mmie_score.checkpoint.config import MAX_TILES
@@ -107,7 +107,7 @@ def _rgb(path: Path, content: bytes | None) -> Image.Image:
     try:
         image = open_bounded(path, content=content)
     except (DataMissing, DataBroken) as error:
-        raise RequestBroken(str(error).partition("\n")[0]) from error
+        raise RequestBroken(first_line(error)) from error
     if image.mode == "RGB":
         return image
     image.info.pop("transparency", None)  # Pillow warns that it is dropped

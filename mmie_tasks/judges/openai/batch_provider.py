@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
-from typing import Annotated, TypeVar
+from typing import Annotated, TypeAlias, TypeVar
 
 from loguru import logger
 from pydantic import (
@@ -75,11 +75,11 @@ def _or_none(json_value: object, validate: ValidatorFunctionWrapHandler) -> obje
 _LENIENT = WrapValidator(_or_none)
 """None instead of a value of another type: only what is needed makes a response unusable."""
 
-_Text = Annotated[str | None, _LENIENT]
-_Number = Annotated[int | None, _LENIENT]
+_Text: TypeAlias = Annotated[str | None, _LENIENT]
+_Number: TypeAlias = Annotated[int | None, _LENIENT]
 
 
-class _Count(BaseModel):
+class _BatchCounts(BaseModel):
     completed: _Number = None
     failed: _Number = None
 
@@ -100,7 +100,7 @@ class ProviderBatch(BaseModel):
     status: Annotated[str, StringConstraints(to_lower=True)]
     output_file_id: _Text = None
     error_file_id: _Text = None
-    request_counts: Annotated[_Count | None, _LENIENT] = None
+    request_counts: Annotated[_BatchCounts | None, _LENIENT] = None
     errors: Annotated[_Messages | None, _LENIENT] = None
     metadata: Annotated[dict[str, object] | None, _LENIENT] = None
 
@@ -112,7 +112,7 @@ class ProviderBatch(BaseModel):
     @property
     def progress(self) -> str:
         """How many requests were run."""
-        count = self.request_counts or _Count()
+        count = self.request_counts or _BatchCounts()
         return f"{self.status}: {count.completed or 0} requests done, {count.failed or 0} failed"
 
     @property

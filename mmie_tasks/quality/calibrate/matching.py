@@ -46,7 +46,7 @@ class _WhyUnused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
+class _LabelledAnswer:
     """The answer of a run to the sample of a label.
 
     Attributes:
@@ -110,14 +110,14 @@ def match_labels(
 
 def _answers(
     label: Label, samples: Sequence[Mapping[str, LoggedSample]], judged: Sequence[JudgedSamples]
-) -> list[_Answer]:
+) -> list[_LabelledAnswer]:
     """The answers of the runs to a label's sample; of a single run, a label without digest is of
     its answer.
     """
     id_ = id_in_csv(label.id)
     is_any = not label.answer and len(samples) == 1
     return [
-        _Answer(
+        _LabelledAnswer(
             run=run,
             sample=by_id[id_],
             is_labelled=is_any or answer_digest(by_id[id_]) == label.answer,
@@ -128,7 +128,9 @@ def _answers(
     ]
 
 
-def _why_unused(answers: Sequence[_Answer], judged: Sequence[JudgedSamples]) -> _WhyUnused | None:
+def _why_unused(
+    answers: Sequence[_LabelledAnswer], judged: Sequence[JudgedSamples]
+) -> _WhyUnused | None:
     """Why a label is not used, none of whose answers has points; None if that is no problem, as it
     is of another answer to a sample without points.
     """

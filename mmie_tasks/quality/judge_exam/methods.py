@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
-from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.core.errors import MmieTasksError, first_line
 from mmie_tasks.core.verdict import Scored, Unscored, differ
 from mmie_tasks.judges.content import content_key
 from mmie_tasks.judging.requests import CheckedRequest, GradedRequest
@@ -154,7 +154,7 @@ def _request_or_reason(
     try:
         return judge_request(_logged(question), _logged(answer), None)
     except (BadRecord, MmieTasksError) as error:
-        return str(error).partition("\n")[0]
+        return first_line(error)
 
 
 def _logged(content: PartsInOrder) -> Segments:

@@ -75,7 +75,7 @@ class StressTest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
+class _StressPlan:
     """The requests of a stress test. A key is the name of a change, or `_UNCHANGED`, and the id of
     a sample.
 
@@ -142,7 +142,9 @@ def stress_test(shared: SharedJudge, task_run: TaskRun, limit: int, folder: Path
     )
 
 
-def _plan(task_run: TaskRun, judged: Mapping[str, JudgedSample], limit: int, folder: Path) -> _Plan:
+def _plan(
+    task_run: TaskRun, judged: Mapping[str, JudgedSample], limit: int, folder: Path
+) -> _StressPlan:
     """Choose the samples, and make the requests for their unchanged and changed answers."""
     make_request = task_run.benchmark.judge_request
     if make_request is None:
@@ -168,7 +170,7 @@ def _plan(task_run: TaskRun, judged: Mapping[str, JudgedSample], limit: int, fol
             request = partial(_request_or_reason, make_request, line=line)
             own = _entries(exchanges[position][1], request, own_donors, all_changes, folder)
             entries.update({(name, sample.id): entry for name, entry in own})
-    return _Plan(
+    return _StressPlan(
         samples=sorted(positions),
         changes=all_changes,
         requests={key: entry for key, entry in entries.items() if isinstance(entry, GradedRequest)},

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, TypeVar
 from loguru import logger
 from pydantic import TypeAdapter, ValidationError
 
-from mmie_tasks.core.errors import DataBroken, DataMissing
+from mmie_tasks.core.errors import DataBroken, DataMissing, first_line
 from mmie_tasks.hub.images import inside, size_px
 
 Side: TypeAlias = Literal["A", "B"]
@@ -126,7 +126,7 @@ def parsed_file(path: Path, content: bytes, adapter: TypeAdapter[_T]) -> _T:
 def problem_of(error: Exception) -> str:
     """The first problem, as a clause."""
     if not isinstance(error, ValidationError):
-        return f"{type(error).__name__}: {error}".partition("\n")[0]
+        return f"{type(error).__name__}: {first_line(error)}"
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     field = ".".join(map(str, first["loc"]))
     return f"`{field}`: {first['msg']}" if field else first["msg"]

@@ -35,7 +35,7 @@ from mmie_tasks.runs.run import Run, TaskRun
 from mmie_tasks.runs.start_time import iso_time
 from mmie_tasks.runs.values import metrics_of, reasons_of, value_of
 
-Object: TypeAlias = dict[str, object]
+JsonObject: TypeAlias = dict[str, object]
 
 SCHEMA_VERSION = "0.3.0"
 RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
@@ -88,7 +88,7 @@ def run(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
             f"`--model {options.model}` is not a model's name on the Hub.", hint="DEVELOPER/NAME"
         )
     logged = open_run(options.run, listed_names(options.tasks))
-    source: Object = {
+    source: JsonObject = {
         "source_name": "lmms-eval with mmie-tasks",
         "source_type": "evaluation_run",
         "source_organization_name": options.organization,
@@ -135,7 +135,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def aggregate_record(evaluation: Evaluation, source: Object) -> Object:
+def aggregate_record(evaluation: Evaluation, source: JsonObject) -> JsonObject:
     """The record of a task: ``eval.schema.json``; `source` is who publishes it."""
     developer, _, name = evaluation.model.partition("/")
     version = evaluation.task_run.signatures[0].fields.get("pkg", __version__)
@@ -156,11 +156,11 @@ def aggregate_record(evaluation: Evaluation, source: Object) -> Object:
     }
 
 
-def _model_info(model: str, **more: str) -> Object:
+def _model_info(model: str, **more: str) -> JsonObject:
     return {"name": model, "id": model, **more, "additional_details": _UNKNOWN}
 
 
-def _results(evaluation: Evaluation) -> Iterator[Object]:
+def _results(evaluation: Evaluation) -> Iterator[JsonObject]:
     """Every score that people quote: the headline by both readers, and the paper's columns."""
     task_run = evaluation.task_run
     data = task_run.signatures[0].fields.get("data", "unknown")
@@ -196,7 +196,7 @@ def _results(evaluation: Evaluation) -> Iterator[Object]:
                 }
 
 
-def _scoring(task_run: TaskRun) -> Object:
+def _scoring(task_run: TaskRun) -> JsonObject:
     """The judges and their rule; nothing for a task that is scored by rule."""
     signatures = task_run.signatures
     judges = {str(judge): judge for signature in signatures for judge in signature.judges}
@@ -214,8 +214,8 @@ def _scoring(task_run: TaskRun) -> Object:
     return {"llm_scoring": scoring}
 
 
-def _score_details(evaluation: Evaluation, value: MetricValue, kind: ScoreKind) -> Object:
-    uncertainty: Object = {"num_samples": value.scored}
+def _score_details(evaluation: Evaluation, value: MetricValue, kind: ScoreKind) -> JsonObject:
+    uncertainty: JsonObject = {"num_samples": value.scored}
     if value.interval is not None:
         uncertainty["confidence_interval"] = {
             "lower": value.interval.low,
@@ -232,7 +232,7 @@ def _score_details(evaluation: Evaluation, value: MetricValue, kind: ScoreKind) 
     return {"score": value.percent, "details": known, "uncertainty": uncertainty}
 
 
-def sample_records(evaluation: Evaluation) -> Iterator[Object]:
+def sample_records(evaluation: Evaluation) -> Iterator[JsonObject]:
     """A record for each sample with official points: ``instance_level_eval.schema.json``.
 
     It has the score in percent of full marks; correct are full marks. Samples without points have

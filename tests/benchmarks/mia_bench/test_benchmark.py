@@ -20,7 +20,7 @@ from mmie_tasks.record.judged import Judged
 from mmie_tasks.record.panel import MemberResult, combine
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.sample import SCORE_KINDS, BadRecord
-from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Panel, Signature
 
 LINES = list(mia_lines(80))
@@ -89,8 +89,8 @@ def test_a_contradictory_sample_is_not_among_the_clean():
 def test_the_image_comes_before_the_instruction():
     line = changed(image="boat.png")
     assert BENCHMARK.read_line(line).question == (
-        LoggedSegment(image="boat.png"),
-        LoggedSegment(text=line["input"]),
+        Segment(image="boat.png"),
+        Segment(text=line["input"]),
     )
 
 

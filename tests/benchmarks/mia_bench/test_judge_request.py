@@ -24,7 +24,7 @@ from mmie_tasks.judging.judge import judge_together
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.sample import BadRecord
-from mmie_tasks.record.segment import LoggedSegment, Segments
+from mmie_tasks.record.segment import Segment, Segments
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "mia_bench"
 
@@ -86,7 +86,7 @@ def test_the_request_for_an_unchanged_sample_is_that_of_the_run(
 def test_another_answer_keeps_the_components_and_weights_of_the_sample() -> None:
     line = logged_line(0, "A boat.")
     sample = BENCHMARK.read_line(line)
-    text, image = request_of(sample.question, (LoggedSegment("A kite."),), line).request.parts
+    text, image = request_of(sample.question, (Segment("A kite."),), line).request.parts
     before, after = (
         request_of(sample.question, sample.answer, line).request.parts[0].split("A boat.")
     )  # type: ignore[union-attr]
@@ -108,12 +108,8 @@ def test_a_question_that_is_no_sample_is_its_own_only_component_and_its_pictures
     tmp_path: Path,
 ) -> None:
     one, two, three = (draw(tmp_path / f"{number}.png", number) for number in range(3))
-    question = (LoggedSegment("Go on.", str(one)),)
-    answer = (
-        LoggedSegment("First", str(two)),
-        LoggedSegment("then", str(three)),
-        LoggedSegment("done."),
-    )
+    question = (Segment("Go on.", str(one)),)
+    answer = (Segment("First", str(two)), Segment("then", str(three)), Segment("done."))
     request = request_of(question, answer)
     text, *images = request.request.parts
     assert images == [one, two, three]
@@ -130,12 +126,10 @@ def test_a_question_that_is_no_sample_is_its_own_only_component_and_its_pictures
     assert request.is_impossible("score of component 1: 12/10, total score: 12/10. So.")
 
 
-@pytest.mark.parametrize(
-    "segment", [LoggedSegment(image="gone.png"), LoggedSegment(problem="remote")]
-)
-def test_an_image_that_cannot_be_shown_is_an_error(segment: LoggedSegment) -> None:
+@pytest.mark.parametrize("segment", [Segment(image="gone.png"), Segment(problem="remote")])
+def test_an_image_that_cannot_be_shown_is_an_error(segment: Segment) -> None:
     with pytest.raises(BadRecord, match="bad_image: "):
-        request_of((LoggedSegment("Why?"),), (segment,))
+        request_of((Segment("Why?"),), (segment,))
 
 
 def test_a_log_without_components_is_an_error() -> None:

@@ -17,7 +17,7 @@ from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.record.sample import SCORE_KINDS, BadRecord
-from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.record.segment import Segment
 
 LINES = list(milebench_lines(6))
 ONE = next(line for line in LINES if line["coverage"]["rule"] == "choice")
@@ -48,9 +48,9 @@ def test_the_images_are_at_their_placeholders():
     line = changed(images=["a.png", "b.png"])
     line["input"] = "First <image> then <image> what?"
     assert BENCHMARK.read_line(line).question == (
-        LoggedSegment(text="First ", image="a.png"),
-        LoggedSegment(text=" then ", image="b.png"),
-        LoggedSegment(text=" what?"),
+        Segment(text="First ", image="a.png"),
+        Segment(text=" then ", image="b.png"),
+        Segment(text=" what?"),
     )
 
 
@@ -58,8 +58,8 @@ def test_a_text_that_contains_the_placeholder_itself_is_shown_as_it_is():
     line = changed(images=["a.png"])
     line["input"] = "<image> What does <image> mean?"
     assert BENCHMARK.read_line(line).question == (
-        LoggedSegment(text=line["input"]),
-        LoggedSegment(image="a.png"),
+        Segment(text=line["input"]),
+        Segment(image="a.png"),
     )
 
 
@@ -68,7 +68,7 @@ def test_a_line_of_an_older_version_is_shown_without_its_images():
     line["input"] = "<image>What?"
     problem, text = BENCHMARK.read_line(line).question
     assert (problem.image, problem.problem) == (None, "not in this log")
-    assert text == LoggedSegment(text="What?")
+    assert text == Segment(text="What?")
 
 
 def test_groups_are_dataset_task_and_level():

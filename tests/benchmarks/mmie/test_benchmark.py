@@ -17,7 +17,7 @@ from mmie_tasks.benchmarks.mmie.task import percent
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored
 from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.record.sample import BadRecord, LoggedSample
-from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.record.segment import Segment
 from mmie_tasks.runs.run import without_off_scale_points
 
 LINES = list(mmie_lines(60, image="kite.png", unscored=0.05, with_digits=30))
@@ -69,7 +69,7 @@ def test_question_gold_and_answer_are_shown_with_their_images():
 def test_an_image_of_an_answer_that_could_not_be_used_says_why():
     answer = [{"text": None, "image": "../../secret", "problem": "outside"}]
     (segment,) = BENCHMARK.read_line(changed(answer=answer)).answer
-    assert segment == LoggedSegment(image="../../secret", problem="outside")
+    assert segment == Segment(image="../../secret", problem="outside")
 
 
 def test_a_line_of_an_older_version_is_shown_without_its_images():
@@ -79,8 +79,8 @@ def test_a_line_of_an_older_version_is_shown_without_its_images():
     sample = BENCHMARK.read_line(line)
     assert sample.question[0].problem == "not in this log"
     assert sample.question[0].image is None
-    assert sample.gold == (LoggedSegment(text=line["target"]),)
-    assert sample.answer == (LoggedSegment(text=line["filtered_resps"]),)
+    assert sample.gold == (Segment(text=line["target"]),)
+    assert sample.answer == (Segment(text=line["filtered_resps"]),)
     assert sample.groups == {"category": ("SA",)}
 
 

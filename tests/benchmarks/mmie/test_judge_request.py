@@ -22,7 +22,7 @@ from mmie_tasks.judging.judge import judge_together
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.sample import BadRecord
-from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.record.segment import Segment
 
 ROWS = [
     conversation("SA-0", [segment("Begin.", "images/a.png"), segment("", "images/b.png")], "So."),
@@ -65,9 +65,7 @@ def request_of(line: dict[str, Any]) -> GradedRequest:
     return BENCHMARK.judge_request(sample.question, sample.answer, line)
 
 
-def pair_request(
-    question: tuple[LoggedSegment, ...], answer: tuple[LoggedSegment, ...]
-) -> GradedRequest:
+def pair_request(question: tuple[Segment, ...], answer: tuple[Segment, ...]) -> GradedRequest:
     assert BENCHMARK.judge_request is not None
     return BENCHMARK.judge_request(question, answer, None)
 
@@ -99,7 +97,7 @@ def test_another_answer_is_put_into_the_samples_own_template() -> None:
     line = logged_line(2, "7")
     assert BENCHMARK.judge_request is not None
     request = BENCHMARK.judge_request(
-        BENCHMARK.read_line(line).question, (LoggedSegment("8"),), line
+        BENCHMARK.read_line(line).question, (Segment("8"),), line
     ).request
     (text,) = request.parts
     assert text == (
@@ -110,9 +108,7 @@ def test_another_answer_is_put_into_the_samples_own_template() -> None:
 
 def test_a_question_that_is_no_sample_gets_the_template_of_situational_analysis() -> None:
     image = Path("0.png").absolute()
-    request = pair_request(
-        (LoggedSegment("Why?"),), (LoggedSegment("So:", str(image)), LoggedSegment("and so on."))
-    )
+    request = pair_request((Segment("Why?"),), (Segment("So:", str(image)), Segment("and so on.")))
     before = "Rate the tale.### Question\nWhy?\n\n### Answer\nSo:\nImage-0: "
     assert request.request.parts == (before, image, "\nand so on.\n\n### Feedback\n")
     assert request.request.wants_digits
@@ -122,10 +118,9 @@ def test_a_question_that_is_no_sample_gets_the_template_of_situational_analysis(
 
 def test_what_the_limit_on_images_cuts_is_counted() -> None:
     images = [
-        LoggedSegment(f"Step {number}.", str(Path(f"{number}.png").absolute()))
-        for number in (0, 1, 2)
+        Segment(f"Step {number}.", str(Path(f"{number}.png").absolute())) for number in (0, 1, 2)
     ]
-    request = pair_request((images[0],), (*images, LoggedSegment("Done.")))
+    request = pair_request((images[0],), (*images, Segment("Done.")))
     assert (request.cut_images, request.cut_texts) == (1, 2)
     uncut = pair_request((images[0],), (*images[:2],))
     assert (uncut.cut_images, uncut.cut_texts) == (0, 0)
@@ -135,27 +130,25 @@ def test_what_the_limit_on_images_cuts_is_counted() -> None:
     ("segments", "message"),
     [
         pytest.param(
-            [LoggedSegment(image="../x.png", problem="outside")], "bad_image.*outside", id="problem"
+            [Segment(image="../x.png", problem="outside")], "bad_image.*outside", id="problem"
         ),
         pytest.param(
-            [LoggedSegment("a", image="gone.png")], "bad_image: `gone.png`.*no such file", id="gone"
+            [Segment("a", image="gone.png")], "bad_image: `gone.png`.*no such file", id="gone"
         ),
-        pytest.param([LoggedSegment(image="words.json")], "bad_image.*words.json", id="no-image"),
+        pytest.param([Segment(image="words.json")], "bad_image.*words.json", id="no-image"),
     ],
 )
-def test_an_image_that_cannot_be_shown_is_an_error(
-    segments: list[LoggedSegment], message: str
-) -> None:
+def test_an_image_that_cannot_be_shown_is_an_error(segments: list[Segment], message: str) -> None:
     with pytest.raises(BadRecord, match=message):
-        pair_request((LoggedSegment("Why?"),), tuple(segments))
+        pair_request((Segment("Why?"),), tuple(segments))
     with pytest.raises(BadRecord, match=message):
-        pair_request(tuple(segments), (LoggedSegment("So."),))
+        pair_request(tuple(segments), (Segment("So."),))
 
 
 def test_a_question_that_the_official_script_leaves_out_is_an_error() -> None:
-    image = LoggedSegment(image=str(Path("0.png").absolute()))
+    image = Segment(image=str(Path("0.png").absolute()))
     with pytest.raises(BadRecord, match="left_out: 5 images"):
-        pair_request((image,) * 5, (LoggedSegment("So."),))
+        pair_request((image,) * 5, (Segment("So."),))
 
 
 def test_a_line_of_another_benchmark_is_an_error() -> None:

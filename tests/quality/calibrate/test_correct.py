@@ -19,7 +19,7 @@ from mmie_tasks.quality.annotator import labels_by_benchmark
 from mmie_tasks.quality.calibrate.correct import correct, default_population
 from mmie_tasks.quality.plan import judged_samples, planned_answers
 from mmie_tasks.record.metrics import metric_value
-from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.labels import csv_text, read_labels
 
@@ -104,9 +104,7 @@ def unknown_id(run, labels):
 
 def changed_answer(run, labels):
     sample = run.by_id[labels[0].id]
-    return with_samples(
-        run, {sample.id: replace(sample, answer=(LoggedSegment(text="new"),))}
-    ), labels
+    return with_samples(run, {sample.id: replace(sample, answer=(Segment(text="new"),))}), labels
 
 
 def unscored_after(reason):

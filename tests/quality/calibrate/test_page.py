@@ -28,7 +28,7 @@ from mmie_tasks.quality.plan import PlannedAnswer
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample
-from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.labels import answer_digest, id_in_csv, read_labels
 
 PERCENT = Scale(full_marks=100, unit="percent of full marks", percent=lambda points: points)
@@ -39,8 +39,8 @@ def item(logged: LoggedSample) -> PlannedAnswer:
     return PlannedAnswer(id=logged.id, answer=answer_digest(logged), stratum="", sample=logged)
 
 
-def text(words: str) -> tuple[LoggedSegment, ...]:
-    return (LoggedSegment(words),)
+def text(words: str) -> tuple[Segment, ...]:
+    return (Segment(words),)
 
 
 def plain_items(count: int) -> list[PlannedAnswer]:
@@ -306,10 +306,7 @@ ODD = (
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     items = []
     for number, attack in enumerate((*HOSTILE, *ODD)):
-        segments = (
-            LoggedSegment(f"Text {number}: {attack}", f"/gone/{attack}.png"),
-            LoggedSegment(attack),
-        )
+        segments = (Segment(f"Text {number}: {attack}", f"/gone/{attack}.png"), Segment(attack))
         fields = {"question": segments, "gold": segments, "answer": segments}
         items.append(item(sample(attack, **fields)))
     path = tmp_path_factory.mktemp("labels") / "hostile.html"
@@ -371,7 +368,7 @@ SECRETS = (
 def test_nothing_that_could_sway_people_is_in_the_file(tmp_path: Path) -> None:
     (tmp_path / "secret-run").mkdir()
     picture = noise(tmp_path / "secret-run" / "secret-file.png", (50, 40), note="secret-model")
-    broken = LoggedSegment(
+    broken = Segment(
         image="out/secret-run/secret-file.png", problem="missing", prompt="secret-prompt"
     )
     reply = JudgeReply(text="secret-reply 3.25", model="secret-model", usage=Usage(cost_usd=12.5))
@@ -380,9 +377,9 @@ def test_nothing_that_could_sway_people_is_in_the_file(tmp_path: Path) -> None:
         3.25,
         question=text("Question"),
         answer=(
-            LoggedSegment("Answer", picture, prompt="secret-prompt"),
+            Segment("Answer", picture, prompt="secret-prompt"),
             broken,
-            LoggedSegment(image="/x/secret-file-gone.png"),
+            Segment(image="/x/secret-file-gone.png"),
         ),
         replies=(reply,),
         signature="judge:openai|model:secret-model",
@@ -411,16 +408,9 @@ def test_pictures_are_embedded_once_in_their_order_and_at_most_1024_px(tmp_path:
         noise(tmp_path / "large.png", (2000, 500)),
         noise(tmp_path / "small.png", (30, 20)),
     )
-    answer = (
-        LoggedSegment("One", large),
-        LoggedSegment("Two", small),
-        LoggedSegment("Three", large),
-    )
+    answer = (Segment("One", large), Segment("Two", small), Segment("Three", large))
     page = labelling_page(
-        [
-            item(sample(str(n), question=(LoggedSegment("", small),), answer=answer))
-            for n in range(5)
-        ],
+        [item(sample(str(n), question=(Segment("", small),), answer=answer)) for n in range(5)],
         title="Answers",
         scale=SCALE,
         seed=SEED,
@@ -439,10 +429,10 @@ def test_an_unusable_picture_is_a_note_with_its_reason_and_is_counted(
 ) -> None:
     (tmp_path / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     question = (
-        LoggedSegment("Look", str(tmp_path / "gone.png")),
-        LoggedSegment(image=str(tmp_path / "broken.png")),
-        LoggedSegment(image="http://h/x.png", problem="remote"),
-        LoggedSegment(image=noise(tmp_path / "good.png", (20, 20))),
+        Segment("Look", str(tmp_path / "gone.png")),
+        Segment(image=str(tmp_path / "broken.png")),
+        Segment(image="http://h/x.png", problem="remote"),
+        Segment(image=noise(tmp_path / "good.png", (20, 20))),
     )
     page = labelling_page(
         [item(sample("1", question=question))] * 2, title="Answers", scale=SCALE, seed=SEED
@@ -467,9 +457,7 @@ def test_too_many_pictures_are_an_error_with_a_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mmie_tasks.quality.calibrate.page.BUDGET_CHARACTERS", 1000)
-    items = [
-        item(sample("1", question=(LoggedSegment(image=noise(tmp_path / "a.png", (200, 200))),)))
-    ]
+    items = [item(sample("1", question=(Segment(image=noise(tmp_path / "a.png", (200, 200))),)))]
     with pytest.raises(SettingWrong, match="plan fewer samples"):
         page_text(items)
 
@@ -492,7 +480,7 @@ def test_the_page_is_readable_named_and_never_scrolls_sideways(
     context: Callable[..., BrowserContext], tmp_path: Path, scheme: str, scale: Scale
 ) -> None:
     wide = noise(tmp_path / "a.png", (1000, 400))
-    long = (LoggedSegment("w" * 500 + HOSTILE[0], wide),)
+    long = (Segment("w" * 500 + HOSTILE[0], wide),)
     items = [item(sample(f"{n}" * 90, question=long, gold=long, answer=long)) for n in range(150)]
     address = saved(tmp_path, page_text(items, scale))
     page = begin(

@@ -11,12 +11,12 @@ from PIL import Image
 
 from mmie_tasks.hub.images import open_rgb
 from mmie_tasks.quality.judge_exam.changes import Exchange, changes, copied, donors
-from mmie_tasks.record.segment import LoggedSegment, Segments
+from mmie_tasks.record.segment import Segment, Segments
 
-QUESTION = (LoggedSegment(text="Why?", image="q.png"),)
+QUESTION = (Segment(text="Why?", image="q.png"),)
 DONOR = Exchange(
-    question=(LoggedSegment(text="How?", image="p.png"),),
-    answer=(LoggedSegment(text="other", image="x.png"), LoggedSegment(text="words")),
+    question=(Segment(text="How?", image="p.png"),),
+    answer=(Segment(text="other", image="x.png"), Segment(text="words")),
 )
 NO_DONOR_OF_USE = Exchange(question=(), answer=())
 
@@ -25,9 +25,9 @@ def segments(*parts: str) -> Segments:
     """Segments of texts and of file names: ``one a.png`` is a text with its image."""
     words = (part.rpartition(" ") if " " in part else ("", "", part) for part in parts)
     return tuple(
-        LoggedSegment(text=text, image=last)
+        Segment(text=text, image=last)
         if last.endswith(".png")
-        else LoggedSegment(text=f"{text} {last}".strip())
+        else Segment(text=f"{text} {last}".strip())
         for text, _, last in words
     )
 
@@ -103,18 +103,14 @@ def test_changes_of_an_answer(name: str, answer: list[str], expected: list[str] 
 def test_without_images_in_answers_the_questions_image_is_replaced() -> None:
     exchange = changed("images_replaced", segments("one"), has_images=False)
     assert exchange == Exchange(
-        question=(LoggedSegment(text="Why?", image="p.png"),), answer=segments("one")
+        question=(Segment(text="Why?", image="p.png"),), answer=segments("one")
     )
 
 
 @given(
-    st.lists(
-        st.builds(LoggedSegment, text=st.text(), image=st.sampled_from([None, "a.png", "b.png"]))
-    )
+    st.lists(st.builds(Segment, text=st.text(), image=st.sampled_from([None, "a.png", "b.png"])))
 )
-def test_no_answer_is_too_odd_for_a_change_that_copies_no_image(
-    answer: list[LoggedSegment],
-) -> None:
+def test_no_answer_is_too_odd_for_a_change_that_copies_no_image(answer: list[Segment]) -> None:
     for change in changes(has_answer_images=True):
         if change.name not in ("images_reencoded", "images_resized"):
             exchange = changed(change.name, tuple(answer))
@@ -123,7 +119,7 @@ def test_no_answer_is_too_odd_for_a_change_that_copies_no_image(
 
 def test_the_donor_has_another_question_and_if_possible_the_same_stratum() -> None:
     def exchange(question: str) -> Exchange:
-        return Exchange(question=(LoggedSegment(text=question),), answer=())
+        return Exchange(question=(Segment(text=question),), answer=())
 
     names = [("SA", "1"), ("MSR", "2"), ("SA", "1"), ("SA", "3"), ("MSR", "4")]
     exchanges = [(stratum, exchange(question)) for stratum, question in names]

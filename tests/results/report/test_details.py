@@ -12,7 +12,7 @@ from support.report_runs import SIGNATURE, sample
 
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.record.reply import JudgeReply, Usage
-from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.embedded_image import EmbeddedImage
 from mmie_tasks.results.page_data import page_data
@@ -39,8 +39,8 @@ def texts_of(segments: list[dict[str, Any]]) -> list[str]:
 
 
 def test_texts_and_images_come_in_their_order_with_a_name_for_each_image() -> None:
-    images = (LoggedSegment("Look:", "a/kite.png"), LoggedSegment(image="b/tree.png"))
-    detail = detail_of(sample("1", question=(*images, LoggedSegment("And now?"))))
+    images = (Segment("Look:", "a/kite.png"), Segment(image="b/tree.png"))
+    detail = detail_of(sample("1", question=(*images, Segment("And now?"))))
     assert texts_of(detail["question"]) == [
         "Look:",
         "image 1 of the question: kite.png",
@@ -50,15 +50,15 @@ def test_texts_and_images_come_in_their_order_with_a_name_for_each_image() -> No
 
 
 def test_an_image_problem_is_shown_with_its_reference_and_never_opened() -> None:
-    row = (sample("1", answer=(LoggedSegment(image="/etc/passwd", problem="outside"),)),)
+    row = (sample("1", answer=(Segment(image="/etc/passwd", problem="outside"),)),)
     assert shown_images(row) == []
     assert texts_of(detail_of(*row)["runs"][0]["answer"]) == ["outside: /etc/passwd"]
 
 
 def test_a_drawn_image_has_its_prompt_and_so_has_one_that_is_gone() -> None:
     answer = (
-        LoggedSegment("Cut.", "a.png", prompt="scissors\x00"),
-        LoggedSegment(image="b", problem="missing", prompt="b"),
+        Segment("Cut.", "a.png", prompt="scissors\x00"),
+        Segment(image="b", problem="missing", prompt="b"),
     )
     _, drawn, missing = detail_of(sample("1", answer=answer))["runs"][0]["answer"]
     assert (drawn["image"], drawn["prompt"]) == (SEEN.address, "scissors␀")
@@ -66,16 +66,16 @@ def test_a_drawn_image_has_its_prompt_and_so_has_one_that_is_gone() -> None:
 
 
 def test_images_after_the_sixth_are_replaced_by_their_count() -> None:
-    many = [LoggedSegment(image=f"{index}.png") for index in range(9)]
-    row: SampleRow = (sample("1", question=(*many[:8], LoggedSegment("between"), many[8])),)
+    many = [Segment(image=f"{index}.png") for index in range(9)]
+    row: SampleRow = (sample("1", question=(*many[:8], Segment("between"), many[8])),)
     assert shown_images(row) == [f"{index}.png" for index in range(MAX_IMAGES)]
     shown = texts_of(detail_of(*row)["question"])[6:]
     assert shown == ["and 2 more images", "between", "and 1 more image"]
 
 
 def test_thumbnails_are_requested_for_the_shown_images_only() -> None:
-    images = [LoggedSegment(image=f"{k}") for k in range(9)]
-    question = (LoggedSegment(image="x", problem="outside"), *images)
+    images = [Segment(image=f"{k}") for k in range(9)]
+    question = (Segment(image="x", problem="outside"), *images)
     requested: list[str] = []
     row = (sample("1", question=question, answer=question),)
     sample_detail(row, {Signature(SIGNATURE): 0}, lambda image: requested.append(image) or SEEN)  # type: ignore[func-returns-value]
@@ -83,8 +83,8 @@ def test_thumbnails_are_requested_for_the_shown_images_only() -> None:
 
 
 def test_question_and_gold_come_from_the_most_complete_log() -> None:
-    old = sample("1", question=(LoggedSegment("Look. <image>"),))
-    new = sample("1", question=(LoggedSegment("Look.", "a.png"),), gold=(LoggedSegment("A kite."),))
+    old = sample("1", question=(Segment("Look. <image>"),))
+    new = sample("1", question=(Segment("Look.", "a.png"),), gold=(Segment("A kite."),))
     detail = detail_of(old, None, new)
     assert texts_of(detail["question"]) == ["Look.", "image 1 of the question: a.png"]
     assert texts_of(detail["gold"]) == ["A kite."]
@@ -92,7 +92,7 @@ def test_question_and_gold_come_from_the_most_complete_log() -> None:
 
 
 def test_thousands_of_huge_segments_are_limited_in_size() -> None:
-    huge = tuple(LoggedSegment("x" * 30_000, "a.png") for _ in range(3_000))
+    huge = tuple(Segment("x" * 30_000, "a.png") for _ in range(3_000))
     detail = detail_of(sample("1", question=huge, answer=huge))
     assert len(json.dumps(detail)) < 600_000
     assert texts_of(detail["question"])[-1] == "and 2,500 more parts"
@@ -130,7 +130,7 @@ HOSTILE = st.text(st.characters(codec=None, exclude_categories=()), max_size=30)
 @settings(max_examples=40)
 @given(HOSTILE, st.floats() | HOSTILE | st.booleans())
 def test_any_content_of_a_log_can_be_packed_and_unpacked(text: str, fact: Any) -> None:
-    segments = (LoggedSegment(text, text), LoggedSegment(image=text, problem=text))
+    segments = (Segment(text, text), Segment(image=text, problem=text))
     reply = JudgeReply(text=text, model=text)
     hostile = sample("1", question=segments, answer=segments, replies=(reply,), facts={text: fact})
     detail = sample_detail((hostile,), {Signature(SIGNATURE): 0}, lambda _: SEEN)

@@ -19,7 +19,7 @@ from mmie_tasks.quality.annotator import open_annotator
 from mmie_tasks.quality.calibrate.correct import correct
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample
-from mmie_tasks.record.segment import LoggedSegment
+from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.commands import open_runs
 from mmie_tasks.results.report.command import payload
 from mmie_tasks.results.report.page import render
@@ -188,8 +188,8 @@ def test_hostile_text_anywhere_becomes_json() -> None:
     reply = JudgeReply(text=bad, model=bad)
     hostile = sample(
         bad,
-        question=(LoggedSegment(bad, bad),),
-        gold=(LoggedSegment(bad),),
+        question=(Segment(bad, bad),),
+        gold=(Segment(bad),),
         replies=(reply,),
         signature=bad,
         category=bad,
@@ -225,9 +225,7 @@ def test_the_cost_is_unknown_if_that_of_one_reply_is() -> None:
 def pictured(folder: Path, points: Iterable[float]) -> list[LoggedSample]:
     """Samples with one picture each, all different."""
     return [
-        sample(
-            str(index), value, question=(LoggedSegment(image=image(folder / f"{index}.png", 192)),)
-        )
+        sample(str(index), value, question=(Segment(image=image(folder / f"{index}.png", 192)),))
         for index, value in enumerate(points)
     ]
 

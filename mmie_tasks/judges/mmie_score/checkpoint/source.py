@@ -20,6 +20,7 @@ from typing import Any
 
 from loguru import logger
 
+from mmie_tasks.core.errors import first_line
 from mmie_tasks.core.files import cache_dir, file_lock
 from mmie_tasks.hub.asset import (
     CACHE_VARIABLE,
@@ -267,7 +268,7 @@ def _compare_with_hub(repo: str, revision: str) -> str:
     except JudgeMisconfigured as error:
         if isinstance(error.__cause__, OfflineModeIsEnabled):
             return f"{message}; `HF_HUB_OFFLINE` is set, so the Hub is not contacted"
-        reason = str(error).partition("\n")[0]
+        reason = first_line(error)
         logger.warning(f"{message}, and the Hub cannot be reached. {reason}")
         return ""
     return message
