@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mmie_tasks.quality.judge_exam.stored import exam_path
+from mmie_tasks.quality.judge_exam.stored_exams import exam_path
 
 
 def document(judge: str, percent: float, **fields: Any) -> dict[str, Any]:

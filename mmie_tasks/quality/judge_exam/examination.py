@@ -18,7 +18,7 @@ from mmie_tasks.quality.judge_exam.fixed_choice import choose_pairs
 from mmie_tasks.quality.judge_exam.grade import grade
 from mmie_tasks.quality.judge_exam.judgements import read_judgements
 from mmie_tasks.quality.judge_exam.methods import ExamMethod
-from mmie_tasks.quality.judge_exam.stored import store
+from mmie_tasks.quality.judge_exam.stored_exams import store
 from mmie_tasks.quality.judge_exam.verdicts import Judgement, VerdictSet
 from mmie_tasks.record.signature import Signature, signature_text
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from mmie_tasks.core.tables import percent_cell, short_name
 from mmie_tasks.quality.judge_exam.exam import COMPARE
-from mmie_tasks.quality.judge_exam.stored import StoredExam, stored_exams
+from mmie_tasks.quality.judge_exam.stored_exams import StoredExam, stored_exams
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.run import TaskRun
 
