@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mmie_tasks.benchmarks.benchmark import Benchmark
     from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError, SettingWrong
     from mmie_tasks.core.messages import user_turn
-    from mmie_tasks.core.verdict import Scored, Unscored, UnscoredReason, Verdict, Verdicts, as_row
+    from mmie_tasks.core.verdict import Scored, Unscored, UnscoredReason, Verdict, Verdicts
     from mmie_tasks.hub.images import ImageOpener, check_images
     from mmie_tasks.judges.base import (
         Judge,
@@ -41,13 +41,14 @@ if TYPE_CHECKING:
     from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
     from mmie_tasks.record.segment import LoggedSegment, Segments
     from mmie_tasks.record.signature import Signature, signature_text
+    from mmie_tasks.record.verdict_row import as_row
 
 _NAMES = {
     "answers.parsing": {"NOT_TEXT", "failure_of"},
     "benchmarks.benchmark": {"Benchmark"},
     "core.errors": {"DataBroken", "DataMissing", "MmieTasksError", "SettingWrong"},
     "core.messages": {"user_turn"},
-    "core.verdict": {"Scored", "Unscored", "UnscoredReason", "Verdict", "Verdicts", "as_row"},
+    "core.verdict": {"Scored", "Unscored", "UnscoredReason", "Verdict", "Verdicts"},
     "hub.images": {"ImageOpener", "check_images"},
     "judges.base": {
         "Judge",
@@ -70,6 +71,7 @@ _NAMES = {
     "record.sample": {"BadRecord", "Line", "LoggedSample", "Record"},
     "record.segment": {"LoggedSegment", "Segments"},
     "record.signature": {"Signature", "signature_text"},
+    "record.verdict_row": {"as_row"},
 }
 """Module to what it provides."""
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict, Verdicts, as_row
+from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict, Verdicts
 from mmie_tasks.record import log_line
 from mmie_tasks.record.reply import DigitToken, JudgeReply, JudgeResult
 from mmie_tasks.record.sample import BadRecord
+from mmie_tasks.record.verdict_row import as_row
 
 REPLY = JudgeReply(text="Score: 4", model="m")
 AGAIN = JudgeReply(text="Score: 3", model="m")
