@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 from mmie_tasks.core.verdict import Verdict, Verdicts
 from mmie_tasks.record.expected import expected_row
@@ -75,8 +74,6 @@ IMAGE_PLACEHOLDER = "<image>"
 
 NOT_LOGGED = "not in this log"
 
-_NOTHING: Mapping[str, object] = MappingProxyType({})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordForm:
@@ -107,9 +104,9 @@ def sample_record(
     *,
     form: RecordForm = _OFFICIAL_AND_ROBUST,
     sample_fields: Mapping[str, object],
-    readings: Mapping[str, object] = _NOTHING,
-    request_fields: Mapping[str, object] = _NOTHING,
-    answer_fields: Mapping[str, object] = _NOTHING,
+    readings: Mapping[str, object] = {},
+    request_fields: Mapping[str, object] = {},
+    answer_fields: Mapping[str, object] = {},
 ) -> Row:
     """The record of a sample: everything that is needed to show it and to score it again.
 
@@ -136,10 +133,7 @@ def sample_record(
 
 
 def verdict_fields(
-    sample_id: object,
-    verdicts: Verdicts,
-    form: RecordForm,
-    readings: Mapping[str, object] = _NOTHING,
+    sample_id: object, verdicts: Verdicts, form: RecordForm, readings: Mapping[str, object] = {}
 ) -> Row:
     """The fields of a record that depend on the readers, but those of a panel's judges.
 
@@ -337,7 +331,7 @@ def rerecord(
     grade: Callable[[JudgeResult], Verdicts] | None,
     full_marks: float,
     form: RecordForm,
-    readings: Callable[[Judged], Mapping[str, object]] = lambda _: _NOTHING,
+    readings: Callable[[Judged], Mapping[str, object]] = lambda _: {},
 ) -> Record:
     """The record with the verdicts of the current readers on its saved replies, and each judge's:
     `Benchmark.rerecord` of a judged benchmark.
