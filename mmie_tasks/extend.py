@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         UnscoredReason,
         Verdict,
         Verdicts,
-        as_row,
     )
     from mmie_tasks.hub.asset import Asset, Check, DownloadPlan
     from mmie_tasks.hub.images import ImageOpener, check_images
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
     from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
     from mmie_tasks.record.segment import Segment, Segments
     from mmie_tasks.record.signature import Panel, Signature, run_signature, signature_text
+    from mmie_tasks.record.verdict_row import as_row
 
 _NAMES = {
     "answers.parsing": {"NOT_TEXT", "failure_of"},
@@ -72,15 +72,7 @@ _NAMES = {
         "SettingWrong",
     },
     "core.messages": {"user_turn"},
-    "core.verdict": {
-        "ScoreKind",
-        "Scored",
-        "Unscored",
-        "UnscoredReason",
-        "Verdict",
-        "Verdicts",
-        "as_row",
-    },
+    "core.verdict": {"ScoreKind", "Scored", "Unscored", "UnscoredReason", "Verdict", "Verdicts"},
     "hub.asset": {"Asset", "Check", "DownloadPlan"},
     "hub.images": {"ImageOpener", "check_images"},
     "judges.base": {
@@ -106,6 +98,7 @@ _NAMES = {
     "record.sample": {"BadRecord", "Line", "LoggedSample", "Record"},
     "record.segment": {"Segment", "Segments"},
     "record.signature": {"Panel", "Signature", "run_signature", "signature_text"},
+    "record.verdict_row": {"as_row"},
 }
 """Module to what it provides."""
 

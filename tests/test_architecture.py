@@ -59,6 +59,7 @@ PURE_IMPORTS = (
     "mmie_tasks.record.rows",
     "mmie_tasks.record.sample",  # types
     "mmie_tasks.record.segment",
+    "mmie_tasks.record.verdict_row",
 )
 
 IMPORTS_BY_STRING = (

@@ -11,8 +11,9 @@ from loguru import logger
 
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.tables import counted
-from mmie_tasks.record.fields import BadRecord, Line, Record, text, verdict
+from mmie_tasks.record.fields import BadRecord, Line, Record, text
 from mmie_tasks.record.log_files import find_runs, read_lines
+from mmie_tasks.record.verdict_row import verdict
 
 
 def export_parser(name: str, description: str, output: str) -> argparse.ArgumentParser:

@@ -18,7 +18,7 @@ from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.record import log_line
 from mmie_tasks.record.judged import Judged
 from mmie_tasks.record.reply import JudgeResult
-from mmie_tasks.record.rows import Row, plain_score
+from mmie_tasks.record.rows import plain_score
 from mmie_tasks.record.sample import BadRecord, Line, Record
 from mmie_tasks.record.signature import run_signature, signature_text
 
@@ -35,7 +35,7 @@ class JudgedBenchmark:
         is_impossible: See `CheckedRequest`.
         full_marks: Logged points outside 0 to `full_marks` become NaN.
         record_of: The record of a line. Raises `BadRecord` if it is not of this benchmark.
-        graded_fields: The fields of a record that depend on the readers.
+        form: Of the verdicts in a record.
     """
 
     judge: BenchmarkJudge
@@ -45,7 +45,7 @@ class JudgedBenchmark:
     is_impossible: Callable[[str], bool] = lambda _: False
     full_marks: float
     record_of: Callable[[Line], Record]
-    graded_fields: Callable[[Verdicts], Row]
+    form: log_line.RecordForm
 
     def provenance(self, doc: Doc) -> str:
         """Task version, readers and data revision in one line; without judge and request."""
@@ -123,8 +123,4 @@ class JudgedBenchmark:
         Raises:
             BadRecord: As `reread`.
         """
-        record = self.record_of(line)
-        judged = log_line.rejudged(record, self.grade, self.full_marks)
-        if judged is None or not log_line.replies(record):
-            return record
-        return {**record, **self.graded_fields(judged.verdicts), **judged.panel_fields}
+        return log_line.rerecord(self.record_of(line), self.grade, self.full_marks, self.form)

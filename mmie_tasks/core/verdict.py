@@ -103,20 +103,3 @@ class Verdicts:
 
 COVERAGE_FLOOR = 0.9
 """Default: below this fraction of scored samples, no mean is reported."""
-
-
-_LOGGED_CHARS = 80  # the text that points were read from may be the whole answer
-
-
-def as_row(verdict: Verdict, **fields: object) -> dict[str, object]:
-    """A verdict as the runner logs it: ``score`` and ``reading``, or ``unscored`` and ``detail``.
-
-    An unscored row has no ``score`` key: the runner leaves such rows out of its standard errors,
-    and fails on a None there.
-    """
-    match verdict:
-        case Scored(points=points, reading=text):
-            short = text if len(text) <= _LOGGED_CHARS else f"{text[:_LOGGED_CHARS]}…"
-            return {**fields, "score": points, "reading": short}
-        case Unscored(reason=reason, detail=detail):
-            return {**fields, "unscored": reason, "detail": detail}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict
-from mmie_tasks.record.fields import Record, mapping, number, verdict
+from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict, Verdicts
+from mmie_tasks.record.fields import Record, mapping, number
 from mmie_tasks.record.reply import JudgeReply
+from mmie_tasks.record.verdict_row import PointsKey, as_row, verdict
 
 _POINTS_DECIMALS = 2  # finer than the probabilities of a model in bfloat16
 _ENTROPY_DECIMALS = 3
@@ -78,6 +79,14 @@ def expected_verdict(
 
 def _without(detail: str) -> ExpectedScore:
     return ExpectedScore(verdict=Unscored("no_probabilities", detail))
+
+
+def expected_row(verdicts: Verdicts, points_key: PointsKey) -> dict[str, object]:
+    """The expected score as a row of a record; `read_expected` reads it again."""
+    expected = verdicts.expected
+    if isinstance(expected, Unscored):
+        return as_row(expected)
+    return {points_key: expected.points, "entropy_bits": verdicts.entropy_bits}
 
 
 def read_expected(record: Record, full_marks: float) -> ExpectedScore:

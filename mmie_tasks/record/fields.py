@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TypeAlias, TypeVar, get_args
-
-from mmie_tasks.core.verdict import Scored, Unscored, UnscoredReason, Verdict
+from typing import TypeAlias, TypeVar
 
 Line: TypeAlias = Mapping[str, object]
 """One line of a sample log, as lmms-eval wrote it."""
@@ -15,7 +13,6 @@ Record: TypeAlias = Mapping[str, object]
 """What a task of ours logged of one sample: the row under ``coverage`` in a line."""
 
 _T = TypeVar("_T")
-_REASONS: tuple[str, ...] = get_args(UnscoredReason)
 
 
 class BadRecord(ValueError):
@@ -88,28 +85,3 @@ def number(value: object) -> float | None:
         return float(value) if math.isfinite(value) else None
     except OverflowError:  # JSON integers have no size limit
         return None
-
-
-def verdict(record: Record, name: str, full_marks: float = math.inf) -> Verdict:
-    """The official, robust or expected verdict of a record, on the scale it was logged in.
-
-    Args:
-        record: A sample's record.
-        name: ``official``, ``robust`` or ``expected``.
-        full_marks: Points outside 0 to `full_marks` become NaN; infinity accepts all points, for
-            a benchmark whose official script does not clamp.
-
-    Raises:
-        BadRecord: The record has neither points nor a reason.
-    """
-    row = mapping(record, name)
-    points = row.get("points", row.get("score"))
-    if isinstance(points, (int, float)) and not isinstance(points, bool):
-        finite = number(points)
-        if finite is None or not (math.isinf(full_marks) or 0 <= finite <= full_marks):
-            finite = math.nan
-        return Scored(finite, optional_text(row, "reading"))
-    reason = row.get("unscored")
-    if reason not in _REASONS:
-        raise BadRecord(f"`{name}` has neither points nor a known reason for having none")
-    return Unscored(reason, optional_text(row, "detail"))  # type: ignore[arg-type]  # checked above

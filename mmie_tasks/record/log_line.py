@@ -1,17 +1,19 @@
-"""Reads one line of a sample log: the record of a sample with its question, answer and verdicts.
+"""The record of a sample, and the line of a log that holds it: written and read.
 
-A record is a dict that a benchmark writes. The parts that all have are written and read by the
-module of their type: replies and the judges of a panel by `panel`, texts and images by `segment`.
-Other packages read their own fields with the functions of `fields`, which are names of this module,
-too.
+`sample_record` writes the fields that all benchmarks have, and `sample` reads them. The parts of a
+record are written and read by the modules of their types: verdicts by `verdict_row` and `expected`,
+replies and the judges of a panel by `judged`, texts and images by `segment`. Benchmarks read their
+own fields with the functions of `fields`, which are names of this module, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from mmie_tasks.core.verdict import Verdict, Verdicts
+from mmie_tasks.record.expected import expected_row
 from mmie_tasks.record.expected import read_expected as expected
 from mmie_tasks.record.fields import (
     BadRecord,
@@ -22,23 +24,27 @@ from mmie_tasks.record.fields import (
     optional_text,
     text,
     texts,
-    verdict,
 )
+from mmie_tasks.record.judged import Judged, rejudged
 from mmie_tasks.record.judged import read_members as members
 from mmie_tasks.record.judged import read_panel as panel
 from mmie_tasks.record.judged import read_replies as replies
-from mmie_tasks.record.judged import rejudged
 from mmie_tasks.record.reply import JudgeResult
-from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.record.rows import COVERAGE, Row
+from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, ScoreKind
 from mmie_tasks.record.segment import Segment, Segments
 from mmie_tasks.record.segment import read_segments as segments
 from mmie_tasks.record.signature import Signature
+from mmie_tasks.record.verdict_row import PointsKey, as_row, verdict
 
 __all__ = [
     "IMAGE_PLACEHOLDER",
     "NOT_LOGGED",
+    "RecordForm",
     "answer",
+    "component_shares",
     "expected",
+    "is_scored",
     "mapping",
     "members",
     "number",
@@ -47,15 +53,20 @@ __all__ = [
     "parts",
     "question",
     "record_of",
-    "rejudged",
     "replies",
     "reread",
+    "rerecord",
+    "rescored",
     "sample",
+    "sample_record",
     "segments",
+    "signature",
     "text",
     "text_segments",
     "texts",
     "verdict",
+    "verdict_fields",
+    "with_record",
 ]
 
 IMAGE_PLACEHOLDER = "<image>"
@@ -64,15 +75,124 @@ IMAGE_PLACEHOLDER = "<image>"
 NOT_LOGGED = "not in this log"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordForm:
+    """Which verdicts the records of a benchmark have, and in which form; `sample` reads every form.
+
+    Attributes:
+        points_key: The key of the points in a row.
+        rows_have_id: Whether the official and the robust row have the sample's id, too.
+        expected: Whether there is a row of the expected score.
+        differ: Whether there is a flag that official and robust points differ.
+        parts: Whether there are the shares of components: see `component_shares`.
+    """
+
+    points_key: PointsKey = "score"
+    rows_have_id: bool = False
+    expected: bool = False
+    differ: bool = False
+    parts: bool = False
+
+
+_OFFICIAL_AND_ROBUST = RecordForm()
+
+
+def sample_record(
+    sample_id: str,
+    graded: Judged | Verdicts,
+    signature: str,
+    *,
+    form: RecordForm = _OFFICIAL_AND_ROBUST,
+    sample_fields: Mapping[str, object],
+    readings: Mapping[str, object] = {},
+    request_fields: Mapping[str, object] = {},
+    answer_fields: Mapping[str, object] = {},
+) -> Row:
+    """The record of a sample: everything that is needed to show it and to score it again.
+
+    Args:
+        sample_id: Unique within the benchmark.
+        graded: The verdicts on the answer; with the judges' replies if a judge gave them.
+        signature: Everything that can move the score.
+        form: Of the verdicts.
+        sample_fields: The benchmark's own fields about the sample, which follow the id.
+        readings: Its fields that depend on the readers: see `verdict_fields`.
+        request_fields: Its fields about question and request, which follow the verdicts.
+        answer_fields: Its fields about the answer, which follow the signature.
+    """
+    verdicts = graded.verdicts if isinstance(graded, Judged) else graded
+    return {
+        "id": sample_id,
+        **sample_fields,
+        **verdict_fields(sample_id, verdicts, form, readings),
+        **request_fields,
+        "signature": signature,
+        **answer_fields,
+        **(graded.fields if isinstance(graded, Judged) else {}),
+    }
+
+
+def verdict_fields(
+    sample_id: object, verdicts: Verdicts, form: RecordForm, readings: Mapping[str, object] = {}
+) -> Row:
+    """The fields of a record that depend on the readers, but those of a panel's judges.
+
+    Args:
+        sample_id: As in the record.
+        verdicts: On the answer.
+        form: Of the verdicts.
+        readings: The benchmark's own fields, which follow the verdicts.
+    """
+    row_id = {"id": sample_id} if form.rows_have_id else {}
+    fields: Row = {
+        "official": as_row(verdicts.official, points_key=form.points_key, **row_id),
+        "robust": as_row(verdicts.robust, points_key=form.points_key, **row_id),
+    }
+    if form.expected:
+        fields["expected"] = expected_row(verdicts, form.points_key)
+    fields |= readings
+    if form.differ:
+        fields["differ"] = verdicts.differ
+    if form.parts:
+        fields["parts"] = {kind: dict(verdicts.parts.get(kind, {})) for kind in SCORE_KINDS}
+    return fields
+
+
+def component_shares(record: Record) -> dict[ScoreKind, dict[str, float]]:
+    """For the official and the robust score, component to its share of full marks.
+
+    Raises:
+        BadRecord: ``parts`` has another form.
+    """
+    return {
+        kind: {
+            name: value
+            for name, share in mapping(mapping(record, "parts"), kind).items()
+            if (value := number(share)) is not None
+        }
+        for kind in SCORE_KINDS
+    }
+
+
+def is_scored(line: Line) -> bool:
+    """Whether it has a record; it has none of a run with ``--predict_only``."""
+    return "bypass" not in line or COVERAGE in line
+
+
+def with_record(line: Line, record: Record) -> dict[str, object]:
+    """The line with another record."""
+    return {**line, COVERAGE: record}
+
+
 def record_of(line: Line) -> Record:
-    """The record that our tasks log under ``coverage``.
+    """The record of a line.
 
     Raises:
         BadRecord: The line has no record.
     """
-    record = line.get("coverage")
+    record = line.get(COVERAGE)
     if not isinstance(record, Mapping):
-        raise BadRecord("no record under `coverage`: not a scored sample of a task of ours")
+        raise BadRecord(f"no record under `{COVERAGE}`: not a scored sample of a task of ours")
     return record
 
 
@@ -143,7 +263,7 @@ def sample(line: Line, full_marks: float, groups: Sequence[str] = ()) -> LoggedS
     """The sample of a line whose record has these fields; other fields are not read.
 
     * ``id``: a text
-    * ``official``, ``robust``: rows of `mmie_tasks.core.verdict.as_row`
+    * ``official``, ``robust``: rows of `mmie_tasks.record.verdict_row.as_row`
     * ``expected``: such a row, with ``entropy_bits``; may be missing
     * ``replies``, ``panel``: those of `mmie_tasks.record.judged.Judged.fields`; missing if the
       benchmark is scored by rule
@@ -204,3 +324,45 @@ def reread(
         if judged is None
         else {"official": judged.verdicts.official, "robust": judged.verdicts.robust}
     )
+
+
+def rerecord(
+    record: Record,
+    grade: Callable[[JudgeResult], Verdicts] | None,
+    full_marks: float,
+    form: RecordForm,
+    readings: Callable[[Judged], Mapping[str, object]] = lambda _: {},
+) -> Record:
+    """The record with the verdicts of the current readers on its saved replies, and each judge's:
+    `Benchmark.rerecord` of a judged benchmark.
+
+    Args:
+        record: A sample's record. It is returned unchanged if its replies cannot be read.
+        grade: As of `reread`.
+        full_marks: As of `sample`.
+        form: As of `sample_record`.
+        readings: The benchmark's own fields that depend on the readers.
+
+    Raises:
+        BadRecord: A field has another form.
+    """
+    judged = rejudged(record, grade, full_marks)
+    if judged is None or not replies(record):
+        return record
+    fields = verdict_fields(record.get("id"), judged.verdicts, form, readings(judged))
+    return {**record, **fields, **judged.panel_fields}
+
+
+def rescored(record: Record, package: str, *, changed: bool) -> dict[str, object]:
+    """The record, marked as scored again.
+
+    Args:
+        record: With the verdicts of the current readers.
+        package: The version of this package, also for the record's signature if it has one.
+        changed: Whether a verdict changed.
+    """
+    marked = dict(record)
+    if current_signature := str(signature(record).with_package(package)):
+        marked["signature"] = current_signature
+    marked["rescored"] = {"pkg": package, "changed": changed}
+    return marked

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mmie_tasks.core.verdict import NO_PROBABILITIES, ScoreKind, Verdict, differ
+from mmie_tasks.core.verdict import NO_PROBABILITIES, ScoreKind, Verdict, Verdicts, differ
 from mmie_tasks.record.fields import BadRecord, Line, Record
 from mmie_tasks.record.panel import MemberResult
 from mmie_tasks.record.reply import JudgeReply
@@ -66,6 +66,21 @@ class LoggedSample:
     pictures_not_drawn: int = 0
     picture_signs: tuple[str, ...] = ()
     facts: Mapping[str, str | float | bool] = field(default_factory=dict)
+
+    @classmethod
+    def graded(
+        cls, sample_id: str, verdicts: Verdicts, groups: Mapping[str, tuple[str, ...]]
+    ) -> LoggedSample:
+        """A sample of the current run with its verdicts, as the runner's table needs it."""
+        return cls(
+            id=sample_id,
+            official=verdicts.official,
+            robust=verdicts.robust,
+            expected=verdicts.expected,
+            entropy_bits=verdicts.entropy_bits,
+            groups=groups,
+            parts=verdicts.parts,
+        )
 
     @property
     def differs(self) -> bool:

@@ -15,7 +15,7 @@ from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.tables import counted, numbered_names
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.log_files import HINT, RunLogs, SampleLog, find_runs, read_lines
-from mmie_tasks.record.log_line import number
+from mmie_tasks.record.log_line import is_scored, number
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, ScoreKind
 from mmie_tasks.record.signature import AnswerForm, Signature
@@ -160,7 +160,7 @@ def read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
         if numbered.line is None:
             notes.append(f"line {numbered.number}, the last, is cut off and was ignored")
             continue
-        if not _is_scored(numbered.line):
+        if not is_scored(numbered.line):
             unscored += 1
             continue
         try:
@@ -206,16 +206,11 @@ def sample_lines(task_run: TaskRun) -> Iterator[tuple[LoggedSample, Line]]:
     """
     seen: set[str] = set()
     for numbered in read_lines(task_run.log):
-        if (line := numbered.line) is not None and _is_scored(line):
+        if (line := numbered.line) is not None and is_scored(line):
             sample = task_run.benchmark.read_line(line)
             if sample.id not in seen:
                 seen.add(sample.id)
                 yield sample, line
-
-
-def _is_scored(line: Line) -> bool:
-    """Whether it has a record; it has none of a run with ``--predict_only``."""
-    return "bypass" not in line or "coverage" in line
 
 
 def without_off_scale_points(sample: LoggedSample, scale: Scale) -> LoggedSample:

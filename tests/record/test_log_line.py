@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
-from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict, Verdicts, as_row
+from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict, Verdicts
 from mmie_tasks.record import log_line
+from mmie_tasks.record.judged import Judged
+from mmie_tasks.record.panel import MemberResult
 from mmie_tasks.record.reply import DigitToken, JudgeReply, JudgeResult
 from mmie_tasks.record.sample import BadRecord
+from mmie_tasks.record.signature import Panel, Signature
+from mmie_tasks.record.verdict_row import as_row
 
 REPLY = JudgeReply(text="Score: 4", model="m")
 AGAIN = JudgeReply(text="Score: 3", model="m")
@@ -60,6 +64,67 @@ def test_a_record_with_the_standard_fields_is_a_sample() -> None:
         (None, "a.png"),
     ]
     assert [part.text for part in (*sample.gold, *sample.answer)] == ["a kite", "a bird"]
+
+
+EVERY_FORM = [
+    log_line.RecordForm(),
+    log_line.RecordForm(rows_have_id=True, differ=True, parts=True),
+    log_line.RecordForm(points_key="points", expected=True, differ=True),
+]
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["one judge", "several judges"])
+@pytest.mark.parametrize("form", EVERY_FORM, ids=["plain", "with parts", "points"])
+def test_what_is_written_of_a_sample_is_read_again(
+    form: log_line.RecordForm, several: bool
+) -> None:
+    verdicts = Verdicts(
+        official=Scored(4, "4"),
+        robust=Scored(3.5, "3.5"),
+        expected=Scored(3.75),
+        entropy_bits=0.5,
+        parts={"official": {"shape": 0.5}},
+    )
+    member = MemberResult(
+        judge=Signature("judge:m"), result=JudgeResult(reply=REPLY), verdicts=verdicts
+    )
+    members = (member, member) if several else (member,)
+    panel = Panel(rule="mean", min_valid=2) if several else None
+    judged = Judged(verdicts=verdicts, members=members, panel=panel)
+    written = log_line.sample_record(
+        "a", judged, "judge:m", form=form, sample_fields={"category": "scene"}
+    )
+    record = json.loads(json.dumps(written))
+    sample = log_line.sample(log_line.with_record({}, record), 5, groups=("category",))
+    assert (sample.id, str(sample.signature), sample.names("category")) == (
+        "a",
+        "judge:m",
+        ("scene",),
+    )
+    assert (sample.official, sample.robust) == (verdicts.official, verdicts.robust)
+    assert sample.expected == (verdicts.expected if form.expected else NO_PROBABILITIES)
+    assert sample.entropy_bits == (0.5 if form.expected else None)
+    assert sample.replies == (REPLY,) * len(members)
+    assert [replace(read.verdicts, parts=verdicts.parts) for read in sample.members] == (
+        [verdicts, verdicts] if several else []
+    )
+    assert log_line.panel(record) == panel
+    shares = log_line.component_shares(record)
+    assert shares == {"official": {"shape": 0.5} if form.parts else {}, "robust": {}}
+    assert record.get("differ", True) is True
+
+
+@pytest.mark.parametrize("form", EVERY_FORM, ids=["plain", "with parts", "points"])
+def test_a_rewritten_record_has_its_keys_in_the_same_order(form: log_line.RecordForm) -> None:
+    verdicts = grade(JudgeResult(reply=REPLY))
+    member = MemberResult(judge=Signature(), result=JudgeResult(reply=AGAIN), verdicts=verdicts)
+    judged = Judged(verdicts=verdicts, members=(member,))
+    written = log_line.sample_record("a", judged, "", form=form, sample_fields={})
+    renewed = log_line.rerecord(written, grade, 5, form)
+    assert list(renewed) == list(written)
+    changed = {name for name in written if renewed[name] != written[name]}
+    assert {"official", "robust"} <= changed <= {"official", "robust", "expected"}
+    assert list(log_line.rescored(renewed, "2", changed=True)) == [*written, "rescored"]
 
 
 def test_a_record_may_have_an_expected_score() -> None:

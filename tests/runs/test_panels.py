@@ -17,11 +17,12 @@ from support.hostile import JUNK, outcome, spoil
 from support.panels import MODELS, NOT_JUDGED, judged, mmie_line, signature
 
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
-from mmie_tasks.core.verdict import Scored, Unscored, as_row
+from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record import log_line
 from mmie_tasks.record.judged import Judged
 from mmie_tasks.record.sample import BadRecord
 from mmie_tasks.record.signature import Signature
+from mmie_tasks.record.verdict_row import as_row
 from mmie_tasks.results.frames import LoadedRun
 from mmie_tasks.results.rescore.logs import new_record
 from mmie_tasks.runs.details import details_of

@@ -24,10 +24,11 @@ from mmie_tasks.extend import (
     Scored,
     Unscored,
     Verdict,
+    Verdicts,
     aggregation,
-    as_row,
     check_images,
     failure_of,
+    log_line,
     run_signature,
     signature_text,
     user_turn,
@@ -127,11 +128,11 @@ def doc_to_text(_doc: Doc) -> str:
 
 def process_results(doc: Doc, results: Sequence[object]) -> dict[str, Row]:
     """A row for each line of the runner's table, and the record that scores the sample again."""
-    verdicts = read(results[0], doc["gold"], _OPENER.failure(doc["id"]))
-    fields = {name: doc[name] for name in ("id", "category", "gold")}
-    scores = {kind: as_row(verdict) for kind, verdict in verdicts.items()}
-    sample = LoggedSample(id=doc["id"], groups={"category": (doc["category"],)}, **verdicts)
-    return TABLE.rows(sample, {**fields, **scores, "signature": signature(doc)})
+    verdicts = Verdicts(**read(results[0], doc["gold"], _OPENER.failure(doc["id"])))
+    fields = {name: doc[name] for name in ("category", "gold")}
+    record = log_line.sample_record(doc["id"], verdicts, signature(doc), sample_fields=fields)
+    groups = {"category": (doc["category"],)}
+    return TABLE.rows(LoggedSample.graded(doc["id"], verdicts, groups), record)
 
 
 def provenance(_doc: Doc) -> str:

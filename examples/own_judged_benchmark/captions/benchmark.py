@@ -27,7 +27,6 @@ from mmie_tasks.extend import (
     Verdict,
     Verdicts,
     aggregation,
-    as_row,
     failure_of,
     log_line,
     run_signature,
@@ -89,17 +88,12 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> Mapping[s
     """The rows of one answer, filled in once it is judged; an answer that failed is not judged."""
 
     def make_rows(judged: Judged) -> dict[str, dict[str, object]]:
-        scores = {"official": judged.verdicts.official, "robust": judged.verdicts.robust}
-        record = {
-            **doc,
-            **{kind: as_row(verdict) for kind, verdict in scores.items()},
-            "images": [str(picture(doc))],
-            "signature": signature(doc),
-            **judged.fields,
-        }
-        return TABLE.rows(
-            LoggedSample(id=doc["id"], groups={"category": (doc["category"],)}, **scores), record
+        images = {"images": [str(picture(doc))]}
+        record = log_line.sample_record(
+            doc["id"], judged, signature(doc), sample_fields=doc, request_fields=images
         )
+        groups = {"category": (doc["category"],)}
+        return TABLE.rows(LoggedSample.graded(doc["id"], judged.verdicts, groups), record)
 
     if failure := failure_of(results[0]):
         return make_rows(Judged(verdicts=Verdicts.unscored("no_answer", failure)))

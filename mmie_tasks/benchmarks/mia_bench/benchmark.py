@@ -13,7 +13,8 @@ from pathlib import Path
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc
 from mmie_tasks.benchmarks.mia_bench import data, download, metrics, prompts
 from mmie_tasks.benchmarks.mia_bench.record import (
-    graded_fields,
+    FORM,
+    marks,
     question_of,
     read_line,
     record_of,
@@ -26,6 +27,8 @@ from mmie_tasks.hub.asset import Asset, installed_asset
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.record import log_line
+from mmie_tasks.record.judged import Judged
+from mmie_tasks.record.rows import Row
 from mmie_tasks.record.sample import BadRecord, Line, Record
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.record.signature import run_signature, signature_text
@@ -76,12 +79,14 @@ def reread(line: Line) -> Mapping[str, Verdict] | None:
 def rerecord(line: Line) -> Record:
     """The record with the current readers' results; unchanged if it has no readable reply."""
     record = record_of(line)
-    if (sample := sample_of(record)) is None or not log_line.replies(record):
+    sample = sample_of(record)
+    if sample is None:
         return record
-    if (judged := log_line.rejudged(record, partial(grade, sample), math.inf)) is None:
-        return record
-    reply = last_reply(sample, judged)
-    return {**record, **graded_fields(sample, judged.verdicts, reply), **judged.panel_fields}
+
+    def readings(judged: Judged) -> Row:
+        return marks(sample, last_reply(sample, judged))
+
+    return log_line.rerecord(record, partial(grade, sample), math.inf, FORM, readings)
 
 
 def judge_request(question: Segments, answer: Segments, line: Line | None) -> GradedRequest:

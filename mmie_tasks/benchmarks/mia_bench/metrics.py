@@ -51,13 +51,8 @@ TABLE = RunnerTable(
 
 def graded_sample(sample: Sample, verdicts: Verdicts) -> LoggedSample:
     """The sample with its verdicts and groups, as the runner's table needs it."""
-    return LoggedSample(
-        id=sample.id,
-        official=verdicts.official,
-        robust=verdicts.robust,
-        groups=groups(sample.type, sample.categories, contradictory=sample.contradictory),
-        parts=verdicts.parts,
-    )
+    sample_groups = groups(sample.type, sample.categories, contradictory=sample.contradictory)
+    return LoggedSample.graded(sample.id, verdicts, sample_groups)
 
 
 def official_shares(sample: Sample, reply: str) -> dict[str, float]:

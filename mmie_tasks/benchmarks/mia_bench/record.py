@@ -13,13 +13,14 @@ from typing import Any
 
 from mmie_tasks.benchmarks.mia_bench.robust import read_reply
 from mmie_tasks.benchmarks.mia_bench.sample import TYPES, Sample
-from mmie_tasks.core.verdict import Verdicts, as_row
 from mmie_tasks.record import log_line
 from mmie_tasks.record.judged import Judged
 from mmie_tasks.record.log_line import NOT_LOGGED
 from mmie_tasks.record.rows import Row
-from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, Record, ScoreKind
+from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
 from mmie_tasks.record.segment import Segment
+
+FORM = log_line.RecordForm(rows_have_id=True, differ=True, parts=True)
 
 CLEAN = "clean"
 """The group of the samples that do not contradict themselves."""
@@ -39,50 +40,42 @@ def sample_record(
     Args:
         sample: The instruction.
         judged: The verdicts on its answer, and the judges' replies.
-        reply: As for `graded_fields`.
+        reply: As for `marks`.
         image: Path of the image.
         signature: Everything that can move the score.
         results: The answer, which the runner logs itself; its hash is in the record.
     """
     answer = "".join(map(str, results)).encode(errors="surrogatepass")
-    return {
-        "id": sample.id,
-        "type": sample.type,
-        "categories": list(sample.categories),
-        "weights": list(sample.weights),
-        "contradictory": sample.contradictory,
-        "asked": list(sample.components),
-        "instruction": sample.instruction,
-        **graded_fields(sample, judged.verdicts, reply),
-        "image": image,
-        "signature": signature,
-        "answer_sha256": hashlib.sha256(answer).hexdigest(),
-        **judged.fields,
-    }
+    return log_line.sample_record(
+        sample.id,
+        judged,
+        signature,
+        form=FORM,
+        sample_fields={
+            "type": sample.type,
+            "categories": list(sample.categories),
+            "weights": list(sample.weights),
+            "contradictory": sample.contradictory,
+            "asked": list(sample.components),
+            "instruction": sample.instruction,
+        },
+        readings=marks(sample, reply),
+        request_fields={"image": image},
+        answer_fields={"answer_sha256": hashlib.sha256(answer).hexdigest()},
+    )
 
 
-def graded_fields(sample: Sample, verdicts: Verdicts, reply: str | tuple[str, ...]) -> Row:
-    """The fields of a record that depend on the readers.
-
-    The marks are those of the last reply. Several judges have a list of ``marks`` instead, in their
-    order.
+def marks(sample: Sample, reply: str | tuple[str, ...]) -> Row:
+    """The marks in a judge's last reply as fields of a record; of several judges a list of
+    ``marks``, in their order.
 
     Args:
         sample: The sample.
-        verdicts: On the answer.
         reply: The last reply; of several judges, that of each; empty without one.
     """
-    return {
-        "official": as_row(verdicts.official, id=sample.id),
-        "robust": as_row(verdicts.robust, id=sample.id),
-        **(
-            _marks(sample, reply)
-            if isinstance(reply, str)
-            else {"marks": [_marks(sample, text) for text in reply]}
-        ),
-        "differ": verdicts.differ,
-        "parts": {kind: dict(verdicts.parts.get(kind, {})) for kind in SCORE_KINDS},
-    }
+    if isinstance(reply, str):
+        return _marks(sample, reply)
+    return {"marks": [_marks(sample, text) for text in reply]}
 
 
 def _marks(sample: Sample, reply: str) -> Row:
@@ -115,7 +108,7 @@ def read_line(line: Line) -> LoggedSample:
             log_line.texts(record, "categories") or (),
             contradictory=record.get("contradictory") is True,
         ),
-        parts={kind: _parts(record, kind) for kind in SCORE_KINDS},
+        parts=log_line.component_shares(record),
         question=question_of(line, record),
         facts=_facts(record),
     )
@@ -170,15 +163,6 @@ def _weights(record: Record) -> tuple[int, ...]:
     ):
         raise BadRecord("`weights` is not a list of numbers of points from 1")
     return tuple(value)
-
-
-def _parts(record: Record, kind: ScoreKind) -> dict[str, float]:
-    shares = log_line.mapping(log_line.mapping(record, "parts"), kind)
-    return {
-        name: number
-        for name, share in shares.items()
-        if (number := log_line.number(share)) is not None
-    }
 
 
 def question_of(line: Line, record: Record) -> tuple[Segment, ...]:

@@ -8,14 +8,10 @@ from collections.abc import Mapping, Sequence
 from mmie_tasks.answers.parsing import NOT_TEXT, failure_of
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, PublishedRow
 from mmie_tasks.benchmarks.milebench import data, metrics
-from mmie_tasks.benchmarks.milebench.record import (
-    answered_sample,
-    read_line,
-    record_of,
-    verdict_fields,
-)
+from mmie_tasks.benchmarks.milebench.record import FORM, answered_sample, read_line, record_of
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASKS, VARIANTS, Sample, has_variant
 from mmie_tasks.core.verdict import Unscored, Verdict, Verdicts
+from mmie_tasks.record import log_line
 from mmie_tasks.record.sample import Line, Record
 from mmie_tasks.record.signature import run_signature, signature_text
 
@@ -58,7 +54,9 @@ def rerecord(line: Line) -> Record:
         BadRecord: The line is not a scored sample of MileBench.
     """
     record, verdicts = record_of(line), _score_again(line)
-    return {**record, **verdict_fields(verdicts)} if verdicts else record
+    if verdicts is None:
+        return record
+    return {**record, **log_line.verdict_fields(record.get("id"), verdicts, FORM)}
 
 
 def score_answer(

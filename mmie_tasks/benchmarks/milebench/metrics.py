@@ -125,6 +125,4 @@ def graded_sample(sample: Sample, verdicts: Verdicts) -> LoggedSample:
         "task": (TASK_OF[sample.dataset],),
         "level": (sample.level,),
     }
-    return LoggedSample(
-        id=sample.id, official=verdicts.official, robust=verdicts.robust, groups=groups
-    )
+    return LoggedSample.graded(sample.id, verdicts, groups)

@@ -5,14 +5,16 @@ log.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast, get_args
 
 from mmie_tasks.benchmarks.milebench.sample import TASK_OF, Sample, ScoringRule
-from mmie_tasks.core.verdict import Verdicts, as_row
+from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.record import log_line
 from mmie_tasks.record.rows import Row
 from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
-from mmie_tasks.record.segment import Segment
+
+FORM = log_line.RecordForm(differ=True)
 
 
 def sample_record(
@@ -26,8 +28,7 @@ def sample_record(
         signature: Everything that can move the score.
         images: The files at the placeholders of the prompt; by default all of the sample's.
     """
-    return {
-        "id": sample.id,
+    fields = {
         "dataset": sample.dataset,
         "task": TASK_OF[sample.dataset],
         "rule": sample.rule,
@@ -35,18 +36,8 @@ def sample_record(
         "gold": sample.gold,
         "choices": list(sample.choices),
         "images": list(sample.images if images is None else images),
-        **verdict_fields(verdicts),
-        "signature": signature,
     }
-
-
-def verdict_fields(verdicts: Verdicts) -> Row:
-    """The verdicts as fields of a record."""
-    return {
-        "official": as_row(verdicts.official),
-        "robust": as_row(verdicts.robust),
-        "differ": verdicts.differ,
-    }
+    return log_line.sample_record(sample.id, verdicts, signature, form=FORM, sample_fields=fields)
 
 
 def read_line(line: Line) -> LoggedSample:
@@ -58,16 +49,10 @@ def read_line(line: Line) -> LoggedSample:
     record = record_of(line)
     images = log_line.texts(record, "images")
     gold = log_line.optional_text(record, "gold") or log_line.optional_text(line, "target")
-    answer = log_line.answer(line)
-    return LoggedSample(
-        id=log_line.text(record, "id"),
-        official=log_line.verdict(record, "official", 1),
-        robust=log_line.verdict(record, "robust", 1),
-        groups={kind: (log_line.text(record, kind),) for kind in ("dataset", "task", "level")},
+    return replace(
+        log_line.sample(line, 1, groups=("dataset", "task", "level")),
         question=log_line.question(line, images),
-        gold=(Segment(text=gold),) if gold else (),
-        answer=(Segment(text=answer),) if answer else (),
-        signature=log_line.signature(record),
+        gold=log_line.text_segments(gold),
         facts=_facts(line, record, images),
     )
 

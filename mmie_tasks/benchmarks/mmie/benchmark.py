@@ -12,7 +12,7 @@ from mmie_tasks.benchmarks.mmie import data, download, judge_prompts, metrics, p
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.export import run_export
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, digit_offset, read_official
-from mmie_tasks.benchmarks.mmie.record import graded_fields, read_line, record_of
+from mmie_tasks.benchmarks.mmie.record import FORM, read_line, record_of
 from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.benchmarks.model_answers import add_answer_folder, require_drawn
@@ -21,6 +21,7 @@ from mmie_tasks.hub.asset import Asset
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.record import log_line
+from mmie_tasks.record.answer_facts import shown_answer
 from mmie_tasks.record.expected import expected_verdict
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.sample import Line
@@ -66,7 +67,7 @@ JUDGED = JudgedBenchmark(
     grade=grade,
     full_marks=FULL_MARKS,
     record_of=record_of,
-    graded_fields=graded_fields,
+    form=FORM,
 )
 
 
@@ -87,7 +88,7 @@ def judge_request(question: Segments, answer: Segments, line: Line | None) -> Gr
         require_drawn(record)
         logged = read_line(line)
         if answer == logged.answer:
-            answer = log_line.segments(record, "answer") or ()  # also one that was not parsed
+            answer = shown_answer(record)  # also one that was not parsed
         sample = replace(
             sample, id=logged.id, category=logged.names("category")[0], gold=logged.gold
         )

@@ -17,11 +17,12 @@ from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.core.tables import counted
-from mmie_tasks.record.fields import mapping, verdict
-from mmie_tasks.record.log_line import signature
+from mmie_tasks.core.verdict import Unscored
+from mmie_tasks.record.answer_facts import shown_answer
+from mmie_tasks.record.log_line import signature, verdict
 from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.record.sample import LoggedSample, Record
-from mmie_tasks.record.segment import Segment, read_segments
+from mmie_tasks.record.segment import Segment
 
 _LEADERBOARD_COLUMNS = ("Model", "Model Type", "SA", "PBL", "MSR", "AVG")
 _TYPES = {"interleaved": "Interleaved LVLM", "integrated": "Integrated LVLM"}
@@ -69,9 +70,7 @@ def _judge_input(run: ExportedRun, folder: Path, environment: Mapping[str, str])
         message = f"{len(unknown)} samples of the run are not in the data, the first: {unknown[0]}."
         raise DataBroken(message, hint="point `MMIE_DATA` at the data that the run used")
     with_answer = {
-        sample_id: record
-        for sample_id, record in records.items()
-        if mapping(record, "official").get("unscored") not in ("no_answer", "not_text")
+        sample_id: record for sample_id, record in records.items() if not _is_without_answer(record)
     }
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)  # left by a killed process
@@ -88,6 +87,11 @@ def _judge_input(run: ExportedRun, folder: Path, environment: Mapping[str, str])
     return f"{len(rows)} samples and {len(images.names)} images written to `{folder}`{more}."
 
 
+def _is_without_answer(record: Record) -> bool:
+    official = verdict(record, "official")
+    return isinstance(official, Unscored) and official.reason in ("no_answer", "not_text")
+
+
 def _records(run: ExportedRun) -> Mapping[str, Record]:
     return records_of(run.path, "mmie", record_of, same="answer")
 
@@ -97,7 +101,7 @@ def _export_row(
 ) -> dict[str, object]:
     question, answer, gold = (
         [images.part(segment) for segment in segments]
-        for segments in (sample.question, read_segments(record, "answer") or (), sample.gold)
+        for segments in (sample.question, shown_answer(record), sample.gold)
     )
     return {
         "id": sample.id,

@@ -14,8 +14,8 @@ from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.record.answer_facts import answer_notes, facts_of, total_of
-from mmie_tasks.record.fields import verdict
 from mmie_tasks.record.judged import judge_records
+from mmie_tasks.record.log_line import verdict
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.rows import RunnerTable
 from mmie_tasks.record.sample import LoggedSample, Record
@@ -67,12 +67,7 @@ _UNREAD = {"unparsed", "off_scale", "cut_off"}  # there is a reply without reada
 
 def graded_sample(sample: Sample, verdicts: Verdicts) -> LoggedSample:
     """The sample with its verdicts and groups, as the runner's table needs it."""
-    return LoggedSample(
-        id=sample.id,
-        official=verdicts.official,
-        robust=verdicts.robust,
-        groups=groups(sample.category, sample.field),
-    )
+    return LoggedSample.graded(sample.id, verdicts, groups(sample.category, sample.field))
 
 
 def counts(records: Sequence[Record]) -> dict[str, float]:

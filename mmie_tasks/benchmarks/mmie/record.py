@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
-from mmie_tasks.core.verdict import Scored, Verdict, Verdicts, as_row
 from mmie_tasks.record import log_line
-from mmie_tasks.record.answer_facts import AnswerFacts, answered_sample, fact_counts, shown_facts
+from mmie_tasks.record.answer_facts import (
+    AnswerFacts,
+    answered_record,
+    answered_sample,
+    fact_counts,
+    shown_facts,
+)
 from mmie_tasks.record.judged import Judged
 from mmie_tasks.record.metrics import slug
 from mmie_tasks.record.rows import Row
 from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
-from mmie_tasks.record.segment import Segments, segment_rows
+from mmie_tasks.record.segment import Segments
+
+FORM = log_line.RecordForm(points_key="points", expected=True, differ=True)
 
 _FACTS = {
     "shape": "shape of the answer",
@@ -80,38 +87,10 @@ def sample_record(
         answer: As the judge was shown it; empty if it was not parsed.
         signature: Everything that can move the score.
     """
-    return {
-        "id": sample.id,
-        "index": sample.index,
-        "category": sample.category,
-        "field": sample.field,
-        **graded_fields(judged.verdicts),
-        "facts": asdict(facts),
-        "question": segment_rows(sample.question),
-        "gold": segment_rows(sample.gold),
-        "signature": signature,
-        "answer": segment_rows(answer),
-        **judged.fields,
-    }
-
-
-def graded_fields(verdicts: Verdicts) -> Row:
-    """The fields of a record that depend on the readers."""
-    expected = _points(verdicts.expected)
-    if isinstance(verdicts.expected, Scored):
-        expected = {"points": verdicts.expected.points, "entropy_bits": verdicts.entropy_bits}
-    return {
-        "official": _points(verdicts.official),
-        "robust": _points(verdicts.robust),
-        "expected": expected,
-        "differ": verdicts.differ,
-    }
-
-
-def _points(verdict: Verdict) -> Row:
-    """A verdict of a record, with its points, 0 to 6."""
-    row = as_row(verdict)
-    return {"points": row.pop("score"), **row} if isinstance(verdict, Scored) else row
+    fields = {"index": sample.index, "category": sample.category, "field": sample.field}
+    return answered_record(
+        sample, judged, facts, answer, signature, form=FORM, sample_fields=fields
+    )
 
 
 def read_line(line: Line) -> LoggedSample:

@@ -14,7 +14,7 @@ from mmie_tasks.benchmarks.opening import request as requests
 from mmie_tasks.benchmarks.opening.export import run_export
 from mmie_tasks.benchmarks.opening.judge_prompts import OTHER
 from mmie_tasks.benchmarks.opening.official import METRICS, asks_again, read_official
-from mmie_tasks.benchmarks.opening.record import graded_fields, read_line, record_of
+from mmie_tasks.benchmarks.opening.record import FORM, read_line, record_of
 from mmie_tasks.benchmarks.opening.robust import read_robust
 from mmie_tasks.benchmarks.opening.sample import Sample
 from mmie_tasks.core.verdict import Scored, Verdicts
@@ -73,7 +73,7 @@ JUDGED = JudgedBenchmark(
     is_impossible=asks_again,
     full_marks=math.inf,  # the official script does not check the scale
     record_of=record_of,
-    graded_fields=graded_fields,
+    form=FORM,
 )
 
 

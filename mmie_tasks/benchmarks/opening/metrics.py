@@ -16,8 +16,7 @@ from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample
 from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Unscored, Verdicts
 from mmie_tasks.record.answer_facts import answer_notes, facts_of, total_of
-from mmie_tasks.record.fields import mapping, number
-from mmie_tasks.record.judged import read_replies as replies
+from mmie_tasks.record.log_line import component_shares, replies
 from mmie_tasks.record.metrics import Metric, Scale, slug
 from mmie_tasks.record.rows import RunnerTable
 from mmie_tasks.record.sample import LoggedSample, Record
@@ -55,13 +54,7 @@ def shares(reply: str) -> dict[str, dict[str, float]]:
 
 def graded_sample(sample: Sample, verdicts: Verdicts) -> LoggedSample:
     """The sample with its verdicts and groups, as the runner's table needs it."""
-    return LoggedSample(
-        id=sample.id,
-        official=verdicts.official,
-        robust=verdicts.robust,
-        groups=groups(sample.topic, sample.subtask),
-        parts=verdicts.parts,
-    )
+    return LoggedSample.graded(sample.id, verdicts, groups(sample.topic, sample.subtask))
 
 
 def official_row(records: Iterable[Record]) -> dict[str, float]:
@@ -71,15 +64,10 @@ def official_row(records: Iterable[Record]) -> dict[str, float]:
         records: Of the samples of a run. Those without an official score are left out.
     """
     return official.summary(
-        {name: points for name, share in scores.items() if (points := _points(share)) is not None}
+        {name: round(share * FULL_MARKS, 9) for name, share in shares.items()}
         for record in records
-        if (scores := mapping(mapping(record, "parts"), "official"))
+        if (shares := component_shares(record)["official"])
     )
-
-
-def _points(share: object) -> float | None:
-    value = number(share)
-    return None if value is None else round(value * FULL_MARKS, 9)
 
 
 def counts(records: Sequence[Record]) -> dict[str, float]:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
 from mmie_tasks.benchmarks.opening.official import FULL_MARKS
 from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample
-from mmie_tasks.core.verdict import Verdicts, as_row
 from mmie_tasks.record import log_line
-from mmie_tasks.record.answer_facts import AnswerFacts, answered_sample, shown_facts
+from mmie_tasks.record.answer_facts import (
+    AnswerFacts,
+    answered_record,
+    answered_sample,
+    shown_facts,
+)
 from mmie_tasks.record.judged import Judged
 from mmie_tasks.record.metrics import slug
 from mmie_tasks.record.rows import Row
-from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, Record
-from mmie_tasks.record.segment import Segments, segment_rows
+from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
+from mmie_tasks.record.segment import Segments
+
+FORM = log_line.RecordForm(differ=True, parts=True)
 
 _TOPICS = tuple(map(slug, TOPICS.values()))
 _FACTS = {
@@ -68,28 +74,10 @@ def sample_record(
         answer: Its steps; empty if it was not parsed.
         signature: Everything that can move the score.
     """
-    return {
-        "id": sample.id,
-        "topic": sample.topic,
-        "subtask": sample.subtask,
-        **graded_fields(judged.verdicts),
-        "facts": asdict(facts),
-        "question": segment_rows(sample.question),
-        "gold": segment_rows(sample.gold),
-        "signature": signature,
-        "answer": segment_rows(answer),
-        **judged.fields,
-    }
-
-
-def graded_fields(verdicts: Verdicts) -> Row:
-    """The fields of a record that depend on the readers."""
-    return {
-        "official": as_row(verdicts.official),
-        "robust": as_row(verdicts.robust),
-        "differ": verdicts.differ,
-        "parts": {kind: dict(verdicts.parts.get(kind, {})) for kind in SCORE_KINDS},
-    }
+    fields = {"topic": sample.topic, "subtask": sample.subtask}
+    return answered_record(
+        sample, judged, facts, answer, signature, form=FORM, sample_fields=fields
+    )
 
 
 def read_line(line: Line) -> LoggedSample:
@@ -102,7 +90,7 @@ def read_line(line: Line) -> LoggedSample:
     return replace(
         answered_sample(line, math.inf),
         groups=groups(log_line.text(record, "topic"), log_line.text(record, "subtask")),
-        parts={kind: _parts(record, kind) for kind in SCORE_KINDS},
+        parts=log_line.component_shares(record),
         facts=_facts(record),
     )
 
@@ -124,18 +112,9 @@ def record_of(line: Line) -> Record:
     return record
 
 
-def _parts(record: Record, kind: str) -> dict[str, float]:
-    shares = log_line.mapping(log_line.mapping(record, "parts"), kind)
-    return {
-        name: number
-        for name, share in shares.items()
-        if (number := log_line.number(share)) is not None
-    }
-
-
 def _facts(record: Record) -> dict[str, str | float | bool]:
     """The facts worth showing: without zeros, empty texts and unset flags."""
     shown = shown_facts(record, _FACTS, _COUNTS)
-    for name, share in _parts(record, "official").items():
+    for name, share in log_line.component_shares(record)["official"].items():
         shown[name] = round(FULL_MARKS * share, 2)
     return shown

@@ -13,7 +13,7 @@ from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.record import log_line
 from mmie_tasks.record.judged import with_verdicts
-from mmie_tasks.record.sample import Line
+from mmie_tasks.record.sample import Line, Record
 from mmie_tasks.results.rescore.attempt import attempt
 from mmie_tasks.results.rescore.rescoring import RescoredTask, with_panel_options
 from mmie_tasks.runs.run import Run, sample_lines
@@ -68,23 +68,23 @@ def _write_log(rescored: RescoredTask, path: Path) -> Path:
             if sample.id not in rescored.not_rescored:
                 current = with_panel_options(line, rescored.panel_options)
                 record = new_record(rescored.task_run.benchmark, current)
-                if signature := str(log_line.signature(record).with_package(__version__)):
-                    record["signature"] = signature
-                record["rescored"] = {"pkg": __version__, "changed": after[sample.id] != sample}
+                is_changed = after[sample.id] != sample
+                record = log_line.rescored(record, __version__, changed=is_changed)
                 runner_values = {key: line[key] for key in _RUNNER_KEYS if key in line}
-                rewritten = {**runner_values, "coverage": record}
+                rewritten = log_line.with_record(runner_values, record)
             file.write(f"{json.dumps(rewritten)}\n")
     return path
 
 
-def new_record(benchmark: Benchmark, line: Line) -> dict[str, object]:
+def new_record(benchmark: Benchmark, line: Line) -> Record:
     """The record of a line with the results of the current readers.
 
     Raises:
         BadRecord: The line is not a sample of this benchmark.
     """
     if benchmark.rerecord is not None:
-        return dict(benchmark.rerecord(line))
+        return benchmark.rerecord(line)
     return with_verdicts(
-        log_line.record_of(line), lambda record: benchmark.reread({**line, "coverage": record})
+        log_line.record_of(line),
+        lambda record: benchmark.reread(log_line.with_record(line, record)),
     )

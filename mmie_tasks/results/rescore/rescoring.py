@@ -101,7 +101,7 @@ def with_panel_options(line: Line, options: Mapping[str, Any]) -> Line:
             f"`--min_valid {panel.min_valid}` is more than the {judges} judges of the panel.",
             hint=f"`--min_valid` with a number from 1 to {judges}",
         )
-    return {**line, "coverage": with_panel(record, panel)}
+    return log_line.with_record(line, with_panel(record, panel))
 
 
 def _is_changed(before: Verdict, after: Verdict) -> bool:

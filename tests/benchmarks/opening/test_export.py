@@ -61,6 +61,6 @@ def test_the_replies_that_the_summary_can_read_are_written(tmp_path: Path) -> No
 
 
 def test_a_run_of_several_judges_cannot_be_exported(tmp_path: Path) -> None:
-    folder = run(tmp_path / "a", line("0101001", reply(7), panel={"rule": "mean"}))
+    folder = run(tmp_path / "a", line("0101001", reply(7), panel={"rule": "mean", "min_valid": 2}))
     with pytest.raises(AnswersUnusable, match="several judges"):
         run_export([str(folder), "-o", str(tmp_path)], {})
