@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmie_tasks.benchmarks.milebench.metrics import official, robust
 from mmie_tasks.benchmarks.milebench.sample import Sample, ScoringRule
+from mmie_tasks.benchmarks.milebench.scoring import official, robust
 from mmie_tasks.core.verdict import Scored
 
 PINNED = "f6a38263eb109ba5b5a8e322df4e0dd4e36354aa1aac6f8f3867d00bea0f468d"

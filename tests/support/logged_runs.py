@@ -21,6 +21,7 @@ from mmie_tasks.benchmarks.mia_bench.record import sample_record as mia_record
 from mmie_tasks.benchmarks.mia_bench.request import grade as mia_grade
 from mmie_tasks.benchmarks.milebench import metrics as mile_metrics
 from mmie_tasks.benchmarks.milebench import sample as mile
+from mmie_tasks.benchmarks.milebench import scoring as mile_scoring
 from mmie_tasks.benchmarks.milebench.record import sample_record as mile_record
 from mmie_tasks.benchmarks.mmie import metrics as mmie_metrics
 from mmie_tasks.benchmarks.mmie import sample as mmie
@@ -134,7 +135,7 @@ def milebench_lines(
                 choices=("a red square", "a green bar") if rule == "choice" else (),
             )
             answer = gold if lots.random() < skill else "a green bar"
-            verdicts = mile_metrics.score(sample, answer)
+            verdicts = mile_scoring.score(sample, answer)
             record = mile_record(sample, verdicts, signature)
             rows = mile_metrics.TABLE.rows(mile_metrics.graded_sample(sample, verdicts), record)
             hidden = f"The number is {gold}. " if needle else ""

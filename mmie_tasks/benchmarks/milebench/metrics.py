@@ -1,4 +1,4 @@
-"""Verdicts of MileBench's answers, and the metrics: means over datasets and tasks.
+"""MileBench's metrics: means over datasets and tasks.
 
 Pure: no files, network, clock, environment or logging.
 """
@@ -7,13 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mmie_tasks.benchmarks.milebench.official import (
-    score_choice,
-    score_needle,
-    score_rouge,
-    score_substring,
-)
-from mmie_tasks.benchmarks.milebench.robust import read_choice, read_needle, read_phrase, read_rouge
 from mmie_tasks.benchmarks.milebench.sample import (
     DATASETS,
     DATASETS_OF,
@@ -23,7 +16,7 @@ from mmie_tasks.benchmarks.milebench.sample import (
     TASKS,
     Sample,
 )
-from mmie_tasks.core.verdict import Verdict, Verdicts
+from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.rows import RunnerTable
 from mmie_tasks.record.sample import LoggedSample
@@ -91,31 +84,6 @@ METRIC_OF = {metric.name: metric for metric in METRICS}
 TABLE = RunnerTable(metrics=tuple(metric for metric in METRICS if metric.in_table), scale=SCALE)
 DATASET_TABLE = RunnerTable(metrics=(Metric(name="", title="Mean", kind="headline"),), scale=SCALE)
 """The runner's table of a task with a single dataset."""
-
-_OFFICIAL = {"rouge": score_rouge, "needle": score_needle, "substring": score_substring}
-_ROBUST = {"rouge": read_rouge, "needle": read_needle, "substring": read_phrase}
-
-
-def official(sample: Sample, answer: object) -> Verdict:
-    """The verdict of the official scorer: 0 or 1, or ROUGE-L F between 0 and 1.
-
-    Source: the branches of ``main`` in ``evaluate.py`` of MileBench at 9583e1f.
-    """
-    if sample.rule == "choice":
-        return score_choice(sample.gold, answer, sample.choices)
-    return _OFFICIAL[sample.rule](sample.gold, answer)
-
-
-def robust(sample: Sample, answer: object) -> Verdict:
-    """The verdict of the robust reader, on the same scale: the intention of the official rule."""
-    if sample.rule == "choice":
-        return read_choice(sample.gold, answer, sample.choices)
-    return _ROBUST[sample.rule](sample.gold, answer)
-
-
-def score(sample: Sample, answer: object) -> Verdicts:
-    """Both verdicts on an answer of the tested model."""
-    return Verdicts(official=official(sample, answer), robust=robust(sample, answer))
 
 
 def graded_sample(sample: Sample, verdicts: Verdicts) -> LoggedSample:

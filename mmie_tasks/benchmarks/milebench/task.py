@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from mmie_tasks.benchmarks.benchmark import Doc
 from mmie_tasks.benchmarks.milebench import data, metrics
-from mmie_tasks.benchmarks.milebench.benchmark import score_answer, signature
+from mmie_tasks.benchmarks.milebench.benchmark import signature
 from mmie_tasks.benchmarks.milebench.combined_image import combined_image
 from mmie_tasks.benchmarks.milebench.prompts import (
     PromptImage,
@@ -24,6 +24,7 @@ from mmie_tasks.benchmarks.milebench.prompts import (
 )
 from mmie_tasks.benchmarks.milebench.record import sample_record
 from mmie_tasks.benchmarks.milebench.sample import TASK_OF, Sample
+from mmie_tasks.benchmarks.milebench.scoring import score_answer
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.core.messages import user_turn

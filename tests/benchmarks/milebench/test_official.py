@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from rouge import Rouge
 from support.golden import vectors
 
-from mmie_tasks.benchmarks.milebench.metrics import official
 from mmie_tasks.benchmarks.milebench.official import (
     label,
     normalise,
@@ -17,6 +16,7 @@ from mmie_tasks.benchmarks.milebench.official import (
     score_substring,
 )
 from mmie_tasks.benchmarks.milebench.sample import Sample, rule_of
+from mmie_tasks.benchmarks.milebench.scoring import official
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.metrics import mean_of
 

@@ -10,9 +10,9 @@ from support.golden import GOLDEN, vectors
 from support.milebench_yamls import files
 
 from mmie_tasks.benchmarks.milebench import benchmark, task
-from mmie_tasks.benchmarks.milebench.metrics import official, robust
 from mmie_tasks.benchmarks.milebench.prompts import interleaved
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, Sample
+from mmie_tasks.benchmarks.milebench.scoring import official, robust
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import Scored
 

@@ -1,0 +1,59 @@
+"""The verdicts on an answer: by the rule of a sample's dataset, as the official script reads it and
+as it is meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mmie_tasks.answers.parsing import NOT_TEXT, failure_of
+from mmie_tasks.benchmarks.milebench.official import (
+    score_choice,
+    score_needle,
+    score_rouge,
+    score_substring,
+)
+from mmie_tasks.benchmarks.milebench.robust import read_choice, read_needle, read_phrase, read_rouge
+from mmie_tasks.benchmarks.milebench.sample import Sample
+from mmie_tasks.core.verdict import Verdict, Verdicts
+
+_OFFICIAL = {"rouge": score_rouge, "needle": score_needle, "substring": score_substring}
+_ROBUST = {"rouge": read_rouge, "needle": read_needle, "substring": read_phrase}
+
+
+def official(sample: Sample, answer: object) -> Verdict:
+    """The verdict of the official scorer: 0 or 1, or ROUGE-L F between 0 and 1.
+
+    Source: the branches of ``main`` in ``evaluate.py`` of MileBench at 9583e1f.
+    """
+    if sample.rule == "choice":
+        return score_choice(sample.gold, answer, sample.choices)
+    return _OFFICIAL[sample.rule](sample.gold, answer)
+
+
+def robust(sample: Sample, answer: object) -> Verdict:
+    """The verdict of the robust reader, on the same scale: the intention of the official rule."""
+    if sample.rule == "choice":
+        return read_choice(sample.gold, answer, sample.choices)
+    return _ROBUST[sample.rule](sample.gold, answer)
+
+
+def score(sample: Sample, answer: object) -> Verdicts:
+    """Both verdicts on an answer of the tested model."""
+    return Verdicts(official=official(sample, answer), robust=robust(sample, answer))
+
+
+def score_answer(
+    sample: Sample, results: Sequence[object], image_problem: str | None = None
+) -> Verdicts:
+    """The verdicts of both readers. Several results (a model that answers in rounds) are not a
+    text.
+    """
+    answer = results[0] if len(results) == 1 else list(results)
+    if isinstance(answer, str) and answer.startswith(NOT_TEXT):
+        return Verdicts.unscored("not_text", answer.removeprefix(NOT_TEXT).strip()[:80])
+    if image_problem:
+        return Verdicts.unscored("bad_image", image_problem)
+    if failure := failure_of(answer):
+        return Verdicts.unscored("no_answer", failure)
+    return score(sample, answer)
