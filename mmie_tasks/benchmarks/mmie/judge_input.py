@@ -1,0 +1,96 @@
+"""A run as input of the official script: ``data.json`` and its images."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from mmie_tasks.benchmarks.export_run import ExportedRun, records_of
+from mmie_tasks.benchmarks.mmie import data, download
+from mmie_tasks.benchmarks.mmie.record import record_of
+from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.core.verdict import Unscored
+from mmie_tasks.record.answer_facts import shown_answer
+from mmie_tasks.record.log_line import verdict
+from mmie_tasks.record.sample import Record
+from mmie_tasks.record.segment import Segment
+
+
+def write_judge_input(run: ExportedRun, folder: Path, environment: Mapping[str, str]) -> str:
+    """Write ``data.json`` and ``images/``; an existing folder is not touched."""
+    if folder.exists():
+        raise SettingWrong(f"`{folder}` exists already.", hint="name a new folder with `-o`")
+    if not (environment.get("MMIE_DATA") or download.is_here(environment)):
+        hint = (
+            "set `MMIE_DATA` to the data that the run used, or download it: `mmie-tasks prefetch "
+            "mmie`"
+        )
+        raise DataMissing("The export needs MMIE's data, which is not on this machine.", hint=hint)
+    samples = {doc["id"]: Sample.from_doc(doc) for doc in data.dataset("all", environment)}
+    records = records_of(run.path, "mmie", record_of, same="answer")
+    if unknown := [sample_id for sample_id in records if sample_id not in samples]:
+        message = f"{len(unknown)} samples of the run are not in the data, the first: {unknown[0]}."
+        raise DataBroken(message, hint="point `MMIE_DATA` at the data that the run used")
+    with_answer = {
+        sample_id: record for sample_id, record in records.items() if not _is_without_answer(record)
+    }
+    unfinished = folder.with_name(f"{folder.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)  # left by a killed process
+    images = _ExportedImages(unfinished)
+    rows = [
+        _export_row(samples[sample_id], record, run.model, images)
+        for sample_id, record in with_answer.items()
+    ]
+    text = json.dumps(rows, ensure_ascii=False, indent=1)
+    (unfinished / "data.json").write_text(f"{text}\n", encoding="utf-8")
+    unfinished.replace(folder)
+    left_out = len(records) - len(with_answer)
+    more = f"; {left_out} without an answer were left out" if left_out else ""
+    return f"{len(rows)} samples and {len(images.names)} images written to `{folder}`{more}."
+
+
+def _is_without_answer(record: Record) -> bool:
+    official = verdict(record, "official")
+    return isinstance(official, Unscored) and official.reason in ("no_answer", "not_text")
+
+
+def _export_row(
+    sample: Sample, record: Record, model: str, images: _ExportedImages
+) -> dict[str, object]:
+    question, answer, gold = (
+        [images.part(segment) for segment in segments]
+        for segments in (sample.question, shown_answer(record), sample.gold)
+    )
+    return {
+        "id": sample.id,
+        "model": model,
+        "question": question,
+        "answer": answer,
+        "gt_answer": gold or [{"text": "", "image": None}],  # the script needs one
+        "category": sample.category,
+        "field": sample.field,
+    }
+
+
+class _ExportedImages:
+    """Copies files into ``images/``, every file once, numbered in order of first use."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "images"
+        self._folder.mkdir(parents=True)
+        self.names: dict[str, str] = {}  # of every copied file
+
+    def part(self, segment: Segment) -> dict[str, str | None]:
+        """The segment in the script's form; a missing file keeps its name."""
+        image = segment.image
+        if image is not None and image not in self.names and Path(image).is_file():
+            name = f"{len(self.names)}{Path(image).suffix.lower()}"
+            shutil.copyfile(image, self._folder / name)
+            self.names[image] = f"images/{name}"
+        return {
+            "text": segment.text,
+            "image": None if image is None else self.names.get(image, Path(image).name),
+        }
