@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         Verdicts,
     )
     from mmie_tasks.hub.asset import Asset, Check, DownloadPlan
-    from mmie_tasks.hub.images import ImageOpener, check_images
+    from mmie_tasks.hub.run_images import ImageOpener, check_images
     from mmie_tasks.judges.base import (
         Judge,
         JudgeError,
@@ -74,7 +74,7 @@ _NAMES = {
     "core.messages": {"user_turn"},
     "core.verdict": {"ScoreKind", "Scored", "Unscored", "UnscoredReason", "Verdict", "Verdicts"},
     "hub.asset": {"Asset", "Check", "DownloadPlan"},
-    "hub.images": {"ImageOpener", "check_images"},
+    "hub.run_images": {"ImageOpener", "check_images"},
     "judges.base": {
         "Judge",
         "JudgeError",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -70,6 +71,13 @@ def logs() -> Iterator[list[str]]:
     sink = logger.add(messages.append, format="{message}")
     yield messages
     logger.remove(sink)
+
+
+@pytest.fixture(autouse=True)
+def _no_open_judges() -> None:
+    """No judge that another test has opened outside a run, and no sample that waits for one."""
+    if session := sys.modules.get("mmie_tasks.judging.session"):
+        session.session_without_run.cache_clear()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -87,7 +87,7 @@ class Benchmark:
             `MmieTasksError`.
         provenance: For one sample: task version, readers and data revision.
         signature: For one sample: everything that can move the score. Raises a `MmieTasksError`.
-        add_answer_folder: Adds a folder to search for images that answers refer to.
+        add_answer_folder: Adds a folder to search for images that answers of a run refer to.
         picture_limit: For one sample: how many pictures of an answer the judge can see; 0 if its
             answers are texts. None: the benchmark has no pictures in answers.
         datasets: Names of its datasets, if its sample ids are ``<dataset>/<id>``. Saved answers

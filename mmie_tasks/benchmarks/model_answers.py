@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic
@@ -28,12 +29,24 @@ from mmie_tasks.record.segment import Segments
 OUTPUT_ROOT = "MMIE_OUTPUT_ROOT"
 """Folders, in which pictures that answers name are searched for."""
 
-_answer_folders: dict[Path, None] = {}  # output folders of this process's runs
+# Of this process: lmms-eval hands the functions of a task an answer, and nothing about the run.
+_answer_folders: dict[Path, None] = {}
 
 
 def add_answer_folder(folder: Path) -> None:
-    """Also search for the images of answers below a folder."""
+    """Also search for the images of answers below a folder, in an evaluation until it ends."""
     _answer_folders[folder.absolute()] = None
+
+
+@contextmanager
+def answer_folders_of_run() -> Iterator[None]:
+    """Forget at the end which folders were added: no evaluation searches those of another."""
+    before = dict(_answer_folders)
+    try:
+        yield
+    finally:
+        _answer_folders.clear()
+        _answer_folders.update(before)
 
 
 def read_results(results: Sequence[object]) -> ParsedAnswer:
@@ -147,7 +160,7 @@ def require_drawn(record: Record) -> None:
 
 def resolver() -> ImageResolver:
     """Finds the files of images that an answer names: in the working directory, the folders of
-    `OUTPUT_ROOT` and those of this process's runs.
+    `OUTPUT_ROOT` and those of the run.
     """
     folders = [name for name in os.environ.get(OUTPUT_ROOT, "").split(os.pathsep) if name]
     roots = [Path(), *(Path(folder).expanduser() for folder in folders), *_answer_folders]

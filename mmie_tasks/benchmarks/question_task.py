@@ -11,7 +11,7 @@ from mmie_tasks.benchmarks.benchmark import Doc
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.messages import user_turn
 from mmie_tasks.core.settings import coverage_floor
-from mmie_tasks.hub.images import ImageOpener
+from mmie_tasks.hub.run_images import ImageOpener
 
 if TYPE_CHECKING:
     import datasets

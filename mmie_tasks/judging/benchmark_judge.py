@@ -1,9 +1,9 @@
-"""The judge of a benchmark, or its panel of judges, and the samples that wait for it."""
+"""The judge of a benchmark, or its panel of judges: how it is chosen, checked and asked."""
 
 from __future__ import annotations
 
+import functools
 import os
-import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
@@ -26,7 +26,9 @@ _STOP_S = 1.0
 
 
 class BenchmarkJudge:
-    """The judge of one benchmark, or its panel of judges, and the samples that wait for it.
+    """The judge of one benchmark, or its panel of judges.
+
+    Judges and waiting samples are those of the session of an evaluation.
 
     Args:
         benchmark: See below.
@@ -60,23 +62,29 @@ class BenchmarkJudge:
         self._title = title or benchmark
         self._paper = paper
         self._check_setup = check_setup
-        self._queue: list[tuple[PendingSample, DeferredRows]] = []
-        self._queue_lock = threading.Lock()
-        self._judging_lock = threading.Lock()
 
     @property
     def _session(self) -> JudgingSession:
         return self.session or session_without_run()
 
-    def choices(self) -> ChosenJudges:
-        """The judges that this run uses, and which setting chose them; as `choose_judges`."""
-        session = self._session
+    def choices(self, session: JudgingSession | None = None) -> ChosenJudges:
+        """The judges that a session uses, and which setting chose them; as `choose_judges`.
+
+        Args:
+            session: By default the current one.
+        """
+        session = session or self._session
         return choose_judges(self.benchmark, self.default, session.environment, session.choices)
 
-    def judges(self) -> OpenJudges:
-        """The judges themselves; raises as `choose_judges` and `JudgingSession.open`."""
-        chosen = self.choices()
-        judges = tuple(map(self._session.open, chosen.judges))
+    def judges(self, session: JudgingSession | None = None) -> OpenJudges:
+        """The judges themselves, of a session; raises as `choose_judges` and `JudgingSession.open`.
+
+        Args:
+            session: By default the current one.
+        """
+        session = session or self._session
+        chosen = self.choices(session)
+        judges = tuple(map(session.open, chosen.judges))
         if chosen.panel is None:
             return OpenJudges(judges=judges)
         names = []
@@ -154,37 +162,36 @@ class BenchmarkJudge:
             plain: Makes the plain score that a sample's log has next to its rows if `sync`, for
                 ``--baseline``; by default none.
         """
+        session = self._session
         if self._is_sync:  # here, threads may judge in parallel
             deferred_rows = DeferredRows(sample.metrics, lambda: None)
-            self._judge_batch([(sample, deferred_rows)], title="")
+            self._judge_batch(session, [(sample, deferred_rows)], title="")
             rows = {name: row for name, row in deferred_rows.items() if isinstance(row, dict)}
             return RowsWithPlainScore(rows, plain(rows))
-        deferred_rows = DeferredRows(sample.metrics, self.judge_pending)
-        with self._queue_lock:
-            self._queue.append((sample, deferred_rows))
+        judge_pending = functools.partial(self._judge_pending, session)
+        deferred_rows = DeferredRows(sample.metrics, judge_pending)
+        session.queue(self).add(sample, deferred_rows)
         return deferred_rows
 
     def judge_pending(self) -> None:
-        """Judge all samples of the queue together. Never raises: the run would be lost.
-
-        A second thread waits until the first has judged; then the queue is empty.
+        """Judge all samples together that wait in the current session. Never raises: the run would
+        be lost.
         """
-        with self._judging_lock:
-            with self._queue_lock:
-                waiting, self._queue = self._queue, []
-            if waiting:
-                self._judge_batch(waiting, self._title)
+        self._judge_pending(self._session)
 
-    def _judge_batch(self, waiting: WaitingSamples, title: str) -> None:
+    def _judge_pending(self, session: JudgingSession) -> None:
+        judge_batch = functools.partial(self._judge_batch, session, title=self._title)
+        session.queue(self).judge(judge_batch)
+
+    def _judge_batch(self, session: JudgingSession, waiting: WaitingSamples, title: str) -> None:
         """Fill in every row, whatever a judge raises.
 
         Judging has a thread of its own, because Ctrl-C does not reach a thread that waits for a
         server.
         """
-        session = self._session
         batch = JudgedBatch(waiting, title, session.one_model_lock, session.on_outcome)
         thread = ThreadPoolExecutor(1, thread_name_prefix="judging")
-        job = thread.submit(batch.judge, self.judges)
+        job = thread.submit(batch.judge, functools.partial(self.judges, session))
         session.batches.append(batch)
         try:
             job.result()

@@ -1,8 +1,9 @@
-"""The judging session of an evaluation: its judges, and what they are judging at the moment.
+"""The judging session of an evaluation: its judges, the samples that wait for them, and what they
+are judging at the moment.
 
 The hooks of the runner make one session for each evaluation and hand it to the judges of its
 benchmarks. Benchmarks that use the same judge share one object of it, and so its budget and its
-check.
+check. Everything outside an evaluation has one session: `session_without_run`.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Protocol
 
 from mmie_tasks.judges.base import InProcess, Outcome
 from mmie_tasks.judges.choice import JudgeChoices, open_judge
 from mmie_tasks.judges.registry import JudgeChoice
 from mmie_tasks.judging.batch import JudgedBatch
+from mmie_tasks.judging.read_variables import ReadVariables
+from mmie_tasks.judging.sample_queue import SampleQueue
 from mmie_tasks.judging.shared_judge import SharedJudge
 
 
@@ -27,14 +31,22 @@ class UsesSession(Protocol):
     session: JudgingSession | None
 
 
+@dataclass(frozen=True, slots=True)
+class _OpenedJudge:
+    shared: SharedJudge
+    variables: ReadVariables  # that were read when it was opened
+
+
 class JudgingSession:
-    """The judges of one evaluation, and what they are judging at the moment.
+    """The judges of one evaluation, the samples that wait for them, and what they are judging.
 
     Args:
         choices: The judges of ``--judge`` or of the runner's launcher; by default none.
         environment: Read when a judge is chosen or opened; by default the process's.
         on_outcome: Called with every outcome: the runner keeps a ledger of tokens.
         before_loading: Called before a judge loads a model into this process, to free memory.
+        reopens_judges: Whether a judge is opened anew when a variable that it has read has another
+            value. In an evaluation a judge stays what it was at the start, with one budget.
     """
 
     def __init__(
@@ -44,6 +56,7 @@ class JudgingSession:
         *,
         on_outcome: Callable[[Outcome], None] = lambda _: None,
         before_loading: Callable[[], object] = lambda: None,
+        reopens_judges: bool = False,
     ) -> None:
         self.choices = choices or {}
         self.environment = os.environ if environment is None else environment
@@ -51,7 +64,9 @@ class JudgingSession:
         self.one_model_lock = threading.Lock()  # of panels with several models in this process
         self._before_loading = before_loading
         self.batches: list[JudgedBatch] = []  # that are being judged
-        self._judges: dict[tuple[str, frozenset[tuple[str, str]]], SharedJudge] = {}
+        self._reopens_judges = reopens_judges
+        self._judges: dict[tuple[str, frozenset[tuple[str, str]]], _OpenedJudge] = {}
+        self._queues: dict[UsesSession, SampleQueue] = {}
         self._opening = threading.Lock()
 
     def open(self, choice: JudgeChoice) -> SharedJudge:
@@ -62,17 +77,26 @@ class JudgingSession:
         """
         key = (choice.name, frozenset(choice.options.items()))
         with self._opening:
-            if key not in self._judges:
-                shared = SharedJudge(open_judge(choice, self.environment), choice.name)
-                if isinstance(judge := shared.wrapped, InProcess):
-                    judge.before_loading(self._before_loading)
-                self._judges[key] = shared
-            return self._judges[key]
+            opened = self._judges.get(key)
+            if opened is not None and not (
+                self._reopens_judges and opened.variables.have_changed()
+            ):
+                return opened.shared
+            variables = ReadVariables(self.environment)
+            shared = SharedJudge(open_judge(choice, variables), choice.name)
+            if isinstance(judge := shared.wrapped, InProcess):
+                judge.before_loading(self._before_loading)
+            self._judges[key] = _OpenedJudge(shared, variables)
+            return shared
+
+    def queue(self, judge: UsesSession) -> SampleQueue:
+        """The samples that wait for the judge of a benchmark."""
+        return self._queues.setdefault(judge, SampleQueue())
 
     def close(self) -> None:
         """Free the memory of every judge that runs in this process; they can be used again."""
-        for shared in list(self._judges.values()):
-            shared.close()
+        for opened in list(self._judges.values()):
+            opened.shared.close()
 
     @contextmanager
     def used_by(self, judges: Iterable[UsesSession]) -> Iterator[None]:
@@ -98,11 +122,13 @@ class JudgingSession:
         return "; ".join(batch.stored() for batch in batches) or "nothing is being judged"
 
 
+@functools.cache
 def session_without_run() -> JudgingSession:
-    """The session of everything outside an evaluation; a new one when the environment changes."""
-    return _session_in(frozenset(os.environ.items()))
+    """The session of everything in this process that is outside an evaluation.
 
-
-@functools.lru_cache(maxsize=1)
-def _session_in(environment: frozenset[tuple[str, str]]) -> JudgingSession:
-    return JudgingSession(environment=dict(environment))
+    What is set when a judge is asked holds, as a notebook expects: ``MMIE_TASKS_JUDGE`` is read at
+    each call, and a judge that was opened before is used again only if the variables that it has
+    read, such as its API key, still have the same values. Other variables change nothing. A judge
+    of another package that reads ``os.environ`` itself is not opened anew.
+    """
+    return JudgingSession(reopens_judges=True)

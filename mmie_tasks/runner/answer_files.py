@@ -39,18 +39,33 @@ class RunOutput:
     _files: dict[str, list[Path]] = field(default_factory=dict)  # by task, those of all processes
     _texts: dict[str, list[Path]] = field(default_factory=dict)  # by task, of `interleaved`
 
-    def begin(self, options: Mapping[str, Any]) -> None:
-        """Forget the run before.
+    @classmethod
+    def of_run(cls, options: Mapping[str, Any]) -> RunOutput:
+        """The output of a run; answers are removed when the runner has logged them.
 
         Args:
             options: The arguments of ``simple_evaluate``, with their defaults.
         """
-        self._tracker = options.get("evaluation_tracker")
-        self._date = str(options.get("datetime_str")).replace(":", "-")
-        self.has_samples = bool(options.get("log_samples"))
-        self._has_warned = False
-        self._files.clear()
-        self._texts.clear()
+        tracker: Any = options.get("evaluation_tracker")
+        output = cls(
+            has_samples=bool(options.get("log_samples")),
+            _tracker=tracker,
+            _date=str(options.get("datetime_str")).replace(":", "-"),
+        )
+        if callable(getattr(tracker, "save_results_samples", None)):
+            tracker.save_results_samples = output._removing_after_logging(tracker)
+        return output
+
+    def _removing_after_logging(self, tracker: Any) -> Method:  # noqa: ANN401 - the runner's
+        """The tracker's method ``save_results_samples``: then a task's answers are in its log."""
+        save = type(tracker).save_results_samples  # not the wrapper of an evaluation before
+
+        @functools.wraps(save)
+        def save_results_samples(task_name: str, samples: Sequence[object]) -> None:
+            save(tracker, task_name=task_name, samples=samples)
+            self.remove(task_name, len(samples))
+
+        return save_results_samples
 
     def name_folder(self, name: str) -> None:
         """Name the folder of the run's results, which the runner names by one model only."""
@@ -187,21 +202,6 @@ class RunOutput:
 def _unlink(paths: Iterable[Path]) -> None:
     for path in paths:
         path.unlink(missing_ok=True)
-
-
-OUTPUT = RunOutput()
-"""Of the evaluation that this process runs; the runner evaluates one at a time."""
-
-
-def remove_after_logging(save: Method) -> Method:
-    """Wrap ``EvaluationTracker.save_results_samples``: then a task's answers are in its log."""
-
-    @functools.wraps(save)
-    def save_results_samples(tracker: object, task_name: str, samples: Sequence[object]) -> None:
-        save(tracker, task_name=task_name, samples=samples)
-        OUTPUT.remove(task_name, len(samples))
-
-    return save_results_samples
 
 
 def _lines(task: Task) -> Iterator[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from mmie_tasks.runner.command_options import COMMAND_OPTIONS, CommandOptions
 from mmie_tasks.runner.plugin import install_hooks
 from mmie_tasks.runner.post_import import after_import
 
@@ -46,7 +47,6 @@ def run_lmms_eval(judges: JudgeChoices | None = None, sketch_file: Path | None =
     def watch_evaluations(runner: ModuleType) -> None:
         from mmie_tasks.runner import hooks
 
-        hooks.command_judges, hooks.sketch_file = judges or {}, sketch_file
         hooks.wrap_once(runner, "cli_evaluate_single", functools.partial(_list_failures, failed))
         hooks.wrap_once(runner.TaskManager, "match_tasks", refuse_unknown_tasks)
         hooks.wrap_once(runner.eval_logger, "add", _colour_by_default)
@@ -55,7 +55,11 @@ def run_lmms_eval(judges: JudgeChoices | None = None, sketch_file: Path | None =
     after_import("lmms_eval.__main__", watch_evaluations)
     from lmms_eval.cli.dispatch import main
 
-    main()
+    options = COMMAND_OPTIONS.set(CommandOptions(judges=judges or {}, sketch_file=sketch_file))
+    try:
+        main()
+    finally:
+        COMMAND_OPTIONS.reset(options)
     for arguments in failed:
         model = f"{arguments.model} ({arguments.model_args})"  # as the runner prints it
         sys.stderr.write(

@@ -13,8 +13,7 @@ from mmie_tasks.benchmarks.registry import require_judged
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.judges.choice import VARIABLE, environment_choices
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
-from mmie_tasks.judging.session import JudgingSession
-from mmie_tasks.runner.answer_files import OUTPUT
+from mmie_tasks.runner.evaluation import RunningEvaluation
 from mmie_tasks.runner.loaded_tasks import Task, benchmarks_of_tasks, is_judged, is_predict_only
 
 
@@ -93,7 +92,7 @@ def check_judges(judges: Iterable[BenchmarkJudge], rank: int = 0) -> None:
             judge.judges()
 
 
-def check_requested_judges(options: Mapping[str, Any], session: JudgingSession) -> None:
+def check_requested_judges(options: Mapping[str, Any], evaluation: RunningEvaluation) -> None:
     """Check the judges of the requested tasks.
 
     Raises:
@@ -102,9 +101,9 @@ def check_requested_judges(options: Mapping[str, Any], session: JudgingSession) 
     index = getattr(options.get("task_manager"), "task_index", None)
     requested = set(benchmarks_of_tasks(options.get("tasks") or (), index or {}))
     if requested:
-        OUTPUT.warn_of_what_is_not_saved()
+        evaluation.output.warn_of_what_is_not_saved()
     benchmarks = [entry.load() for entry in sorted(requested, key=lambda entry: entry.name)]
     judges = [benchmark.judge for benchmark in benchmarks if benchmark.judge is not None]
     if judges:
-        with session.used_by(judges):
+        with evaluation.session.used_by(judges):
             check_judges(judges)

@@ -15,17 +15,17 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from contextvars import ContextVar
-from pathlib import Path
 from typing import Any
 
 from mmie_tasks.core.errors import MmieTasksError
-from mmie_tasks.judges.base import Outcome
-from mmie_tasks.judges.choice import JudgeChoices
-from mmie_tasks.judging.session import JudgingSession
-from mmie_tasks.record.reply import JudgeReply
-from mmie_tasks.runner.answer_files import OUTPUT, remove_after_logging
+from mmie_tasks.record.rows import COVERAGE
 from mmie_tasks.runner.early_checks import check_before_requests, check_requested_judges
+from mmie_tasks.runner.evaluation import (
+    RunningEvaluation,
+    new_evaluation,
+    running,
+    running_evaluation,
+)
 from mmie_tasks.runner.generation import (
     called_after_generation,
     mark_instructed,
@@ -43,24 +43,9 @@ from mmie_tasks.runner.loaded_tasks import (
     loaded_benchmark,
 )
 from mmie_tasks.runner.results_metadata import add_provenance, add_signatures
-from mmie_tasks.runner.run_summary import (
-    SUMMARY,
-    print_at_exit,
-    report_command,
-    shows_all_rows,
-    summarise_after,
-)
+from mmie_tasks.runner.run_summary import print_at_exit, report_command, shows_all_rows
 
 _WRAPPED = "_mmie_tasks_wrapped"
-
-sketch_file: Path | None = None
-"""The page of ``mmie-tasks eval --sketch``; None for other runs."""
-
-command_judges: JudgeChoices = {}
-"""The judges of ``mmie-tasks eval --judge``, for all evaluations of the command line."""
-
-_begun: ContextVar[JudgingSession | None] = ContextVar("begun", default=None)
-"""The session that ``simple_evaluate`` has begun, and in which ``evaluate`` judges."""
 
 
 def wrap_once(owner: object, name: str, wrap: Callable[[Method], Method]) -> None:
@@ -92,21 +77,6 @@ def _is_first_process() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-def log_judge_usage(outcome: Outcome) -> None:
-    """Enter the tokens of a reply into the runner's ledger as ``judge``, unless it was cached."""
-    from lmms_eval.models.model_utils.usage_metrics import log_usage
-
-    if isinstance(outcome, JudgeReply) and not outcome.cached:
-        usage = outcome.usage
-        log_usage(
-            outcome.model,
-            input_tokens=usage.input_tokens,
-            output_tokens=max(0, usage.output_tokens - usage.reasoning_tokens),
-            reasoning_tokens=usage.reasoning_tokens,
-            source="judge",
-        )
-
-
 def wrap_evaluator() -> None:
     """Wrap functions of the runner's evaluator, if it is imported.
 
@@ -117,15 +87,11 @@ def wrap_evaluator() -> None:
     """
     evaluator = sys.modules.get("lmms_eval.evaluator")
     output = getattr(sys.modules.get("lmms_eval.evaluator_utils"), "TaskOutput", None)
-    trackers = sys.modules.get("lmms_eval.loggers.evaluation_tracker")
-    tracker = getattr(trackers, "EvaluationTracker", None)
-    summarise = functools.partial(summarise_after, find_benchmark=benchmark_of)
     for owner, name, wrap in (
         (evaluator, "simple_evaluate", _check_first),
         (evaluator, "evaluate", _prepare_model),
-        (output, "calculate_aggregate_metric", summarise),
+        (output, "calculate_aggregate_metric", _summarise),
         (output, "calculate_clt_aggregate_metric", without_errors_of_nan),
-        (tracker, "save_results_samples", remove_after_logging),
     ):
         if callable(getattr(owner, name, None)):
             wrap_once(owner, name, wrap)
@@ -152,6 +118,24 @@ def without_errors_of_nan(calculate: Method) -> Method:
     return calculate_standard_errors
 
 
+def _summarise(aggregate: Method) -> Method:
+    """Wrap ``TaskOutput.calculate_aggregate_metric``, so that each task of ours is summarised."""
+
+    @functools.wraps(aggregate)
+    def aggregate_and_summarise(output: Any, *args: object, **kwargs: object) -> None:  # noqa: ANN401
+        aggregate(output, *args, **kwargs)
+        evaluation, benchmark = running_evaluation(), benchmark_of(output.task)
+        if evaluation is None or benchmark is None:
+            return
+        limit = getattr(getattr(output.task, "args", None), "limit", None)
+        for (metric, _), records in list(output.sample_metrics.items()):
+            if metric == COVERAGE:
+                positive = limit if limit and limit > 0 else None
+                evaluation.summary.add(output.task_name, benchmark, records, positive)
+
+    return aggregate_and_summarise
+
+
 def _prepare_model(evaluate: Method) -> Method:
     """Wrap ``evaluate``: the model is recorded, no batch mixes tasks, and the results get the
     details of our tasks.
@@ -168,58 +152,67 @@ def _prepare_model(evaluate: Method) -> Method:
         named_tasks = leaf_tasks(options["task_dict"])
         tasks = list(named_tasks.values())
         record_tested_model(model)
-        SUMMARY.clear()
-        if pair := getattr(model, "pair", ""):  # of `interleaved`
-            SUMMARY.pair = pair
-            OUTPUT.name_folder(pair)
-        with one_task_per_call(model, tasks), _judging(model, tasks, options):
-            results = evaluate(*args, **kwargs)
-            OUTPUT.scored(is_first_process=_is_first_process())
-            if isinstance(results, dict):  # None on all ranks but 0
-                add_signatures(results["configs"], named_tasks)
-                SUMMARY.add_details(results, as_rows=as_rows)
+        with _begun(options) as evaluation:
+            if pair := getattr(model, "pair", ""):  # of `interleaved`
+                evaluation.summary.pair = pair
+                evaluation.output.name_folder(pair)
+            is_command = options.get("cli_args") is not None
+            with (
+                one_task_per_call(model, tasks),
+                _judging(evaluation, model, tasks, is_command=is_command),
+            ):
+                results = evaluate(*args, **kwargs)
+                evaluation.output.scored(is_first_process=_is_first_process())
+                if isinstance(results, dict):  # None on all ranks but 0
+                    add_signatures(results["configs"], named_tasks)
+                    evaluation.summary.add_details(results, as_rows=as_rows)
         return results
 
     return evaluate_prepared_model
 
 
 @contextmanager
-def _judging(model: object, tasks: Sequence[Task], options: Mapping[str, Any]) -> Iterator[None]:
-    """The judging session of a run; outputs are saved when the model has answered everything."""
+def _begun(options: Mapping[str, Any]) -> Iterator[RunningEvaluation]:
+    """The evaluation that ``simple_evaluate`` has begun; a new one if ``evaluate`` is called
+    directly.
+    """
+    if (evaluation := running_evaluation()) is not None:
+        yield evaluation
+        return
+    launcher = options.get("eval_server_launcher")
+    evaluation = new_evaluation(getattr(launcher, "choices", {}), options)
+    with running(evaluation):
+        yield evaluation
+
+
+@contextmanager
+def _judging(
+    evaluation: RunningEvaluation, model: object, tasks: Sequence[Task], *, is_command: bool
+) -> Iterator[None]:
+    """Judge in the session of a run; outputs are saved when the model has answered everything."""
     ours = {task: benchmark for task in tasks if (benchmark := loaded_benchmark(task))}
     if not ours:
         yield
         return
+    session, output = evaluation.session, evaluation.output
     if _is_first_process():
-        OUTPUT.warn_of_what_is_not_saved()
-    launcher = options.get("eval_server_launcher")
-    session = _begun.get() or _new_session(getattr(launcher, "choices", {}))
+        output.warn_of_what_is_not_saved()
     with ExitStack() as stack:
         stack.callback(session.close)
         judges = [benchmark.judge for benchmark in ours.values() if benchmark.judge is not None]
         stack.enter_context(session.used_by(judges))
         functions = [lambda: name_null_replies(ours), lambda: mark_instructed(ours)]
         if any(is_judged(task, benchmark) for task, benchmark in ours.items()):
-            functions.append(lambda: OUTPUT.save(tasks))
-            if options.get("cli_args") is not None:
-                functions.append(stack.enter_context(judging_stops_on_ctrl_c(session)))
-        if sketch_file is not None and _is_first_process():
+            functions.append(lambda: output.save(tasks))
+            if is_command:
+                functions.append(stack.enter_context(judging_stops_on_ctrl_c(session, output)))
+        if evaluation.sketch_file is not None and _is_first_process():
             from mmie_tasks.runner.sketch import write_sketch
 
-            functions.append(
-                functools.partial(write_sketch, list(ours.items()), model, sketch_file)
-            )
+            file = evaluation.sketch_file
+            functions.append(functools.partial(write_sketch, list(ours.items()), model, file))
         stack.enter_context(called_after_generation(model, functions))
         yield
-
-
-def _new_session(choices: JudgeChoices) -> JudgingSession:
-    """A session with these judges, or those of ``mmie-tasks eval --judge``."""
-    from mmie_tasks.runner.model_memory import free_tested_models
-
-    return JudgingSession(
-        choices or command_judges, on_outcome=log_judge_usage, before_loading=free_tested_models
-    )
 
 
 def _check_first(evaluate: Method) -> Method:
@@ -231,26 +224,25 @@ def _check_first(evaluate: Method) -> Method:
 
         call = signature.bind(*args, **kwargs)
         call.apply_defaults()
-        OUTPUT.begin(call.arguments)
         command_line = kwargs.get("cli_args")
         try:
-            session = _new_session(parse_launcher_args(call.arguments.get("launcher_args")))
+            choices = parse_launcher_args(call.arguments.get("launcher_args"))
+            evaluation = new_evaluation(choices, call.arguments)
             if command_line is not None and not kwargs.get("predict_only") and _is_first_process():
                 shows_all_rows(os.environ)
-                check_requested_judges(kwargs, session)
+                check_requested_judges(kwargs, evaluation)
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
-        begun = _begun.set(session)
-        try:
-            with exits_on_ctrl_c() if command_line is not None else nullcontext():
-                results = evaluate(*args, **kwargs)
-        finally:
-            _begun.reset(begun)
+        with running(evaluation), exits_on_ctrl_c() if command_line is not None else nullcontext():
+            results = evaluate(*args, **kwargs)
         if command_line is not None and results is not None:
             report = report_command(
-                command_line.output_path, has_samples=command_line.log_samples, answers=OUTPUT.kept
+                command_line.output_path,
+                has_samples=command_line.log_samples,
+                answers=evaluation.output.kept,
             )
-            print_at_exit(SUMMARY.block(command_line.model, command_line.model_args, report))
+            summary = evaluation.summary
+            print_at_exit(summary.block(command_line.model, command_line.model_args, report))
         return results
 
     return simple_evaluate

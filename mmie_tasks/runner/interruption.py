@@ -13,7 +13,7 @@ from types import FrameType
 from typing import NoReturn
 
 from mmie_tasks.judging.session import JudgingSession
-from mmie_tasks.runner.answer_files import OUTPUT
+from mmie_tasks.runner.answer_files import RunOutput
 
 STATUS = 130
 """The exit status of a process that Ctrl-C has ended: 128 and the number of the signal."""
@@ -37,7 +37,9 @@ def exits_on_ctrl_c() -> Iterator[None]:
 
 
 @contextmanager
-def judging_stops_on_ctrl_c(session: JudgingSession) -> Iterator[Callable[[], None]]:
+def judging_stops_on_ctrl_c(
+    session: JudgingSession, output: RunOutput
+) -> Iterator[Callable[[], None]]:
     """Yield a function; once it is called, Ctrl-C ends the process within two seconds.
 
     A second Ctrl-C ends it at once. Threads that wait for a judge cannot be interrupted, and Python
@@ -46,8 +48,9 @@ def judging_stops_on_ctrl_c(session: JudgingSession) -> Iterator[Callable[[], No
 
     Args:
         session: The judges, and what they are judging.
+        output: Where the model's answers are saved.
     """
-    stop = functools.partial(_stop, session)
+    stop = functools.partial(_stop, session, output)
     before = signal.getsignal(signal.SIGINT)
 
     def handle_ctrl_c() -> None:
@@ -61,15 +64,17 @@ def judging_stops_on_ctrl_c(session: JudgingSession) -> Iterator[Callable[[], No
             signal.signal(signal.SIGINT, before)
 
 
-def _stop(session: JudgingSession, _number: int, _frame: FrameType | None) -> NoReturn:
+def _stop(
+    session: JudgingSession, output: RunOutput, _number: int, _frame: FrameType | None
+) -> NoReturn:
     signal.signal(signal.SIGINT, _end)
     timer = threading.Timer(_GRACE_S, _end)
     timer.daemon = True
     timer.start()
     stored = session.stop()
     next_step = "The model's answers are not saved: there is no `--output_path`."
-    if OUTPUT.resume_hint:
-        next_step = f"To go on: the same command with {OUTPUT.resume_hint}"
+    if output.resume_hint:
+        next_step = f"To go on: the same command with {output.resume_hint}"
     _print(f"mmie-tasks: stopped; {stored}. {next_step}")
     raise JudgingStopped
 

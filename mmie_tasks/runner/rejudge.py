@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from mmie_tasks.benchmarks.model_answers import answer_folders_of_run
 from mmie_tasks.benchmarks.registry import require_judged
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
@@ -52,12 +53,13 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
             keep_replies(task_run, choices, environment)
     source = split_name(options.run).path
     output = options.output_path or _output_folder(source, choices, failed=options.failed)
-    _search_pictures(tasks, config, source)
     sys.argv[1:] = _eval_arguments(logged_run, tasks, config, str(output))
 
     from mmie_tasks.runner.command_line import run_lmms_eval
 
-    return run_lmms_eval(choices)
+    with answer_folders_of_run():
+        _search_pictures(tasks, config, source)
+        return run_lmms_eval(choices)
 
 
 def _parser() -> argparse.ArgumentParser:

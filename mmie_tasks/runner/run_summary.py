@@ -13,7 +13,7 @@ import functools
 import math
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import Path
@@ -122,12 +122,6 @@ class RunSummary:
         title = "mmie-tasks: scores in percent; the intervals hold the sampling error only"
         return f"\n{title}\n\n{table}\n\n{report}"
 
-    def clear(self) -> None:
-        """Forget the evaluation before."""
-        self.pair = ""
-        self._headlines.clear()
-        self._details.clear()
-
 
 def short_model_name(model: object, model_args: object) -> str:
     """A short name: of ``pretrained=Qwen/Qwen2.5-VL-7B-Instruct`` the last part, else the runner's
@@ -160,29 +154,6 @@ def report_command(output_path: str | None, *, has_samples: bool, answers: str =
     )
     kept = f"; the answers are in {answers}, which `--model predictions` reads" if answers else ""
     return f"hint: {hint}{kept}"
-
-
-SUMMARY = RunSummary()
-"""Of the evaluation that this process runs; the runner evaluates one at a time."""
-
-
-def summarise_after(
-    aggregate: Callable[..., Any], find_benchmark: Callable[[Any], Benchmark | None]
-) -> Any:  # noqa: ANN401
-    """Wrap ``TaskOutput.calculate_aggregate_metric``, so that each task of ours is summarised."""
-
-    @functools.wraps(aggregate)
-    def aggregate_and_summarise(output: Any, *args: object, **kwargs: object) -> None:  # noqa: ANN401
-        aggregate(output, *args, **kwargs)
-        if (benchmark := find_benchmark(output.task)) is None:
-            return
-        limit = getattr(getattr(output.task, "args", None), "limit", None)
-        for (metric, _), records in list(output.sample_metrics.items()):
-            if metric == COVERAGE:
-                positive = limit if limit and limit > 0 else None
-                SUMMARY.add(output.task_name, benchmark, records, positive)
-
-    return aggregate_and_summarise
 
 
 def print_at_exit(text: str) -> None:

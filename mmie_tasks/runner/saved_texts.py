@@ -15,7 +15,7 @@ from loguru import logger
 from mmie_tasks.answers.parsing import failure_of
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.interleaved.written_texts import WrittenText, read_text, save_texts, text_path
-from mmie_tasks.runner.answer_files import OUTPUT
+from mmie_tasks.runner.evaluation import running_evaluation
 from mmie_tasks.runner.pair_arguments import PairArguments
 from mmie_tasks.runner.pair_requests import AskedSample
 from mmie_tasks.runner.writer_output import text_of
@@ -47,8 +47,9 @@ class SavedTexts:
     ) -> None:
         self._folder = cache_dir(os.environ) / "written"
         self._paths = _text_paths(self._folder, arguments, requests, samples)
-        for request, path in zip(requests, self._paths, strict=True):
-            OUTPUT.keep_until_logged(request.task_name, path)
+        if evaluation := running_evaluation():
+            for request, path in zip(requests, self._paths, strict=True):
+                evaluation.output.keep_until_logged(request.task_name, path)
 
     def read(self) -> dict[int, WrittenText]:
         """The texts of an earlier run, by the request's number; a warning says how many."""

@@ -16,6 +16,7 @@ from mmie_tasks.judging.batch import PendingSample
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.deferred import DeferredRows, MetricRows, RowsWithPlainScore
 from mmie_tasks.judging.requests import GradedRequest
+from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.judging.shared_judge import OpenJudges, SharedJudge
 from mmie_tasks.record.judged import Judged
 from mmie_tasks.record.reply import JudgeResult
@@ -46,7 +47,7 @@ class SessionWith(BenchmarkJudge):
         super().__init__("", "unused")
         self._judge = judge
 
-    def judges(self) -> OpenJudges:
+    def judges(self, _: JudgingSession | None = None) -> OpenJudges:
         if isinstance(self._judge, Exception):
             raise self._judge
         return OpenJudges(judges=(SharedJudge(self._judge),))

@@ -27,8 +27,7 @@ def tracker(folder: Path) -> EvaluationTracker:
 
 
 def begun(folder: Path, **options: Any) -> RunOutput:
-    output = RunOutput()
-    output.begin(
+    return RunOutput.of_run(
         {
             "evaluation_tracker": tracker(folder),
             "datetime_str": DATE,
@@ -36,7 +35,6 @@ def begun(folder: Path, **options: Any) -> RunOutput:
             **options,
         }
     )
-    return output
 
 
 def task(

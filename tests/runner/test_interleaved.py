@@ -18,7 +18,7 @@ from mmie_tasks.answers.drawn import read_drawn_answer
 from mmie_tasks.answers.parsing import NO_REPLY, failure_of
 from mmie_tasks.interleaved.protocols import NO_PICTURE
 from mmie_tasks.record.segment import Segment
-from mmie_tasks.runner.answer_files import OUTPUT
+from mmie_tasks.runner.evaluation import new_evaluation, running
 from mmie_tasks.runner.generation import name_null_replies
 from mmie_tasks.runner.interleaved import Interleaved
 
@@ -276,9 +276,11 @@ def test_a_writer_that_was_freed_for_drawing_is_made_again_when_it_is_needed(dra
     requests = mmie_requests(model)
     first = model._writer.model
     first._model = torch.nn.Linear(1, 1)
-    model.generate_until(requests)
+    evaluation = new_evaluation({}, {})
+    with running(evaluation):
+        model.generate_until(requests)
     assert not hasattr(first, "_model")
-    OUTPUT.scored(is_first_process=True)  # there is no log of samples
+    evaluation.output.scored(is_first_process=True)  # there is no log of samples
     model.generate_until(requests)
     assert model._writer.model is not first
     assert model._writer.model.task_dict is first.task_dict

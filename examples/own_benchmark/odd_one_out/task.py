@@ -63,7 +63,7 @@ TABLE = RunnerTable(metrics=METRICS, scale=SCALE)
 percent = aggregation(SCALE)  # of the rows of a line, for the task file
 
 _FOLDER = Path(__file__).resolve().parent
-_OPENER = ImageOpener()  # of this process: what a model could not be shown is not scored
+_OPENER = ImageOpener()  # what a model could not be shown is not scored
 _LETTER = re.compile(r"(?<![\w'])(?!A (?!is\b)[a-z])[A-F](?![\w'])")  # `A circle` names no letter
 
 

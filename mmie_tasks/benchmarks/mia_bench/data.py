@@ -20,7 +20,8 @@ from mmie_tasks.benchmarks.mia_bench.download import ANNOTATION, hub_folder
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing
-from mmie_tasks.hub.images import check_images, inside
+from mmie_tasks.hub.images import inside
+from mmie_tasks.hub.run_images import check_images
 from mmie_tasks.record.row_fields import object_of
 
 if TYPE_CHECKING:

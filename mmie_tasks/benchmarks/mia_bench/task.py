@@ -18,7 +18,7 @@ from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.messages import user_turn
 from mmie_tasks.core.settings import coverage_floor
 from mmie_tasks.core.verdict import Verdicts
-from mmie_tasks.hub.images import ImageOpener
+from mmie_tasks.hub.run_images import ImageOpener
 from mmie_tasks.judging.batch import PendingSample
 from mmie_tasks.judging.deferred import MetricRows
 from mmie_tasks.record.judged import Judged
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import datasets
     from PIL import Image
 
-_OPENER = ImageOpener()  # of this process: a sample whose image could not be opened is not scored
+_OPENER = ImageOpener()  # a sample whose image could not be opened is not scored
 _SKIPPED = "error"  # the notebook leaves out an answer that is only this word (cell 11)
 
 

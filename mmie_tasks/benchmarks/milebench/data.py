@@ -30,7 +30,8 @@ from mmie_tasks.benchmarks.order import fair_order
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.suggestions import nearest
 from mmie_tasks.hub.asset import Asset, Check, local_asset
-from mmie_tasks.hub.images import check_images, inside
+from mmie_tasks.hub.images import inside
+from mmie_tasks.hub.run_images import check_images
 
 if TYPE_CHECKING:
     import datasets

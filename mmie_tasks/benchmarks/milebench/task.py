@@ -28,8 +28,9 @@ from mmie_tasks.benchmarks.milebench.scoring import score_answer
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.core.messages import user_turn
+from mmie_tasks.core.run_memory import RunMemory
 from mmie_tasks.core.settings import coverage_floor
-from mmie_tasks.hub.images import ImageOpener
+from mmie_tasks.hub.run_images import ImageOpener
 from mmie_tasks.record.rows import Row, aggregation
 from mmie_tasks.record.sample import LoggedSample
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 _OPENER = ImageOpener()  # remembers the samples with an image that the model could not be shown
-_drawn_images: dict[str, Path] = {}  # sample id to its combined image, drawn in this process
+_DRAWN: RunMemory[Path] = RunMemory()  # the combined image of a sample, if this run has drawn it
 
 
 def process_docs(stub: datasets.Dataset) -> datasets.Dataset:
@@ -99,10 +100,9 @@ def _open_image(doc: Doc, index: int) -> Image.Image:
         files = [Path(path) for path in data.published_image(doc) or doc["images"]]
         if doc["variant"] != "combined1" or data.published_image(doc):
             return files[index]
-        _drawn_images[doc["id"]] = combined_image(
-            files, cache_dir(os.environ) / "milebench" / "combined"
-        )
-        return _drawn_images[doc["id"]]
+        drawn = combined_image(files, cache_dir(os.environ) / "milebench" / "combined")
+        _DRAWN.remember(doc["id"], drawn)
+        return drawn
 
     return _OPENER.open(doc["id"], find)
 
@@ -125,7 +125,7 @@ def _score(doc: Doc, results: Sequence[object]) -> tuple[LoggedSample, Row]:
     verdicts = score_answer(sample, results, _OPENER.failure(sample.id))
     if doc["variant"] != "combined1":
         images = [doc["images"][index] for index in _prompt(doc).images]
-    elif drawn := _drawn_images.get(sample.id):
+    elif drawn := _DRAWN.of(sample.id):
         images = [str(drawn)]
     else:  # no combined image is drawn for the log
         images = data.published_image(doc) or list(doc["images"])

@@ -19,7 +19,7 @@ from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mia_bench.data import dataset
 from mmie_tasks.benchmarks.mia_bench.request import prompt_maker
 from mmie_tasks.core.verdict import Scored
-from mmie_tasks.hub.images import ImageOpener
+from mmie_tasks.hub.run_images import ImageOpener
 from mmie_tasks.judging.judge import judge_together
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.record.reply import JudgeReply, JudgeResult

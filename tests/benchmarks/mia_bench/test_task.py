@@ -20,7 +20,7 @@ from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import Scored
-from mmie_tasks.hub.images import ImageOpener
+from mmie_tasks.hub.run_images import ImageOpener
 from mmie_tasks.judges.content import content_key
 from mmie_tasks.judges.flags import parse_flags
 from mmie_tasks.judging.session import JudgingSession

@@ -12,7 +12,7 @@ from mmie_tasks.benchmarks.milebench import benchmark, data, task
 from mmie_tasks.benchmarks.milebench.data import dataset
 from mmie_tasks.benchmarks.milebench.sample import DATASETS
 from mmie_tasks.core.errors import DataMissing
-from mmie_tasks.hub.images import ImageOpener
+from mmie_tasks.hub.run_images import ImageOpener
 from mmie_tasks.record.rows import coverage
 
 

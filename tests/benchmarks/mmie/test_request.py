@@ -17,7 +17,7 @@ from support.mmie_judge import surround
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.prompts import IMAGE
 from mmie_tasks.benchmarks.mmie.sample import Sample
-from mmie_tasks.benchmarks.model_answers import add_answer_folder
+from mmie_tasks.benchmarks.model_answers import add_answer_folder, answer_folders_of_run
 from mmie_tasks.core.errors import DataMissing, SettingWrong
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.segment import Segment
@@ -196,6 +196,19 @@ def test_images_are_looked_for_where_the_run_writes_and_where_the_user_says(monk
     add_answer_folder(tmp_path / "out")
     monkeypatch.setenv("MMIE_OUTPUT_ROOT", str(tmp_path / "else"))
     assert build(answer).facts.missing_images == 0
+
+
+def test_images_in_the_folder_of_one_run_are_not_those_of_the_next(tmp_path):
+    draw(tmp_path / "one" / "o.png")
+    draw(tmp_path / "saved" / "s.png")
+    add_answer_folder(tmp_path / "saved")  # before any run, as `rejudge` does
+    with answer_folders_of_run():
+        add_answer_folder(tmp_path / "one")
+        assert build(parts("o.png", "s.png")).facts.missing_images == 0
+    with answer_folders_of_run():
+        add_answer_folder(tmp_path / "two")
+        assert build(parts("o.png")).facts.missing_images == 1
+        assert build(parts("s.png")).facts.missing_images == 0
 
 
 def test_the_check_before_a_run_covers_words_and_settings(monkeypatch):

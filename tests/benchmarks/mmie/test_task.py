@@ -22,7 +22,7 @@ from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.errors import DataMissing, SettingWrong
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored
-from mmie_tasks.hub.images import ImageOpener
+from mmie_tasks.hub.run_images import ImageOpener
 from mmie_tasks.judges.content import content_key
 from mmie_tasks.record.reply import DigitToken, JudgeReply, JudgeResult
 from mmie_tasks.record.segment import Segment

@@ -9,7 +9,7 @@ from support.opening_data import EXAMPLE, PROMPTS
 
 from mmie_tasks.benchmarks import model_answers
 from mmie_tasks.benchmarks.opening import task
-from mmie_tasks.hub.images import ImageOpener
+from mmie_tasks.hub.run_images import ImageOpener
 
 
 @pytest.fixture(autouse=True)

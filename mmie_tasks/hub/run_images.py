@@ -1,0 +1,76 @@
+"""The images of a run: checked before it begins, and opened without ending it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from loguru import logger
+
+from mmie_tasks.core.errors import DataBroken, DataMissing, first_line
+from mmie_tasks.core.run_memory import RunMemory
+from mmie_tasks.hub.images import MAX_PIXELS, open_rgb, size_px
+
+if TYPE_CHECKING:
+    from PIL import Image  # imported where it is used: results commands need no image library
+
+
+def check_images(benchmark: str, sample_ids: Mapping[str, str], hint: str) -> None:
+    """Check the header of every image of a run, before anything is generated.
+
+    Nothing is decoded, so a file that is truncated after its header is not noticed.
+
+    Args:
+        benchmark: Name of the benchmark, for the message.
+        sample_ids: Path of each image to the id of a sample that uses it.
+        hint: What to do if images are missing.
+
+    Raises:
+        DataMissing: Files are missing or not images; gives their number and names the first.
+    """
+    unusable: dict[str, str] = {}
+    for path in sample_ids:
+        try:
+            size_px(Path(path), MAX_PIXELS)
+        except (DataMissing, DataBroken) as error:  # noqa: PERF203 - concerns one image
+            unusable[path] = first_line(error)
+    if unusable:
+        path, problem = next(iter(unusable.items()))
+        raise DataMissing(
+            f"{len(unusable)} of the {len(sample_ids)} images of {benchmark} cannot be used. "
+            f"The first, of sample {sample_ids[path]}: {problem}",
+            hint=hint,
+        )
+
+
+class ImageOpener:
+    """Opens images for a tested model without ending its run.
+
+    An image that cannot be opened is replaced by a blank one, and its sample is recorded: it has no
+    score, because the model did not see the image. The next evaluation of a process opens it again.
+    """
+
+    def __init__(self) -> None:
+        self._failures: RunMemory[str] = RunMemory()
+
+    def open(self, sample_id: str, find_path: Callable[[], Path]) -> Image.Image:
+        """The image as `open_rgb` returns it, or a blank image.
+
+        Args:
+            sample_id: The sample with the image.
+            find_path: Returns the file; its `DataMissing` and `DataBroken` are handled as well.
+        """
+        from PIL import Image
+
+        try:
+            return open_rgb(find_path())
+        except (DataMissing, DataBroken) as error:
+            if self._failures.of(sample_id) is None:
+                logger.warning(f"Sample {sample_id} will have no score. {error}")
+            self._failures.remember(sample_id, first_line(error))
+            return Image.new("RGB", (64, 64))
+
+    def failure(self, sample_id: str) -> str | None:
+        """Why an image of the sample could not be opened in this run; None if all could."""
+        return self._failures.of(sample_id)

@@ -1,0 +1,31 @@
+"""The options of ``mmie-tasks eval`` that lmms-eval does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mmie_tasks.judges.panel_choice import ChosenJudges
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandOptions:
+    """The options of a command line, for all evaluations of it.
+
+    Attributes:
+        judges: Those of ``--judge``, as `JudgeChoices`.
+        sketch_file: The page of ``--sketch``; None without it.
+    """
+
+    judges: Mapping[str, ChosenJudges] = field(default_factory=dict)
+    sketch_file: Path | None = None
+
+
+COMMAND_OPTIONS: ContextVar[CommandOptions] = ContextVar("options")
+"""Of the command line that runs, if it is ours. Process-wide, because the runner's command line
+calls the hooks with nothing of ours.
+"""

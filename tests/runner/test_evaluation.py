@@ -1,0 +1,120 @@
+"""What belongs to one evaluation, where a process runs several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lmms_eval.loggers.evaluation_tracker import EvaluationTracker
+
+from mmie_tasks.benchmarks.model_answers import add_answer_folder, resolver
+from mmie_tasks.judges.choice import ALL_OTHERS
+from mmie_tasks.judges.flags import parse_flags
+from mmie_tasks.runner import command_line, hooks
+from mmie_tasks.runner.evaluation import (
+    RunningEvaluation,
+    new_evaluation,
+    running,
+    running_evaluation,
+)
+
+DATE = "20260102_030405"
+
+
+class Model:
+    """The part of a tested model that the hooks use."""
+
+    batch_size = 1
+
+
+class Runner:
+    """The runner's two functions, wrapped by the hooks; notes what it sees in ``evaluate``."""
+
+    def __init__(self) -> None:
+        self.evaluations: list[RunningEvaluation | None] = []
+        self.images: list[bool] = []  # whether the image `a.png` of an answer is found
+        self.evaluate = hooks._prepare_model(self._evaluate)
+        self.simple_evaluate = hooks._check_first(self._simple_evaluate)
+
+    def _evaluate(self, lm: object, task_dict: object) -> None:
+        del lm, task_dict
+        self.evaluations.append(running_evaluation())
+        self.images.append(resolver().existing_file("a.png") is not None)
+
+    def _simple_evaluate(self, output: Path, *, dies: bool = False) -> None:
+        begun = running_evaluation()
+        add_answer_folder(output)
+        self.evaluate(lm=Model(), task_dict={})
+        assert self.evaluations[-1] is begun
+        if dies:
+            raise RuntimeError("out of memory")
+
+
+def check_apart(evaluations: list[RunningEvaluation | None]) -> None:
+    """Check that two evaluations have nothing in common, and that none runs."""
+    first, second = evaluations
+    assert first is not None
+    assert second is not None
+    assert first.session is not second.session
+    assert first.summary is not second.summary
+    assert first.output is not second.output
+    assert running_evaluation() is None
+
+
+def test_nothing_is_left_of_an_evaluation_that_dies(tmp_path: Path) -> None:
+    runner, image = Runner(), tmp_path / "first" / "a.png"
+    image.parent.mkdir()
+    image.write_bytes(b"x")
+    with pytest.raises(RuntimeError):
+        runner.simple_evaluate(image.parent, dies=True)
+    runner.simple_evaluate(tmp_path / "second")
+    check_apart(runner.evaluations)
+    assert runner.images == [True, False]
+
+
+def test_evaluate_alone_is_an_evaluation_too() -> None:
+    runner = Runner()
+    for _ in range(2):
+        runner.evaluate(lm=Model(), task_dict={})
+    check_apart(runner.evaluations)
+
+
+def test_options_of_our_command_hold_until_it_ends(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    evaluations: list[RunningEvaluation] = []
+    monkeypatch.setattr(
+        "lmms_eval.cli.dispatch.main", lambda: evaluations.append(new_evaluation({}, {}))
+    )
+    monkeypatch.setattr(command_line, "after_import", lambda *_: None)
+    judges = parse_flags(["replay"], ())
+    command_line.run_lmms_eval(judges, tmp_path / "sketch.html")
+    command_line.run_lmms_eval()
+    evaluations.append(new_evaluation({}, {}))
+    assert [bool(each.session.choices) for each in evaluations] == [True, False, False]
+    assert evaluations[0].session.choices[ALL_OTHERS].judges[0].name == "replay"
+    assert [each.sketch_file for each in evaluations] == [tmp_path / "sketch.html", None, None]
+
+
+def test_the_log_of_an_evaluation_costs_no_answers_of_another_with_the_same_tracker(
+    tmp_path: Path,
+) -> None:
+    tracker = EvaluationTracker(output_path=str(tmp_path))
+    tracker.general_config_tracker.log_experiment_args("m", "model=m", None, None, False)
+    tracker.date_id = DATE
+    options: dict[str, Any] = {
+        "evaluation_tracker": tracker,
+        "datetime_str": DATE,
+        "log_samples": True,
+    }
+    texts = [tmp_path / "first.txt", tmp_path / "second.txt"]
+    for text in texts:
+        text.write_text("x", encoding="utf-8")
+        evaluation = new_evaluation({}, options)
+        with running(evaluation):
+            evaluation.output.keep_until_logged("t", text)
+    answer = {"resps": [["a"]], "filtered_resps": ["a"], "target": ""}
+    sample = {"doc_id": 0, "doc": {}, "arguments": ["question"], **answer}
+    tracker.save_results_samples(task_name="t", samples=[sample])
+    assert [text.exists() for text in texts] == [True, False]

@@ -1,0 +1,76 @@
+"""Two evaluations in one process: nothing of the first is in the second."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from support.judge_server import JudgeServer, judge_server
+from support.mmie_judge import by_category
+from support.mmie_seam import KEY, N, create_workplace
+from support.runner import CommandResult, write
+
+REPAIRED = """
+from pathlib import Path
+from lmms_eval.evaluator import simple_evaluate
+
+image = min(Path("data").rglob("*.png"))
+whole = image.read_bytes()
+image.write_bytes(whole[:-12])  # its header can be read, so the run begins
+for answer in ("red", "blue"):
+    results = simple_evaluate(
+        model="stub", model_args=f"answer={answer}", tasks=["mmie"], log_samples=True
+    )
+    rows = [sample["coverage"] for sample in results["samples"]["mmie"]]
+    unscored = sorted(row["official"].get("unscored", "") for row in rows)
+    print("unscored:", *filter(None, unscored), "of", len(rows))
+    image.write_bytes(whole)
+"""
+
+DIES = """
+from itertools import count
+from lmms_eval.evaluator import simple_evaluate
+from mmie_tasks.benchmarks.mmie import request
+
+build, calls = request.build_request, count(1)
+
+def fails_from_last(*args):
+    if next(calls) >= LAST:  # the runner tries it again
+        raise RuntimeError("out of memory")
+    return build(*args)
+
+request.build_request = fails_from_last
+try:
+    simple_evaluate(model="stub", model_args="answer=red", tasks=["mmie"])
+except Exception as error:
+    print("ended:", type(error).__name__)
+request.build_request = build
+simple_evaluate(model="stub", model_args="answer=blue", tasks=["mmie"])
+"""
+
+
+def run(folder: Path, script: str, judge: JudgeServer) -> CommandResult:
+    workplace = create_workplace(folder)
+    write(folder / "evaluation.py", script)
+    return workplace.run(
+        *("python", "evaluation.py"),
+        MMIE_DATA="data",
+        MMIE_OTHER_PROMPTS="words.json",
+        MMIE_TASKS_JUDGE=f"openai:judge-model,base_url={judge.url}",
+        OPENAI_API_KEY=KEY,
+    )
+
+
+def test_an_image_that_was_repaired_is_seen_in_the_second(tmp_path: Path) -> None:
+    with judge_server(by_category) as judge:
+        result = run(tmp_path, REPAIRED, judge)
+    lines = [line for line in result.output.splitlines() if line.startswith("unscored:")]
+    assert lines == [f"unscored: bad_image of {N}", f"unscored: of {N}"], result.output
+    assert len(judge) == N - 1 + N
+
+
+def test_samples_of_an_evaluation_that_died_are_not_judged_in_the_second(tmp_path: Path) -> None:
+    with judge_server(by_category) as judge:
+        result = run(tmp_path, DIES.replace("LAST", str(N)), judge)
+    assert "ended: " in result.output
+    assert ["blue" in json.dumps(body) for body in judge.asked] == [True] * N
