@@ -3,7 +3,8 @@
 A judge is registered as a factory that returns a `Judge`: see `core.options`. To add a built-in
 judge: a module here and an entry in `BUILT_IN`. To add one from another package:
 
-    [project.entry-points."mmie_tasks.judges"] my_judge = "my_package:MyJudge"
+    [project.entry-points."mmie_tasks.judges"]
+    my_judge = "my_package:MyJudge"
 """
 
 from __future__ import annotations
