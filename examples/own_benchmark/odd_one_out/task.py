@@ -1,4 +1,5 @@
-"""Odd one out: of six shapes, labelled A to F, which does not belong? The whole benchmark.
+"""Odd one out: of six shapes, labelled A to F, which does not belong? Scoring, and the functions of
+the task file.
 
 Scored by rule, twice: officially the answer must be the letter and nothing else; the robust reading
 takes a sentence that names one letter.
