@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mmie_tasks.answers.parsing import NOT_TEXT, failure_of
+    from mmie_tasks.answers.failures import NOT_TEXT, failure_of
     from mmie_tasks.answers.segments import write_answer
     from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment, PublishedRow
     from mmie_tasks.core.errors import (
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from mmie_tasks.record.verdict_row import as_row
 
 _NAMES = {
-    "answers.parsing": {"NOT_TEXT", "failure_of"},
+    "answers.failures": {"NOT_TEXT", "failure_of"},
     "answers.segments": {"write_answer"},
     "benchmarks.benchmark": {"Benchmark", "Doc", "Environment", "PublishedRow"},
     "core.errors": {
