@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mmie_tasks.answers.parsing import NOT_TEXT, failure_of
+    from mmie_tasks.answers.failures import NOT_TEXT, failure_of
     from mmie_tasks.answers.segments import write_answer
     from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment, PublishedRow
     from mmie_tasks.core.errors import (
@@ -51,17 +51,18 @@ if TYPE_CHECKING:
     from mmie_tasks.record import log_line
     from mmie_tasks.record.expected import expected_verdict
     from mmie_tasks.record.judged import Judged
+    from mmie_tasks.record.members import MemberResult
     from mmie_tasks.record.metrics import Metric, Scale
-    from mmie_tasks.record.panel import MemberResult
+    from mmie_tasks.record.panel import Panel
     from mmie_tasks.record.reply import DigitToken, JudgeReply, JudgeResult, Usage
     from mmie_tasks.record.rows import RunnerTable, aggregation, coverage
     from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
     from mmie_tasks.record.segment import Segment, Segments
-    from mmie_tasks.record.signature import Panel, Signature, run_signature, signature_text
+    from mmie_tasks.record.signature import Signature, run_signature, signature_text
     from mmie_tasks.record.verdict_row import as_row
 
 _NAMES = {
-    "answers.parsing": {"NOT_TEXT", "failure_of"},
+    "answers.failures": {"NOT_TEXT", "failure_of"},
     "answers.segments": {"write_answer"},
     "benchmarks.benchmark": {"Benchmark", "Doc", "Environment", "PublishedRow"},
     "core.errors": {
@@ -92,12 +93,13 @@ _NAMES = {
     "record.expected": {"expected_verdict"},
     "record.judged": {"Judged"},
     "record.metrics": {"Metric", "Scale"},
-    "record.panel": {"MemberResult"},
+    "record.panel": {"Panel"},
+    "record.members": {"MemberResult"},
     "record.reply": {"DigitToken", "JudgeReply", "JudgeResult", "Usage"},
     "record.rows": {"RunnerTable", "aggregation", "coverage"},
     "record.sample": {"BadRecord", "Line", "LoggedSample", "Record"},
     "record.segment": {"Segment", "Segments"},
-    "record.signature": {"Panel", "Signature", "run_signature", "signature_text"},
+    "record.signature": {"Signature", "run_signature", "signature_text"},
     "record.verdict_row": {"as_row"},
 }
 """Module to what it provides."""

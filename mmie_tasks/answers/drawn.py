@@ -17,6 +17,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, TypeAdapter, ValidationError
 
 from mmie_tasks.core.messages import replace_surrogates
+from mmie_tasks.core.tables import listed
+from mmie_tasks.record.answer_facts import fact_counts
+from mmie_tasks.record.sample import BadRecord, Record
 from mmie_tasks.record.segment import Segment, Segments
 
 WITHHELD = ("unavailable", "misconfigured", "over_budget", "not_stored")
@@ -137,3 +140,14 @@ def read_drawn_answer(text: str) -> DrawnAnswer | None:
 
 def _written(answer: Mapping[str, object]) -> str:
     return replace_surrogates(json.dumps(answer, ensure_ascii=False))
+
+
+def require_drawn(record: Record) -> None:
+    """Check that no picture of a logged answer was withheld by the drawer's fault.
+
+    Raises:
+        BadRecord: One was: the sample is not judged.
+    """
+    not_drawn = fact_counts(record, "not_drawn")
+    if not not_drawn.keys().isdisjoint(WITHHELD):
+        raise BadRecord(f"not_drawn: pictures not drawn: {listed(not_drawn)}")

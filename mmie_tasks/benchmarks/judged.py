@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mmie_tasks.benchmarks.answer_request import BuiltRequest
 from mmie_tasks.benchmarks.benchmark import Doc
-from mmie_tasks.benchmarks.model_answers import BuiltRequest
 from mmie_tasks.core.errors import MmieTasksError, first_line
 from mmie_tasks.core.verdict import Verdict, Verdicts
 from mmie_tasks.judging.batch import PendingSample

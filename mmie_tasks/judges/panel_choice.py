@@ -12,7 +12,7 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.suggestions import listed
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.registry import JudgeChoice
-from mmie_tasks.record.signature import Panel, Rule
+from mmie_tasks.record.panel import Panel, Rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +38,8 @@ def join_judges(judges: Sequence[JudgeChoice], panel_options: str = "") -> Chose
     Raises:
         SettingWrong: A judge is there twice, or has no such option, or the panel has none such.
 
-    >>> join_judges([JudgeChoice(name="replay"), JudgeChoice(name="mmie_score")]).panel.signature
-    'panel:mean,min_valid=2'
+    >>> join_judges([JudgeChoice(name="replay"), JudgeChoice(name="mmie_score")]).panel
+    Panel(rule='mean', min_valid=2)
     """
     if len(judges) == 1:
         registry.parse_options(judges[0].name, judges[0].options)

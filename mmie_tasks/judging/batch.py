@@ -19,9 +19,10 @@ from mmie_tasks.judging.progress import Progress
 from mmie_tasks.judging.requests import GradedRequest, judge_all
 from mmie_tasks.judging.shared_judge import OpenJudges
 from mmie_tasks.record.judged import Judged
-from mmie_tasks.record.panel import MemberResult, combine
+from mmie_tasks.record.members import MemberResult, combine
+from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import JudgeResult
-from mmie_tasks.record.signature import Panel, Signature
+from mmie_tasks.record.signature import Signature
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,8 @@ from loguru import logger
 from mmie_tasks.judges.base import InProcess, Judge, SelfChecking
 from mmie_tasks.judges.cache import unwrapped
 from mmie_tasks.judges.registry import plugin_errors
-from mmie_tasks.record.signature import Panel, signature_text
+from mmie_tasks.record.panel import Panel
+from mmie_tasks.record.signature import panel_text, signature_text
 
 CHECK_VALID_S = 900.0
 """How long the check of a judge holds: later benchmarks of a run do not repeat it."""
@@ -89,4 +90,4 @@ class OpenJudges:
     def signature(self) -> str:
         """Everything of the judges that can move a score."""
         signatures = [shared.judge.signature for shared in self.judges]
-        return signature_text(*([self.panel.signature] if self.panel else []), *signatures)
+        return signature_text(*([panel_text(self.panel)] if self.panel else []), *signatures)

@@ -9,10 +9,11 @@ from itertools import chain
 from mmie_tasks.core.verdict import Scored, Verdict, Verdicts
 from mmie_tasks.record.expected import read_expected
 from mmie_tasks.record.fields import BadRecord, Record, field, mapping, optional_text
-from mmie_tasks.record.panel import MemberResult, combine, disagreement
+from mmie_tasks.record.members import MemberResult, combine, disagreement
+from mmie_tasks.record.panel import RULES, Panel
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, judge_result, read_reply
 from mmie_tasks.record.sample import SCORE_KINDS
-from mmie_tasks.record.signature import RULES, Panel, Signature
+from mmie_tasks.record.signature import Signature
 from mmie_tasks.record.verdict_row import as_row, verdict
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mmie_tasks.core.verdict import NO_PROBABILITIES, ScoreKind, Verdict, Verdicts, differ
 from mmie_tasks.record.fields import BadRecord, Line, Record
-from mmie_tasks.record.panel import MemberResult
+from mmie_tasks.record.members import MemberResult
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.record.signature import Signature

@@ -11,12 +11,13 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Literal, TypeAlias, cast
 
 from mmie_tasks.core import __version__
 from mmie_tasks.core.settings import coverage_floor
 from mmie_tasks.core.tables import numbered_names
 from mmie_tasks.core.verdict import COVERAGE_FLOOR
+from mmie_tasks.record.panel import Panel, Rule
 
 _PANEL = re.compile(r"\Apanel:(mean|median|majority),min_valid=(\d+)")
 _PACKAGE = re.compile(r"\|pkg:[^|]*")
@@ -67,31 +68,13 @@ def drawing_text(words: str, drawer: str) -> str:
     return f"{words},{drawer}"
 
 
-Rule: TypeAlias = Literal["mean", "median", "majority"]
-RULES: tuple[Rule, ...] = get_args(Rule)
+def panel_text(panel: Panel) -> str:
+    """Everything of a panel that can move a score, except its judges, as it stands before them.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
-    """How several judges make one verdict.
-
-    Attributes:
-        rule: Combines the points of the judges that gave any. ``majority``: the points that most
-            judges give; of several such, their mean.
-        min_valid: The fewest judges with points; with fewer, the sample is unscored.
+    >>> panel_text(Panel(min_valid=2))
+    'panel:mean,min_valid=2'
     """
-
-    rule: Rule = "mean"
-    min_valid: int
-
-    @property
-    def signature(self) -> str:
-        """Everything of the panel that can move a score, except its judges.
-
-        >>> Panel(min_valid=2).signature
-        'panel:mean,min_valid=2'
-        """
-        return f"panel:{self.rule},min_valid={self.min_valid}"
+    return f"panel:{panel.rule},min_valid={panel.min_valid}"
 
 
 def _grouped(text: str) -> dict[str, list[str]]:
@@ -239,7 +222,7 @@ class Signature:
         >>> str(signature.with_panel(Panel(rule="median", min_valid=1)))
         'panel:median,min_valid=1|judge:a|judge:b'
         """
-        return Signature(_PANEL.sub(panel.signature, self.text))
+        return Signature(_PANEL.sub(panel_text(panel), self.text))
 
     def with_package(self, version: str) -> Signature:
         """The same signature, of another version of this package.

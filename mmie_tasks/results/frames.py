@@ -15,8 +15,8 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import counted
 from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.record.log_line import IMAGE_PLACEHOLDER
+from mmie_tasks.record.members import disagreement
 from mmie_tasks.record.metrics import Metric, Scale
-from mmie_tasks.record.panel import disagreement
 from mmie_tasks.record.sample import LoggedSample, ScoreKind
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.results.commands import open_run

@@ -12,7 +12,7 @@ from types import MethodType
 from lmms_eval.api.instance import Instance
 from loguru import logger
 
-from mmie_tasks.answers.parsing import failure_of
+from mmie_tasks.answers.failures import failure_of
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.interleaved.written_texts import WrittenText, read_text, save_texts, text_path
 from mmie_tasks.runner.evaluation import running_evaluation

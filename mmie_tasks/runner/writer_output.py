@@ -6,7 +6,7 @@ import json
 
 from lmms_eval.api.instance import GenerationResult, TokenCounts, unwrap_generation_output
 
-from mmie_tasks.answers.parsing import NO_REPLY
+from mmie_tasks.answers.failures import NO_REPLY
 from mmie_tasks.interleaved.written_texts import WrittenText
 
 

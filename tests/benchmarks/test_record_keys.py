@@ -16,9 +16,10 @@ from mmie_tasks.benchmarks.opening.record import StepFacts
 from mmie_tasks.benchmarks.opening.record import sample_record as opening_record
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.record.judged import Judged
-from mmie_tasks.record.panel import MemberResult
+from mmie_tasks.record.members import MemberResult
+from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import JudgeResult
-from mmie_tasks.record.signature import Panel, Signature
+from mmie_tasks.record.signature import Signature
 
 VERDICTS = Verdicts(
     official=Scored(4, "4"),

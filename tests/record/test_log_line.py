@@ -12,10 +12,11 @@ import pytest
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict, Verdicts
 from mmie_tasks.record import log_line
 from mmie_tasks.record.judged import Judged
-from mmie_tasks.record.panel import MemberResult
+from mmie_tasks.record.members import MemberResult
+from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import DigitToken, JudgeReply, JudgeResult
 from mmie_tasks.record.sample import BadRecord
-from mmie_tasks.record.signature import Panel, Signature
+from mmie_tasks.record.signature import Signature
 from mmie_tasks.record.verdict_row import as_row
 
 REPLY = JudgeReply(text="Score: 4", model="m")

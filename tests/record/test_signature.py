@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.record.signature import Panel, Signature, signature_text
+from mmie_tasks.record.panel import Panel
+from mmie_tasks.record.signature import Signature, signature_text
 
 WORD = st.text(st.characters(exclude_characters="|"), max_size=8)
 TEXTS = st.lists(st.builds("{}:{}".format, WORD, WORD) | WORD, max_size=9).map("|".join)

@@ -10,10 +10,11 @@ from mmie_tasks.benchmarks.mmie.benchmark import grade
 from mmie_tasks.benchmarks.mmie.record import RequestFacts, sample_record
 from mmie_tasks.core.verdict import Unscored, Verdicts
 from mmie_tasks.record.judged import Judged
-from mmie_tasks.record.panel import MemberResult, combine
+from mmie_tasks.record.members import MemberResult, combine
+from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
 from mmie_tasks.record.segment import Segment
-from mmie_tasks.record.signature import Panel, Signature
+from mmie_tasks.record.signature import Signature
 
 MODELS = ("gpt-4o", "gpt-4o-mini", "qwen")
 FAILURE = Unscored("unavailable", "HTTP 503")

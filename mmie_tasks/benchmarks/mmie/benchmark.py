@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from mmie_tasks.answers.drawn import require_drawn
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, PublishedRow
 from mmie_tasks.benchmarks.judged import JudgedBenchmark
 from mmie_tasks.benchmarks.mmie import data, download, judge_prompts, metrics, prompts
@@ -15,7 +16,7 @@ from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, digit_offset, read_o
 from mmie_tasks.benchmarks.mmie.record import FORM, read_line, record_of
 from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import Sample
-from mmie_tasks.benchmarks.model_answers import add_answer_folder, require_drawn
+from mmie_tasks.benchmarks.model_answers import add_answer_folder
 from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.hub.asset import Asset
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge

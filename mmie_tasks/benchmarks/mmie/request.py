@@ -13,12 +13,12 @@ from functools import partial
 from pathlib import Path
 
 from mmie_tasks.answers.images import check_image
-from mmie_tasks.benchmarks import model_answers
+from mmie_tasks.benchmarks import answer_request
+from mmie_tasks.benchmarks.answer_request import BuiltRequest
 from mmie_tasks.benchmarks.mmie import prompts
 from mmie_tasks.benchmarks.mmie.judge_prompts import judge_templates
 from mmie_tasks.benchmarks.mmie.record import RequestFacts
 from mmie_tasks.benchmarks.mmie.sample import Sample
-from mmie_tasks.benchmarks.model_answers import BuiltRequest
 from mmie_tasks.core.settings import choice_setting
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.record.reply import JudgeReply
@@ -87,8 +87,8 @@ def question_parts(sample: Sample) -> list[str | Path]:
 def build_request(
     sample: Sample, results: Sequence[object], task: str
 ) -> BuiltRequest[RequestFacts]:
-    """The request for an answer; see `model_answers.build_request`."""
-    return model_answers.build_request(
+    """The request for an answer; see `answer_request.build_request`."""
+    return answer_request.build_request(
         results,
         task,
         sample.row,

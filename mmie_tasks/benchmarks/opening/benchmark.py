@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from mmie_tasks.answers.drawn import require_drawn
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, PublishedRow
 from mmie_tasks.benchmarks.judged import JudgedBenchmark
-from mmie_tasks.benchmarks.model_answers import add_answer_folder, require_drawn
+from mmie_tasks.benchmarks.model_answers import add_answer_folder
 from mmie_tasks.benchmarks.opening import data, metrics, official_files
 from mmie_tasks.benchmarks.opening import request as requests
 from mmie_tasks.benchmarks.opening.export import run_export

@@ -13,8 +13,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from mmie_tasks.benchmarks import model_answers
-from mmie_tasks.benchmarks.model_answers import BuiltRequest
+from mmie_tasks.benchmarks import answer_request
+from mmie_tasks.benchmarks.answer_request import BuiltRequest
 from mmie_tasks.benchmarks.opening import prompts
 from mmie_tasks.benchmarks.opening.judge_prompts import fixed_texts
 from mmie_tasks.benchmarks.opening.record import StepFacts
@@ -124,8 +124,8 @@ def question_parts(sample: Sample, *, instruction: bool = True) -> list[str | Pa
 
 
 def build_request(sample: Sample, results: Sequence[object], task: str) -> BuiltRequest[StepFacts]:
-    """The request for an answer; see `model_answers.build_request`."""
-    built = model_answers.build_request(
+    """The request for an answer; see `answer_request.build_request`."""
+    built = answer_request.build_request(
         results,
         task,
         sample.row,

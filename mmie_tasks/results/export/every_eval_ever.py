@@ -25,8 +25,8 @@ from mmie_tasks.core.verdict import Scored
 from mmie_tasks.hub.commits import RepoCommit
 from mmie_tasks.record.intervals import LEVEL
 from mmie_tasks.record.metrics import Metric, MetricValue
+from mmie_tasks.record.panel import Rule
 from mmie_tasks.record.sample import SCORE_KINDS, ScoreKind
-from mmie_tasks.record.signature import Rule
 from mmie_tasks.results.commands import listed_names, open_run, write_with_folder
 from mmie_tasks.results.export.database_export import database_parser, official_headlines
 from mmie_tasks.results.frames import text_of

@@ -12,7 +12,7 @@ from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import percent_cell, signed_cell, table
 from mmie_tasks.core.verdict import Scored, Verdict
-from mmie_tasks.record.signature import RULES
+from mmie_tasks.record.panel import RULES
 from mmie_tasks.results.commands import listed_names, open_runs, result_parser, whole_number
 from mmie_tasks.results.render import json_text
 from mmie_tasks.results.rescore.attempt import attempt, printable

@@ -17,11 +17,12 @@ from mmie_tasks.benchmarks.mia_bench.request import grade
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.verdict import Unscored, Verdicts
 from mmie_tasks.record.judged import Judged
-from mmie_tasks.record.panel import MemberResult, combine
+from mmie_tasks.record.members import MemberResult, combine
+from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.sample import SCORE_KINDS, BadRecord
 from mmie_tasks.record.segment import Segment
-from mmie_tasks.record.signature import Panel, Signature
+from mmie_tasks.record.signature import Signature
 
 LINES = list(mia_lines(80))
 SOUND = "score of component 1: 3/6, score of component 2: 4/4, total score: 7/10. Fine."

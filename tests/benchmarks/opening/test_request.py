@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 from support.opening_data import PROMPTS, draw
 
-from mmie_tasks.answers.parsing import MISSING, NOT_TEXT
-from mmie_tasks.benchmarks.model_answers import BuiltRequest
+from mmie_tasks.answers.failures import MISSING, NOT_TEXT
+from mmie_tasks.benchmarks.answer_request import BuiltRequest
 from mmie_tasks.benchmarks.opening import request as requests
 from mmie_tasks.benchmarks.opening.record import StepFacts
 from mmie_tasks.benchmarks.opening.request import build_request, question_parts

@@ -1,0 +1,93 @@
+"""The request to a judge about an answer with pictures, or why the judge gets none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic
+
+from mmie_tasks.answers.images import resolve_images
+from mmie_tasks.answers.picture_signs import picture_signs
+from mmie_tasks.answers.segments import ParsedAnswer
+from mmie_tasks.benchmarks.model_answers import read_results, resolver
+from mmie_tasks.core.errors import MmieTasksError, first_line
+from mmie_tasks.core.tables import listed
+from mmie_tasks.core.verdict import UnscoredReason
+from mmie_tasks.judges.base import JudgeRequest
+from mmie_tasks.record.answer_facts import FactsT
+from mmie_tasks.record.segment import Segments
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltRequest(Generic[FactsT]):
+    """The request for one answer, or the reason why the judge gets none.
+
+    Attributes:
+        request: None if the judge gets none.
+        reason: The reason, if so.
+        detail: The reason for people.
+        facts: Counts about the request and the answer.
+        answer: The answer with the files of its pictures.
+        answer_signature: Protocol and drawer of an answer of ``--model interleaved``; None for
+            other answers.
+        cut_images: Existing pictures of the answer that the benchmark's prompt does not show.
+        cut_texts: Texts of the answer that it does not show.
+    """
+
+    request: JudgeRequest | None = None
+    reason: UnscoredReason = "no_answer"
+    detail: str = ""
+    facts: FactsT
+    answer: Segments = ()
+    answer_signature: str | None = None
+    cut_images: int = 0
+    cut_texts: int = 0
+
+    def withdrawn(self, reason: UnscoredReason, detail: str) -> BuiltRequest[FactsT]:
+        """The same answer without a request."""
+        facts = self.facts.without_request()
+        return replace(self, request=None, reason=reason, detail=detail, facts=facts)
+
+
+def build_request(
+    results: Sequence[object],
+    task: str,
+    row: int,
+    *,
+    start: Callable[[ParsedAnswer], FactsT],
+    build: Callable[[FactsT, Segments], BuiltRequest[FactsT]],
+) -> BuiltRequest[FactsT]:
+    """The request for an answer. Never raises: a run's answers would be lost.
+
+    Args:
+        results: The runner's results of the tested model: one text, or one per round.
+        task: Name of the task.
+        row: The runner's number of the sample.
+        start: The benchmark's own facts about an answer.
+        build: From facts and the answer, whose pictures are files. Raises a `MmieTasksError` if
+            what every request needs is not available.
+    """
+    answer = read_results(results)
+    facts = replace(
+        start(answer), shape=answer.shape, thinking=answer.thinking_removed, unread=answer.unread
+    )
+    if answer.drawing:
+        drawn = answer.drawing
+        facts = replace(facts, drawn=drawn.drawn, not_drawn=drawn.failed, unused=drawn.unused)
+    if answer.failure:
+        reason: UnscoredReason = "not_text" if answer.shape == "not text" else "no_answer"
+        built = BuiltRequest(reason=reason, detail=answer.failure, facts=facts)
+    else:
+        files = resolver()
+        segments = resolve_images(answer, files, task, row)
+        facts = replace(facts, picture_signs=dict.fromkeys(picture_signs(segments, files), 1))
+        try:
+            built = build(facts, segments)
+        except MmieTasksError as error:  # nothing checked it before
+            detail = first_line(error)
+            built = BuiltRequest(reason="unavailable", detail=detail, facts=facts)
+    if answer.drawing is None:
+        return built
+    if withheld := answer.drawing.withheld:
+        built = built.withdrawn("not_drawn", f"pictures not drawn: {listed(withheld)}")
+    return replace(built, answer_signature=answer.drawing.signature)
