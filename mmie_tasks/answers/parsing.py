@@ -1,7 +1,7 @@
 """Parse what the tested model returned, in any shape, into ordered segments of text and images.
 
-Shapes: the table in ``README.md`` beside this file, which the tests write. What the runner makes of
-a model's return value before it comes here: ``unwrap_generation_output`` in
+Shapes: the table in ``README.md`` beside this file, which ``make pages`` writes. What the
+runner makes of a model's return value before it comes here: ``unwrap_generation_output`` in
 ``lmms_eval/api/instance.py``, version 0.7.3. Objects that hold an answer:
 `mmie_tasks.answers.objects`.
 
