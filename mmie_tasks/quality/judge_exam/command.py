@@ -97,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--folder", metavar="FOLDER", help=folder_help)
     method_help = (
         "compare, or a benchmark whose prompt and official reader give points to each answer: "
-        "mmie, mia_bench; default: compare, and for mmie_score mmie"
+        "mmie, mia_bench, opening; default: compare, and for mmie_score mmie"
     )
     add("--method", metavar="NAME", help=method_help)
     limit_help = (
