@@ -44,7 +44,14 @@ from mmie_tasks.results.report.samples import (
     sample_detail,
     task_thumbnails,
 )
-from mmie_tasks.results.report.tables import METHOD, charts, differences_of, metric_tables
+from mmie_tasks.results.report.tables import (
+    METHOD,
+    charts,
+    differences_of,
+    metric_tables,
+    signature_rows,
+)
+from mmie_tasks.results.signatures import mixed_keys
 from mmie_tasks.runs.marks import marks_of
 from mmie_tasks.runs.run import Run, TaskRun
 
@@ -231,6 +238,8 @@ def _task_json(
         "present": [index for index, _ in task.present],
         "summaries": [_summary(index, run_, annotations[index]) for index, run_ in task.present],
         "signatures": [cut(str(signature), MAX_SIGNATURE) for signature in signatures],
+        "signature_rows": signature_rows(signatures),
+        "mixed_keys": mixed_keys(signatures),
         "spend": [[index, _usage_json(of_run)] for index, of_run in replies.items() if of_run],
         "tables": tables,
         "charts": charts(task, tables),
