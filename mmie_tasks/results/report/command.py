@@ -31,6 +31,7 @@ from mmie_tasks.results.commands import (
     result_parser,
     whole_number,
 )
+from mmie_tasks.results.comparability import mixed_keys
 from mmie_tasks.results.page_data import Json, cut, ends, page_data
 from mmie_tasks.results.report.page import packed_text, render
 from mmie_tasks.results.report.samples import (
@@ -51,7 +52,6 @@ from mmie_tasks.results.report.tables import (
     metric_tables,
     signature_rows,
 )
-from mmie_tasks.results.signatures import mixed_keys
 from mmie_tasks.runs.marks import marks_of
 from mmie_tasks.runs.run import Run, TaskRun
 

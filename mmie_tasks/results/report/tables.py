@@ -17,10 +17,10 @@ from mmie_tasks.record.log_line import number
 from mmie_tasks.record.metrics import Metric, Scale, mean_of
 from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, ScoreKind
 from mmie_tasks.record.signature import Signature
+from mmie_tasks.results.comparability import NotComparable
 from mmie_tasks.results.compare.comparison import MetricComparison, compare
 from mmie_tasks.results.page_data import Json, cut, ends
 from mmie_tasks.results.report.samples import MAX_SIGNATURE, JoinedTask
-from mmie_tasks.results.signatures import NotComparable
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import metrics_of, value_of
 
