@@ -6,6 +6,7 @@ import gc
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias, get_args
 
@@ -19,7 +20,7 @@ from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, ScoreKind
 from mmie_tasks.record.signature import AnswerForm, Signature
 from mmie_tasks.runs.saved_results import read_results
-from mmie_tasks.runs.start_time import utc_time
+from mmie_tasks.runs.start_time import start_text, utc_time
 
 FindBenchmark: TypeAlias = Callable[[str], Benchmark | None]
 """Finds the benchmark of a task name; None if the task belongs to none."""
@@ -81,7 +82,7 @@ class Run:
     Attributes:
         name: For display; unique among the runs that are opened together.
         date: Of its newest log, as the runner wrote it.
-        started: When the evaluation of its newest log began, for display: see `utc_time`.
+        time_zone: Of the date; empty if the run did not log it.
         notes: What was ignored, and why.
     """
 
@@ -89,8 +90,18 @@ class Run:
     folder: Path
     date: str
     tasks: Mapping[str, TaskRun]
+    time_zone: str = ""
     notes: tuple[str, ...] = ()
-    started: str = ""
+
+    @property
+    def started(self) -> datetime | None:
+        """When the evaluation of its newest log began, in UTC; None if that is unknown."""
+        return utc_time(self.date, self.time_zone)
+
+    @property
+    def started_text(self) -> str:
+        """The same for display: see `start_text`."""
+        return start_text(self.date, self.time_zone)
 
 
 def open_runs(
@@ -141,8 +152,8 @@ def _open(logs: RunLogs, find_benchmark: FindBenchmark, tasks: Sequence[str]) ->
         folder=logs.folder,
         date=newest.date,
         tasks=opened,
+        time_zone=read_results(newest.path).time_zone,
         notes=tuple(notes),
-        started=utc_time(newest.date, read_results(newest.path).time_zone),
     )
 
 

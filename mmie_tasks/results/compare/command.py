@@ -61,7 +61,8 @@ def _as_text(a: Run, b: Run, comparisons: Sequence[Comparison]) -> str:
         if comparison.ignored
     ]
     runs = [
-        f"{label}: {run.name} ({run.folder}, {run.started})" for label, run in (("A", a), ("B", b))
+        f"{label}: {run.name} ({run.folder}, {run.started_text})"
+        for label, run in (("A", a), ("B", b))
     ]
     blocks = [block for comparison in comparisons for block in _blocks(comparison)]
     return "\n\n".join(

@@ -32,7 +32,6 @@ from mmie_tasks.results.export.database_export import database_parser, official_
 from mmie_tasks.results.frames import text_of
 from mmie_tasks.runs.headline import Headline
 from mmie_tasks.runs.run import Run, TaskRun
-from mmie_tasks.runs.start_time import iso_time
 from mmie_tasks.runs.values import metrics_of, reasons_of, value_of
 
 JsonObject: TypeAlias = dict[str, object]
@@ -139,11 +138,11 @@ def aggregate_record(evaluation: Evaluation, source: JsonObject) -> JsonObject:
     """The record of a task: ``eval.schema.json``; `source` is who publishes it."""
     developer, _, name = evaluation.model.partition("/")
     version = evaluation.task_run.signatures[0].fields.get("pkg", __version__)
-    started = iso_time(evaluation.run.started)
+    started = evaluation.run.started
     return {
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": evaluation.id,
-        **({"evaluation_timestamp": started} if started else {}),
+        **({"evaluation_timestamp": started.isoformat()} if started else {}),
         "retrieved_timestamp": str(int(time.time())),
         "source_metadata": source,
         "model_info": _model_info(evaluation.model, name=name, developer=developer),

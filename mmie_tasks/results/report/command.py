@@ -200,7 +200,7 @@ def payload(
             {
                 "name": run_.name,
                 "folder": str(run_.folder),
-                "started": run_.started,
+                "started": run_.started_text,
                 "notes": run_.notes,
             }
             for run_ in runs
