@@ -25,7 +25,7 @@ from mmie_tasks.record.metrics import (
 )
 from mmie_tasks.record.sample import LoggedSample, ScoreKind
 from mmie_tasks.results.commands import require_kind
-from mmie_tasks.results.signatures import SignatureDifference, require_comparable
+from mmie_tasks.results.comparability import SignatureDifference, require_comparable
 from mmie_tasks.runs.marks import marks_of
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import metrics_of
