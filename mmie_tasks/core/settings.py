@@ -1,4 +1,4 @@
-"""Settings in environment variables."""
+"""Settings in environment variables, and whether this process is the first one of a run."""
 
 from __future__ import annotations
 
@@ -53,3 +53,15 @@ def choice_setting(
             f"`{variable}` is {value!r}; valid are {default} and {other}.", hint=hint
         )
     return value
+
+
+def is_first_process(environment: Mapping[str, str]) -> bool:
+    """Whether this process is the first or the only one of a run, and so the one that prints.
+
+    Args:
+        environment: Read: ``RANK``, which launchers such as torchrun set.
+
+    >>> is_first_process({}), is_first_process({"RANK": "0"}), is_first_process({"RANK": "1"})
+    (True, True, False)
+    """
+    return environment.get("RANK", "0") == "0"
