@@ -99,7 +99,3 @@ class Verdicts:
     def differ(self) -> bool:
         """Whether official and robust points differ, or only one of them exists."""
         return differ(self.official, self.robust)
-
-
-COVERAGE_FLOOR = 0.9
-"""Default: below this fraction of scored samples, no mean is reported."""

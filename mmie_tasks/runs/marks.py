@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from mmie_tasks.core.settings import COVERAGE_FLOOR
 from mmie_tasks.core.tables import counted, listed, plural
-from mmie_tasks.core.verdict import COVERAGE_FLOOR
 from mmie_tasks.record.metrics import in_proportion
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import reasons_of
