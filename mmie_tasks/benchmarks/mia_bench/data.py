@@ -144,9 +144,6 @@ def _row(number: int, fields: object, folder: Path) -> DataRow:
     }
 
 
-# Images
-
-
 def image_paths(folder: Path, references: Mapping[int, str]) -> dict[int, Path]:
     """Row to its image file, or to the path that it should have.
 
