@@ -56,6 +56,7 @@ PURE_IMPORTS = (
     "mmie_tasks.record.log_line",
     "mmie_tasks.record.metrics",
     "mmie_tasks.record.judged",
+    "mmie_tasks.record.picture_sample",
     "mmie_tasks.record.rows",
     "mmie_tasks.record.sample",  # types
     "mmie_tasks.record.segment",

@@ -8,15 +8,10 @@ from dataclasses import dataclass, field, replace
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
 from mmie_tasks.record import log_line
-from mmie_tasks.record.answer_facts import (
-    AnswerFacts,
-    answered_record,
-    answered_sample,
-    fact_counts,
-    shown_facts,
-)
+from mmie_tasks.record.answer_facts import AnswerFacts, fact_counts, shown_facts
 from mmie_tasks.record.judged import Judged
 from mmie_tasks.record.metrics import slug
+from mmie_tasks.record.picture_sample import picture_record, read_picture_sample
 from mmie_tasks.record.rows import Row
 from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
 from mmie_tasks.record.segment import Segments
@@ -88,9 +83,7 @@ def sample_record(
         signature: Everything that can move the score.
     """
     fields = {"index": sample.index, "category": sample.category, "field": sample.field}
-    return answered_record(
-        sample, judged, facts, answer, signature, form=FORM, sample_fields=fields
-    )
+    return picture_record(sample, judged, facts, answer, signature, form=FORM, sample_fields=fields)
 
 
 def read_line(line: Line) -> LoggedSample:
@@ -101,7 +94,7 @@ def read_line(line: Line) -> LoggedSample:
     """
     record = record_of(line)
     return replace(
-        answered_sample(line, FULL_MARKS),
+        read_picture_sample(line, FULL_MARKS),
         groups=groups(str(record["category"]), log_line.optional_text(record, "field")),
         facts=_facts(record),
     )
