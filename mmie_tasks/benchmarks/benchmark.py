@@ -80,8 +80,8 @@ class Benchmark:
         judge_request: Given a question, an answer, and the log line of a sample or None: the
             request in the benchmark's own judge prompt, with the readers of its reply. With a line,
             everything but question and answer is that sample's: its category, gold, components.
-            None: the question is no sample of the benchmark. Raises `BadRecord` or a
-            `MmieTasksError`.
+            None: the question is no sample of the benchmark. Raises `NoJudgeRequest` where a run
+            would not ask the judge either, another `BadRecord` or a `MmieTasksError`.
         assets: What the named tasks (all if none is named) need on this machine.
         check_data: Checks the samples of a run before anything is generated. Raises a
             `MmieTasksError`.
