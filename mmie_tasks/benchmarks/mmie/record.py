@@ -96,6 +96,7 @@ def read_line(line: Line) -> LoggedSample:
     return replace(
         read_picture_sample(line, FULL_MARKS),
         groups=groups(str(record["category"]), log_line.optional_text(record, "field")),
+        answer_cut=log_line.mapping(record, "facts").get("truncated") is True,
         facts=_facts(record),
     )
 
