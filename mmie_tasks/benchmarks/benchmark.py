@@ -56,8 +56,7 @@ class Benchmark:
         scale: Of its verdicts.
         metrics: What it reports, the headline first. A run that lacks a metric's groups is shown
             without that metric.
-        read_line: Reads a line of a sample log, also one of an older version that logged less.
-            Raises `BadRecord`.
+        read_line: Reads a line of a sample log. Raises `BadRecord`.
         reread: Applies the current readers to a line's saved replies (or, if scored by rule, to
             the saved answer): score kind to verdict. Verdicts without a reply (the judge failed
             or was not asked) are returned unchanged. None if the line lacks what is needed.

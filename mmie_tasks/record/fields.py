@@ -58,7 +58,7 @@ def optional_text(record: Record, name: str) -> str:
 
 
 def texts(record: Record, name: str) -> tuple[str, ...] | None:
-    """A list of texts; None if it is missing or null, as in logs of older versions.
+    """A list of texts; None if it is missing or null.
 
     Raises:
         BadRecord: The field is not a list of texts.
