@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.verdict import COVERAGE_FLOOR
 
 COVERAGE_SETTING = "MMIE_TASKS_MIN_COVERAGE"
+
+COVERAGE_FLOOR = 0.9
+"""Default: below this fraction of scored samples, no mean is reported."""
 
 
 def coverage_floor(environment: Mapping[str, str]) -> float:

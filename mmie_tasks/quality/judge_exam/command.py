@@ -203,7 +203,7 @@ def _printed(exam: Exam, *, is_json: bool) -> str:
     """
     if not exam.grade.judged:
         asked, first = counted(exam.grade.asked, "comparison"), next(iter(exam.why_not))
-        reasons = f"{listed(without_details(exam.why_not))}. The first: {short_name(first)}"
+        reasons = f"{listed(without_details(exam.no_verdicts))}. The first: {short_name(first)}"
         raise JudgeMisconfigured(
             f"The judge gave no verdict on {asked}: {reasons}",
             hint="the same command sends requests that failed again; a judge whose replies cannot "
