@@ -40,12 +40,23 @@ _ADDRESS = re.compile(
 
 
 def test_the_public_names_are_these_and_all_are_there() -> None:
-    assert extend.__all__ == PUBLIC.split()
+    assert extend.__all__ == sorted(PUBLIC.split())
     assert [name for name in extend.__all__ if getattr(extend, name) is None] == []
-    assert dir(extend) == sorted(extend.__all__)
+    assert dir(extend) == extend.__all__
     assert sorted(mmie_tasks.__all__) == ["__version__", "judge", "load_run"]
     with pytest.raises(AttributeError, match="Sample"):
         extend.Sample  # noqa: B018
+
+
+def test_type_checkers_see_the_same_names_in_the_same_modules() -> None:
+    tree = ast.parse(Path(extend.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    assert {
+        (f"mmie_tasks.{module}", name, name)
+        for module, names in extend._NAMES.items()
+        for name in names
+    } == {(node.module, alias.name, alias.asname) for node in imports for alias in node.names}
 
 
 def test_importing_the_names_imports_nothing_of_ours_before_one_is_used() -> None:
