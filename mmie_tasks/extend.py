@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # `as` makes a name public for type checkers
     from mmie_tasks.core.verdict import UnscoredReason as UnscoredReason
     from mmie_tasks.core.verdict import Verdict as Verdict
     from mmie_tasks.core.verdict import Verdicts as Verdicts
+    from mmie_tasks.http.sender import ReplyStore as ReplyStore
     from mmie_tasks.hub.asset import Asset as Asset
     from mmie_tasks.hub.asset import Check as Check
     from mmie_tasks.hub.asset import DownloadPlan as DownloadPlan
@@ -43,7 +44,10 @@ if TYPE_CHECKING:  # `as` makes a name public for type checkers
     from mmie_tasks.judges.base import JudgeRequest as JudgeRequest
     from mmie_tasks.judges.base import JudgeUnavailable as JudgeUnavailable
     from mmie_tasks.judges.base import Outcome as Outcome
+    from mmie_tasks.judges.base import OutOfBudget as OutOfBudget
     from mmie_tasks.judges.base import ReplySchema as ReplySchema
+    from mmie_tasks.judges.base import RequestBroken as RequestBroken
+    from mmie_tasks.judges.base import RequestCounts as RequestCounts
     from mmie_tasks.judges.base import RequestUnfit as RequestUnfit
     from mmie_tasks.judging.batch import PendingSample as PendingSample
     from mmie_tasks.judging.benchmark_judge import BenchmarkJudge as BenchmarkJudge
@@ -59,6 +63,7 @@ if TYPE_CHECKING:  # `as` makes a name public for type checkers
     from mmie_tasks.record.reply import JudgeReply as JudgeReply
     from mmie_tasks.record.reply import JudgeResult as JudgeResult
     from mmie_tasks.record.reply import Usage as Usage
+    from mmie_tasks.record.rows import Row as Row
     from mmie_tasks.record.rows import RunnerTable as RunnerTable
     from mmie_tasks.record.rows import aggregation as aggregation
     from mmie_tasks.record.rows import coverage as coverage
@@ -86,6 +91,7 @@ _NAMES = {
     },
     "core.messages": {"user_turn"},
     "core.verdict": {"ScoreKind", "Scored", "Unscored", "UnscoredReason", "Verdict", "Verdicts"},
+    "http.sender": {"ReplyStore"},
     "hub.asset": {"Asset", "Check", "DownloadPlan"},
     "hub.run_images": {"ImageOpener", "check_images"},
     "judges.base": {
@@ -95,8 +101,11 @@ _NAMES = {
         "JudgeRefused",
         "JudgeRequest",
         "JudgeUnavailable",
+        "OutOfBudget",
         "Outcome",
         "ReplySchema",
+        "RequestBroken",
+        "RequestCounts",
         "RequestUnfit",
     },
     "judging.batch": {"PendingSample"},
@@ -109,7 +118,7 @@ _NAMES = {
     "record.metrics": {"Metric", "Scale"},
     "record.panel": {"Panel"},
     "record.reply": {"DigitToken", "JudgeReply", "JudgeResult", "Usage"},
-    "record.rows": {"RunnerTable", "aggregation", "coverage"},
+    "record.rows": {"Row", "RunnerTable", "aggregation", "coverage"},
     "record.sample": {"BadRecord", "Line", "LoggedSample", "Record"},
     "record.segment": {"Segment", "Segments"},
     "record.signature": {"Signature", "run_signature", "signature_text"},
