@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,12 @@ def test_importing_the_names_imports_nothing_of_ours_before_one_is_used() -> Non
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "['mmie_tasks.core', 'mmie_tasks.extend']"
+
+
+def test_the_guide_describes_every_field_of_a_benchmark() -> None:
+    guide = (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")
+    section = guide.partition("## 9. The fields of `Benchmark`")[2]
+    assert [f.name for f in fields(extend.Benchmark) if f"`{f.name}`" not in section] == []
 
 
 def addresses_in_text(text: str) -> set[str]:
