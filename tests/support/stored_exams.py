@@ -14,7 +14,8 @@ def document(judge: str, percent: float, **fields: Any) -> dict[str, Any]:
     """A stored exam; `fields` are of the document, its set or its grade."""
     content = {
         "judge": judge,
-        "set": {"title": fields.pop("title", "MMRB2: pairs"), "pairs": fields.pop("pairs", 100)},
+        "method": fields.pop("method", "compare"),
+        "set": {"name": fields.pop("set_name", "mmrb2"), "pairs": fields.pop("pairs", 100)},
         "grade": {
             "asked": fields.pop("asked", 200),
             "judged": fields.pop("judged", 200),
@@ -25,7 +26,9 @@ def document(judge: str, percent: float, **fields: Any) -> dict[str, Any]:
                 "why_not": "",
             },
             "rater_pairs": {"value": fields.pop("rater_pairs", None), "interval": None},
+            "leanings": fields.pop("leanings", []),
         },
+        "seconds_per_1000": None,
     }
     return {**content, **fields}
 

@@ -18,12 +18,13 @@ from mmie_tasks.judges.flags import with_judge_args
 from mmie_tasks.judges.registry import JudgeChoice, parse_choice
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.judging.shared_judge import SharedJudge
-from mmie_tasks.quality.judge_exam.exam import COMPARE, Exam, as_json
+from mmie_tasks.quality.judge_exam.exam import COMPARE, Exam
 from mmie_tasks.quality.judge_exam.exam_text import exam_text, without_details
 from mmie_tasks.quality.judge_exam.examination import FOLDER_HINT, examine, published_exam
 from mmie_tasks.quality.judge_exam.methods import ExamMethod, comparing, giving_points
 from mmie_tasks.quality.judge_exam.mmrb2 import load_mmrb2
 from mmie_tasks.quality.judge_exam.opening import load_opening
+from mmie_tasks.quality.judge_exam.stored_exams import exam_json
 from mmie_tasks.quality.judge_exam.stress import stress_test
 from mmie_tasks.quality.judge_exam.stress_text import stress_text
 from mmie_tasks.quality.judge_exam.verdicts import SetName, VerdictSet
@@ -209,4 +210,4 @@ def _printed(exam: Exam, *, is_json: bool) -> str:
             hint="the same command sends requests that failed again; a judge whose replies cannot "
             "be read has no grade",
         )
-    return as_json(exam) if is_json else exam_text(exam)
+    return exam_json(exam) if is_json else exam_text(exam)

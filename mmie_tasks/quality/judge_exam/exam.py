@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 
 from mmie_tasks.quality.judge_exam.grade import Grade
 from mmie_tasks.quality.judge_exam.verdicts import NoVerdict, VerdictSet
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.results.render import json_text
 
 COMPARE = "compare"
 """The method of an exam in which the judge compares two answers; of others, the benchmark whose
@@ -34,7 +33,7 @@ class PublishedVerdicts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exam:
-    """The result of an exam, as it is stored and printed.
+    """The result of an exam.
 
     Attributes:
         judge: The signature of the judge that was asked, or the verdicts published for one.
@@ -62,22 +61,3 @@ class Exam:
     def why_not(self) -> Mapping[str, int]:
         """The texts of `no_verdicts`, to their number."""
         return {str(no_verdict): count for no_verdict, count in self.no_verdicts.items()}
-
-
-def as_json(exam: Exam) -> str:
-    """The exam as one object, without the pairs; null for missing values, with the reason beside
-    them.
-    """
-    grade, verdict_set = exam.grade, asdict(replace(exam.verdict_set, pairs=()))
-    document = {
-        "judge": str(exam.judge),
-        "exam": exam.exam,
-        "method": exam.method,
-        "set": {**verdict_set, "pairs": len(exam.verdict_set.pairs)},
-        "grade": {**asdict(grade), "coverage": grade.coverage, "verdict": grade.verdict},
-        "without_verdict": exam.why_not,
-        "not_shown": {"images": exam.cut_images, "texts": exam.cut_texts},
-        "usd_per_1000": exam.usd_per_1000,
-        "seconds_per_1000": exam.seconds_per_1000,
-    }
-    return json_text(document)

@@ -18,7 +18,7 @@ from mmie_tasks.quality.judge_exam.fixed_choice import choose_pairs
 from mmie_tasks.quality.judge_exam.grade import grade
 from mmie_tasks.quality.judge_exam.judgements import read_judgements
 from mmie_tasks.quality.judge_exam.methods import ExamMethod
-from mmie_tasks.quality.judge_exam.stored_exams import store
+from mmie_tasks.quality.judge_exam.stored_exams import store_exam
 from mmie_tasks.quality.judge_exam.verdicts import Judgement, NoVerdict, VerdictSet
 from mmie_tasks.record.signature import Signature, signature_text
 
@@ -75,7 +75,7 @@ def examine(
         usd_per_1000=comparisons.outcome.usd_per_1000,
         seconds_per_1000=comparisons.outcome.seconds_per_1000,
     )
-    return store(exam, environment) if exam.grade.judged else exam
+    return store_exam(exam, environment) if exam.grade.judged else exam
 
 
 def _set_signature(verdict_set: VerdictSet) -> str:

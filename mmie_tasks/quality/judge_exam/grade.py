@@ -115,14 +115,23 @@ class Grade:
         return 100 * self.judged / self.asked if self.asked else None
 
     @property
+    def leanings(self) -> tuple[str, ...]:
+        """What the judge favours, in words, such as ``follows order: first``."""
+        findings = (leaning.finding for leaning in self._tested.values())
+        return tuple(finding for finding in findings if finding not in ("", _NO_LEANING))
+
+    @property
     def verdict(self) -> str:
-        """What the judge leans to, in words; ``nothing found`` if to nothing that was tested."""
-        leanings = {"order": self.order, "pictures": self.more_images, "length": self.longer_text}
-        found = {name: leaning.finding for name, leaning in leanings.items() if leaning.finding}
-        leans = [finding for finding in found.values() if finding != _NO_LEANING]
-        untested = ", ".join(name for name in leanings if name not in found)
-        verdict = ", ".join(leans) or "nothing found" if found else "none"
-        return f"{verdict} (not tested: {untested})" if untested else verdict
+        """The leanings, or ``nothing found``; and what could not be tested."""
+        untested = [name for name, leaning in self._tested.items() if not leaning.finding]
+        nothing = "none" if len(untested) == len(self._tested) else "nothing found"
+        verdict = ", ".join(self.leanings) or nothing
+        return f"{verdict} (not tested: {', '.join(untested)})" if untested else verdict
+
+    @property
+    def _tested(self) -> Mapping[str, Leaning]:
+        """What is tested for a leaning, by name."""
+        return {"order": self.order, "pictures": self.more_images, "length": self.longer_text}
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ def read_judgements(path: Path, verdict_set: VerdictSet) -> tuple[Judgement, ...
             in one order, or none on a pair of the set.
     """
     is_mmrb2 = verdict_set.name == "mmrb2"
-    hint = f"name a judge's file in the layout of {verdict_set.title.partition(':')[0]}"
+    hint = f"name a judge's file in the layout of {verdict_set.short_title}"
     text = read_text(path, hint)
     rows = mmrb2_judge_rows(text) if is_mmrb2 else opening_judge_rows(text, verdict_set)
     winners: dict[tuple[str, bool], str] = {}

@@ -1,15 +1,17 @@
-"""Stored exams: written, and read again by the signature of the judge.
+"""Exams as JSON: printed, stored, and read again by the signature of the judge.
 
 Each exam of a judge is a file below `mmie_tasks.core.files.cache_dir`::
 
     judge_exams/<digest of the judge's signature>/<digest of the exam's>.json
+
+Only this module writes and reads its fields.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -18,9 +20,31 @@ from pydantic import AliasPath, BaseModel, ConfigDict, Field, ValidationError
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import atomic_write, cache_dir
-from mmie_tasks.quality.judge_exam.exam import COMPARE, Exam, as_json
+from mmie_tasks.quality.judge_exam.exam import Exam
+from mmie_tasks.quality.judge_exam.verdicts import SetName
+from mmie_tasks.results.render import json_text
 
 _Percent: TypeAlias = Annotated[float, Field(ge=0, le=100)]
+
+
+def exam_json(exam: Exam) -> str:
+    """The exam as one object, without the pairs; null for missing values, with the reason beside
+    them.
+    """
+    grade, verdict_set = exam.grade, asdict(replace(exam.verdict_set, pairs=()))
+    leanings = {"verdict": grade.verdict, "leanings": grade.leanings}
+    document = {
+        "judge": str(exam.judge),
+        "exam": exam.exam,
+        "method": exam.method,
+        "set": {**verdict_set, "pairs": len(exam.verdict_set.pairs)},
+        "grade": {**asdict(grade), "coverage": grade.coverage, **leanings},
+        "without_verdict": exam.why_not,
+        "not_shown": {"images": exam.cut_images, "texts": exam.cut_texts},
+        "usd_per_1000": exam.usd_per_1000,
+        "seconds_per_1000": exam.seconds_per_1000,
+    }
+    return json_text(document)
 
 
 def exam_path(judge: str, exam: str, environment: Mapping[str, str]) -> Path:
@@ -29,7 +53,7 @@ def exam_path(judge: str, exam: str, environment: Mapping[str, str]) -> Path:
     return cache_dir(environment) / "judge_exams" / digests[0] / f"{digests[1]}.json"
 
 
-def store(exam: Exam, environment: Mapping[str, str]) -> Exam:
+def store_exam(exam: Exam, environment: Mapping[str, str]) -> Exam:
     """Write the file of an exam. One without new replies keeps the seconds that were measured
     before.
 
@@ -45,7 +69,7 @@ def store(exam: Exam, environment: Mapping[str, str]) -> Exam:
         exam = replace(exam, seconds_per_1000=before.seconds_per_1000)
     try:
         with atomic_write(path) as part:
-            part.write_text(f"{as_json(exam)}\n", encoding="utf-8")
+            part.write_text(f"{exam_json(exam)}\n", encoding="utf-8")
     except OSError as error:
         hint = "set `MMIE_TASKS_CACHE` to a folder that you can write"
         raise SettingWrong(f"`{path}` cannot be written: {error.strerror}.", hint=hint) from error
@@ -57,21 +81,21 @@ def _at(*path: str) -> Any:  # noqa: ANN401 - as pydantic's `Field`
 
 
 class StoredExam(BaseModel):
-    """What is read of the file of an exam; see `as_json`. Shares are in percent."""
+    """What is read of the file of an exam; see `exam_json`. Shares are in percent."""
 
     model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
 
     judge: str
-    method: str = COMPARE
-    set_title: str = _at("set", "title")
+    method: str
+    set_name: SetName = _at("set", "name")
     pairs: int = _at("set", "pairs")
     asked: int = _at("grade", "asked")
     judged: Annotated[int, Field(gt=0)] = _at("grade", "judged")
     agreement: _Percent = _at("grade", "agreement", "value")
     interval: tuple[_Percent, _Percent] | None = _at("grade", "agreement", "interval")
     rater_pairs: _Percent | None = _at("grade", "rater_pairs", "value")
-    verdict: Annotated[str, _at("grade", "verdict")] = ""
-    seconds_per_1000: Annotated[float, Field(gt=0)] | None = None
+    leanings: tuple[str, ...] = _at("grade", "leanings")
+    seconds_per_1000: Annotated[float, Field(gt=0)] | None
 
 
 def stored_exams(judge: str, environment: Mapping[str, str]) -> tuple[StoredExam, ...]:

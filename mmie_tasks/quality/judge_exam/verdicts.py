@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
@@ -15,6 +15,7 @@ from mmie_tasks.hub.images import inside, size_px
 
 Side: TypeAlias = Literal["A", "B"]
 SetName: TypeAlias = Literal["mmrb2", "opening"]
+SHORT_TITLES: Mapping[SetName, str] = {"mmrb2": "MMRB2", "opening": "OpenING"}
 PartsInOrder: TypeAlias = tuple[str | Path, ...]
 """Texts and image files in order."""
 
@@ -70,7 +71,8 @@ class VerdictSet:
         source: Repository and commit, or a local folder.
         pairs: In the published order.
         has_answers: Whether the pairs have questions and answers, so that a judge can be asked.
-        both_orders: Whether a judge is to be asked with A first and with B first.
+        both_orders: Whether a published judge has verdicts on each pair with A first and with B
+            first.
         missing_answers: Published pairs that are not in `pairs`, because a text or an image of
             question or answers is missing or broken; 0 in a set without `has_answers`.
     """
@@ -83,6 +85,11 @@ class VerdictSet:
     has_answers: bool
     both_orders: bool
     missing_answers: int = 0
+
+    @property
+    def short_title(self) -> str:
+        """Its name alone."""
+        return SHORT_TITLES[self.name]
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ def test_each_judge_of_a_panel_has_its_own_grade(environment: dict[str, str]) ->
 def test_of_many_exams_two_are_shown_the_one_with_the_benchmarks_own_prompt_first(
     environment: dict[str, str],
 ) -> None:
-    write_exam(environment, GPT, 61.0, "a", title="OpenING: pairs", pairs=4302)
+    write_exam(environment, GPT, 61.0, "a", set_name="opening", pairs=4302)
     write_exam(environment, GPT, 62.0, "b", method="compare")
     write_exam(environment, GPT, 90.0, "c", method="another_benchmark")
     assert percents(environment, GPT + LOGGED) == [61, 62]

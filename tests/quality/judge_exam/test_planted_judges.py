@@ -32,7 +32,7 @@ FAIR_POINTS = points_by(lambda answer: answer.quality)
 @dataclass(frozen=True)
 class Planted:
     """A judge, where the quality of the answers is, planted shares and leanings in percent by
-    name, and the verdict.
+    name, and what it favours.
     """
 
     method: Literal["compare", "mmie"]
@@ -40,7 +40,7 @@ class Planted:
     shares: dict[str, float]
     quality_in: Quality = "text"
     unlike: dict[str, float] = field(default_factory=dict)
-    verdict: str = "nothing found"
+    leanings: tuple[str, ...] = ()
 
 
 CASES = {
@@ -55,19 +55,19 @@ CASES = {
         "compare",
         ALWAYS_FIRST,
         {"agreement": 50, "first_answer": 100, "flips": 100},
-        verdict="follows order: first",
+        leanings=("follows order: first",),
     ),
     "compare-more-pictures": Planted(
         "compare",
         MORE_PICTURES,
         {"agreement": 50, "more_images": 100},
-        verdict="prefers more pictures",
+        leanings=("prefers more pictures",),
     ),
     "compare-longer-text": Planted(
         "compare",
         judge_by(lambda answer: len(answer.text)),
         {"agreement": 50, "longer_text": 100, "more_images": 0},
-        verdict="prefers longer answers",
+        leanings=("prefers longer answers",),
     ),
     "compare-image-blind": Planted(
         "compare",
@@ -87,13 +87,13 @@ CASES = {
         "mmie",
         points_by(lambda answer: len(answer.pictures)),
         {"agreement": 50, "more_images": 100},
-        verdict="prefers more pictures",
+        leanings=("prefers more pictures",),
     ),
     "points-longer-text": Planted(
         "mmie",
         points_by(lambda answer: 5 if "more words" in answer.text else 2),
         {"agreement": 50, "longer_text": 100, "more_images": 0},
-        verdict="prefers longer answers",
+        leanings=("prefers longer answers",),
     ),
     "points-image-blind": Planted(
         "mmie",
@@ -133,7 +133,7 @@ def test_a_planted_fault_lies_in_the_interval_and_a_fair_judge_passes(
         low, high = grade[name]["interval"]
         assert low <= percent <= high, (name, grade[name])
         assert high - low < 80, (name, grade[name])
-    assert grade["verdict"].partition(" (")[0] == planted.verdict
+    assert tuple(grade["leanings"]) == planted.leanings
     for name, percent in planted.unlike.items():
         low, high = grade[name]["interval"]
         assert not low <= percent <= high, (name, grade[name])
