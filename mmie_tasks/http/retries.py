@@ -27,7 +27,6 @@ from mmie_tasks.http.errors import redact
 from mmie_tasks.http.rate_limit import local_time
 from mmie_tasks.http.sender import LOGGED_WAIT_S, ReplyStore, Sender, Undelivered
 
-
 MAX_FAILURES = FAILURES_BEFORE_PAUSE
 """A request that failed so often while others were answered is given up after the patience."""
 
