@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import random
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from PIL import Image
+from support.golden import GOLDEN
 from support.hostile import JUNK, outcome, spoil
 from support.metric_lists import metric_list
 from support.opening_data import EXAMPLE, reply, row, write_data
@@ -21,8 +23,10 @@ from mmie_tasks.answers.files import read_answers
 from mmie_tasks.benchmarks.opening import benchmark, metrics, task
 from mmie_tasks.benchmarks.opening.benchmark import BENCHMARK, grade
 from mmie_tasks.benchmarks.opening.data import TASKS, dataset
-from mmie_tasks.benchmarks.opening.official import METRICS
-from mmie_tasks.benchmarks.opening.sample import TOPICS
+from mmie_tasks.benchmarks.opening.official import METRICS, read_official
+from mmie_tasks.benchmarks.opening.request import build_request
+from mmie_tasks.benchmarks.opening.robust import read_robust
+from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.metrics import slug
@@ -195,6 +199,39 @@ def test_the_shared_task_file_has_the_version_and_the_metrics() -> None:
     assert metric_list("mmie_tasks.benchmarks.opening.task", metrics.TABLE) in text
     content = yaml.load(text.replace("!function", ""), yaml.SafeLoader)
     assert content["metadata"]["version"] == benchmark.VERSION
+
+
+REPLIES = (
+    *(reply(7), reply(7.5), reply(0, 1, 2, 3, 4, 5, 6), reply(11), reply("8", 6), reply("7/5")),
+    *(reply(True, False), reply(7, Charm={"Score": 0}), f"```json\n{reply(7)}\n```", reply(7) * 2),
+    *(json.dumps({"scores": json.loads(reply(7))}), reply(7)[:-40], "All metrics: 7/10.", ""),
+)
+
+
+def behaviour() -> str:
+    """A digest of what can move a score: requests about the example's answers, the settings of the
+    tested model and both readings.
+    """
+    shared = (task_dir() / "opening" / "_opening_shared").read_text(encoding="utf-8")
+    content = yaml.load(shared.replace("!function", ""), yaml.SafeLoader)
+    lines = [json.dumps(content["generation_kwargs"])]
+    saved = {answer.ids[0]: answer.answer for answer in read_answers(str(EXAMPLE)).answers}
+    for sample_id, doc in sorted(docs().items()):
+        request = build_request(Sample.from_doc(doc), [saved[sample_id]], "opening").request
+        if request is not None:
+            parts = [part if isinstance(part, str) else "picture" for part in request.parts]
+            lines.append(json.dumps([parts, request.max_tokens, request.system]))
+    for text in REPLIES:
+        for verdict in (read_official(text), read_robust(text)):
+            points = f"{verdict.points:.9f}" if isinstance(verdict, Scored) else verdict.reason
+            lines.append(f"{text} {points}")
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def test_the_version_moves_when_a_score_can() -> None:
+    """When this fails: raise the number of `VERSION`, in the YAML too, and note the new digest."""
+    noted = json.loads((GOLDEN / "versions.json").read_text(encoding="utf-8"))["opening"]
+    assert {"version": benchmark.VERSION, "behaviour": behaviour()} == noted
 
 
 def test_missing_data_ends_the_run_with_its_hint(
