@@ -22,7 +22,7 @@ import openai
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.log import warn
 from mmie_tasks.http.access import Access, basic_credentials
-from mmie_tasks.http.endpoint import Failure, FailureKind
+from mmie_tasks.http.attempt import Failure, FailureKind
 from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error, redact
 from mmie_tasks.http.rate_limit import quota_reset_s, retry_after_s
 

@@ -15,14 +15,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, Generic
 
-from mmie_tasks.http.endpoint import (
-    FAILURES_BEFORE_PAUSE,
-    Endpoint,
-    Failure,
-    ReplyT,
-    RequestT,
-    Success,
-)
+from mmie_tasks.http.attempt import Failure, ReplyT, RequestT, Success
+from mmie_tasks.http.endpoint import FAILURES_BEFORE_PAUSE, Endpoint
 from mmie_tasks.http.errors import redact
 from mmie_tasks.http.rate_limit import local_time
 from mmie_tasks.http.sender import LOGGED_WAIT_S, ReplyStore, Sender, Undelivered

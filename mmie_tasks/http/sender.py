@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from loguru import logger
 
 from mmie_tasks.http.access import Access
+from mmie_tasks.http.attempt import ReplyT
 from mmie_tasks.http.budget import Budget
-from mmie_tasks.http.endpoint import Pace, ReplyT
+from mmie_tasks.http.endpoint import Pace
 
 if TYPE_CHECKING:
     pass
