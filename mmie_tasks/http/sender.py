@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
 from loguru import logger
 
@@ -12,10 +12,6 @@ from mmie_tasks.http.access import Access
 from mmie_tasks.http.attempt import ReplyT
 from mmie_tasks.http.budget import Budget
 from mmie_tasks.http.endpoint import Pace
-
-if TYPE_CHECKING:
-    pass
-
 
 LOGGED_WAIT_S = 30.0
 """The log has a line about a server that demands a longer wait."""
