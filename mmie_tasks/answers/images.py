@@ -8,15 +8,11 @@ must not leave; ``file://`` URLs and data URIs; and no reference ever stops a ru
 from __future__ import annotations
 
 import base64
-import functools
 import hashlib
-import json
-import os
 import posixpath
 import re
 import stat
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,9 +21,10 @@ from urllib.parse import unquote
 
 from loguru import logger
 
+from mmie_tasks.answers.left_images import metadata_images, row_images
 from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.core.errors import DataBroken, DataMissing
-from mmie_tasks.core.files import atomic_write
+from mmie_tasks.core.files import atomic_write, file_status
 from mmie_tasks.hub.images import TooManyPixels, check_whole, image_suffix, inside
 from mmie_tasks.record.segment import Segment, Segments
 
@@ -36,7 +33,6 @@ ImageProblem: TypeAlias = Literal["", "missing", "outside", "unreadable", "too_l
 MAX_DATA_BYTES = 64 * 1024 * 1024
 """Size limit of a data URI, decoded."""
 
-_ROW_IMAGE = re.compile(r"(\d{4}|[1-9]\d{4,8})_s(\d{1,9})\.png", re.ASCII)
 _URL_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 _DATA_URI = re.compile(r"data:[^,]{0,300};base64,", re.IGNORECASE)
 _SHOWN_CHARACTERS = 200
@@ -80,16 +76,17 @@ def resolve_images(answer: ParsedAnswer, resolver: ImageResolver, task: str, row
     segments: list[Segment] = []
     for segment in answer.segments:
         resolved = resolver.resolve_segment(segment)
-        row_images = (
-            resolver.row_images(segment.image, row) if segment.image and resolved.problem else []
-        )
-        if not row_images:
+        folder = None
+        if segment.image and resolved.problem:
+            folder = resolver.existing_folder(segment.image)
+        in_folder = row_images(folder, row) if folder else []
+        if not in_folder:
             segments.append(resolved)
         elif segment.text is not None:
             segments.append(Segment(segment.text))
-        segments += [resolver.resolve_segment(Segment(image=str(path))) for path in row_images]
+        segments += [resolver.resolve_segment(Segment(image=str(path))) for path in in_folder]
     if not any(segment.image for segment in segments):
-        images = resolver.metadata_images(task, row)
+        images = metadata_images(resolver.roots, task, row)
         segments += [resolver.resolve_segment(Segment(image=image)) for image in images]
     return tuple(segments)
 
@@ -103,7 +100,7 @@ class ImageResolver:
     """
 
     def __init__(self, roots: Sequence[Path], data_uri_dir: Path) -> None:
-        self._roots = tuple(roots)
+        self.roots = tuple(roots)
         self._data_uri_dir = data_uri_dir
 
     def resolve(self, reference: str) -> ImageFile:
@@ -125,9 +122,14 @@ class ImageResolver:
 
     def is_folder(self, reference: str) -> bool:
         """Whether a reference names a folder."""
+        return self.existing_folder(reference) is not None
+
+    def existing_folder(self, reference: str) -> Path | None:
+        """The folder of a reference; None if there is none."""
         with suppress(_Unusable):
-            return self._existing_path(reference).is_dir()
-        return False
+            if (path := self._existing_path(reference)).is_dir():
+                return path
+        return None
 
     def existing_file(self, reference: str) -> Path | None:
         """The file of a reference, whatever it holds; None if there is none."""
@@ -135,33 +137,6 @@ class ImageResolver:
             if (path := self._existing_path(reference)).is_file():
                 return path
         return None
-
-    def row_images(self, folder: str, row: int) -> list[Path]:
-        """The images of one sample in a folder that a model answered with, by seed.
-
-        As ``models/simple/wan2_1_t2i.py`` of lmms-eval 0.7.3 names them: ``0007_s0.png``, with the
-        row from 0. A folder is listed once until it changes.
-        """
-        with suppress(_Unusable):
-            path = self._existing_path(folder)
-            if path.is_dir():
-                return _images_by_row(path, path.stat().st_mtime_ns).get(row, [])
-        return []
-
-    def metadata_images(self, task: str, row: int) -> list[str]:
-        """References to images that a model left on disk beside an answer of text only.
-
-        As ``models/simple/ovis_u1.py``, ``illume_plus.py`` and ``qwen_image_edit.py`` of lmms-eval
-        0.7.3 note them, under ``generated_images`` or ``generated_image_path`` in
-        ``<root>/<task>/<row>_metadata.json``; the first root with such a file wins. One that cannot
-        be read is logged and skipped.
-        """
-        for root in self._roots:
-            with suppress(DataBroken):  # the name of the task leaves the folder
-                path = inside(root, f"{task}/{row}_metadata.json")
-                if _file_status(path) and (images := _read_metadata_images(path)) is not None:
-                    return images
-        return []
 
     def _existing_path(self, reference: str) -> Path:
         """The file or folder of a reference; raises `_Unusable`."""
@@ -179,7 +154,7 @@ class ImageResolver:
             raise _Unusable("outside", error.message) from error
         except (ValueError, RuntimeError) as error:
             raise _Unusable("missing", str(error)) from error
-        if path is None or not _file_status(path):
+        if path is None or not file_status(path):
             raise _Unusable("missing", f"{_shortened(reference)} does not exist")
         return path
 
@@ -191,7 +166,7 @@ class ImageResolver:
         """
         name = posixpath.normpath(relative.replace("\\", "/"))
         # Existence first: following links takes longer, and most roots have no such file.
-        roots = [root for root in self._roots if _file_status(root / name)] or self._roots[:1]
+        roots = [root for root in self.roots if file_status(root / name)] or self.roots[:1]
         for root in roots[:-1]:
             with suppress(DataBroken):
                 return inside(root, relative)
@@ -236,7 +211,7 @@ def check_image(path: Path) -> ImageFile:
 
 
 def _require_image(path: Path) -> None:
-    status = _file_status(path)
+    status = file_status(path)
     if status is None:
         raise _Unusable("missing", f"`{path}` does not exist")
     if not stat.S_ISREG(status.st_mode) or not status.st_size:
@@ -249,43 +224,6 @@ def _require_image(path: Path) -> None:
         raise _Unusable("unreadable", error.message) from error
     except OSError as error:
         raise _Unusable("unreadable", f"`{path}` cannot be read: {error}") from error
-
-
-def _file_status(path: Path) -> os.stat_result | None:
-    """What `os.stat` returns for a path; None if it does not exist, as `os.path.exists`."""
-    try:
-        return path.stat()
-    except (OSError, ValueError):  # ValueError: a NUL, or characters no file name has
-        return None
-
-
-@functools.lru_cache(maxsize=8)
-def _images_by_row(folder: Path, changed_ns: int) -> Mapping[int, list[Path]]:  # noqa: ARG001 - a key
-    """Row to its images by seed, in a folder that was last changed at this time."""
-    seeds: dict[int, list[tuple[int, Path]]] = defaultdict(list)
-    try:
-        for file in folder.iterdir():
-            if match := _ROW_IMAGE.fullmatch(file.name):
-                seeds[int(match[1])].append((int(match[2]), file))
-    except OSError as error:
-        logger.warning(f"The folder `{folder}` of an answer cannot be read: {error}.")
-    return {row: [file for _, file in sorted(files)] for row, files in seeds.items()}
-
-
-def _read_metadata_images(path: Path) -> list[str] | None:
-    """The images in a ``<row>_metadata.json``; None if it cannot be read."""
-    try:
-        note = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        logger.warning(f"`{path}`, a model's list of its images, was skipped: {error!r:.200}.")
-        return None
-    match note:
-        case {"generated_images": [*images]} if all(isinstance(image, str) for image in images):
-            return [image for image in images if image.strip()]
-        case {"generated_image_path": str(image)}:
-            return [image] if image.strip() else []
-    logger.warning(f"`{path}` was skipped: it has no list of paths under `generated_images`.")
-    return None
 
 
 def _shortened(reference: str) -> str:

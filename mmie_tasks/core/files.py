@@ -5,6 +5,7 @@ sizes.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -83,6 +84,14 @@ def create_folder_once(destination: Path, fill: Callable[[Path], object], activi
             unfinished.replace(destination)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def file_status(path: Path) -> os.stat_result | None:
+    """What `os.stat` returns for a path; None if it does not exist, as `os.path.exists`."""
+    try:
+        return path.stat()
+    except (OSError, ValueError):  # ValueError: a NUL, or characters no file name has
+        return None
 
 
 def nearest_existing(path: Path) -> Path:

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -22,7 +22,7 @@ import openai
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.log import warn
 from mmie_tasks.http.access import Access, basic_credentials
-from mmie_tasks.http.endpoint import Failure, FailureKind
+from mmie_tasks.http.attempt import Failure, FailureKind
 from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error, redact
 from mmie_tasks.http.rate_limit import quota_reset_s, retry_after_s
 
@@ -82,21 +82,29 @@ async def receive(
     Raises:
         UnusableBody: It is larger than the limit, or cannot be decompressed.
         openai.OpenAIError: See `failure_of`; also what else is in `ATTEMPT_ERRORS`.
+        ConnectionError: The SDK raised an error of another library.
     """
 
-    async def read() -> tuple[bytes, float | None]:
+    async def read() -> tuple[bytes, Mapping[str, str]]:
         body = bytearray()
         async with response as opened:
             async for chunk in opened.iter_bytes():
                 body.extend(chunk)
                 if len(body) > max_bytes:
                     raise UnusableBody(f"the server sent more than {max_bytes // 2**20} MiB")
-            return bytes(body), quota_reset_s(opened.headers, time.time())
+            return bytes(body), opened.headers
 
     try:
-        return await asyncio.wait_for(read(), timeout_s)
+        content, headers = await asyncio.wait_for(read(), timeout_s)
     except _HTTPX.DecodingError as error:
         raise UnusableBody("the server sent a body that cannot be decompressed") from error
+    except ATTEMPT_ERRORS:
+        raise
+    except Exception as error:
+        # Errors of anyio and of the event loop reach the callers of the SDK now and then, such as
+        # `EndOfStream` (encode/httpcore#808) and `RuntimeError` (openai/openai-python#1059).
+        raise ConnectionError(f"{type(error).__name__}: {error}") from error
+    return content, quota_reset_s(headers, time.time())
 
 
 def check_servers(

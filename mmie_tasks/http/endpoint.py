@@ -13,9 +13,9 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from math import inf
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import Generic
 
-from mmie_tasks.http.errors import ServerError
+from mmie_tasks.http.attempt import Failure, ReplyT, RequestT, Success
 
 START = 16
 """Requests in flight to a server before its limit is known."""
@@ -24,52 +24,6 @@ FAILURES_BEFORE_PAUSE = 30
 """Failures or denials in a row after which a server is paused. Fewer are chance if it fails every
 second time.
 """
-
-FailureKind: TypeAlias = Literal[
-    "busy",  # 429: retry, with fewer requests in flight
-    "failed",  # 408, 409, 5xx, no connection, an unusable body: retry
-    "timed_out",  # no response in time: retry, fewer times
-    "denied",  # wrong key, unknown model, no credit left: does not concern this request alone
-    "rejected",  # the server does not accept this request
-    "invalid",  # the request cannot be built; nothing was sent
-]
-
-RequestT = TypeVar("RequestT")
-ReplyT = TypeVar("ReplyT")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Success(Generic[ReplyT]):
-    """A reply, as the caller's `Endpoint.send` read it.
-
-    Attributes:
-        is_final: False if the request may get a better reply when it is sent again.
-        cost_usd: In US dollars; None if the price is unknown.
-        pause_s: Seconds until the server's exhausted quota is reset, if it is exhausted.
-    """
-
-    reply: ReplyT
-    is_final: bool = True
-    cost_usd: float | None = None
-    pause_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """Why an attempt brought no reply.
-
-    Attributes:
-        reason: For messages; holds no secret.
-        error: The server's error response, if there was one.
-        wait_s: Seconds that the server demands this request to wait; another server may get it.
-        pause_s: As in `Success`.
-    """
-
-    kind: FailureKind
-    reason: str
-    error: ServerError | None = None
-    wait_s: float | None = None
-    pause_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

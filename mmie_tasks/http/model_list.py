@@ -15,8 +15,8 @@ from mmie_tasks.core.log import warn
 from mmie_tasks.http import access as http_access
 from mmie_tasks.http import client as http_client
 from mmie_tasks.http.access import Access
+from mmie_tasks.http.attempt import Failure
 from mmie_tasks.http.bodies import json_list, json_object, parse_json
-from mmie_tasks.http.endpoint import Failure
 from mmie_tasks.http.errors import ServerError, UnusableBody
 
 _TIMEOUT_S = 10.0

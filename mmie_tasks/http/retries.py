@@ -15,14 +15,10 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Generic
 
-from mmie_tasks.http.endpoint import (
-    FAILURES_BEFORE_PAUSE,
-    Endpoint,
-    Failure,
-    ReplyT,
-    RequestT,
-    Success,
-)
+from loguru import logger
+
+from mmie_tasks.http.attempt import Failure, ReplyT, RequestT, Success
+from mmie_tasks.http.endpoint import FAILURES_BEFORE_PAUSE, Endpoint
 from mmie_tasks.http.errors import redact
 from mmie_tasks.http.rate_limit import local_time
 from mmie_tasks.http.sender import LOGGED_WAIT_S, ReplyStore, Sender, Undelivered
@@ -93,6 +89,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         self._silence_start = inf  # when requests began to fail without any reply
         self._demanded_until = -inf  # when the longest wait ends that a server has demanded
         self._last_failure = ""
+        self._has_failed = False  # by an error of our own
         self._longest_wait_s = max(LONGEST_WAIT_S, sender.patience_s)
 
     async def run(self) -> None:
@@ -161,18 +158,19 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         self._tasks[job] = asyncio.ensure_future(self._attempt(job, endpoint))
 
     async def _attempt(self, job: _Job, endpoint: Endpoint[RequestT, ReplyT]) -> None:
-        result: Success[ReplyT] | Failure
+        result: Success[ReplyT] | Failure | Undelivered
         try:
             result = await endpoint.send(self._requests[job.index])
-        except Exception as error:  # noqa: BLE001 - costs no other request its reply
-            reason = redact(f"{type(error).__name__}: {error}", self._sender.access.secrets)
-            result = Failure(kind="failed", reason=reason)
+        except Exception as error:  # noqa: BLE001 - our own: it costs no other request its reply
+            result = self._undelivered_by_us(error)
         if self._tasks.pop(job, None) is None:
             return  # given up meanwhile
         self._sender.in_flight -= 1
         endpoint.in_flight -= 1
         self._changed.set()
         match result:
+            case Undelivered():
+                self._report(job, result)
             case Success():
                 self._handle_reply(job, endpoint, result)
             case Failure(kind="rejected" | "invalid" as cause):
@@ -181,6 +179,17 @@ class Dispatcher(Generic[RequestT, ReplyT]):
                 self._report(job, Undelivered(cause=cause, reason=result.reason))
             case Failure():
                 self._handle_failure(job, endpoint, result)
+
+    def _undelivered_by_us(self, error: Exception) -> Undelivered:
+        """The result of a request for which our code failed; sent again, it would fail again.
+
+        The log has the first of these errors.
+        """
+        if not self._has_failed:
+            self._has_failed = True
+            logger.opt(exception=error).error("A request failed by an error of mmie-tasks.")
+        reason = redact(f"{type(error).__name__}: {error}", self._sender.access.secrets)
+        return Undelivered(cause="unavailable", reason=reason)
 
     def _handle_reply(
         self, job: _Job, endpoint: Endpoint[RequestT, ReplyT], success: Success[ReplyT]

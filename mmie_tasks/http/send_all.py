@@ -11,7 +11,8 @@ from threading import Event
 from typing import TYPE_CHECKING, TypeAlias
 
 from mmie_tasks.http.access import public_address
-from mmie_tasks.http.endpoint import Endpoint, Failure, ReplyT, RequestT, Success
+from mmie_tasks.http.attempt import Failure, ReplyT, RequestT, Success
+from mmie_tasks.http.endpoint import Endpoint
 from mmie_tasks.http.retries import Dispatcher
 from mmie_tasks.http.sender import ReplyStore, Sender, Undelivered
 

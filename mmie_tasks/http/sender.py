@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
 from loguru import logger
 
 from mmie_tasks.http.access import Access
+from mmie_tasks.http.attempt import ReplyT
 from mmie_tasks.http.budget import Budget
-from mmie_tasks.http.endpoint import Pace, ReplyT
-
-if TYPE_CHECKING:
-    pass
-
+from mmie_tasks.http.endpoint import Pace
 
 LOGGED_WAIT_S = 30.0
 """The log has a line about a server that demands a longer wait."""

@@ -23,8 +23,9 @@ from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.http import access as http_access
 from mmie_tasks.http import client as http_client
 from mmie_tasks.http.access import Access
+from mmie_tasks.http.attempt import Failure, Success
 from mmie_tasks.http.budget import Budget
-from mmie_tasks.http.endpoint import Failure, Pace, Success
+from mmie_tasks.http.endpoint import Pace
 from mmie_tasks.http.errors import UnusableBody, redact
 from mmie_tasks.http.model_list import check_model_lists
 from mmie_tasks.http.send_all import send_all

@@ -210,5 +210,5 @@ def test_no_reference_raises(reference) -> None:
     )
     assert not resolver.resolve(f"nowhere{reference}").path
     assert resolver.resolve(reference).problem != ""
-    assert resolver.row_images(reference, 0) == []
+    resolver.existing_folder(reference)
     assert not resolver.is_folder(f"/nowhere/{reference}x")

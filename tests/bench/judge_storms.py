@@ -23,7 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from support.judge_server import error, judge_server
 from support.virtual_time import simulate
 
-from mmie_tasks.http.endpoint import Failure, Pace
+from mmie_tasks.http.attempt import Failure
+from mmie_tasks.http.endpoint import Pace
 from mmie_tasks.http.sender import Undelivered
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.openai import open_judge

@@ -8,9 +8,9 @@ from dataclasses import replace
 import openai
 from loguru import logger
 
+from mmie_tasks.http.attempt import Failure, Success
 from mmie_tasks.http.bodies import parse_json
 from mmie_tasks.http.client import ATTEMPT_ERRORS, failure_of, receive
-from mmie_tasks.http.endpoint import Failure, Success
 from mmie_tasks.http.errors import ServerError, UnusableBody, redact
 from mmie_tasks.judges.base import JudgeError, JudgeRequest, RequestBroken
 from mmie_tasks.judges.openai.adaptations import Adaptations

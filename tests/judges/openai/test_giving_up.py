@@ -2,6 +2,7 @@
 
 from itertools import chain, repeat
 
+import anyio
 import pytest
 from support.judge_asking import ask, judge_at
 from support.judge_server import HANG, error, judge_server
@@ -123,17 +124,41 @@ def test_everything_ends_when_all_servers_deny_access_and_all_are_named(server):
         assert other.url in str(outcomes[0])
 
 
-def test_an_unexpected_error_costs_no_other_request_its_reply(server, monkeypatch):
+def test_an_error_of_our_own_costs_no_other_request_its_reply_and_is_not_tried_again(
+    server, monkeypatch
+):
     from mmie_tasks.judges.openai import chat_server
 
-    whole = chat_server.chat_body
+    whole, raised = chat_server.chat_body, []
 
     def odd(request, *how):
         if request.parts == ("question 1",):
-            raise LookupError("odd")
+            raised.append(LookupError("odd"))
+            raise raised[-1]
         return whole(request, *how)
 
     monkeypatch.setattr(chat_server, "chat_body", odd)
     outcomes = ask(judge_at(server.url, patience=0.2), 5)
     assert [type(outcome) for outcome in outcomes].count(JudgeReply) == 4
+    assert isinstance(outcomes[1], JudgeUnavailable)
     assert "LookupError: odd" in str(outcomes[1])
+    assert len(raised) == 1
+
+
+@pytest.mark.parametrize("foreign", [anyio.EndOfStream(), RuntimeError("the handler is closed")])
+def test_an_error_that_the_sdk_lets_through_is_tried_again(server, monkeypatch, foreign):
+    from openai import AsyncAPIResponse
+
+    whole, raised = AsyncAPIResponse.iter_bytes, []
+
+    async def odd(response, *how):
+        if not raised:
+            raised.append(foreign)
+            raise foreign
+        async for chunk in whole(response, *how):
+            yield chunk
+
+    monkeypatch.setattr(AsyncAPIResponse, "iter_bytes", odd)
+    outcomes = ask(judge_at(server.url), 3)
+    assert {type(outcome) for outcome in outcomes} == {JudgeReply}
+    assert raised == [foreign]

@@ -24,8 +24,8 @@ from support.judge_server import (
     token,
 )
 
+from mmie_tasks.http.attempt import Failure, Success
 from mmie_tasks.http.client import MAX_BODY_BYTES
-from mmie_tasks.http.endpoint import Failure, Success
 from mmie_tasks.judges.base import JudgeRefused, JudgeRequest
 from mmie_tasks.judges.openai.adaptations import Adaptations
 from mmie_tasks.judges.openai.chat_request import chat_body

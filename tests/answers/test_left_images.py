@@ -10,6 +10,7 @@ import pytest
 from support.mmie_data import draw
 
 from mmie_tasks.answers.images import ImageResolver, resolve_images
+from mmie_tasks.answers.left_images import metadata_images, row_images
 from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.record.segment import Segment
 
@@ -30,24 +31,25 @@ def test_a_folder_gives_the_images_of_the_row_by_seed(resolver, tmp_path) -> Non
                  "0007_s1.jpg", "0007_sx.png", "12345_s0.png"):  # fmt: skip
         (folder / name).touch()
     for reference in (str(folder), "out", f"file://{folder}/"):
-        assert names(resolver.row_images(reference, 7)) == ["0007_s2.png", "0007_s10.png"]
-        assert names(resolver.row_images(reference, 12345)) == ["12345_s0.png"]
-        assert resolver.row_images(reference, 9) == []
+        existing = resolver.existing_folder(reference)
+        assert names(row_images(existing, 7)) == ["0007_s2.png", "0007_s10.png"]
+        assert names(row_images(existing, 12345)) == ["12345_s0.png"]
+        assert row_images(existing, 9) == []
 
 
-def test_files_written_later_are_listed(resolver, tmp_path) -> None:
+def test_files_written_later_are_listed(tmp_path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
-    assert resolver.row_images("out", 7) == []
+    assert row_images(folder, 7) == []
     (folder / "0007_s0.png").touch()
     os.utime(folder, ns=(1, 1))
-    assert names(resolver.row_images("out", 7)) == ["0007_s0.png"]
+    assert names(row_images(folder, 7)) == ["0007_s0.png"]
 
 
 @pytest.mark.parametrize("reference", ["no", "/no", "file.txt", "../x", "https://x/y", "\0", ""])
-def test_a_reference_to_no_folder_has_no_images(resolver, tmp_path, reference) -> None:
+def test_a_reference_to_no_folder_has_none(resolver, tmp_path, reference) -> None:
     (tmp_path / "file.txt").touch()
-    assert resolver.row_images(reference, 0) == []
+    assert resolver.existing_folder(reference) is None
     assert not resolver.is_folder(reference)
 
 
@@ -61,11 +63,12 @@ def test_a_metadata_file_beside_the_answer_names_its_images(resolver, tmp_path) 
     write_metadata(
         tmp_path / "mmie", {"generated_images": ["x/1.png", "", "/y/2.png"], "doc_id": "3"}
     )
-    assert resolver.metadata_images("mmie", 3) == ["x/1.png", "/y/2.png"]
+    assert metadata_images(resolver.roots, "mmie", 3) == ["x/1.png", "/y/2.png"]
     write_metadata(tmp_path / "edit", {"generated_image_path": "out/7.png", "stage2_answer": "A"})
-    assert resolver.metadata_images("edit", 3) == ["out/7.png"]  # as qwen_image_edit writes it
-    assert resolver.metadata_images("mmie", 4) == []
-    assert resolver.metadata_images("mmie_sa", 3) == []
+    # As qwen_image_edit writes it.
+    assert metadata_images(resolver.roots, "edit", 3) == ["out/7.png"]
+    assert metadata_images(resolver.roots, "mmie", 4) == []
+    assert metadata_images(resolver.roots, "mmie_sa", 3) == []
 
 
 @pytest.mark.parametrize(
@@ -80,17 +83,17 @@ def test_a_metadata_file_beside_the_answer_names_its_images(resolver, tmp_path) 
 )
 def test_a_broken_metadata_file_is_skipped(resolver, tmp_path, content) -> None:
     write_metadata(tmp_path / "a" / "mmie", content)
-    assert resolver.metadata_images("mmie", 3) == []
+    assert metadata_images(resolver.roots, "mmie", 3) == []
     write_metadata(tmp_path / "mmie", {"generated_images": ["a.png"]})
-    assert resolver.metadata_images("mmie", 3) == ["a.png"]
+    assert metadata_images(resolver.roots, "mmie", 3) == ["a.png"]
 
 
 def test_a_metadata_file_is_only_read_inside_a_root(resolver, tmp_path) -> None:
     write_metadata(tmp_path.parent / "outside", {"generated_images": ["a.png"]})
     (tmp_path / "mmie").symlink_to(tmp_path.parent / "outside")
-    assert resolver.metadata_images("mmie", 3) == []
-    assert resolver.metadata_images("../outside", 3) == []
-    assert resolver.metadata_images("\0", 3) == []
+    assert metadata_images(resolver.roots, "mmie", 3) == []
+    assert metadata_images(resolver.roots, "../outside", 3) == []
+    assert metadata_images(resolver.roots, "\0", 3) == []
 
 
 def resolved(resolver, answer, row=7):
