@@ -2,9 +2,9 @@
 
 Two things outlive an evaluation: the benchmarks of loaded tasks (`loaded_tasks.BENCHMARKS`) and the
 options of our command line (`command_options.COMMAND_OPTIONS`). And the runner calls the functions
-of a task with a sample only, in threads of its own, so what those read is in their modules: the
-session of a benchmark's judge (`BenchmarkJudge.session`), what is remembered of samples
-(`core.run_memory`) and folders of answers (`benchmarks.model_answers`). `running` and
+of a task with a sample only, ``process_results`` in threads of its own, so what those read is in
+their modules: the session of a benchmark's judge (`BenchmarkJudge.session`), what is remembered of
+samples (`core.run_memory`) and folders of answers (`benchmarks.model_answers`). `running` and
 `JudgingSession.used_by` reset it. Each says which call of the runner forces it to be there.
 """
 
