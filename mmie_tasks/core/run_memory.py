@@ -1,8 +1,9 @@
 """What the functions of a task remember of samples, for one evaluation.
 
-lmms-eval calls the functions that a task file names with a sample and nothing about the run, so
-what they remember lies beside them, for the whole process. The hooks have all of it forgotten when
-an evaluation begins: a process may evaluate several times.
+lmms-eval calls the functions that a task file names (``doc_to_messages``, ``process_results``) with
+a sample and nothing about the run, so what they remember is kept in their modules, for the whole
+process. The hooks have all of it forgotten when an evaluation begins: a process may evaluate
+several times.
 """
 
 from __future__ import annotations

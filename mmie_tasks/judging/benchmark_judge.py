@@ -42,8 +42,9 @@ class BenchmarkJudge:
     Attributes:
         benchmark: The benchmark's name, as in ``--judge mmie=JUDGE``.
         default: The judge unless the user chooses another, as `choice.parse_choice` reads it.
-        session: The session of the evaluation, set by the runner's hooks; None outside one.
-        sync: Whether each sample is judged before ``process_results`` returns.
+        session: The session of the evaluation, set by the runner's hooks; None outside one. It is
+            here because the runner calls ``process_results`` with a sample only, in threads of its
+            own (``evaluator.py``, ``_thread_map_ordered``).
     """
 
     def __init__(
@@ -58,7 +59,6 @@ class BenchmarkJudge:
         self.benchmark = benchmark
         self.default = default
         self.session: JudgingSession | None = None
-        self.sync = False
         self._title = title or benchmark
         self._paper = paper
         self._check_setup = check_setup
@@ -147,20 +147,23 @@ class BenchmarkJudge:
 
     @property
     def _is_sync(self) -> bool:
+        if self._session.sync:
+            return True
         hint = f"`export {SYNC_VARIABLE}=1` judges each sample at once, as `--baseline` needs it"
-        return self.sync or choice_setting(os.environ, SYNC_VARIABLE, "0", "1", hint=hint) == "1"
+        return choice_setting(os.environ, SYNC_VARIABLE, "0", "1", hint=hint) == "1"
 
     def submit(
         self,
         sample: PendingSample,
         plain: Callable[[MetricRows], Mapping[str, object]] = lambda _: {},
     ) -> Mapping[str, object]:
-        """The rows of a sample: filled in when they are read, or before this returns if `sync`.
+        """The rows of a sample: filled in when they are read; before this returns if the session
+        is `sync`.
 
         Args:
             sample: The sample.
-            plain: Makes the plain score that a sample's log has next to its rows if `sync`, for
-                ``--baseline``; by default none.
+            plain: Makes the plain score that a sample's log has next to its rows if the session
+                is `sync`, for ``--baseline``; by default none.
         """
         session = self._session
         if self._is_sync:  # here, threads may judge in parallel

@@ -47,6 +47,7 @@ class JudgingSession:
         before_loading: Called before a judge loads a model into this process, to free memory.
         reopens_judges: Whether a judge is opened anew when a variable that it has read has another
             value. In an evaluation a judge stays what it was at the start, with one budget.
+        sync: Whether each sample is judged before ``process_results`` returns.
     """
 
     def __init__(
@@ -57,11 +58,13 @@ class JudgingSession:
         on_outcome: Callable[[Outcome], None] = lambda _: None,
         before_loading: Callable[[], object] = lambda: None,
         reopens_judges: bool = False,
+        sync: bool = False,
     ) -> None:
         self.choices = choices or {}
         self.environment = os.environ if environment is None else environment
         self.on_outcome = on_outcome
         self.one_model_lock = threading.Lock()  # of panels with several models in this process
+        self.sync = sync
         self._before_loading = before_loading
         self.batches: list[JudgedBatch] = []  # that are being judged
         self._reopens_judges = reopens_judges

@@ -26,6 +26,6 @@ class CommandOptions:
 
 
 COMMAND_OPTIONS: ContextVar[CommandOptions] = ContextVar("options")
-"""Of the command line that runs, if it is ours. Process-wide, because the runner's command line
-calls the hooks with nothing of ours.
+"""Of the command line that runs, if it is ours. Not of an evaluation, because the runner's ``main``
+(``cli/dispatch.py``) begins those, with arguments of its own only.
 """

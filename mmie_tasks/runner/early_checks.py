@@ -41,7 +41,6 @@ def check_before_requests(task: Task, benchmark: Benchmark) -> None:
             _check_data(benchmark, task, kwargs)
             if not is_predict_only(task):
                 if benchmark.judge is not None:
-                    benchmark.judge.sync = bool(getattr(command_line, "baseline", None))
                     check_judges([benchmark.judge], kwargs.get("rank") or 0)
                 if benchmark.signature is not None:
                     benchmark.signature(task.eval_docs_no_media[0])  # its settings are valid

@@ -1,14 +1,25 @@
-"""The evaluation that this process runs: all that the hooks know of it, in one object."""
+"""The evaluation that this process runs: all that the hooks know of it, in one object.
+
+Two things outlive an evaluation: the benchmarks of loaded tasks (`loaded_tasks.BENCHMARKS`) and the
+options of our command line (`command_options.COMMAND_OPTIONS`). And the runner calls the functions
+of a task with a sample only, ``process_results`` in threads of its own, so what those read is in
+their modules: the session of a benchmark's judge (`BenchmarkJudge.session`), what is remembered of
+samples (`core.run_memory`) and folders of answers (`benchmarks.model_answers`). `running` and
+`JudgingSession.used_by` reset it. Each says which call of the runner forces it to be there.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
+from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.model_answers import answer_folders_of_run
 from mmie_tasks.core.run_memory import forget_last_run
 from mmie_tasks.judges.base import Outcome
@@ -17,6 +28,7 @@ from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.runner.answer_files import RunOutput
 from mmie_tasks.runner.command_options import COMMAND_OPTIONS, CommandOptions
+from mmie_tasks.runner.model_memory import free_tested_models
 from mmie_tasks.runner.run_summary import RunSummary
 
 
@@ -26,25 +38,29 @@ class RunningEvaluation:
 
     Attributes:
         session: Its judges.
+        benchmarks: Its tasks that are ours, to their benchmarks; filled when ``evaluate`` begins.
+        models: The tested model, held weakly; filled then, too.
         output: Where it writes its results.
         summary: Of its tasks.
         sketch_file: The page of ``mmie-tasks eval --sketch``; None for other evaluations.
     """
 
     session: JudgingSession
+    benchmarks: dict[object, Benchmark] = field(default_factory=dict)
+    models: WeakSet[object] = field(default_factory=WeakSet)
     output: RunOutput = field(default_factory=RunOutput)
     summary: RunSummary = field(default_factory=RunSummary)
     sketch_file: Path | None = None
 
 
 _RUNNING: ContextVar[RunningEvaluation | None] = ContextVar("running", default=None)
-"""Process-wide, because the runner calls ``evaluate``, the aggregation of a task and our models
-without anything of ours. It evaluates one model at a time.
+"""Of the thread that evaluates, because the runner calls ``evaluate``, our models and the
+aggregation of a task there, without anything of ours. It evaluates one model at a time.
 """
 
 
 def running_evaluation() -> RunningEvaluation | None:
-    """The evaluation that this process runs; None outside one."""
+    """The evaluation that this thread runs; None outside one."""
     return _RUNNING.get()
 
 
@@ -56,14 +72,19 @@ def new_evaluation(choices: JudgeChoices, options: Mapping[str, Any]) -> Running
         options: The arguments of ``simple_evaluate``, with their defaults; of ``evaluate`` if that
             is called directly.
     """
-    from mmie_tasks.runner.model_memory import free_tested_models
-
     command = COMMAND_OPTIONS.get(CommandOptions())
+    models: WeakSet[object] = WeakSet()
     session = JudgingSession(
-        choices or command.judges, on_outcome=log_judge_usage, before_loading=free_tested_models
+        choices or command.judges,
+        on_outcome=log_judge_usage,
+        before_loading=functools.partial(free_tested_models, models),
+        sync=bool(getattr(options.get("cli_args"), "baseline", None)),
     )
     return RunningEvaluation(
-        session=session, output=RunOutput.of_run(options), sketch_file=command.sketch_file
+        session=session,
+        models=models,
+        output=RunOutput.of_run(options),
+        sketch_file=command.sketch_file,
     )
 
 

@@ -15,7 +15,7 @@ from mmie_tasks.interleaved.protocols import INSTRUCT
 
 
 @contextmanager
-def one_task_per_call(model: Any, tasks: Iterable[object]) -> Iterator[None]:  # noqa: ANN401
+def one_task_per_call(model: Any, *, has_ours: bool) -> Iterator[None]:  # noqa: ANN401
     """Split each call of a model's ``generate_until`` by task, if one of the tasks is ours.
 
     The runner passes the requests of all tasks in one call. Most of its Hugging Face models batch
@@ -27,11 +27,8 @@ def one_task_per_call(model: Any, tasks: Iterable[object]) -> Iterator[None]:  #
 
     Args:
         model: The tested model, whose method is replaced until the context ends.
-        tasks: The tasks of this evaluation.
+        has_ours: Whether a task of this evaluation is ours.
     """
-    # By their provenance: after `--predict_only`, tasks have no functions of ours.
-    configs = [getattr(task, "config", None) for task in tasks]
-    has_ours = any("provenance" in (getattr(config, "metadata", None) or {}) for config in configs)
     is_split = getattr(type(model), "splits_by_task", False)
     if not has_ours or is_split or getattr(model, "batch_size", None) in (1, "1"):
         yield

@@ -1,9 +1,12 @@
 """What the package does to a run of lmms-eval: check data and judge early, sign the results.
 
-Two hooks, both installed by `mmie_tasks.runner.registration` when the runner builds its index of
-tasks. `wrap_evaluator` checks the judges before a model is loaded, notes which model is
-tested, and keeps tasks apart in its batches. `wrap_task_loader` prepares each loaded task that
-belongs to a benchmark; the benchmark is known through its `Benchmark` object only.
+`mmie_tasks.runner.registration` installs two hooks. `wrap_task_loader` is applied to the methods
+that load tasks when the runner imports ``lmms_eval.tasks``: it prepares each loaded task that
+belongs to a benchmark, which is known through its `Benchmark` object only. `wrap_evaluator` waits
+until the runner builds its index of tasks, and wraps four functions. ``simple_evaluate`` begins an
+evaluation, and checks its judges before a model is loaded. ``evaluate`` notes the tested model and
+which tasks are ours, keeps tasks apart in the model's batches, holds the session of the judges, and
+signs the results. The metrics of a task are summarised, and their standard errors corrected.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ from mmie_tasks.runner.generation import (
     one_task_per_call,
 )
 from mmie_tasks.runner.interruption import exits_on_ctrl_c, judging_stops_on_ctrl_c
+from mmie_tasks.runner.launchers import chosen_judges, parse_launcher_args
 from mmie_tasks.runner.loaded_tasks import (
     BENCHMARKS,
     Method,
@@ -43,6 +47,7 @@ from mmie_tasks.runner.loaded_tasks import (
     leaf_tasks,
     loaded_benchmark,
 )
+from mmie_tasks.runner.model_pair import ModelPair
 from mmie_tasks.runner.results_metadata import add_provenance, add_signatures
 from mmie_tasks.runner.run_summary import print_at_exit, report_command, shows_all_rows
 
@@ -104,7 +109,7 @@ def without_errors_of_nan(calculate: Method) -> Method:
     @functools.wraps(calculate)
     def calculate_standard_errors(output: Any) -> None:  # noqa: ANN401 - the runner's
         calculate(output)
-        if benchmark_of(output.task) is not None:
+        if loaded_benchmark(output.task) is not None:
             values = output.agg_metrics
             for metric, key in output.sample_metrics:
                 value = values.get(f"{metric},{key}")
@@ -121,8 +126,9 @@ def _summarise(aggregate: Method) -> Method:
     @functools.wraps(aggregate)
     def aggregate_and_summarise(output: Any, *args: object, **kwargs: object) -> None:  # noqa: ANN401
         aggregate(output, *args, **kwargs)
-        evaluation, benchmark = running_evaluation(), benchmark_of(output.task)
-        if evaluation is None or benchmark is None:
+        if (evaluation := running_evaluation()) is None:
+            return
+        if (benchmark := evaluation.benchmarks.get(output.task)) is None:
             return
         limit = getattr(getattr(output.task, "args", None), "limit", None)
         for (metric, _), records in list(output.sample_metrics.items()):
@@ -141,27 +147,28 @@ def _prepare_model(evaluate: Method) -> Method:
 
     @functools.wraps(evaluate)
     def evaluate_prepared_model(*args: object, **kwargs: object) -> object:
-        from mmie_tasks.runner.model_memory import record_tested_model
-
         options = signature.bind(*args, **kwargs).arguments
         as_rows = shows_all_rows(os.environ)  # an invalid setting ends the run here, not after it
         model = options["lm"]
         named_tasks = leaf_tasks(options["task_dict"])
         tasks = list(named_tasks.values())
-        record_tested_model(model)
         with _begun(options) as evaluation:
-            if pair := getattr(model, "pair", ""):  # of `interleaved`
-                evaluation.summary.pair = pair
-                evaluation.output.name_folder(pair)
+            evaluation.models.add(model)
+            evaluation.benchmarks.update(
+                {task: benchmark for task in tasks if (benchmark := loaded_benchmark(task))}
+            )
+            if isinstance(model, ModelPair):
+                evaluation.summary.pair = model.pair
+                evaluation.output.name_folder(model.pair)
             is_command = options.get("cli_args") is not None
             with (
-                one_task_per_call(model, tasks),
+                one_task_per_call(model, has_ours=bool(evaluation.benchmarks)),
                 _judging(evaluation, model, tasks, is_command=is_command),
             ):
                 results = evaluate(*args, **kwargs)
                 evaluation.output.scored(is_first_process=is_first_process(os.environ))
                 if isinstance(results, dict):  # None on all ranks but 0
-                    add_signatures(results["configs"], named_tasks)
+                    add_signatures(results["configs"], named_tasks, evaluation.benchmarks)
                     evaluation.summary.add_details(results, as_rows=as_rows)
         return results
 
@@ -177,7 +184,7 @@ def _begun(options: Mapping[str, Any]) -> Iterator[RunningEvaluation]:
         yield evaluation
         return
     launcher = options.get("eval_server_launcher")
-    evaluation = new_evaluation(getattr(launcher, "choices", {}), options)
+    evaluation = new_evaluation(chosen_judges(launcher), options)
     with running(evaluation):
         yield evaluation
 
@@ -187,7 +194,7 @@ def _judging(
     evaluation: RunningEvaluation, model: object, tasks: Sequence[Task], *, is_command: bool
 ) -> Iterator[None]:
     """Judge in the session of a run; outputs are saved when the model has answered everything."""
-    ours = {task: benchmark for task in tasks if (benchmark := loaded_benchmark(task))}
+    ours = evaluation.benchmarks
     if not ours:
         yield
         return
@@ -217,19 +224,14 @@ def _check_first(evaluate: Method) -> Method:
 
     @functools.wraps(evaluate)
     def simple_evaluate(*args: object, **kwargs: Any) -> object:  # noqa: ANN401 - as the original
-        from mmie_tasks.runner.launchers import parse_launcher_args
-
         call = signature.bind(*args, **kwargs)
         call.apply_defaults()
         command_line = kwargs.get("cli_args")
+        checks_first = command_line is not None and not kwargs.get("predict_only")
         try:
             choices = parse_launcher_args(call.arguments.get("launcher_args"))
             evaluation = new_evaluation(choices, call.arguments)
-            if (
-                command_line is not None
-                and not kwargs.get("predict_only")
-                and is_first_process(os.environ)
-            ):
+            if checks_first and is_first_process(os.environ):
                 shows_all_rows(os.environ)
                 check_requested_judges(kwargs, evaluation)
         except MmieTasksError as error:

@@ -51,10 +51,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         arguments: See `PairArguments`: ``lvlm``, ``t2i``, ``protocol``, ``pictures``.
 
     Attributes:
-        pair: See `PairArguments.pair`.
-        words: See `PairArguments.words`.
-        price_usd: Of a picture; see `Drawer.price_usd`.
-        stages: The progress of the last call by title, of writing and drawing.
+        pair, words, price_usd, stages: See `ModelPair`.
 
     Raises:
         SystemExit: An argument is wrong, or the drawer cannot be used. The runner ends every other
@@ -119,6 +116,11 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         if name.startswith("__") or "_writer" not in vars(self):
             raise AttributeError(name)
         return getattr(self._writer.model, name)
+
+    @property
+    def writer(self) -> lmms:
+        """See `ModelPair.writer`."""
+        return self._writer.model
 
     def generate_until(self, requests: Sequence[Instance]) -> list[object]:
         """Write all answers, free the writer, draw all pictures.

@@ -9,7 +9,6 @@ packages register judges in the group ``mmie_tasks.judges`` (see `mmie_tasks.jud
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import ModuleType
 
 from mmie_tasks.benchmarks.registry import require_judged
@@ -64,7 +63,9 @@ class JudgeLauncher:
 
     def __init__(self, **options: object) -> None:
         try:
-            self.choices = _choices({"name": self.name, **options})
+            values = {key: str(value) for key, value in options.items()}
+            self.choices = from_launcher_args({"name": self.name, **values}, SOURCE)
+            require_judged(self.choices, SOURCE)
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
 
@@ -78,9 +79,11 @@ class JudgeLauncher:
 def parse_launcher_args(launcher_args: object) -> JudgeChoices:
     """The judges that ``--launcher_args`` names; empty without it, or for another launcher.
 
+    The launcher is made as the runner makes it, which is too late for the check of the judges: in
+    ``simple_evaluate`` itself (``evaluator.py:508``).
+
     Raises:
-        SettingWrong: There is no such benchmark, or a judge has no such option.
-        SystemExit: There is neither a judge nor a launcher of that name.
+        SystemExit: There is neither a judge nor a launcher of that name, or as `JudgeLauncher`.
     """
     from lmms_eval.llm_judge import launcher
     from lmms_eval.utils import simple_parse_args_string
@@ -88,17 +91,16 @@ def parse_launcher_args(launcher_args: object) -> JudgeChoices:
     if not isinstance(launcher_args, str):
         return {}
     options: dict[str, object] = simple_parse_args_string(launcher_args)
-    name = str(options.get("name", ""))
+    name = str(options.pop("name", ""))
     if name not in _names():
         _ = launcher.AVAILABLE_LAUNCHERS[name]  # ends the run if there is none
         return {}
-    return _choices(options)
+    return chosen_judges(_launcher_class(name)(**options))
 
 
-def _choices(options: Mapping[str, object]) -> JudgeChoices:
-    choices = from_launcher_args({key: str(value) for key, value in options.items()}, SOURCE)
-    require_judged(choices, SOURCE)
-    return choices
+def chosen_judges(launcher: object) -> JudgeChoices:
+    """The judges that a launcher selects; empty for another object than a launcher of ours."""
+    return launcher.choices if isinstance(launcher, JudgeLauncher) else {}
 
 
 def _names() -> tuple[str, ...]:
@@ -108,4 +110,8 @@ def _names() -> tuple[str, ...]:
 def __getattr__(name: str) -> type[JudgeLauncher]:
     if name not in _names():
         raise AttributeError(f"there is no judge `{name}`")
+    return _launcher_class(name)
+
+
+def _launcher_class(name: str) -> type[JudgeLauncher]:
     return type(f"{name}_launcher", (JudgeLauncher,), {"name": name})

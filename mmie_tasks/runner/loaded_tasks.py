@@ -16,7 +16,12 @@ Task: TypeAlias = Any  # the runner's task object; the runner is untyped
 Method: TypeAlias = Callable[..., Any]  # of an object of the runner
 
 BENCHMARKS: WeakKeyDictionary[object, Benchmark] = WeakKeyDictionary()
-"""The loaded tasks that are ours, to their benchmarks; see `loaded_benchmark`."""
+"""The loaded tasks that are ours, to their benchmarks.
+
+Of this process, because the first ``simple_evaluate`` that is called from Python calls
+``load_task_or_group`` and, for ``predict_only``, ``override_metric``, which takes a function from
+the task (``api/task.py:740``), before ``evaluate``, the first call of it that is wrapped.
+"""
 
 
 def leaf_tasks(loaded: Mapping[Any, Any]) -> dict[str, Task]:

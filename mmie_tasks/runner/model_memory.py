@@ -13,13 +13,14 @@ import os
 import sys
 import types
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
 from loguru import logger
 
 from mmie_tasks.core.errors import first_line
+from mmie_tasks.runner.model_pair import ModelPair
 
 SWITCH = "MMIE_TASKS_FREE"
 
@@ -49,8 +50,6 @@ _ENGINE_PACKAGES = ("vllm", "vllm_omni", "sglang", "fastvideo")
 _GIB = 2**30
 _WARN_ABOVE_GIB = 0.1
 
-_tested_models: weakref.WeakSet[object] = weakref.WeakSet()
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreedModel:
@@ -65,18 +64,17 @@ class FreedModel:
     sentences: tuple[str, ...]
 
 
-def record_tested_model(model: object) -> None:
-    """Note the model of an evaluation, weakly, so that `free_tested_models` can free it."""
-    _tested_models.add(model)
-
-
-def free_tested_models(environment: Mapping[str, str] | None = None) -> str:
-    """Free the models that evaluations in this process have tested, and log the result.
+def free_tested_models(
+    models: Iterable[object], environment: Mapping[str, str] | None = None
+) -> str:
+    """Free the models that an evaluation tests, and the writers of those that are pairs; log the
+    result.
 
     To be called after the runner's ``lm.clean()``, just before a judge loads its own weights.
     Memory of a GPU that stays allocated is a warning, with its size in GiB. Raises nothing.
 
     Args:
+        models: Each an ``lmms`` of lmms-eval.
         environment: ``MMIE_TASKS_FREE=0`` leaves the models alone. By default, the process's.
 
     Returns:
@@ -85,7 +83,9 @@ def free_tested_models(environment: Mapping[str, str] | None = None) -> str:
     if (os.environ if environment is None else environment).get(SWITCH) == "0":
         sentences = [f"The tested model is not freed (`{SWITCH}=0`)."]
     else:
-        sentences = [text for model in list(_tested_models) for text in free_model(model).sentences]
+        models = list(models)
+        models += [model.writer for model in models if isinstance(model, ModelPair)]
+        sentences = [text for model in models for text in free_model(model).sentences]
     sentences = sentences or ["No tested model holds memory in this process."]
     text = " ".join([*sentences, _device_memory()]).strip()
     logger.log("WARNING" if _allocated_gib() > _WARN_ABOVE_GIB else "INFO", text)

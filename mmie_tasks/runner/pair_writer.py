@@ -11,7 +11,7 @@ from lmms_eval.models import get_model
 from loguru import logger
 
 from mmie_tasks.interleaved.chat_pictures import chat_completions, keep_chat_pictures
-from mmie_tasks.runner.model_memory import free_model, record_tested_model
+from mmie_tasks.runner.model_memory import free_model
 from mmie_tasks.runner.pair_arguments import PairArguments, check_writer_arguments
 from mmie_tasks.runner.pair_requests import AskedSample, instructed
 
@@ -51,7 +51,6 @@ class PairWriter:
         model_class = get_model(arguments.writer, self._force_simple)
         check_writer_arguments(model_class, arguments.writer_arguments)
         model = model_class(**{**self._runner_options, **arguments.writer_arguments})
-        record_tested_model(model)
         if arguments.drawer is None:
             modalities = arguments.modalities
             extra_body = {"modalities": list(modalities)} if modalities else None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
-from mmie_tasks.runner.loaded_tasks import Task, is_predict_only, loaded_benchmark
+from mmie_tasks.runner.loaded_tasks import Task, is_predict_only
 
 
 def add_provenance(task: Task, benchmark: Benchmark) -> None:
@@ -18,7 +18,11 @@ def add_provenance(task: Task, benchmark: Benchmark) -> None:
     task.config.metadata = {**(task.config.metadata or {}), "provenance": provenance}
 
 
-def add_signatures(configs: dict[str, dict[str, Any]], tasks: Mapping[str, Task]) -> None:
+def add_signatures(
+    configs: dict[str, dict[str, Any]],
+    tasks: Mapping[str, Task],
+    benchmarks: Mapping[Task, Benchmark],
+) -> None:
     """Put the benchmarks' signatures into the results, as ``metadata.signature``, after judging.
 
     With them the judges as they were chosen, as ``metadata.judges``, for `rejudge`, unless an
@@ -30,9 +34,10 @@ def add_signatures(configs: dict[str, dict[str, Any]], tasks: Mapping[str, Task]
     Args:
         configs: Name of a task to its configuration in the results.
         tasks: Name to task.
+        benchmarks: The tasks of these that are ours, to their benchmarks.
     """
     for name, task in tasks.items():
-        benchmark = loaded_benchmark(task)
+        benchmark = benchmarks.get(task)
         if benchmark is None or benchmark.signature is None or is_predict_only(task):
             continue
         metadata = configs[name].setdefault("metadata", {})

@@ -5,11 +5,11 @@ asked, and one HTML file shows what it was asked and what it answered.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from loguru import logger
 
@@ -18,28 +18,17 @@ from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.core.tables import counted, listed
-from mmie_tasks.interleaved.protocols import PictureProtocol
 from mmie_tasks.results.embedded_image import embed_image
 from mmie_tasks.results.page import rendered
 from mmie_tasks.results.page_data import Json, plain, segments_json
+from mmie_tasks.runner.model_pair import ModelPair
 from mmie_tasks.runner.pair_check import workload
 from mmie_tasks.runner.run_summary import print_at_exit
-from mmie_tasks.runner.stage_progress import StageProgress
 
 FILE = "sketch.html"
 _ASSETS = Path(__file__).resolve().parent / "assets"
 _MAX_SIDE_PX, _QUALITY = 1024, 80
 _MAX_IMAGES = 50  # of an answer
-
-
-@runtime_checkable
-class SketchedPair(Protocol):
-    """What `interleaved` tells of itself beside its answers."""
-
-    pair: str
-    words: PictureProtocol | None
-    price_usd: float | None
-    stages: Mapping[str, StageProgress]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +67,7 @@ def write_sketch(tasks: Sequence[tuple[Any, Benchmark]], model: object, file: Pa
         model: The tested model.
         file: The page.
     """
-    pair = model if isinstance(model, SketchedPair) else None
+    pair = model if isinstance(model, ModelPair) else None
     name = pair.pair if pair else type(model).__name__
     resolver = ImageResolver((file.parent, Path()), file.parent / "sketch-pictures")
     samples = [
@@ -106,7 +95,7 @@ def _sample(
     task: Any,  # noqa: ANN401 - the runner's, like the request
     benchmark: Benchmark,
     request: Any,  # noqa: ANN401
-    pair: SketchedPair | None,
+    pair: ModelPair | None,
     resolver: ImageResolver,
 ) -> Json:
     doc = task.eval_docs_no_media[request.doc_id]
@@ -130,7 +119,7 @@ def _sample(
     }
 
 
-def _whole(task: Any, benchmark: Benchmark, pair: SketchedPair | None) -> str:  # noqa: ANN401
+def _whole(task: Any, benchmark: Benchmark, pair: ModelPair | None) -> str:  # noqa: ANN401
     docs, name = task.eval_docs_no_media, task.config.task
     if benchmark.picture_limit is None:
         return f"The whole of {benchmark.title} ({name}): {len(docs):,} requests."

@@ -81,12 +81,12 @@ def sample() -> PendingSample:
     )
 
 
-@pytest.mark.parametrize("setting", ["variable", "attribute"])
+@pytest.mark.parametrize("setting", ["variable", "session"])
 def test_synchronous_rows_are_plain_and_have_plain_numbers(
     monkeypatch: pytest.MonkeyPatch, setting: str
 ) -> None:
     judge = BenchmarkJudge("", "counting")
-    judge.sync = setting == "attribute"
+    judge.session = JudgingSession(sync=setting == "session")
     monkeypatch.setenv("MMIE_TASKS_SYNC", "1" if setting == "variable" else "0")
     rows = judge.submit(sample(), plain=lambda rows: {"score": rows["a"]["score"]})
     assert rows == {"score": 1.0, "a": {"score": 1.0}}

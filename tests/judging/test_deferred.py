@@ -158,7 +158,7 @@ def test_synchronous_judging_gives_plain_rows_and_runs_in_parallel() -> None:
         return reply(text_of(request))
 
     benchmark = WithJudge(FunctionJudge(reply_together))
-    benchmark.sync = True
+    benchmark.session = JudgingSession(sync=True)
     with ThreadPoolExecutor(4) as threads:
         submitted = threads.map(lambda n: benchmark.submit(sample(str(n)), lambda _: {}), range(4))
         rows = list(submitted)

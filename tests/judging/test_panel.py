@@ -206,7 +206,8 @@ def test_synchronous_samples_are_judged_by_the_whole_panel(
 ) -> None:
     servers = serve("2", "4")
     benchmark = choose(servers)
-    benchmark.sync = True
+    assert benchmark.session is not None
+    benchmark.session.sync = True
     assert benchmark.submit(pending("0", [])) == {"points": {"score": 3.0}}
     assert [numbers(server) for server in servers] == [[0], [0]]
 

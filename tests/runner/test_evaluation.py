@@ -38,8 +38,10 @@ class Runner:
         self.simple_evaluate = hooks._check_first(self._simple_evaluate)
 
     def _evaluate(self, lm: object, task_dict: object) -> None:
-        del lm, task_dict
-        self.evaluations.append(running_evaluation())
+        del task_dict
+        self.evaluations.append(evaluation := running_evaluation())
+        assert evaluation is not None
+        assert list(evaluation.models) == [lm]
         self.images.append(resolver().existing_file("a.png") is not None)
 
     def _simple_evaluate(self, output: Path, *, dies: bool = False) -> None:
@@ -57,6 +59,7 @@ def check_apart(evaluations: list[RunningEvaluation | None]) -> None:
     assert first is not None
     assert second is not None
     assert first.session is not second.session
+    assert not first.models & second.models
     assert first.summary is not second.summary
     assert first.output is not second.output
     assert running_evaluation() is None

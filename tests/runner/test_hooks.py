@@ -22,7 +22,6 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.panel_choice import ChosenJudges
 from mmie_tasks.judges.registry import JudgeChoice
 from mmie_tasks.runner import early_checks, hooks, loaded_tasks, results_metadata
-from mmie_tasks.runner.generation import one_task_per_call
 
 PACKAGE = "their_package"
 
@@ -74,27 +73,20 @@ def register(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return register
 
 
-@pytest.fixture
-def loaded(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Task]:
-    """Loads a task of a benchmark with these fields."""
-
-    def load(**fields: Any) -> Task:
-        task = Task()
-        monkeypatch.setitem(loaded_tasks.BENCHMARKS, task, benchmark(**fields))
-        return task
-
-    return load
+def sign(configs: dict[str, Any], task: Task, **fields: Any) -> None:
+    """Add the signature of a task whose benchmark has these fields."""
+    results_metadata.add_signatures(configs, {"sketch": task}, {task: benchmark(**fields)})
 
 
-def test_results_are_signed_after_judging_and_name_the_machine(loaded: Callable[..., Task]) -> None:
+def test_results_are_signed_after_judging_and_name_the_machine() -> None:
     """The task's own configuration, which keys the runner's cache of answers, stays unsigned."""
     chosen = ChosenJudges(judges=(JudgeChoice(name="openai", options={"model": "gpt-4o"}),))
     judge = SimpleNamespace(
         benchmark="sketch", machine=lambda: "NVIDIA H200, torch 2.12.0", choices=lambda: chosen
     )
-    task = loaded(judge=judge)
+    task = Task()
     configs = {"sketch": task.dump_config()}
-    results_metadata.add_signatures(configs, {"sketch": task})
+    sign(configs, task, judge=judge)
     assert configs["sketch"]["metadata"] == {
         "version": "1-A",
         "signature": "judge:x|first:0",
@@ -104,22 +96,20 @@ def test_results_are_signed_after_judging_and_name_the_machine(loaded: Callable[
     assert task.dump_config() == {"metadata": {"version": "1-A"}}
 
 
-def test_results_do_not_name_a_judge_whose_address_may_hold_a_secret(
-    loaded: Callable[..., Task],
-) -> None:
+def test_results_do_not_name_a_judge_whose_address_may_hold_a_secret() -> None:
     options = {"model": "m", "base_url": "http://plain/v1;https://host/v1?code=word"}
     chosen = ChosenJudges(judges=(JudgeChoice(name="openai", options=options),))
     judge = SimpleNamespace(benchmark="sketch", machine=lambda: None, choices=lambda: chosen)
     configs: dict[str, Any] = {"sketch": {}}
-    results_metadata.add_signatures(configs, {"sketch": loaded(judge=judge)})
+    sign(configs, Task(), judge=judge)
     assert "judges" not in configs["sketch"]["metadata"]
 
 
-def test_a_predict_only_run_is_not_signed(loaded: Callable[..., Task]) -> None:
-    task = loaded()
+def test_a_predict_only_run_is_not_signed() -> None:
+    task = Task()
     task._metric_fn_list = {"bypass": None}
     configs = {"sketch": task.dump_config()}
-    results_metadata.add_signatures(configs, {"sketch": task})
+    sign(configs, task)
     assert configs == {"sketch": task.dump_config()}
 
 
@@ -172,13 +162,14 @@ def test_only_the_samples_of_the_run_are_checked(
 
 
 @pytest.mark.parametrize("scored", [17, 18])
-def test_a_mean_below_the_floor_of_coverage_has_no_standard_error(scored: int) -> None:
+def test_a_mean_below_the_floor_of_coverage_has_no_standard_error(
+    monkeypatch: pytest.MonkeyPatch, scored: int
+) -> None:
     points = [{"id": str(i), "points": float(i % 2), "score": float(i % 2)} for i in range(scored)]
     rows = [*points, *({"id": str(i), "unscored": "refused"} for i in range(scored, 20))]
-    task = SimpleNamespace(
-        aggregation=lambda: {"official": mmie.percent},
-        config=SimpleNamespace(process_results=mmie.process_results),
-    )
+    task = Task()
+    task.aggregation = lambda: {"official": mmie.percent}  # type: ignore[attr-defined]
+    monkeypatch.setitem(loaded_tasks.BENCHMARKS, task, benchmark())
     output = TaskOutput(task=task, task_config={})
     output.sample_metrics[("official", "none")] = rows
     output.calculate_aggregate_metric()
@@ -202,6 +193,8 @@ class Model:
         self.calls.append("".join(request.task_name for request in requests))
         return [f"{request.task_name}{len(self.calls)}" for request in requests]
 
+    def clean(self) -> None: ...
+
 
 @pytest.mark.parametrize(
     ("batch_size", "has_ours", "calls"),
@@ -212,15 +205,20 @@ class Model:
     ],
 )
 def test_a_model_that_batches_gets_one_task_per_call_beside_a_task_of_ours(
-    register: Callable[..., None], batch_size: object, has_ours: bool, calls: list[str]
+    monkeypatch: pytest.MonkeyPatch, batch_size: object, has_ours: bool, calls: list[str]
 ) -> None:
-    register(provenance=lambda doc: f"data:{doc['id']}")
-    tasks = [Task(), Task()]
+    """A task of others may have a `provenance` too."""
+    tasks = {"mine": Task(), "theirs": Task()}
+    tasks["theirs"].config.metadata["provenance"] = "a page of theirs"
     if has_ours:
-        prepare(tasks[0], results_metadata.add_provenance)
-    model = Model(batch_size)
-    with one_task_per_call(model, tasks):
-        answers = model.generate_until([SimpleNamespace(task_name=name) for name in "aabcc"])
+        monkeypatch.setitem(loaded_tasks.BENCHMARKS, tasks["mine"], benchmark())
+    model, answers = Model(batch_size), list[str]()
+
+    def evaluate(lm: Model, task_dict: object) -> None:
+        del task_dict
+        answers.extend(lm.generate_until([SimpleNamespace(task_name=name) for name in "aabcc"]))
+
+    hooks._prepare_model(evaluate)(lm=model, task_dict=tasks)
     assert model.calls == calls
     assert [answer[0] for answer in answers] == list("aabcc")
     assert "generate_until" not in vars(model)

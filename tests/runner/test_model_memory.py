@@ -10,17 +10,24 @@ from lmms_eval.api.model import lmms
 from torch import nn
 
 from mmie_tasks.runner import model_memory
-from mmie_tasks.runner.model_memory import SWITCH, free_tested_models, record_tested_model
+from mmie_tasks.runner.model_memory import SWITCH, free_tested_models
 
 UNFREEZE = gc.unfreeze
 
+tested: weakref.WeakSet[object] = weakref.WeakSet()
+"""The models of a test."""
+
+
+def free(**environment: str) -> str:
+    return free_tested_models(tested, environment)
+
 
 class Model(lmms):
-    """A model under evaluation, as `hooks.wrap_evaluator` records it."""
+    """A model under evaluation."""
 
     def __init__(self) -> None:
         super().__init__()
-        record_tested_model(self)
+        tested.add(self)
 
     def loglikelihood(self, requests): ...
     def generate_until(self, requests): ...
@@ -47,10 +54,8 @@ class Engine:
 
 @pytest.fixture(autouse=True)
 def _no_object_of_another_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A record of its own for each test, and older objects frozen: collecting them would take
-    seconds.
-    """
-    monkeypatch.setattr(model_memory, "_tested_models", weakref.WeakSet())
+    """No model of another test, and older objects frozen: collecting them would take seconds."""
+    tested.clear()
     gc.freeze()
     monkeypatch.setattr(gc, "unfreeze", lambda: None)
 
@@ -84,17 +89,25 @@ def test_a_module_is_freed_wherever_the_model_holds_it(
 ) -> None:
     model, alive = holding(build)
     assert alive() is not None, "the runner's own cleaning is enough: this proves nothing"
-    text = free_tested_models({})
+    text = free()
     assert alive() is None
     assert text.startswith("Freed of the tested model `Model`: `")
     assert model.rank == 0
+
+
+def test_the_writer_of_a_pair_is_freed() -> None:
+    writer, alive = holding(HOLDERS["qwen-image-edit"])
+    facts = {"pair": "a + b", "words": None, "price_usd": None, "stages": {}}
+    text = free_tested_models([space(writer=writer, **facts)], {})
+    assert text == "Freed of the tested model `Model`: `pipeline`."
+    assert alive() is None
 
 
 def test_settings_and_what_the_runner_reads_later_stay_and_what_is_still_held_is_said() -> None:
     model = Model()
     model.accelerator, model.model = space(_models=[nn.Linear(2, 2)]), "vllm's name of a model"
     pipeline = model.pipeline = nn.Linear(2, 2)
-    text = free_tested_models({})
+    text = free()
     assert {"accelerator", "model", "_rank"} <= vars(model).keys()
     assert isinstance(pipeline, nn.Module)
     assert text.endswith("`pipeline`. Something else still refers to `pipeline`.")
@@ -103,7 +116,7 @@ def test_settings_and_what_the_runner_reads_later_stay_and_what_is_still_held_is
 def test_an_engine_is_shut_down_once_and_freed() -> None:
     model, engine = Model(), Engine()
     model.client = engine
-    assert "Freed of the tested model `Model`: `client`." in free_tested_models({})
+    assert "Freed of the tested model `Model`: `client`." in free()
     assert engine.stopped == 1
     assert not hasattr(model, "client")
 
@@ -111,14 +124,14 @@ def test_an_engine_is_shut_down_once_and_freed() -> None:
 def test_an_engine_whose_shutdown_fails_is_reported() -> None:
     model = Model()
     model.client = Engine(RuntimeError("the core is gone"))
-    text = free_tested_models({})
+    text = free()
     assert "`client`: its shutdown failed (RuntimeError: the core is gone)." in text
 
 
 def test_a_client_of_a_server_is_left_alone() -> None:
     model = Model()
     model.client = space(shutdown=lambda: pytest.fail("not an engine"))
-    assert free_tested_models({}) == "No tested model holds memory in this process."
+    assert free() == "No tested model holds memory in this process."
     assert hasattr(model, "client")
 
 
@@ -133,14 +146,14 @@ def test_a_model_among_frozen_objects_is_freed(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(gc, "unfreeze", UNFREEZE)
     model, alive = holding(_hold_in_cycle)
     gc.freeze()
-    free_tested_models({})
+    free()
     assert alive() is None
     assert model.rank == 0
 
 
 def test_freeing_can_be_switched_off() -> None:
     model, alive = holding(HOLDERS["nanovlm"])
-    assert free_tested_models({SWITCH: "0"}).startswith("The tested model is not freed")
+    assert free(**{SWITCH: "0"}).startswith("The tested model is not freed")
     assert alive() is not None
     assert hasattr(model, "_workers")
 
@@ -158,7 +171,7 @@ def test_memory_that_stays_allocated_is_a_warning_with_its_size(
         empty_cache=lambda: None,
     )
     monkeypatch.setattr(model_memory, "_cuda", lambda: cuda)
-    free_tested_models({})
+    free()
     (line,) = logs
     assert line.record["level"].name == level
     assert line.startswith("No tested model holds memory in this process. 5.0 of 8.0 GiB")
