@@ -91,7 +91,7 @@ class CachedJudge:
                     yield index, reply
                 else:
                     indices_by_key[key] = [index]
-            if indices_by_key and self._is_settled_otherwise(store.signature):
+            if indices_by_key and self._settle(store.signature):
                 store = _Store(
                     None if self._is_disabled else replies, self.signature, self._disable
                 )
@@ -102,15 +102,15 @@ class CachedJudge:
                 store.keys = list(indices_by_key)
                 yield from self._send(requests, list(indices_by_key.values()), store)
 
-    def _is_settled_otherwise(self, signature: str) -> bool:
-        """Start the judge, and whether its signature is now another one than replies were looked up
-        under.
+    def _settle(self, before: str) -> bool:
+        """Start the judge if its signature depends on that, and return whether it has another one
+        than `before`.
         """
         if not isinstance(self.judge, SettlesSignature):
             return False
         with suppress(JudgeError):  # `ask` raises it again, for each request
             self.judge.settle()
-        return self.signature != signature
+        return self.signature != before
 
     def _send(
         self, requests: Sequence[JudgeRequest], indices: Sequence[Sequence[int]], store: _Store

@@ -34,8 +34,8 @@ def content_key(request: JudgeRequest) -> str:
     """The SHA-256, in hex, of a request's content: system message, schema, parts, token limit and
     attempt.
 
-    An image counts with its bytes, not its path, so the key is the same on every machine. A request
-    without system message and schema has the key that it had before there were any.
+    An image counts with its bytes, not its path, so the key is the same on every machine. System
+    message and schema count only if there are any: ``request 1`` in the hashed text has neither.
 
     Raises:
         RequestBroken: An image cannot be read.

@@ -63,7 +63,12 @@ def _check_options(judge: JudgeChoice) -> None:
 
 def _parse_panel(text: str, judges: int) -> Panel:
     source = "`--judge_args`"
-    options = registry.parse_choice(f"panel:{text}", source).options
+    pairs = [pair.strip().partition("=") for pair in text.split(",") if pair.strip()]
+    options = {key: value for key, _, value in pairs}
+    if len(options) < len(pairs) or not all(key and equals for key, equals, _ in pairs):
+        raise SettingWrong(
+            f"{source} for a panel is in an invalid form.", hint="`k=v,k=v`, each option once"
+        )
     valid = core_options.option_types(_create_panel)
     if unknown := [key for key in options if key not in valid]:
         hint = (

@@ -100,7 +100,8 @@ def factory_of(name: str) -> JudgeFactory:
     """The factory of the judge with this name.
 
     Raises:
-        SettingWrong: There is no such judge, or its package cannot be imported.
+        SettingWrong: There is no such judge, its package cannot be imported, or what it names
+            cannot be called.
     """
     if built_in := BUILT_IN.get(name):
         return core_options.import_factory(built_in.factory)

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -53,6 +53,14 @@ def open_judge(
     return ReplayJudge(*recordings, signature=signature, model=model)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Recording:
+    """The recorded judge's signature, and its replies by the request's key."""
+
+    signature: str
+    replies: Mapping[str, JudgeReply]
+
+
 class ReplayJudge:
     """Replies with the recorded replies. Recordings are read once, when they are first needed."""
 
@@ -74,11 +82,11 @@ class ReplayJudge:
             SettingWrong: As `check`.
             DataBroken: As `check`.
         """
-        signature, replies = self._recording
+        recording = self._recording
         digest = hashlib.sha256()
-        for request_key, reply in sorted(replies.items()):
+        for request_key, reply in sorted(recording.replies.items()):
             digest.update(json.dumps([request_key, reply.text, reply.finish]).encode() + b"\n")
-        return signature_text(signature, replayed=digest.hexdigest()[:12])
+        return signature_text(recording.signature, replayed=digest.hexdigest()[:12])
 
     def check(self) -> None:
         """Read the recording.
@@ -91,7 +99,7 @@ class ReplayJudge:
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         """Yield the recorded replies; a request that is not recorded is unavailable."""
-        _, replies = self._recording
+        replies = self._recording.replies
         for index, request in enumerate(requests):
             try:
                 reply = replies.get(content_key(request))
@@ -105,8 +113,7 @@ class ReplayJudge:
                 yield index, reply
 
     @cached_property
-    def _recording(self) -> tuple[str, Mapping[str, JudgeReply]]:
-        """The recorded judge's signature, and its replies by the request's key."""
+    def _recording(self) -> _Recording:
         path = "; ".join(map(str, self._recordings))
         signature = self._select(
             Counter((cached.signature, cached.reply.model) for cached in self._read()), path
@@ -121,7 +128,7 @@ class ReplayJudge:
                     f"`{path}` holds two different replies to the request {cached.request_key}.",
                     hint="remove one of them",
                 )
-        return signature, replies
+        return _Recording(signature=signature, replies=replies)
 
     def _read(self, signature: str | None = None) -> Iterator[CachedReply]:
         for path in self._recordings:

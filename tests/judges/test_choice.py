@@ -222,6 +222,10 @@ def test_every_judge_is_cached_unless_the_cache_is_off(
             "--judge mmie=openai:m --judge mmie=replay",
             {"mmie": ["openai,model=m", "replay", "panel:mean,min_valid=2"]},
         ),
+        (
+            "--judge openai:m --judge replay --judge_args ,min_valid=1,rule=majority,",
+            {"": ["openai,model=m", "replay", "panel:majority,min_valid=1"]},
+        ),
     ],
 )
 def test_the_judge_flags_are_taken_from_the_command_line(
@@ -260,6 +264,9 @@ def test_a_command_without_a_judge_is_not_changed() -> None:
             "--judge openai:a --judge openai:b --judge_args timeout=60",
             "`--judge openai:MODEL,timeout=...`",
         ),
+        ("--judge openai:a --judge openai:b --judge_args median", "for a panel is in an invalid"),
+        ("--judge openai:a --judge openai:b --judge_args rule=mean,rule=mean", "each option once"),
+        ("--judge openai:a --judge openai:b --judge_args =sk-1234567", "`k=v,k=v`"),
         ("--judge openai:a --judge openai:b --judge_args min_valid=0", "`min_valid=0`"),
         ("--judge openai:a --judge openai:b --judge_args min_valid=3", "more than the 2 judges"),
         (

@@ -9,4 +9,6 @@
 * ``devices``, ``memory``: the device, its dtype and its memory; ``exact``: exact arithmetic on it
 * ``loading``: the weights on the device
 * ``ray_session``, ``cluster``, ``remote``: engines on many GPUs
+
+Torch, transformers and Ray are imported when they are used: a run with another judge needs none.
 """

@@ -1,4 +1,4 @@
-"""Judges behind an OpenAI-compatible server: OpenAI, Azure, vLLM, SGLang, LMDeploy, gateways.
+"""Judges on OpenAI-compatible servers: OpenAI, Azure, vLLM, SGLang, LMDeploy, gateways.
 
 `open_judge` reads the options and the environment. Variables for judges alone take precedence over
 those that also configure the tested model.
@@ -24,6 +24,7 @@ from mmie_tasks.http.access import (
 )
 from mmie_tasks.judges.base import Judge
 from mmie_tasks.judges.model_variables import MODEL_VARIABLES
+from mmie_tasks.judges.openai.judge import OpenAIJudge
 from mmie_tasks.judges.openai.model_names import without_prefix
 from mmie_tasks.judges.openai.prices import PRICES, Price
 from mmie_tasks.judges.openai.settings import Settings
@@ -125,11 +126,9 @@ def open_judge(
         cache_dir=cache_dir(environment),
     )
     if batch:
-        from mmie_tasks.judges.openai.batch import BatchJudge
+        from mmie_tasks.judges.openai.batch import BatchJudge  # and the OpenAI SDK: a second
 
         return BatchJudge(settings)
-    from mmie_tasks.judges.openai.judge import OpenAIJudge
-
     return OpenAIJudge(settings)
 
 

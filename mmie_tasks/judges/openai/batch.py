@@ -141,6 +141,7 @@ class _RunningBatch:
         name: The provider's.
         submission: Its entry in the note.
         requests: Those of its requests that belong to this run, by content key.
+        progress: The provider's last counts, as logged.
     """
 
     name: str

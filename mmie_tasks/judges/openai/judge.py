@@ -30,7 +30,8 @@ _ERRORS: Mapping[str, type[JudgeError]] = {
     "invalid": RequestBroken,
 }
 
-# The OpenAI SDK takes a second to import, so `chat_server` and `check` are imported when used.
+# The OpenAI SDK and numpy take a second to import, so `check`, `chat_request` and `chat_server` are
+# imported when they are used.
 
 
 class OpenAIJudge:

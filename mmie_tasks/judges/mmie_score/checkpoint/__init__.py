@@ -21,13 +21,13 @@ from mmie_tasks.judges.mmie_score.checkpoint.config import (
     read_config,
     read_message,
 )
-from mmie_tasks.judges.mmie_score.checkpoint.source import DEFAULT_MODEL, CheckpointLocation, locate
+from mmie_tasks.judges.mmie_score.checkpoint.source import CheckpointLocation, locate
 from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
 
 if TYPE_CHECKING:
     from mmie_tasks.judges.mmie_score.checkpoint.weights import Weight
 
-__all__ = ["DEFAULT_MODEL", "Checkpoint", "CheckpointLocation", "locate", "open_checkpoint"]
+__all__ = ["Checkpoint", "CheckpointLocation", "locate", "open_checkpoint"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

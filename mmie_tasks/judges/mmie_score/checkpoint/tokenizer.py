@@ -172,7 +172,7 @@ class SlowLlamaTokenizer:
         """Offsets of the digits in a text, by index of their tokens.
 
         A text has the digits of its tokens, in their order, and no others; so they are matched one
-        by one. The text may be a part of that of the tokens, with no digit before it; tokens behind
+        by one. The text may be a part of that of the tokens, with no digit before it; tokens after
         it are left out.
         """
         digits = [

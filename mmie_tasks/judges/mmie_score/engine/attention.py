@@ -139,8 +139,7 @@ class PagedRows:
 
 
 Kernel: TypeAlias = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, PagedRows], torch.Tensor]
-"""As `Attend`, with the rows of the step; causal: the queries of a row
-are its last tokens."""
+"""As `Attend`, with the rows of the step; causal: the queries of a row are its last tokens."""
 
 
 def _varlen_attn(*tensors: torch.Tensor, **options: object) -> torch.Tensor:

@@ -135,7 +135,7 @@ class StaticDecoder:
 
     @torch.inference_mode()
     def step(self, chunks: Sequence[Chunk]) -> torch.Tensor:
-        """Logits behind the last tokens of some rows, (rows, vocabulary); no other step writes to
+        """Logits after the last tokens of some rows, (rows, vocabulary); no other step writes to
         the memory of the result.
         """
         self.write(chunks)

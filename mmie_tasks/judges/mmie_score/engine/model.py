@@ -242,9 +242,9 @@ class FlatSteps:
 
     @torch.inference_mode()
     def step(self, chunks: Sequence[Chunk], fixed_tokens: int | None = None) -> torch.Tensor:
-        """Logits behind the chunks that end their row, (those chunks, vocabulary).
+        """Logits after the chunks that end their row, (those chunks, vocabulary).
 
-        With `fixed_tokens`, so many go through every layer, padded behind those of the chunks.
+        With `fixed_tokens`, so many go through every layer, padded after those of the chunks.
         """
         text, device = self.text, self.text.device
         tokens = token_columns(chunks, text.keys.shape[2], text.rotary.long_after)
@@ -281,7 +281,7 @@ class FlatSteps:
 
 
 def _padded_attend(attend: Attend, tokens: int, padding: int) -> Attend:
-    """Attention for the first `tokens` queries; zeros for the `padding` ones behind them."""
+    """Attention for the first `tokens` queries; zeros for the `padding` ones after them."""
 
     def padded(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
         return _pad_rows(attend(queries[:tokens], keys, values), padding)

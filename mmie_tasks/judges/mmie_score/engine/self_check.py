@@ -23,7 +23,7 @@ _CHECKED_ROWS = ((1, 1), (1, 256), (300, 300), (1, 257), (77, 600), (256, 512), 
 """Queries and keys of each row of the self-check."""
 _TOLERANCES = {torch.bfloat16: 2e-2, torch.float16: 4e-3}  # of results of about 1
 _QUERY_SCALE = 3  # peaked weights: with even ones a missing or surplus key hardly shows
-_BEYOND_LAST_KEY = 100  # content of the last page behind a row's last key
+_BEYOND_LAST_KEY = 100  # content of the last page after a row's last key
 _CUT_ROW = 2  # a whole prompt, which is also computed in two parts
 
 

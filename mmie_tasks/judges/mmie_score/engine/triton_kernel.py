@@ -21,8 +21,8 @@ _BLOCK_KEYS = 64  # keys that are loaded at once; a page is a multiple of them
 PREFILL_BLOCK = {"block_keys": _BLOCK_KEYS, "block_queries": 128, "num_warps": 8, "num_stages": 3}
 DECODING_BLOCK = {"block_keys": _BLOCK_KEYS, "block_queries": 16, "num_warps": 4, "num_stages": 3}
 """Queries of one program; the least that matrix units take is 16. The kind of the step decides,
-never the longest row
-in it: with blocks of another size a row would have other bits."""
+never the longest row in it: with blocks of another size a row would have other bits.
+"""
 
 
 @triton.jit  # type: ignore[untyped-decorator]

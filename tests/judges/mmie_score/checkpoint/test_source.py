@@ -10,8 +10,8 @@ from support.model_hub import REPO, UNWANTED, model_hub
 from support.tiny_checkpoint import INTERNVL
 
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score.checkpoint import DEFAULT_MODEL, locate, open_checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.source import hub_failure
+from mmie_tasks.judges.mmie_score.checkpoint import locate, open_checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint.source import DEFAULT_MODEL, hub_failure
 
 NEWER = "beef" * 10
 
