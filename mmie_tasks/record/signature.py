@@ -21,7 +21,7 @@ from mmie_tasks.record.panel import Panel, Rule
 _PANEL = re.compile(r"\Apanel:(mean|median|majority),min_valid=(\d+)")
 _PACKAGE = re.compile(r"\|pkg:[^|]*")
 _REPLAYED = re.compile(r"\|replayed:[^|]*")
-_SHARE = re.compile(r"0(?:\.\d+)?|1")
+_SHARE = re.compile(r"0(?:\.\d+)?|1|\d(?:\.\d+)?e-\d\d")  # as `:g` writes 0 to 1
 _TASK_VERSION = re.compile(r"(?P<scoring>.+@\d+)-\w+")  # name@N-X: X is the interface
 
 
