@@ -41,7 +41,7 @@ from mmie_tasks.quality.judge_exam.stress_effects import (
     effects,
     reasons_without_points,
 )
-from mmie_tasks.quality.plan import JudgedSample, judged_samples
+from mmie_tasks.quality.judged_samples import JudgedSample, judged_samples
 from mmie_tasks.record.sample import BadRecord, Line
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.record.signature import signature_text
