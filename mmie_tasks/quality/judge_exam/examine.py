@@ -29,7 +29,11 @@ FOLDER_HINT = (
 
 
 def published_exam(path: Path, verdict_set: VerdictSet) -> ExamResult:
-    """Grade the published verdicts of a judge; makes no judge calls and stores nothing."""
+    """Grade the published verdicts of a judge; makes no judge calls and stores nothing.
+
+    Raises:
+        AnswersUnusable: See `read_judgements`.
+    """
     judgements = read_judgements(path, verdict_set)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
     return ExamResult(
@@ -48,7 +52,19 @@ def examine(
     limit: int | None,
     environment: Mapping[str, str],
 ) -> ExamResult:
-    """Ask a judge, grade it and store the grade; not that of a judge without any verdict."""
+    """Ask a judge, grade it and store the grade; not that of a judge without any verdict.
+
+    Args:
+        shared: The judge.
+        method: How it is asked.
+        whole: All pairs of the set.
+        limit: How many pairs at most; None for all.
+        environment: Names the cache folder in which the exam is stored.
+
+    Raises:
+        SettingWrong: The set has no answers here, or the exam cannot be stored.
+        MmieTasksError: The judge cannot be used.
+    """
     if not whole.has_answers or not whole.pairs:
         message = f"{whole.title} has people's verdicts here, and no answers to ask a judge about."
         raise SettingWrong(message, hint=FOLDER_HINT)
