@@ -1,4 +1,5 @@
-"""Benchmarks for lmms-eval, scored as their papers score them: MMIE, MileBench and MIA-Bench.
+"""Benchmarks for lmms-eval, scored as their papers score them: MMIE, MileBench, MIA-Bench and
+OpenING.
 
 In Python: `load_run` opens a saved run as pandas tables, `judge` asks a judge without a run. Both
 are imported when they are first used; importing the package does nothing else. Packages that add a

@@ -79,7 +79,7 @@ def _help_lines(commands: Mapping[str, tuple[str, str]]) -> str:
 HELP = f"""\
 usage: mmie-tasks COMMAND ...
 
-MMIE, MileBench and MIA-Bench for lmms-eval, scored as their papers score them.
+MMIE, MileBench, MIA-Bench and OpenING for lmms-eval, scored as their papers score them.
 
 Run:
   eval        evaluate a model: `lmms-eval eval` with our tasks, and with `--judge`

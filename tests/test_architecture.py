@@ -45,6 +45,7 @@ PURE = (
 """Files of a benchmark that may import the standard library and `PURE_IMPORTS` only."""
 
 PURE_IMPORTS = (
+    "mmie_tasks.benchmarks.data_fields",
     "mmie_tasks.benchmarks.reply_text",
     "mmie_tasks.core.errors",  # of which `BadSample`
     "mmie_tasks.core.messages",
@@ -55,7 +56,7 @@ PURE_IMPORTS = (
     "mmie_tasks.record.log_line",
     "mmie_tasks.record.metrics",
     "mmie_tasks.record.judged",
-    "mmie_tasks.record.row_fields",
+    "mmie_tasks.record.picture_sample",
     "mmie_tasks.record.rows",
     "mmie_tasks.record.sample",  # types
     "mmie_tasks.record.segment",

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -22,10 +23,11 @@ PUBLIC = """
 NOT_TEXT AnswersUnusable Asset BadRecord Benchmark BenchmarkJudge Check DataBroken DataMissing
 DigitToken Doc DownloadPlan Environment GradedRequest ImageOpener Judge JudgeError
 JudgeMisconfigured JudgeRefused JudgeReply JudgeRequest JudgeResult JudgeUnavailable Judged Line
-LoggedSample MemberResult Metric MmieTasksError Outcome Panel PendingSample PublishedRow Record
-ReplySchema RequestUnfit RunnerTable Scale ScoreKind Scored Segment Segments SettingWrong Signature
-Unscored UnscoredReason Usage Verdict Verdicts aggregation as_row check_images coverage
-expected_verdict failure_of log_line run_signature signature_text user_turn write_answer
+LoggedSample MemberResult Metric MmieTasksError OutOfBudget Outcome Panel PendingSample PublishedRow
+Record ReplySchema ReplyStore RequestBroken RequestCounts RequestUnfit Row RunnerTable Scale
+ScoreKind Scored Segment Segments SettingWrong Signature Unscored UnscoredReason Usage Verdict
+Verdicts aggregation as_row check_images coverage expected_verdict failure_of log_line
+run_signature signature_text user_turn write_answer
 """
 
 _ADDRESS = re.compile(
@@ -40,12 +42,23 @@ _ADDRESS = re.compile(
 
 
 def test_the_public_names_are_these_and_all_are_there() -> None:
-    assert extend.__all__ == PUBLIC.split()
+    assert extend.__all__ == sorted(PUBLIC.split())
     assert [name for name in extend.__all__ if getattr(extend, name) is None] == []
-    assert dir(extend) == sorted(extend.__all__)
+    assert dir(extend) == extend.__all__
     assert sorted(mmie_tasks.__all__) == ["__version__", "judge", "load_run"]
     with pytest.raises(AttributeError, match="Sample"):
         extend.Sample  # noqa: B018
+
+
+def test_type_checkers_see_the_same_names_in_the_same_modules() -> None:
+    tree = ast.parse(Path(extend.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    assert {
+        (f"mmie_tasks.{module}", name, name)
+        for module, names in extend._NAMES.items()
+        for name in names
+    } == {(node.module, alias.name, alias.asname) for node in imports for alias in node.names}
 
 
 def test_importing_the_names_imports_nothing_of_ours_before_one_is_used() -> None:
@@ -55,6 +68,12 @@ def test_importing_the_names_imports_nothing_of_ours_before_one_is_used() -> Non
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "['mmie_tasks.core', 'mmie_tasks.extend']"
+
+
+def test_the_guide_describes_every_field_of_a_benchmark() -> None:
+    guide = (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")
+    section = guide.partition("## 9. The fields of `Benchmark`")[2]
+    assert [f.name for f in fields(extend.Benchmark) if f"`{f.name}`" not in section] == []
 
 
 def addresses_in_text(text: str) -> set[str]:

@@ -18,8 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, TypeAdapter, Val
 
 from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.core.tables import listed
+from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record.answer_facts import fact_counts
-from mmie_tasks.record.sample import BadRecord, Record
+from mmie_tasks.record.fields import NoJudgeRequest, Record
 from mmie_tasks.record.segment import Segment, Segments
 
 WITHHELD = ("unavailable", "misconfigured", "over_budget", "not_stored")
@@ -146,8 +147,9 @@ def require_drawn(record: Record) -> None:
     """Check that no picture of a logged answer was withheld by the drawer's fault.
 
     Raises:
-        BadRecord: One was: the sample is not judged.
+        NoJudgeRequest: One was: the sample is not judged.
     """
     not_drawn = fact_counts(record, "not_drawn")
     if not not_drawn.keys().isdisjoint(WITHHELD):
-        raise BadRecord(f"not_drawn: pictures not drawn: {listed(not_drawn)}")
+        detail = f"pictures not drawn: {listed(not_drawn)}"
+        raise NoJudgeRequest(Unscored("not_drawn", detail))

@@ -13,7 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mmie_tasks.answers.parsing import failure_of, parse_answer
+from mmie_tasks.answers.failures import failure_of
+from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.answers.saved import (
     AnswerFormat,
     SavedAnswer,

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from mmie_tasks.answers.parsing import MISSING
+from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.answers.saved import AnswerFormat, SavedAnswer
 from mmie_tasks.core.errors import AnswersUnusable
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from mmie_tasks.answers.drawn import read_drawn_answer
+from mmie_tasks.answers.failures import MISSING, NOT_TEXT
 from mmie_tasks.answers.objects import answer_of_object
-from mmie_tasks.answers.parsing import MISSING, NOT_TEXT
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.messages import replace_surrogates
 

@@ -56,8 +56,7 @@ class Benchmark:
         scale: Of its verdicts.
         metrics: What it reports, the headline first. A run that lacks a metric's groups is shown
             without that metric.
-        read_line: Reads a line of a sample log, also one of an older version that logged less.
-            Raises `BadRecord`.
+        read_line: Reads a line of a sample log. Raises `BadRecord`.
         reread: Applies the current readers to a line's saved replies (or, if scored by rule, to
             the saved answer): score kind to verdict. Verdicts without a reply (the judge failed
             or was not asked) are returned unchanged. None if the line lacks what is needed.
@@ -80,8 +79,8 @@ class Benchmark:
         judge_request: Given a question, an answer, and the log line of a sample or None: the
             request in the benchmark's own judge prompt, with the readers of its reply. With a line,
             everything but question and answer is that sample's: its category, gold, components.
-            None: the question is no sample of the benchmark. Raises `BadRecord` or a
-            `MmieTasksError`.
+            None: the question is no sample of the benchmark. Raises `NoJudgeRequest` where a run
+            would not ask the judge either, another `BadRecord` or a `MmieTasksError`.
         assets: What the named tasks (all if none is named) need on this machine.
         check_data: Checks the samples of a run before anything is generated. Raises a
             `MmieTasksError`.

@@ -10,16 +10,16 @@ from typing import Any
 from mmie_tasks.benchmarks.answer_request import BuiltRequest
 from mmie_tasks.benchmarks.benchmark import Doc
 from mmie_tasks.core.errors import MmieTasksError, first_line
-from mmie_tasks.core.verdict import Verdict, Verdicts
+from mmie_tasks.core.verdict import Unscored, Verdict, Verdicts
 from mmie_tasks.judging.batch import PendingSample
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.deferred import MetricRows
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.record import log_line
+from mmie_tasks.record.fields import Line, NoJudgeRequest, Record
 from mmie_tasks.record.judged import Judged
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import plain_score
-from mmie_tasks.record.sample import BadRecord, Line, Record
 from mmie_tasks.record.signature import run_signature, signature_text
 
 
@@ -78,10 +78,10 @@ class JudgedBenchmark:
         """The request with the readers of its reply.
 
         Raises:
-            BadRecord: The judge gets none.
+            NoJudgeRequest: The judge gets none.
         """
         if built.request is None:
-            raise BadRecord(f"{built.reason}: {built.detail}")
+            raise NoJudgeRequest(Unscored(built.reason, built.detail))
         return GradedRequest(
             request=built.request,
             is_impossible=self.is_impossible,

@@ -10,8 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from mmie_tasks.answers.drawn import read_drawn_answer
+from mmie_tasks.answers.failures import NOT_TEXT
 from mmie_tasks.answers.images import ImageResolver
-from mmie_tasks.answers.parsing import NOT_TEXT, parse_answer
+from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.core.files import cache_dir
 

@@ -1,3 +1,3 @@
-"""Verdicts, errors, paths, files and tables; imports nothing of ours."""
+"""Verdicts, errors, options, settings, files and tables; imports nothing of ours."""
 
 __version__ = "0.1.0"

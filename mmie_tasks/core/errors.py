@@ -32,7 +32,7 @@ class MmieTasksError(Exception):
         self.message, self.hint = message, hint
         super().__init__(f"{message}\n\nhint: {hint}")
 
-    def __reduce__(self) -> tuple[Callable[[str], MmieTasksError], tuple[str]]:
+    def __reduce__(self) -> tuple[Callable[..., MmieTasksError], tuple[object, ...]]:
         return partial(type(self), hint=self.hint), (self.message,)  # pickled for another process
 
 

@@ -1,13 +1,15 @@
-"""Settings in environment variables."""
+"""Settings in environment variables, and whether this process is the first one of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.verdict import COVERAGE_FLOOR
 
 COVERAGE_SETTING = "MMIE_TASKS_MIN_COVERAGE"
+
+COVERAGE_FLOOR = 0.9
+"""Default: below this fraction of scored samples, no mean is reported."""
 
 
 def coverage_floor(environment: Mapping[str, str]) -> float:
@@ -53,3 +55,15 @@ def choice_setting(
             f"`{variable}` is {value!r}; valid are {default} and {other}.", hint=hint
         )
     return value
+
+
+def is_first_process(environment: Mapping[str, str]) -> bool:
+    """Whether this process is the first or the only one of a run, and so the one that prints.
+
+    Args:
+        environment: Read: ``RANK``, which launchers such as torchrun set.
+
+    >>> is_first_process({}), is_first_process({"RANK": "0"}), is_first_process({"RANK": "1"})
+    (True, True, False)
+    """
+    return environment.get("RANK", "0") == "0"

@@ -47,8 +47,8 @@ ScoreKind: TypeAlias = Literal["official", "robust", "expected"]
 """Which of the `Verdicts` on one answer a score is made of."""
 
 NO_PROBABILITIES = Unscored("no_probabilities", "the reply has no probabilities")
-"""The expected verdict where the judge reports no probabilities of digits, as in logs of older
-versions.
+"""The expected verdict where the judge reports no probabilities of digits, and of a benchmark that
+asks for none.
 """
 
 _SAME = 1e-9  # points closer than this are equal: fractions computed in two ways
@@ -99,7 +99,3 @@ class Verdicts:
     def differ(self) -> bool:
         """Whether official and robust points differ, or only one of them exists."""
         return differ(self.official, self.robust)
-
-
-COVERAGE_FLOOR = 0.9
-"""Default: below this fraction of scored samples, no mean is reported."""

@@ -18,9 +18,9 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import openai
-from loguru import logger
 
 from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.core.log import warn
 from mmie_tasks.http.access import Access, basic_credentials
 from mmie_tasks.http.endpoint import Failure, FailureKind
 from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error, redact
@@ -117,7 +117,7 @@ def check_servers(
     if len(problems) == len(outcomes):
         raise problems[0]
     for problem in problems:
-        logger.warning(f"{problem.message} The other servers are used. hint: {problem.hint}")
+        warn(f"{problem.message} The other servers are used.", hint=problem.hint)
 
 
 def failure_of(error: BaseException, secrets: Sequence[str]) -> Failure:

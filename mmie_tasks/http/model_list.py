@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 import openai
-from loguru import logger
 
 from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.core.log import warn
 from mmie_tasks.http import access as http_access
 from mmie_tasks.http import client as http_client
 from mmie_tasks.http.access import Access
@@ -64,9 +64,9 @@ async def _problem(
             return error(f"{name} cannot be used: it answered {reason}.", hint=access.key_hint)
         case [*_] if models and model not in models:
             others = ", ".join(f"`{other}`" for other in nearest_names(model, models))
-            logger.warning(
-                f"{name} is not in the server's list of models. It has {others}. hint: check "
-                "`model=`"
+            warn(
+                f"{name} is not in the server's list of models. It has {others}.",
+                hint="check `model=`",
             )
     return None
 

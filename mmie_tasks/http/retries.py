@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any, Generic
 
 from mmie_tasks.http.endpoint import (
     FAILURES_BEFORE_PAUSE,
@@ -26,10 +26,6 @@ from mmie_tasks.http.endpoint import (
 from mmie_tasks.http.errors import redact
 from mmie_tasks.http.rate_limit import local_time
 from mmie_tasks.http.sender import LOGGED_WAIT_S, ReplyStore, Sender, Undelivered
-
-if TYPE_CHECKING:
-    pass
-
 
 MAX_FAILURES = FAILURES_BEFORE_PAUSE
 """A request that failed so often while others were answered is given up after the patience."""

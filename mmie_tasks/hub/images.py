@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 DECODE_ERRORS = (
     *(OSError, SyntaxError, ValueError, EOFError, IndexError, struct.error, zlib.error),
-    RuntimeError,  # AVIF
+    *(RuntimeError, ZeroDivisionError),  # AVIF; the latter for a film with a time scale of 0
+    TypeError,  # TIFF whose offsets are not whole numbers
 )
 """What Pillow's decoders raise on data that does not match its header."""
 
@@ -31,7 +32,24 @@ MAX_PIXELS = 178_956_970
 """Width times height above which Pillow itself refuses an image."""
 
 
-class TooManyPixels(DataBroken):
+_HINT = (
+    "look at it in an image viewer; if it is missing or damaged, unpack the published one in its "
+    "place"
+)
+
+
+class ImageBroken(DataBroken):
+    """An image cannot be used; `reason` says why, without a full stop."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        self.path, self.reason = path, reason
+        super().__init__(f"The image `{path}` cannot be used: {reason}.", hint=_HINT)
+
+    def __reduce__(self) -> tuple[type[ImageBroken], tuple[Path, str]]:
+        return type(self), (self.path, self.reason)
+
+
+class TooManyPixels(ImageBroken):
     """An image has more pixels than are decoded."""
 
 
@@ -44,10 +62,6 @@ _IMAGE_STARTS = {
     ".webp": rb"(?s:RIFF.{4}WEBP)",
     ".avif": rb"(?s:.{4}ftyp.{0,20}avi[fs])",
 }
-_HINT = (
-    "look at it in an image viewer; if it is missing or damaged, unpack the published one in its "
-    "place"
-)
 _END_MARKS = {".png": b"IEND", ".jpg": b"\xff\xd9"}
 
 
@@ -89,13 +103,14 @@ def open_rgb(path: Path, max_pixels: int = MAX_PIXELS) -> Image.Image:
 
     Raises:
         DataMissing: No such file, or no permission to read it.
-        DataBroken: Not an image, truncated, or more than `max_pixels` (width times height).
+        ImageBroken: Not an image, truncated, or more than `max_pixels` (width times height).
     """
     image = open_bounded(path, max_pixels)
     try:
         return _as_rgb(image)
     except ValueError as error:
-        raise _broken(path, f"its colour mode {image.mode} cannot be converted to RGB") from error
+        reason = f"its colour mode {image.mode} cannot be converted to RGB"
+        raise ImageBroken(path, reason) from error
 
 
 def open_bounded(
@@ -111,7 +126,7 @@ def open_bounded(
     try:
         image.load()
     except DECODE_ERRORS as error:
-        raise _broken(path, str(error)) from error
+        raise ImageBroken(path, str(error)) from error
     return image
 
 
@@ -158,7 +173,7 @@ def size_px(path: Path, max_pixels: float = math.inf) -> tuple[int, int]:
     Raises:
         DataMissing: No such file, or no permission to read it.
         TooManyPixels: More than `max_pixels`, or than Pillow opens.
-        DataBroken: Not an image.
+        ImageBroken: Not an image.
     """
     with _open(path) as file:
         return _header(file, path, max_pixels).size
@@ -185,7 +200,7 @@ def check_end(content: bytes, path: Path) -> bool:
         Whether the image has one of these formats, whose end can be recognised.
 
     Raises:
-        DataBroken: The end is missing.
+        ImageBroken: The end is missing.
     """
     match image_suffix(content):
         case ".png" | ".jpg" as suffix:
@@ -199,7 +214,7 @@ def check_end(content: bytes, path: Path) -> bool:
         case _:
             return False
     if not is_whole:
-        raise _broken(path, "it is truncated")
+        raise ImageBroken(path, "it is truncated")
     return True
 
 
@@ -212,7 +227,7 @@ def check_whole(path: Path) -> None:
     Raises:
         DataMissing: No such file, or no permission to read it.
         TooManyPixels: More than `MAX_PIXELS`.
-        DataBroken: Not an image, or a damaged one.
+        ImageBroken: Not an image, or a damaged one.
     """
     content = read_image(path)
     _header(BytesIO(content), path, MAX_PIXELS)
@@ -246,13 +261,13 @@ def _header(file: BinaryIO, path: Path, max_pixels: float = math.inf) -> Image.I
     try:
         image = Image.open(file)
     except Image.DecompressionBombError as error:
-        raise _too_large(path, f"more than {MAX_PIXELS:,} pixels") from error
+        raise TooManyPixels(path, f"it has more than {MAX_PIXELS:,} pixels") from error
     except DECODE_ERRORS as error:  # UnidentifiedImageError is an OSError
         why = "" if isinstance(error, UnidentifiedImageError) else f" ({error})"
-        raise _broken(path, f"it is not an image that Pillow can open{why}") from error
+        raise ImageBroken(path, f"it is not an image that Pillow can open{why}") from error
     if image.width * image.height > max_pixels:
         size = f"{image.width} x {image.height} pixels, more than {max_pixels:,}"
-        raise _too_large(path, size)
+        raise TooManyPixels(path, f"it has {size}")
     return image
 
 
@@ -278,11 +293,3 @@ def _as_rgb(image: Image.Image) -> Image.Image:
     elif image.mode == "P" and "transparency" in image.info:
         image = image.convert("RGBA")
     return image.convert("RGB")
-
-
-def _too_large(path: Path, size: str) -> TooManyPixels:
-    return TooManyPixels(f"The image `{path}` cannot be used: it has {size}.", hint=_HINT)
-
-
-def _broken(path: Path, reason: str) -> DataBroken:
-    return DataBroken(f"The image `{path}` cannot be used: {reason}.", hint=_HINT)

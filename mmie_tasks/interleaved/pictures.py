@@ -17,9 +17,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmie_tasks.core.errors import DataBroken
 from mmie_tasks.core.files import atomic_write
-from mmie_tasks.hub.images import image_suffix, open_bounded
+from mmie_tasks.hub.images import ImageBroken, image_suffix, open_bounded
 from mmie_tasks.interleaved.base import (
     Drawer,
     DrawerMisconfigured,
@@ -71,9 +70,8 @@ def picture_of(content: bytes, max_side_px: int) -> Picture:
     suffix = image_suffix(content)
     try:
         image = open_bounded(Path("of the drawer"), MAX_PIXELS, content)
-    except DataBroken as error:
-        problem = error.message.partition("cannot be used: ")[2]
-        raise PictureUnusable(problem or error.message) from error
+    except ImageBroken as error:
+        raise PictureUnusable(f"{error.reason}.") from error
     if suffix in _STORED and (not max_side_px or max(image.size) <= max_side_px):
         _rgb(image)
         return Picture(content=content, suffix=suffix)

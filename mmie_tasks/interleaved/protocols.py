@@ -3,7 +3,7 @@
 MMIE's paper never released the words of its own pipeline, so these are a reconstruction. The judge
 sees no text after the last picture that it can see (rule D9 of MMIE), so the words ask for as many
 steps as pictures, and for nothing after the last one. A change of the words, or of what is read,
-needs a new `Protocol.version`, which stands in the signature of every answer.
+needs a new `PictureProtocol.version`, which stands in the signature of every answer.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class WrittenAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Protocol:
+class PictureProtocol:
     """How a writer asks for pictures.
 
     Attributes:
@@ -249,7 +249,7 @@ def _step_parts(step: object, unused: Counter[str]) -> Iterator[str | Prompt]:
             unused[f"`{str(key)[:_NAME_CHARACTERS]}` of a step"] += 1
 
 
-INSTRUCT = Protocol(
+INSTRUCT = PictureProtocol(
     name=INSTRUCTED,
     version=1,
     words=_NEUTRAL,
@@ -257,8 +257,10 @@ INSTRUCT = Protocol(
 )
 """For models that draw themselves: the words of `step` that name no marker and no drawer."""
 
-PROTOCOLS: Mapping[str, Protocol] = {
-    "step": Protocol(name="step", version=2, words=_STEP, read=read_steps),
-    "describe": Protocol(name="describe", version=2, words=_DESCRIBE, read=read_descriptions),
+PROTOCOLS: Mapping[str, PictureProtocol] = {
+    "step": PictureProtocol(name="step", version=2, words=_STEP, read=read_steps),
+    "describe": PictureProtocol(
+        name="describe", version=2, words=_DESCRIBE, read=read_descriptions
+    ),
 }
 """The protocols by name."""

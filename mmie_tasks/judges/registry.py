@@ -3,7 +3,8 @@
 A judge is registered as a factory that returns a `Judge`: see `core.options`. To add a built-in
 judge: a module here and an entry in `BUILT_IN`. To add one from another package:
 
-    [project.entry-points."mmie_tasks.judges"] my_judge = "my_package:MyJudge"
+    [project.entry-points."mmie_tasks.judges"]
+    my_judge = "my_package:MyJudge"
 """
 
 from __future__ import annotations
@@ -14,10 +15,9 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeAlias
 
-from loguru import logger
-
 from mmie_tasks.core import options as core_options
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong, first_line
+from mmie_tasks.core.log import warn
 from mmie_tasks.core.options import Choice
 from mmie_tasks.core.suggestions import listed
 from mmie_tasks.judges.base import Judge, JudgeMisconfigured
@@ -174,7 +174,8 @@ def warn_about_name_conflicts() -> None:
     """Log a warning for each judge of another package that has the name of a built-in one."""
     installed = _installed()
     for name in BUILT_IN.keys() & installed.keys():
-        logger.warning(
+        warn(
             f"mmie-tasks: the judge `{name}` of `{installed[name].value}` is not used: a built-in "
-            f"judge has that name. hint: rename it in `{ENTRY_POINTS}`"
+            "judge has that name.",
+            hint=f"rename it in `{ENTRY_POINTS}`",
         )

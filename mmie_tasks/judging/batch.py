@@ -11,12 +11,11 @@ from typing import TypeAlias
 
 from loguru import logger
 
-from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.judges.base import Outcome, Stoppable
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judging.deferred import DeferredRows, MetricRows
 from mmie_tasks.judging.progress import Progress
-from mmie_tasks.judging.requests import GradedRequest, judge_all
+from mmie_tasks.judging.requests import GradedRequest, ended_early, judge_all
 from mmie_tasks.judging.shared_judge import OpenJudges
 from mmie_tasks.record.judged import Judged
 from mmie_tasks.record.members import MemberResult, combine
@@ -109,7 +108,11 @@ class JudgedBatch:
                 "Judging ended early; {} samples left without a score.", len(self._unfilled)
             )
             for index in list(self._unfilled):
-                self._fill(index, [self._member(Signature(), index, _ended_early(error))], None)
+                self._fill(
+                    index,
+                    [self._member(Signature(), index, JudgeResult(failure=ended_early(error)))],
+                    None,
+                )
 
     def _ask(self, position: int) -> None:
         """Ask a judge about every sample; one that raises loses only its own verdicts."""
@@ -128,7 +131,7 @@ class JudgedBatch:
                 len(missing),
             )
             for index in missing:
-                self._add(position, index, _ended_early(error))
+                self._add(position, index, JudgeResult(failure=ended_early(error)))
 
     def _ask_judge(self, position: int) -> None:
         shared, name = self._open.judges[position], self._open.names[position]
@@ -176,8 +179,3 @@ class JudgedBatch:
         sample, rows = self._waiting[index]
         rows.fill(sample.make_rows(Judged(verdicts=verdicts, members=tuple(members), panel=panel)))
         del self._unfilled[index]
-
-
-def _ended_early(error: Exception) -> JudgeResult:
-    detail = f"the judge ended early: {type(error).__name__}: {error}"
-    return JudgeResult(failure=Unscored("unavailable", detail))

@@ -173,13 +173,10 @@ class BenchmarkJudge:
         session.queue(self).add(sample, deferred_rows)
         return deferred_rows
 
-    def judge_pending(self) -> None:
-        """Judge all samples together that wait in the current session. Never raises: the run would
-        be lost.
-        """
-        self._judge_pending(self._session)
-
     def _judge_pending(self, session: JudgingSession) -> None:
+        """Judge all samples together that wait in a session. Never raises: the run would be
+        lost.
+        """
         judge_batch = functools.partial(self._judge_batch, session, title=self._title)
         session.queue(self).judge(judge_batch)
 

@@ -12,6 +12,7 @@ from loguru import logger
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from mmie_tasks.core.errors import first_line
+from mmie_tasks.core.settings import is_first_process
 from mmie_tasks.judges.base import CountsRequests, Judge, JudgeError, Outcome, RequestCounts
 from mmie_tasks.judges.cache import unwrapped
 from mmie_tasks.record.reply import JudgeReply
@@ -62,7 +63,6 @@ class Progress:
         if (counts := self._request_counts()) is not None:
             self._earlier_retries = counts.retries
         if self._title:
-            is_other_rank = os.environ.get("RANK", "0") != "0"  # one bar for all ranks of a run
             position = (
                 None if sys.stderr.isatty() else 0
             )  # elsewhere no codes that move the cursor between bars
@@ -70,7 +70,7 @@ class Progress:
                 total=self._total,
                 desc=f"Judging {self._title}",
                 unit="sample",
-                disable=is_other_rank,
+                disable=not is_first_process(os.environ),  # one bar for all processes of a run
                 position=position,
             )
         return self

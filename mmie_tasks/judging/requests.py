@@ -1,6 +1,6 @@
 """Requests to a judge with their checks and readers, and the results of judging.
 
-`judge_all` is the only function that turns the failure of a judge into `Unscored`.
+Only `unscored` and `ended_early` turn the failure of a judge into `Unscored`.
 """
 
 from __future__ import annotations
@@ -109,6 +109,17 @@ def _outcomes(judge: Judge, requests: Sequence[JudgeRequest]) -> Iterator[tuple[
 
 
 def unscored(error: JudgeError) -> Unscored:
-    """The verdict for an error of a judge: its reason, and the first line of its message."""
+    """The verdict for an error of a judge about a request: its reason, and the first line of its
+    message.
+    """
     reasons = (reason for kind, reason in _REASONS.items() if isinstance(error, kind))
     return Unscored(next(reasons, "unavailable"), first_line(error))
+
+
+def ended_early(error: Exception) -> Unscored:
+    """The verdict on every request that a judge has left when it raises.
+
+    >>> ended_early(ValueError("no model")).detail
+    'the judge ended early: ValueError: no model'
+    """
+    return Unscored("unavailable", f"the judge ended early: {type(error).__name__}: {error}")

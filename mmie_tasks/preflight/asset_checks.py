@@ -8,6 +8,7 @@ from contextlib import suppress
 from loguru import logger
 
 from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.core.log import LoggedWarning, warning_of
 from mmie_tasks.hub.asset import Asset, Check
 from mmie_tasks.preflight.findings import Finding, problem_from
 from mmie_tasks.preflight.plan import PlannedAsset, check_disk_space, plan_asset
@@ -15,8 +16,8 @@ from mmie_tasks.preflight.plan import PlannedAsset, check_disk_space, plan_asset
 
 def run_check(check: Check) -> Iterator[Finding]:
     """The result of a check: ok, or a problem if it raises; then what it logged as warnings."""
-    warnings: list[str] = []
-    sink = logger.add(warnings.append, level="WARNING", format=lambda _record: "{message}")
+    warnings: list[LoggedWarning] = []
+    sink = logger.add(lambda line: warnings.append(warning_of(line.record)), level="WARNING")
     try:
         message = check.describe().rstrip(".")
         finding = Finding("ok", check.subject, message) if message else None
@@ -27,9 +28,8 @@ def run_check(check: Check) -> Iterator[Finding]:
             logger.remove(sink)
     if finding is not None:
         yield finding
-    for line in dict.fromkeys(warnings):
-        message, _, hint = line.strip().partition(" hint: ")
-        yield Finding("warning", check.subject, message.rstrip("."), hint)
+    for warning in dict.fromkeys(warnings):
+        yield Finding("warning", check.subject, warning.message.rstrip("."), warning.hint)
 
 
 def check_assets(assets: Sequence[Asset]) -> Iterator[Finding]:

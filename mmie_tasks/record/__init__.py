@@ -1,1 +1,1 @@
-"""What a run writes and reads: replies, verdicts of several judges, samples, metrics."""
+"""What a run writes and reads: signatures, replies, panels, samples, logs, metrics."""

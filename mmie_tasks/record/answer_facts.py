@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar, cast
 
 from mmie_tasks.core.tables import listed
 from mmie_tasks.record import log_line
-from mmie_tasks.record.judged import Judged
-from mmie_tasks.record.rows import Row
-from mmie_tasks.record.sample import Line, LoggedSample, Record
-from mmie_tasks.record.segment import Segments, segment_rows
+from mmie_tasks.record.sample import Record
 
 _COUNTS = {
     "unread": "texts and images not read",
@@ -53,12 +50,9 @@ FactsT = TypeVar("FactsT", bound=AnswerFacts)
 
 
 def facts_of(record: Record, kind: type[FactsT]) -> FactsT:
-    """The facts in a new record; fields of other versions are ignored."""
-    facts = record.get("facts")
-    if not isinstance(facts, Mapping):
-        return kind()
-    names = {attribute.name for attribute in fields(kind)}
-    return kind(**{name: value for name, value in facts.items() if name in names})
+    """The facts in a record that this process wrote."""
+    facts = cast("Mapping[str, Any]", record["facts"])
+    return kind(**{own.name: facts[own.name] for own in fields(kind) if own.init})
 
 
 def shown_facts(
@@ -118,76 +112,3 @@ def fact_counts(record: Record, name: str) -> dict[str, int]:
         for reason, value in counts.items()
         if (count := int(log_line.number(value) or 0)) > 0
     }
-
-
-class _PictureSample(Protocol):
-    """A sample of the data with texts and pictures."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def question(self) -> Segments: ...
-    @property
-    def gold(self) -> Segments: ...
-
-
-def answered_record(
-    sample: _PictureSample,
-    judged: Judged,
-    facts: AnswerFacts,
-    answer: Segments,
-    signature: str,
-    *,
-    form: log_line.RecordForm,
-    sample_fields: Mapping[str, object],
-) -> Row:
-    """The record of a sample with question, gold and answer as texts and pictures, and facts about
-    the answer; `answered_sample` and `facts_of` read it.
-
-    Args:
-        sample: The question.
-        judged: The verdicts on its answer, and the judges' replies.
-        facts: About the answer and its request.
-        answer: As the judge was shown it; empty if it was not parsed.
-        signature: Everything that can move the score.
-        form: Of the verdicts.
-        sample_fields: The benchmark's own fields about the sample.
-    """
-    question, gold = segment_rows(sample.question), segment_rows(sample.gold)
-    return log_line.sample_record(
-        sample.id,
-        judged,
-        signature,
-        form=form,
-        sample_fields=sample_fields,
-        request_fields={"facts": asdict(facts), "question": question, "gold": gold},
-        answer_fields={"answer": segment_rows(answer)},
-    )
-
-
-def shown_answer(record: Record) -> Segments:
-    """The answer as the judge was shown it; empty if it was not parsed.
-
-    Raises:
-        BadRecord: It has another form.
-    """
-    return log_line.segments(record, "answer") or ()
-
-
-def answered_sample(line: Line, full_marks: float) -> LoggedSample:
-    """The sample of a line with question, gold and answer as texts and pictures: `log_line.sample`
-    of a benchmark with pictures in answers.
-
-    Raises:
-        BadRecord: The line has no record, or a field is missing or has another form.
-    """
-    sample, record = log_line.sample(line, full_marks), log_line.record_of(line)
-    question, gold = (log_line.segments(record, name) for name in ("question", "gold"))
-    return replace(
-        sample,
-        question=log_line.question(line, None) if question is None else question,
-        gold=sample.gold if gold is None else gold,
-        answer=shown_answer(record) or sample.answer,
-        pictures_not_drawn=sum(fact_counts(record, "not_drawn").values()),
-        picture_signs=tuple(fact_counts(record, "picture_signs")),
-    )

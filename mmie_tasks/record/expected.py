@@ -90,7 +90,7 @@ def expected_row(verdicts: Verdicts, points_key: PointsKey) -> dict[str, object]
 
 
 def read_expected(record: Record, full_marks: float) -> ExpectedScore:
-    """The expected score of a record, with `NO_PROBABILITIES` in logs of older versions.
+    """The expected score of a record; `NO_PROBABILITIES` of a benchmark that logs none.
 
     Raises:
         BadRecord: As `verdict`.

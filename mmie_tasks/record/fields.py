@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import TypeAlias, TypeVar
 
+from mmie_tasks.core.verdict import Unscored
+
 Line: TypeAlias = Mapping[str, object]
 """One line of a sample log, as lmms-eval wrote it."""
 
@@ -17,6 +19,21 @@ _T = TypeVar("_T")
 
 class BadRecord(ValueError):
     """A log line is not a scored sample of this benchmark; the message names the missing field."""
+
+
+class NoJudgeRequest(BadRecord):
+    """There is no request to a judge about an answer: the judge of a run would not be asked either.
+
+    Args:
+        unscored: Why.
+
+    >>> print(NoJudgeRequest(Unscored("left_out", "5 images")))
+    left_out: 5 images
+    """
+
+    def __init__(self, unscored: Unscored) -> None:
+        self.unscored = unscored
+        super().__init__(f"{unscored.reason}: {unscored.detail}")
 
 
 def text(record: Record, name: str) -> str:
@@ -41,7 +58,7 @@ def optional_text(record: Record, name: str) -> str:
 
 
 def texts(record: Record, name: str) -> tuple[str, ...] | None:
-    """A list of texts; None if it is missing or null, as in logs of older versions.
+    """A list of texts; None if it is missing or null.
 
     Raises:
         BadRecord: The field is not a list of texts.

@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmie_tasks.core.verdict import Verdict, Verdicts
+from mmie_tasks.core.verdict import Unscored, Verdict, Verdicts
 from mmie_tasks.record.expected import expected_row
 from mmie_tasks.record.expected import read_expected as expected
 from mmie_tasks.record.fields import (
     BadRecord,
     Line,
+    NoJudgeRequest,
     Record,
     mapping,
     number,
@@ -212,16 +213,15 @@ def parts(content: Segments) -> tuple[str | Path, ...]:
     """Texts and image files of segments in their order, for a request to a judge.
 
     Raises:
-        BadRecord: An image could not be used, or its file is gone.
+        NoJudgeRequest: An image could not be used, or its file is gone.
     """
     pieces: list[str | Path] = []
     for segment in content:
         pieces += [segment.text] if segment.text else []
         if segment.problem or (segment.image is not None and not Path(segment.image).is_file()):
-            raise BadRecord(
-                f"bad_image: `{(segment.image or '')[:200]}`: "
-                f"{segment.problem or 'there is no such file'}"
-            )
+            problem = segment.problem or "there is no such file"
+            detail = f"`{(segment.image or '')[:200]}`: {problem}"
+            raise NoJudgeRequest(Unscored("bad_image", detail))
         pieces += [Path(segment.image)] if segment.image else []
     return tuple(pieces)
 

@@ -47,7 +47,8 @@ class LoggedSample:
         signature: Everything that can move the score.
         pictures_not_drawn: Pictures that the answer asks for and that could not be drawn.
         picture_signs: Signs that the answer's text has pictures that were not read.
-        facts: Further facts to display, name to value.
+        answer_cut: A limit on images cut the answer that the judge was shown.
+        facts: Further facts to display, title to value.
     """
 
     id: str
@@ -65,6 +66,7 @@ class LoggedSample:
     signature: Signature = field(default_factory=Signature)
     pictures_not_drawn: int = 0
     picture_signs: tuple[str, ...] = ()
+    answer_cut: bool = False
     facts: Mapping[str, str | float | bool] = field(default_factory=dict)
 
     @classmethod

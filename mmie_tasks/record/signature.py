@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
 from mmie_tasks.core import __version__
-from mmie_tasks.core.settings import coverage_floor
+from mmie_tasks.core.settings import COVERAGE_FLOOR, coverage_floor
 from mmie_tasks.core.tables import numbered_names
-from mmie_tasks.core.verdict import COVERAGE_FLOOR
 from mmie_tasks.record.panel import Panel, Rule
 
 _PANEL = re.compile(r"\Apanel:(mean|median|majority),min_valid=(\d+)")

@@ -11,7 +11,7 @@ from pathlib import Path
 from PIL import Image
 
 from mmie_tasks.core.errors import DataBroken, DataMissing
-from mmie_tasks.hub.images import TooManyPixels, check_end, open_rgb, size_px
+from mmie_tasks.hub.images import DECODE_ERRORS, TooManyPixels, check_end, open_rgb, size_px
 
 _MAX_PIXELS = 50_000_000  # of an image that is decoded: 150 MB as RGB
 # Decoded by Pillow itself: it hands other kinds to other programs (EPS to Ghostscript).
@@ -53,7 +53,7 @@ def embed_image(image: str, max_side_px: int, quality: int) -> EmbeddedImage:
         return EmbeddedImage(None, f"too large to show: more than {_MAX_PIXELS:,} pixels")
     except PermissionError:
         return EmbeddedImage(None, "the file cannot be read")
-    except Exception:  # noqa: BLE001 - Pillow's decoders, on any file: only this image is lost
+    except (DataBroken, *DECODE_ERRORS):
         return EmbeddedImage(None, "the file is not a readable image")
 
 

@@ -101,7 +101,12 @@ def has_image(segment: Segment) -> bool:
 
 
 def segments_json(
-    segments: Sequence[Segment], owner: str, find_image: FindImage, max_images: int
+    segments: Sequence[Segment],
+    owner: str,
+    find_image: FindImage,
+    max_images: int,
+    *,
+    name_files: bool = True,
 ) -> list[Json]:
     """Texts and images in their order, for the scripts; notes count what is left out.
 
@@ -110,6 +115,7 @@ def segments_json(
         owner: For the images' descriptions: ``the question``.
         find_image: Gives what is shown of an image.
         max_images: That are shown at most.
+        name_files: Whether the images' descriptions name their files.
     """
     pieces: list[Json] = []
     images = hidden = 0
@@ -125,7 +131,8 @@ def segments_json(
             if images > max_images:
                 hidden += 1
             else:
-                pieces.append(_image_json(segment, f"image {images} of {owner}", find_image))
+                title = f"image {images} of {owner}"
+                pieces.append(_image_json(segment, title, find_image, name_files=name_files))
     return [
         *pieces,
         *_left_out(hidden, "more image"),
@@ -137,12 +144,13 @@ def _left_out(count: int, noun: str) -> list[Json]:
     return [{"image": None, "alt": "", "note": f"and {counted(count, noun)}"}] if count > 0 else []
 
 
-def _image_json(segment: Segment, title: str, find_image: FindImage) -> Json:
+def _image_json(segment: Segment, title: str, find_image: FindImage, *, name_files: bool) -> Json:
     file = segment.image or ""
     prompt = {"prompt": cut(segment.prompt, MAX_TEXT)} if segment.prompt else {}
     if segment.problem:
         reference = f": {file[:MAX_LABEL]}" if file else ""
         note = cut(f"{segment.problem}{reference}", MAX_LABEL)
         return {"image": None, "alt": title, "note": note, **prompt}
-    shown, alt = find_image(file), f"{title}: {file_name(file)}"
+    shown = find_image(file)
+    alt = f"{title}: {file_name(file)}" if name_files else title
     return {"image": shown.address, "alt": alt, "note": shown.note, **prompt}

@@ -155,7 +155,7 @@ def json_text(result: object) -> str:
 def _plain(value: object) -> object:
     """A value that JSON does not have: what of it belongs in a result."""
     match value:
-        case Run(name=name, folder=folder, started=started, notes=notes):
+        case Run(name=name, folder=folder, started_text=started, notes=notes):
             return {"name": name, "folder": folder, "started": started, "notes": notes}
         case TaskRun(task=task, log=log, signatures=signatures, notes=notes):
             return {"task": task, "log": log, "signatures": signatures, "notes": notes}

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from mmie_tasks.answers.drawn import DrawingFacts, read_drawn_answer, write_undrawn_answer
-from mmie_tasks.answers.parsing import NO_REPLY
+from mmie_tasks.answers.failures import NO_REPLY
 from mmie_tasks.interleaved.protocols import INSTRUCT
 
 

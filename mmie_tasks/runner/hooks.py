@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
 from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.core.settings import is_first_process
 from mmie_tasks.record.rows import COVERAGE
 from mmie_tasks.runner.early_checks import check_before_requests, check_requested_judges
 from mmie_tasks.runner.evaluation import (
@@ -71,10 +72,6 @@ def wrap_task_loader(load: Method) -> Method:
         return loaded
 
     return load_and_prepare
-
-
-def _is_first_process() -> bool:
-    return os.environ.get("RANK", "0") == "0"
 
 
 def wrap_evaluator() -> None:
@@ -162,7 +159,7 @@ def _prepare_model(evaluate: Method) -> Method:
                 _judging(evaluation, model, tasks, is_command=is_command),
             ):
                 results = evaluate(*args, **kwargs)
-                evaluation.output.scored(is_first_process=_is_first_process())
+                evaluation.output.scored(is_first_process=is_first_process(os.environ))
                 if isinstance(results, dict):  # None on all ranks but 0
                     add_signatures(results["configs"], named_tasks)
                     evaluation.summary.add_details(results, as_rows=as_rows)
@@ -195,7 +192,7 @@ def _judging(
         yield
         return
     session, output = evaluation.session, evaluation.output
-    if _is_first_process():
+    if is_first_process(os.environ):
         output.warn_of_what_is_not_saved()
     with ExitStack() as stack:
         stack.callback(session.close)
@@ -206,7 +203,7 @@ def _judging(
             functions.append(lambda: output.save(tasks))
             if is_command:
                 functions.append(stack.enter_context(judging_stops_on_ctrl_c(session, output)))
-        if evaluation.sketch_file is not None and _is_first_process():
+        if evaluation.sketch_file is not None and is_first_process(os.environ):
             from mmie_tasks.runner.sketch import write_sketch
 
             file = evaluation.sketch_file
@@ -228,7 +225,11 @@ def _check_first(evaluate: Method) -> Method:
         try:
             choices = parse_launcher_args(call.arguments.get("launcher_args"))
             evaluation = new_evaluation(choices, call.arguments)
-            if command_line is not None and not kwargs.get("predict_only") and _is_first_process():
+            if (
+                command_line is not None
+                and not kwargs.get("predict_only")
+                and is_first_process(os.environ)
+            ):
                 shows_all_rows(os.environ)
                 check_requested_judges(kwargs, evaluation)
         except MmieTasksError as error:

@@ -36,7 +36,7 @@ from mmie_tasks.runner.pair_answers import (
 from mmie_tasks.runner.pair_arguments import parse_pair_arguments, split_arguments
 from mmie_tasks.runner.pair_requests import AskedSample, asked_sample
 from mmie_tasks.runner.pair_writer import PairWriter
-from mmie_tasks.runner.saved_texts import SavedTexts
+from mmie_tasks.runner.run_texts import RunTexts
 from mmie_tasks.runner.stage_progress import StageProgress
 from mmie_tasks.runner.writer_output import output_of, text_of
 
@@ -185,7 +185,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         self, requests: Sequence[Instance], samples: Sequence[AskedSample | None]
     ) -> list[object]:
         """The writer's outputs, whose texts are saved portion by portion until they are logged."""
-        texts = SavedTexts(self._arguments, requests, samples)
+        texts = RunTexts(self._arguments, requests, samples)
         outputs = {i: output_of(text) for i, text in texts.read().items()}
         missing = [i for i in range(len(requests)) if i not in outputs]
         portions = self._writer.outputs(requests, samples, missing, self._writer.portion_size)

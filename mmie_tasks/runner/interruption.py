@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
+from mmie_tasks.core.settings import is_first_process
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.runner.answer_files import RunOutput
 
@@ -80,7 +81,7 @@ def _stop(
 
 
 def _print(line: str) -> None:
-    if os.environ.get("RANK", "0") == "0":
+    if is_first_process(os.environ):
         sys.stderr.write(f"\n{line}\n")
 
 

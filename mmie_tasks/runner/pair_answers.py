@@ -12,13 +12,14 @@ from typing import TypeAlias
 from loguru import logger
 
 from mmie_tasks.answers.drawn import DrawingFacts, write_drawn_answer, write_undrawn_answer
-from mmie_tasks.answers.parsing import failure_of, parse_answer
+from mmie_tasks.answers.failures import failure_of
+from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.answers.thinking import strip_thinking
 from mmie_tasks.core.errors import first_line
 from mmie_tasks.core.tables import listed
 from mmie_tasks.interleaved.base import DrawingError, PictureRequest
-from mmie_tasks.interleaved.protocols import NO_PICTURE, Prompt, Protocol, WrittenAnswer
-from mmie_tasks.interleaved.written_texts import WrittenText
+from mmie_tasks.interleaved.protocols import NO_PICTURE, PictureProtocol, Prompt, WrittenAnswer
+from mmie_tasks.interleaved.text_files import WrittenText
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.runner.pair_requests import AskedSample
 from mmie_tasks.runner.writer_output import output_of, text_of
@@ -42,7 +43,7 @@ class Draft:
     pictures: tuple[PictureRequest, ...] = ()
 
 
-def draft_of(output: object, sample: AskedSample, protocol: Protocol) -> Draft:
+def draft_of(output: object, sample: AskedSample, protocol: PictureProtocol) -> Draft:
     """A writer's output as the protocol reads it, and the pictures to draw for it."""
     whole = text_of(output)
     stripped = strip_thinking(whole.text)

@@ -21,8 +21,8 @@ from lmms_eval.utils import simple_parse_args_string
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import cache_dir
-from mmie_tasks.core.options import Choice, parse_choice, parse_options
-from mmie_tasks.interleaved.protocols import INSTRUCT, PROTOCOLS, Protocol
+from mmie_tasks.core.options import Choice, create, parse_choice
+from mmie_tasks.interleaved.protocols import INSTRUCT, PROTOCOLS, PictureProtocol
 from mmie_tasks.interleaved.registry import BUILT_IN
 from mmie_tasks.runner.run_summary import short_model_name
 
@@ -70,8 +70,8 @@ class PairArguments:
     writer_arguments: Mapping[str, object]
     drawer: Choice | None
     modalities: tuple[str, ...]
-    words: Protocol | None
-    protocol: Protocol
+    words: PictureProtocol | None
+    protocol: PictureProtocol
     pictures: Path
 
     @property
@@ -148,15 +148,15 @@ def parse_pair_arguments(arguments: Mapping[str, object]) -> PairArguments:
         )
     choice = _drawer_choice(drawer)
     draws_itself = choice.name == _SELF
-    own = parse_options("drawer", choice, _self_options) if draws_itself else {}
+    own = create("drawer", choice, _OwnDrawing, os.environ) if draws_itself else _OwnDrawing()
     _check_writer(writer.name, draws_itself=draws_itself)
     pictures = str(arguments.get("pictures") or cache_dir(os.environ) / "pictures")
     return PairArguments(
         writer=writer.name,
         writer_arguments=writer.options,
         drawer=None if draws_itself else choice,
-        modalities=tuple(re.findall(r"[^+\s]+", str(own.get("modalities", "")))),
-        words=(INSTRUCT if own.get("instruct") else None) if draws_itself else PROTOCOLS[protocol],
+        modalities=tuple(re.findall(r"[^+\s]+", own.modalities)),
+        words=(INSTRUCT if own.instruct else None) if draws_itself else PROTOCOLS[protocol],
         protocol=PROTOCOLS[protocol],
         pictures=Path(pictures).expanduser().absolute(),
     )
@@ -198,8 +198,17 @@ def _component(value: object, argument: str) -> _Component | None:
         ) from None
 
 
-def _self_options(*, modalities: str = "", instruct: bool = False) -> None:
-    """The options of a writer that draws itself: ``image+text``, ``yes``."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OwnDrawing:
+    """The options of ``t2i=self``: how a writer that draws itself is asked.
+
+    Attributes:
+        modalities: What its server is told to reply with, as ``image+text``; empty to say nothing.
+        instruct: Whether it gets the words of `INSTRUCT`.
+    """
+
+    modalities: str = ""
+    instruct: bool = False
 
 
 def _check_writer(name: str, *, draws_itself: bool) -> None:

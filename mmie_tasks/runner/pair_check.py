@@ -18,7 +18,7 @@ from mmie_tasks.http.endpoint import Pace
 from mmie_tasks.http.model_list import check_model_lists
 from mmie_tasks.hub.asset import Check
 from mmie_tasks.hub.failures import download_errors
-from mmie_tasks.interleaved.protocols import Protocol
+from mmie_tasks.interleaved.protocols import PictureProtocol
 from mmie_tasks.interleaved.registry import open_drawer
 from mmie_tasks.preflight.asset_checks import run_check
 from mmie_tasks.preflight.findings import Finding, problem_from
@@ -118,7 +118,7 @@ def _files_of(name: str) -> str:
     return f"`{name}` is on the Hub: a run downloads it"
 
 
-def _describe_task(task: str, words: Protocol | None, price_usd: float | None) -> str:
+def _describe_task(task: str, words: PictureProtocol | None, price_usd: float | None) -> str:
     """The words for the first sample with pictures in its answer, and the task's workload.
 
     Raises:

@@ -12,7 +12,7 @@ from typing import Any
 
 from lmms_eval.api.instance import Instance
 
-from mmie_tasks.interleaved.protocols import Protocol
+from mmie_tasks.interleaved.protocols import PictureProtocol
 from mmie_tasks.runner.loaded_tasks import loaded_benchmark
 
 
@@ -54,7 +54,7 @@ def asked_sample(request: Instance, task_dict: Mapping[str, Any]) -> AskedSample
 
 
 def instructed(
-    requests: Sequence[Instance], samples: Sequence[AskedSample | None], protocol: Protocol
+    requests: Sequence[Instance], samples: Sequence[AskedSample | None], protocol: PictureProtocol
 ) -> list[Instance]:
     """The requests of one task with the words after the question; those without a sample, of tasks
     without pictures in answers, unchanged.
@@ -75,7 +75,7 @@ def instructed(
     return instructed
 
 
-def _with_words(doc_to_messages: MethodType, protocol: Protocol) -> MethodType:
+def _with_words(doc_to_messages: MethodType, protocol: PictureProtocol) -> MethodType:
     """The task's ``doc_to_messages`` with the words after the question."""
     task = doc_to_messages.__self__
     benchmark = loaded_benchmark(task)

@@ -16,9 +16,9 @@ from datasets import Dataset
 from lmms_eval.api.model import lmms
 from loguru import logger
 
+from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.answers.files import read_answers
 from mmie_tasks.answers.matching import AnswerMatcher, RequestedSample, no_match_error
-from mmie_tasks.answers.parsing import MISSING
 from mmie_tasks.answers.saved import Answer
 from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong

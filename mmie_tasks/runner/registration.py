@@ -21,7 +21,7 @@ from loguru import logger
 from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import task_dir
-from mmie_tasks.core.settings import choice_setting
+from mmie_tasks.core.settings import choice_setting, is_first_process
 from mmie_tasks.runner.hooks import wrap_evaluator, wrap_once, wrap_task_loader
 from mmie_tasks.runner.loaded_tasks import Method
 
@@ -84,8 +84,8 @@ def _wrap_index_builder(initialize_tasks: Method) -> Method:
             return index
 
         def index_folder(folders: object) -> Index:
-            entries: Index = initialize_tasks(manager, include_path=folders, include_defaults=False)
-            return entries
+            added: Index = initialize_tasks(manager, include_path=folders, include_defaults=False)
+            return added
 
         # The index lacks a user's task where a built-in has the same name, so it is read again.
         users = index_folder(call.arguments["include_path"])
@@ -129,7 +129,7 @@ def _add_other_packages(tasks: Index, index_folder: Callable[[str], Index]) -> N
 
 
 def _log(level: str, message: str) -> None:
-    if os.environ.get("RANK", "0") == "0":  # one process logs for all
+    if is_first_process(os.environ):
         logger.log(level, f"mmie-tasks: {message}")
 
 

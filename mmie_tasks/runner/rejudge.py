@@ -21,11 +21,12 @@ from mmie_tasks.judges import registry
 from mmie_tasks.judges.choice import ALL_OTHERS, JudgeChoices
 from mmie_tasks.judges.flags import add_judge_options, parse_flags
 from mmie_tasks.judges.panel_choice import join_judges
-from mmie_tasks.record.log_files import parse_log_name, split_name
+from mmie_tasks.record.log_files import split_name
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.commands import listed_names, open_run
 from mmie_tasks.runner.kept_replies import keep_replies
-from mmie_tasks.runs.run import Run, TaskRun, results_file
+from mmie_tasks.runs.run import Run, TaskRun
+from mmie_tasks.runs.saved_results import read_results
 
 _SAME_AS_IN_THE_RUN = ("limit", "offset", "include_path", "reasoning_tags", "timezone")
 """Options of lmms-eval that decide which samples there are, and what is read of an answer."""
@@ -108,27 +109,21 @@ def _judged_tasks(logged_run: Run, choices: JudgeChoices) -> list[TaskRun]:
     return tasks
 
 
-def _saved(task_run: TaskRun) -> Mapping[str, object]:
-    """The results file of a task's evaluation."""
-    log = parse_log_name(task_run.log)
-    return {} if log is None else results_file(log)
-
-
 def _config(tasks: Sequence[TaskRun]) -> Mapping[str, object]:
     """The options that the tasks were evaluated with, by name.
 
     Raises:
         SettingWrong: A log has no results file, or the tasks were evaluated with different ones.
     """
-    configs = [_fields(_saved(task_run), "config") for task_run in tasks]
-    if not all(configs):
+    options = [read_results(task_run.log).options for task_run in tasks]
+    if not all(options):
         raise SettingWrong(
             "A log of this run has no results file beside it, `<date>_results.json`, so the "
             "options of its run are not known.",
             hint="name tasks and options yourself: `mmie-tasks eval --model predictions "
             "--model_args path=FOLDER`",
         )
-    first, *rest = ({**config, **_fields(config, "resolved_cli_args")} for config in configs)
+    first, *rest = options
     for name in _SAME_AS_IN_THE_RUN:
         if any(other.get(name) != first.get(name) for other in rest):
             raise SettingWrong(
@@ -136,11 +131,6 @@ def _config(tasks: Sequence[TaskRun]) -> Mapping[str, object]:
                 hint="one evaluation at a time: name its results file, or use `--tasks`",
             )
     return first
-
-
-def _fields(parent: Mapping[str, object], name: str) -> Mapping[str, object]:
-    value = parent.get(name)
-    return value if isinstance(value, dict) else {}
 
 
 def _own_judges(tasks: Sequence[TaskRun]) -> JudgeChoices:
@@ -152,15 +142,14 @@ def _own_judges(tasks: Sequence[TaskRun]) -> JudgeChoices:
     choices: JudgeChoices = {}
     for task_run in tasks:
         name = task_run.benchmark.name
-        config = _fields(_fields(_saved(task_run), "configs"), task_run.task)
-        texts = _fields(config, "metadata").get("judges")
-        if not isinstance(texts, list) or not texts:
+        texts = read_results(task_run.log).judges.get(task_run.task)
+        if not texts:
             raise SettingWrong(
                 f"The results file of `{task_run.task}` does not name its judge; none does whose "
                 "address holds a password or a query.",
                 hint=f"`--judge {name}=JUDGE` with the judge of the run",
             )
-        chosen = join_judges([registry.parse_choice(str(text), "the run") for text in texts])
+        chosen = join_judges([registry.parse_choice(text, "the run") for text in texts])
         if panel := next(iter(task_run.signatures), Signature()).panel:
             chosen = replace(chosen, panel=panel)
         if choices.get(name, chosen) != chosen:

@@ -18,7 +18,7 @@ from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.core.tables import counted, listed
-from mmie_tasks.interleaved.protocols import Protocol as Words
+from mmie_tasks.interleaved.protocols import PictureProtocol
 from mmie_tasks.results.embedded_image import embed_image
 from mmie_tasks.results.page import rendered
 from mmie_tasks.results.page_data import Json, plain, segments_json
@@ -37,7 +37,7 @@ class SketchedPair(Protocol):
     """What `interleaved` tells of itself beside its answers."""
 
     pair: str
-    words: Words | None
+    words: PictureProtocol | None
     price_usd: float | None
     stages: Mapping[str, StageProgress]
 

@@ -6,8 +6,8 @@ import json
 
 from lmms_eval.api.instance import GenerationResult, TokenCounts, unwrap_generation_output
 
-from mmie_tasks.answers.parsing import NO_REPLY
-from mmie_tasks.interleaved.written_texts import WrittenText
+from mmie_tasks.answers.failures import NO_REPLY
+from mmie_tasks.interleaved.text_files import WrittenText
 
 
 def text_of(output: object) -> WrittenText:

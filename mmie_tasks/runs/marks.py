@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from mmie_tasks.core.settings import COVERAGE_FLOOR
 from mmie_tasks.core.tables import counted, listed, plural
-from mmie_tasks.core.verdict import COVERAGE_FLOOR
 from mmie_tasks.record.metrics import in_proportion
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import reasons_of
@@ -51,7 +51,7 @@ def _picture_marks(task_run: TaskRun) -> Iterator[str]:
         yield f"asked for pictures with words of ours ({names})"
     elif form == "drawn":
         yield f"pictures drawn by our reconstruction ({names}), not by the paper's pipeline"
-    cut = sum(bool(sample.facts.get("truncated")) for sample in task_run.samples)
+    cut = sum(sample.answer_cut for sample in task_run.samples)
     if form != "plain" and cut:
         yield f"{counted(cut, 'answer')} cut by the limit on images"
     if not_drawn := sum(sample.pictures_not_drawn for sample in task_run.samples):

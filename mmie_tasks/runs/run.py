@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import gc
-import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias, get_args
 
@@ -15,11 +15,12 @@ from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.tables import counted, numbered_names
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.log_files import HINT, RunLogs, SampleLog, find_runs, read_lines
-from mmie_tasks.record.log_line import is_scored, number
+from mmie_tasks.record.log_line import is_scored
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, ScoreKind
 from mmie_tasks.record.signature import AnswerForm, Signature
-from mmie_tasks.runs.start_time import utc_time
+from mmie_tasks.runs.saved_results import read_results
+from mmie_tasks.runs.start_time import start_text, utc_time
 
 FindBenchmark: TypeAlias = Callable[[str], Benchmark | None]
 """Finds the benchmark of a task name; None if the task belongs to none."""
@@ -81,7 +82,7 @@ class Run:
     Attributes:
         name: For display; unique among the runs that are opened together.
         date: Of its newest log, as the runner wrote it.
-        started: When the evaluation of its newest log began, for display: see `utc_time`.
+        time_zone: Of the date; empty if the run did not log it.
         notes: What was ignored, and why.
     """
 
@@ -89,8 +90,18 @@ class Run:
     folder: Path
     date: str
     tasks: Mapping[str, TaskRun]
+    time_zone: str = ""
     notes: tuple[str, ...] = ()
-    started: str = ""
+
+    @property
+    def started(self) -> datetime | None:
+        """When the evaluation of its newest log began, in UTC; None if that is unknown."""
+        return utc_time(self.date, self.time_zone)
+
+    @property
+    def started_text(self) -> str:
+        """The same for display: see `start_text`."""
+        return start_text(self.date, self.time_zone)
 
 
 def open_runs(
@@ -136,14 +147,13 @@ def _open(logs: RunLogs, find_benchmark: FindBenchmark, tasks: Sequence[str]) ->
         reason = "; ".join(requested + notes) or "no log of a task"
         raise AnswersUnusable(f"`{logs.folder}` has no readable task: {reason}.", hint=HINT)
     newest = max(logs.logs, key=lambda log: log.date)
-    arguments = _object(_object(results_file(newest), "config"), "resolved_cli_args")
     return Run(
         name=logs.name,
         folder=logs.folder,
         date=newest.date,
         tasks=opened,
+        time_zone=read_results(newest.path).time_zone,
         notes=tuple(notes),
-        started=utc_time(newest.date, arguments.get("timezone")),
     )
 
 
@@ -185,15 +195,15 @@ def read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
         (unscored, "never scored (`--predict_only`): ignored"),
     ):
         notes += [f"{counted(count, 'sample')} {remark}"] if count else []
-    saved = results_file(log)
+    saved = read_results(log.path)
     return TaskRun(
         task=log.task,
         benchmark=benchmark,
         log=log.path,
         samples=tuple(samples.values()),
         notes=tuple(notes),
-        stored=_stored_scores(saved, log.task),
-        limit=number(_object(saved, "config").get("limit")),
+        stored=saved.scores.get(log.task, {}),
+        limit=saved.limit,
     )
 
 
@@ -233,27 +243,3 @@ def without_off_scale_points(sample: LoggedSample, scale: Scale) -> LoggedSample
     if (official, robust, expected) == verdicts:
         return sample
     return replace(sample, official=official, robust=robust, expected=expected)
-
-
-def results_file(log: SampleLog) -> Mapping[str, object]:
-    """What the runner saved beside the log; empty if its results file is unreadable."""
-    try:
-        saved: object = json.loads(log.results.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return saved if isinstance(saved, dict) else {}
-
-
-def _object(parent: Mapping[str, object], name: str) -> Mapping[str, object]:
-    """A field that should be an object; empty if it is not."""
-    value = parent.get(name)
-    return value if isinstance(value, dict) else {}
-
-
-def _stored_scores(results_file: Mapping[str, object], task: str) -> Mapping[str, float]:
-    """The scores that the runner saved for a task, metric to value."""
-    return {
-        name.removesuffix(",none"): score
-        for name, value in _object(_object(results_file, "results"), task).items()
-        if "_stderr" not in name and (score := number(value)) is not None
-    }

@@ -20,8 +20,9 @@ from mmie_tasks.answers.drawn import (
     write_drawn_answer,
     write_undrawn_answer,
 )
+from mmie_tasks.answers.failures import MISSING, NOT_TEXT, failure_of
 from mmie_tasks.answers.files import read_answers
-from mmie_tasks.answers.parsing import MISSING, NOT_TEXT, failure_of, parse_answer
+from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.answers.saved import as_answer
 from mmie_tasks.record.segment import Segment
 

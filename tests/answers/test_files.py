@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from mmie_tasks.answers.failures import MISSING, NOT_TEXT
 from mmie_tasks.answers.files import read_answers
-from mmie_tasks.answers.parsing import MISSING, NOT_TEXT
 from mmie_tasks.core.errors import AnswersUnusable
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.answers.matching import (
     AnswerMatcher,
     MatchedAnswers,
@@ -17,7 +18,6 @@ from mmie_tasks.answers.matching import (
     no_match_error,
     runner_hash,
 )
-from mmie_tasks.answers.parsing import MISSING
 from mmie_tasks.answers.saved import SavedAnswer
 from mmie_tasks.core.errors import AnswersUnusable
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mmie_tasks.answers.failures import MISSING, NOT_TEXT, failure_of
 from mmie_tasks.answers.files import read_answers
-from mmie_tasks.answers.parsing import MISSING, NOT_TEXT, failure_of
 from mmie_tasks.answers.saved import SavedAnswer, as_answer
 from mmie_tasks.core.errors import AnswersUnusable
 

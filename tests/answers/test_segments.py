@@ -9,7 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mmie_tasks.answers.parsing import failure_of, parse_answer
+from mmie_tasks.answers.failures import failure_of
+from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.answers.placeholders import interleave_segments
 from mmie_tasks.answers.segments import write_answer
 from mmie_tasks.answers.thinking import strip_thinking

@@ -1,6 +1,7 @@
 import contextlib
 import io
 import os
+import pickle
 import struct
 import warnings
 import zlib
@@ -8,11 +9,12 @@ import zlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image, ImageFile
+from PIL import Image, ImageFile, features
 
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.hub.images import (
     MAX_PIXELS,
+    ImageBroken,
     TooManyPixels,
     check_whole,
     inside,
@@ -177,6 +179,45 @@ def test_damaged_bytes_give_an_image_or_an_error_of_this_package(tmp_path_factor
             check_whole(path)
         with contextlib.suppress(DataBroken):
             assert open_rgb(path, max_pixels=10_000).mode == "RGB"
+
+
+NEEDS_AVIF = pytest.mark.skipif(not features.check("avif"), reason="this Pillow has no AVIF")
+
+
+def film_without_time_scale() -> bytes:
+    """An AVIF of two images whose media header has a time scale of 0."""
+    file = io.BytesIO()
+    NOISE.convert("RGB").save(file, "AVIF", save_all=True, append_images=[NOISE.convert("RGB")])
+    content = file.getvalue()
+    start = content.index(b"mdhd") + 24  # after version, flags and two times of 8 bytes
+    return content[:start] + bytes(4) + content[start + 4 :]
+
+
+def tiff_with_fractional_offsets() -> bytes:
+    """A TIFF whose tag 273, the offsets of its strips, has the type of 32-bit floats."""
+    return encoded(NOISE, "TIFF").replace(b"\x11\x01\x04\x00", b"\x11\x01\x0b\x00")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(film_without_time_scale, marks=NEEDS_AVIF, id="avif"),
+        pytest.param(tiff_with_fractional_offsets, id="tiff"),
+    ],
+)
+def test_what_decoders_raise_unexpectedly_is_a_broken_image(tmp_path, content):
+    path = tmp_path / "odd"
+    path.write_bytes(content())
+    for read in (check_whole, open_rgb):
+        with pytest.raises(ImageBroken):
+            read(path)
+    assert reencode(path, tmp_path / "new", (9, 9)) is None
+
+
+def test_a_broken_image_says_why_in_another_process_too(tmp_path):
+    error = pickle.loads(pickle.dumps(TooManyPixels(tmp_path / "a.png", "it has 9 pixels")))  # noqa: S301
+    assert (type(error), error.reason) == (TooManyPixels, "it has 9 pixels")
+    assert error.message == f"The image `{tmp_path / 'a.png'}` cannot be used: it has 9 pixels."
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP"])

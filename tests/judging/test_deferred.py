@@ -40,8 +40,8 @@ def sample(text: str) -> PendingSample:
     return PendingSample(request=request, make_rows=make_rows, metrics=("points",))
 
 
-class SessionWith(BenchmarkJudge):
-    """A session with a certain judge."""
+class WithJudge(BenchmarkJudge):
+    """The judge of a benchmark, without a choice: this one, or the error of opening it."""
 
     def __init__(self, judge: Judge | Exception) -> None:
         super().__init__("", "unused")
@@ -53,16 +53,16 @@ class SessionWith(BenchmarkJudge):
         return OpenJudges(judges=(SharedJudge(self._judge),))
 
 
-def submit(session: BenchmarkJudge, text: str) -> DeferredRows:
-    rows = session.submit(sample(text), plain=lambda _: {})
+def submit(benchmark: BenchmarkJudge, text: str) -> DeferredRows:
+    rows = benchmark.submit(sample(text), plain=lambda _: {})
     assert isinstance(rows, DeferredRows)
     return rows
 
 
 def test_submitting_sends_nothing_and_the_first_read_sends_all_requests_at_once() -> None:
     judge = FunctionJudge(echo)
-    session = SessionWith(judge)
-    rows = [submit(session, str(n)) for n in range(50)]
+    benchmark = WithJudge(judge)
+    rows = [submit(benchmark, str(n)) for n in range(50)]
     assert judge.calls == []
     assert dict(rows[7].items()) == {"points": {"score": 7.0}}
     assert [len(call) for call in judge.calls] == [50]
@@ -71,11 +71,11 @@ def test_submitting_sends_nothing_and_the_first_read_sends_all_requests_at_once(
 
 
 def test_a_copy_made_before_judging_is_filled_in_too_and_is_json() -> None:
-    session = SessionWith(FunctionJudge(echo))
-    rows, logged = submit(session, "3"), {}
+    benchmark = WithJudge(FunctionJudge(echo))
+    rows, logged = submit(benchmark, "3"), {}
     logged.update(rows)
     assert logged == {"points": {}}
-    session.judge_pending()
+    assert rows["points"] == {"score": 3.0}
     assert json.dumps(logged) == '{"points": {"score": 3.0}}'
 
 
@@ -100,7 +100,7 @@ def test_dict_update_copies_a_subclass_of_dict_without_calling_its_methods() -> 
 
 
 def test_a_row_that_only_judging_adds_is_there_when_read() -> None:
-    rows = submit(SessionWith(FunctionJudge(lambda _: JudgeUnavailable("down"))), "3")
+    rows = submit(WithJudge(FunctionJudge(lambda _: JudgeUnavailable("down"))), "3")
     assert dict(rows.items()) == {"points": {"unscored": "unavailable"}, "failed": {"why": "x"}}
 
 
@@ -115,11 +115,11 @@ def test_a_row_that_only_judging_adds_is_there_when_read() -> None:
     ],
 )
 def test_every_way_of_reading_rows_judges_first(read: object) -> None:
-    assert read(submit(SessionWith(FunctionJudge(echo)), "3")) == {"score": 3.0}  # type: ignore[operator]
+    assert read(submit(WithJudge(FunctionJudge(echo)), "3")) == {"score": 3.0}  # type: ignore[operator]
 
 
 def test_rows_gathered_from_other_processes_are_plain_dicts() -> None:
-    rows = submit(SessionWith(FunctionJudge(echo)), "3")
+    rows = submit(WithJudge(FunctionJudge(echo)), "3")
     assert type(pickle.loads(pickle.dumps(rows))) is dict  # noqa: S301
 
 
@@ -129,8 +129,8 @@ def test_a_judge_that_raises_costs_its_remaining_samples_and_not_the_run(logs: l
             raise ZeroDivisionError("in a judge of another package")
         return reply(text_of(request))
 
-    session = SessionWith(FunctionJudge(reply_or_raise))
-    rows = [submit(session, str(n)) for n in range(4)]
+    benchmark = WithJudge(FunctionJudge(reply_or_raise))
+    rows = [submit(benchmark, str(n)) for n in range(4)]
     points = [row["points"] for row in rows]
     assert points == [{"unscored": "unavailable"}] * 2 + [{"score": 2.0}, {"score": 3.0}]
     assert "ZeroDivisionError" in "".join(logs)
@@ -138,14 +138,14 @@ def test_a_judge_that_raises_costs_its_remaining_samples_and_not_the_run(logs: l
 
 
 def test_a_judge_that_cannot_be_opened_leaves_all_samples_unscored() -> None:
-    rows = submit(SessionWith(ValueError("no judge")), "3")
+    rows = submit(WithJudge(ValueError("no judge")), "3")
     assert rows["points"] == {"unscored": "unavailable"}
 
 
 def test_threads_that_submit_and_read_lose_no_sample() -> None:
-    session = SessionWith(FunctionJudge(echo))
+    benchmark = WithJudge(FunctionJudge(echo))
     with ThreadPoolExecutor(8) as threads:
-        rows = list(threads.map(lambda n: submit(session, str(n)), range(200)))
+        rows = list(threads.map(lambda n: submit(benchmark, str(n)), range(200)))
         points = list(threads.map(lambda row: row["points"], rows))
     assert points == [{"score": float(n)} for n in range(200)]
 
@@ -157,10 +157,10 @@ def test_synchronous_judging_gives_plain_rows_and_runs_in_parallel() -> None:
         barrier.wait()
         return reply(text_of(request))
 
-    session = SessionWith(FunctionJudge(reply_together))
-    session.sync = True
+    benchmark = WithJudge(FunctionJudge(reply_together))
+    benchmark.sync = True
     with ThreadPoolExecutor(4) as threads:
-        submitted = threads.map(lambda n: session.submit(sample(str(n)), lambda _: {}), range(4))
+        submitted = threads.map(lambda n: benchmark.submit(sample(str(n)), lambda _: {}), range(4))
         rows = list(submitted)
     assert rows == [{"points": {"score": float(n)}} for n in range(4)]
     assert not any(isinstance(row, DeferredRows) for row in rows)

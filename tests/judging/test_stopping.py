@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 
 import pytest
@@ -41,13 +41,16 @@ def grade(result: JudgeResult) -> Verdicts:
     return Verdicts(official=verdict, robust=verdict)
 
 
-def submit(benchmark: BenchmarkJudge, count: int) -> None:
+def submit(benchmark: BenchmarkJudge, count: int) -> Callable[[], object]:
+    """Let samples wait for their judge; the function reads a row, and so judges all of them."""
+    rows: list[Mapping[str, object]] = []
     for number in range(count):
         request = GradedRequest(
             request=JudgeRequest(parts=(str(number),), max_tokens=9), grade=grade
         )
         sample = PendingSample(request=request, make_rows=lambda _: {}, metrics=("points",))
-        benchmark.submit(sample)
+        rows.append(benchmark.submit(sample))
+    return rows[0].items
 
 
 def ends_within(seconds: float, work: Callable[[], object]) -> list[BaseException]:
@@ -93,10 +96,10 @@ def test_stopping_ends_judges_that_wait_for_a_silent_server(
     chosen = parse_flags([f"openai:m{number},{text}" for number in range(judges)], ())
     benchmark = BenchmarkJudge("mmie", "openai:m", title="MMIE")
     benchmark.session = running = JudgingSession(chosen)
-    submit(benchmark, 5)
+    judge = submit(benchmark, 5)
     told: list[str] = []
     server.says(hangs_after(server, 2, lambda: told.append(running.stop())))
-    ends_within(SILENT_S / 2, benchmark.judge_pending)
+    ends_within(SILENT_S / 2, judge)
     assert told == [f"2 of {5 * judges} replies are stored"]
 
 
@@ -131,10 +134,10 @@ def test_an_interrupt_does_not_wait_for_a_judge_that_cannot_be_stopped(
     monkeypatch.setattr(session, "open_judge", lambda *_: Deaf(echo))
     monkeypatch.setattr(Future, "result", interrupted)
     benchmark = BenchmarkJudge("mmie", "openai:m", title="MMIE")
-    submit(benchmark, 2)
+    judge = submit(benchmark, 2)
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        benchmark.judge_pending()
+        judge()
     assert time.monotonic() - began < SILENT_S / 2
     released.set()
 

@@ -8,6 +8,7 @@ import pytest
 from loguru import logger
 
 from mmie_tasks.core.errors import DataMissing
+from mmie_tasks.core.log import warn
 from mmie_tasks.hub.asset import Asset, Check, DownloadPlan
 from mmie_tasks.preflight.asset_checks import check_assets, run_check
 from mmie_tasks.preflight.findings import Finding, Report
@@ -25,7 +26,8 @@ def fails() -> str:
 
 def warns() -> str:
     logger.info("not worth a line")
-    logger.warning("It retires soon. hint: choose another")
+    warn("It retires soon.", hint="choose another")
+    logger.warning("It is slow.")
     return "It works."
 
 
@@ -68,6 +70,7 @@ def test_a_check_gives_its_result_and_its_warnings() -> None:
     assert list(run_check(Check(subject="judge", describe=warns))) == [
         Finding("ok", "judge", "It works"),
         Finding("warning", "judge", "It retires soon", "choose another"),
+        Finding("warning", "judge", "It is slow"),
     ]
 
 

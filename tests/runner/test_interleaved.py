@@ -15,7 +15,7 @@ from support.image_server import image_server
 from support.mmie_data import conversations_folder
 
 from mmie_tasks.answers.drawn import read_drawn_answer
-from mmie_tasks.answers.parsing import NO_REPLY, failure_of
+from mmie_tasks.answers.failures import NO_REPLY, failure_of
 from mmie_tasks.interleaved.protocols import NO_PICTURE
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.runner.evaluation import new_evaluation, running

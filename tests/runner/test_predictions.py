@@ -11,7 +11,7 @@ from datasets import Dataset, Image
 from support.mmie_data import draw
 from support.mmie_judge import words
 
-from mmie_tasks.answers.parsing import MISSING
+from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.benchmarks import model_answers
 from mmie_tasks.benchmarks.mmie import request
 from mmie_tasks.benchmarks.mmie.sample import Sample

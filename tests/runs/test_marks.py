@@ -115,7 +115,7 @@ def test_pictures_that_could_not_be_drawn_are_counted() -> None:
 
 def test_answers_of_a_writer_and_a_drawer_that_the_limit_on_images_cut_are_counted() -> None:
     run = task_run([Scored(3), Scored(4)], f"{PAPER}|answers:step-2,images,model=flux")
-    samples = (replace(run.samples[0], facts={"truncated": True}), run.samples[1])
+    samples = (replace(run.samples[0], answer_cut=True), run.samples[1])
     assert "1 answer cut by the limit on images" in marks_of(replace(run, samples=samples))
 
 

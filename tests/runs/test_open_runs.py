@@ -10,7 +10,7 @@ from support.logged_runs import DATE, mia_lines, milebench_lines, mmie_lines, wr
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.results.commands import open_run, open_runs
-from mmie_tasks.runs.start_time import utc_time
+from mmie_tasks.runs.start_time import start_text, utc_time
 
 LINES = list(mmie_lines(6))
 BYPASS = {"doc_id": 0, "filtered_resps": "x", "bypass": 999}
@@ -145,12 +145,16 @@ def test_a_run_started_at_a_time_in_utc_or_with_its_zone(tmp_path, arguments, st
     if arguments is not None:
         saved = {"config": {"resolved_cli_args": arguments}}
         (tmp_path / f"{DATE}_results.json").write_text(json.dumps(saved), encoding="utf-8")
-    assert open_run(str(tmp_path)).started == started
+    run = open_run(str(tmp_path))
+    assert run.started_text == started
+    utc = f"{run.started:%Y-%m-%d %H:%M UTC}" if run.started else None
+    assert utc == (started if started.endswith("UTC") else None)
 
 
 @pytest.mark.parametrize("date", ["today", "20261332_250000"])
 def test_a_date_that_is_none_is_shown_as_it_is(date):
-    assert utc_time(date, "Asia/Singapore") == date
+    assert start_text(date, "Asia/Singapore") == date
+    assert utc_time(date, "Asia/Singapore") is None
 
 
 def test_runs_of_one_name_are_numbered(tmp_path):

@@ -199,6 +199,12 @@ def hostile() -> Json:
         "present": [0, 1],
         "summaries": [summary(0), summary(1, "8 of 20,103 samples (--limit 8)", *HOSTILE)],
         "signatures": [f"judge:a|model:m|note:{ATTACK}", "judge:b|model:m|note:"],
+        "signature_rows": [
+            {"key": "judge", "values": ["a", "b"], "differs": True},
+            {"key": "model", "values": ["m", "m"], "differs": False},
+            {"key": "note", "values": [ATTACK, ""], "differs": True},
+        ],
+        "mixed_keys": ["judge", "note"],
         "notes": [[None, ATTACK], [1, HOSTILE[1]]],
         "spend": [[0, {**spent, "output_tokens": 70, "cost_usd": 0.5}]],
         "tables": [
@@ -246,6 +252,8 @@ def large(count: int, chunk: int = 500) -> Json:
         "notes": [],
         "spend": [],
         "signatures": ["judge:a"],
+        "signature_rows": [{"key": "judge", "values": ["a"], "differs": False}],
+        "mixed_keys": [],
         "samples": {
             "ids": [f"id-{index}" for index in range(count)],
             "first": [f"Question {index}" for index in range(count)],

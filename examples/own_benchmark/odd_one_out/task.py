@@ -1,4 +1,5 @@
-"""Odd one out: of six shapes, labelled A to F, which does not belong? The whole benchmark.
+"""Odd one out: of six shapes, labelled A to F, which does not belong? Scoring, and the functions of
+the task file.
 
 Scored by rule, twice: officially the answer must be the letter and nothing else; the robust reading
 takes a sentence that names one letter.
@@ -9,16 +10,18 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mmie_tasks.extend import (
     NOT_TEXT,
+    Doc,
     ImageOpener,
     LoggedSample,
     Metric,
+    Row,
     RunnerTable,
     Scale,
     Scored,
@@ -36,9 +39,6 @@ from mmie_tasks.extend import (
 
 if TYPE_CHECKING:
     from PIL import Image
-
-Doc = Mapping[str, Any]
-Row = Mapping[str, Any]
 
 CATEGORIES = ("colour", "shape", "size")
 QUESTION = "Which of the six shapes is the odd one out? Answer with its letter only."

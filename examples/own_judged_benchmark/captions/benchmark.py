@@ -10,6 +10,7 @@ from typing import Any
 from mmie_tasks.extend import (
     Benchmark,
     BenchmarkJudge,
+    Doc,
     GradedRequest,
     ImageOpener,
     Judged,
@@ -19,6 +20,7 @@ from mmie_tasks.extend import (
     LoggedSample,
     Metric,
     PendingSample,
+    Row,
     RunnerTable,
     Scale,
     Scored,
@@ -74,20 +76,20 @@ def grade(result: JudgeResult) -> Verdicts:
     return Verdicts(official=result.first_verdict(read_reply), robust=result.verdict(read_reply))
 
 
-def picture(doc: Mapping[str, Any]) -> Path:
+def picture(doc: Doc) -> Path:
     """The picture of a sample."""
     return Path(__file__).parent / "images" / doc["image"]
 
 
-def doc_to_visual(doc: Mapping[str, Any]) -> list[Any]:
+def doc_to_visual(doc: Doc) -> list[Any]:
     """The picture for the tested model; the text of `doc_to_text` follows it."""
     return [OPENER.open(doc["id"], lambda: picture(doc))]
 
 
-def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> Mapping[str, object]:
+def process_results(doc: Doc, results: Sequence[str]) -> Mapping[str, object]:
     """The rows of one answer, filled in once it is judged; an answer that failed is not judged."""
 
-    def make_rows(judged: Judged) -> dict[str, dict[str, object]]:
+    def make_rows(judged: Judged) -> dict[str, Row]:
         images = {"images": [str(picture(doc))]}
         record = log_line.sample_record(
             doc["id"], judged, signature(doc), sample_fields=doc, request_fields=images
@@ -112,15 +114,15 @@ def request_for(sentence: str, pictures: Sequence[Path]) -> GradedRequest:
 def judge_request(question: Segments, answer: Segments, _line: Line | None) -> GradedRequest:
     """The request for any question and answer; the line is that of a logged sample."""
     pictures = [part for part in log_line.parts(question + answer) if isinstance(part, Path)]
-    return request_for("\n".join(segment.text for segment in answer), pictures)
+    return request_for("\n".join(segment.text for segment in answer if segment.text), pictures)
 
 
-def signature(doc: Mapping[str, Any]) -> str:
+def signature(doc: Doc) -> str:
     """Everything that can move the score."""
     return run_signature(JUDGE.signature(), provenance(doc), environment=os.environ)
 
 
-def provenance(_doc: Mapping[str, Any]) -> str:
+def provenance(_doc: Doc) -> str:
     """The same without the judge; the number in the version moves with the scores."""
     return signature_text(task="captions@1-A", prompt="official", data=1)
 

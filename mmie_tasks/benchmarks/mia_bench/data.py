@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from loguru import logger
 
+from mmie_tasks.benchmarks.data_fields import object_of
 from mmie_tasks.benchmarks.json_file import read_json_file
 from mmie_tasks.benchmarks.mia_bench.download import ANNOTATION, hub_folder
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
@@ -22,7 +23,6 @@ from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing
 from mmie_tasks.hub.images import inside
 from mmie_tasks.hub.run_images import check_images
-from mmie_tasks.record.row_fields import object_of
 
 if TYPE_CHECKING:
     import datasets
@@ -142,9 +142,6 @@ def _row(number: int, fields: object, folder: Path) -> DataRow:
         "component_weight": list(sample.weights),
         "component_type": list(sample.categories),
     }
-
-
-# Images
 
 
 def image_paths(folder: Path, references: Mapping[int, str]) -> dict[int, Path]:

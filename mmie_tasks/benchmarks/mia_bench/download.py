@@ -41,9 +41,6 @@ _TABLES = "*test*.parquet"  # the split `test`
 _LISTING_TIMEOUT_S = 10.0
 
 
-# The Hub
-
-
 def hub_folder(environment: Mapping[str, str]) -> HubFolder:
     """The folder with annotation and images, downloaded and written first if necessary.
 
@@ -146,9 +143,6 @@ def asset(environment: Mapping[str, str], describe: Callable[[], str]) -> Asset:
         environment=environment,
         describe=describe,
     )
-
-
-# Assets
 
 
 def _plan(environment: Mapping[str, str]) -> DownloadPlan:

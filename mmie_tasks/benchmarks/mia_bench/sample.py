@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from mmie_tasks.benchmarks.data_fields import items_of, text_of
 from mmie_tasks.core.errors import BadSample
-from mmie_tasks.record.row_fields import items_of, text_of
 
 CATEGORIES = (
     "describe",

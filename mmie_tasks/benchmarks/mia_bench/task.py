@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmie_tasks.answers.parsing import NOT_TEXT, failure_of
+from mmie_tasks.answers.failures import NOT_TEXT, failure_of
 from mmie_tasks.benchmarks.benchmark import Doc
 from mmie_tasks.benchmarks.mia_bench import data, metrics
 from mmie_tasks.benchmarks.mia_bench.benchmark import JUDGE, signature

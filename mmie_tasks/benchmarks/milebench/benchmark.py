@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc
 from mmie_tasks.benchmarks.milebench import data, metrics
 from mmie_tasks.benchmarks.milebench.published import PUBLISHED_ROWS, published_samples
-from mmie_tasks.benchmarks.milebench.record import FORM, answered_sample, read_line, record_of
+from mmie_tasks.benchmarks.milebench.record import FORM, read_line, record_of, sample_of
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, VARIANTS, has_variant
 from mmie_tasks.benchmarks.milebench.scoring import score_answer
 from mmie_tasks.core.verdict import Unscored, Verdict, Verdicts
@@ -65,7 +65,7 @@ def _score_again(line: Line) -> Verdicts | None:
     verdicts = (logged.official, logged.robust)
     if all(isinstance(v, Unscored) and v.reason in _NOT_IN_ANSWER for v in verdicts):
         return Verdicts(official=logged.official, robust=logged.robust)
-    answer, sample = line.get("filtered_resps"), answered_sample(line)
+    answer, sample = line.get("filtered_resps"), sample_of(record_of(line))
     return None if sample is None or not isinstance(answer, str) else score_answer(sample, [answer])
 
 

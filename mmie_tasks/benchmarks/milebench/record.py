@@ -85,13 +85,12 @@ def _facts(
     return facts
 
 
-def answered_sample(line: Line) -> Sample | None:
-    """What the readers need of the sample of a line; None if the record lacks it.
+def sample_of(record: Record) -> Sample | None:
+    """The fields of the sample that the readers need; None if the record lacks them.
 
     Raises:
-        BadRecord: The line is not a scored sample of MileBench.
+        BadRecord: A field has another form.
     """
-    record = record_of(line)
     if "choices" not in record:
         return None
     dataset, gold = log_line.text(record, "dataset"), record.get("gold")

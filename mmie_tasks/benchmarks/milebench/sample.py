@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from mmie_tasks.benchmarks.data_fields import object_of, text_of, texts_of
 from mmie_tasks.core.errors import BadSample
-from mmie_tasks.record.row_fields import object_of, text_of, texts_of
 
 DATASETS_OF = {
     "T-1": ("ActionLocalization", "ActionPrediction", "ActionSequence"),

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mmie_tasks.answers.parsing import NOT_TEXT, failure_of
+from mmie_tasks.answers.failures import NOT_TEXT, failure_of
 from mmie_tasks.benchmarks.milebench.official import (
     score_choice,
     score_needle,

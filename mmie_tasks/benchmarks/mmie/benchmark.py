@@ -22,8 +22,8 @@ from mmie_tasks.hub.asset import Asset
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.record import log_line
-from mmie_tasks.record.answer_facts import shown_answer
 from mmie_tasks.record.expected import expected_verdict
+from mmie_tasks.record.picture_sample import shown_answer
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.sample import Line
 from mmie_tasks.record.segment import Segments

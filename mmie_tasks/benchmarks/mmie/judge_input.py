@@ -13,8 +13,8 @@ from mmie_tasks.benchmarks.mmie.record import record_of
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.verdict import Unscored
-from mmie_tasks.record.answer_facts import shown_answer
 from mmie_tasks.record.log_line import verdict
+from mmie_tasks.record.picture_sample import shown_answer
 from mmie_tasks.record.sample import Record
 from mmie_tasks.record.segment import Segment
 

@@ -8,15 +8,10 @@ from dataclasses import dataclass, field, replace
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
 from mmie_tasks.record import log_line
-from mmie_tasks.record.answer_facts import (
-    AnswerFacts,
-    answered_record,
-    answered_sample,
-    fact_counts,
-    shown_facts,
-)
+from mmie_tasks.record.answer_facts import AnswerFacts, fact_counts, shown_facts
 from mmie_tasks.record.judged import Judged
 from mmie_tasks.record.metrics import slug
+from mmie_tasks.record.picture_sample import picture_record, read_picture_sample
 from mmie_tasks.record.rows import Row
 from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
 from mmie_tasks.record.segment import Segments
@@ -52,7 +47,7 @@ class RequestFacts(AnswerFacts):
         typed: Control string in the question or the answer to its number.
         judge_tokens: Tokens of the request, as the judge, of a panel the first, reports with its
             reply; None without.
-        judge_tokens_exact: Whether the judge counted them: as `judge_tokens` is there.
+        judge_tokens_exact: Whether `judge_tokens` is known; follows from it.
         shown_images: Images in the request, the question's included.
         answer_images: Images of the answer, in the request or not.
         unfilled_placeholders: Placeholders of the answer without an image.
@@ -65,10 +60,13 @@ class RequestFacts(AnswerFacts):
     truncated: bool = False
     typed: Mapping[str, int] = field(default_factory=dict)
     judge_tokens: int | None = None
-    judge_tokens_exact: bool = False
+    judge_tokens_exact: bool = field(init=False)
     shown_images: int = 0
     answer_images: int = 0
     unfilled_placeholders: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "judge_tokens_exact", self.judge_tokens is not None)
 
     def without_request(self) -> RequestFacts:
         """These facts with no images shown."""
@@ -88,9 +86,7 @@ def sample_record(
         signature: Everything that can move the score.
     """
     fields = {"index": sample.index, "category": sample.category, "field": sample.field}
-    return answered_record(
-        sample, judged, facts, answer, signature, form=FORM, sample_fields=fields
-    )
+    return picture_record(sample, judged, facts, answer, signature, form=FORM, sample_fields=fields)
 
 
 def read_line(line: Line) -> LoggedSample:
@@ -101,8 +97,9 @@ def read_line(line: Line) -> LoggedSample:
     """
     record = record_of(line)
     return replace(
-        answered_sample(line, FULL_MARKS),
+        read_picture_sample(line, FULL_MARKS),
         groups=groups(str(record["category"]), log_line.optional_text(record, "field")),
+        answer_cut=log_line.mapping(record, "facts").get("truncated") is True,
         facts=_facts(record),
     )
 

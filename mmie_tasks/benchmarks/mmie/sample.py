@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mmie_tasks.benchmarks.data_fields import items_of, object_of, text_of
 from mmie_tasks.core.errors import BadSample
-from mmie_tasks.record.row_fields import items_of, object_of, text_of
 from mmie_tasks.record.segment import Segment, Segments
 
 CATEGORIES = ("SA", "PBL", "MSR")

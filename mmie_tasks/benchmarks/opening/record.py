@@ -9,14 +9,10 @@ from dataclasses import dataclass, field, replace
 from mmie_tasks.benchmarks.opening.official import FULL_MARKS
 from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample
 from mmie_tasks.record import log_line
-from mmie_tasks.record.answer_facts import (
-    AnswerFacts,
-    answered_record,
-    answered_sample,
-    shown_facts,
-)
+from mmie_tasks.record.answer_facts import AnswerFacts, shown_facts
 from mmie_tasks.record.judged import Judged
 from mmie_tasks.record.metrics import slug
+from mmie_tasks.record.picture_sample import picture_record, read_picture_sample
 from mmie_tasks.record.rows import Row
 from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
 from mmie_tasks.record.segment import Segments
@@ -75,9 +71,7 @@ def sample_record(
         signature: Everything that can move the score.
     """
     fields = {"topic": sample.topic, "subtask": sample.subtask}
-    return answered_record(
-        sample, judged, facts, answer, signature, form=FORM, sample_fields=fields
-    )
+    return picture_record(sample, judged, facts, answer, signature, form=FORM, sample_fields=fields)
 
 
 def read_line(line: Line) -> LoggedSample:
@@ -88,7 +82,7 @@ def read_line(line: Line) -> LoggedSample:
     """
     record = record_of(line)
     return replace(
-        answered_sample(line, math.inf),
+        read_picture_sample(line, math.inf),
         groups=groups(log_line.text(record, "topic"), log_line.text(record, "subtask")),
         parts=log_line.component_shares(record),
         facts=_facts(record),

@@ -46,15 +46,15 @@ _SETTINGS = {
 """Variable to its default, its other value, and what that does."""
 
 
-def _is_other(variable: str) -> bool:
-    """Whether a setting has its other value.
+def _setting(variable: str) -> str:
+    """The value of a setting: its default or its other value.
 
     Raises:
-        SettingWrong: It has neither.
+        SettingWrong: The variable has neither.
     """
     default, other, effect = _SETTINGS[variable]
     hint = f"`export {variable}={other}` {effect}"
-    return choice_setting(os.environ, variable, default, other, hint=hint) == other
+    return choice_setting(os.environ, variable, default, other, hint=hint)
 
 
 def check_setup() -> None:
@@ -64,7 +64,7 @@ def check_setup() -> None:
         MmieTasksError: They are not.
     """
     for variable in _SETTINGS:
-        _is_other(variable)
+        _setting(variable)
     fixed_texts()
 
 
@@ -86,18 +86,17 @@ def signature() -> str:
     """
     import PIL
 
-    pictures = "full" if _is_other("OPENING_PICTURES") else "official"
     return signature_text(
         prompt=f"{fixed_texts().name},max_tokens={prompts.MAX_TOKENS}",
-        pictures=f"{pictures},pillow={PIL.__version__}",
-        steps="untold" if _is_other("OPENING_STEPS") else "told",
-        **({"missing": "blind"} if _is_other("OPENING_MISSING_IMAGES") else {}),
+        pictures=f"{_setting('OPENING_PICTURES')},pillow={PIL.__version__}",
+        steps=_setting("OPENING_STEPS"),
+        **({"missing": "blind"} if _setting("OPENING_MISSING_IMAGES") == "blind" else {}),
     )
 
 
 def told_steps(sample: Sample) -> int | None:
     """The number of steps that the tested model is told; None if it is told nothing."""
-    return None if _is_other("OPENING_STEPS") else len(sample.gold)
+    return None if _setting("OPENING_STEPS") == "untold" else len(sample.gold)
 
 
 def question_parts(sample: Sample, *, instruction: bool = True) -> list[str | Path]:
@@ -147,7 +146,7 @@ def request_for(sample: Sample, answer: Sequence[Segment]) -> BuiltRequest[StepF
 
 
 def _built(sample: Sample, facts: StepFacts, answer: Sequence[Segment]) -> BuiltRequest[StepFacts]:
-    texts, full = fixed_texts(), _is_other("OPENING_PICTURES")
+    texts, full = fixed_texts(), _setting("OPENING_PICTURES") == "full"
     steps = prompts.answer_steps(answer)
     question = _as_jpegs(sample.question, full=full)
     shown_answer = _as_jpegs(steps, full=full)
@@ -168,7 +167,7 @@ def _built(sample: Sample, facts: StepFacts, answer: Sequence[Segment]) -> Built
         ),
         answer=steps,
     )
-    if question_lost and not _is_other("OPENING_MISSING_IMAGES"):
+    if question_lost and _setting("OPENING_MISSING_IMAGES") == "unscored":
         return built.withdrawn("bad_image", question_lost[0].detail)
     return built
 
@@ -178,14 +177,15 @@ def _as_jpegs(segments: Iterable[Segment], *, full: bool) -> list[Segment]:
     there is none.
     """
     folder = cache_dir(os.environ) / "opening" / "jpeg"
-    shown: list[Segment] = []
-    for segment in segments:
-        problem, image, detail = segment.problem, segment.image, segment.detail
-        if image and not problem:
-            jpeg = reencode(Path(image), folder, prompts.PICTURE_PX, flatten=full)
-            if jpeg is None:
-                problem = _NO_JPEG if os.path.isfile(image) else "missing"  # noqa: PTH113 - of any name
-                detail = f"`{image}`: {problem}"
-            image = str(jpeg)
-        shown.append(Segment(segment.text, None if problem else image, problem, detail))
-    return shown
+    return [_as_jpeg(segment, folder, full=full) for segment in segments]
+
+
+def _as_jpeg(segment: Segment, folder: Path, *, full: bool) -> Segment:
+    image = segment.image
+    if segment.problem or not image:
+        return replace(segment, image=None)
+    jpeg = reencode(Path(image), folder, prompts.PICTURE_PX, flatten=full)
+    if jpeg is not None:
+        return replace(segment, image=str(jpeg))
+    problem = _NO_JPEG if os.path.isfile(image) else "missing"  # noqa: PTH113 - of any name
+    return replace(segment, image=None, problem=problem, detail=f"`{image}`: {problem}")

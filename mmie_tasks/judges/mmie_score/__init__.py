@@ -1,6 +1,6 @@
 """MMIE-Score in this process: the judge of the MMIE paper, on this process's GPU or a CPU.
 
-* ``judge``: the judge and its options
+* ``judge``: the judge and its options; ``local``: the same on one device
 * ``checkpoint``: finds, checks and describes the official files, without running any of their code;
   its tokenizer
 * ``inputs``, ``tiles``: the model's inputs, as in the official code; ``request_queue`` prepares
@@ -8,5 +8,5 @@
 * ``engine``: many requests at once over a paged key/value cache
 * ``devices``, ``memory``: the device, its dtype and its memory; ``exact``: exact arithmetic on it
 * ``loading``: the weights on the device
-* ``ray_session``, ``cluster``: engines on many GPUs
+* ``ray_session``, ``cluster``, ``remote``: engines on many GPUs
 """

@@ -16,6 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from loguru import logger
 
 from mmie_tasks.core.files import readable_size
+from mmie_tasks.core.log import warn
 from mmie_tasks.hub.asset import Asset, Check, installed_asset
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, Outcome
 from mmie_tasks.judges.mmie_score import memory
@@ -257,9 +258,7 @@ class MmieScoreJudge:
         if not self._has_counted_idle and (
             idle := idle_gpus(self.options.device, self._environment)
         ):
-            logger.warning(
-                f"{idle} GPUs of this machine are idle while MMIE-Score judges. hint: {INSTALL_RAY}"
-            )
+            warn(f"{idle} GPUs of this machine are idle while MMIE-Score judges.", hint=INSTALL_RAY)
         self._has_counted_idle = True
 
     def before_loading(self, callback: Callable[[], object]) -> None:

@@ -9,6 +9,7 @@ from datetime import date, datetime, timezone
 import openai
 from loguru import logger
 
+from mmie_tasks.core.log import warn
 from mmie_tasks.http.access import UNREACHABLE_HINT, Access, public_address
 from mmie_tasks.http.client import async_client, check_servers
 from mmie_tasks.http.endpoint import Failure, Pace, Success
@@ -51,7 +52,7 @@ def check(
         raise missing_key
     notice = retirement_notice(settings.model, today or datetime.now(timezone.utc).date())
     if notice is not None:
-        logger.warning(f"The judge {notice}. hint: choose another one with `model=`")
+        warn(f"The judge {notice}.", hint="choose another one with `model=`")
     shared = (pace or Pace(), adaptations or Adaptations())
     check_servers(settings.access, lambda url: _problem(settings, url, *shared))
 

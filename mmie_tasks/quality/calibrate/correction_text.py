@@ -9,7 +9,7 @@ from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell, signed_cell,
 from mmie_tasks.quality.calibrate.correction import Correction, RaterAgreement
 from mmie_tasks.quality.calibrate.estimate import Estimate
 from mmie_tasks.quality.calibrate.judged_runs import NamedRun, notes_on, without_points
-from mmie_tasks.results.signatures import scored_signatures, signature_differences
+from mmie_tasks.results.comparability import scored_signatures, signature_differences
 
 _FormatCell: TypeAlias = Callable[..., str]  # `percent_cell`, or of differences `signed_cell`
 _SHIFT = 0.1  # percentage points by which other weights of strata move the judge's mean, to be told

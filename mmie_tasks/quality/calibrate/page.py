@@ -126,11 +126,12 @@ def _sample_json(
 ) -> Json:
     """What the page shows and exports of a sample; `image` is the number of a picture."""
 
-    def part(segments: Sequence[Segment], owner: str) -> list[Json]:
-        pieces = map(page_data, segments_json(segments, owner, images.__getitem__, MAX_SEGMENTS))
+    def part(segments: Sequence[Segment], owner: str, *, name_files: bool = True) -> list[Json]:
+        find_image = images.__getitem__
+        pieces = segments_json(segments, owner, find_image, MAX_SEGMENTS, name_files=name_files)
         return [
             {**piece, "image": pictures.get(piece["image"])} if "alt" in piece else piece
-            for piece in pieces
+            for piece in map(page_data, pieces)
         ]
 
     # Where a model saved its pictures may tell its name. The judge sees no prompts of pictures, and
@@ -143,8 +144,5 @@ def _sample_json(
         "answer": answer.answer,
         "question": part(sample.question, "the question"),
         "gold": part(sample.gold, "the reference answer"),
-        "shown": [
-            {**piece, "alt": piece["alt"].partition(":")[0]} if "alt" in piece else piece
-            for piece in part(nameless, "the answer")
-        ],
+        "shown": part(nameless, "the answer", name_files=False),
     }

@@ -98,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--folder", metavar="FOLDER", help=folder_help)
     method_help = (
         "compare, or a benchmark whose prompt and official reader give points to each answer: "
-        "mmie, mia_bench; default: compare, and for mmie_score mmie"
+        "mmie, mia_bench, opening; default: compare, and for mmie_score mmie"
     )
     add("--method", metavar="NAME", help=method_help)
     limit_help = (
@@ -204,7 +204,7 @@ def _printed(exam: ExamResult, *, is_json: bool) -> str:
     """
     if not exam.grade.judged:
         asked, first = counted(exam.grade.asked, "comparison"), next(iter(exam.why_not))
-        reasons = f"{listed(without_details(exam.why_not))}. The first: {short_name(first)}"
+        reasons = f"{listed(without_details(exam.no_verdicts))}. The first: {short_name(first)}"
         raise JudgeMisconfigured(
             f"The judge gave no verdict on {asked}: {reasons}",
             hint="the same command sends requests that failed again; a judge whose replies cannot "

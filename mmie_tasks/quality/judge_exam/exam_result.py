@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mmie_tasks.quality.judge_exam.grade import Grade
-from mmie_tasks.quality.judge_exam.verdict_set import VerdictSet
+from mmie_tasks.quality.judge_exam.verdict_set import NoVerdict, VerdictSet
 from mmie_tasks.record.signature import Signature
 
 COMPARE = "compare"
@@ -39,7 +39,7 @@ class ExamResult:
         judge: The signature of the judge that was asked, or the verdicts published for one.
         exam: What else can move the grade: set, pairs and people's verdicts, and the prompt.
         verdict_set: With the pairs of this exam only.
-        why_not: Reason to the number of comparisons that have no verdict for it.
+        no_verdicts: Why comparisons have no verdict, to their number.
         method: `COMPARE`, or the benchmark in whose prompt the judge gave points to each answer;
             `cut_images` and `cut_texts` are those of all answers that this prompt did not show.
         usd_per_1000, seconds_per_1000: US dollars and seconds for 1,000 comparisons, or 1,000
@@ -50,9 +50,14 @@ class ExamResult:
     exam: str
     verdict_set: VerdictSet
     grade: Grade
-    why_not: Mapping[str, int]
+    no_verdicts: Mapping[NoVerdict, int]
     method: str = COMPARE
     cut_images: int = 0
     cut_texts: int = 0
     usd_per_1000: float | None = None
     seconds_per_1000: float | None = None
+
+    @property
+    def why_not(self) -> Mapping[str, int]:
+        """The texts of `no_verdicts`, to their number."""
+        return {str(no_verdict): count for no_verdict, count in self.no_verdicts.items()}

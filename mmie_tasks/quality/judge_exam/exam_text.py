@@ -18,6 +18,7 @@ from mmie_tasks.quality.judge_exam.costed_requests import cost_text
 from mmie_tasks.quality.judge_exam.exam_result import COMPARE, ExamResult, PublishedVerdicts
 from mmie_tasks.quality.judge_exam.grade import Grade
 from mmie_tasks.quality.judge_exam.question_shares import Share
+from mmie_tasks.quality.judge_exam.verdict_set import NoVerdict
 from mmie_tasks.record.signature import Signature
 
 
@@ -90,9 +91,10 @@ def _cell(share: Share) -> str:
 
 def _sentences(exam: ExamResult) -> Iterator[str]:
     result, verdict_set = exam.grade, exam.verdict_set
-    reasons = f". Without verdict: {listed(without_details(exam.why_not))}" if exam.why_not else ""
+    reasons = listed(without_details(exam.no_verdicts))
+    without = f". Without verdict: {reasons}" if reasons else ""
     judged = f"{result.judged:,} of {counted(result.asked, 'comparison')}"
-    yield f"Coverage {percent_cell(result.coverage)} %: {judged} have a verdict{reasons}."
+    yield f"Coverage {percent_cell(result.coverage)} %: {judged} have a verdict{without}."
     if isinstance(exam.judge, Signature):
         noun = "comparisons" if exam.method == COMPARE else "answers"
         yield cost_text(noun, exam.usd_per_1000, exam.seconds_per_1000)
@@ -105,9 +107,9 @@ def _sentences(exam: ExamResult) -> Iterator[str]:
     yield f"Licence: {verdict_set.licence}. Source: {verdict_set.source}."
 
 
-def without_details(reasons: Mapping[str, int]) -> Mapping[str, int]:
+def without_details(no_verdicts: Mapping[NoVerdict, int]) -> Mapping[str, int]:
     """Reasons without their details, which may quote the judge."""
     counts: Counter[str] = Counter()
-    for reason, count in reasons.items():
-        counts[short_name(reason.partition(":")[0])] += count
+    for no_verdict, count in no_verdicts.items():
+        counts[short_name(no_verdict.reason)] += count
     return counts

@@ -19,7 +19,7 @@ from mmie_tasks.quality.judge_exam.grade import grade_judge
 from mmie_tasks.quality.judge_exam.judgement_file import read_judgements
 from mmie_tasks.quality.judge_exam.methods import ExamMethod
 from mmie_tasks.quality.judge_exam.stored_exams import store_exam
-from mmie_tasks.quality.judge_exam.verdict_set import Judgement, VerdictSet
+from mmie_tasks.quality.judge_exam.verdict_set import Judgement, NoVerdict, VerdictSet
 from mmie_tasks.record.signature import Signature, signature_text
 
 FOLDER_HINT = (
@@ -41,7 +41,7 @@ def published_exam(path: Path, verdict_set: VerdictSet) -> ExamResult:
         exam=_set_signature(verdict_set),
         verdict_set=verdict_set,
         grade=grade_judge(verdict_set, judgements),
-        why_not=_reasons(judgements),
+        no_verdicts=_reasons(judgements),
     )
 
 
@@ -84,7 +84,7 @@ def examine(
         exam=signature_text(_set_signature(verdict_set), method.signature),
         verdict_set=verdict_set,
         grade=grade_judge(verdict_set, comparisons.judgements),
-        why_not=_reasons(comparisons.judgements),
+        no_verdicts=_reasons(comparisons.judgements),
         method=method.name,
         cut_images=comparisons.cut_images,
         cut_texts=comparisons.cut_texts,
@@ -101,5 +101,5 @@ def _set_signature(verdict_set: VerdictSet) -> str:
     return signature_text(set=verdict_set.name, pairs=f"{len(verdicts)},{digest}")
 
 
-def _reasons(judgements: Iterable[Judgement]) -> Mapping[str, int]:
-    return Counter(judgement.why_not for judgement in judgements if judgement.a_wins is None)
+def _reasons(judgements: Iterable[Judgement]) -> Mapping[NoVerdict, int]:
+    return Counter(judgement.why_not for judgement in judgements if judgement.why_not)

@@ -11,7 +11,7 @@ from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.quality.judge_exam.mmrb2_files import mmrb2_judge_rows
 from mmie_tasks.quality.judge_exam.opening import opening_judge_rows
 from mmie_tasks.quality.judge_exam.published_files import FIRST_WINS, first_problem
-from mmie_tasks.quality.judge_exam.verdict_set import Judgement, VerdictSet
+from mmie_tasks.quality.judge_exam.verdict_set import Judgement, NoVerdict, VerdictSet
 from mmie_tasks.results.commands import read_text
 
 
@@ -63,5 +63,6 @@ def _judgement(is_mmrb2: bool, pair: str, is_reversed: bool, winner: str) -> Jud
         return Judgement(pair=pair, is_reversed=is_reversed, a_wins=0.5, is_wrong=True)
     if (first_wins := FIRST_WINS.get(winner)) is not None:
         return Judgement.in_order(pair, is_reversed=is_reversed, first_wins=first_wins)
-    why_not = f"the verdict is {winner[:40]!r}" if winner else "no verdict in the file"
+    reason = f"the verdict is {winner[:40]!r}" if winner else "no verdict in the file"
+    why_not = NoVerdict(reason)
     return Judgement(pair=pair, is_reversed=is_reversed, a_wins=None, why_not=why_not)

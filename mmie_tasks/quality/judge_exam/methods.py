@@ -23,8 +23,8 @@ from mmie_tasks.quality.judge_exam.comparison_prompt import (
 )
 from mmie_tasks.quality.judge_exam.costed_requests import CostedResults, judge_with_cost
 from mmie_tasks.quality.judge_exam.exam_result import COMPARE
-from mmie_tasks.quality.judge_exam.verdict_set import Judgement, Pair, PartsInOrder
-from mmie_tasks.record.sample import BadRecord
+from mmie_tasks.quality.judge_exam.verdict_set import Judgement, NoVerdict, Pair, PartsInOrder
+from mmie_tasks.record.fields import BadRecord, NoJudgeRequest
 from mmie_tasks.record.segment import Segment, Segments
 from mmie_tasks.record.signature import signature_text
 
@@ -108,7 +108,7 @@ def _compare_pairs(shared: SharedJudge, pairs: Sequence[Pair], title: str) -> Co
         if isinstance(verdict, Scored):
             judgement = Judgement.in_order(pair.id, is_reversed=order, first_wins=verdict.points)
         else:
-            why_not = _why_not(verdict)
+            why_not = _no_verdict(verdict)
             judgement = Judgement(pair=pair.id, is_reversed=order, a_wins=None, why_not=why_not)
         judgements.append(judgement)
     return Comparisons(judgements=tuple(judgements), outcome=outcome)
@@ -124,21 +124,17 @@ def _score_answers(
     by_content = {request.request: request for request in requests}
     outcome = judge_with_cost(shared, list(by_content.values()), title)
     results = dict(zip(by_content, outcome.results, strict=True))
-    points: dict[tuple[PartsInOrder, PartsInOrder], float | str] = {}  # or why there are none
+    points: dict[tuple[PartsInOrder, PartsInOrder], float | NoVerdict] = {}
     for answer, request in request_or_reason.items():
-        if isinstance(request, str):
+        if isinstance(request, NoVerdict):
             points[answer] = request
         else:
             verdict = request.grade(results[request.request]).official
-            points[answer] = verdict.points if isinstance(verdict, Scored) else _why_not(verdict)
+            points[answer] = verdict.points if isinstance(verdict, Scored) else _no_verdict(verdict)
     judgements = []
     for pair in pairs:
         a, b = (points[pair.question, answer] for answer in pair.answers)
-        if isinstance(a, str) or isinstance(b, str):
-            a_wins, why_not = None, a if isinstance(a, str) else str(b)
-        else:
-            a_wins, why_not = float(a > b) if differ(Scored(a), Scored(b)) else 0.5, ""
-        judgements.append(Judgement(pair=pair.id, is_reversed=None, a_wins=a_wins, why_not=why_not))
+        judgements.append(_compared(pair.id, a, b))
     return Comparisons(
         judgements=tuple(judgements),
         cut_images=sum(request.cut_images for request in requests),
@@ -147,14 +143,26 @@ def _score_answers(
     )
 
 
+def _compared(pair: str, a: float | NoVerdict, b: float | NoVerdict) -> Judgement:
+    """The judgement that follows from the points of both answers."""
+    if isinstance(a, NoVerdict):
+        return Judgement(pair=pair, is_reversed=None, a_wins=None, why_not=a)
+    if isinstance(b, NoVerdict):
+        return Judgement(pair=pair, is_reversed=None, a_wins=None, why_not=b)
+    a_wins = float(a > b) if differ(Scored(a), Scored(b)) else 0.5
+    return Judgement(pair=pair, is_reversed=None, a_wins=a_wins)
+
+
 def _request_or_reason(
     judge_request: RequestMaker, question: PartsInOrder, answer: PartsInOrder
-) -> GradedRequest | str:
+) -> GradedRequest | NoVerdict:
     """The request, or why the benchmark can make none."""
     try:
         return judge_request(_logged(question), _logged(answer), None)
+    except NoJudgeRequest as error:
+        return _no_verdict(error.unscored)
     except (BadRecord, MmieTasksError) as error:
-        return first_line(error)
+        return NoVerdict(first_line(error))
 
 
 def _logged(content: PartsInOrder) -> Segments:
@@ -164,5 +172,5 @@ def _logged(content: PartsInOrder) -> Segments:
     )
 
 
-def _why_not(unscored: Unscored) -> str:
-    return f"{unscored.reason}: {unscored.detail}" if unscored.detail else unscored.reason
+def _no_verdict(unscored: Unscored) -> NoVerdict:
+    return NoVerdict(unscored.reason, unscored.detail)

@@ -42,7 +42,7 @@ from mmie_tasks.quality.judge_exam.stress_effects import (
     reasons_without_points,
 )
 from mmie_tasks.quality.judged_samples import JudgedSample, judged_samples
-from mmie_tasks.record.sample import BadRecord, Line
+from mmie_tasks.record.fields import BadRecord, Line, NoJudgeRequest
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.record.signature import signature_text
 from mmie_tasks.results.labels import answer_digest
@@ -233,14 +233,18 @@ def _request_or_reason(
     exchange: Exchange,
     line: Line,
 ) -> GradedRequest | str:
-    """The request in the benchmark's judge prompt, or the reason why there is none."""
+    """The request in the benchmark's judge prompt, or why there is none: a reason for no points, or
+    what the log lacks.
+    """
     images = images_of(exchange.question + exchange.answer)
     if any(check_image(Path(image)).problem for image in images):
         return _BAD_IMAGE
     try:
         return make_request(exchange.question, exchange.answer, line)
+    except NoJudgeRequest as error:
+        return error.unscored.reason
     except BadRecord as error:
-        return str(error).partition(":")[0]
+        return str(error)
 
 
 def _is_same(one: GradedRequest | str, other: GradedRequest | str) -> bool:

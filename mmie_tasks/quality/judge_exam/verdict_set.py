@@ -74,6 +74,22 @@ class VerdictSet:
         return SHORT_TITLES[self.name]
 
 
+@dataclass(frozen=True, slots=True)
+class NoVerdict:
+    """Why a judge has no verdict on a pair.
+
+    Attributes:
+        reason: To count by.
+        detail: The reason of this pair, which may quote the judge; may be empty.
+    """
+
+    reason: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.detail}" if self.detail else self.reason
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
     """A judge's verdict on one pair in one order.
@@ -83,14 +99,14 @@ class Judgement:
         is_reversed: Whether B was shown first; None if each answer was judged by itself.
         a_wins: 1 if the pair's A wins, 0 if B does, 0.5 if the judge is undecided; None if there is
             no verdict.
-        why_not: Why there is no verdict; empty if there is one.
+        why_not: Why there is no verdict; None if there is one.
         is_wrong: Whether an undecided judge counts as wrong, not as half.
     """
 
     pair: str
     is_reversed: bool | None
     a_wins: float | None
-    why_not: str = ""
+    why_not: NoVerdict | None = None
     is_wrong: bool = False
 
     @classmethod

@@ -8,6 +8,7 @@ from itertools import groupby
 from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell, signed_cell, table, wrapped
 from mmie_tasks.record.intervals import MIN_SAMPLES
 from mmie_tasks.results.commands import common_tasks, listed_names, open_run, result_parser
+from mmie_tasks.results.comparability import difference_table
 from mmie_tasks.results.compare.comparison import (
     IDENTICAL,
     SIGNIFICANT,
@@ -17,7 +18,6 @@ from mmie_tasks.results.compare.comparison import (
     compare,
 )
 from mmie_tasks.results.render import json_text
-from mmie_tasks.results.signatures import difference_table
 from mmie_tasks.runs.run import Run, TaskRun
 
 _NO_INTERVAL = "no interval"  # the reason is below the table
@@ -61,7 +61,8 @@ def _as_text(a: Run, b: Run, comparisons: Sequence[Comparison]) -> str:
         if comparison.ignored
     ]
     runs = [
-        f"{label}: {run.name} ({run.folder}, {run.started})" for label, run in (("A", a), ("B", b))
+        f"{label}: {run.name} ({run.folder}, {run.started_text})"
+        for label, run in (("A", a), ("B", b))
     ]
     blocks = [block for comparison in comparisons for block in _blocks(comparison)]
     return "\n\n".join(

@@ -11,8 +11,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
+from mmie_tasks.core.settings import COVERAGE_FLOOR
 from mmie_tasks.core.tables import plural
-from mmie_tasks.core.verdict import COVERAGE_FLOOR, Scored, Unscored, Verdict
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.intervals import MIN_SAMPLES, Interval, StratifiedMean, holm
 from mmie_tasks.record.metrics import (
     Metric,
@@ -25,7 +26,7 @@ from mmie_tasks.record.metrics import (
 )
 from mmie_tasks.record.sample import LoggedSample, ScoreKind
 from mmie_tasks.results.commands import require_kind
-from mmie_tasks.results.signatures import SignatureDifference, require_comparable
+from mmie_tasks.results.comparability import SignatureDifference, require_comparable
 from mmie_tasks.runs.marks import marks_of
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import metrics_of

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from mmie_tasks.benchmarks.registry import entries
-from mmie_tasks.results.export import every_eval_ever, hub
+from mmie_tasks.results.export import every_eval_ever_command, hub
 
 Export: TypeAlias = Callable[[Sequence[str], Mapping[str, str]], str]
 """Runs an export on its arguments and an environment; returns what to print."""
 
-DATABASES: Mapping[str, Export] = {"hub": hub.run, "every-eval-ever": every_eval_ever.run}
+DATABASES: Mapping[str, Export] = {"hub": hub.run, "every-eval-ever": every_eval_ever_command.run}
 """The exports of runs of any benchmark."""
 
 

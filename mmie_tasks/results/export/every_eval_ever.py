@@ -1,4 +1,4 @@
-"""``mmie-tasks export every-eval-ever``: records of the database Every Eval Ever.
+"""Records of the database Every Eval Ever.
 
 Its schemas are ``eval.schema.json`` and ``instance_level_eval.schema.json``, version 0.3.0, in
 ``every_eval_ever/schemas`` of evaleval/every_eval_ever at 9bce413; paths and identifiers follow its
@@ -7,19 +7,15 @@ README.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
-import json
-import re
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from mmie_tasks.core import __version__
-from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.hub.commits import RepoCommit
@@ -27,12 +23,9 @@ from mmie_tasks.record.intervals import LEVEL
 from mmie_tasks.record.metrics import Metric, MetricValue
 from mmie_tasks.record.panel import Rule
 from mmie_tasks.record.sample import SCORE_KINDS, ScoreKind
-from mmie_tasks.results.commands import listed_names, open_run, write_with_folder
-from mmie_tasks.results.export.database_export import database_parser, official_headlines
 from mmie_tasks.results.frames import text_of
 from mmie_tasks.runs.headline import Headline
 from mmie_tasks.runs.run import Run, TaskRun
-from mmie_tasks.runs.start_time import iso_time
 from mmie_tasks.runs.values import metrics_of, reasons_of, value_of
 
 JsonObject: TypeAlias = dict[str, object]
@@ -40,7 +33,6 @@ JsonObject: TypeAlias = dict[str, object]
 SCHEMA_VERSION = "0.3.0"
 RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
 
-_MODEL = re.compile(r"[\w-]+(?:\.[\w-]+)*/[\w-]+(?:\.[\w-]+)*", re.ASCII)  # portable folder names
 _RULES: Mapping[Rule, str] = {"mean": "average", "median": "median", "majority": "majority_vote"}
 _UNKNOWN = {"deployment_type": "unknown", "model_availability": "unknown"}
 
@@ -62,7 +54,7 @@ class Evaluation:
 
     def result_id(self, metric: Metric, kind: ScoreKind) -> str:
         """Of one of its scores: ``...#official_SA``."""
-        return f"{self.id}#{kind}_{metric.name}".removesuffix("_")
+        return f"{self.id}#{_score_name(metric, kind)}"
 
     @property
     def path(self) -> Path:
@@ -71,79 +63,23 @@ class Evaluation:
         return Path("data", self.task_run.task, *self.model.split("/"), f"{name}.json")
 
 
+def _score_name(metric: Metric, kind: ScoreKind) -> str:
+    return f"{kind}_{metric.name}".removesuffix("_")
+
+
 def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
-
-
-def run(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
-    """Write the records of each task of a run; returns the paths, one per line.
-
-    Raises:
-        AnswersUnusable: The run cannot be read, or a task has no official score.
-        SettingWrong: An option is invalid, or a file cannot be written.
-    """
-    options = _parser().parse_args(arguments)
-    if not _MODEL.fullmatch(options.model):
-        raise SettingWrong(
-            f"`--model {options.model}` is not a model's name on the Hub.", hint="DEVELOPER/NAME"
-        )
-    logged = open_run(options.run, listed_names(options.tasks))
-    source: JsonObject = {
-        "source_name": "lmms-eval with mmie-tasks",
-        "source_type": "evaluation_run",
-        "source_organization_name": options.organization,
-        "evaluator_relationship": options.relationship,
-    }
-    root, paths = options.output.expanduser(), list[Path]()
-    for task, headline in official_headlines(logged).items():
-        evaluation = Evaluation(
-            run=logged, task_run=logged.tasks[task], headline=headline, model=options.model
-        )
-        record = aggregate_record(evaluation, source)
-        if not options.without_samples:
-            path = evaluation.path.with_name(f"{evaluation.path.stem}_samples.jsonl")
-            rows = [json.dumps(row, allow_nan=False) for row in sample_records(evaluation)]
-            write_with_folder(root / path, "\n".join(rows))
-            record["detailed_evaluation_results"] = {
-                "format": "jsonl",
-                "file_path": path.as_posix(),
-                "hash_algorithm": "sha256",
-                "checksum": hashlib.sha256((root / path).read_bytes()).hexdigest(),
-                "total_rows": len(rows),
-            }
-            paths.append(root / path)
-        write_with_folder(root / evaluation.path, json.dumps(record, indent=2, allow_nan=False))
-        paths.append(root / evaluation.path)
-    return "\n".join(map(str, paths))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = database_parser(
-        "every-eval-ever",
-        "Write a run as records of the database Every Eval Ever: for each task one with the "
-        "scores, and one with a line per scored sample.",
-        "the folder that has or gets the folder `data`",
-    )
-    help_text = "the tested model, as on the Hub"
-    parser.add_argument("--model", required=True, metavar="DEVELOPER/NAME", help=help_text)
-    help_text = "who publishes the scores"
-    parser.add_argument("--organization", required=True, metavar="NAME", help=help_text)
-    help_text = "of who ran it to the developer of the model"
-    parser.add_argument("--relationship", required=True, choices=RELATIONSHIPS, help=help_text)
-    help_text = "write no questions, reference answers, answers and replies"
-    parser.add_argument("--without-samples", action="store_true", help=help_text)
-    return parser
 
 
 def aggregate_record(evaluation: Evaluation, source: JsonObject) -> JsonObject:
     """The record of a task: ``eval.schema.json``; `source` is who publishes it."""
     developer, _, name = evaluation.model.partition("/")
     version = evaluation.task_run.signatures[0].fields.get("pkg", __version__)
-    started = iso_time(evaluation.run.started)
+    started = evaluation.run.started
     return {
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": evaluation.id,
-        **({"evaluation_timestamp": started} if started else {}),
+        **({"evaluation_timestamp": started.isoformat()} if started else {}),
         "retrieved_timestamp": str(int(time.time())),
         "source_metadata": source,
         "model_info": _model_info(evaluation.model, name=name, developer=developer),
@@ -176,9 +112,8 @@ def _results(evaluation: Evaluation) -> Iterator[JsonObject]:
         for kind in SCORE_KINDS if is_headline else SCORE_KINDS[:1]:
             value = value_of(task_run, metric, kind) if is_headline or metric.in_table else None
             if value is not None and value.percent is not None:
-                result_id = evaluation.result_id(metric, kind)
                 config = {
-                    "metric_id": f"{task_run.task}.{result_id.partition('#')[2]}",
+                    "metric_id": f"{task_run.task}.{_score_name(metric, kind)}",
                     "metric_name": f"{metric.title}, {kind}",
                     "metric_unit": "percent",
                     "lower_is_better": False,
@@ -188,7 +123,7 @@ def _results(evaluation: Evaluation) -> Iterator[JsonObject]:
                     **_scoring(task_run),
                 }
                 yield {
-                    "evaluation_result_id": result_id,
+                    "evaluation_result_id": evaluation.result_id(metric, kind),
                     "evaluation_name": task_run.task,
                     "source_data": source,
                     "metric_config": config,

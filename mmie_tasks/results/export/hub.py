@@ -17,7 +17,6 @@ from mmie_tasks.results.commands import listed_names, open_run, write_with_folde
 from mmie_tasks.results.export.database_export import database_parser, official_headlines
 from mmie_tasks.runs.headline import Headline
 from mmie_tasks.runs.run import Run, TaskRun
-from mmie_tasks.runs.start_time import iso_time
 
 FOLDER = ".eval_results"
 
@@ -106,7 +105,7 @@ def _yaml_text(
         task_id=task,
         value=headline.official and headline.official.percent,
         dataset_revision=dataset.commit,
-        date=iso_time(logged.started),
+        date=logged.started.isoformat() if logged.started else None,
         source_url=source,
         notes=f"unlike the paper: {'; '.join(headline.marks)}" if headline.marks else None,
     )

@@ -31,6 +31,7 @@ from mmie_tasks.results.commands import (
     result_parser,
     whole_number,
 )
+from mmie_tasks.results.comparability import mixed_keys
 from mmie_tasks.results.page_data import Json, cut, ends, page_data
 from mmie_tasks.results.report.page import packed_text, render
 from mmie_tasks.results.report.samples import (
@@ -44,7 +45,13 @@ from mmie_tasks.results.report.samples import (
     sample_detail,
     task_thumbnails,
 )
-from mmie_tasks.results.report.tables import METHOD, charts, differences_of, metric_tables
+from mmie_tasks.results.report.tables import (
+    METHOD,
+    charts,
+    differences_of,
+    metric_tables,
+    signature_rows,
+)
 from mmie_tasks.runs.marks import marks_of
 from mmie_tasks.runs.run import Run, TaskRun
 
@@ -193,7 +200,7 @@ def payload(
             {
                 "name": run_.name,
                 "folder": str(run_.folder),
-                "started": run_.started,
+                "started": run_.started_text,
                 "notes": run_.notes,
             }
             for run_ in runs
@@ -231,6 +238,8 @@ def _task_json(
         "present": [index for index, _ in task.present],
         "summaries": [_summary(index, run_, annotations[index]) for index, run_ in task.present],
         "signatures": [cut(str(signature), MAX_SIGNATURE) for signature in signatures],
+        "signature_rows": signature_rows(signatures),
+        "mixed_keys": mixed_keys(signatures),
         "spend": [[index, _usage_json(of_run)] for index, of_run in replies.items() if of_run],
         "tables": tables,
         "charts": charts(task, tables),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -12,10 +12,8 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from mmie_tasks.core.tables import NO_VALUE, percent_cell, signed_cell
-from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.page import inert_json, rendered
 from mmie_tasks.results.page_data import Json
-from mmie_tasks.results.signatures import mixed_keys
 
 _ASSETS = Path(__file__).resolve().parent / "assets"
 _SCRIPTS = (  # joined in this order; they share one scope
@@ -46,28 +44,11 @@ def dollars(value: float | None) -> str:
     return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
 
 
-def signature_rows(signatures: Sequence[str]) -> list[dict[str, object]]:
-    """A row for each key of the signatures: its values, and whether they differ.
-
-    >>> signature_rows(["judge:a|t:0", "judge:b|t:0"])[0]
-    {'key': 'judge', 'values': ['a', 'b'], 'differs': True}
-    """
-    by_signature = [Signature(signature).fields for signature in signatures]
-    keys = dict.fromkeys(key for fields in by_signature for key in fields)
-    rows = {key: [fields.get(key, "") for fields in by_signature] for key in keys}
-    return [
-        {"key": key, "values": values, "differs": len(set(values)) > 1}
-        for key, values in rows.items()
-    ]
-
-
 _FILTERS: Mapping[str, Callable[..., object]] = {
     "percent": percent_cell,
     "interval": interval,
     "count": "{:,}".format,
     "dollars": dollars,
-    "signature_rows": signature_rows,
-    "mixed_keys": lambda signatures: mixed_keys(map(Signature, signatures)),
     "signed": signed_cell,
 }
 

@@ -1,5 +1,5 @@
-"""Tables and charts of a task: the metrics of all runs, differences of two, histograms, needle
-retrieval.
+"""Tables and charts of a task: the metrics of all runs, differences of two, signatures, histograms,
+needle retrieval.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from mmie_tasks.record.intervals import LEVEL, stratified_mean
 from mmie_tasks.record.log_line import number
 from mmie_tasks.record.metrics import Metric, Scale, mean_of
 from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, ScoreKind
+from mmie_tasks.record.signature import Signature
+from mmie_tasks.results.comparability import NotComparable
 from mmie_tasks.results.compare.comparison import MetricComparison, compare
-from mmie_tasks.results.page_data import Json, ends
-from mmie_tasks.results.report.samples import JoinedTask
-from mmie_tasks.results.signatures import NotComparable
+from mmie_tasks.results.page_data import Json, cut, ends
+from mmie_tasks.results.report.samples import MAX_SIGNATURE, JoinedTask
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import metrics_of, value_of
 
@@ -135,6 +136,25 @@ def _cell(run: TaskRun, metric: Metric) -> Json | None:
     samples = (sample for sample in run.samples if metric.stratum(sample) is not None)
     verdicts = ([metric.verdict(s, kind, scale) for kind in SCORE_KINDS] for s in samples)
     return {**cell, "differ": sum(differ(*pair) for pair in verdicts)}
+
+
+def signature_rows(signatures: Iterable[Signature]) -> list[Json]:
+    """A row for each key of the signatures: its values, cut for display, and whether they differ.
+
+    >>> signature_rows([Signature("judge:a|t:0"), Signature("judge:b|t:0")])[0]
+    {'key': 'judge', 'values': ['a', 'b'], 'differs': True}
+    """
+    by_signature = [signature.fields for signature in signatures]
+    keys = dict.fromkeys(key for fields in by_signature for key in fields)
+    rows = {key: [fields.get(key, "") for fields in by_signature] for key in keys}
+    return [
+        {
+            "key": cut(key, MAX_SIGNATURE),
+            "values": [cut(value, MAX_SIGNATURE) for value in values],
+            "differs": len(set(values)) > 1,
+        }
+        for key, values in rows.items()
+    ]
 
 
 def charts(task: JoinedTask, tables: Sequence[Json]) -> list[Json]:

@@ -9,7 +9,8 @@ from mmie_tasks.benchmarks.milebench.metrics import (
     METRICS,
 )
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASK_OF, TASKS
-from mmie_tasks.core.verdict import COVERAGE_FLOOR, Scored, Verdict
+from mmie_tasks.core.settings import COVERAGE_FLOOR
+from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.record.metrics import Mean, weighted_mean
 
 PUBLISHED = {  # percent, tasks T-1..I-1, then Real and Diag as printed in the v2 table

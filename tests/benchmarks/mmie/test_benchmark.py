@@ -66,6 +66,12 @@ def test_question_gold_and_answer_are_shown_with_their_images():
     assert "truncated" not in sample.facts
 
 
+def test_an_answer_that_the_limit_on_images_cut_is_marked():
+    whole, cut = LINES[0], changed(facts={"truncated": True})
+    assert [BENCHMARK.read_line(one).answer_cut for one in (whole, cut)] == [False, True]
+    assert BENCHMARK.read_line(cut).facts == {"truncated": True}
+
+
 def test_an_image_of_an_answer_that_could_not_be_used_says_why():
     answer = [{"text": None, "image": "../../secret", "problem": "outside"}]
     (segment,) = BENCHMARK.read_line(changed(answer=answer)).answer

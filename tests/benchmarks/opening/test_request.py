@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from support.opening_data import PROMPTS, draw
 
-from mmie_tasks.answers.parsing import MISSING, NOT_TEXT
+from mmie_tasks.answers.failures import MISSING, NOT_TEXT
 from mmie_tasks.benchmarks.answer_request import BuiltRequest
 from mmie_tasks.benchmarks.opening import request as requests
 from mmie_tasks.benchmarks.opening.record import StepFacts

@@ -16,8 +16,8 @@ from support.metric_lists import metric_list
 from support.opening_data import EXAMPLE, reply, row, write_data
 from support.opening_yamls import files
 
+from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.answers.files import read_answers
-from mmie_tasks.answers.parsing import MISSING
 from mmie_tasks.benchmarks.opening import benchmark, metrics, task
 from mmie_tasks.benchmarks.opening.benchmark import BENCHMARK, grade
 from mmie_tasks.benchmarks.opening.data import TASKS, dataset

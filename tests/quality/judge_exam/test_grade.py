@@ -13,7 +13,7 @@ from scipy.stats import binomtest
 from support.verdict_files import pair
 
 from mmie_tasks.quality.judge_exam.grade import grade_judge
-from mmie_tasks.quality.judge_exam.verdict_set import Judgement, VerdictSet
+from mmie_tasks.quality.judge_exam.verdict_set import Judgement, NoVerdict, VerdictSet
 from mmie_tasks.record.intervals import MIN_SAMPLES
 
 OTHER = {"A": "B", "B": "A"}
@@ -41,7 +41,7 @@ def judgement(id_, is_reversed, a_wins):
         pair=str(id_),
         is_reversed=is_reversed,
         a_wins=a_wins,
-        why_not="" if a_wins is not None else "timeout",
+        why_not=None if a_wins is not None else NoVerdict("timeout"),
     )
 
 

@@ -169,8 +169,8 @@ def test_an_answer_that_the_benchmark_cannot_judge_has_its_reason(
         pair(2, answers=(a, (broken,))),
         pair(3, answers=(a, b)),
     )
-    assert left_out.why_not.startswith("left_out: 5 images")
-    assert unreadable.why_not.startswith("bad_image: ")
+    assert str(left_out.why_not).startswith("left_out: 5 images")
+    assert str(unreadable.why_not).startswith("bad_image: ")
     assert (judged.a_wins, judged.is_reversed) == (1, None)
     assert len(server.asked) == 2
 

@@ -11,7 +11,7 @@ from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_ru
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.results.commands import open_run
-from mmie_tasks.results.export.every_eval_ever import run
+from mmie_tasks.results.export.every_eval_ever_command import run
 from mmie_tasks.runs.headline import headline_of
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "every_eval_ever"

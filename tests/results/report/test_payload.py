@@ -216,6 +216,21 @@ def test_signatures_and_spend_are_those_of_the_runs() -> None:
     ]
 
 
+def test_long_signatures_that_differ_late_are_shown_as_different() -> None:
+    shared = "|".join(f"judge:openai|model:{'m' * 300}" for _ in range(9))
+    one, two = (f"panel:mean,min_valid=2|{shared}|paper_judge:no|t:{t}|pkg:0.1.0" for t in (0, 1))
+    content = payload_of(run("one", [sample("1", signature=one), sample("2", signature=two)]))
+    (task,) = content["tasks"]
+    assert len(task["signatures"][0]) < len(one)
+    assert task["mixed_keys"] == ["t"]
+    rows = {row["key"]: row for row in task["signature_rows"]}
+    assert list(rows) == ["panel", "judge", "model", "paper_judge", "t", "pkg"]
+    assert (rows["t"]["values"], rows["t"]["differs"]) == (["0", "1"], True)
+    assert [key for key, row in rows.items() if row["differs"]] == ["t"]
+    assert "more characters in the log" in rows["model"]["values"][0]
+    assert 'signatures differ in <b class="log-text">t</b>' in render(content)
+
+
 def test_the_cost_is_unknown_if_that_of_one_reply_is() -> None:
     replies = [JudgeReply(text="x", model="m", usage=Usage(cost_usd=cost)) for cost in (1.0, None)]
     content = task_of(run("one", [sample("1", replies=tuple(replies))]))

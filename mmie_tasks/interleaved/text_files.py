@@ -1,6 +1,4 @@
-"""Texts of a writer, a file for each request, kept until the samples are scored and logged: a run
-that is killed does not write them again.
-"""
+"""How a writer's text is stored: the JSON file of one request, named by what changes its text."""
 
 from __future__ import annotations
 

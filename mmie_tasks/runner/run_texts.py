@@ -1,4 +1,8 @@
-"""Texts of a pair's writer, saved while a run writes: a run that was killed resumes from them."""
+"""The stored texts of the writer in a run: a run that was killed resumes from them.
+
+They stay until their samples are scored and logged. `mmie_tasks.interleaved.text_files` has the
+form of a file.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +16,9 @@ from types import MethodType
 from lmms_eval.api.instance import Instance
 from loguru import logger
 
-from mmie_tasks.answers.parsing import failure_of
+from mmie_tasks.answers.failures import failure_of
 from mmie_tasks.core.files import cache_dir
-from mmie_tasks.interleaved.written_texts import WrittenText, read_text, save_texts, text_path
+from mmie_tasks.interleaved.text_files import WrittenText, read_text, save_texts, text_path
 from mmie_tasks.runner.evaluation import running_evaluation
 from mmie_tasks.runner.pair_arguments import PairArguments
 from mmie_tasks.runner.pair_requests import AskedSample
@@ -30,7 +34,7 @@ _DELIVERY = (
 """Arguments of lmms-eval's chat clients that change no text."""
 
 
-class SavedTexts:
+class RunTexts:
     """The files with the texts of some requests; the runner's log of samples ends their use.
 
     Args:

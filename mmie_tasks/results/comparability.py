@@ -1,4 +1,4 @@
-"""Differences between the signatures of two runs: whether their scores can be compared."""
+"""Whether the scores of two runs can be compared: differences between their signatures."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from support.letters import make_run as task_run
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.results.signatures import (
+from mmie_tasks.results.comparability import (
     NotComparable,
     SignatureDifference,
     mixed_keys,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mmie_tasks.interleaved.written_texts import WrittenText, read_text, save_texts, text_path
+from mmie_tasks.interleaved.text_files import WrittenText, read_text, save_texts, text_path
 
 TEXT = WrittenText(text="A\n\ud800", tokens={"output_tokens": 3})
 

@@ -1,0 +1,36 @@
+"""Warnings in the log that say what to do about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from loguru import logger
+
+if TYPE_CHECKING:
+    from loguru import Record
+
+_EXTRA = "mmie_tasks_warning"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedWarning:
+    """A warning, and what to do about it; the hint is empty if it was logged without one."""
+
+    message: str
+    hint: str = ""
+
+
+def warn(message: str, *, hint: str) -> None:
+    """Log ``MESSAGE hint: HINT`` as a warning; `warning_of` gives both parts."""
+    warning = LoggedWarning(message=message, hint=hint)
+    bound = logger.opt(depth=1).bind(**{_EXTRA: warning})  # depth: the line names the caller
+    bound.warning(f"{message} hint: {hint}")
+
+
+def warning_of(record: Record) -> LoggedWarning:
+    """The warning of a record of the log."""
+    warning = record["extra"].get(_EXTRA)
+    if isinstance(warning, LoggedWarning):
+        return warning
+    return LoggedWarning(message=record["message"].strip())

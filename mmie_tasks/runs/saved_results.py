@@ -1,0 +1,75 @@
+"""The results file of an evaluation: what lmms-eval saved next to the logs of its samples."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mmie_tasks.record.log_files import parse_log_name
+from mmie_tasks.record.log_line import number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedResults:
+    """What is read of a results file; a field is empty where the file lacks it.
+
+    Attributes:
+        options: The options of lmms-eval, by name: its ``config``, and the command line in it.
+        limit: ``--limit``.
+        time_zone: ``--timezone`` of the command line.
+        scores: Task to its scores, metric to value.
+        judges: Task to the words that chose its judges: see `registry.parse_choice`.
+    """
+
+    options: Mapping[str, object] = field(default_factory=dict)
+    limit: float | None = None
+    time_zone: str = ""
+    scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def read_results(log: Path) -> SavedResults:
+    """Read the results file of the evaluation that wrote a log; empty if it is unreadable."""
+    name = parse_log_name(log)
+    if name is None:
+        return SavedResults()
+    try:
+        saved = _object(json.loads(name.results.read_text(encoding="utf-8")))
+    except (OSError, ValueError, RecursionError):
+        return SavedResults()
+    config = _object(saved.get("config"))
+    command_line = _object(config.get("resolved_cli_args"))
+    time_zone = command_line.get("timezone")
+    return SavedResults(
+        options={**config, **command_line},
+        limit=number(config.get("limit")),
+        time_zone=time_zone if isinstance(time_zone, str) else "",
+        scores={
+            task: _scores(_object(of_task))
+            for task, of_task in _object(saved.get("results")).items()
+        },
+        judges={
+            task: _judges(_object(_object(of_task).get("metadata")))
+            for task, of_task in _object(saved.get("configs")).items()
+        },
+    )
+
+
+def _object(value: object) -> Mapping[str, object]:
+    """A field that should be an object; empty if it is not."""
+    return value if isinstance(value, dict) else {}
+
+
+def _scores(metrics: Mapping[str, object]) -> dict[str, float]:
+    return {
+        name.removesuffix(",none"): score
+        for name, value in metrics.items()
+        if "_stderr" not in name and (score := number(value)) is not None
+    }
+
+
+def _judges(metadata: Mapping[str, object]) -> tuple[str, ...]:
+    words = metadata.get("judges")
+    return tuple(map(str, words)) if isinstance(words, list) else ()
