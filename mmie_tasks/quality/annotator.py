@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.quality.calibrate.correct import correct
 from mmie_tasks.quality.calibrate.estimate import Population
-from mmie_tasks.quality.judge_exam.judge_grades import StoredGrades
+from mmie_tasks.quality.judge_exam.graded_judges import StoredGrades
 from mmie_tasks.results.annotation import Annotation, IntervalsOf
 from mmie_tasks.results.labels import Label, id_in_csv, read_label_files
 from mmie_tasks.results.render import Cell

@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from mmie_tasks.quality.judge_exam import mmrb2, opening
-from mmie_tasks.quality.judge_exam.grade import grade
-from mmie_tasks.quality.judge_exam.judgements import read_judgements
-from mmie_tasks.quality.judge_exam.verdicts import Pair
+from mmie_tasks.quality.judge_exam.grade import grade_judge
+from mmie_tasks.quality.judge_exam.judgement_file import read_judgements
+from mmie_tasks.quality.judge_exam.verdict_set import Pair
 from parity.comparison import Case, Check, Comparison, Folders, compared
 
 # Agreement as in OpenING's paper, arXiv 2411.18499; preference for the first answer, people's.
@@ -37,7 +37,7 @@ def opening_figures(folders: Folders) -> Comparison:
     people = opening.load_opening(folder, os.environ)
     cases = []
     for judge, (file, agreement, first_answer, first_answer_people) in OPENING_JUDGES.items():
-        result = grade(people, read_judgements(folder / "Interleaved_Arena" / file, people))
+        result = grade_judge(people, read_judgements(folder / "Interleaved_Arena" / file, people))
         cases += [
             _case(f"{judge}: agreement", agreement, result.agreement.value),
             _case(f"{judge}: first answer", first_answer, result.first_answer.value),
@@ -62,7 +62,7 @@ def mmrb2_figures(folders: Folders) -> Comparison:
         made_up.write_text(json.dumps(random_judgements(people.pairs)), encoding="utf-8")
         cases = []
         for name, file in (("sample", folder / SAMPLE), ("random", made_up)):
-            result = grade(people, read_judgements(file, people))
+            result = grade_judge(people, read_judgements(file, people))
             accuracy = official_accuracy(folder, file, Path(scratch))
             cases.append(_case(f"{name} judgements", accuracy, result.agreement.value))
     return compared(cases, note=f"{len(people.pairs):,} pairs, the sample's and random judgements")
@@ -76,7 +76,7 @@ def page_figures(folders: Folders) -> Comparison:
     """The figures of the page, from the sample judgements, which have both orders of each pair."""
     folder = folders["MMRB2_FOLDER"]
     people = mmrb2.load_mmrb2(folder, os.environ)
-    result = grade(people, read_judgements(folder / SAMPLE, people))
+    result = grade_judge(people, read_judgements(folder / SAMPLE, people))
     images = result.more_images.wrong_for.n, result.more_images.wrong_against.n
     ours = {
         "raters": result.raters.value,

@@ -12,7 +12,7 @@ import datasets
 import pyarrow.parquet
 from PIL import Image
 
-from mmie_tasks.quality.judge_exam.verdicts import Pair, Side
+from mmie_tasks.quality.judge_exam.verdict_set import Pair, Side
 
 Fields = dict[str, Any]
 

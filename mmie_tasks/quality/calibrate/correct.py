@@ -11,7 +11,7 @@ from mmie_tasks.quality.calibrate.estimate import Population
 from mmie_tasks.quality.calibrate.label_choice import all_labels, first_of_plan, plan_seeds
 from mmie_tasks.quality.calibrate.matching import match_labels
 from mmie_tasks.quality.calibrate.problems import Problem
-from mmie_tasks.quality.plan import JudgedSamples, judged_samples
+from mmie_tasks.quality.judged_samples import counts_without_points, judged_samples
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.labels import Label
 from mmie_tasks.runs.run import TaskRun
@@ -82,7 +82,7 @@ def correct(
         unratable=choice.unratable,
         raters=agreement_of_raters(scores.ratings) if len(scores.ratings) > 1 else None,
         other_scores=() if is_difference else other_scores(task_run, people),
-        without=_samples_without_points(judged),
+        without=counts_without_points(judged),
         problems=tuple(problems),
         is_random_sample=choice.is_random_sample,
     )
@@ -92,12 +92,3 @@ def _too_few(headline: CorrectedScore) -> Problem:
     """The labels are a random sample, and too few for a corrected score."""
     hint = "`mmie-tasks calibrate RUN --people FILE --plan N -o more.csv` extends the plan"
     return Problem(name="too_few", text=headline.why_not, count=headline.labels, hint=hint)
-
-
-def _samples_without_points(judged: Sequence[JudgedSamples]) -> dict[str, int]:
-    """Why samples have no points, to how many of all runs."""
-    counts: dict[str, int] = {}
-    for run in judged:
-        for reason, ids in run.without.items():
-            counts[reason] = counts.get(reason, 0) + len(ids)
-    return counts

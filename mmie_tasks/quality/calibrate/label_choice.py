@@ -15,8 +15,9 @@ from typing import TypeAlias
 
 from mmie_tasks.core.tables import short_name
 from mmie_tasks.quality.calibrate.matching import LabelledScores, Ratings
-from mmie_tasks.quality.calibrate.problems import Problem, problem
-from mmie_tasks.quality.plan import JudgedSamples, strata_in_order, stratum_weights
+from mmie_tasks.quality.calibrate.plan import strata_in_order
+from mmie_tasks.quality.calibrate.problems import Problem, problem_with_ids
+from mmie_tasks.quality.judged_samples import JudgedSamples, stratum_weights
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import metrics_of
 
@@ -92,8 +93,11 @@ def _blocking_problems(
     hand_picked = [label.id for label in labels if label.seed is None or not label.answer]
     if hand_picked:
         hint = "`mmie-tasks calibrate RUN --plan 100 -o people.csv` draws a random sample"
-        what = "are not of a plan, as they have no seed or do not say of which answer they are"
-        yield problem("hand_picked", "label", what, hand_picked, hint)
+        why = "they have no seed or do not say of which answer they are"
+        if len(hand_picked) == 1:
+            why = "it has no seed or does not say of which answer it is"
+        what = f"not of a plan, as {why}"
+        yield problem_with_ids("hand_picked", "label", "are", what, hand_picked, hint)
     seeds = plan_seeds(scores)
     if len(seeds) > 1:
         text = f"the labels are of plans with different seeds: {', '.join(map(str, seeds))}"
@@ -120,9 +124,9 @@ def _gaps(rater: str, ratings: Ratings, plan: Plan) -> Iterator[Problem]:
     if gaps:
         command = f"`mmie-tasks calibrate RUN --people FILE --plan {plan_size} -o more.csv`"
         by = f" by {short_name(rater)}" if len(ratings) > 1 else ""
-        what = f"have no label{by}, unlike later ones of the plan"
+        what = f"no label{by}, unlike later ones of the plan"
         hint = f"{command} writes a page of the missing ones"
-        yield problem("gaps", "sample", what, gaps, hint)
+        yield problem_with_ids("gaps", "sample", "have", what, gaps, hint)
 
 
 def _up_to_gap(by_id: Mapping[str, float], plan: Plan) -> dict[str, float]:

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from mmie_tasks.quality.calibrate.problems import Problem, ProblemName, problem
-from mmie_tasks.quality.plan import JudgedSamples
+from mmie_tasks.quality.calibrate.problems import Problem, ProblemName, problem_with_ids
+from mmie_tasks.quality.judged_samples import JudgedSamples
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.results.labels import Label, answer_digest, id_in_csv
 from mmie_tasks.runs.run import TaskRun
@@ -147,10 +147,10 @@ def _why_unused(
 
 
 _UNUSED: Mapping[ProblemName, str] = {
-    "unknown_ids": "are of samples that are not in the run",
-    "other_answers": "are of other answers: of another model, or from before the run was repeated",
-    "left_out": "are of samples that the official script leaves out",
-    "unscored": "are of samples without points ({reason})",
+    "unknown_ids": "of samples that are not in the run",
+    "other_answers": "of other answers: of another model, or from before the run was repeated",
+    "left_out": "of samples that the official script leaves out",
+    "unscored": "of samples without points ({reason})",
 }
 _HINTS: Mapping[ProblemName, str] = {"unknown_ids": "check that labels and run are of one task"}
 
@@ -165,7 +165,8 @@ def _unused_problems(
         named = [id_ for id_ in ids if why.name != "other_answers" or id_ not in labelled]
         if named:
             what = _UNUSED[why.name].format(reason=why.reason)
-            yield problem(why.name, "label", what, named, _HINTS.get(why.name, ""))
+            hint = _HINTS.get(why.name, "")
+            yield problem_with_ids(why.name, "label", "are", what, named, hint)
 
 
 def _scores(points: Sequence[Mapping[str, float]], percent: float) -> dict[str, float]:

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.core.tables import counted
-from mmie_tasks.quality.plan import PlannedAnswer
+from mmie_tasks.quality.calibrate.plan import PlannedAnswer
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segment

@@ -10,7 +10,8 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import counted
 from mmie_tasks.quality.calibrate.judged_runs import NamedRun, notes_on, without_points
 from mmie_tasks.quality.calibrate.page import labelling_page
-from mmie_tasks.quality.plan import PlannedAnswer, judged_samples, planned_answers
+from mmie_tasks.quality.calibrate.plan import PlannedAnswer, planned_answers
+from mmie_tasks.quality.judged_samples import counts_without_points, judged_samples
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.commands import read_text, require_range, write_text
 from mmie_tasks.results.labels import Label, csv_text, id_in_csv
@@ -63,9 +64,7 @@ def write_plan(
     ]
     if page.missing_images:
         lines.append(f"{counted(page.missing_images, 'image')} could not be shown")
-    lines += without_points(
-        Counter(reason for run_ in judged for reason, ids in run_.without.items() for _ in ids)
-    )
+    lines += without_points(counts_without_points(judged))
     return "\n".join([*lines, *notes_on(runs)])
 
 

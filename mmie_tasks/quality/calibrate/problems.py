@@ -20,6 +20,7 @@ ProblemName: TypeAlias = Literal[
     "unscored",  # labels of samples without points of the judge
 ]
 _SHOWN_IDS = 3
+_SINGULAR = {"are": "is", "have": "has"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +41,22 @@ class Problem:
     hint: str = ""
 
 
-def problem(name: ProblemName, noun: str, what: str, ids: Sequence[str], hint: str = "") -> Problem:
-    """A problem whose text has the first ids."""
-    verb = what.replace("are ", "is ", 1).replace("have ", "has ", 1) if len(ids) == 1 else what
+def problem_with_ids(
+    name: ProblemName,
+    noun: str,
+    verb: Literal["are", "have"],
+    what: str,
+    ids: Sequence[str],
+    hint: str = "",
+) -> Problem:
+    """A problem whose text has the first ids.
+
+    >>> problem_with_ids("gaps", "sample", "have", "no label", ["SA-1"]).text
+    '1 sample has no label: SA-1'
+    """
+    form = _SINGULAR[verb] if len(ids) == 1 else verb
     distinct = tuple(dict.fromkeys(ids))
     more = ["..."] if len(distinct) > _SHOWN_IDS else []
     shown = ", ".join([*map(short_name, distinct[:_SHOWN_IDS]), *more])
-    text = f"{counted(len(ids), noun)} {verb}: {shown}"
+    text = f"{counted(len(ids), noun)} {form} {what}: {shown}"
     return Problem(name=name, text=text, count=len(ids), ids=distinct, hint=hint)

@@ -18,16 +18,16 @@ from mmie_tasks.judges.flags import with_judge_args
 from mmie_tasks.judges.registry import JudgeChoice, parse_choice
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.judging.shared_judge import SharedJudge
-from mmie_tasks.quality.judge_exam.exam import COMPARE, Exam
+from mmie_tasks.quality.judge_exam.exam_result import COMPARE, ExamResult
 from mmie_tasks.quality.judge_exam.exam_text import exam_text, without_details
-from mmie_tasks.quality.judge_exam.examination import FOLDER_HINT, examine, published_exam
+from mmie_tasks.quality.judge_exam.examine import FOLDER_HINT, examine, published_exam
 from mmie_tasks.quality.judge_exam.methods import ExamMethod, comparing, giving_points
 from mmie_tasks.quality.judge_exam.mmrb2 import load_mmrb2
 from mmie_tasks.quality.judge_exam.opening import load_opening
 from mmie_tasks.quality.judge_exam.stored_exams import exam_json
 from mmie_tasks.quality.judge_exam.stress import stress_test
 from mmie_tasks.quality.judge_exam.stress_text import stress_text
-from mmie_tasks.quality.judge_exam.verdicts import SetName, VerdictSet
+from mmie_tasks.quality.judge_exam.verdict_set import SetName, VerdictSet
 from mmie_tasks.results.commands import open_run, require_range
 from mmie_tasks.results.render import json_text
 
@@ -196,7 +196,7 @@ def _stress(shared: SharedJudge, source: str, task: str, limit: int, *, is_json:
     return json_text(result) if is_json else stress_text(result)
 
 
-def _printed(exam: Exam, *, is_json: bool) -> str:
+def _printed(exam: ExamResult, *, is_json: bool) -> str:
     """The exam as JSON or text.
 
     Raises:

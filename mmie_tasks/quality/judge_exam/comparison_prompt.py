@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.quality.judge_exam.verdicts import Pair, PartsInOrder
+from mmie_tasks.quality.judge_exam.verdict_set import Pair, PartsInOrder
 
 _PROMPT_NAME = "compare-1"  # name of the prompt and its reader; another number for other words
 

@@ -14,14 +14,15 @@ from mmie_tasks.core.tables import (
     table,
     wrapped,
 )
-from mmie_tasks.quality.judge_exam.exam import COMPARE, Exam, PublishedVerdicts
-from mmie_tasks.quality.judge_exam.grade import Grade, Share
-from mmie_tasks.quality.judge_exam.request_costs import cost_text
-from mmie_tasks.quality.judge_exam.verdicts import NoVerdict
+from mmie_tasks.quality.judge_exam.costed_requests import cost_text
+from mmie_tasks.quality.judge_exam.exam_result import COMPARE, ExamResult, PublishedVerdicts
+from mmie_tasks.quality.judge_exam.grade import Grade
+from mmie_tasks.quality.judge_exam.question_shares import Share
+from mmie_tasks.quality.judge_exam.verdict_set import NoVerdict
 from mmie_tasks.record.signature import Signature
 
 
-def exam_text(exam: Exam) -> str:
+def exam_text(exam: ExamResult) -> str:
     """The grade in tables, by order and by subset, and what it is of."""
     verdict_set = exam.verdict_set
     how = "An undecided judge counts as half."
@@ -88,7 +89,7 @@ def _cell(share: Share) -> str:
     return percent_cell(share.value, share.interval)
 
 
-def _sentences(exam: Exam) -> Iterator[str]:
+def _sentences(exam: ExamResult) -> Iterator[str]:
     result, verdict_set = exam.grade, exam.verdict_set
     reasons = listed(without_details(exam.no_verdicts))
     without = f". Without verdict: {reasons}" if reasons else ""

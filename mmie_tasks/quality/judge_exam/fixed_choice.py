@@ -6,7 +6,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from mmie_tasks.quality.judge_exam.verdicts import Pair
+from mmie_tasks.quality.judge_exam.verdict_set import Pair
 
 
 def choose_pairs(pairs: Sequence[Pair], limit: int | None) -> tuple[Pair, ...]:

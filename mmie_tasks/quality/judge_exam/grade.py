@@ -1,11 +1,6 @@
 """Grades of judges on people's verdicts: agreement, flips, leanings that have nothing to do with
 quality.
 
-Pairs of one question are not independent, and neither are the two orders of one pair. So the
-interval of a share is Wilson's for as many independent cases as have the same variance between
-questions (a design effect, as in surveys), with Student's t for the questions. It has a width even
-where all questions are alike.
-
 A judge that errs at random prefers either answer in half of its errors, so how often it prefers the
 longer one says little. A `Leaning` compares error rates instead: the judge is wrong more often
 where people prefer the shorter answer than where they prefer the longer one, or it is not.
@@ -14,14 +9,20 @@ where people prefer the shorter answer than where they prefer the longer one, or
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal, TypeAlias
 
-from mmie_tasks.quality.judge_exam.verdicts import Judgement, Pair, PartsInOrder, Side, VerdictSet
-from mmie_tasks.record.intervals import LEVEL, MIN_SAMPLES, Interval
+from mmie_tasks.quality.judge_exam.question_shares import Cases, Share, share_of
+from mmie_tasks.quality.judge_exam.verdict_set import (
+    Judgement,
+    Pair,
+    PartsInOrder,
+    Side,
+    VerdictSet,
+)
+from mmie_tasks.record.intervals import LEVEL, Interval
 
 Order: TypeAlias = Literal["forward", "reverse"]
 """Which answer the judge was shown first: A, or B."""
@@ -33,18 +34,6 @@ _NO_LEANING = "none"
 _ONE_SIDED = "people always prefer the same of the two"
 # Three leanings are looked for: so that a fair judge has none of them in 95 % of exams.
 _LEANING_LEVEL = 1 - (1 - LEVEL) / 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
-    """How often something is the case, in percent, and its 95 % interval over questions; of `n`
-    cases, where both orders of a pair are two. Or why there is no value, or no interval.
-    """
-
-    value: float | None
-    interval: Interval | None
-    n: int
-    why_not: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +149,7 @@ class _GradeRow:
         return 0.0 if self.judgement.is_wrong else self.preference(self.pair.winner)
 
 
-def grade(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Grade:
+def grade_judge(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Grade:
     """The grade of a judge.
 
     Args:
@@ -178,7 +167,7 @@ def grade(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Grade:
     ... )
     >>> verdicts = ((False, 1.0), (True, 0.5))
     >>> first, second = (Judgement(pair="1", is_reversed=o, a_wins=wins) for o, wins in verdicts)
-    >>> result = grade(people, [first, second])
+    >>> result = grade_judge(people, [first, second])
     >>> result.agreement.value, result.flips.value, result.more_images.wrong_for.value
     (75.0, 100.0, 25.0)
     """
@@ -209,7 +198,7 @@ def grade(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Grade:
         judged=len(rows),
         agreement=_agreement(rows),
         agreement_untied=_agreement(untied if len(untied) < len(rows) else [], no_ties),
-        undecided=_share([(row.pair, float(row.a_wins == 0.5)) for row in rows], _NO_VERDICTS),
+        undecided=share_of([(row.pair, float(row.a_wins == 0.5)) for row in rows], _NO_VERDICTS),
         by_order={
             order: _agreement([row for row in rows if row.is_reversed is is_reversed])
             for order, is_reversed in _ORDERS.items()
@@ -217,26 +206,28 @@ def grade(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Grade:
         },
         by_subset={subset: _agreement(own) for subset, own in sorted(rows_by_subset.items())},
         flips=_flips(rows, no_flips),
-        first_answer=_share([(row.pair, row.preference(side)) for row, side in first], no_order),
-        first_answer_people=_share(
+        first_answer=share_of([(row.pair, row.preference(side)) for row, side in first], no_order),
+        first_answer_people=share_of(
             [(row.pair, float(row.pair.winner == side)) for row, side in first], no_order
         ),
         order=_leaning(first, no_order, "follows order: first", "follows order: last"),
         more_images=_leaning(images, no_images, "prefers more pictures", "prefers fewer pictures"),
         longer_text=_leaning(text, no_text, "prefers longer answers", "prefers shorter answers"),
-        raters=_share(votes, "no judged pair has published votes of single raters"),
-        rater_pairs=_share(vote_pairs, "no judged pair has published votes of two raters"),
+        raters=share_of(votes, "no judged pair has published votes of single raters"),
+        rater_pairs=share_of(vote_pairs, "no judged pair has published votes of two raters"),
     )
 
 
 def _agreement(rows: Sequence[_GradeRow], why_none: str = _NO_VERDICTS) -> Share:
-    return _share([(row.pair, row.right) for row in rows], why_none)
+    return share_of([(row.pair, row.right) for row in rows], why_none)
 
 
 def _flips(rows: Sequence[_GradeRow], why_none: str) -> Share:
     forward = {row.pair.id: row.a_wins for row in rows if not row.is_reversed}
     both = [row for row in rows if row.is_reversed and row.pair.id in forward]
-    return _share([(row.pair, float(row.a_wins != forward[row.pair.id])) for row in both], why_none)
+    return share_of(
+        [(row.pair, float(row.a_wins != forward[row.pair.id])) for row in both], why_none
+    )
 
 
 def _leaning(
@@ -250,8 +241,10 @@ def _leaning(
     errors: dict[bool, list[tuple[Pair, float]]] = {True: [], False: []}
     for row, side in sides:
         errors[row.pair.winner == side].append((row.pair, 1 - row.right))
-    against, in_favour = (_Cases(errors[is_for]) for is_for in (False, True))
-    shares = [_share(errors[is_for], _ONE_SIDED if sides else why_none) for is_for in (False, True)]
+    against, in_favour = (Cases(errors[is_for]) for is_for in (False, True))
+    shares = [
+        share_of(errors[is_for], _ONE_SIDED if sides else why_none) for is_for in (False, True)
+    ]
     difference, interval, finding = None, None, ""
     if against.n and in_favour.n:
         difference = 100 * (against.share - in_favour.share)
@@ -289,63 +282,3 @@ def _larger(sizes: tuple[int, ...] | None) -> Side | None:
 def _length(answer: PartsInOrder) -> int:
     """Characters of an answer's texts."""
     return sum(len(segment) for segment in answer if isinstance(segment, str))
-
-
-def _share(values: Sequence[tuple[Pair, float]], why_none: str) -> Share:
-    """The mean of values from 0 to 1 in percent, one per case; of none, the reason `why_none`."""
-    cases = _Cases(values)
-    if not cases.n:
-        return Share(value=None, interval=None, n=0, why_not=why_none)
-    if len(cases.by_question) < MIN_SAMPLES:
-        why_not = f"too few questions for an interval: {len(cases.by_question)}"
-        return Share(value=100 * cases.share, interval=None, n=cases.n, why_not=why_not)
-    return Share(value=100 * cases.share, interval=cases.interval(LEVEL), n=cases.n)
-
-
-class _Cases:
-    """Values from 0 to 1 of cases, by question."""
-
-    def __init__(self, values: Sequence[tuple[Pair, float]]) -> None:
-        self.n = len(values)
-        self.by_question: defaultdict[str, list[float]] = defaultdict(list)
-        for pair, value in values:
-            self.by_question[pair.sample].append(value)
-
-    @property
-    def share(self) -> float:
-        """The mean of all cases."""
-        return math.fsum(sum(values) for values in self.by_question.values()) / self.n
-
-    @property
-    def influences(self) -> Mapping[str, float]:
-        """By how much each question moves the share; they add up to 0."""
-        share, n = self.share, self.n
-        return {
-            name: (sum(values) - share * len(values)) / n
-            for name, values in self.by_question.items()
-        }
-
-    def interval(self, level: float) -> Interval:
-        """Wilson's interval in percent, for as many independent cases as have this variance; at
-        most the cases there are, and the questions where all cases are alike.
-        """
-        from scipy.special import stdtrit
-
-        share, questions = self.share, len(self.by_question)
-        variance = math.fsum(x**2 for x in self.influences.values()) * questions / (questions - 1)
-        cases = float(questions)
-        if 0 < share < 1:
-            cases = min(float(self.n), share * (1 - share) / variance) if variance else self.n
-        t = float(stdtrit(questions - 1, (1 + level) / 2))
-        middle = (share + t**2 / (2 * cases)) / (1 + t**2 / cases)
-        half = t * math.sqrt(share * (1 - share) / cases + t**2 / (4 * cases**2))
-        half /= 1 + t**2 / cases
-        low, high = min(share, middle - half), max(share, middle + half)  # rounding
-        return Interval(100 * max(0.0, low), 100 * min(1.0, high))
-
-    def correlation(self, other: _Cases) -> float:
-        """Of the influences of the questions on two shares; 0 where one has none."""
-        one, two = self.influences, other.influences
-        covariance = math.fsum(one[name] * two[name] for name in one.keys() & two.keys())
-        squares = [math.fsum(x**2 for x in own.values()) for own in (one, two)]
-        return covariance / math.sqrt(squares[0] * squares[1]) if all(squares) else 0.0

@@ -21,9 +21,9 @@ from mmie_tasks.quality.judge_exam.comparison_prompt import (
     prompt_version,
     read_verdict,
 )
-from mmie_tasks.quality.judge_exam.exam import COMPARE
-from mmie_tasks.quality.judge_exam.request_costs import RequestResults, ask
-from mmie_tasks.quality.judge_exam.verdicts import Judgement, NoVerdict, Pair, PartsInOrder
+from mmie_tasks.quality.judge_exam.costed_requests import CostedResults, judge_with_cost
+from mmie_tasks.quality.judge_exam.exam_result import COMPARE
+from mmie_tasks.quality.judge_exam.verdict_set import Judgement, NoVerdict, Pair, PartsInOrder
 from mmie_tasks.record.fields import BadRecord, NoJudgeRequest
 from mmie_tasks.record.segment import Segment, Segments
 from mmie_tasks.record.signature import signature_text
@@ -42,7 +42,7 @@ class Comparisons:
     """
 
     judgements: tuple[Judgement, ...]
-    outcome: RequestResults
+    outcome: CostedResults
     cut_images: int = 0
     cut_texts: int = 0
 
@@ -101,7 +101,7 @@ def _compare_pairs(shared: SharedJudge, pairs: Sequence[Pair], title: str) -> Co
         CheckedRequest(request=comparison_request(pair, is_reversed=is_reversed))
         for pair, is_reversed in orders
     ]
-    outcome = ask(shared, requests, title)
+    outcome = judge_with_cost(shared, requests, title)
     judgements = []
     for (pair, order), result in zip(orders, outcome.results, strict=True):
         verdict = result.verdict(read_verdict)
@@ -122,7 +122,7 @@ def _score_answers(
     request_or_reason = {answer: _request_or_reason(judge_request, *answer) for answer in answers}
     requests = [r for r in request_or_reason.values() if isinstance(r, GradedRequest)]
     by_content = {request.request: request for request in requests}
-    outcome = ask(shared, list(by_content.values()), title)
+    outcome = judge_with_cost(shared, list(by_content.values()), title)
     results = dict(zip(by_content, outcome.results, strict=True))
     points: dict[tuple[PartsInOrder, PartsInOrder], float | NoVerdict] = {}
     for answer, request in request_or_reason.items():

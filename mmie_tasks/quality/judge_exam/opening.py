@@ -22,18 +22,17 @@ from mmie_tasks.benchmarks.json_file import read_data_file
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.hub.images import inside
 from mmie_tasks.hub.pinned_file import Pin, RetryPolicy, pinned_bytes
-from mmie_tasks.quality.judge_exam.verdicts import (
+from mmie_tasks.quality.judge_exam.published_files import (
     FIRST_WINS,
     REPAIR,
     Contents,
-    Pair,
     PublishedContent,
-    VerdictSet,
     parsed_file,
-    segments_of,
+    parts_in_order,
     unique_pairs,
     with_answers,
 )
+from mmie_tasks.quality.judge_exam.verdict_set import Pair, VerdictSet
 
 OPENING_FILE = "Interleaved_Arena/judge_modelAB_results.json"
 
@@ -157,8 +156,8 @@ def _opening_contents(folder: Path, pair: Pair) -> Contents:
         beside = [
             (kind, re.split(r"[/\\]", v)[-1] if kind == "image" else v) for kind, v in content
         ]
-        answers.append(segments_of(beside, outputs / f"{model}_output"))
-    return segments_of(questions[0], folder / "OpenING-benchmark"), (answers[0], answers[1])
+        answers.append(parts_in_order(beside, outputs / f"{model}_output"))
+    return parts_in_order(questions[0], folder / "OpenING-benchmark"), (answers[0], answers[1])
 
 
 def _content(parts: Iterable[_OpeningPart]) -> PublishedContent:

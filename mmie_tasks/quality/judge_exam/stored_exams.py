@@ -20,14 +20,14 @@ from pydantic import AliasPath, BaseModel, ConfigDict, Field, ValidationError
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import atomic_write, cache_dir
-from mmie_tasks.quality.judge_exam.exam import Exam
-from mmie_tasks.quality.judge_exam.verdicts import SetName
+from mmie_tasks.quality.judge_exam.exam_result import ExamResult
+from mmie_tasks.quality.judge_exam.verdict_set import SetName
 from mmie_tasks.results.render import json_text
 
 _Percent: TypeAlias = Annotated[float, Field(ge=0, le=100)]
 
 
-def exam_json(exam: Exam) -> str:
+def exam_json(exam: ExamResult) -> str:
     """The exam as one object, without the pairs; null for missing values, with the reason beside
     them.
     """
@@ -53,7 +53,7 @@ def exam_path(judge: str, exam: str, environment: Mapping[str, str]) -> Path:
     return cache_dir(environment) / "judge_exams" / digests[0] / f"{digests[1]}.json"
 
 
-def store_exam(exam: Exam, environment: Mapping[str, str]) -> Exam:
+def store_exam(exam: ExamResult, environment: Mapping[str, str]) -> ExamResult:
     """Write the file of an exam. One without new replies keeps the seconds that were measured
     before.
 

@@ -1,9 +1,9 @@
 """Stress test of a judge: how far its points move when the answers of a run are changed.
 
 There are changes that a fair judge must not score higher, and harmless ones that it should not care
-about: see `mmie_tasks.quality.judge_exam.changes`. A judge may give the same request other points
-each time; so it is asked about the unchanged answers once more, and a harmless change moves it only
-if it moves it more than that.
+about: see `mmie_tasks.quality.judge_exam.stress_changes`. A judge may give the same request other
+points each time; so it is asked about the unchanged answers once more, and a harmless change moves
+it only if it moves it more than that.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from mmie_tasks.judges.base import RequestBroken
 from mmie_tasks.judges.content import content_key
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.shared_judge import SharedJudge
-from mmie_tasks.quality.judge_exam.changes import (
+from mmie_tasks.quality.judge_exam.costed_requests import judge_with_cost
+from mmie_tasks.quality.judge_exam.fixed_choice import fixed_choice
+from mmie_tasks.quality.judge_exam.stress_changes import (
     AGAIN,
     Change,
     Exchange,
@@ -33,10 +35,13 @@ from mmie_tasks.quality.judge_exam.changes import (
     donors,
     images_of,
 )
-from mmie_tasks.quality.judge_exam.effects import NOT_APPLICABLE, Effect, effects, reasons
-from mmie_tasks.quality.judge_exam.fixed_choice import fixed_choice
-from mmie_tasks.quality.judge_exam.request_costs import ask
-from mmie_tasks.quality.plan import JudgedSample, judged_samples
+from mmie_tasks.quality.judge_exam.stress_effects import (
+    NOT_APPLICABLE,
+    Effect,
+    effects,
+    reasons_without_points,
+)
+from mmie_tasks.quality.judged_samples import JudgedSample, judged_samples
 from mmie_tasks.record.fields import BadRecord, Line, NoJudgeRequest
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.record.signature import signature_text
@@ -57,7 +62,7 @@ class StressTest:
 
     `exam` has the changes, the task, and a digest of the samples and their answers.
     `unchanged_points` is the mean of the unchanged answers, `unchanged_without_points` the reasons
-    for answers without points. The costs are as of `RequestResults`.
+    for answers without points. The costs are as of `CostedResults`.
     """
 
     judge: str
@@ -111,13 +116,15 @@ def stress_test(shared: SharedJudge, task_run: TaskRun, limit: int, folder: Path
         f"{len(plan.changes)} changes, and once more without: "
         f"{counted(requests, 'request')} at most; what is in the cache is not asked again.\n"
     )
-    outcome = ask(shared, list(plan.requests.values()), f"changed answers of {task_run.task}")
+    outcome = judge_with_cost(
+        shared, list(plan.requests.values()), f"changed answers of {task_run.task}"
+    )
     verdicts: dict[tuple[str, str], Verdict | str] = {**plan.without}
     for (key, request), result in zip(plan.requests.items(), outcome.results, strict=True):
         verdicts[key] = request.grade(result).official
     unchanged = {id_: verdicts[_UNCHANGED, id_] for id_ in plan.samples}
     points = {id_: after.points for id_, after in unchanged.items() if isinstance(after, Scored)}
-    pairs_by_change = {
+    outcomes_by_change = {
         change: [(before, verdicts[change.name, id_]) for id_, before in points.items()]
         for change in (*plan.changes, AGAIN)
     }
@@ -134,8 +141,8 @@ def stress_test(shared: SharedJudge, task_run: TaskRun, limit: int, folder: Path
         unit=scale.unit,
         samples=len(plan.samples),
         unchanged_points=fmean(points.values()) if points else None,
-        unchanged_without_points=reasons(unchanged.values()),
-        effects=effects(pairs_by_change, scale.full_marks),
+        unchanged_without_points=reasons_without_points(unchanged.values()),
+        effects=effects(outcomes_by_change, scale.full_marks),
         requests=requests,
         usd_per_1000=outcome.usd_per_1000,
         seconds_per_1000=outcome.seconds_per_1000,

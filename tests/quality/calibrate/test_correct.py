@@ -17,7 +17,8 @@ from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.quality.annotator import labels_by_benchmark
 from mmie_tasks.quality.calibrate.correct import correct, default_population
-from mmie_tasks.quality.plan import judged_samples, planned_answers
+from mmie_tasks.quality.calibrate.plan import planned_answers
+from mmie_tasks.quality.judged_samples import judged_samples
 from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.commands import open_run
@@ -125,7 +126,13 @@ def too_many_unscored(run, _labels):
 @pytest.mark.parametrize(
     ("change", "problem", "text", "is_corrected"),
     [
-        pytest.param(hand_picked, "hand_picked", "1 label is not of a plan", False, id="no-seed"),
+        pytest.param(
+            hand_picked,
+            "hand_picked",
+            "1 label is not of a plan, as it has no seed",
+            False,
+            id="no-seed",
+        ),
         pytest.param(
             without_digest, "hand_picked", "1 label is not of a plan", False, id="no-digest"
         ),

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 from support.verdict_files import pair
 
-from mmie_tasks.quality.judge_exam.grade import grade
-from mmie_tasks.quality.judge_exam.verdicts import Judgement, NoVerdict, VerdictSet
+from mmie_tasks.quality.judge_exam.grade import grade_judge
+from mmie_tasks.quality.judge_exam.verdict_set import Judgement, NoVerdict, VerdictSet
 from mmie_tasks.record.intervals import MIN_SAMPLES
 
 OTHER = {"A": "B", "B": "A"}
@@ -59,7 +59,9 @@ def percents(shares):
 
 
 def test_agreement_is_the_mean_over_both_orders_and_an_undecided_one_is_half_right():
-    result = grade(verdict_set(pairs_won_by("AAB")), [*forward(1, 0, 0), *reverse(1, 0.5, None)])
+    result = grade_judge(
+        verdict_set(pairs_won_by("AAB")), [*forward(1, 0, 0), *reverse(1, 0.5, None)]
+    )
     assert (result.agreement.value, result.agreement.n) == (100 * 3.5 / 5, 5)
     assert percents(result.by_order) == {"forward": 66.67, "reverse": 75}
 
@@ -78,29 +80,31 @@ def test_the_agreement_of_a_judge_that_is_never_undecided_is_the_accuracy_of_mmr
     a_first, b_first, accuracy
 ):
     """``accuracy`` is what ``compute_accuracy.py`` prints for these verdicts, at commit 7ff0552."""
-    result = grade(verdict_set(pairs_won_by("ABAAB")), [*forward(*a_first), *reverse(*b_first)])
+    result = grade_judge(
+        verdict_set(pairs_won_by("ABAAB")), [*forward(*a_first), *reverse(*b_first)]
+    )
     assert result.agreement.value == pytest.approx(100 * accuracy)
 
 
 def test_agreement_without_peoples_ties_leaves_out_pairs_that_people_called_a_tie():
     people = verdict_set([*pairs_won_by("AA"), replace(pair(2, "B"), is_tie=True)])
-    result = grade(people, [*forward(1, 0, 1), *reverse(1, 1, 0.5)])
+    result = grade_judge(people, [*forward(1, 0, 1), *reverse(1, 1, 0.5)])
     assert result.agreement.n == 6
     assert result.agreement_untied.n == 4
     assert result.agreement_untied.value == 75
-    untied = grade(verdict_set(pairs_won_by("AA")), forward(1, 0)).agreement_untied
+    untied = grade_judge(verdict_set(pairs_won_by("AA")), forward(1, 0)).agreement_untied
     assert (untied.value, untied.why_not) == (None, "people called no judged pair a tie")
 
 
 def test_a_flip_is_another_verdict_on_the_same_pair_in_the_other_order():
-    result = grade(
+    result = grade_judge(
         verdict_set(pairs_won_by("AAAAA")), [*forward(1, 0, 1, 0.5, 1), *reverse(1, 0, 0, 1, None)]
     )
     assert (result.flips.value, result.flips.n) == (50, 4)
 
 
 def test_preference_for_the_first_answer_is_shown_with_peoples_for_the_same_pairs():
-    result = grade(verdict_set(pairs_won_by("AABB")), [*forward(1, 0.5, 1), *reverse(0)])
+    result = grade_judge(verdict_set(pairs_won_by("AABB")), [*forward(1, 0.5, 1), *reverse(0)])
     assert (result.first_answer.value, result.first_answer.n) == (100 * 3.5 / 4, 4)
     assert result.first_answer_people.value == 50  # A of 0 and of 1, but not of 2, nor B of 0
 
@@ -108,7 +112,7 @@ def test_preference_for_the_first_answer_is_shown_with_peoples_for_the_same_pair
 def test_a_leaning_to_more_images_is_of_pairs_with_unequal_numbers_of_them():
     numbers = [(1, 3), (3, 1), (2, 2), None, (0, 1)]
     people = verdict_set([pair(id_, "A", images=images) for id_, images in enumerate(numbers)])
-    leaning = grade(people, forward(0, 1, 1, 1, 0.5)).more_images
+    leaning = grade_judge(people, forward(0, 1, 1, 1, 0.5)).more_images
     assert (leaning.wrong_against.value, leaning.wrong_against.n) == (75, 2)
     assert (leaning.wrong_for.value, leaning.wrong_for.n) == (0, 1)
     assert (leaning.difference, leaning.interval, leaning.finding) == (75, None, "")
@@ -122,7 +126,7 @@ def test_a_leaning_to_longer_text_counts_characters_and_neither_images_nor_their
         (("ab",), ("a", "b")),
     ]
     people = verdict_set([pair(id_, "A", answers=segments) for id_, segments in enumerate(answers)])
-    leaning = grade(people, forward(0, 0, 1)).longer_text
+    leaning = grade_judge(people, forward(0, 0, 1)).longer_text
     assert (leaning.wrong_against.value, leaning.wrong_for.value) == (100, 100)
     assert leaning.difference == 0
 
@@ -146,7 +150,7 @@ def by_length(winners, judge, *, noise=0.0, seed=0):
 def test_errors_at_random_are_no_leaning_though_people_prefer_longer_answers():
     found = 0
     for seed in range(60):
-        result = grade(*by_length("A" * 70 + "B" * 30, None, noise=0.3, seed=seed))
+        result = grade_judge(*by_length("A" * 70 + "B" * 30, None, noise=0.3, seed=seed))
         found += result.verdict != "nothing found (not tested: pictures)"
     assert found <= 6  # of a binomial of 5 %: 97 %
 
@@ -160,7 +164,7 @@ def test_errors_at_random_are_no_leaning_though_people_prefer_longer_answers():
     ],
 )
 def test_the_verdict_says_in_words_what_a_judge_leans_to(judge, verdict):
-    result = grade(*by_length("A" * 30 + "B" * 20, judge))
+    result = grade_judge(*by_length("A" * 30 + "B" * 20, judge))
     assert result.verdict == f"{verdict} (not tested: pictures)"
     assert result.longer_text.interval.low < result.longer_text.interval.high
 
@@ -169,7 +173,7 @@ def test_the_ceiling_is_how_often_raters_of_the_judged_pairs_name_peoples_verdic
     people = verdict_set(
         [pair(0, "A", votes="AAB"), pair(1, "B", votes="BBB"), pair(2, "B", votes="AAA")]
     )
-    result = grade(people, [*forward(1, 1, None), *reverse(0, 0)])
+    result = grade_judge(people, [*forward(1, 1, None), *reverse(0, 0)])
     assert (result.raters.value, result.raters.n) == (pytest.approx(100 * 5 / 6), 6)
     assert (result.rater_pairs.value, result.rater_pairs.n) == (pytest.approx(100 * 4 / 6), 6)
 
@@ -191,7 +195,7 @@ def test_the_ceiling_is_how_often_raters_of_the_judged_pairs_name_peoples_verdic
     ],
 )
 def test_where_there_is_nothing_to_count_there_is_no_value_but_a_reason(judgements, reasons):
-    result = grade(verdict_set(pairs_won_by("A")), judgements)
+    result = grade_judge(verdict_set(pairs_won_by("A")), judgements)
     judged = [row for row in judgements if row.a_wins is not None]
     assert result.coverage == (100 * len(judged) / len(judgements) if judgements else None)
     assert result.flips.why_not == "no pair has verdicts in both orders"
@@ -217,7 +221,7 @@ def independent_pairs(share, count):
 
 
 def test_the_interval_of_independent_verdicts_is_that_of_a_binomial_share():
-    agreement = grade(independent_pairs(70, 400), forward(*[1] * 400)).agreement
+    agreement = grade_judge(independent_pairs(70, 400), forward(*[1] * 400)).agreement
     wilson = binomtest(280, 400).proportion_ci(method="wilson")
     assert agreement.interval == pytest.approx([100 * wilson.low, 100 * wilson.high], abs=0.1)
 
@@ -225,7 +229,7 @@ def test_the_interval_of_independent_verdicts_is_that_of_a_binomial_share():
 def test_a_second_order_with_the_same_verdicts_adds_no_certainty():
     people = independent_pairs(70, 400)
     one, both = (
-        grade(people, rows).agreement
+        grade_judge(people, rows).agreement
         for rows in (forward(*[1] * 400), forward(*[1] * 400) + reverse(*[1] * 400))
     )
     assert (one.n, both.n) == (400, 800)
@@ -236,7 +240,7 @@ def test_pairs_of_one_question_with_the_same_verdict_are_one_case():
     pairs = independent_pairs(70, 400).pairs
     grouped = [replace(own, sample=str(int(own.id) // 4)) for own in pairs]
     alone, clustered = (
-        grade(verdict_set(rows), forward(*[1] * 400)).agreement.interval
+        grade_judge(verdict_set(rows), forward(*[1] * 400)).agreement.interval
         for rows in (pairs, grouped)
     )
     assert clustered.high - clustered.low == pytest.approx(2 * (alone.high - alone.low), rel=0.1)
@@ -246,7 +250,7 @@ def test_pairs_of_one_question_with_the_same_verdict_are_one_case():
 def test_no_interval_is_of_zero_width(share):
     """Also where all questions are alike, as in both orders of one that is always named first."""
     value = share / 100
-    agreement = grade(
+    agreement = grade_judge(
         verdict_set(pairs_won_by("A" * 12)), [*forward(*[value] * 12), *reverse(*[value] * 12)]
     ).agreement
     assert agreement.value == share
@@ -257,10 +261,10 @@ def test_no_interval_is_of_zero_width(share):
 
 def test_too_few_questions_give_a_value_without_interval_however_many_verdicts_there_are():
     pairs = [pair(id_, sample=str(id_ % (MIN_SAMPLES - 1))) for id_ in range(100)]
-    agreement = grade(verdict_set(pairs), forward(*[1] * 60, *[0] * 40)).agreement
+    agreement = grade_judge(verdict_set(pairs), forward(*[1] * 60, *[0] * 40)).agreement
     assert (agreement.value, agreement.interval) == (60, None)
     assert agreement.why_not == "too few questions for an interval: 9"
-    enough = grade(
+    enough = grade_judge(
         verdict_set([*pairs, pair(100)]), [*forward(*[1] * 60, *[0] * 40), judgement(100, False, 1)]
     )
     assert enough.agreement.interval is not None
@@ -319,7 +323,7 @@ def swapped(people, judgements):
 @given(exams())
 @settings(max_examples=25)
 def test_calling_the_answers_of_every_pair_by_the_other_letter_only_swaps_the_orders(exam):
-    before, after = grade(*exam), grade(*swapped(*exam))
+    before, after = grade_judge(*exam), grade_judge(*swapped(*exam))
     other_order = {"forward": "reverse", "reverse": "forward"}
     assert {other_order[order]: share for order, share in after.by_order.items()} == before.by_order
     assert replace(after, by_order=before.by_order) == before
@@ -332,15 +336,15 @@ def test_the_order_of_pairs_and_judgements_does_not_matter(exam, shuffler):
     pairs, rows = list(people.pairs), list(judgements)
     shuffler.shuffle(pairs)
     shuffler.shuffle(rows)
-    assert grade(verdict_set(pairs), rows) == grade(people, judgements)
+    assert grade_judge(verdict_set(pairs), rows) == grade_judge(people, judgements)
 
 
 @given(exams())
 @settings(max_examples=25)
 def test_judgements_without_a_verdict_move_nothing_but_the_coverage(exam):
     people, judgements = exam
-    judged = grade(people, [row for row in judgements if row.a_wins is not None])
-    whole = grade(people, judgements)
+    judged = grade_judge(people, [row for row in judgements if row.a_wins is not None])
+    whole = grade_judge(people, judgements)
     assert judged.coverage in (100, None)
     assert {
         subset: share for subset, share in whole.by_subset.items() if share.n

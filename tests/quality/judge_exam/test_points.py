@@ -28,7 +28,7 @@ from mmie_tasks.judges.registry import parse_choice
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.quality.judge_exam.command import run
 from mmie_tasks.quality.judge_exam.methods import giving_points
-from mmie_tasks.quality.judge_exam.verdicts import Judgement, Pair
+from mmie_tasks.quality.judge_exam.verdict_set import Judgement, Pair
 
 FAIR = points_by(lambda answer: answer.quality)
 

@@ -9,7 +9,7 @@ import pytest
 from support.report_runs import run, sample
 from support.stored_exams import document, write_exam
 
-from mmie_tasks.quality.judge_exam.judge_grades import JudgeGrades, StoredGrades
+from mmie_tasks.quality.judge_exam.graded_judges import GradedJudge, StoredGrades
 from mmie_tasks.results.annotation import judge_lines
 
 GPT = "judge:openai|model:gpt-4o-2024-11-20|t:0"
@@ -18,7 +18,7 @@ SCORE = "judge:mmie_score|model:MMIE-Score@12ab|dtype:bfloat16"
 LOGGED = "|paper_judge:no|prompt:official|task:sketch@1-A"
 
 
-def judges(environment: dict[str, str], *signatures: str) -> tuple[JudgeGrades, ...]:
+def judges(environment: dict[str, str], *signatures: str) -> tuple[GradedJudge, ...]:
     samples = [
         sample(str(index), signature=signature) for index, signature in enumerate(signatures)
     ]

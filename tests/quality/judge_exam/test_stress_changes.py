@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from mmie_tasks.hub.images import open_rgb
-from mmie_tasks.quality.judge_exam.changes import Exchange, changes, copied, donors
+from mmie_tasks.quality.judge_exam.stress_changes import Exchange, changes, copied, donors
 from mmie_tasks.record.segment import Segment, Segments
 
 QUESTION = (Segment(text="Why?", image="q.png"),)

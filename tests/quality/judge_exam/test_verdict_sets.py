@@ -25,9 +25,9 @@ from support.verdict_files import (
 from mmie_tasks.core.errors import AnswersUnusable, DataBroken, DataMissing
 from mmie_tasks.hub.pinned_file import RetryPolicy
 from mmie_tasks.quality.judge_exam import mmrb2, opening
-from mmie_tasks.quality.judge_exam.grade import grade
-from mmie_tasks.quality.judge_exam.judgements import read_judgements
-from mmie_tasks.quality.judge_exam.verdicts import Judgement, NoVerdict, Pair, VerdictSet
+from mmie_tasks.quality.judge_exam.grade import grade_judge
+from mmie_tasks.quality.judge_exam.judgement_file import read_judgements
+from mmie_tasks.quality.judge_exam.verdict_set import Judgement, NoVerdict, Pair, VerdictSet
 
 ONCE = RetryPolicy(tries=1, timeout_s=60.0)
 CONTENT = json.dumps(OPENING_ROWS).encode()
@@ -370,7 +370,7 @@ def test_of_mmrb2_the_first_entry_of_each_order_counts(experts: VerdictSet, tmp_
     # as its own script counts: 4 verdicts, of which the tie is wrong
     winners = [pair.winner for pair in experts.pairs]
     right = [winners[0] == "A", winners[0] == "A", winners[1] == "B", False]
-    assert grade(experts, judgements).agreement.value == 100 * sum(right) / 4
+    assert grade_judge(experts, judgements).agreement.value == 100 * sum(right) / 4
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Results of requests to a judge, with what 1,000 of them cost."""
+"""Judges requests together, and says what 1,000 of them cost in US dollars and seconds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mmie_tasks.record.reply import JudgeResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestResults:
+class CostedResults:
     """Results in the order of the requests, and their cost.
 
     US dollars are those of 1,000 replies, cached ones at their original cost; None if the price of
@@ -26,7 +26,9 @@ class RequestResults:
     seconds_per_1000: float | None
 
 
-def ask(shared: SharedJudge, requests: Sequence[CheckedRequest], title: str) -> RequestResults:
+def judge_with_cost(
+    shared: SharedJudge, requests: Sequence[CheckedRequest], title: str
+) -> CostedResults:
     """The results of `judge_together`, with their cost."""
     began_s = time.monotonic()
     results = judge_together(shared, requests, title)
@@ -35,7 +37,7 @@ def ask(shared: SharedJudge, requests: Sequence[CheckedRequest], title: str) -> 
     sent = sum(not reply.cached for reply in replies)
     costs = [reply.usage.cost_usd for reply in replies]
     known = [cost for cost in costs if cost is not None]
-    return RequestResults(
+    return CostedResults(
         results=results,
         usd_per_1000=1000 * sum(known) / len(known) if known and len(known) == len(costs) else None,
         seconds_per_1000=1000 * elapsed_s / sent if sent else None,

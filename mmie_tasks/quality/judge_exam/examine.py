@@ -13,13 +13,13 @@ from pathlib import Path
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import counted
 from mmie_tasks.judging.shared_judge import SharedJudge
-from mmie_tasks.quality.judge_exam.exam import COMPARE, Exam, PublishedVerdicts
+from mmie_tasks.quality.judge_exam.exam_result import COMPARE, ExamResult, PublishedVerdicts
 from mmie_tasks.quality.judge_exam.fixed_choice import choose_pairs
-from mmie_tasks.quality.judge_exam.grade import grade
-from mmie_tasks.quality.judge_exam.judgements import read_judgements
+from mmie_tasks.quality.judge_exam.grade import grade_judge
+from mmie_tasks.quality.judge_exam.judgement_file import read_judgements
 from mmie_tasks.quality.judge_exam.methods import ExamMethod
 from mmie_tasks.quality.judge_exam.stored_exams import store_exam
-from mmie_tasks.quality.judge_exam.verdicts import Judgement, NoVerdict, VerdictSet
+from mmie_tasks.quality.judge_exam.verdict_set import Judgement, NoVerdict, VerdictSet
 from mmie_tasks.record.signature import Signature, signature_text
 
 FOLDER_HINT = (
@@ -28,15 +28,19 @@ FOLDER_HINT = (
 )
 
 
-def published_exam(path: Path, verdict_set: VerdictSet) -> Exam:
-    """Grade the published verdicts of a judge; makes no judge calls and stores nothing."""
+def published_exam(path: Path, verdict_set: VerdictSet) -> ExamResult:
+    """Grade the published verdicts of a judge; makes no judge calls and stores nothing.
+
+    Raises:
+        AnswersUnusable: See `read_judgements`.
+    """
     judgements = read_judgements(path, verdict_set)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
-    return Exam(
+    return ExamResult(
         judge=PublishedVerdicts(file=path.name, digest=digest),
         exam=_set_signature(verdict_set),
         verdict_set=verdict_set,
-        grade=grade(verdict_set, judgements),
+        grade=grade_judge(verdict_set, judgements),
         no_verdicts=_reasons(judgements),
     )
 
@@ -47,8 +51,20 @@ def examine(
     whole: VerdictSet,
     limit: int | None,
     environment: Mapping[str, str],
-) -> Exam:
-    """Ask a judge, grade it and store the grade; not that of a judge without any verdict."""
+) -> ExamResult:
+    """Ask a judge, grade it and store the grade; not that of a judge without any verdict.
+
+    Args:
+        shared: The judge.
+        method: How it is asked.
+        whole: All pairs of the set.
+        limit: How many pairs at most; None for all.
+        environment: Names the cache folder in which the exam is stored.
+
+    Raises:
+        SettingWrong: The set has no answers here, or the exam cannot be stored.
+        MmieTasksError: The judge cannot be used.
+    """
     if not whole.has_answers or not whole.pairs:
         message = f"{whole.title} has people's verdicts here, and no answers to ask a judge about."
         raise SettingWrong(message, hint=FOLDER_HINT)
@@ -63,11 +79,11 @@ def examine(
         "at most; what is in the cache is not asked again.\n"
     )
     comparisons = method.ask(shared, verdict_set.pairs, f"pairs of {verdict_set.name}")
-    exam = Exam(
+    exam = ExamResult(
         judge=Signature(shared.judge.signature),
         exam=signature_text(_set_signature(verdict_set), method.signature),
         verdict_set=verdict_set,
-        grade=grade(verdict_set, comparisons.judgements),
+        grade=grade_judge(verdict_set, comparisons.judgements),
         no_verdicts=_reasons(comparisons.judgements),
         method=method.name,
         cut_images=comparisons.cut_images,

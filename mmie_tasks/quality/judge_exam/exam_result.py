@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mmie_tasks.quality.judge_exam.grade import Grade
-from mmie_tasks.quality.judge_exam.verdicts import NoVerdict, VerdictSet
+from mmie_tasks.quality.judge_exam.verdict_set import NoVerdict, VerdictSet
 from mmie_tasks.record.signature import Signature
 
 COMPARE = "compare"
@@ -32,7 +32,7 @@ class PublishedVerdicts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exam:
+class ExamResult:
     """The result of an exam.
 
     Attributes:

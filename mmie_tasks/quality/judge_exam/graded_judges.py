@@ -1,4 +1,4 @@
-"""Grades of a task's judges, chosen from the stored exams, and their texts next to the judge."""
+"""The judges of a task, each with its grades from the stored exams, as tables name them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mmie_tasks.core.tables import percent_cell, short_name
-from mmie_tasks.quality.judge_exam.exam import COMPARE
+from mmie_tasks.quality.judge_exam.exam_result import COMPARE
 from mmie_tasks.quality.judge_exam.stored_exams import StoredExam, stored_exams
-from mmie_tasks.quality.judge_exam.verdicts import SHORT_TITLES
+from mmie_tasks.quality.judge_exam.verdict_set import SHORT_TITLES
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.run import TaskRun
 
@@ -17,7 +17,7 @@ _MAX_SHOWN = 2  # grades of one judge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeGrades:
+class GradedJudge:
     """A judge of a task (its model, or else its kind), with the exams to show, the most telling
     first, and the command that grades it; empty if there is none.
     """
@@ -67,7 +67,7 @@ class StoredGrades:
         self._environment = environment
         self._exams: dict[str, tuple[StoredExam, ...]] = {}
 
-    def judges_of(self, task_run: TaskRun) -> tuple[JudgeGrades, ...]:
+    def judges_of(self, task_run: TaskRun) -> tuple[GradedJudge, ...]:
         """The judges of a task, each with its grades; none for a benchmark that is scored by rule.
 
         An exam with the benchmark's prompt stands before one in which the judge compared. Of the
@@ -76,7 +76,7 @@ class StoredGrades:
         """
         benchmark = task_run.benchmark
         judges = [
-            JudgeGrades(
+            GradedJudge(
                 benchmark=benchmark.title,
                 judge=short_name(logged.name),
                 exams=_chosen(self._exams_of(logged), benchmark.name),

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mmie_tasks.core.verdict import Scored
-from mmie_tasks.quality.judge_exam.changes import AGAIN, changes
-from mmie_tasks.quality.judge_exam.effects import Effect, effects
+from mmie_tasks.quality.judge_exam.stress_changes import AGAIN, changes
+from mmie_tasks.quality.judge_exam.stress_effects import Effect, effects
 from mmie_tasks.record.intervals import Integers
 
 NOT = "does not notice"

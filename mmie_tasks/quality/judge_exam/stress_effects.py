@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import Literal, TypeAlias
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
-from mmie_tasks.quality.judge_exam.changes import AGAIN, Change
+from mmie_tasks.quality.judge_exam.stress_changes import AGAIN, Change
 from mmie_tasks.record.intervals import LEVEL, MIN_SAMPLES, Interval, holm, stratified_mean
 
 NOT_APPLICABLE = "does not apply"
@@ -65,26 +65,31 @@ class Effect:
     without_points: Mapping[str, int]
 
 
-Pairs: TypeAlias = Sequence[tuple[float, Verdict | str]]
+ChangeOutcomes: TypeAlias = Sequence[tuple[float, Verdict | str]]
 """Of each sample with points for its unchanged answer: these points; and the verdict on the changed
 answer, or why there is none.
 """
 
 
-def effects(pairs_by_change: Mapping[Change, Pairs], full_marks: float) -> tuple[Effect, ...]:
+def effects(
+    outcomes_by_change: Mapping[Change, ChangeOutcomes], full_marks: float
+) -> tuple[Effect, ...]:
     """The effects of changes on a judge's points.
 
     Args:
-        pairs_by_change: The changes, `AGAIN` among them, each with the same samples.
+        outcomes_by_change: The changes, `AGAIN` among them, each with the same samples.
         full_marks: Of the benchmark's scale.
     """
     noise = [
         abs(after.points - before) if isinstance(after, Scored) else None
-        for before, after in pairs_by_change[AGAIN]
+        for before, after in outcomes_by_change[AGAIN]
     ]
-    rows = {change: _effect(change, pairs, full_marks) for change, pairs in pairs_by_change.items()}
+    rows = {
+        change: _effect(change, outcomes, full_marks)
+        for change, outcomes in outcomes_by_change.items()
+    }
     p_values = {
-        change: _p_value(change, pairs_by_change[change], noise, full_marks)
+        change: _p_value(change, outcomes_by_change[change], noise, full_marks)
         for change, row in rows.items()
         if row.interval and change is not AGAIN
     }
@@ -93,9 +98,9 @@ def effects(pairs_by_change: Mapping[Change, Pairs], full_marks: float) -> tuple
     return tuple(rows.values())
 
 
-def _effect(change: Change, pairs: Pairs, full_marks: float) -> Effect:
+def _effect(change: Change, outcomes: ChangeOutcomes, full_marks: float) -> Effect:
     """The effect of a change, without a test."""
-    scored = [(before, after.points) for before, after in pairs if isinstance(after, Scored)]
+    scored = [(before, after.points) for before, after in outcomes if isinstance(after, Scored)]
     differences = [after - before for before, after in scored]
     drops = [after - before < -_SAME for before, after in scored if before > 0]
     not_dropped = drops.count(False)
@@ -115,8 +120,8 @@ def _effect(change: Change, pairs: Pairs, full_marks: float) -> Effect:
         not_dropped_interval=exact,
         p=None,
         finding="for comparison" if change.name == AGAIN.name else "too few",
-        not_applicable=sum(after == NOT_APPLICABLE for _, after in pairs),
-        without_points=reasons(after for _, after in pairs),
+        not_applicable=sum(after == NOT_APPLICABLE for _, after in outcomes),
+        without_points=reasons_without_points(after for _, after in outcomes),
     )
 
 
@@ -129,7 +134,7 @@ def _exact_interval(count: int, total: int) -> Interval:
 
 
 def _p_value(
-    change: Change, pairs: Pairs, noise: Sequence[float | None], full_marks: float
+    change: Change, outcomes: ChangeOutcomes, noise: Sequence[float | None], full_marks: float
 ) -> float:
     """Two-sided p of a mean change of 0.
 
@@ -138,7 +143,7 @@ def _p_value(
     """
     scored = [
         (after.points - before, size)
-        for (before, after), size in zip(pairs, noise, strict=True)
+        for (before, after), size in zip(outcomes, noise, strict=True)
         if isinstance(after, Scored)
     ]
     shift = stratified_mean([[difference for difference, _ in scored]], [1], full_marks)
@@ -164,7 +169,7 @@ def _finding(row: Effect, p: float) -> StressFinding:
     return "does not notice" if row.could_drop >= MIN_SAMPLES else "too few"
 
 
-def reasons(outcomes: Iterable[Verdict | str]) -> Mapping[str, int]:
+def reasons_without_points(outcomes: Iterable[Verdict | str]) -> Mapping[str, int]:
     """Why samples have no points, to their number; without those to which a change does not
     apply.
     """

@@ -8,15 +8,10 @@ from loguru import logger
 from pydantic import ValidationError
 
 from mmie_tasks.core.errors import AnswersUnusable
-from mmie_tasks.quality.judge_exam.mmrb2 import mmrb2_judge_rows
+from mmie_tasks.quality.judge_exam.mmrb2_files import mmrb2_judge_rows
 from mmie_tasks.quality.judge_exam.opening import opening_judge_rows
-from mmie_tasks.quality.judge_exam.verdicts import (
-    FIRST_WINS,
-    Judgement,
-    NoVerdict,
-    VerdictSet,
-    problem_of,
-)
+from mmie_tasks.quality.judge_exam.published_files import FIRST_WINS, first_problem
+from mmie_tasks.quality.judge_exam.verdict_set import Judgement, NoVerdict, VerdictSet
 from mmie_tasks.results.commands import read_text
 
 
@@ -45,7 +40,7 @@ def read_judgements(path: Path, verdict_set: VerdictSet) -> tuple[Judgement, ...
                 raise AnswersUnusable(message, hint="remove one of them")
             winners[pair_id, is_reversed] = winner or ""
     except ValidationError as error:
-        message = f"`{path}` is not in the expected layout: {problem_of(error)}."
+        message = f"`{path}` is not in the expected layout: {first_problem(error)}."
         raise AnswersUnusable(message, hint=hint) from error
     judged = {pair_id for pair_id, _ in winners}
     unknown = sorted(judged - {pair.id for pair in verdict_set.pairs})
