@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from mmie_tasks.core.tables import listed
 from mmie_tasks.record import log_line
@@ -50,12 +50,9 @@ FactsT = TypeVar("FactsT", bound=AnswerFacts)
 
 
 def facts_of(record: Record, kind: type[FactsT]) -> FactsT:
-    """The facts in a new record; fields of other versions are ignored."""
-    facts = record.get("facts")
-    if not isinstance(facts, Mapping):
-        return kind()
-    names = {attribute.name for attribute in fields(kind)}
-    return kind(**{name: value for name, value in facts.items() if name in names})
+    """The facts in a record that this process wrote."""
+    facts = cast("Mapping[str, Any]", record["facts"])
+    return kind(**{own.name: facts[own.name] for own in fields(kind) if own.init})
 
 
 def shown_facts(

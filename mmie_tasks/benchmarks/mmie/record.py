@@ -47,7 +47,7 @@ class RequestFacts(AnswerFacts):
         typed: Control string in the question or the answer to its number.
         judge_tokens: Tokens of the request, as the judge, of a panel the first, reports with its
             reply; None without.
-        judge_tokens_exact: Whether the judge counted them: as `judge_tokens` is there.
+        judge_tokens_exact: Whether `judge_tokens` is known; follows from it.
         shown_images: Images in the request, the question's included.
         answer_images: Images of the answer, in the request or not.
         unfilled_placeholders: Placeholders of the answer without an image.
@@ -60,10 +60,13 @@ class RequestFacts(AnswerFacts):
     truncated: bool = False
     typed: Mapping[str, int] = field(default_factory=dict)
     judge_tokens: int | None = None
-    judge_tokens_exact: bool = False
+    judge_tokens_exact: bool = field(init=False)
     shown_images: int = 0
     answer_images: int = 0
     unfilled_placeholders: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "judge_tokens_exact", self.judge_tokens is not None)
 
     def without_request(self) -> RequestFacts:
         """These facts with no images shown."""

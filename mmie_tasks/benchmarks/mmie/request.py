@@ -110,7 +110,7 @@ def with_usage(facts: RequestFacts, reply: JudgeReply | None) -> RequestFacts:
     """The facts with the tokens of the request that the judge reports with its reply, if any."""
     if reply is None or not reply.usage.input_tokens:
         return facts
-    return replace(facts, judge_tokens=reply.usage.input_tokens, judge_tokens_exact=True)
+    return replace(facts, judge_tokens=reply.usage.input_tokens)
 
 
 def _built(sample: Sample, facts: RequestFacts, answer: Segments) -> BuiltRequest[RequestFacts]:

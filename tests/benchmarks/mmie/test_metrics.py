@@ -77,7 +77,7 @@ def test_the_record_has_everything_that_is_needed_to_score_again():
         ),
         pytest.param({"judge_tokens": 4096}, {}, None, id="as long as the judge's window"),
         pytest.param(
-            {"judge_tokens": 4097, "judge_tokens_exact": True},
+            {"judge_tokens": 4097},
             {"over_4096": 1},
             "requests over 4,096 tokens of the judge: 1 of 1",
             id="longer than the judge's window",
