@@ -85,7 +85,7 @@ def counts(records: Sequence[Record]) -> dict[str, float]:
     """
     return {
         "unsound_totals": float(
-            sum(not all(mark["agrees"] for mark in marks_of(record)) for record in records)
+            sum(not all(marks.agrees for marks in marks_of(record)) for record in records)
         ),
         "requested_twice": float(
             sum(

@@ -7,10 +7,10 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import Any
 
+from mmie_tasks.benchmarks.mia_bench.marks import Mark
 from mmie_tasks.benchmarks.mia_bench.robust import read_reply
 from mmie_tasks.benchmarks.mia_bench.sample import TYPES, Sample
 from mmie_tasks.record import log_line
@@ -88,10 +88,43 @@ def _marks(sample: Sample, reply: str) -> Row:
     }
 
 
-def marks_of(record: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """The marks of each judge in a new record."""
-    marks: Sequence[Mapping[str, Any]] = record.get("marks", [record])
-    return marks
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedMarks:
+    """The marks in a judge's last reply, as a record has them.
+
+    Attributes:
+        components: The mark of each component; None without one.
+        recomputed: Total of the components in percent of full marks; None if a mark is missing or
+            impossible.
+        agrees: Whether the stated total is that of the components.
+    """
+
+    components: tuple[Mark | None, ...]
+    recomputed: float | None
+    agrees: bool
+
+
+def marks_of(record: Record) -> tuple[LoggedMarks, ...]:
+    """The marks of each judge in a record, of a log that may have any content."""
+    of_judges = record.get("marks", [record])  # a panel has a list
+    return tuple(
+        LoggedMarks(
+            components=tuple(map(_read_mark, components if isinstance(components, list) else ())),
+            recomputed=log_line.number(of_judge.get("recomputed")),
+            agrees=of_judge.get("agrees") is not False,
+        )
+        for of_judge in (of_judges if isinstance(of_judges, list) else ())
+        if isinstance(of_judge, Mapping)
+        for components in [of_judge.get("components")]
+    )
+
+
+def _read_mark(mark: object) -> Mark | None:
+    if isinstance(mark, list) and len(mark) == 2:
+        points, out_of = map(log_line.number, mark)
+        if points is not None and out_of is not None:
+            return Mark(points, out_of)
+    return None
 
 
 def read_line(line: Line) -> LoggedSample:
@@ -179,36 +212,29 @@ def _facts(record: Record) -> dict[str, str | float | bool]:
     about the sample.
     """
     facts: dict[str, str | float | bool] = {}
-    marks_of_judges = record.get("marks", [record])  # a panel has a list
-    components = [
-        marks if isinstance(marks, list) else []
-        for judge_marks in (marks_of_judges if isinstance(marks_of_judges, list) else ())
-        if isinstance(judge_marks, Mapping)
-        for marks in [judge_marks.get("components")]
-    ]
+    of_judges = marks_of(record)
     columns = zip_longest(
         log_line.texts(record, "categories") or (),
         _weights(record),
         log_line.texts(record, "asked") or (),
-        *components,
+        zip_longest(*(marks.components for marks in of_judges)),
     )
-    for number, (category, weight, text, *marks) in enumerate(columns, 1):
+    for number, (category, weight, text, component_marks) in enumerate(columns, 1):
         suffix = f": {text}" if text else ""
-        shown_marks = ", ".join(_mark(mark, weight) for mark in marks)
+        marks_in_order = component_marks or (None,) * len(of_judges)
+        shown_marks = ", ".join(_shown_mark(mark, weight) for mark in marks_in_order)
         facts[f"component {number}"] = f"{category or '?'} {shown_marks}{suffix}"
     if record.get("contradictory") is True:
         facts["contradictory"] = True
-    if record.get("agrees") is False:
-        facts["the stated total is that of its parts"] = False
-    if (recomputed := log_line.number(record.get("recomputed"))) is not None:
-        facts["total of the parts, percent"] = recomputed
+    if "marks" not in record:  # of a single judge
+        for marks in of_judges:
+            if not marks.agrees:
+                facts["the stated total is that of its parts"] = False
+            if marks.recomputed is not None:
+                facts["total of the parts, percent"] = marks.recomputed
     return facts
 
 
-def _mark(mark: object, weight: int | None) -> str:
+def _shown_mark(mark: Mark | None, weight: int | None) -> str:
     """``3/4``; ``-/4`` if the reply gives no mark."""
-    if isinstance(mark, list) and len(mark) == 2:
-        points, out_of = map(log_line.number, mark)
-        if points is not None and out_of is not None:
-            return f"{points:g}/{out_of:g}"
-    return f"-/{weight or '?'}"
+    return f"{mark.points:g}/{mark.out_of:g}" if mark else f"-/{weight or '?'}"
