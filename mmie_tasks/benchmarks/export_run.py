@@ -11,9 +11,9 @@ from loguru import logger
 
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.tables import counted
-from mmie_tasks.record.fields import BadRecord, Line, Record, text
 from mmie_tasks.record.log_files import find_runs, read_lines
-from mmie_tasks.record.verdict_row import verdict
+from mmie_tasks.record.log_line import record_of
+from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
 
 
 def export_parser(name: str, description: str, output: str) -> argparse.ArgumentParser:
@@ -55,17 +55,31 @@ def named_runs(parsed: argparse.Namespace) -> list[ExportedRun]:
     return [ExportedRun(model=n, path=p) for n, p in zip(names, paths, strict=True)]
 
 
-def records_of(
-    run: Path, benchmark: str, record_of: Callable[[Line], Record], *, same: str
-) -> Mapping[str, Record]:
-    """The record of each sample of a run, by its id, in the order of the logs.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedSample:
+    """A sample of a run, and the record that it was read from."""
+
+    sample: LoggedSample
+    record: Record
+
+
+def samples_of(
+    run: Path,
+    benchmark: str,
+    read_line: Callable[[Line], LoggedSample],
+    *,
+    same: Callable[[ExportedSample], object],
+    noun: str,
+) -> Mapping[str, ExportedSample]:
+    """The samples of a run, by id, in the order of the logs.
 
     Args:
         run: A sample log, or a folder with those of one run. Of several logs of a task the newest
             is taken.
         benchmark: Its name.
-        record_of: The record of a line. Raises `BadRecord` if it is not of the benchmark.
-        same: The field in which records of two tasks about one sample may not differ.
+        read_line: `Benchmark.read_line`. Raises `BadRecord` if the line is not of the benchmark.
+        same: What may not differ between two tasks about one sample.
+        noun: Its name, for the message.
 
     Raises:
         AnswersUnusable: There is none, it is of another kind, or two tasks differ on a sample.
@@ -80,7 +94,7 @@ def records_of(
         raise AnswersUnusable(
             f"`{run}` holds {counted(len(runs), 'run')} of {benchmark} instead of one.", hint=hint
         )
-    records: dict[str, Record] = {}
+    samples: dict[str, ExportedSample] = {}
     for path in (log.path for log in runs[0]):
         for numbered in read_lines(path):
             if numbered.line is None:
@@ -88,15 +102,14 @@ def records_of(
                 continue
             location = f"{path}, line {numbered.number}"
             try:
-                record = record_of(numbered.line)
-                sample_id = text(record, "id")
-                verdict(record, "official")  # raises, too
+                sample = read_line(numbered.line)
             except BadRecord as error:
                 raise AnswersUnusable(f"{location}: {error}.", hint=hint) from error
-            if records.setdefault(sample_id, record).get(same) != record.get(same):
+            exported = ExportedSample(sample=sample, record=record_of(numbered.line))
+            if same(samples.setdefault(sample.id, exported)) != same(exported):
                 raise AnswersUnusable(
-                    f"{location}: the second, different {same} to {sample_id}.", hint=hint
+                    f"{location}: the second, different {noun} to {sample.id}.", hint=hint
                 )
-    if not records:
+    if not samples:
         raise AnswersUnusable(f"`{run}` holds no samples of {benchmark}.", hint=hint)
-    return records
+    return samples

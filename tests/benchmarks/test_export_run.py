@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mmie_tasks.benchmarks.export_run import export_parser, named_runs, records_of
-from mmie_tasks.benchmarks.mmie.record import record_of
+from mmie_tasks.benchmarks.export_run import export_parser, named_runs, samples_of
+from mmie_tasks.benchmarks.mmie.record import read_line
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 
 LOG = "20260101_120000_samples_mmie.jsonl"
@@ -20,6 +20,7 @@ def work(monkeypatch, tmp_path):
 
 def line(sample_id, answer=()):
     record = {"id": sample_id, "category": "SA", "official": {"points": 4}}
+    record["robust"] = record["official"]
     return {"doc_id": 0, "coverage": {**record, "answer": list(answer)}}
 
 
@@ -31,7 +32,9 @@ def log(*lines, name=f"run/{LOG}"):
 
 
 def records(run="run"):
-    return records_of(Path(run), "mmie", record_of, same="answer")
+    return samples_of(
+        Path(run), "mmie", read_line, same=lambda one: one.sample.answer, noun="answer"
+    )
 
 
 def test_of_several_logs_of_a_task_the_newest_counts():
@@ -53,7 +56,9 @@ def test_a_last_line_that_was_cut_off_is_left_out():
         pytest.param([], "no samples of mmie", id="empty"),
         pytest.param([{"doc_id": 0, "bypass": 999}], "line 1: no record under", id="predict-only"),
         pytest.param([{"coverage": {"id": "1"}}], "not a sample of MMIE", id="another-benchmark"),
-        pytest.param([line("SA-0"), line("SA-0", ["a"])], "different answer to SA-0", id="two"),
+        pytest.param(
+            [line("SA-0"), line("SA-0", [{"text": "a"}])], "different answer to SA-0", id="two"
+        ),
         pytest.param([[1]], "it holds list", id="no-object"),
     ],
 )

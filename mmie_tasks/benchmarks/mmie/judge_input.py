@@ -7,16 +7,15 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from mmie_tasks.benchmarks.export_run import ExportedRun, records_of
+from mmie_tasks.benchmarks.export_run import ExportedRun, samples_of
 from mmie_tasks.benchmarks.mmie import data, download
-from mmie_tasks.benchmarks.mmie.record import record_of
+from mmie_tasks.benchmarks.mmie.record import read_line
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.verdict import Unscored
-from mmie_tasks.record.log_line import verdict
 from mmie_tasks.record.picture_sample import shown_answer
-from mmie_tasks.record.sample import Record
-from mmie_tasks.record.segment import Segment
+from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.record.segment import Segment, Segments
 
 
 def write_judge_input(run: ExportedRun, folder: Path, environment: Mapping[str, str]) -> str:
@@ -30,39 +29,43 @@ def write_judge_input(run: ExportedRun, folder: Path, environment: Mapping[str, 
         )
         raise DataMissing("The export needs MMIE's data, which is not on this machine.", hint=hint)
     samples = {doc["id"]: Sample.from_doc(doc) for doc in data.dataset("all", environment)}
-    records = records_of(run.path, "mmie", record_of, same="answer")
-    if unknown := [sample_id for sample_id in records if sample_id not in samples]:
+    logged = samples_of(
+        run.path, "mmie", read_line, same=lambda one: shown_answer(one.record), noun="answer"
+    )
+    if unknown := [sample_id for sample_id in logged if sample_id not in samples]:
         message = f"{len(unknown)} samples of the run are not in the data, the first: {unknown[0]}."
         raise DataBroken(message, hint="point `MMIE_DATA` at the data that the run used")
     with_answer = {
-        sample_id: record for sample_id, record in records.items() if not _is_without_answer(record)
+        sample_id: exported
+        for sample_id, exported in logged.items()
+        if not _is_without_answer(exported.sample)
     }
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)  # left by a killed process
     images = _ExportedImages(unfinished)
     rows = [
-        _export_row(samples[sample_id], record, run.model, images)
-        for sample_id, record in with_answer.items()
+        _export_row(samples[sample_id], shown_answer(exported.record), run.model, images)
+        for sample_id, exported in with_answer.items()
     ]
     text = json.dumps(rows, ensure_ascii=False, indent=1)
     (unfinished / "data.json").write_text(f"{text}\n", encoding="utf-8")
     unfinished.replace(folder)
-    left_out = len(records) - len(with_answer)
+    left_out = len(logged) - len(with_answer)
     more = f"; {left_out} without an answer were left out" if left_out else ""
     return f"{len(rows)} samples and {len(images.names)} images written to `{folder}`{more}."
 
 
-def _is_without_answer(record: Record) -> bool:
-    official = verdict(record, "official")
+def _is_without_answer(logged: LoggedSample) -> bool:
+    official = logged.official
     return isinstance(official, Unscored) and official.reason in ("no_answer", "not_text")
 
 
 def _export_row(
-    sample: Sample, record: Record, model: str, images: _ExportedImages
+    sample: Sample, shown: Segments, model: str, images: _ExportedImages
 ) -> dict[str, object]:
     question, answer, gold = (
         [images.part(segment) for segment in segments]
-        for segments in (sample.question, shown_answer(record), sample.gold)
+        for segments in (sample.question, shown, sample.gold)
     )
     return {
         "id": sample.id,

@@ -8,15 +8,15 @@ from pathlib import Path
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.export_run import ExportedRun, records_of
+from mmie_tasks.benchmarks.export_run import ExportedRun, samples_of
 from mmie_tasks.benchmarks.mmie import metrics
-from mmie_tasks.benchmarks.mmie.record import groups, record_of
+from mmie_tasks.benchmarks.mmie.record import read_line
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.core.tables import counted
-from mmie_tasks.record.log_line import signature, verdict
 from mmie_tasks.record.metrics import metric_value
-from mmie_tasks.record.sample import LoggedSample, Record
+from mmie_tasks.record.picture_sample import shown_answer
+from mmie_tasks.record.sample import LoggedSample
 
 MODEL_TYPES = {"interleaved": "Interleaved LVLM", "integrated": "Integrated LVLM"}
 """The leaderboard's kinds of models."""
@@ -35,8 +35,11 @@ def write_leaderboard(runs: Sequence[ExportedRun], kind: str | None, target: Pat
     """
     rows = []
     for run in runs:
-        records = [*records_of(run.path, "mmie", record_of, same="answer").values()]
-        is_pair = any(signature(record).answer_form == "drawn" for record in records)
+        exported = samples_of(
+            run.path, "mmie", read_line, same=lambda one: shown_answer(one.record), noun="answer"
+        )
+        samples = [one.sample for one in exported.values()]
+        is_pair = any(sample.signature.answer_form == "drawn" for sample in samples)
         if is_pair:
             logger.warning(
                 f"{run.model}: its pictures are drawn by our reconstruction, not by the pipeline "
@@ -44,7 +47,7 @@ def write_leaderboard(runs: Sequence[ExportedRun], kind: str | None, target: Pat
             )
         model = f"{run.model} (reconstruction)" if is_pair else run.model
         model_type = kind or MODEL_TYPES["integrated" if is_pair else "interleaved"]
-        rows.append(_leaderboard_row(records, model, model_type))
+        rows.append(_leaderboard_row(samples, model, model_type))
     if incomplete := [str(row["Model"]) for row in rows if None in row.values()]:
         logger.warning(f"Rows with empty cells, for lack of scores: {', '.join(incomplete)}.")
     with atomic_write(target) as part, part.open("w", encoding="utf-8", newline="") as file:
@@ -55,12 +58,12 @@ def write_leaderboard(runs: Sequence[ExportedRun], kind: str | None, target: Pat
 
 
 def _leaderboard_row(
-    records: Sequence[Record], model: str, model_type: str
+    samples: Sequence[LoggedSample], model: str, model_type: str
 ) -> dict[str, str | float | None]:
     """A row with the columns of the project's leaderboard, percent to 2 decimals.
 
     Args:
-        records: Of the samples of a run.
+        samples: Of a run.
         model: The tested model.
         model_type: ``Interleaved LVLM`` or ``Integrated LVLM``.
 
@@ -72,16 +75,6 @@ def _leaderboard_row(
         "Model Type": model_type,
         **dict.fromkeys(CATEGORIES),
     }
-    samples = [
-        LoggedSample(
-            id=str(record["id"]),
-            official=verdict(record, "official"),
-            robust=verdict(record, "official"),  # not in the table
-            groups=groups(str(record["category"]), ""),
-            signature=signature(record),
-        )
-        for record in records
-    ]
     for metric in metrics.METRICS[: len(CATEGORIES) + 1]:  # the average and the categories
         value = metric_value(samples, metric, "official", metrics.SCALE)
         row[metric.name or "AVG"] = value.percent if value else None

@@ -6,14 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mmie_tasks.benchmarks.export_run import export_parser, named_runs, records_of
+from mmie_tasks.benchmarks.export_run import export_parser, named_runs, samples_of
 from mmie_tasks.benchmarks.opening import official
-from mmie_tasks.benchmarks.opening.record import record_of
+from mmie_tasks.benchmarks.opening.record import read_line
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.core.tables import counted
 from mmie_tasks.core.verdict import Unscored
-from mmie_tasks.record import log_line
-from mmie_tasks.record.sample import BadRecord, Line, Record
+from mmie_tasks.record.sample import BadRecord, Line, LoggedSample
 
 FILE = "gpt-score_results.json"
 
@@ -36,8 +35,16 @@ def run_export(arguments: Sequence[str], _environment: Mapping[str, str]) -> str
     entries: list[dict[str, object]] = []
     lines = []
     for number, run in enumerate(named_runs(parsed)):
-        records = records_of(run.path, "opening", _record_of_one_judge, same="replies")
-        values = {sample_id: official_value(record) for sample_id, record in records.items()}
+        samples = samples_of(
+            run.path,
+            "opening",
+            _read_line_of_one_judge,
+            same=lambda one: one.sample.replies,
+            noun="replies",
+        )
+        values = {
+            sample_id: official_value(exported.sample) for sample_id, exported in samples.items()
+        }
         model = {"id": str(number), "name": run.model}
         scored = [
             {"data_id": sample_id, "model": model, "score": value}
@@ -45,7 +52,7 @@ def run_export(arguments: Sequence[str], _environment: Mapping[str, str]) -> str
             if value is not None
         ]
         entries += scored
-        lines.append(f"{run.model}: {len(scored)} of {counted(len(records), 'sample')}")
+        lines.append(f"{run.model}: {len(scored)} of {counted(len(samples), 'sample')}")
     target = Path(parsed.output).expanduser()
     target = target / FILE if target.is_dir() else target
     with atomic_write(target) as part:
@@ -53,19 +60,18 @@ def run_export(arguments: Sequence[str], _environment: Mapping[str, str]) -> str
     return f"Replies written to `{target}`: {'; '.join(lines)}."
 
 
-def _record_of_one_judge(line: Line) -> Record:
-    record = record_of(line)
-    if log_line.panel(record) is not None:
+def _read_line_of_one_judge(line: Line) -> LoggedSample:
+    sample = read_line(line)
+    if sample.members:
         raise BadRecord("several judges scored it: export a run with one, as the official table")
-    return record
+    return sample
 
 
-def official_value(record: Record) -> object | None:
+def official_value(sample: LoggedSample) -> object | None:
     """The JSON of a sample's last reply; None without one that the official summary can read."""
-    replies = log_line.replies(record) or ()
-    if not replies:
+    if not sample.replies:
         return None
-    first, last = replies[0].text, replies[-1].text
+    first, last = sample.replies[0].text, sample.replies[-1].text
     text = last if official.asks_again(first) else first
     scores = official.read_scores(text)
     is_readable = not isinstance(scores, Unscored) or scores.reason == "left_out"

@@ -26,6 +26,7 @@ def surroundings(monkeypatch, tmp_path):
 def line(sample_id, answer=(), **official):
     official = official or {"points": 4}
     record = {"id": sample_id, "category": sample_id[: sample_id.index("-")], "official": official}
+    record["robust"] = official
     return {"doc_id": 0, "coverage": {**record, "answer": list(answer)}}
 
 

@@ -17,7 +17,9 @@ def line(uid: str, *replies: str, **fields: object) -> dict[str, Any]:
     record = {
         "id": uid,
         "topic": "storybook_creation",
+        "subtask": "a",
         "official": {"score": 7},
+        "robust": {"score": 7},
         "replies": [{"text": text, "model": "m"} for text in replies],
         **fields,
     }
@@ -61,6 +63,8 @@ def test_the_replies_that_the_summary_can_read_are_written(tmp_path: Path) -> No
 
 
 def test_a_run_of_several_judges_cannot_be_exported(tmp_path: Path) -> None:
-    folder = run(tmp_path / "a", line("0101001", reply(7), panel={"rule": "mean", "min_valid": 2}))
+    member = {"judge": "judge:a", "official": {"score": 7}, "robust": {"score": 7}}
+    panel = {"rule": "mean", "min_valid": 2, "members": [member, member]}
+    folder = run(tmp_path / "a", line("0101001", reply(7), panel=panel))
     with pytest.raises(AnswersUnusable, match="several judges"):
         run_export([str(folder), "-o", str(tmp_path)], {})
