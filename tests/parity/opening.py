@@ -6,7 +6,7 @@ import csv
 import json
 from pathlib import Path
 
-from mmie_tasks.benchmarks.opening import benchmark, official
+from mmie_tasks.benchmarks.opening import benchmark, official, published
 from mmie_tasks.core.verdict import Unscored
 from parity.comparison import Check, Comparison, Folders, compared
 
@@ -49,7 +49,7 @@ def published_rows(folders: Folders) -> Comparison:
                 round(10 * float(theirs[row.model][titles[name]]), 1),
                 score,
             )
-            for row in benchmark.PUBLISHED_ROWS
+            for row in published.PUBLISHED_ROWS
             for name, score in row.scores.items()
         ]
     )

@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from mmie_tasks.answers.drawn import require_drawn
-from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, PublishedRow
+from mmie_tasks.benchmarks.benchmark import Benchmark, Doc
 from mmie_tasks.benchmarks.judged import JudgedBenchmark
 from mmie_tasks.benchmarks.mmie import data, download, judge_prompts, metrics, prompts
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.export import run_export
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, digit_offset, read_official
+from mmie_tasks.benchmarks.mmie.published import PUBLISHED_ROWS
 from mmie_tasks.benchmarks.mmie.record import FORM, read_line, record_of
 from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import Sample
@@ -97,26 +98,6 @@ def judge_request(question: Segments, answer: Segments, line: Line | None) -> Gr
     return JUDGED.graded(requests.request_for(sample, answer))
 
 
-PUBLISHED_ROWS = tuple(
-    PublishedRow(
-        model=model,
-        scores=dict(zip(("SA", "PBL", "MSR", ""), percents, strict=True)),
-        source="MMIE's project site, mmie-bench.github.io",
-    )
-    for model, percents in {
-        "MiniGPT-5": (47.63, 55.12, 42.17, 50.92),
-        "EMU-2": (39.65, 46.12, 50.75, 45.33),
-        "GILL": (46.72, 57.57, 39.33, 51.58),
-        "Anole": (48.95, 59.05, 51.72, 55.22),
-        "GPT-4o + SD-XL": (56.12, 73.25, 53.67, 65.47),
-        "Gemini-1.5 + SD-XL": (49.43, 71.85, 60.05, 64.15),
-        "LLaVA-34b + SD-XL": (55.97, 74.60, 47.28, 65.05),
-        "Qwen-VL-70b + SD-XL": (52.58, 73.57, 55.63, 65.12),
-    }.items()
-)
-_TOTAL = sum(data.PUBLISHED.values())
-
-
 def assets(_tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[Asset]:
     """The data, and the official judge prompts; every task of MMIE needs both.
 
@@ -128,6 +109,8 @@ def assets(_tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[As
         judge_prompts.prompts_asset(environment, requests.describe_prompts),
     ]
 
+
+_TOTAL = sum(data.PUBLISHED.values())
 
 BENCHMARK = Benchmark(
     name="mmie",

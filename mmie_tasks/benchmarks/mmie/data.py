@@ -6,26 +6,25 @@ from __future__ import annotations
 
 import hashlib
 import os
-import posixpath
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain, islice
-from pathlib import Path, PureWindowsPath
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loguru import logger
 
 from mmie_tasks.benchmarks.json_file import read_json_file
 from mmie_tasks.benchmarks.mmie.download import ANNOTATION, IMAGES, hub_folder
+from mmie_tasks.benchmarks.mmie.image_folder import ImageFolder
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
 from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.benchmarks.order import fair_order
 from mmie_tasks.benchmarks.picture_data import described, missing_images, picture_dataset
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.settings import choice_setting
-from mmie_tasks.record.segment import Segments
 
 if TYPE_CHECKING:
     import datasets
@@ -227,71 +226,3 @@ def _read_row(images: ImageFolder, position: int, row: object) -> Sample:
                 f"file inside `{images.root}`"
             )
     return replace(sample, question=question, gold=gold)
-
-
-class ImageFolder:
-    """Finds the files that a data file names.
-
-    The file of a reference is the first of these that exists, and the first of them if none does:
-
-    1. ``<root>/<reference>``, as the official script joins them;
-    2. ``<root>/images/<reference>``, as in papers that read the dataset's file;
-    3. the reference, without a leading ``images/``, in the innermost folder that the archive has
-       around its images;
-    4. the file's name alone in that folder, if no other reference ends in it: nobody has published
-       the archive's layout.
-
-    Links are followed and must end in the root, or in its ``images``, which may itself be a link.
-
-    Args:
-        root: The folder of the data file, absolute.
-        hub: Whether everything came from the Hub. In a local folder, absolute references stay as
-            they are, as for the official script.
-        references: All of the data file.
-    """
-
-    def __init__(self, root: Path, *, hub: bool, references: Iterable[str] = ()) -> None:
-        self.root, self._hub = root, hub
-        names = set(map(_normalised, references))
-        self._ending_in = Counter(map(posixpath.basename, names))
-        self._innermost = _innermost(root / IMAGES)
-        self._real_roots = tuple(f"{os.path.realpath(f)}/" for f in (root, root / IMAGES))
-
-    def resolved(self, segments: Segments) -> Segments:
-        """The segments with the paths of their images; without those outside the root."""
-        return tuple(
-            replace(segment, image=self.path(segment.image)) if segment.image else segment
-            for segment in segments
-        )
-
-    def path(self, reference: str) -> str | None:
-        """The path of a reference; None for one that leaves the root, such as ``../0.png``."""
-        if posixpath.isabs(reference) and not self._hub:
-            return reference
-        name = _normalised(reference)
-        is_outside = name in (".", "..") or name.startswith("../") or "\0" in reference
-        if is_outside or PureWindowsPath(reference).anchor:
-            return None
-        candidates = [
-            f"{self.root}/{name}",
-            f"{self.root}/{IMAGES}/{name}",
-            f"{self._innermost}/{name.removeprefix(f'{IMAGES}/')}",
-        ]
-        if self._ending_in[last := posixpath.basename(name)] < 2:
-            candidates.append(f"{self._innermost}/{last}")
-        path = next(filter(os.path.isfile, candidates), candidates[0])
-        return path if os.path.realpath(path).startswith(self._real_roots) else None
-
-
-def _normalised(reference: str) -> str:
-    return posixpath.normpath(reference.replace("\\", "/"))
-
-
-def _innermost(folder: Path) -> Path:
-    """The folder, or the one that is reached from it while a folder holds nothing but a folder."""
-    while folder.is_dir():
-        entries = list(islice(folder.iterdir(), 2))
-        if len(entries) != 1 or not entries[0].is_dir():
-            break
-        folder = entries[0]
-    return folder

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.benchmarks.mmie.data import ImageFolder
+from mmie_tasks.benchmarks.mmie.image_folder import ImageFolder
 
 
 def create_files(root, *names):
