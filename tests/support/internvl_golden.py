@@ -17,11 +17,28 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
+
 FOLDER = Path(__file__).resolve().parent.parent / "golden" / "internvl"
 CHECKPOINT = FOLDER / "checkpoint"
 IMAGES = FOLDER / "images"
 TILE_PX = 56  # of the tiny checkpoint
 TOKENS_PER_TILE = 4
+
+
+def added_id(tokenizer: SlowLlamaTokenizer, content: str) -> int:
+    """The id of an added token."""
+    return next(i for i, token in tokenizer.listed.items() if token.content == content)
+
+
+def piece_id(piece: str) -> int:
+    """The id of a piece of the golden sentencepiece model, as sentencepiece has it."""
+    import sentencepiece
+
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(CHECKPOINT / "tokenizer.model"))
+    number = processor.piece_to_id(piece)
+    assert processor.id_to_piece(number) == piece
+    return number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

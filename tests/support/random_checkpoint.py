@@ -23,6 +23,7 @@ from safetensors.torch import save_file
 from mmie_tasks.judges.mmie_score.checkpoint.config import read_config
 from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
 from mmie_tasks.judges.mmie_score.checkpoint.weights import expected_shapes
+from support.internvl_golden import added_id
 
 TINY = Path(__file__).resolve().parents[1] / "golden" / "internvl" / "checkpoint"
 PATCH_PX = 14
@@ -150,8 +151,7 @@ def write(
 def _never_generated(folder: Path, shape: Shape, *, ends: bool) -> list[int]:
     """Rows of the head that are never the largest: of no token, and perhaps of the end token."""
     tokenizer = SlowLlamaTokenizer(folder)
-    end = tokenizer.id_of("<|end|>")
-    assert end is not None
+    end = added_id(tokenizer, "<|end|>")
     return [*range(len(tokenizer), shape.vocab_size), *([] if ends else [end])]
 
 

@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
-from support.internvl_golden import CHECKPOINT
+from support.internvl_golden import CHECKPOINT, added_id
 
 _ZEROED = ("o_proj.weight", "down_proj.weight")
 _LARGE = 100.0
@@ -25,10 +25,9 @@ def write(folder: Path, reply: str = "### Score: 4") -> Path:
     """The golden checkpoint in a new folder with other weights; `reply` has no token twice."""
     shutil.copytree(CHECKPOINT, folder)
     tokenizer = SlowLlamaTokenizer(folder)
-    tokens = [token for token in tokenizer.encode(reply) if token != tokenizer.id_of("<s>")]
-    first, last = tokenizer.id_of("<|assistant|>"), tokenizer.id_of("<|end|>")
-    assert first is not None
-    assert last is not None
+    start = added_id(tokenizer, "<s>")
+    tokens = [token for token in tokenizer.encode(reply) if token != start]
+    first, last = added_id(tokenizer, "<|assistant|>"), added_id(tokenizer, "<|end|>")
     script = [first, *tokens, last]
     assert len(set(script)) == len(script), "a token occurs twice"
     embeddings = torch.nn.functional.normalize(

@@ -130,7 +130,7 @@ def test_the_longest_added_token_wins(tmp_path: Path) -> None:
         config["added_tokens_decoder"]["1000"] = {"content": "<|end|>>"}
 
     tokenizer = SlowLlamaTokenizer(golden.tokenizer_folder(tmp_path, change))
-    assert tokenizer.encode("a<|end|>>")[-1] == tokenizer.id_of("<|end|>>") == 1000
+    assert tokenizer.encode("a<|end|>>")[-1] == golden.added_id(tokenizer, "<|end|>>") == 1000
 
 
 def test_only_the_list_in_the_configuration_is_read(
@@ -155,7 +155,7 @@ def test_any_text_has_tokens_of_the_vocabulary(
     any_tokenizer: SlowLlamaTokenizer, text: str
 ) -> None:
     ids = any_tokenizer.encode(text)
-    assert ids[0] == any_tokenizer.id_of("<s>")
+    assert ids[0] == golden.added_id(any_tokenizer, "<s>")
     assert all(0 <= i < len(any_tokenizer) for i in ids)
 
 
@@ -168,17 +168,17 @@ def test_more_tokens_do_not_change_the_text_before_them(
 
 
 def test_a_digit_is_spelt_by_pieces_bytes_and_added_tokens_that_stay_in_the_text(
-    tokenizer: SlowLlamaTokenizer, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     def change(config: dict[str, Any]) -> None:
         config["added_tokens_decoder"]["1000"] = {"content": "\u25814"}
-        config["added_tokens_decoder"][str(tokenizer.id_of("5"))] = {"content": "5"}
+        config["added_tokens_decoder"][str(golden.piece_id("5"))] = {"content": "5"}
         config["additional_special_tokens"] = [*(config["additional_special_tokens"] or ()), "5"]
 
     more = SlowLlamaTokenizer(golden.tokenizer_folder(tmp_path, change))
-    assert more.digit_ids[3] == (more.id_of("<0x33>"), more.id_of("3"))
-    assert more.digit_ids[4] == (more.id_of("<0x34>"), more.id_of("4"), 1000)
-    assert more.digit_ids[5] == (more.id_of("<0x35>"),)  # "5" is special: not in the text
+    assert more.digit_ids[3] == (golden.piece_id("<0x33>"), golden.piece_id("3"))
+    assert more.digit_ids[4] == (golden.piece_id("<0x34>"), golden.piece_id("4"), 1000)
+    assert more.digit_ids[5] == (golden.piece_id("<0x35>"),)  # "5" is special: not in the text
     assert all(more.decode([i]).strip(" \u2581") == "4" for i in more.digit_ids[4])
 
 
@@ -186,10 +186,10 @@ def test_a_digit_is_spelt_by_pieces_bytes_and_added_tokens_that_stay_in_the_text
 def outputs(draw: st.DrawFn, tokenizer: SlowLlamaTokenizer) -> list[int]:
     """Tokens, many of them digits, white space, ends of text and added tokens with digits."""
     digits = [i for ids in tokenizer.digit_ids for i in ids]
-    names = [
+    spellings = [
         "\u2581",
-        "<0x0A>",
-        "<0xE7>",
+        "\n",
+        "\u7684",
         "<|end|>",
         "<|placeholder1|>",
         "<s>",
@@ -200,7 +200,7 @@ def outputs(draw: st.DrawFn, tokenizer: SlowLlamaTokenizer) -> list[int]:
         ">",
         ".",
     ]
-    named = [i for name in names if (i := tokenizer.id_of(name)) is not None]
+    named = sorted({i for text in spellings for i in tokenizer.encode(text)})
     tokens = st.sampled_from(digits) | st.sampled_from(named) | st.integers(0, len(tokenizer) + 5)
     return draw(st.lists(tokens, max_size=24))
 

@@ -143,10 +143,6 @@ class SlowLlamaTokenizer:
         """Number of all tokens, the added ones included: the official ``len(tokenizer)``."""
         return self._length
 
-    def id_of(self, token: str) -> int | None:
-        """The id of an added token, or of a piece; None if there is no such token."""
-        return self._ids.get(token)
-
     @cached_property
     def digit_ids(self) -> tuple[tuple[int, ...], ...]:
         """For each digit 0 to 9, the ids of the tokens that spell it, with or without a space
