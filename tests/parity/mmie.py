@@ -27,10 +27,11 @@ from support.golden import vectors
 
 from mmie_tasks.answers.files import read_answers
 from mmie_tasks.benchmarks.mmie import data, request
-from mmie_tasks.benchmarks.mmie.official import mean_points, percent_of, read_official
+from mmie_tasks.benchmarks.mmie.official import percent_of, read_official, rounded_mean
 from mmie_tasks.benchmarks.mmie.prompts import IMAGE
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample, category_of
 from mmie_tasks.core.verdict import Scored
+from mmie_tasks.record.metrics import mean_of
 from parity.comparison import Check, Comparison, Folders, compared
 from parity.generated import Generated, environment
 from parity.official_code import definitions, execute, statements_from
@@ -241,13 +242,15 @@ def our_means() -> Sequence[object]:
     """The same."""
     means = []
     for group in _groups():
-        points: dict[str, list[float]] = defaultdict(list)
+        scored: dict[str, list[Scored]] = defaultdict(list)
         for sample_id, reply in group:
             verdict = read_official(reply)
             if isinstance(verdict, Scored):
-                points[""].append(verdict.points)
-                points[category_of(sample_id)].append(verdict.points)
-        means.append([len(points[""]), *(mean_points(points[name]) for name in ("", *CATEGORIES))])
+                scored[""].append(verdict)
+                scored[category_of(sample_id)].append(verdict)
+        values = [mean_of(scored[name]).value for name in ("", *CATEGORIES)]
+        rounded = [value if value is None else rounded_mean(value) for value in values]
+        means.append([len(scored[""]), *rounded])
     return means
 
 

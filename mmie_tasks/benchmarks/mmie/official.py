@@ -6,9 +6,7 @@ Source: ``find_score`` and the loop after it in ``main.py`` (Lillianwei-h/MMIE a
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Sequence
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 
@@ -79,25 +77,24 @@ def _on_scale(number: str) -> Verdict:
     return Unscored("off_scale", f"{number[:_SHOWN]} is not in 0 to {FULL_MARKS}")
 
 
-def mean_points(points: Sequence[float]) -> float | None:
-    """The mean, 0 to 6, rounded to 3 decimals; None without points.
+def rounded_mean(mean: float) -> float:
+    """A mean of points, 0 to 6, rounded to 3 decimals.
 
     Source: ``average`` in ``main.py``. Rounded as numpy does, which the official script uses: a
     thousand times the mean to the nearest whole, half to even. Python's own ``round`` uses the
     exact decimals and differs.
 
-    >>> mean_points([4, 3, 3]), mean_points([])
-    (3.333, None)
+    >>> rounded_mean(10 / 3)
+    3.333
     """
-    if not points:
-        return None
-    return round(math.fsum(points) / len(points) * 1000) / 1000
+    return round(mean * 1000) / 1000
 
 
 def percent_of(mean: float) -> float:
     """A mean of points, 0 to 6, in percent of full marks: the only place that computes it.
 
-    The mean is rounded to 3 decimals first and its percentage to 2, as in the paper's table.
+    The mean is rounded first (`rounded_mean`), then its percentage to 2 decimals, as in the paper's
+    table.
 
     Source: the author in issue 10 of the official repository; all 80 published cells have this
     form. No mean of 3 decimals lies half-way between two percentages, so it does not matter how
@@ -106,4 +103,4 @@ def percent_of(mean: float) -> float:
     >>> percent_of(3.928), percent_of(10 / 3)
     (65.47, 55.55)
     """
-    return round(round(mean * 1000) / 1000 / FULL_MARKS * 100, 2)
+    return round(rounded_mean(mean) / FULL_MARKS * 100, 2)

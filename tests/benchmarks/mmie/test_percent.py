@@ -6,11 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from parity import mmie as parity
 
-from mmie_tasks.benchmarks.mmie.official import mean_points, percent_of
+from mmie_tasks.benchmarks.mmie.official import percent_of, rounded_mean
+from mmie_tasks.core.verdict import Scored
+from mmie_tasks.record.metrics import mean_of
+
+
+def mean(points):
+    return mean_of(map(Scored, points)).value
 
 
 def percent(points):
-    return percent_of(mean_points(points))
+    return percent_of(mean(points))
 
 
 def mean_of_half_a_thousandth(thousandths):
@@ -22,13 +28,13 @@ def mean_of_half_a_thousandth(thousandths):
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=400))
 def test_means_are_rounded_as_numpy_does(points):
-    assert mean_points(points) == round(np.mean(np.array(points)), 3)
+    assert rounded_mean(mean(points)) == round(np.mean(np.array(points)), 3)
 
 
 @pytest.mark.parametrize("thousandths", [*range(0, 6000, 370), 2000, 2001])
 def test_halves_are_rounded_as_numpy_does(thousandths):
     points = mean_of_half_a_thousandth(thousandths)
-    assert mean_points(points) == round(np.mean(np.array(points)), 3)
+    assert rounded_mean(mean(points)) == round(np.mean(np.array(points)), 3)
 
 
 def test_no_percentage_hangs_on_how_halves_are_rounded():
@@ -40,7 +46,7 @@ def test_no_percentage_hangs_on_how_halves_are_rounded():
 
 def test_points_become_a_percentage_through_their_rounded_mean():
     assert percent([1, 0, 0]) == 5.55  # 0.333 of 6; without rounding in between it is 5.56
-    assert (percent([6]), percent([0]), mean_points([])) == (100.0, 0.0, None)
+    assert (percent([6]), percent([0]), mean([])) == (100.0, 0.0, None)
 
 
 @given(st.lists(st.floats(0, 6), min_size=1, max_size=50), st.randoms(use_true_random=False))
@@ -50,7 +56,7 @@ def test_the_order_of_the_points_does_not_matter(points, order):
 
 def test_points_with_decimals_are_added_up_exactly():
     """Added up one by one from the left they make a mean of 3.213."""
-    assert mean_points([3.0, 2.2, 3.7, 5.7, 5.8, 1.3, 3.2, 0.8]) == 3.212
+    assert rounded_mean(mean([3.0, 2.2, 3.7, 5.7, 5.8, 1.3, 3.2, 0.8])) == 3.212
 
 
 def test_every_published_percentage_is_a_mean_of_three_decimals_and_avg_is_over_samples():
