@@ -1,9 +1,9 @@
 """Rules 3 to 5 of the robust reader: sentences and remarks that may give a verdict to somebody
 else, change it or take it back.
 
-**A remark** after a mark (3) is an explanation (after "-", ":", "because", a full stop), or a comma
-or brackets without numbers, only, "half of", minus, "at most", "at best", sic, wrong, according,
-per, put, reports (4) and denials (5b).
+**A remark** after a mark (3) is an explanation (after "-", ":", "because", a full stop), which is
+then read as a sentence (5), or a comma or brackets without numbers, only, "half of", minus, "at
+most", "at best", sic, wrong, according, per, put, reports (4) and denials (5b).
 
 **Before a verdict** (4) sentences are finished, and without other points (5a), score words (5b),
 "I" and "me" as in 5d, and reports: say, claim, end, close, wrote, written by, copied, quote, this,

@@ -80,6 +80,16 @@ class ReplyEntries:
 def reply_entries(text: str) -> ReplyEntries:
     """The entries in the judge's own words.
 
+    Each line or sentence is the first of these that it can be:
+
+    1. It begins with a label and mark, perhaps after an announcement: an entry, and more entries if
+       it has more marks. What is between them are their remarks.
+    2. It begins with a mark, and the one before it is a label: an entry.
+    3. An announcement alone: dropped. If it says "final" or the like, it makes an entry of kind 1
+       that follows at once a final one.
+    4. A label alone, the head of a table, or "I hope this helps!": dropped.
+    5. A sentence. A mark in the middle of one is none.
+
     >>> first, second = reply_entries("Clear. Component 1: 6/6, component 2: 2/4 (short)").entries
     >>> first.before, second.number, second.mark, second.remark
     (('Clear.',), 2, Mark(points=2.0, out_of=4.0), ' (short)')

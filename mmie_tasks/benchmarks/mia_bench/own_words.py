@@ -83,7 +83,10 @@ _HALF = re.compile(
 
 
 def plain_text(reply: str) -> str:
-    """A reply in plain characters, without thinking, markup, or a fence around all of it."""
+    """A reply in plain characters, without thinking, markup, or a fence around all of it.
+
+    In this order: characters, the fence, a JSON object as text, then the patterns of `_MARKUP`.
+    """
     text = _in_plain_characters("\n".join(reply.splitlines()).replace("\t", " "))
     text = without_fence(text)
     if _is_object(text.strip()):
@@ -116,6 +119,9 @@ def _text_of_object(text: str) -> str:
 def own_words(text: str) -> str | None:
     """A plain text with a `BLANK` for each passage of somebody else's; None if one has only one
     end.
+
+    Passages are blanked in the order of `_FOREIGN`: fences, tags, named rules, block quotes, then
+    quotation marks. What is inside one is not looked at again.
     """
     for pattern in _FOREIGN:
         text = pattern.sub(_blank, text)

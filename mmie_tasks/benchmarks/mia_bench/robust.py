@@ -10,6 +10,19 @@
    revised, corrected, updated, adjusted or amended.
 6. **Impossible**: marks below 0 or above their maximum, or components that are missing or do not
    exist: `off_scale`, and the judge is asked once more.
+
+Of several, the first in this order counts:
+
+a. `unparsed`: too long, or a quotation, fence or tag with only one end (1).
+b. `off_scale`: a mark that is impossible, or of a component that does not exist (6).
+c. `unparsed`: two verdicts (5), another maximum (2), or words around a mark that may change it (3)
+   or give it to somebody else (4).
+d. `unparsed`: no mark of a component at all, or only a part of a verdict called final (5).
+e. `off_scale`: components without a mark (6).
+f. `unparsed`: a total that is not the sum (3).
+g. `unparsed`: a sentence of doubt (5).
+
+So an impossible mark wins over every doubt but the first, and a missing one only over the last two.
 """
 
 from __future__ import annotations
@@ -143,7 +156,7 @@ def _doubts(
     verdict: Sequence[MarkEntry],
     reply: ReplyEntries,
 ) -> Iterator[Unscored]:
-    """Why a reply is no verdict; the first reason counts.
+    """Why a reply is no verdict, from b to g in the order above; the first reason counts.
 
     The ``verdict`` is the part of the reply's entries that counts, ``marks`` its marks by number.
     """
