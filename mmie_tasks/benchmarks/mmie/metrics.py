@@ -1,4 +1,4 @@
-"""Metrics of MMIE: what it reports, the record of a sample, and counts and notes about a run.
+"""Metrics of MMIE: what it reports, and counts and notes about a run.
 
 Verdicts are points from 0 to 6; every score is in percent of full marks.
 """
