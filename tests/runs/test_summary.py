@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import zip_longest
 from pathlib import Path
 
 import pytest
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines
 
+from mmie_tasks.benchmarks.mmie.record import RequestFacts
 from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict
 from mmie_tasks.record.reply import JudgeReply, Usage
@@ -26,7 +27,7 @@ REPLY = JudgeReply(
 LINES = {"mmie": mmie_lines, "mia_bench": mia_lines, "milebench": milebench_lines}
 
 
-PLAIN: dict[str, object] = {"facts": {}, "official": {"unscored": "left_out"}}
+PLAIN: dict[str, object] = {"facts": asdict(RequestFacts()), "official": {"unscored": "left_out"}}
 WITH_EXPECTED = [{**PLAIN, "expected": {}}]
 
 
