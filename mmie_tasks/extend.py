@@ -54,6 +54,7 @@ if TYPE_CHECKING:  # `as` makes a name public for type checkers
     from mmie_tasks.judging.requests import GradedRequest as GradedRequest
     from mmie_tasks.record import log_line as log_line
     from mmie_tasks.record.expected import expected_verdict as expected_verdict
+    from mmie_tasks.record.fields import NoJudgeRequest as NoJudgeRequest
     from mmie_tasks.record.judged import Judged as Judged
     from mmie_tasks.record.members import MemberResult as MemberResult
     from mmie_tasks.record.metrics import Metric as Metric
@@ -70,6 +71,7 @@ if TYPE_CHECKING:  # `as` makes a name public for type checkers
     from mmie_tasks.record.sample import BadRecord as BadRecord
     from mmie_tasks.record.sample import Line as Line
     from mmie_tasks.record.sample import LoggedSample as LoggedSample
+    from mmie_tasks.record.sample import Needle as Needle
     from mmie_tasks.record.sample import Record as Record
     from mmie_tasks.record.segment import Segment as Segment
     from mmie_tasks.record.segment import Segments as Segments
@@ -113,13 +115,14 @@ _NAMES = {
     "judging.requests": {"GradedRequest"},
     "record": {"log_line"},
     "record.expected": {"expected_verdict"},
+    "record.fields": {"NoJudgeRequest"},
     "record.judged": {"Judged"},
     "record.members": {"MemberResult"},
     "record.metrics": {"Metric", "Scale"},
     "record.panel": {"Panel"},
     "record.reply": {"DigitToken", "JudgeReply", "JudgeResult", "Usage"},
     "record.rows": {"Row", "RunnerTable", "aggregation", "coverage"},
-    "record.sample": {"BadRecord", "Line", "LoggedSample", "Record"},
+    "record.sample": {"BadRecord", "Line", "LoggedSample", "Needle", "Record"},
     "record.segment": {"Segment", "Segments"},
     "record.signature": {"Signature", "run_signature", "signature_text"},
     "record.verdict_row": {"as_row"},

@@ -23,7 +23,8 @@ PUBLIC = """
 NOT_TEXT AnswersUnusable Asset BadRecord Benchmark BenchmarkJudge Check DataBroken DataMissing
 DigitToken Doc DownloadPlan Environment GradedRequest ImageOpener Judge JudgeError
 JudgeMisconfigured JudgeRefused JudgeReply JudgeRequest JudgeResult JudgeUnavailable Judged Line
-LoggedSample MemberResult Metric MmieTasksError OutOfBudget Outcome Panel PendingSample PublishedRow
+LoggedSample MemberResult Metric MmieTasksError Needle NoJudgeRequest OutOfBudget Outcome Panel
+PendingSample PublishedRow
 Record ReplySchema ReplyStore RequestBroken RequestCounts RequestUnfit Row RunnerTable Scale
 ScoreKind Scored Segment Segments SettingWrong Signature Unscored UnscoredReason Usage Verdict
 Verdicts aggregation as_row check_images coverage expected_verdict failure_of log_line

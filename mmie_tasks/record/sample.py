@@ -12,7 +12,16 @@ from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.record.signature import Signature
 
-__all__ = ["ALL", "SCORE_KINDS", "BadRecord", "Line", "LoggedSample", "Record", "ScoreKind"]
+__all__ = [
+    "ALL",
+    "SCORE_KINDS",
+    "BadRecord",
+    "Line",
+    "LoggedSample",
+    "Needle",
+    "Record",
+    "ScoreKind",
+]
 
 SCORE_KINDS: tuple[ScoreKind, ...] = ("official", "robust")
 """The scores that a reader gives. The expected score is a mean over probabilities, which not every
@@ -21,6 +30,19 @@ judge reports.
 
 ALL = "all"
 """The group that contains every sample; it is not listed in `LoggedSample.groups`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needle:
+    """What a question asks to retrieve from a haystack.
+
+    Attributes:
+        length: Of the haystack, such as its number of images; 0 or more.
+        depth: Of the needle, if known: 0 is the haystack's beginning, 1 its end.
+    """
+
+    length: float
+    depth: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +70,7 @@ class LoggedSample:
         pictures_not_drawn: Pictures that the answer asks for and that could not be drawn.
         picture_signs: Signs that the answer's text has pictures that were not read.
         answer_cut: A limit on images cut the answer that the judge was shown.
+        needle: What the question asks to retrieve from a haystack; None for other questions.
         facts: Further facts to display, title to value.
     """
 
@@ -67,6 +90,7 @@ class LoggedSample:
     pictures_not_drawn: int = 0
     picture_signs: tuple[str, ...] = ()
     answer_cut: bool = False
+    needle: Needle | None = None
     facts: Mapping[str, str | float | bool] = field(default_factory=dict)
 
     @classmethod

@@ -12,7 +12,7 @@ from mmie_tasks.benchmarks.milebench.sample import TASK_OF, Sample, ScoringRule
 from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.record import log_line
 from mmie_tasks.record.rows import Row
-from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
+from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Needle, Record
 
 FORM = log_line.RecordForm(differ=True)
 
@@ -48,12 +48,16 @@ def read_line(line: Line) -> LoggedSample:
     """
     record = record_of(line)
     images = log_line.texts(record, "images")
+    placeholders = log_line.optional_text(line, "input").count(log_line.IMAGE_PLACEHOLDER)
+    n_images = placeholders if images is None else len(images)
+    needle = _needle(line, record, n_images)
     gold = log_line.optional_text(record, "gold") or log_line.optional_text(line, "target")
     return replace(
         log_line.sample(line, 1, groups=("dataset", "task", "level")),
         question=log_line.question(line, images),
         gold=log_line.text_segments(gold),
-        facts=_facts(line, record, images),
+        needle=needle,
+        facts={"rule": str(record["rule"]), "images": n_images, **_needle_facts(needle)},
     )
 
 
@@ -69,20 +73,20 @@ def record_of(line: Line) -> Record:
     return record
 
 
-def _facts(
-    line: Line, record: Record, images: Sequence[str] | None
-) -> dict[str, str | float | bool]:
-    """Rule and number of images; of a needle in a haystack, its depth (0 to 1) and the length."""
-    question = log_line.optional_text(line, "input")
-    n_images = question.count(log_line.IMAGE_PLACEHOLDER) if images is None else len(images)
-    facts: dict[str, str | float | bool] = {"rule": str(record["rule"]), "images": n_images}
-    if record["rule"] == "needle":
-        facts["needle_length"] = n_images
-        if (gold := log_line.optional_text(record, "gold")) and (
-            position := question.find(gold)
-        ) >= 0:
-            facts["needle_depth"] = position / len(question)
-    return facts
+def _needle(line: Line, record: Record, n_images: int) -> Needle | None:
+    """The needle of a sample; its depth is known where the gold answer stands in the question."""
+    if record["rule"] != "needle":
+        return None
+    question, gold = log_line.optional_text(line, "input"), log_line.optional_text(record, "gold")
+    position = question.find(gold) if gold else -1
+    return Needle(length=n_images, depth=position / len(question) if position >= 0 else None)
+
+
+def _needle_facts(needle: Needle | None) -> dict[str, float]:
+    if needle is None:
+        return {}
+    depth = {} if needle.depth is None else {"needle_depth": needle.depth}
+    return {"needle_length": needle.length, **depth}
 
 
 def sample_of(record: Record) -> Sample | None:

@@ -13,9 +13,8 @@ from itertools import product
 
 from mmie_tasks.core.verdict import Scored, Verdict, differ
 from mmie_tasks.record.intervals import LEVEL, stratified_mean
-from mmie_tasks.record.log_line import number
 from mmie_tasks.record.metrics import Metric, Scale, mean_of
-from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, ScoreKind
+from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, Needle, ScoreKind
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.comparability import NotComparable
 from mmie_tasks.results.compare.comparison import MetricComparison, compare
@@ -28,12 +27,6 @@ METHOD = (
     f"Intervals are {LEVEL:.0%} intervals (Student's t) for the whole benchmark, of which the "
     "samples are a random draw; there is none for fewer than 10 samples."
 )
-
-NEEDLE_LENGTH = "needle_length"
-"""The fact of a sample that holds the length of the haystack (such as images); 0 or more."""
-
-NEEDLE_DEPTH = "needle_depth"
-"""The fact of a sample that holds the depth of the needle, if known; 0 begins it, 1 ends it."""
 
 NO_SCORE = "no score"  # the last bar of a histogram
 _TABLE_TITLES = {"headline": "Headline", "mean": "Means of groups"}  # of other kinds: By ...
@@ -232,37 +225,35 @@ def _histogram(task: JoinedTask) -> Json:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Needle:
-    """A sample with a needle."""
+class _Retrieval:
+    """A sample of a run, and the needle that it asks for."""
 
     run: int
-    length: float
-    depth: float | None
+    needle: Needle
     sample: LoggedSample
 
 
 def needle_charts(task: JoinedTask) -> list[Json]:
     """How often needles in haystacks are retrieved, by their depth and the haystack's length.
 
-    A heat map for each run where depths are known, and lines where only lengths are. A benchmark
-    states them as the facts `NEEDLE_LENGTH` and `NEEDLE_DEPTH` of a sample.
+    A heat map for each run where depths are known, and lines where only lengths are.
     """
-    needles = []
-    for index, run in task.present:
-        for sample in run.samples:
-            length, depth = (number(sample.facts.get(n)) for n in (NEEDLE_LENGTH, NEEDLE_DEPTH))
-            if length is not None:
-                needles.append(_Needle(run=index, length=length, depth=depth, sample=sample))
-    with_depth = [needle for needle in needles if needle.depth is not None]
-    without_depth = [needle for needle in needles if needle.depth is None]
+    retrievals = [
+        _Retrieval(run=index, needle=sample.needle, sample=sample)
+        for index, run in task.present
+        for sample in run.samples
+        if sample.needle is not None
+    ]
+    with_depth = [one for one in retrievals if one.needle.depth is not None]
+    without_depth = [one for one in retrievals if one.needle.depth is None]
     scale = task.benchmark.scale
-    maps = [_heat_map(run, with_depth, scale) for run in sorted({n.run for n in with_depth})]
+    maps = [_heat_map(run, with_depth, scale) for run in sorted({one.run for one in with_depth})]
     return [*maps, _length_chart(without_depth, scale)] if without_depth else maps
 
 
-def _length_bins(needles: Iterable[_Needle]) -> dict[float, str]:
+def _length_bins(retrievals: Iterable[_Retrieval]) -> dict[float, str]:
     """The greatest length of each bin, ascending, to its label; about as many needles in each."""
-    lengths = sorted(needle.length for needle in needles)
+    lengths = sorted(one.needle.length for one in retrievals)
     tops = sorted(set(lengths))
     if len(tops) > _MAX_LENGTH_COLUMNS:
         parts = range(1, _MAX_LENGTH_COLUMNS + 1)
@@ -274,13 +265,13 @@ def _length_bins(needles: Iterable[_Needle]) -> dict[float, str]:
     }
 
 
-def _heat_map(run: int, needles: Sequence[_Needle], scale: Scale) -> Json:
-    bins = _length_bins(needles)  # of all runs, so that their maps have the same columns
+def _heat_map(run: int, retrievals: Sequence[_Retrieval], scale: Scale) -> Json:
+    bins = _length_bins(retrievals)  # of all runs, so that their maps have the same columns
     cells: list[list[list[Verdict]]] = [[[] for _ in bins] for _ in range(_DEPTH_ROWS)]
-    for needle in needles:
-        if needle.run == run and needle.depth is not None:
-            depth = min(_DEPTH_ROWS - 1, max(0, int(needle.depth * _DEPTH_ROWS)))
-            cells[depth][bisect_left(list(bins), needle.length)].append(needle.sample.official)
+    for one in retrievals:
+        if one.run == run and one.needle.depth is not None:
+            depth = min(_DEPTH_ROWS - 1, max(0, int(one.needle.depth * _DEPTH_ROWS)))
+            cells[depth][bisect_left(list(bins), one.needle.length)].append(one.sample.official)
     step = 100 // _DEPTH_ROWS
     return {
         "id": f"needles-heat-{run}",
@@ -295,13 +286,14 @@ def _heat_map(run: int, needles: Sequence[_Needle], scale: Scale) -> Json:
     }
 
 
-def _length_chart(needles: Sequence[_Needle], scale: Scale) -> Json:
-    bins, full_marks, series = _length_bins(needles), scale.full_marks, []
-    for run, kind in product(sorted({needle.run for needle in needles}), SCORE_KINDS):
+def _length_chart(retrievals: Sequence[_Retrieval], scale: Scale) -> Json:
+    bins, full_marks, series = _length_bins(retrievals), scale.full_marks, []
+    for run, kind in product(sorted({one.run for one in retrievals}), SCORE_KINDS):
         cells: list[list[Verdict]] = [[] for _ in bins]
-        for needle in needles:
-            if needle.run == run:
-                cells[bisect_left(list(bins), needle.length)].append(needle.sample.verdict(kind))
+        for one in retrievals:
+            if one.run == run:
+                at = bisect_left(list(bins), one.needle.length)
+                cells[at].append(one.sample.verdict(kind))
         estimates = [stratified_mean([_points(cell)], [1], full_marks) for cell in cells]
         intervals = [e.interval(0, full_marks) if e else None for e in estimates]
         low, high = ([i and i[end] * 100 / full_marks for i in intervals] for end in (0, 1))

@@ -17,7 +17,7 @@ from mmie_tasks.core.run_memory import RunMemory, forget_last_run
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.hub.run_images import ImageOpener
 from mmie_tasks.record.metrics import metric_value
-from mmie_tasks.record.sample import SCORE_KINDS, BadRecord
+from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Needle
 from mmie_tasks.record.segment import Segment
 
 LINES = list(milebench_lines(6))
@@ -90,13 +90,16 @@ def test_the_depth_of_a_needle_is_its_position(question, depth):
     needle = next(line for line in LINES if line["coverage"]["rule"] == "needle")
     line = changed(needle, gold="1234567", images=["a", "b"])
     line["input"] = question
-    facts = BENCHMARK.read_line(line).facts
-    assert facts["needle_length"] == 2
-    assert facts.get("needle_depth") == depth
+    read = BENCHMARK.read_line(line)
+    assert read.needle == Needle(length=2, depth=depth)
+    assert read.facts["needle_length"] == 2
+    assert read.facts.get("needle_depth") == depth
 
 
 def test_only_needles_have_a_depth():
-    assert not {"needle_length", "needle_depth"} & BENCHMARK.read_line(ONE).facts.keys()
+    read = BENCHMARK.read_line(ONE)
+    assert read.needle is None
+    assert not {"needle_length", "needle_depth"} & read.facts.keys()
 
 
 @pytest.mark.parametrize(
