@@ -43,7 +43,7 @@ def reread(line: Line) -> Mapping[str, Verdict] | None:
         return {"official": sample.official, "robust": sample.robust}
     if "filtered_resps" not in line:
         return None
-    return task.read(line["filtered_resps"], sample.gold[0].text)
+    return task.read(line["filtered_resps"], log_line.text(log_line.record_of(line), "gold"))
 
 
 BENCHMARK = Benchmark(

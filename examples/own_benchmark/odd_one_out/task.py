@@ -128,7 +128,8 @@ def doc_to_text(_doc: Doc) -> str:
 
 def process_results(doc: Doc, results: Sequence[object]) -> dict[str, Row]:
     """A row for each line of the runner's table, and the record that scores the sample again."""
-    verdicts = Verdicts(**read(results[0], doc["gold"], _OPENER.failure(doc["id"])))
+    scores = read(results[0], doc["gold"], _OPENER.failure(doc["id"]))
+    verdicts = Verdicts(official=scores["official"], robust=scores["robust"])
     fields = {name: doc[name] for name in ("category", "gold")}
     record = log_line.sample_record(doc["id"], verdicts, signature(doc), sample_fields=fields)
     groups = {"category": (doc["category"],)}

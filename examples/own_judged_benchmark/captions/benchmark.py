@@ -78,7 +78,7 @@ def grade(result: JudgeResult) -> Verdicts:
 
 def picture(doc: Doc) -> Path:
     """The picture of a sample."""
-    return Path(__file__).parent / "images" / doc["image"]
+    return Path(__file__).parent / "images" / str(doc["image"])
 
 
 def doc_to_visual(doc: Doc) -> list[Any]:
@@ -107,7 +107,7 @@ def process_results(doc: Doc, results: Sequence[str]) -> Mapping[str, object]:
 
 def request_for(sentence: str, pictures: Sequence[Path]) -> GradedRequest:
     """The request to the judge, and the reader of its reply."""
-    parts = (f"{REQUEST}\n\nSentence: {sentence}", *pictures)
+    parts: tuple[str | Path, ...] = (f"{REQUEST}\n\nSentence: {sentence}", *pictures)
     return GradedRequest(request=JudgeRequest(parts=parts, max_tokens=300), grade=grade)
 
 
