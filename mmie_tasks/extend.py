@@ -55,7 +55,7 @@ if TYPE_CHECKING:  # `as` makes a name public for type checkers
     from mmie_tasks.record import log_line as log_line
     from mmie_tasks.record.expected import expected_verdict as expected_verdict
     from mmie_tasks.record.fields import NoJudgeRequest as NoJudgeRequest
-    from mmie_tasks.record.judged import Judged as Judged
+    from mmie_tasks.record.judged_sample import Judged as Judged
     from mmie_tasks.record.members import MemberResult as MemberResult
     from mmie_tasks.record.metrics import Metric as Metric
     from mmie_tasks.record.metrics import Scale as Scale
@@ -116,7 +116,7 @@ _NAMES = {
     "record": {"log_line"},
     "record.expected": {"expected_verdict"},
     "record.fields": {"NoJudgeRequest"},
-    "record.judged": {"Judged"},
+    "record.judged_sample": {"Judged"},
     "record.members": {"MemberResult"},
     "record.metrics": {"Metric", "Scale"},
     "record.panel": {"Panel"},

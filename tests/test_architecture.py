@@ -49,13 +49,13 @@ PURE_IMPORTS = (
     "mmie_tasks.benchmarks.reply_text",
     "mmie_tasks.core.errors",  # of which `BadSample`
     "mmie_tasks.core.messages",
-    "mmie_tasks.core.tables",
+    "mmie_tasks.core.wording",
     "mmie_tasks.core.verdict",
     "mmie_tasks.record.answer_facts",
     "mmie_tasks.record.fields",
     "mmie_tasks.record.log_line",
     "mmie_tasks.record.metrics",
-    "mmie_tasks.record.judged",
+    "mmie_tasks.record.judged_sample",
     "mmie_tasks.record.picture_sample",
     "mmie_tasks.record.rows",
     "mmie_tasks.record.sample",  # types

@@ -17,8 +17,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, TypeAdapter, ValidationError
 
 from mmie_tasks.core.messages import replace_surrogates
-from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Unscored
+from mmie_tasks.core.wording import listed
 from mmie_tasks.record.answer_facts import fact_counts
 from mmie_tasks.record.fields import NoJudgeRequest, Record
 from mmie_tasks.record.segment import Segment, Segments

@@ -11,8 +11,8 @@ from mmie_tasks.answers.picture_signs import picture_signs
 from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.benchmarks.model_answers import read_results, resolver
 from mmie_tasks.core.errors import MmieTasksError, first_line
-from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import UnscoredReason
+from mmie_tasks.core.wording import listed
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.record.answer_facts import FactsT
 from mmie_tasks.record.segment import Segments

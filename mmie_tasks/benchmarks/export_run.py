@@ -10,7 +10,7 @@ from pathlib import Path
 from loguru import logger
 
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.core.tables import counted
+from mmie_tasks.core.wording import counted
 from mmie_tasks.record.log_files import find_runs, read_lines
 from mmie_tasks.record.log_line import record_of
 from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record

@@ -9,13 +9,12 @@ It is paused after many failures in a row, and then gets one probe at a time (a 
 
 from __future__ import annotations
 
-import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from math import inf
 from typing import Generic
 
 from mmie_tasks.http.attempt import Failure, ReplyT, RequestT, Success
+from mmie_tasks.http.pace import Pace
 
 START = 16
 """Requests in flight to a server before its limit is known."""
@@ -24,41 +23,6 @@ FAILURES_BEFORE_PAUSE = 30
 """Failures or denials in a row after which a server is paused. Fewer are chance if it fails every
 second time.
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """Waiting times in seconds. Tests shorten them.
-
-    Attributes:
-        base_s: The longest wait before the second attempt; doubles before every further one.
-        cap_s: The longest wait of all, unless a server demands a longer one.
-        short_cap_s: The longest wait of a request that fails on a server that works.
-        busy_cap_s: The same after a 429.
-        no_growth_s: How long the concurrency does not grow after a 429.
-        check_s: The waits between the attempts of a check before a run.
-        fraction: Chooses between no wait and the longest one: a number from 0 to 1.
-    """
-
-    base_s: float = 0.5
-    cap_s: float = 30.0
-    short_cap_s: float = 0.25
-    busy_cap_s: float = 1.0
-    no_growth_s: float = 5.0
-    check_s: tuple[float, ...] = (0.5, 1.0, 1.5)
-    fraction: Callable[[], float] = random.random
-
-    def wait_s(self, attempts: int, cap_s: float = inf) -> float:
-        """The wait after this many failed attempts, with full jitter."""
-        return self.fraction() * min(self.longest_s(attempts), cap_s)
-
-    def longest_s(self, attempts: int) -> float:
-        """The longest wait after this many failed attempts.
-
-        >>> Pace().longest_s(1), Pace().longest_s(3), Pace().longest_s(99)
-        (0.5, 2.0, 30.0)
-        """
-        return min(self.cap_s, self.base_s * 2.0 ** min(attempts - 1, 60))
 
 
 class Endpoint(Generic[RequestT, ReplyT]):

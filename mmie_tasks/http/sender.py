@@ -11,7 +11,7 @@ from loguru import logger
 from mmie_tasks.http.access import Access
 from mmie_tasks.http.attempt import ReplyT
 from mmie_tasks.http.budget import Budget
-from mmie_tasks.http.endpoint import Pace
+from mmie_tasks.http.pace import Pace
 
 LOGGED_WAIT_S = 30.0
 """The log has a line about a server that demands a longer wait."""

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from mmie_tasks.http.bodies import json_list, json_object, parse_json
 from mmie_tasks.http.errors import UnusableBody, read_server_error, redact
-from mmie_tasks.interleaved.base import DrawerRefused, DrawingError, Picture, PictureUnusable
+from mmie_tasks.interleaved.drawer import DrawerRefused, DrawingError, Picture, PictureUnusable
 from mmie_tasks.interleaved.pictures import picture_of
 
 DrawnPicture: TypeAlias = Picture | DrawingError

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.hub.images import ImageBroken, image_suffix, open_bounded
-from mmie_tasks.interleaved.base import (
+from mmie_tasks.interleaved.drawer import (
     Drawer,
     DrawerMisconfigured,
     DrawingError,

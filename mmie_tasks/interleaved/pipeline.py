@@ -25,7 +25,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from mmie_tasks.core.errors import first_line
 from mmie_tasks.core.messages import replace_surrogates
-from mmie_tasks.interleaved.base import (
+from mmie_tasks.interleaved.drawer import (
     DrawerMisconfigured,
     DrawerRefused,
     DrawerUnavailable,

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from mmie_tasks.core.errors import first_line
 from mmie_tasks.hub.failures import download_errors, explain
-from mmie_tasks.interleaved.base import DrawerMisconfigured
+from mmie_tasks.interleaved.drawer import DrawerMisconfigured
 
 Untyped: TypeAlias = Any  # of diffusers and transformers
 

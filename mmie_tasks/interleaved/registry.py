@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from mmie_tasks.core import options
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.suggestions import listed
-from mmie_tasks.interleaved.base import Drawer
+from mmie_tasks.interleaved.drawer import Drawer
 
 BUILT_IN: Mapping[str, str] = {
     "images": "mmie_tasks.interleaved.server:open_drawer",

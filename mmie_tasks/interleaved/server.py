@@ -25,12 +25,12 @@ from mmie_tasks.http import client as http_client
 from mmie_tasks.http.access import Access
 from mmie_tasks.http.attempt import Failure, Success
 from mmie_tasks.http.budget import Budget
-from mmie_tasks.http.endpoint import Pace
 from mmie_tasks.http.errors import UnusableBody, redact
 from mmie_tasks.http.model_list import check_model_lists
+from mmie_tasks.http.pace import Pace
 from mmie_tasks.http.send_all import send_all
 from mmie_tasks.http.sender import Sender, Undelivered
-from mmie_tasks.interleaved.base import (
+from mmie_tasks.interleaved.drawer import (
     DrawerMisconfigured,
     DrawerRefused,
     DrawerUnavailable,

@@ -17,7 +17,7 @@ from mmie_tasks.judging.deferred import DeferredRows, MetricRows
 from mmie_tasks.judging.progress import Progress
 from mmie_tasks.judging.requests import GradedRequest, ended_early, judge_all
 from mmie_tasks.judging.shared_judge import OpenJudges
-from mmie_tasks.record.judged import Judged
+from mmie_tasks.record.judged_sample import Judged
 from mmie_tasks.record.members import MemberResult, combine
 from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import JudgeResult

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, cast
 
-from mmie_tasks.core.tables import listed
+from mmie_tasks.core.wording import listed
 from mmie_tasks.record import log_line
 from mmie_tasks.record.sample import Record
 

@@ -2,8 +2,8 @@
 
 `sample_record` writes the fields that all benchmarks have, and `sample` reads them. The parts of a
 record are written and read by the modules of their types: verdicts by `verdict_row` and `expected`,
-replies and the judges of a panel by `judged`, texts and images by `segment`. Benchmarks read their
-own fields with the functions of `fields`, which are names of this module, too.
+replies and the judges of a panel by `judged_sample`, texts and images by `segment`. Benchmarks read
+their own fields with the functions of `fields`, which are names of this module, too.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from mmie_tasks.record.fields import (
     text,
     texts,
 )
-from mmie_tasks.record.judged import Judged, rejudged
-from mmie_tasks.record.judged import read_members as members
-from mmie_tasks.record.judged import read_panel as panel
-from mmie_tasks.record.judged import read_replies as replies
+from mmie_tasks.record.judged_sample import Judged, rejudged
+from mmie_tasks.record.judged_sample import read_members as members
+from mmie_tasks.record.judged_sample import read_panel as panel
+from mmie_tasks.record.judged_sample import read_replies as replies
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import COVERAGE, Row
 from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, ScoreKind
@@ -265,8 +265,8 @@ def sample(line: Line, full_marks: float, groups: Sequence[str] = ()) -> LoggedS
     * ``id``: a text
     * ``official``, ``robust``: rows of `mmie_tasks.record.verdict_row.as_row`
     * ``expected``: such a row, with ``entropy_bits``; may be missing
-    * ``replies``, ``panel``: those of `mmie_tasks.record.judged.Judged.fields`; missing if the
-      benchmark is scored by rule
+    * ``replies``, ``panel``: those of `mmie_tasks.record.judged_sample.Judged.fields`; missing if
+      the benchmark is scored by rule
     * ``images``: paths of the question's images, in order; may be missing
     * ``signature``: a text; may be missing
     * every field named in `groups`: a text

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mmie_tasks.core.settings import COVERAGE_FLOOR, COVERAGE_SETTING, coverage_floor
-from mmie_tasks.core.tables import counted
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
+from mmie_tasks.core.wording import counted
 from mmie_tasks.record.sample import ALL, LoggedSample, ScoreKind
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from mmie_tasks.record import log_line
 from mmie_tasks.record.answer_facts import AnswerFacts, fact_counts
-from mmie_tasks.record.judged import Judged
+from mmie_tasks.record.judged_sample import Judged
 from mmie_tasks.record.rows import Row
 from mmie_tasks.record.sample import Line, LoggedSample, Record
 from mmie_tasks.record.segment import Segments, segment_rows

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias, cast
 
 from mmie_tasks.core import __version__
 from mmie_tasks.core.settings import COVERAGE_FLOOR, coverage_floor
-from mmie_tasks.core.tables import numbered_names
+from mmie_tasks.core.wording import numbered_names
 from mmie_tasks.record.panel import Panel, Rule
 
 _PANEL = re.compile(r"\Apanel:(mean|median|majority),min_valid=(\d+)")

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task, entries, entry_names, entry_of_task
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.core.tables import listed
+from mmie_tasks.core.wording import listed
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.runs import run as run_files
 from mmie_tasks.runs.run import Run, TaskRun

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.tables import counted
 from mmie_tasks.core.verdict import Scored, Verdict
+from mmie_tasks.core.wording import counted
 from mmie_tasks.record.log_line import IMAGE_PLACEHOLDER
 from mmie_tasks.record.members import disagreement
 from mmie_tasks.record.metrics import Metric, Scale

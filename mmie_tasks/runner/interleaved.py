@@ -20,7 +20,7 @@ from lmms_eval.api.model import lmms
 
 from mmie_tasks.answers.drawn import WITHHELD, DrawingFacts
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong, first_line
-from mmie_tasks.interleaved.base import Drawer, DrawerMisconfigured, DrawingError, PictureUnusable
+from mmie_tasks.interleaved.drawer import Drawer, DrawerMisconfigured, DrawingError, PictureUnusable
 from mmie_tasks.interleaved.pictures import PictureStore, draw_all
 from mmie_tasks.interleaved.protocols import INSTRUCT
 from mmie_tasks.interleaved.registry import open_drawer

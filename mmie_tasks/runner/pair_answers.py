@@ -16,8 +16,8 @@ from mmie_tasks.answers.failures import failure_of
 from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.answers.thinking import strip_thinking
 from mmie_tasks.core.errors import first_line
-from mmie_tasks.core.tables import listed
-from mmie_tasks.interleaved.base import DrawingError, PictureRequest
+from mmie_tasks.core.wording import listed
+from mmie_tasks.interleaved.drawer import DrawingError, PictureRequest
 from mmie_tasks.interleaved.protocols import NO_PICTURE, PictureProtocol, Prompt, WrittenAnswer
 from mmie_tasks.interleaved.text_files import WrittenText
 from mmie_tasks.record.segment import Segment

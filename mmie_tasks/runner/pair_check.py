@@ -14,8 +14,8 @@ from typing import Any
 from mmie_tasks.benchmarks.registry import entry_of_task
 from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong, first_line
 from mmie_tasks.http.access import Access, public_address, read_base_urls
-from mmie_tasks.http.endpoint import Pace
 from mmie_tasks.http.model_list import check_model_lists
+from mmie_tasks.http.pace import Pace
 from mmie_tasks.hub.asset import Check
 from mmie_tasks.hub.failures import download_errors
 from mmie_tasks.interleaved.protocols import PictureProtocol

@@ -17,7 +17,7 @@ from mmie_tasks.answers.images import ImageResolver, resolve_images
 from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.files import atomic_write
-from mmie_tasks.core.tables import counted, listed
+from mmie_tasks.core.wording import counted, listed
 from mmie_tasks.results.embedded_image import embed_image
 from mmie_tasks.results.page import rendered
 from mmie_tasks.results.page_data import Json, plain, segments_json

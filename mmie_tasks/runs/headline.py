@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell
+from mmie_tasks.core.tables import NO_VALUE, percent_cell
+from mmie_tasks.core.wording import counted
 from mmie_tasks.record.metrics import Metric, MetricValue, samples_by_stratum
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.runs.marks import marks_of

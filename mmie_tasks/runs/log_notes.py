@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
-from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Scored, Unscored
+from mmie_tasks.core.wording import listed
 from mmie_tasks.record.sample import SCORE_KINDS, Record
 from mmie_tasks.runs.headline import headline_of
 from mmie_tasks.runs.panels import disagreements, judge_runs

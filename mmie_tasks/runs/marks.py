@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from mmie_tasks.core.settings import COVERAGE_FLOOR
-from mmie_tasks.core.tables import counted, listed, plural
+from mmie_tasks.core.wording import counted, listed, plural
 from mmie_tasks.record.metrics import in_proportion
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import reasons_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mmie_tasks.core.tables import numbered_names
 from mmie_tasks.core.verdict import Scored, Verdict
+from mmie_tasks.core.wording import numbered_names
 from mmie_tasks.record.members import Disagreement, disagreement
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.runs.run import TaskRun

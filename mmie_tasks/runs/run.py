@@ -12,8 +12,8 @@ from typing import TypeAlias, get_args
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.errors import AnswersUnusable
-from mmie_tasks.core.tables import counted, numbered_names
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
+from mmie_tasks.core.wording import counted, numbered_names
 from mmie_tasks.record.log_files import HINT, RunLogs, SampleLog, find_runs, read_lines
 from mmie_tasks.record.log_line import is_scored
 from mmie_tasks.record.metrics import Scale

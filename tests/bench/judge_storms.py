@@ -24,7 +24,7 @@ from support.judge_server import error, judge_server
 from support.virtual_time import simulate
 
 from mmie_tasks.http.attempt import Failure
-from mmie_tasks.http.endpoint import Pace
+from mmie_tasks.http.pace import Pace
 from mmie_tasks.http.sender import Undelivered
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.openai import open_judge

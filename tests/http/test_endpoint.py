@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.http.endpoint import FAILURES_BEFORE_PAUSE, START, Endpoint, Pace
+from mmie_tasks.http.endpoint import FAILURES_BEFORE_PAUSE, START, Endpoint
+from mmie_tasks.http.pace import Pace
 
 
 def endpoint(ceiling=100):

@@ -8,7 +8,8 @@ import pytest
 from support.virtual_time import sender_of, simulate
 
 from mmie_tasks.http.attempt import Failure
-from mmie_tasks.http.endpoint import FAILURES_BEFORE_PAUSE, Pace
+from mmie_tasks.http.endpoint import FAILURES_BEFORE_PAUSE
+from mmie_tasks.http.pace import Pace
 from mmie_tasks.http.retries import LONGEST_WAIT_S, MAX_FAILURES, MAX_TIMEOUTS
 from mmie_tasks.http.sender import Undelivered
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.image_server import header_only, images, picture
 
-from mmie_tasks.interleaved.base import DrawerRefused, Picture, PictureUnusable
+from mmie_tasks.interleaved.drawer import DrawerRefused, Picture, PictureUnusable
 from mmie_tasks.interleaved.image_reply import read_reply
 
 

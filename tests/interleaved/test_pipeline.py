@@ -21,7 +21,7 @@ from support.tiny_pipeline import MAX_TOKENS, quietly, write_tiny_pipeline, writ
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.options import Choice
-from mmie_tasks.interleaved.base import (
+from mmie_tasks.interleaved.drawer import (
     DrawerMisconfigured,
     DrawerRefused,
     DrawerUnavailable,
@@ -500,7 +500,7 @@ def test_a_failed_download_has_its_own_reason_and_hint(tiny, monkeypatch, error,
 
 HUB = """
 from mmie_tasks.core.errors import MmieTasksError
-from mmie_tasks.interleaved.base import PictureRequest
+from mmie_tasks.interleaved.drawer import PictureRequest
 from mmie_tasks.interleaved.registry import open_drawer
 answer = []
 for model in {models!r}:

@@ -32,8 +32,8 @@ from support.image_server import (
 )
 from support.judge_server import HANG, HANG_UP, JudgeServer, Says, Sent, error
 
-from mmie_tasks.http.endpoint import Pace
-from mmie_tasks.interleaved.base import (
+from mmie_tasks.http.pace import Pace
+from mmie_tasks.interleaved.drawer import (
     Drawer,
     DrawerMisconfigured,
     DrawerRefused,

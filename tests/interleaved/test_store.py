@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mmie_tasks.interleaved.base import (
+from mmie_tasks.interleaved.drawer import (
     DrawerMisconfigured,
     DrawerRefused,
     Picture,

@@ -24,7 +24,7 @@ from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.record.expected import expected_verdict
-from mmie_tasks.record.judged import Judged
+from mmie_tasks.record.judged_sample import Judged
 from mmie_tasks.record.members import MemberResult, combine
 from mmie_tasks.record.panel import Panel, Rule
 from mmie_tasks.record.reply import JudgeResult

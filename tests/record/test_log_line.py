@@ -11,7 +11,7 @@ import pytest
 
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict, Verdicts
 from mmie_tasks.record import log_line
-from mmie_tasks.record.judged import Judged
+from mmie_tasks.record.judged_sample import Judged
 from mmie_tasks.record.members import MemberResult
 from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import DigitToken, JudgeReply, JudgeResult

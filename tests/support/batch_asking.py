@@ -16,7 +16,7 @@ from typing import Any
 
 from loguru import logger
 
-from mmie_tasks.http.endpoint import Pace
+from mmie_tasks.http.pace import Pace
 from mmie_tasks.judges.base import Judge, JudgeRequest, Outcome
 from mmie_tasks.judges.openai.batch import BatchJudge
 from mmie_tasks.judges.openai.batch_files import Limits

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mmie_tasks.http.endpoint import Pace
+from mmie_tasks.http.pace import Pace
 from mmie_tasks.judges.base import JudgeRequest, Outcome
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_store import CacheFile

@@ -29,7 +29,7 @@ from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK, grade
 from mmie_tasks.benchmarks.mmie.record import RequestFacts
 from mmie_tasks.benchmarks.mmie.record import sample_record as mmie_record
 from mmie_tasks.core.verdict import Verdicts
-from mmie_tasks.record.judged import Judged
+from mmie_tasks.record.judged_sample import Judged
 from mmie_tasks.record.members import MemberResult
 from mmie_tasks.record.reply import DigitToken, JudgeReply, JudgeResult, Usage
 from mmie_tasks.record.segment import Segment

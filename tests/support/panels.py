@@ -9,7 +9,7 @@ from mmie_tasks.benchmarks.mmie import sample
 from mmie_tasks.benchmarks.mmie.benchmark import grade
 from mmie_tasks.benchmarks.mmie.record import RequestFacts, sample_record
 from mmie_tasks.core.verdict import Unscored, Verdicts
-from mmie_tasks.record.judged import Judged
+from mmie_tasks.record.judged_sample import Judged
 from mmie_tasks.record.members import MemberResult, combine
 from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage

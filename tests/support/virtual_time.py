@@ -15,7 +15,8 @@ from typing import Any
 from mmie_tasks.http.access import Access
 from mmie_tasks.http.attempt import Failure, Success
 from mmie_tasks.http.budget import Budget
-from mmie_tasks.http.endpoint import Endpoint, Pace
+from mmie_tasks.http.endpoint import Endpoint
+from mmie_tasks.http.pace import Pace
 from mmie_tasks.http.retries import Dispatcher
 from mmie_tasks.http.sender import Sender, Undelivered
 

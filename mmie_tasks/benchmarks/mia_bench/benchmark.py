@@ -27,7 +27,7 @@ from mmie_tasks.hub.asset import Asset, installed_asset
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.record import log_line
-from mmie_tasks.record.judged import Judged
+from mmie_tasks.record.judged_sample import Judged
 from mmie_tasks.record.rows import Row
 from mmie_tasks.record.sample import BadRecord, Line, Record
 from mmie_tasks.record.segment import Segments

@@ -13,7 +13,7 @@ from mmie_tasks.benchmarks.mia_bench.record import CLEAN, groups, marks_of
 from mmie_tasks.benchmarks.mia_bench.robust import read_reply
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.verdict import Scored, Verdict, Verdicts
-from mmie_tasks.record.judged import judge_records, read_replies
+from mmie_tasks.record.judged_sample import judge_records, read_replies
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.rows import RunnerTable
 from mmie_tasks.record.sample import LoggedSample, Record

@@ -14,7 +14,7 @@ from mmie_tasks.benchmarks.mia_bench.marks import Mark
 from mmie_tasks.benchmarks.mia_bench.robust import read_reply
 from mmie_tasks.benchmarks.mia_bench.sample import TYPES, Sample
 from mmie_tasks.record import log_line
-from mmie_tasks.record.judged import Judged
+from mmie_tasks.record.judged_sample import Judged
 from mmie_tasks.record.log_line import NOT_LOGGED
 from mmie_tasks.record.rows import Row
 from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record

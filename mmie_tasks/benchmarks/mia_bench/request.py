@@ -17,7 +17,7 @@ from mmie_tasks.core.errors import DataBroken
 from mmie_tasks.core.verdict import Scored, Verdicts
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.record.judged import Judged
+from mmie_tasks.record.judged_sample import Judged
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.sample import ScoreKind
 

@@ -21,7 +21,7 @@ from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.hub.run_images import ImageOpener
 from mmie_tasks.judging.batch import PendingSample
 from mmie_tasks.judging.deferred import MetricRows
-from mmie_tasks.record.judged import Judged
+from mmie_tasks.record.judged_sample import Judged
 from mmie_tasks.record.rows import aggregation, plain_score
 
 if TYPE_CHECKING:

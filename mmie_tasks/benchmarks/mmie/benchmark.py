@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mmie_tasks.answers.drawn import require_drawn
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc
-from mmie_tasks.benchmarks.judged import JudgedBenchmark
+from mmie_tasks.benchmarks.judged_benchmark import JudgedBenchmark
 from mmie_tasks.benchmarks.mmie import data, download, judge_prompts, metrics, prompts
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.export import run_export

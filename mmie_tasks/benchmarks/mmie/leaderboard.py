@@ -13,7 +13,7 @@ from mmie_tasks.benchmarks.mmie import metrics
 from mmie_tasks.benchmarks.mmie.record import read_line
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
 from mmie_tasks.core.files import atomic_write
-from mmie_tasks.core.tables import counted
+from mmie_tasks.core.wording import counted
 from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.record.picture_sample import shown_answer
 from mmie_tasks.record.sample import LoggedSample

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, percent_of
 from mmie_tasks.benchmarks.mmie.record import RequestFacts, groups
 from mmie_tasks.benchmarks.mmie.sample import Sample
-from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
+from mmie_tasks.core.wording import listed
 from mmie_tasks.record.answer_facts import answer_notes, facts_of, total_of
-from mmie_tasks.record.judged import judge_records
+from mmie_tasks.record.judged_sample import judge_records
 from mmie_tasks.record.log_line import verdict
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.rows import RunnerTable

@@ -18,7 +18,7 @@ from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.benchmarks.question_task import QuestionTask, gold_text, load_task
 from mmie_tasks.interleaved.protocols import INSTRUCT
 from mmie_tasks.judging.deferred import MetricRows
-from mmie_tasks.record.judged import Judged
+from mmie_tasks.record.judged_sample import Judged
 from mmie_tasks.record.rows import aggregation
 
 if TYPE_CHECKING:

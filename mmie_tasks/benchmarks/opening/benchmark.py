@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from mmie_tasks.answers.drawn import require_drawn
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc
-from mmie_tasks.benchmarks.judged import JudgedBenchmark
+from mmie_tasks.benchmarks.judged_benchmark import JudgedBenchmark
 from mmie_tasks.benchmarks.model_answers import add_answer_folder
 from mmie_tasks.benchmarks.opening import data, metrics, official_files
 from mmie_tasks.benchmarks.opening import request as requests

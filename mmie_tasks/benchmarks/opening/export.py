@@ -10,8 +10,8 @@ from mmie_tasks.benchmarks.export_run import export_parser, named_runs, samples_
 from mmie_tasks.benchmarks.opening import official
 from mmie_tasks.benchmarks.opening.record import read_line
 from mmie_tasks.core.files import atomic_write
-from mmie_tasks.core.tables import counted
 from mmie_tasks.core.verdict import Unscored
+from mmie_tasks.core.wording import counted
 from mmie_tasks.record.sample import BadRecord, Line, LoggedSample
 
 FILE = "gpt-score_results.json"

@@ -13,8 +13,8 @@ from mmie_tasks.benchmarks.opening import official, robust
 from mmie_tasks.benchmarks.opening.official import FULL_MARKS, METRICS, OVERALL
 from mmie_tasks.benchmarks.opening.record import StepFacts, groups
 from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample
-from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Unscored, Verdicts
+from mmie_tasks.core.wording import listed
 from mmie_tasks.record.answer_facts import answer_notes, facts_of, total_of
 from mmie_tasks.record.log_line import component_shares, replies
 from mmie_tasks.record.metrics import Metric, Scale, slug

@@ -10,7 +10,7 @@ from mmie_tasks.benchmarks.opening.official import FULL_MARKS
 from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample
 from mmie_tasks.record import log_line
 from mmie_tasks.record.answer_facts import AnswerFacts, shown_facts
-from mmie_tasks.record.judged import Judged
+from mmie_tasks.record.judged_sample import Judged
 from mmie_tasks.record.metrics import slug
 from mmie_tasks.record.picture_sample import picture_record, read_picture_sample
 from mmie_tasks.record.rows import Row

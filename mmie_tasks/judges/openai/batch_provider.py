@@ -20,8 +20,8 @@ from pydantic import (
 
 from mmie_tasks.http.access import public_address
 from mmie_tasks.http.client import ATTEMPT_ERRORS, blocking_client, failure_of
-from mmie_tasks.http.endpoint import Pace
 from mmie_tasks.http.errors import ServerError, UnusableBody
+from mmie_tasks.http.pace import Pace
 from mmie_tasks.judges.base import JudgeUnavailable
 from mmie_tasks.judges.openai.batch_files import ENDPOINT
 from mmie_tasks.judges.openai.settings import Settings

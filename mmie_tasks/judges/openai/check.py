@@ -13,9 +13,9 @@ from mmie_tasks.core.log import warn
 from mmie_tasks.http.access import UNREACHABLE_HINT, Access, public_address
 from mmie_tasks.http.attempt import Failure, Success
 from mmie_tasks.http.client import async_client, check_servers
-from mmie_tasks.http.endpoint import Pace
 from mmie_tasks.http.errors import ServerError
 from mmie_tasks.http.model_list import list_models, nearest_names
+from mmie_tasks.http.pace import Pace
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, JudgeUnavailable
 from mmie_tasks.judges.openai.adaptations import Adaptations
 from mmie_tasks.judges.openai.chat_request import top_logprobs_of

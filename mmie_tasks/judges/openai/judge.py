@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from threading import Event
 
 from mmie_tasks.http.budget import Budget
-from mmie_tasks.http.endpoint import Pace
+from mmie_tasks.http.pace import Pace
 from mmie_tasks.http.send_all import send_all
 from mmie_tasks.http.sender import ReplyStore, Sender, Undelivered
 from mmie_tasks.judges.base import (

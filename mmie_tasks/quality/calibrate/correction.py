@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mmie_tasks.core.tables import counted
+from mmie_tasks.core.wording import counted
 from mmie_tasks.quality.calibrate.estimate import CorrectedMean, Estimate, Population
 from mmie_tasks.quality.calibrate.problems import Problem
 from mmie_tasks.record.sample import ScoreKind

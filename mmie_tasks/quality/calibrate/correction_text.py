@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
-from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell, signed_cell, table, wrapped
+from mmie_tasks.core.tables import NO_VALUE, percent_cell, signed_cell, table
+from mmie_tasks.core.wording import counted, wrapped
 from mmie_tasks.quality.calibrate.correction import Correction, RaterAgreement
 from mmie_tasks.quality.calibrate.estimate import Estimate
 from mmie_tasks.quality.calibrate.judged_runs import NamedRun, notes_on, without_points

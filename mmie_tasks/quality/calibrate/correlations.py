@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from mmie_tasks.core.tables import counted
 from mmie_tasks.core.verdict import Scored
+from mmie_tasks.core.wording import counted
 from mmie_tasks.quality.calibrate.correction import OtherScore, RaterAgreement
 from mmie_tasks.quality.calibrate.estimate import MIN_LABELS
 from mmie_tasks.quality.calibrate.matching import Ratings

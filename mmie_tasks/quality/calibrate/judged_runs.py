@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.tables import counted, listed, numbered_names
+from mmie_tasks.core.wording import counted, listed, numbered_names
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.commands import common_tasks, open_run, require_kind
 from mmie_tasks.runs.run import TaskRun

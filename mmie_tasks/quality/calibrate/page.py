@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import readable_size
-from mmie_tasks.core.tables import counted
+from mmie_tasks.core.wording import counted
 from mmie_tasks.quality.calibrate.plan import PlannedAnswer
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import LoggedSample

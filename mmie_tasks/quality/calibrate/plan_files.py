@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.tables import counted
+from mmie_tasks.core.wording import counted
 from mmie_tasks.quality.calibrate.judged_runs import NamedRun, notes_on, without_points
 from mmie_tasks.quality.calibrate.page import labelling_page
 from mmie_tasks.quality.calibrate.plan import PlannedAnswer, planned_answers

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from mmie_tasks.core.tables import counted, short_name
+from mmie_tasks.core.tables import short_name
+from mmie_tasks.core.wording import counted
 
 ProblemName: TypeAlias = Literal[
     "hand_picked",  # labels without a seed or without the answer's digest: not from a plan

@@ -11,7 +11,8 @@ from tempfile import TemporaryDirectory
 
 from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.tables import counted, listed, short_name
+from mmie_tasks.core.tables import short_name
+from mmie_tasks.core.wording import counted, listed
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.flags import with_judge_args

@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
-from mmie_tasks.core.tables import (
-    counted,
-    listed,
-    percent_cell,
-    short_name,
-    signed_cell,
-    table,
-    wrapped,
-)
+from mmie_tasks.core.tables import percent_cell, short_name, signed_cell, table
+from mmie_tasks.core.wording import counted, listed, wrapped
 from mmie_tasks.quality.judge_exam.costed_requests import cost_text
 from mmie_tasks.quality.judge_exam.exam_result import COMPARE, ExamResult, PublishedVerdicts
 from mmie_tasks.quality.judge_exam.grade import Grade

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.tables import counted
+from mmie_tasks.core.wording import counted
 from mmie_tasks.judging.shared_judge import SharedJudge
 from mmie_tasks.quality.judge_exam.exam_result import COMPARE, ExamResult, PublishedVerdicts
 from mmie_tasks.quality.judge_exam.fixed_choice import choose_pairs

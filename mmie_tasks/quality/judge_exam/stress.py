@@ -19,8 +19,8 @@ from statistics import fmean
 
 from mmie_tasks.answers.images import check_image
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
-from mmie_tasks.core.tables import counted
 from mmie_tasks.core.verdict import Scored, Verdict
+from mmie_tasks.core.wording import counted
 from mmie_tasks.judges.base import RequestBroken
 from mmie_tasks.judges.content import content_key
 from mmie_tasks.judging.requests import GradedRequest

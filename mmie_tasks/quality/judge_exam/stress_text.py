@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mmie_tasks.core.tables import counted, listed, percent_cell, table, wrapped
+from mmie_tasks.core.tables import percent_cell, table
+from mmie_tasks.core.wording import counted, listed, wrapped
 from mmie_tasks.quality.judge_exam.costed_requests import cost_text
 from mmie_tasks.quality.judge_exam.stress import StressTest
 from mmie_tasks.record.intervals import MIN_SAMPLES

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell, short_name, table
+from mmie_tasks.core.tables import NO_VALUE, percent_cell, short_name, table
+from mmie_tasks.core.wording import counted
 from mmie_tasks.record.intervals import LEVEL, MIN_SAMPLES
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.agreement import measures

@@ -9,8 +9,8 @@ from dataclasses import replace
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.registry import benchmark_of_task, entries, entry_names
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.core.tables import numbered_names
 from mmie_tasks.core.verdict import Scored, Unscored
+from mmie_tasks.core.wording import numbered_names
 from mmie_tasks.record.log_files import NamedPath, split_name
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import ScoreKind

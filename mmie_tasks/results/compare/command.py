@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell, signed_cell, table, wrapped
+from mmie_tasks.core.tables import NO_VALUE, percent_cell, signed_cell, table
+from mmie_tasks.core.wording import counted, wrapped
 from mmie_tasks.record.intervals import MIN_SAMPLES
 from mmie_tasks.results.commands import common_tasks, listed_names, open_run, result_parser
 from mmie_tasks.results.comparability import difference_table

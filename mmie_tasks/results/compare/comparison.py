@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.settings import COVERAGE_FLOOR
-from mmie_tasks.core.tables import plural
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
+from mmie_tasks.core.wording import plural
 from mmie_tasks.record.intervals import MIN_SAMPLES, Interval, StratifiedMean, holm
 from mmie_tasks.record.metrics import (
     Metric,

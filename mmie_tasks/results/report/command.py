@@ -14,7 +14,7 @@ from pathlib import Path
 from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import atomic_write, readable_size
-from mmie_tasks.core.tables import counted
+from mmie_tasks.core.wording import counted
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.results.annotation import (
     Annotation,

@@ -12,7 +12,7 @@ from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.record import log_line
-from mmie_tasks.record.judged import with_verdicts
+from mmie_tasks.record.judged_sample import with_verdicts
 from mmie_tasks.record.sample import Line, Record
 from mmie_tasks.results.rescore.attempt import attempt
 from mmie_tasks.results.rescore.rescoring import RescoredTask, with_panel_options

@@ -11,7 +11,7 @@ from typing import Any
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Unscored, Verdict, differ
 from mmie_tasks.record import log_line
-from mmie_tasks.record.judged import with_panel
+from mmie_tasks.record.judged_sample import with_panel
 from mmie_tasks.record.metrics import Metric, MetricValue, metric_value
 from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, ScoreKind
 from mmie_tasks.runs.run import TaskRun, sample_lines

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import get_args
 
-from mmie_tasks.core.tables import counted
+from mmie_tasks.core.wording import counted
 from mmie_tasks.results.annotation import OpenAnnotator, add_people_options
 from mmie_tasks.results.commands import listed_names, open_runs, result_parser, write_text
 from mmie_tasks.results.render import Format, json_text, sheet_text

@@ -17,7 +17,7 @@ from mmie_tasks.judging.deferred import MetricRows
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.record import log_line
 from mmie_tasks.record.fields import Line, NoJudgeRequest, Record
-from mmie_tasks.record.judged import Judged
+from mmie_tasks.record.judged_sample import Judged
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import plain_score
 from mmie_tasks.record.signature import run_signature, signature_text
