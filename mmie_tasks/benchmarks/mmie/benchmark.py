@@ -14,6 +14,7 @@ from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.export import run_export
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, digit_offset, read_official
 from mmie_tasks.benchmarks.mmie.published import PUBLISHED_ROWS
+from mmie_tasks.benchmarks.mmie.question import question_parts
 from mmie_tasks.benchmarks.mmie.record import FORM, read_line, record_of
 from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import Sample
@@ -58,7 +59,7 @@ def picture_limit(doc: Doc) -> int:
     `prompts`).
     """
     sample = Sample.from_doc(doc)
-    in_question = sum(isinstance(part, Path) for part in requests.question_parts(sample))
+    in_question = sum(isinstance(part, Path) for part in question_parts(sample))
     return 0 if sample.category == "MSR" else max(0, prompts.IMAGES_AT_END - in_question)
 
 

@@ -16,6 +16,7 @@ from mmie_tasks.benchmarks.opening.export import run_export
 from mmie_tasks.benchmarks.opening.judge_prompts import OTHER
 from mmie_tasks.benchmarks.opening.official import asks_again, read_official
 from mmie_tasks.benchmarks.opening.published import PUBLISHED_ROWS
+from mmie_tasks.benchmarks.opening.question import MOST_STEPS, told_steps
 from mmie_tasks.benchmarks.opening.record import FORM, read_line, record_of
 from mmie_tasks.benchmarks.opening.robust import read_robust
 from mmie_tasks.benchmarks.opening.sample import Sample
@@ -63,7 +64,7 @@ def grade(result: JudgeResult) -> Verdicts:
 
 def picture_limit(doc: Doc) -> int:
     """How many pictures an answer may have: as many as the steps that the model is told."""
-    return requests.told_steps(Sample.from_doc(doc)) or requests.MOST_STEPS
+    return told_steps(Sample.from_doc(doc)) or MOST_STEPS
 
 
 JUDGED = JudgedBenchmark(
