@@ -13,7 +13,7 @@ from mmie_tasks.benchmarks.mmie import data, download, judge_prompts, metrics, p
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.export import run_export
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, digit_offset, read_official
-from mmie_tasks.benchmarks.mmie.published import PUBLISHED_ROWS
+from mmie_tasks.benchmarks.mmie.published import CATEGORY_SIZES, PUBLISHED_ROWS, PUBLISHED_SAMPLES
 from mmie_tasks.benchmarks.mmie.question import question_parts
 from mmie_tasks.benchmarks.mmie.record import FORM, read_line, record_of
 from mmie_tasks.benchmarks.mmie.robust import read_robust
@@ -111,8 +111,6 @@ def assets(_tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[As
     ]
 
 
-_TOTAL = sum(data.PUBLISHED.values())
-
 BENCHMARK = Benchmark(
     name="mmie",
     title="MMIE",
@@ -122,14 +120,10 @@ BENCHMARK = Benchmark(
     reread=JUDGED.reread,
     rerecord=JUDGED.rerecord,
     strata="category",
-    stratum_sizes=data.PUBLISHED,
+    stratum_sizes=CATEGORY_SIZES,
     counts=metrics.counts,
     notes=metrics.notes,
-    published={
-        "mmie": _TOTAL,
-        "mmie_1k": _TOTAL,
-        **{f"mmie_{name.lower()}": n_samples for name, n_samples in data.PUBLISHED.items()},
-    },
+    published=PUBLISHED_SAMPLES,
     published_rows=PUBLISHED_ROWS,
     judge=JUDGE,
     judge_request=judge_request,

@@ -15,7 +15,7 @@ from mmie_tasks.benchmarks.opening import request as requests
 from mmie_tasks.benchmarks.opening.export import run_export
 from mmie_tasks.benchmarks.opening.judge_prompts import OTHER
 from mmie_tasks.benchmarks.opening.official import asks_again, read_official
-from mmie_tasks.benchmarks.opening.published import PUBLISHED_ROWS
+from mmie_tasks.benchmarks.opening.published import PUBLISHED_ROWS, PUBLISHED_SAMPLES, TOPIC_SIZES
 from mmie_tasks.benchmarks.opening.question import MOST_STEPS, told_steps
 from mmie_tasks.benchmarks.opening.record import FORM, read_line, record_of
 from mmie_tasks.benchmarks.opening.robust import read_robust
@@ -112,8 +112,6 @@ def assets(_tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[As
     ]
 
 
-_TOTAL = sum(data.PUBLISHED.values())
-
 BENCHMARK = Benchmark(
     name="opening",
     title="OpenING",
@@ -123,10 +121,10 @@ BENCHMARK = Benchmark(
     reread=JUDGED.reread,
     rerecord=JUDGED.rerecord,
     strata="topic",
-    stratum_sizes=data.PUBLISHED,
+    stratum_sizes=TOPIC_SIZES,
     counts=metrics.counts,
     notes=metrics.notes,
-    published={task: data.PUBLISHED.get(name, _TOTAL) for name, task in data.TASKS.items()},
+    published=PUBLISHED_SAMPLES,
     published_rows=PUBLISHED_ROWS,
     judge=JUDGE,
     judge_request=judge_request,

@@ -40,14 +40,10 @@ from mmie_tasks.record.segment import Segments
 if TYPE_CHECKING:
     import datasets
 
-_SIZES = (
-    *(70, 120, 80, 60, 150, 80, 200, 80, 80, 200, 160, 40),
-    *(40, 120, 60, 80, 120, 80, 120, 80, 80, 40, 20),
-)
-PUBLISHED: Mapping[str, int] = dict(zip(map(slug, TOPICS.values()), _SIZES, strict=True))
-"""Topic to its number of questions in the official file."""
-
-TASKS: Mapping[str, str] = {"all": "opening", **{topic: f"opening_{topic}" for topic in PUBLISHED}}
+TASKS: Mapping[str, str] = {
+    "all": "opening",
+    **{topic: f"opening_{topic}" for topic in map(slug, TOPICS.values())},
+}
 """Values of ``dataset_name``, to the tasks that have them."""
 
 ANNOTATION = "test_data.jsonl"
