@@ -63,6 +63,7 @@ __all__ = [
     "segments",
     "signature",
     "text",
+    "text_answer",
     "text_segments",
     "texts",
     "verdict",
@@ -207,6 +208,12 @@ def answer(line: Line) -> str:
     if isinstance(value, list) and all(isinstance(element, str) for element in value):
         return "\n".join(value)
     return optional_text(line, "filtered_resps")
+
+
+def text_answer(line: Line) -> str | None:
+    """The tested model's answer if it is one text; None if it is missing or anything else."""
+    value = line.get("filtered_resps")
+    return value if isinstance(value, str) else None
 
 
 def parts(content: Segments) -> tuple[str | Path, ...]:

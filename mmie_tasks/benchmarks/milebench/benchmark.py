@@ -65,8 +65,8 @@ def _score_again(line: Line) -> Verdicts | None:
     verdicts = (logged.official, logged.robust)
     if all(isinstance(v, Unscored) and v.reason in _NOT_IN_ANSWER for v in verdicts):
         return Verdicts(official=logged.official, robust=logged.robust)
-    answer, sample = line.get("filtered_resps"), sample_of(record_of(line))
-    return None if sample is None or not isinstance(answer, str) else score_answer(sample, [answer])
+    answer, sample = log_line.text_answer(line), sample_of(record_of(line))
+    return None if sample is None or answer is None else score_answer(sample, [answer])
 
 
 BENCHMARK = Benchmark(
