@@ -68,6 +68,17 @@ def differ(one: Verdict, other: Verdict) -> bool:
     return True
 
 
+def of_kind(kind: ScoreKind, official: Verdict, robust: Verdict, expected: Verdict) -> Verdict:
+    """The verdict that a score of this kind is made of."""
+    match kind:
+        case "official":
+            return official
+        case "robust":
+            return robust
+        case "expected":
+            return expected
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdicts:
     """The official and the robust verdict on one answer, on the benchmark's own scale.
@@ -94,6 +105,10 @@ class Verdicts:
         """Unscored in every way, for a reason outside the text that the readers read."""
         verdict = Unscored(reason, detail)
         return cls(official=verdict, robust=verdict, expected=verdict)
+
+    def verdict(self, kind: ScoreKind) -> Verdict:
+        """The official, robust or expected verdict."""
+        return of_kind(kind, self.official, self.robust, self.expected)
 
     @property
     def differ(self) -> bool:

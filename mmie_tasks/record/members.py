@@ -98,7 +98,7 @@ def combine(members: Sequence[MemberResult], panel: Panel) -> Verdicts:
 
 
 def _combined(members: Sequence[MemberResult], panel: Panel, kind: ScoreKind) -> Verdict:
-    verdicts = [_verdict(member, kind) for member in members]
+    verdicts = [member.verdicts.verdict(kind) for member in members]
     points = [verdict.points for verdict in verdicts if isinstance(verdict, Scored)]
     if len(points) >= panel.min_valid:
         return Scored(panel.combined(points))
@@ -118,16 +118,7 @@ def _combined_parts(
 ) -> dict[str, float]:
     shares: dict[str, list[float]] = {}
     for member in members:
-        if isinstance(_verdict(member, kind), Scored):
+        if isinstance(member.verdicts.verdict(kind), Scored):
             for component, share in member.verdicts.parts.get(kind, {}).items():
                 shares.setdefault(component, []).append(share)
     return {component: panel.combined(values) for component, values in shares.items()}
-
-
-def _verdict(member: MemberResult, kind: ScoreKind) -> Verdict:
-    verdicts = member.verdicts
-    return {
-        "official": verdicts.official,
-        "robust": verdicts.robust,
-        "expected": verdicts.expected,
-    }[kind]

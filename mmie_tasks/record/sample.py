@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mmie_tasks.core.verdict import NO_PROBABILITIES, ScoreKind, Verdict, Verdicts, differ
+from mmie_tasks.core.verdict import NO_PROBABILITIES, ScoreKind, Verdict, Verdicts, differ, of_kind
 from mmie_tasks.record.fields import BadRecord, Line, Record
 from mmie_tasks.record.members import MemberResult
 from mmie_tasks.record.reply import JudgeReply
@@ -115,7 +115,7 @@ class LoggedSample:
 
     def verdict(self, kind: ScoreKind) -> Verdict:
         """The official, robust or expected verdict, on the benchmark's own scale."""
-        return {"official": self.official, "robust": self.robust, "expected": self.expected}[kind]
+        return of_kind(kind, self.official, self.robust, self.expected)
 
     def names(self, kind: str) -> tuple[str, ...]:
         """The groups of this kind that contain the sample."""
