@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 UnscoredReason: TypeAlias = Literal[
     "no_answer",  # the tested model gave no answer: missing, or its API failed
@@ -45,6 +45,13 @@ Verdict: TypeAlias = Scored | Unscored
 
 ScoreKind: TypeAlias = Literal["official", "robust", "expected"]
 """Which of the `Verdicts` on one answer a score is made of."""
+
+ALL_KINDS: tuple[ScoreKind, ...] = get_args(ScoreKind)
+
+READER_KINDS: tuple[ScoreKind, ...] = ("official", "robust")
+"""The scores that a reader gives. The expected score is a mean over probabilities, which not every
+judge reports.
+"""
 
 NO_PROBABILITIES = Unscored("no_probabilities", "the reply has no probabilities")
 """The expected verdict where the judge reports no probabilities of digits, and of a benchmark that

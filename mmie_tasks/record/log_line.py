@@ -32,7 +32,7 @@ from mmie_tasks.record.judged_sample import read_panel as panel
 from mmie_tasks.record.judged_sample import read_replies as replies
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import COVERAGE, Row
-from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, ScoreKind
+from mmie_tasks.record.sample import READER_KINDS, LoggedSample, ScoreKind
 from mmie_tasks.record.segment import Segment, Segments
 from mmie_tasks.record.segment import read_segments as segments
 from mmie_tasks.record.signature import Signature
@@ -156,7 +156,7 @@ def verdict_fields(
     if form.differ:
         fields["differ"] = verdicts.differ
     if form.parts:
-        fields["parts"] = {kind: dict(verdicts.parts.get(kind, {})) for kind in SCORE_KINDS}
+        fields["parts"] = {kind: dict(verdicts.parts.get(kind, {})) for kind in READER_KINDS}
     return fields
 
 
@@ -172,7 +172,7 @@ def component_shares(record: Record) -> dict[ScoreKind, dict[str, float]]:
             for name, share in mapping(mapping(record, "parts"), kind).items()
             if (value := number(share)) is not None
         }
-        for kind in SCORE_KINDS
+        for kind in READER_KINDS
     }
 
 

@@ -11,14 +11,11 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
 
-from mmie_tasks.core.verdict import Scored, ScoreKind, Unscored, Verdict, Verdicts
+from mmie_tasks.core.verdict import ALL_KINDS, Scored, ScoreKind, Unscored, Verdict, Verdicts
 from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.signature import Signature
-
-_KINDS: tuple[ScoreKind, ...] = get_args(ScoreKind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +80,10 @@ def combine(members: Sequence[MemberResult], panel: Panel) -> Verdicts:
     >>> combine([member(4), member(5), member(5)], Panel(rule="median", min_valid=2)).official
     Scored(points=5, reading='')
     """
-    verdicts = {kind: _combined(members, panel, kind) for kind in _KINDS}
+    verdicts = {kind: _combined(members, panel, kind) for kind in ALL_KINDS}
     parts = {
         kind: _combined_parts(members, panel, kind)
-        for kind in _KINDS
+        for kind in ALL_KINDS
         if isinstance(verdicts[kind], Scored)
     }
     return Verdicts(

@@ -9,15 +9,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.verdict import Scored, Verdict
+from mmie_tasks.core.verdict import ALL_KINDS, Scored, Verdict
 from mmie_tasks.core.wording import counted
 from mmie_tasks.record.log_line import IMAGE_PLACEHOLDER
 from mmie_tasks.record.members import disagreement
 from mmie_tasks.record.metrics import Metric, Scale
-from mmie_tasks.record.sample import LoggedSample, ScoreKind
+from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.runs.run import Run
@@ -34,7 +34,6 @@ SCORE_COLUMNS = (
 
 _MAY_BE_NONE = re.compile(r"(robust_)?unscored|unscored_detail|judge|(second_|judge_\d+_)?reply")
 _MAX_SHOWN = 5  # tasks of a run in its one line
-_KINDS: tuple[ScoreKind, ...] = get_args(ScoreKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +140,7 @@ def load_run(source: str | Path) -> LoadedRun:
 
 
 def _sample_row(sample: LoggedSample, scale: Scale) -> dict[str, object]:
-    points: dict[str, float] = {kind: _points(sample.verdict(kind)) for kind in _KINDS}
+    points: dict[str, float] = {kind: _points(sample.verdict(kind)) for kind in ALL_KINDS}
     official, robust = (
         (None, None) if isinstance(verdict, Scored) else (verdict.reason, verdict.detail)
         for verdict in (sample.official, sample.robust)

@@ -26,7 +26,7 @@ from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.record import log_line
 from mmie_tasks.record.reply import JudgeResult
-from mmie_tasks.record.sample import SCORE_KINDS, Line
+from mmie_tasks.record.sample import READER_KINDS, Line
 from mmie_tasks.record.segment import Segments
 
 VERSION = "1-A"
@@ -56,7 +56,7 @@ def grade(result: JudgeResult) -> Verdicts:
     verdicts = {"official": official, "robust": robust}
     parts = {
         kind: shares[kind]
-        for kind in SCORE_KINDS
+        for kind in READER_KINDS
         if kind in shares and isinstance(verdicts[kind], Scored)
     }
     return Verdicts(official=official, robust=robust, parts=parts)
