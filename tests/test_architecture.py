@@ -57,6 +57,7 @@ PURE_IMPORTS = (
     "mmie_tasks.record.metrics",
     "mmie_tasks.record.judged_sample",
     "mmie_tasks.record.picture_sample",
+    "mmie_tasks.record.reply",
     "mmie_tasks.record.rows",
     "mmie_tasks.record.sample",  # types
     "mmie_tasks.record.segment",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from loguru import logger
 
+from mmie_tasks.benchmarks.registry import entry_of_task
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.wording import counted
 from mmie_tasks.record.log_files import find_runs, read_lines
@@ -88,7 +89,7 @@ def samples_of(
     runs = [
         logs
         for folder in find_runs(str(run))
-        if (logs := [log for log in folder.logs if f"{log.task}_".startswith(f"{benchmark}_")])
+        if (logs := [log for log in folder.logs if _is_of(benchmark, log.task)])
     ]
     if len(runs) != 1:
         raise AnswersUnusable(
@@ -113,3 +114,8 @@ def samples_of(
     if not samples:
         raise AnswersUnusable(f"`{run}` holds no samples of {benchmark}.", hint=hint)
     return samples
+
+
+def _is_of(benchmark: str, task: str) -> bool:
+    entry = entry_of_task(task)
+    return entry is not None and entry.name == benchmark

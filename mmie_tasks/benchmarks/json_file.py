@@ -23,13 +23,18 @@ def read_data_file(path: Path, hint: str) -> bytes:
         raise DataMissing(f"`{path}` cannot be read: {error.strerror}.", hint=hint) from error
 
 
+def digest_of(content: bytes) -> str:
+    """``sha256:`` and 12 hex digits, the revision of a local file."""
+    return f"sha256:{hashlib.sha256(content).hexdigest()[:12]}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonFile:
     """A parsed data file.
 
     Attributes:
         value: Its content.
-        digest: ``sha256:`` and 12 hex digits, the revision of a local file.
+        digest: See `digest_of`.
     """
 
     value: object
@@ -53,4 +58,4 @@ def read_json_file(path: Path, *, layout: str, repair: str) -> JsonFile:
         value = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested too deeply
         raise DataBroken(f"`{path}`: not JSON ({json_problem(error)}).", hint=repair) from error
-    return JsonFile(value=value, digest=f"sha256:{hashlib.sha256(content).hexdigest()[:12]}")
+    return JsonFile(value=value, digest=digest_of(content))

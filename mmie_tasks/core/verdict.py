@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 UnscoredReason: TypeAlias = Literal[
     "no_answer",  # the tested model gave no answer: missing, or its API failed
@@ -46,6 +46,13 @@ Verdict: TypeAlias = Scored | Unscored
 ScoreKind: TypeAlias = Literal["official", "robust", "expected"]
 """Which of the `Verdicts` on one answer a score is made of."""
 
+ALL_KINDS: tuple[ScoreKind, ...] = get_args(ScoreKind)
+
+READER_KINDS: tuple[ScoreKind, ...] = ("official", "robust")
+"""The scores that a reader gives. The expected score is a mean over probabilities, which not every
+judge reports.
+"""
+
 NO_PROBABILITIES = Unscored("no_probabilities", "the reply has no probabilities")
 """The expected verdict where the judge reports no probabilities of digits, and of a benchmark that
 asks for none.
@@ -66,6 +73,17 @@ def differ(one: Verdict, other: Verdict) -> bool:
         case Unscored(), Unscored():
             return False
     return True
+
+
+def of_kind(kind: ScoreKind, official: Verdict, robust: Verdict, expected: Verdict) -> Verdict:
+    """The verdict that a score of this kind is made of."""
+    match kind:
+        case "official":
+            return official
+        case "robust":
+            return robust
+        case "expected":
+            return expected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +112,10 @@ class Verdicts:
         """Unscored in every way, for a reason outside the text that the readers read."""
         verdict = Unscored(reason, detail)
         return cls(official=verdict, robust=verdict, expected=verdict)
+
+    def verdict(self, kind: ScoreKind) -> Verdict:
+        """The official, robust or expected verdict."""
+        return of_kind(kind, self.official, self.robust, self.expected)
 
     @property
     def differ(self) -> bool:

@@ -12,7 +12,7 @@ from mmie_tasks.record.fields import BadRecord, Record, field, mapping, optional
 from mmie_tasks.record.members import MemberResult, combine, disagreement
 from mmie_tasks.record.panel import RULES, Panel
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, judge_result, read_reply
-from mmie_tasks.record.sample import SCORE_KINDS
+from mmie_tasks.record.sample import READER_KINDS
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.record.verdict_row import as_row, verdict
 
@@ -214,7 +214,7 @@ def with_verdicts(
 
 def _rows(verdicts: Mapping[str, Verdict] | None) -> dict[str, object]:
     return {
-        kind: as_row(verdict) for kind, verdict in (verdicts or {}).items() if kind in SCORE_KINDS
+        kind: as_row(verdict) for kind, verdict in (verdicts or {}).items() if kind in READER_KINDS
     }
 
 

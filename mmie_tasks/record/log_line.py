@@ -32,7 +32,7 @@ from mmie_tasks.record.judged_sample import read_panel as panel
 from mmie_tasks.record.judged_sample import read_replies as replies
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import COVERAGE, Row
-from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, ScoreKind
+from mmie_tasks.record.sample import READER_KINDS, LoggedSample, ScoreKind
 from mmie_tasks.record.segment import Segment, Segments
 from mmie_tasks.record.segment import read_segments as segments
 from mmie_tasks.record.signature import Signature
@@ -63,6 +63,7 @@ __all__ = [
     "segments",
     "signature",
     "text",
+    "text_answer",
     "text_segments",
     "texts",
     "verdict",
@@ -155,7 +156,7 @@ def verdict_fields(
     if form.differ:
         fields["differ"] = verdicts.differ
     if form.parts:
-        fields["parts"] = {kind: dict(verdicts.parts.get(kind, {})) for kind in SCORE_KINDS}
+        fields["parts"] = {kind: dict(verdicts.parts.get(kind, {})) for kind in READER_KINDS}
     return fields
 
 
@@ -171,7 +172,7 @@ def component_shares(record: Record) -> dict[ScoreKind, dict[str, float]]:
             for name, share in mapping(mapping(record, "parts"), kind).items()
             if (value := number(share)) is not None
         }
-        for kind in SCORE_KINDS
+        for kind in READER_KINDS
     }
 
 
@@ -207,6 +208,12 @@ def answer(line: Line) -> str:
     if isinstance(value, list) and all(isinstance(element, str) for element in value):
         return "\n".join(value)
     return optional_text(line, "filtered_resps")
+
+
+def text_answer(line: Line) -> str | None:
+    """The tested model's answer if it is one text; None if it is missing or anything else."""
+    value = line.get("filtered_resps")
+    return value if isinstance(value, str) else None
 
 
 def parts(content: Segments) -> tuple[str | Path, ...]:

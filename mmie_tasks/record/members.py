@@ -11,14 +11,11 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
 
-from mmie_tasks.core.verdict import Scored, ScoreKind, Unscored, Verdict, Verdicts
+from mmie_tasks.core.verdict import ALL_KINDS, Scored, ScoreKind, Unscored, Verdict, Verdicts
 from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.signature import Signature
-
-_KINDS: tuple[ScoreKind, ...] = get_args(ScoreKind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +80,10 @@ def combine(members: Sequence[MemberResult], panel: Panel) -> Verdicts:
     >>> combine([member(4), member(5), member(5)], Panel(rule="median", min_valid=2)).official
     Scored(points=5, reading='')
     """
-    verdicts = {kind: _combined(members, panel, kind) for kind in _KINDS}
+    verdicts = {kind: _combined(members, panel, kind) for kind in ALL_KINDS}
     parts = {
         kind: _combined_parts(members, panel, kind)
-        for kind in _KINDS
+        for kind in ALL_KINDS
         if isinstance(verdicts[kind], Scored)
     }
     return Verdicts(
@@ -98,7 +95,7 @@ def combine(members: Sequence[MemberResult], panel: Panel) -> Verdicts:
 
 
 def _combined(members: Sequence[MemberResult], panel: Panel, kind: ScoreKind) -> Verdict:
-    verdicts = [_verdict(member, kind) for member in members]
+    verdicts = [member.verdicts.verdict(kind) for member in members]
     points = [verdict.points for verdict in verdicts if isinstance(verdict, Scored)]
     if len(points) >= panel.min_valid:
         return Scored(panel.combined(points))
@@ -118,16 +115,7 @@ def _combined_parts(
 ) -> dict[str, float]:
     shares: dict[str, list[float]] = {}
     for member in members:
-        if isinstance(_verdict(member, kind), Scored):
+        if isinstance(member.verdicts.verdict(kind), Scored):
             for component, share in member.verdicts.parts.get(kind, {}).items():
                 shares.setdefault(component, []).append(share)
     return {component: panel.combined(values) for component, values in shares.items()}
-
-
-def _verdict(member: MemberResult, kind: ScoreKind) -> Verdict:
-    verdicts = member.verdicts
-    return {
-        "official": verdicts.official,
-        "robust": verdicts.robust,
-        "expected": verdicts.expected,
-    }[kind]

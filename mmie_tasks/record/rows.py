@@ -107,11 +107,16 @@ def aggregation(scale: Scale, weights: Mapping[str, float] | None = None) -> Agg
     def score(rows: Sequence[Mapping[str, object]]) -> float:
         groups: defaultdict[str, list[Verdict]] = defaultdict(list)
         for row in filter(None, rows):
-            groups[ALL if weights is None else str(row["group"])].append(_verdict(row))
+            groups[ALL if weights is None else group_of(row)].append(_verdict(row))
         mean = weighted_mean(groups, weights or {ALL: 1}, coverage_floor(os.environ))
         return math.nan if mean.value is None else scale.percent(mean.value)
 
     return score
+
+
+def group_of(row: Mapping[str, object]) -> str:
+    """The group of a sample that counts for a mean of means, from its row."""
+    return str(row["group"])
 
 
 def _verdict(row: Mapping[str, object]) -> Verdict:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mmie_tasks.core.verdict import NO_PROBABILITIES, ScoreKind, Verdict, Verdicts, differ
+from mmie_tasks.core.verdict import (
+    NO_PROBABILITIES,
+    READER_KINDS,
+    ScoreKind,
+    Verdict,
+    Verdicts,
+    differ,
+    of_kind,
+)
 from mmie_tasks.record.fields import BadRecord, Line, Record
 from mmie_tasks.record.members import MemberResult
 from mmie_tasks.record.reply import JudgeReply
@@ -14,7 +22,7 @@ from mmie_tasks.record.signature import Signature
 
 __all__ = [
     "ALL",
-    "SCORE_KINDS",
+    "READER_KINDS",
     "BadRecord",
     "Line",
     "LoggedSample",
@@ -22,11 +30,6 @@ __all__ = [
     "Record",
     "ScoreKind",
 ]
-
-SCORE_KINDS: tuple[ScoreKind, ...] = ("official", "robust")
-"""The scores that a reader gives. The expected score is a mean over probabilities, which not every
-judge reports.
-"""
 
 ALL = "all"
 """The group that contains every sample; it is not listed in `LoggedSample.groups`."""
@@ -115,7 +118,7 @@ class LoggedSample:
 
     def verdict(self, kind: ScoreKind) -> Verdict:
         """The official, robust or expected verdict, on the benchmark's own scale."""
-        return {"official": self.official, "robust": self.robust, "expected": self.expected}[kind]
+        return of_kind(kind, self.official, self.robust, self.expected)
 
     def names(self, kind: str) -> tuple[str, ...]:
         """The groups of this kind that contain the sample."""

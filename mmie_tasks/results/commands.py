@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task, entries, entry_names, entry_of_task
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
+from mmie_tasks.core.verdict import ALL_KINDS
 from mmie_tasks.core.wording import listed
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.runs import run as run_files
@@ -54,7 +55,7 @@ def result_parser(
         parser.add_argument(
             "--reading",
             dest="score_kind",
-            choices=get_args(ScoreKind),
+            choices=ALL_KINDS,
             default="official",
             help="the official, robust or expected score; default: %(default)s",
         )

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import html
 import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.verdict import Scored, Verdict
+from mmie_tasks.core.verdict import ALL_KINDS, Scored, Verdict
 from mmie_tasks.core.wording import counted
 from mmie_tasks.record.log_line import IMAGE_PLACEHOLDER
 from mmie_tasks.record.members import disagreement
 from mmie_tasks.record.metrics import Metric, Scale
-from mmie_tasks.record.sample import LoggedSample, ScoreKind
+from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.runs.run import Run
@@ -32,9 +31,7 @@ SCORE_COLUMNS = (
 )
 """The columns of `LoadedRun.scores`."""
 
-_MAY_BE_NONE = re.compile(r"(robust_)?unscored|unscored_detail|judge|(second_|judge_\d+_)?reply")
 _MAX_SHOWN = 5  # tasks of a run in its one line
-_KINDS: tuple[ScoreKind, ...] = get_args(ScoreKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +91,13 @@ class LoadedRun:
         task_run = self.run.tasks[task]
         rows = [_sample_row(sample, task_run.benchmark.scale) for sample in task_run.samples]
         frame = pd.DataFrame(rows)
-        # pandas 3 makes None NaN in a column of texts.
-        for column in filter(_MAY_BE_NONE.fullmatch, frame.columns):
-            frame[column] = pd.Series([row.get(column) for row in rows], dtype=object)
+        cells = ((name, cell) for row in rows for name, cell in row.items())
+        for column in {name for name, cell in cells if isinstance(cell, _TextOrNone)}:
+            texts = [
+                cell.text if isinstance(cell := row.get(column), _TextOrNone) else None
+                for row in rows
+            ]
+            frame[column] = pd.Series(texts, dtype=object)
         return frame
 
     def scores(self) -> pd.DataFrame:
@@ -140,8 +141,15 @@ def load_run(source: str | Path) -> LoadedRun:
     return LoadedRun(open_run(str(source)))
 
 
+@dataclass(frozen=True, slots=True)
+class _TextOrNone:
+    """A text of a column that has None where there is none: pandas 3 would make it NaN."""
+
+    text: str | None
+
+
 def _sample_row(sample: LoggedSample, scale: Scale) -> dict[str, object]:
-    points: dict[str, float] = {kind: _points(sample.verdict(kind)) for kind in _KINDS}
+    points: dict[str, float] = {kind: _points(sample.verdict(kind)) for kind in ALL_KINDS}
     official, robust = (
         (None, None) if isinstance(verdict, Scored) else (verdict.reason, verdict.detail)
         for verdict in (sample.official, sample.robust)
@@ -154,9 +162,9 @@ def _sample_row(sample: LoggedSample, scale: Scale) -> dict[str, object]:
             for kind, value in points.items()
         },
         "entropy_bits": math.nan if sample.entropy_bits is None else sample.entropy_bits,
-        "unscored": official[0],
-        "robust_unscored": robust[0],
-        "unscored_detail": official[1],
+        "unscored": _TextOrNone(official[0]),
+        "robust_unscored": _TextOrNone(robust[0]),
+        "unscored_detail": _TextOrNone(official[1]),
         "differ": sample.differs,
         "question": text_of(sample.question),
         "gold": text_of(sample.gold),
@@ -195,9 +203,9 @@ def _reply_columns(sample: LoggedSample) -> Mapping[str, object]:
     costs = [reply.usage.cost_usd for reply in sample.replies]
     known_costs = [cost for cost in costs if cost is not None]
     return {
-        "judge": first and first.model,
-        "reply": first and first.text,
-        "second_reply": second and second.text,
+        "judge": _TextOrNone(first.model if first else None),
+        "reply": _TextOrNone(first.text if first else None),
+        "second_reply": _TextOrNone(second.text if second else None),
         "input_tokens": sum(reply.usage.input_tokens for reply in sample.replies),
         "output_tokens": sum(reply.usage.output_tokens for reply in sample.replies),
         "cost_usd": sum(known_costs) if len(known_costs) == len(costs) else math.nan,
@@ -216,7 +224,7 @@ def _panel_columns(sample: LoggedSample) -> dict[str, object]:
             f"judge_{number}": member.judge.name,
             f"judge_{number}_official": _points(member.verdicts.official),
             f"judge_{number}_robust": _points(member.verdicts.robust),
-            f"judge_{number}_reply": replies[-1].text if replies else None,
+            f"judge_{number}_reply": _TextOrNone(replies[-1].text if replies else None),
         }
     spread = disagreement(sample.members)
     columns["judges_range"] = spread.range if spread else math.nan

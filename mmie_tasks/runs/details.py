@@ -10,7 +10,7 @@ from typing import get_args
 
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, UnscoredReason
 from mmie_tasks.record.metrics import Metric
-from mmie_tasks.record.sample import SCORE_KINDS, Record, ScoreKind
+from mmie_tasks.record.sample import READER_KINDS, Record, ScoreKind
 from mmie_tasks.runs.panels import disagreements, judge_runs
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import metrics_of, reasons_of, value_of
@@ -60,7 +60,7 @@ def _metric_details(task_run: TaskRun, metric: Metric) -> dict[str, float | None
     """Scores, counts and, of a metric that people quote, the interval."""
     name = f"_{metric.name}" if metric.name else ""
     has_interval = metric.in_table or metric.kind == "headline"
-    official, robust = (value_of(task_run, metric, kind) for kind in SCORE_KINDS)
+    official, robust = (value_of(task_run, metric, kind) for kind in READER_KINDS)
     details = {
         f"official{name}": official.percent if official else None,
         f"scored{name}": float(official.scored if official else 0),

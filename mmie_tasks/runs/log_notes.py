@@ -8,7 +8,7 @@ from statistics import fmean
 
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.core.wording import listed
-from mmie_tasks.record.sample import SCORE_KINDS, Record
+from mmie_tasks.record.sample import READER_KINDS, Record
 from mmie_tasks.runs.headline import headline_of
 from mmie_tasks.runs.panels import disagreements, judge_runs
 from mmie_tasks.runs.run import TaskRun
@@ -20,7 +20,7 @@ def notes_of(task_run: TaskRun, records: Sequence[Record]) -> Iterator[str]:
     signatures.
     """
     yield from headline_of(task_run).missing
-    official, robust = (reasons_of(task_run, kind) for kind in SCORE_KINDS)
+    official, robust = (reasons_of(task_run, kind) for kind in READER_KINDS)
     if official == robust:
         yield from [f"unscored: {listed(official)}"] if official else []
     else:

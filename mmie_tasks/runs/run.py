@@ -17,7 +17,7 @@ from mmie_tasks.core.wording import counted, numbered_names
 from mmie_tasks.record.log_files import HINT, RunLogs, SampleLog, find_runs, read_lines
 from mmie_tasks.record.log_line import is_scored
 from mmie_tasks.record.metrics import Scale
-from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, ScoreKind
+from mmie_tasks.record.sample import READER_KINDS, BadRecord, Line, LoggedSample, ScoreKind
 from mmie_tasks.record.signature import AnswerForm, Signature
 from mmie_tasks.runs.saved_results import read_results
 from mmie_tasks.runs.start_time import start_text, utc_time
@@ -72,7 +72,7 @@ class TaskRun:
     def score_kinds(self) -> tuple[ScoreKind, ...]:
         """Official and robust, and expected if a sample has an expected score."""
         has_expected = any(isinstance(sample.expected, Scored) for sample in self.samples)
-        return (*SCORE_KINDS, "expected") if has_expected else SCORE_KINDS
+        return (*READER_KINDS, "expected") if has_expected else READER_KINDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

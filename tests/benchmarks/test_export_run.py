@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mmie_tasks.benchmarks import registry
 from mmie_tasks.benchmarks.export_run import export_parser, named_runs, samples_of
 from mmie_tasks.benchmarks.mmie.record import read_line
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
@@ -76,6 +77,14 @@ def test_a_folder_of_two_runs_or_of_none_is_an_error():
     log(line("SA-0"), name=f"runs/b/{LOG}")
     with pytest.raises(AnswersUnusable, match="2 runs of mmie"):
         records("runs")
+
+
+def test_a_task_of_another_package_with_a_longer_name_is_left_out(monkeypatch):
+    log(line("SA-0"))
+    log(line("SA-1"), name="run/20260101_120000_samples_mmie_x_hard.jsonl")
+    assert list(records()) == ["SA-0", "SA-1"]
+    monkeypatch.setattr(registry, "_plugins", lambda _path: [("mmie_x", "mmie_x.benchmark:X")])
+    assert list(records()) == ["SA-0"]
 
 
 def parsed(*arguments) -> argparse.Namespace:

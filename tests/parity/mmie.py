@@ -29,6 +29,7 @@ from mmie_tasks.answers.files import read_answers
 from mmie_tasks.benchmarks.mmie import data, request
 from mmie_tasks.benchmarks.mmie.official import percent_of, read_official, rounded_mean
 from mmie_tasks.benchmarks.mmie.prompts import IMAGE
+from mmie_tasks.benchmarks.mmie.published import CATEGORY_SIZES
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample, category_of
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.record.metrics import mean_of
@@ -268,7 +269,7 @@ def published_averages(_folders: Folders) -> Comparison:
     In thousandths of a point, which cells and AVG are rounded to: so the mean of cells and AVG
     differ by 1 at most.
     """
-    sizes = [data.PUBLISHED[category] for category in CATEGORIES]
+    sizes = [CATEGORY_SIZES[category] for category in CATEGORIES]
     thousandths = {percent_of(number / 1000): number for number in range(6001)}
     cases = []
     for model, *cells, average in vectors("mmie_published")["rows"]:

@@ -191,6 +191,7 @@ def test_a_table_of_samples_has_columns_for_each_judge() -> None:
     assert list(frame["judge_3"]) == ["qwen", "qwen"]
     assert list(frame["judges_range"]) == [1, 0]
     assert frame["judge_2_reply"][0] == "### Score\n5"
+    assert list(frame["judge_1_reply"]) == ["### Score\n4", None]
     assert set(frame["reply"]) == set(frame["second_reply"]) == {None}
     assert list(frame["input_tokens"]) == [20, 20]
 

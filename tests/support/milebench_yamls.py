@@ -11,13 +11,14 @@ from pathlib import Path
 
 from mmie_tasks.benchmarks.milebench.metrics import DATASET_TABLE, TABLE
 from mmie_tasks.benchmarks.milebench.sample import (
-    DATASETS,
     DATASETS_OF,
     REALISTIC,
     TASK_OF,
     TASKS,
     VARIANTS,
-    has_variant,
+    Variant,
+    selections,
+    task_name,
 )
 from support.metric_lists import metric_list
 
@@ -42,10 +43,9 @@ def all_template() -> str:
     return head + metric_list(TASK_PY, TABLE, {**functions, **several})
 
 
-def task(name: str, variant: str) -> tuple[str, str]:
+def task(name: str, variant: Variant) -> tuple[str, str]:
     """File name and content of one task; `name` is a dataset, or ``all``."""
-    whole = "milebench" if name == "all" else f"milebench_{name}"
-    full = whole if variant == "test" else f"{whole}_{variant}"
+    full = task_name(name, variant)
     selection = name if variant == "test" else f"{name}@{variant}"
     alias = " ".join(part for part in ("MileBench", name, variant) if part not in ("all", "test"))
     lines = [
@@ -64,8 +64,7 @@ def files() -> Iterator[tuple[str, str]]:
     yield OF_DATASET, dataset_template()
     yield OF_ALL, all_template()
     for variant in VARIANTS:
-        yield task("all", variant)
-        yield from (task(name, variant) for name in DATASETS if has_variant(name, variant))
+        yield from (task(name, variant) for name in selections(variant))
 
 
 def write(folder: Path) -> None:

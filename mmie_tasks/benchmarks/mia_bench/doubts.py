@@ -1,16 +1,20 @@
 """Rules 3 to 5 of the robust reader: sentences and remarks that may give a verdict to somebody
 else, change it or take it back.
 
-**A remark** after a mark (3) is an explanation (after "-", ":", "because", a full stop), which is
-then read as a sentence (5), or a comma or brackets without numbers, only, "half of", minus, "at
-most", "at best", sic, wrong, according, per, put, reports (4) and denials (5b).
+**A remark** after a mark (3) is one of these:
+
+* An explanation: one of ``: ; . ! -``, because, since, perhaps after a closing bracket, and next
+  neither a digit (nor, after "-", a blank and a digit) nor "that". It is read as a sentence (5).
+* Punctuation alone, or a comma or brackets, without numbers, only, "half of", minus, "at most", "at
+  best", sic, wrong, according, per, put, puts, reports (4) and denials (5b).
 
 **Before a verdict** (4) sentences are finished, and without other points (5a), score words (5b),
-"I" and "me" as in 5d, and reports: say, claim, end, close, wrote, written by, copied, quote, this,
-these, following, follow, thus, own, from, placeholder, example, belong, and next, last, line, come,
-"part of", "text of", fake, itself, footer (``says "..."`` and ``claims "..."`` may). The same holds
-between two verdicts. A line between two marks must not end in a colon or comma, nor have give, get,
-earn or deserve and no full stop.
+"I" as in 5d, and reports: say, says, said, claim (in any form), end, ends, closes, wrote, written
+by, copied, quote, quoted, this, these, following, follow, thus, own, from, placeholder, example,
+belong; and next, last, line, come, comes, follows, "part of", "text of", fake, itself, footer
+(``says "..."`` and ``claims "..."`` may). The same holds between two verdicts. A line between two
+marks must not end in a colon or comma, nor have give, get, earn or deserve and no full stop at its
+end.
 
 **Doubt** (5) in a sentence after the first mark (but "I hope this helps!" and "Let me know if you
 have any questions." may follow):
@@ -20,15 +24,16 @@ a. A fraction ("1/4" or "1 out of 4", but not "1 of 4") of a weight or total tha
    end of at most six words. Points that the verdict lacks ("I deducted one point") and what is in
    brackets may be.
 b. A score word (score, scoring, mark, grade, verdict, total, numbers, figures), and a report or one
-   of no, not, never, cannot, none, would, could, should, might, may, if, unless; both in front of
-   ``says "..."`` or ``claims "..."``, if that is in the sentence.
+   of no, not, n't, never, cannot, none, would, could, should, might, may, if, unless; both in front
+   of ``says "..."`` or ``claims "..."``, if that is in the sentence.
 c. "This", "that", "these", "those" or "please" as the first word, perhaps after "all of" or "none
    of", unless note, poem or image is the next one; "above" anywhere.
-d. "Me", "my", "mine"; "I", unless with see, find, say, think, note, gave, like or deduct.
+d. "Me", "my", "mine"; "I", unless see, find, say, think, note, gave, like or deduct is next,
+   perhaps after would, have, can or cannot.
 e. At first, or among at most five words, one that takes back: disregard, ignore, scratch, strike,
    wait, joking, kidding, void, invalid, fake, withdrawn, retract, take, correction, "on second",
-   "do not", "never mind", "not final", assuming. Among at most five words also a report or a score
-   word.
+   "do not", "don't", "never mind", "not final", "not" at the end, assuming. Among at most five
+   words also a report or a score word.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc
 from mmie_tasks.benchmarks.milebench import data, metrics
-from mmie_tasks.benchmarks.milebench.published import PUBLISHED_ROWS, published_samples
+from mmie_tasks.benchmarks.milebench.published import PUBLISHED_ROWS, PUBLISHED_SAMPLES
 from mmie_tasks.benchmarks.milebench.record import FORM, read_line, record_of, sample_of
-from mmie_tasks.benchmarks.milebench.sample import DATASETS, VARIANTS, has_variant
+from mmie_tasks.benchmarks.milebench.sample import DATASETS, VARIANTS, selections, task_name
 from mmie_tasks.benchmarks.milebench.scoring import score_answer
 from mmie_tasks.core.verdict import Unscored, Verdict, Verdicts
 from mmie_tasks.record import log_line
@@ -65,8 +65,8 @@ def _score_again(line: Line) -> Verdicts | None:
     verdicts = (logged.official, logged.robust)
     if all(isinstance(v, Unscored) and v.reason in _NOT_IN_ANSWER for v in verdicts):
         return Verdicts(official=logged.official, robust=logged.robust)
-    answer, sample = line.get("filtered_resps"), sample_of(record_of(line))
-    return None if sample is None or not isinstance(answer, str) else score_answer(sample, [answer])
+    answer, sample = log_line.text_answer(line), sample_of(record_of(line))
+    return None if sample is None or answer is None else score_answer(sample, [answer])
 
 
 BENCHMARK = Benchmark(
@@ -77,11 +77,9 @@ BENCHMARK = Benchmark(
     read_line=read_line,
     reread=reread,
     rerecord=rerecord,
-    published=published_samples(),
+    published=PUBLISHED_SAMPLES,
     two_of_each={
-        "milebench" if variant == "test" else f"milebench_{variant}": 2
-        * sum(has_variant(d, variant) for d in DATASETS)
-        for variant in VARIANTS
+        task_name("all", variant): 2 * len(selections(variant)["all"]) for variant in VARIANTS
     },
     published_rows=PUBLISHED_ROWS,
     datasets=DATASETS,

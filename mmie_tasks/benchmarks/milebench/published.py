@@ -1,24 +1,26 @@
-"""MileBench's published scores, and how many samples its tasks have."""
+"""MileBench's published scores, and the number of samples of its tasks."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mmie_tasks.benchmarks.benchmark import PublishedRow
-from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASKS, VARIANTS, has_variant
+from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASKS, VARIANTS, selections, task_name
 
+DATASET_SIZES: Mapping[str, int] = {
+    **dict.fromkeys(DATASETS, 200),
+    "TextNeedleInAHaystack": 320,
+    "ImageNeedleInAHaystack": 320,
+    "GPR1200": 600,
+}
+"""Dataset to its number of samples, in any variant: of the files at the pinned revision."""
 
-def published_samples() -> dict[str, int]:
-    """The number of samples of each task: of the datasets' files, at the pinned revision."""
-    other_sizes = {"TextNeedleInAHaystack": 320, "ImageNeedleInAHaystack": 320, "GPR1200": 600}
-    n_samples: dict[str, int] = {}
-    for variant in VARIANTS:
-        sizes = {
-            name: other_sizes.get(name, 200) for name in DATASETS if has_variant(name, variant)
-        }
-        suffix = "" if variant == "test" else f"_{variant}"
-        n_samples |= {f"milebench{suffix}": sum(sizes.values())}
-        n_samples |= {f"milebench_{name}{suffix}": size for name, size in sizes.items()}
-    return n_samples
-
+PUBLISHED_SAMPLES: Mapping[str, int] = {
+    task_name(selection, variant): sum(DATASET_SIZES[name] for name in names)
+    for variant in VARIANTS
+    for selection, names in selections(variant).items()
+}
+"""Task to its number of samples."""
 
 _SOURCE = "MileBench's paper, arXiv 2404.18532v2"
 _SOURCE_WITHOUT_RETRIEVAL = f"{_SOURCE}; its Diagnostic leaves out I-1, unlike that of other models"

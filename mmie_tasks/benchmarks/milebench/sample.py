@@ -49,6 +49,22 @@ def has_variant(dataset: str, variant: Variant) -> bool:
     return variant != "adv" or TASK_OF[dataset] in REALISTIC
 
 
+def selections(variant: Variant) -> dict[str, tuple[str, ...]]:
+    """``all`` and each dataset that was published in this variant, to the datasets that it has."""
+    names = tuple(name for name in DATASETS if has_variant(name, variant))
+    return {"all": names, **{name: (name,) for name in names}}
+
+
+def task_name(selection: str, variant: Variant) -> str:
+    """The task of a dataset, or of ``all``, in a variant.
+
+    >>> task_name("DocVQA", "adv"), task_name("all", "test")
+    ('milebench_DocVQA_adv', 'milebench')
+    """
+    words = ("milebench", selection, variant)
+    return "_".join(word for word in words if word not in ("all", "test"))
+
+
 def rule_of(dataset: str, question_type: str) -> ScoringRule:
     """The branch of the official scorer (``evaluate.py`` at 9583e1f, ``main``).
 

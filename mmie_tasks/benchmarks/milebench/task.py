@@ -31,7 +31,7 @@ from mmie_tasks.core.messages import user_turn
 from mmie_tasks.core.run_memory import RunMemory
 from mmie_tasks.core.settings import coverage_floor
 from mmie_tasks.hub.run_images import ImageOpener
-from mmie_tasks.record.rows import Row, aggregation
+from mmie_tasks.record.rows import Row, aggregation, group_of
 from mmie_tasks.record.sample import LoggedSample
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def task_percent(rows: Sequence[Row]) -> float:
     """Mean over the datasets of the rows' task, in percent; NaN unless all of them are in the
     run.
     """
-    datasets = (str(row["group"]) for row in rows if row)
+    datasets = (group_of(row) for row in rows if row)
     task = next((TASK_OF[dataset] for dataset in datasets), None)
     return (
         math.nan

@@ -13,7 +13,8 @@ from mmie_tasks.benchmarks.mmie import data, download, judge_prompts, metrics, p
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.export import run_export
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, digit_offset, read_official
-from mmie_tasks.benchmarks.mmie.published import PUBLISHED_ROWS
+from mmie_tasks.benchmarks.mmie.published import CATEGORY_SIZES, PUBLISHED_ROWS, PUBLISHED_SAMPLES
+from mmie_tasks.benchmarks.mmie.question import question_parts
 from mmie_tasks.benchmarks.mmie.record import FORM, read_line, record_of
 from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import Sample
@@ -58,7 +59,7 @@ def picture_limit(doc: Doc) -> int:
     `prompts`).
     """
     sample = Sample.from_doc(doc)
-    in_question = sum(isinstance(part, Path) for part in requests.question_parts(sample))
+    in_question = sum(isinstance(part, Path) for part in question_parts(sample))
     return 0 if sample.category == "MSR" else max(0, prompts.IMAGES_AT_END - in_question)
 
 
@@ -110,8 +111,6 @@ def assets(_tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[As
     ]
 
 
-_TOTAL = sum(data.PUBLISHED.values())
-
 BENCHMARK = Benchmark(
     name="mmie",
     title="MMIE",
@@ -121,14 +120,10 @@ BENCHMARK = Benchmark(
     reread=JUDGED.reread,
     rerecord=JUDGED.rerecord,
     strata="category",
-    stratum_sizes=data.PUBLISHED,
+    stratum_sizes=CATEGORY_SIZES,
     counts=metrics.counts,
     notes=metrics.notes,
-    published={
-        "mmie": _TOTAL,
-        "mmie_1k": _TOTAL,
-        **{f"mmie_{name.lower()}": n_samples for name, n_samples in data.PUBLISHED.items()},
-    },
+    published=PUBLISHED_SAMPLES,
     published_rows=PUBLISHED_ROWS,
     judge=JUDGE,
     judge_request=judge_request,

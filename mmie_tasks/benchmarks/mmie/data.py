@@ -19,6 +19,7 @@ from loguru import logger
 from mmie_tasks.benchmarks.json_file import read_json_file
 from mmie_tasks.benchmarks.mmie.download import ANNOTATION, IMAGES, hub_folder
 from mmie_tasks.benchmarks.mmie.image_folder import ImageFolder
+from mmie_tasks.benchmarks.mmie.published import CATEGORY_SIZES
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
 from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.benchmarks.order import fair_order
@@ -38,9 +39,6 @@ _MISSING = "MMIE_MISSING_IMAGES"
 
 TASKS = {"all": "mmie", "sa": "mmie_sa", "pbl": "mmie_pbl", "msr": "mmie_msr", "1k": "mmie_1k"}
 """Values of ``dataset_name``, to the tasks that have them."""
-
-PUBLISHED = {"SA": 5_005, "PBL": 11_482, "MSR": 3_616}
-"""Published rows in each category (index.html of the project's site, 2287883)."""
 
 SMALL_ROWS = 1_000
 
@@ -159,9 +157,11 @@ def ids_of_1k(ids_by_category: Mapping[str, Sequence[str]]) -> frozenset[str]:
 def _count(samples: Sequence[Sample], revision: str) -> None:
     """Log counts other than the published ones: a warning for the Hub's data, else a note."""
     counts = Counter(sample.category for sample in samples)
-    if counts != PUBLISHED:
+    if counts != CATEGORY_SIZES:
         sizes = " + ".join(f"{counts[category]:,} {category}" for category in CATEGORIES)
-        published = " + ".join(f"{count:,} {category}" for category, count in PUBLISHED.items())
+        published = " + ".join(
+            f"{count:,} {category}" for category, count in CATEGORY_SIZES.items()
+        )
         logger.log(
             "WARNING" if revision else "INFO",
             f"MMIE: {len(samples):,} samples ({sizes}); published are 20,103 ({published}).",

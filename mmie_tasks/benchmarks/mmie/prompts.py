@@ -85,9 +85,9 @@ def assemble(
     """Put question, answer and, for MSR, the reference into a template, as the official script.
 
     With `full` it differs in three points, and nowhere else: the answer's text goes on after its
-    last image, and further images are left out without a trace (D10, D11); the reference is all
-    texts of the gold answer, one per line (D2); and a blank follows the ``<`` of a control string
-    in the answer (D15).
+    last image, so that `cut_texts` is 0, and further images are left out without a trace (D10,
+    D11); the reference is all texts of the gold answer, one per line, and a blank one is `bad_gold`
+    (D2); and a blank follows the ``<`` of a control string in the answer (D15).
 
     Args:
         sample: The sample.

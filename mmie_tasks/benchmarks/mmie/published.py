@@ -1,8 +1,21 @@
-"""MMIE's published scores."""
+"""MMIE's published scores, and the number of samples of its tasks."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mmie_tasks.benchmarks.benchmark import PublishedRow
+
+CATEGORY_SIZES: Mapping[str, int] = {"SA": 5_005, "PBL": 11_482, "MSR": 3_616}
+"""Category to its number of samples (index.html of the project's site, 2287883)."""
+
+_TOTAL = sum(CATEGORY_SIZES.values())
+PUBLISHED_SAMPLES: Mapping[str, int] = {
+    "mmie": _TOTAL,
+    "mmie_1k": _TOTAL,
+    **{f"mmie_{name.lower()}": n_samples for name, n_samples in CATEGORY_SIZES.items()},
+}
+"""Task to the number of samples that published scores are about."""
 
 PUBLISHED_ROWS = tuple(
     PublishedRow(

@@ -12,6 +12,7 @@ from mmie_tasks.record.answer_facts import AnswerFacts, fact_counts, shown_facts
 from mmie_tasks.record.judged_sample import Judged
 from mmie_tasks.record.metrics import slug
 from mmie_tasks.record.picture_sample import picture_record, read_picture_sample
+from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.rows import Row
 from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
 from mmie_tasks.record.segment import Segments
@@ -71,6 +72,14 @@ class RequestFacts(AnswerFacts):
     def without_request(self) -> RequestFacts:
         """These facts with no images shown."""
         return replace(self, shown_images=0)
+
+    def with_usage(self, reply: JudgeReply | None) -> RequestFacts:
+        """These facts with the tokens of the request that the judge reports with its reply, if
+        any.
+        """
+        if reply is None or not reply.usage.input_tokens:
+            return self
+        return replace(self, judge_tokens=reply.usage.input_tokens)
 
 
 def sample_record(

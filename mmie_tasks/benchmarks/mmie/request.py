@@ -1,4 +1,4 @@
-"""The request to the judge for a sample and an answer, and the question to the tested model.
+"""The request to MMIE's judge for a sample and an answer.
 
 The rules of the text are in `prompts`, its templates in `judge_prompts`.
 """
@@ -17,11 +17,11 @@ from mmie_tasks.benchmarks import answer_request
 from mmie_tasks.benchmarks.answer_request import BuiltRequest
 from mmie_tasks.benchmarks.mmie import prompts
 from mmie_tasks.benchmarks.mmie.judge_prompts import judge_templates
+from mmie_tasks.benchmarks.mmie.question import question_segments
 from mmie_tasks.benchmarks.mmie.record import RequestFacts
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.settings import choice_setting
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.segment import Segment, Segments
 from mmie_tasks.record.signature import signature_text
 
@@ -66,24 +66,6 @@ def _is_full_assembly(environment: Mapping[str, str]) -> bool:
     return choice_setting(environment, ASSEMBLY, "official", "full", hint=hint) == "full"
 
 
-def question_parts(sample: Sample) -> list[str | Path]:
-    """The question to the tested model: text and images, in order.
-
-    A line ends between a text and its neighbours. A missing image is left out, as in the request to
-    the judge.
-    """
-    parts: list[str | Path] = []
-    for segment in map(_with_missing, sample.question):
-        image = None if segment.problem or segment.image is None else Path(segment.image)
-        for part in (segment.text or None, image):
-            if part is None:
-                continue
-            if parts and (isinstance(part, str) or isinstance(parts[-1], str)):
-                parts.append("\n")
-            parts.append(part)
-    return parts
-
-
 def build_request(
     sample: Sample, results: Sequence[object], task: str
 ) -> BuiltRequest[RequestFacts]:
@@ -106,13 +88,6 @@ def request_for(sample: Sample, answer: Sequence[Segment]) -> BuiltRequest[Reque
     return _built(sample, RequestFacts(), tuple(map(_checked, answer)))
 
 
-def with_usage(facts: RequestFacts, reply: JudgeReply | None) -> RequestFacts:
-    """The facts with the tokens of the request that the judge reports with its reply, if any."""
-    if reply is None or not reply.usage.input_tokens:
-        return facts
-    return replace(facts, judge_tokens=reply.usage.input_tokens)
-
-
 def _built(sample: Sample, facts: RequestFacts, answer: Segments) -> BuiltRequest[RequestFacts]:
     """The request for an answer whose images have their problems.
 
@@ -121,7 +96,7 @@ def _built(sample: Sample, facts: RequestFacts, answer: Segments) -> BuiltReques
     """
     full = _is_full_assembly(os.environ)
     template = judge_templates().texts[sample.category]
-    question = tuple(map(_with_missing, sample.question))
+    question = question_segments(sample)
     existing = [_checked(segment) for segment in question if not segment.problem]
     unusable = {s.image: s.detail for s in (*existing, *answer) if _is_unusable_file(s)}
     assembled = prompts.assemble(
@@ -159,13 +134,6 @@ def _built(sample: Sample, facts: RequestFacts, answer: Segments) -> BuiltReques
         return built.withdrawn("bad_gold", assembled.bad_gold)
     broken = [unusable[image] for image in assembled.images if image in unusable]
     return built.withdrawn("bad_image", broken[0]) if broken else built
-
-
-def _with_missing(segment: Segment) -> Segment:
-    if segment.image is None:
-        return segment
-    is_file = os.path.isfile(segment.image)  # noqa: PTH113 - 4x quicker
-    return replace(segment, problem="" if is_file else "missing")
 
 
 def _checked(segment: Segment) -> Segment:

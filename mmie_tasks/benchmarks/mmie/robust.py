@@ -2,30 +2,39 @@ r"""The robust reader: the points that a judge evidently meant. In doubt `unpars
 
 1. **Own words.** Not read: thinking, text in quotation marks of any kind (also over several lines),
    in fences and in code, block quotes, struck text, and what is between tags or rules that name
-   something (``<answer>``, ``=== RESPONSE ===``). If one with a number in it is never closed, the
-   reply is `unparsed`. A fence around the whole reply is taken off.
+   something (``<answer>``, ``=== RESPONSE ===``; but not score, rating, image and br). If one with
+   a number in it is never closed, the reply is `unparsed`. A fence around the whole reply is taken
+   off. A line in bold letters is a heading.
 2. **Verdict.** A line of a label and a value, or a line that is a label and below it a value:
    ``### Score``, ``**Final Score:** 4/6``, ``My rating is 4``, ``| Overall | 4 |``. Labels are
-   score, rating, grade, verdict and overall, with nothing before them but list marks and my, the,
-   this, total, final, overall, revised, corrected, updated, adjusted: "image score" is none. Also
-   ``<score>4</score>``, a JSON object with one ``score`` or ``rating`` among its keys, and a reply
-   that is a value. Without a verdict, the reply is `unparsed`.
-3. **Value.** ``4``, ``4.5``, ``four out of six``, ``4/6 points``, ``I give it 4``, ``(4)``; words
-   may follow after punctuation if they have no number and no word of reporting, denial, condition
-   or change: ``4 - clear, but short``.
-4. **Somebody else's.** The one verdict right below a line does not count if that line hands it to
-   somebody else, denies it or makes it conditional: it ends with a colon or a comma and has a word
-   that does so (says, ends with, requested, example, not, would, if), or it is short and breaks off
-   ("The answer demanded"). So does a line right below the verdict about "this" or "that". Nor does
-   one count below a heading that names something else (``### Images``, then ``Score: 3``), nor, if
-   its label is no heading, below a bare title of up to three words (``Step 1``).
+   score, scores, rating, grade, verdict and overall, with nothing before them but list marks and up
+   to three of my, the, this, total, final, overall, revised, corrected, updated, adjusted, amended:
+   "image score" is none. Between label and value may be ``: = | - ->``, is, was. Also
+   ``<score>4</score>`` and ``<rating>``, a JSON object with one ``score`` or ``rating`` among its
+   keys, and a reply that is a value. Without a verdict, the reply is `unparsed`.
+3. **Value.** ``4``, ``4.5``, ``four out of six``, ``4/6 points``, ``I give it 4``, ``(4)``, ``my
+   score is 4``; words may follow after ``. ! ; : , - (`` if they have no number and no word of
+   reporting (`_REPORTS`), denial or condition (`_CONDITIONS`) or change (`_CHANGES`), nor or, only,
+   alone, for: ``4 - clear, but short``.
+4. **Somebody else's.** The one verdict right below a line does not count if the last sentence of
+   that line hands it to somebody else, denies it or makes it conditional: it ends with a colon or a
+   comma and has a word of reporting, denial or condition (says, requested, example, not, would,
+   if); or it has up to eight words and no full stop, is no list item, and breaks off (ends with
+   such a word or one of `_OPEN_END`: "The answer demanded") or has such a word and no heading below
+   it. So does a line right below the verdict that has such a word, no colon at its end, and points
+   back: it begins with a small letter, this, that, these, it, so, "the above", quote, copy, from or
+   "the model's own", or ends with this, that, above. Nor does one count below a heading that names
+   something else than `_TOPIC` (``### Images``, then ``Score: 3``), nor, if its label is no
+   heading, below a bare title of up to three words (``Step 1``), a doubt after another verdict.
 5. **Doubt**, and the reply is `unparsed`: another maximum than 6 for points anywhere (``4/5``, "a
-   10-point scale", "max score: 10", but not "2 out of 3 steps"); a score or rating with other
-   numbers, or with nothing, in the place of its value; a verdict below any other line that ends
-   with a colon, unless it announces the judge's own ("My verdict:"); words below a verdict that
-   take it back ("actually, 3", "I take that back") or a second value; two verdicts that differ,
-   unless the last one is called final, overall, revised, corrected, updated or adjusted by its
-   label or the line before it, and no other one is.
+   10-point scale", "max score: 10", but not "2 out of 3 steps"); a label other than overall with
+   other numbers, or a score or rating with nothing, in the place of its value; a verdict below any
+   other line that ends with a colon, unless it announces the judge's own ("My verdict:"); below a
+   verdict a second value, a number with a word that takes it back (`_TAKES_BACK`: "actually, 3"),
+   and in the next line also words that withdraw it (`_WITHDRAWS`: "I take that back") or up to four
+   words that end with a number; two verdicts that differ, unless the last one is called final,
+   overall, revised, corrected, updated, adjusted or amended by its label or the line before it
+   (also "I revise", "I change", as in `_REVISES`), and no other one is.
 6. **Scale.** Points below 0 or above 6 are `off_scale`.
 """
 

@@ -13,6 +13,7 @@ from mmie_tasks.benchmarks.benchmark import Doc
 from mmie_tasks.benchmarks.mmie import data, metrics
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.benchmark import JUDGED, picture_limit
+from mmie_tasks.benchmarks.mmie.question import question_parts
 from mmie_tasks.benchmarks.mmie.record import sample_record
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.benchmarks.question_task import QuestionTask, gold_text, load_task
@@ -40,7 +41,7 @@ def _question(doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
     after = str(options.get("post_prompt", ""))
     if options.get("instruct") and (limit := picture_limit(doc)):
         after += f"\n\n{INSTRUCT.instruction(limit)}"
-    parts = requests.question_parts(Sample.from_doc(doc))
+    parts = question_parts(Sample.from_doc(doc))
     return [str(options.get("pre_prompt", "")), *parts, after]
 
 
@@ -60,7 +61,7 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
     table = metrics.TABLE if doc["task"] in WHOLE_TASKS else metrics.CATEGORY_TABLE
 
     def make_rows(judged: Judged) -> MetricRows:
-        facts = requests.with_usage(built.facts, judged.result.reply)
+        facts = built.facts.with_usage(judged.result.reply)
         signature = JUDGED.logged_signature(doc, built)
         record = sample_record(sample, judged, facts, built.answer, signature)
         return table.rows(metrics.graded_sample(sample, judged.verdicts), record)

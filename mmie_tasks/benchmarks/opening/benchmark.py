@@ -15,7 +15,8 @@ from mmie_tasks.benchmarks.opening import request as requests
 from mmie_tasks.benchmarks.opening.export import run_export
 from mmie_tasks.benchmarks.opening.judge_prompts import OTHER
 from mmie_tasks.benchmarks.opening.official import asks_again, read_official
-from mmie_tasks.benchmarks.opening.published import PUBLISHED_ROWS
+from mmie_tasks.benchmarks.opening.published import PUBLISHED_ROWS, PUBLISHED_SAMPLES, TOPIC_SIZES
+from mmie_tasks.benchmarks.opening.question import MOST_STEPS, told_steps
 from mmie_tasks.benchmarks.opening.record import FORM, read_line, record_of
 from mmie_tasks.benchmarks.opening.robust import read_robust
 from mmie_tasks.benchmarks.opening.sample import Sample
@@ -25,7 +26,7 @@ from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.record import log_line
 from mmie_tasks.record.reply import JudgeResult
-from mmie_tasks.record.sample import SCORE_KINDS, Line
+from mmie_tasks.record.sample import READER_KINDS, Line
 from mmie_tasks.record.segment import Segments
 
 VERSION = "1-A"
@@ -55,7 +56,7 @@ def grade(result: JudgeResult) -> Verdicts:
     verdicts = {"official": official, "robust": robust}
     parts = {
         kind: shares[kind]
-        for kind in SCORE_KINDS
+        for kind in READER_KINDS
         if kind in shares and isinstance(verdicts[kind], Scored)
     }
     return Verdicts(official=official, robust=robust, parts=parts)
@@ -63,7 +64,7 @@ def grade(result: JudgeResult) -> Verdicts:
 
 def picture_limit(doc: Doc) -> int:
     """How many pictures an answer may have: as many as the steps that the model is told."""
-    return requests.told_steps(Sample.from_doc(doc)) or requests.MOST_STEPS
+    return told_steps(Sample.from_doc(doc)) or MOST_STEPS
 
 
 JUDGED = JudgedBenchmark(
@@ -111,8 +112,6 @@ def assets(_tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[As
     ]
 
 
-_TOTAL = sum(data.PUBLISHED.values())
-
 BENCHMARK = Benchmark(
     name="opening",
     title="OpenING",
@@ -122,10 +121,10 @@ BENCHMARK = Benchmark(
     reread=JUDGED.reread,
     rerecord=JUDGED.rerecord,
     strata="topic",
-    stratum_sizes=data.PUBLISHED,
+    stratum_sizes=TOPIC_SIZES,
     counts=metrics.counts,
     notes=metrics.notes,
-    published={task: data.PUBLISHED.get(name, _TOTAL) for name, task in data.TASKS.items()},
+    published=PUBLISHED_SAMPLES,
     published_rows=PUBLISHED_ROWS,
     judge=JUDGE,
     judge_request=judge_request,

@@ -6,7 +6,6 @@ people fetch by hand; a local folder has them.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.json_file import read_data_file
+from mmie_tasks.benchmarks.json_file import digest_of, read_data_file
 from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.benchmarks.opening.official_files import (
     DATA,
@@ -40,14 +39,10 @@ from mmie_tasks.record.segment import Segments
 if TYPE_CHECKING:
     import datasets
 
-_SIZES = (
-    *(70, 120, 80, 60, 150, 80, 200, 80, 80, 200, 160, 40),
-    *(40, 120, 60, 80, 120, 80, 120, 80, 80, 40, 20),
-)
-PUBLISHED: Mapping[str, int] = dict(zip(map(slug, TOPICS.values()), _SIZES, strict=True))
-"""Topic to its number of questions in the official file."""
-
-TASKS: Mapping[str, str] = {"all": "opening", **{topic: f"opening_{topic}" for topic in PUBLISHED}}
+TASKS: Mapping[str, str] = {
+    "all": "opening",
+    **{topic: f"opening_{topic}" for topic in map(slug, TOPICS.values())},
+}
 """Values of ``dataset_name``, to the tasks that have them."""
 
 ANNOTATION = "test_data.jsonl"
@@ -109,7 +104,6 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     if not samples:
         raise DataBroken(f"`{source.path}` has no usable row.", hint=_REPAIR)
     official = PINS[QUESTIONS].holds(source.content)
-    digest = f"sha256:{hashlib.sha256(source.content).hexdigest()[:12]}"
     if not official:
         logger.info(f"OpenING: {len(samples):,} samples; published are 2,160 of another file.")
     if selection != "all":
@@ -118,7 +112,7 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
             raise DataMissing(f"`{source.path}` has no question of {selection}.", hint=_LAYOUT)
     return picture_dataset(
         fair_order(samples, lambda s: s.id, lambda s: s.topic, lambda s: s.subtask),
-        f"{REVISION if official else digest}{odd_rows.report()}",
+        f"{REVISION if official else digest_of(source.content)}{odd_rows.report()}",
         texts=("id", "topic", "subtask"),
     )
 

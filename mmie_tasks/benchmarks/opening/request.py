@@ -1,4 +1,4 @@
-"""The request to the judge for a sample and an answer, and the question to the tested model.
+"""The request to OpenING's judge for a sample and an answer.
 
 The rules of the texts are in `prompts`. Each picture is sent as the JPEG that the official script
 makes of it; whether that works decides its number in the text.
@@ -17,6 +17,7 @@ from mmie_tasks.benchmarks import answer_request
 from mmie_tasks.benchmarks.answer_request import BuiltRequest
 from mmie_tasks.benchmarks.opening import prompts
 from mmie_tasks.benchmarks.opening.judge_prompts import fixed_texts
+from mmie_tasks.benchmarks.opening.question import steps_setting
 from mmie_tasks.benchmarks.opening.record import StepFacts
 from mmie_tasks.benchmarks.opening.sample import Sample
 from mmie_tasks.core.files import cache_dir
@@ -25,9 +26,6 @@ from mmie_tasks.hub.images import reencode
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import signature_text
-
-MOST_STEPS = 10
-"""The longest gold answer."""
 
 _NO_JPEG = "no JPEG"  # the picture is there, and the official script cannot send it
 
@@ -41,7 +39,6 @@ _SETTINGS = {
         *("unscored", "blind"),
         "judges questions without their pictures, as the official script does",
     ),
-    "OPENING_STEPS": (*("told", "untold"), "does not tell the model the number of steps"),
 }
 """Variable to its default, its other value, and what that does."""
 
@@ -65,6 +62,7 @@ def check_setup() -> None:
     """
     for variable in _SETTINGS:
         _setting(variable)
+    steps_setting()
     fixed_texts()
 
 
@@ -89,37 +87,9 @@ def signature() -> str:
     return signature_text(
         prompt=f"{fixed_texts().name},max_tokens={prompts.MAX_TOKENS}",
         pictures=f"{_setting('OPENING_PICTURES')},pillow={PIL.__version__}",
-        steps=_setting("OPENING_STEPS"),
+        steps=steps_setting(),
         **({"missing": "blind"} if _setting("OPENING_MISSING_IMAGES") == "blind" else {}),
     )
-
-
-def told_steps(sample: Sample) -> int | None:
-    """The number of steps that the tested model is told; None if it is told nothing."""
-    return None if _setting("OPENING_STEPS") == "untold" else len(sample.gold)
-
-
-def question_parts(sample: Sample, *, instruction: bool = True) -> list[str | Path]:
-    """The question to the tested model: text and pictures, in order.
-
-    A missing picture is left out.
-
-    Args:
-        sample: The sample.
-        instruction: Whether the official instruction to write and draw is before it.
-
-    Raises:
-        MmieTasksError: The fixed texts are not available.
-    """
-    texts, steps = fixed_texts(), told_steps(sample)
-    question = [
-        segment
-        if segment.image and os.path.isfile(segment.image)  # noqa: PTH113 - of any name
-        else replace(segment, image=None)
-        for segment in sample.question
-    ]
-    opening = "" if steps is None else texts.steps.replace("{steps}", str(steps))
-    return prompts.question_parts(question, texts.instruction if instruction else "", opening)
 
 
 def build_request(sample: Sample, results: Sequence[object], task: str) -> BuiltRequest[StepFacts]:

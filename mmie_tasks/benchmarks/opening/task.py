@@ -13,6 +13,7 @@ from mmie_tasks.benchmarks.benchmark import Doc
 from mmie_tasks.benchmarks.opening import data, metrics
 from mmie_tasks.benchmarks.opening import request as requests
 from mmie_tasks.benchmarks.opening.benchmark import JUDGED
+from mmie_tasks.benchmarks.opening.question import question_parts
 from mmie_tasks.benchmarks.opening.record import sample_record
 from mmie_tasks.benchmarks.opening.sample import Sample
 from mmie_tasks.benchmarks.question_task import QuestionTask, gold_text, load_task
@@ -39,7 +40,7 @@ def _question(doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
     for models that get another one.
     """
     instruction = bool(options.get("instruction", True))
-    return requests.question_parts(Sample.from_doc(doc), instruction=instruction)
+    return question_parts(Sample.from_doc(doc), instruction=instruction)
 
 
 _TASK = QuestionTask(_question)

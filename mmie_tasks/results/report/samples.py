@@ -18,7 +18,7 @@ from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.tables import NO_VALUE
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.reply import JudgeReply
-from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample
+from mmie_tasks.record.sample import READER_KINDS, LoggedSample
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.embedded_image import EmbeddedImage, embed_image
@@ -126,7 +126,7 @@ def thumbnail_priority(row: SampleRow, full_marks: float) -> float:
 
 
 def _verdicts(row: SampleRow) -> list[Verdict]:
-    return [s.verdict(kind) for s in row if s is not None for kind in SCORE_KINDS]
+    return [s.verdict(kind) for s in row if s is not None for kind in READER_KINDS]
 
 
 def sample_columns(task: JoinedTask) -> Json:
@@ -140,7 +140,7 @@ def sample_columns(task: JoinedTask) -> Json:
         """For each score, one column per run."""
         return {
             kind: [[cell(s.verdict(kind) if s else None) for s in column] for column in by_run]
-            for kind in SCORE_KINDS
+            for kind in READER_KINDS
         }
 
     return {
@@ -300,7 +300,7 @@ def _run_json(
                 for name, share in _first(sample.parts.get(kind, {}))
                 if math.isfinite(share)
             }
-            for kind in SCORE_KINDS
+            for kind in READER_KINDS
         },
     }
 

@@ -14,7 +14,7 @@ from itertools import product
 from mmie_tasks.core.verdict import Scored, Verdict, differ
 from mmie_tasks.record.intervals import LEVEL, stratified_mean
 from mmie_tasks.record.metrics import Metric, Scale, mean_of
-from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, Needle, ScoreKind
+from mmie_tasks.record.sample import READER_KINDS, LoggedSample, Needle, ScoreKind
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.comparability import NotComparable
 from mmie_tasks.results.compare.comparison import MetricComparison, compare
@@ -127,7 +127,7 @@ def _cell(run: TaskRun, metric: Metric) -> Json | None:
     if not cell:
         return None
     samples = (sample for sample in run.samples if metric.stratum(sample) is not None)
-    verdicts = ([metric.verdict(s, kind, scale) for kind in SCORE_KINDS] for s in samples)
+    verdicts = ([metric.verdict(s, kind, scale) for kind in READER_KINDS] for s in samples)
     return {**cell, "differ": sum(differ(*pair) for pair in verdicts)}
 
 
@@ -169,7 +169,7 @@ def _table_charts(table: Json) -> Iterator[Json]:
         titles["radar"] = f"{title}, radar"
     series = []
     for run, cells in enumerate(zip(*(row["cells"] for row in rows), strict=True)):
-        for score_kind in SCORE_KINDS if any(cells) else ():
+        for score_kind in READER_KINDS if any(cells) else ():
             values = [cell[score_kind] if cell else {} for cell in cells]
             percent, low, high = (
                 [value.get(key) for value in values] for key in ("percent", "low", "high")
@@ -209,7 +209,7 @@ def _histogram(task: JoinedTask) -> Json:
     labels = [*map(str, range(full_marks + 1)), NO_SCORE]
     no_ends = [None] * len(labels)
     series = []
-    for (index, run), kind in product(task.present, SCORE_KINDS):
+    for (index, run), kind in product(task.present, READER_KINDS):
         verdicts = [sample.verdict(kind) for sample in run.samples]
         counts = Counter(str(round(points)) for points in _points(verdicts))
         counts[NO_SCORE] = len(verdicts) - counts.total()
@@ -288,7 +288,7 @@ def _heat_map(run: int, retrievals: Sequence[_Retrieval], scale: Scale) -> Json:
 
 def _length_chart(retrievals: Sequence[_Retrieval], scale: Scale) -> Json:
     bins, full_marks, series = _length_bins(retrievals), scale.full_marks, []
-    for run, kind in product(sorted({one.run for one in retrievals}), SCORE_KINDS):
+    for run, kind in product(sorted({one.run for one in retrievals}), READER_KINDS):
         cells: list[list[Verdict]] = [[] for _ in bins]
         for one in retrievals:
             if one.run == run:

@@ -13,7 +13,7 @@ from mmie_tasks.core.verdict import Unscored, Verdict, differ
 from mmie_tasks.record import log_line
 from mmie_tasks.record.judged_sample import with_panel
 from mmie_tasks.record.metrics import Metric, MetricValue, metric_value
-from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Line, LoggedSample, ScoreKind
+from mmie_tasks.record.sample import READER_KINDS, BadRecord, Line, LoggedSample, ScoreKind
 from mmie_tasks.runs.run import TaskRun, sample_lines
 from mmie_tasks.runs.values import metrics_of
 
@@ -46,7 +46,7 @@ class RescoredTask:
     def change_counts(self) -> dict[ScoreKind, int]:
         """How many official and how many robust verdicts changed."""
         counts = Counter(change.score_kind for change in self.changes)
-        return {kind: counts[kind] for kind in SCORE_KINDS}
+        return {kind: counts[kind] for kind in READER_KINDS}
 
 
 def rescored_task(task_run: TaskRun, panel_options: Mapping[str, Any]) -> RescoredTask:
@@ -74,7 +74,7 @@ def rescored_task(task_run: TaskRun, panel_options: Mapping[str, Any]) -> Rescor
             continue
         of_sample = [
             VerdictChange(id=sample.id, score_kind=k, before=sample.verdict(k), after=verdicts[k])
-            for k in SCORE_KINDS
+            for k in READER_KINDS
             if _is_changed(sample.verdict(k), verdicts[k])
         ]  # equal verdicts stay as they were logged
         changes += of_sample
@@ -128,7 +128,7 @@ def metric_changes(rescored: RescoredTask) -> list[MetricChange]:
     task_run, changes = rescored.task_run, []
     # Readers give the sample's points, not the shares of components.
     metrics = [metric for metric in metrics_of([task_run]) if not metric.part]
-    for metric, kind in product(metrics, SCORE_KINDS):
+    for metric, kind in product(metrics, READER_KINDS):
         before, after = (
             metric_value(samples, metric, kind, task_run.benchmark.scale)
             for samples in (task_run.samples, rescored.samples)

@@ -20,7 +20,7 @@ from mmie_tasks.record.judged_sample import Judged
 from mmie_tasks.record.members import MemberResult, combine
 from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
-from mmie_tasks.record.sample import SCORE_KINDS, BadRecord
+from mmie_tasks.record.sample import READER_KINDS, BadRecord
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
 
@@ -152,7 +152,7 @@ def test_no_line_upsets_the_reader(lots, junk, line):
 def test_reading_again_gives_what_was_logged(line):
     sample = BENCHMARK.read_line(line)
     again = BENCHMARK.reread(line)
-    for reading in SCORE_KINDS:
+    for reading in READER_KINDS:
         before, after = sample.verdict(reading), again[reading]
         assert getattr(before, "points", before) == getattr(after, "points", after)
     assert BENCHMARK.rerecord(line) == line["coverage"]
@@ -165,7 +165,7 @@ def test_reading_again_looks_at_the_reply_and_not_at_the_stored_verdict():
         robust={"unscored": "unparsed"},
         parts={"official": {}, "robust": {}},
     )
-    assert [BENCHMARK.reread(line)[name].points for name in SCORE_KINDS] == [70, 70]
+    assert [BENCHMARK.reread(line)[name].points for name in READER_KINDS] == [70, 70]
     record = BENCHMARK.rerecord(line)
     assert record["official"]["score"] == record["robust"]["score"] == 70
     assert record["parts"]["official"] == record["parts"]["robust"] != {}
@@ -178,7 +178,7 @@ def test_officially_the_first_reply_counts_and_robustly_the_last():
 
 def test_a_second_reply_that_would_not_be_asked_for_today_is_not_read():
     again = BENCHMARK.reread(changed(replies=replies(SOUND, IMPOSSIBLE)))
-    assert [again[name].points for name in SCORE_KINDS] == [70, 70]
+    assert [again[name].points for name in READER_KINDS] == [70, 70]
 
 
 def test_a_reply_that_ran_into_its_limit_is_no_verdict():

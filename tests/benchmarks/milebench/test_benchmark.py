@@ -17,7 +17,7 @@ from mmie_tasks.core.run_memory import RunMemory, forget_last_run
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.hub.run_images import ImageOpener
 from mmie_tasks.record.metrics import metric_value
-from mmie_tasks.record.sample import SCORE_KINDS, BadRecord, Needle
+from mmie_tasks.record.sample import READER_KINDS, BadRecord, Needle
 from mmie_tasks.record.segment import Segment
 
 LINES = list(milebench_lines(6))
@@ -145,7 +145,7 @@ def test_scoring_again_uses_the_answer_and_not_the_stored_verdict():
     line = changed(official={"score": 0.25}, robust={"unscored": "unparsed"})
     line["filtered_resps"] = "a red square"
     again = BENCHMARK.reread(line)
-    assert [again[name].points for name in SCORE_KINDS] == [1, 1]
+    assert [again[name].points for name in READER_KINDS] == [1, 1]
     assert BENCHMARK.rerecord(line)["official"]["score"] == 1
 
 
@@ -153,7 +153,7 @@ def test_scoring_again_uses_the_answer_and_not_the_stored_verdict():
 def test_a_sample_without_an_answer_stays_unscored(reason):
     row = {"unscored": reason, "detail": "why"}
     again = BENCHMARK.reread(changed(official=row, robust=row))
-    assert again == dict.fromkeys(SCORE_KINDS, Unscored(reason, "why"))
+    assert again == dict.fromkeys(READER_KINDS, Unscored(reason, "why"))
 
 
 def test_a_sample_without_a_gold_is_scored_again():

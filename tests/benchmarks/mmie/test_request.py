@@ -176,10 +176,10 @@ def test_the_judge_reports_the_tokens_of_a_request_with_its_reply():
     facts = build("Plain.").facts
     assert (facts.judge_tokens, facts.judge_tokens_exact) == (None, False)
     reply = JudgeReply(text="", model="m", usage=Usage(input_tokens=5000), finish="stop")
-    counted = requests.with_usage(facts, reply)
+    counted = facts.with_usage(reply)
     assert (counted.judge_tokens, counted.judge_tokens_exact) == (5000, True)
-    assert requests.with_usage(facts, None) == facts
-    assert requests.with_usage(facts, replace(reply, usage=Usage())) == facts
+    assert facts.with_usage(None) == facts
+    assert facts.with_usage(replace(reply, usage=Usage())) == facts
 
 
 def test_without_the_words_nobody_is_asked_and_nothing_is_lost(monkeypatch):

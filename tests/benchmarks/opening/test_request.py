@@ -13,8 +13,9 @@ from support.opening_data import PROMPTS, draw
 from mmie_tasks.answers.failures import MISSING, NOT_TEXT
 from mmie_tasks.benchmarks.answer_request import BuiltRequest
 from mmie_tasks.benchmarks.opening import request as requests
+from mmie_tasks.benchmarks.opening.question import question_parts
 from mmie_tasks.benchmarks.opening.record import StepFacts
-from mmie_tasks.benchmarks.opening.request import build_request, question_parts
+from mmie_tasks.benchmarks.opening.request import build_request
 from mmie_tasks.benchmarks.opening.sample import Sample
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.record.segment import Segment

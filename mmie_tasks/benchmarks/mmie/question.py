@@ -1,0 +1,40 @@
+"""The question of a sample of MMIE, as the tested model is asked."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.record.segment import Segment, Segments
+
+
+def question_parts(sample: Sample) -> list[str | Path]:
+    """The question to the tested model: text and images, in order.
+
+    A line ends between a text and its neighbours. A missing image is left out, as in the request to
+    the judge.
+    """
+    parts: list[str | Path] = []
+    for segment in question_segments(sample):
+        image = None if segment.problem or segment.image is None else Path(segment.image)
+        for part in (segment.text or None, image):
+            if part is None:
+                continue
+            if parts and (isinstance(part, str) or isinstance(parts[-1], str)):
+                parts.append("\n")
+            parts.append(part)
+    return parts
+
+
+def question_segments(sample: Sample) -> Segments:
+    """The segments of the question; one whose image is not a file has the problem ``missing``."""
+    return tuple(map(_with_missing, sample.question))
+
+
+def _with_missing(segment: Segment) -> Segment:
+    if segment.image is None:
+        return segment
+    is_file = os.path.isfile(segment.image)  # noqa: PTH113 - 4x quicker
+    return replace(segment, problem="" if is_file else "missing")

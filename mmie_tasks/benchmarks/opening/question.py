@@ -1,0 +1,53 @@
+"""The question of a sample of OpenING, as the tested model is asked."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from mmie_tasks.benchmarks.opening import prompts
+from mmie_tasks.benchmarks.opening.judge_prompts import fixed_texts
+from mmie_tasks.benchmarks.opening.sample import Sample
+from mmie_tasks.core.settings import choice_setting
+
+MOST_STEPS = 10
+"""The longest gold answer."""
+
+
+def steps_setting() -> str:
+    """``OPENING_STEPS``: ``told`` or ``untold``.
+
+    Raises:
+        SettingWrong: The variable has another value.
+    """
+    hint = "`export OPENING_STEPS=untold` does not tell the model the number of steps"
+    return choice_setting(os.environ, "OPENING_STEPS", "told", "untold", hint=hint)
+
+
+def told_steps(sample: Sample) -> int | None:
+    """The number of steps that the tested model is told; None if it is told nothing."""
+    return None if steps_setting() == "untold" else len(sample.gold)
+
+
+def question_parts(sample: Sample, *, instruction: bool = True) -> list[str | Path]:
+    """The question to the tested model: text and pictures, in order.
+
+    A missing picture is left out.
+
+    Args:
+        sample: The sample.
+        instruction: Whether the official instruction to write and draw is before it.
+
+    Raises:
+        MmieTasksError: The fixed texts are not available, or ``OPENING_STEPS`` is invalid.
+    """
+    texts, steps = fixed_texts(), told_steps(sample)
+    question = [
+        segment
+        if segment.image and os.path.isfile(segment.image)  # noqa: PTH113 - of any name
+        else replace(segment, image=None)
+        for segment in sample.question
+    ]
+    opening = "" if steps is None else texts.steps.replace("{steps}", str(steps))
+    return prompts.question_parts(question, texts.instruction if instruction else "", opening)
