@@ -22,9 +22,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from mmie_tasks.answers.parsed_answer import ParsedAnswer, joined
 from mmie_tasks.answers.placeholders import interleave_segments
 from mmie_tasks.answers.references import image_key, image_reference, is_image_reference
-from mmie_tasks.answers.segments import ParsedAnswer, joined
 from mmie_tasks.answers.thinking import segments_without_thinking
 from mmie_tasks.record.segment import Segment
 

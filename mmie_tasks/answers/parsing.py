@@ -23,9 +23,9 @@ from mmie_tasks.answers.drawn import read_drawn_answer
 from mmie_tasks.answers.failures import failure_of
 from mmie_tasks.answers.json_values import JSON, json_value
 from mmie_tasks.answers.objects import PARTS_KEYS, VIDEO, answer_of_object
+from mmie_tasks.answers.parsed_answer import ParsedAnswer, joined
 from mmie_tasks.answers.placeholders import image_spans, split_at_images
 from mmie_tasks.answers.references import image_reference, is_image_reference, is_single_path
-from mmie_tasks.answers.segments import ParsedAnswer, joined
 from mmie_tasks.answers.thinking import segments_without_thinking, strip_thinking
 from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.record.segment import Segment

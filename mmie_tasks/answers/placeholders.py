@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mmie_tasks.answers.segments import ParsedAnswer
+from mmie_tasks.answers.parsed_answer import ParsedAnswer
 from mmie_tasks.record.segment import Segment
 
 _PLACEHOLDER = re.compile(

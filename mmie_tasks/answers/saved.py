@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from mmie_tasks.answers.content_json import json_text
 from mmie_tasks.answers.drawn import read_drawn_answer
 from mmie_tasks.answers.failures import MISSING, NOT_TEXT
 from mmie_tasks.answers.objects import answer_of_object
@@ -247,7 +248,7 @@ def as_answer(value: object) -> Answer:
             return rounds[0] if len(rounds) == 1 else rounds
         if all(_is_part(part) for part in value):
             value = {"content": value}
-    text = replace_surrogates(json.dumps(value, ensure_ascii=False))
+    text = json_text(value)
     if read_drawn_answer(text):
         return text
     answer = answer_of_object(value) if isinstance(value, Mapping) else None

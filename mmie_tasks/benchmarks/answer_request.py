@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Generic
 
 from mmie_tasks.answers.images import resolve_images
+from mmie_tasks.answers.parsed_answer import ParsedAnswer
 from mmie_tasks.answers.picture_signs import picture_signs
-from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.benchmarks.model_answers import read_results, resolver
 from mmie_tasks.core.errors import MmieTasksError, first_line
 from mmie_tasks.core.verdict import UnscoredReason

@@ -12,8 +12,8 @@ from pathlib import Path
 from mmie_tasks.answers.drawn import read_drawn_answer
 from mmie_tasks.answers.failures import NOT_TEXT
 from mmie_tasks.answers.images import ImageResolver
+from mmie_tasks.answers.parsed_answer import ParsedAnswer
 from mmie_tasks.answers.parsing import parse_answer
-from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.core.files import cache_dir
 
 OUTPUT_ROOT = "MMIE_OUTPUT_ROOT"

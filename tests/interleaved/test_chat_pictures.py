@@ -26,8 +26,8 @@ from support.image_server import header_only
 from support.judge_server import Sent
 
 from mmie_tasks.answers.images import ImageFile, ImageResolver
+from mmie_tasks.answers.parsed_answer import ParsedAnswer
 from mmie_tasks.answers.parsing import parse_answer
-from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.interleaved.chat_pictures import keep_chat_pictures
 

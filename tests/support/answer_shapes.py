@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mmie_tasks.answers.parsed_answer import ParsedAnswer
 from mmie_tasks.answers.parsing import parse_answer
-from mmie_tasks.answers.segments import ParsedAnswer
 
 A, B = "/o/a.png", "/o/b.png"
 DATA = "data:image/png;base64,AAAA"

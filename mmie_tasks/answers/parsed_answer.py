@@ -1,17 +1,12 @@
-"""An answer as ordered segments of text and images, and the form in which a model should return
-one.
-"""
+"""A parsed answer: ordered segments of text and images, or the reason why there is none."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from mmie_tasks.answers.drawn import DrawingFacts
-from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.record.segment import Segment
 
 
@@ -50,22 +45,3 @@ def joined(shape: str, answers: Sequence[ParsedAnswer]) -> ParsedAnswer:
         unfilled_placeholders=sum(answer.unfilled_placeholders for answer in answers),
         unread=dict(sum((Counter(answer.unread) for answer in answers), Counter[str]())),
     )
-
-
-def write_answer(parts: Iterable[str | Path]) -> str:
-    r"""Write texts and image files, in order, as the JSON text that a model should return.
-
-    Args:
-        parts: A string is a text; a `Path` is an image. A relative path is resolved against the
-            working directory and the folders of ``MMIE_OUTPUT_ROOT``.
-
-    >>> write_answer(["Cut.", Path("1.png")])
-    '{"content": [{"type": "text", "text": "Cut."}, {"type": "image", "path": "1.png"}]}'
-    """
-    content = [
-        {"type": "image", "path": str(part)}
-        if isinstance(part, Path)
-        else {"type": "text", "text": part}
-        for part in parts
-    ]
-    return replace_surrogates(json.dumps({"content": content}, ensure_ascii=False))
