@@ -82,7 +82,7 @@ def interleave_segments(segments: Sequence[Segment], images: Sequence[str]) -> P
     shown = set(image_of.values())
     surplus = [Segment(image=image) for i, image in enumerate(images) if i not in shown]
     return ParsedAnswer(
-        shape="part",
+        kind="part",
         segments=(*interleaved, *surplus),
         unfilled_placeholders=len(placeholders) - len(image_of),
     )

@@ -252,7 +252,7 @@ def as_answer(value: object) -> Answer:
     if read_drawn_answer(text):
         return text
     answer = answer_of_object(value) if isinstance(value, Mapping) else None
-    return f"{NOT_TEXT} {text}" if answer is None or answer.shape == "part" else text
+    return f"{NOT_TEXT} {text}" if answer is None or answer.kind == "part" else text
 
 
 def _is_part(value: object) -> bool:

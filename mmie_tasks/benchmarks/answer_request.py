@@ -75,7 +75,7 @@ def build_request(
         drawn = answer.drawing
         facts = replace(facts, drawn=drawn.drawn, not_drawn=drawn.failed, unused=drawn.unused)
     if answer.failure:
-        reason: UnscoredReason = "not_text" if answer.shape == "not text" else "no_answer"
+        reason: UnscoredReason = "not_text" if answer.kind == "not text" else "no_answer"
         built = BuiltRequest(reason=reason, detail=answer.failure, facts=facts)
     else:
         files = resolver()

@@ -50,15 +50,11 @@ def read_results(results: Sequence[object]) -> ParsedAnswer:
         case [str(text)] if text.startswith(NOT_TEXT):
             content = text.removeprefix(NOT_TEXT).strip()
             if content == "[]":
-                return ParsedAnswer(segments=(), shape="json:parts")
+                return ParsedAnswer(notation="json", kind="parts")
             answer = parse_answer([content])
-            if answer.shape.startswith("json:") or answer.shape in (
-                "empty",
-                "only thinking",
-                "not text",
-            ):
+            if answer.notation == "json" or answer.is_empty:
                 return answer
-            return ParsedAnswer(segments=(), shape="not text", failure=content[:80])
+            return ParsedAnswer(kind="not text", failure=content[:80])
     return parse_answer(results, resolver().is_folder)
 
 
