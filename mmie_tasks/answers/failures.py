@@ -30,6 +30,20 @@ _FAILURES = (
 )
 
 
+def not_text(content: str) -> str:
+    """What takes the place of a saved answer that is not text; `content` is its JSON, or why."""
+    return f"{NOT_TEXT} {content}"
+
+
+def not_text_content(answer: str) -> str | None:
+    """What `not_text` was given; None for any other answer.
+
+    >>> not_text_content(not_text("3.5"))
+    '3.5'
+    """
+    return answer.removeprefix(NOT_TEXT).strip() if answer.startswith(NOT_TEXT) else None
+
+
 def failure_of(answer: object) -> str | None:
     """Why this is no answer of the tested model; None if it is one.
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mmie_tasks.answers.drawn import read_drawn_answer
-from mmie_tasks.answers.failures import NOT_TEXT
+from mmie_tasks.answers.failures import not_text_content
 from mmie_tasks.answers.images import ImageResolver
 from mmie_tasks.answers.parsed_answer import ParsedAnswer
 from mmie_tasks.answers.parsing import parse_answer
@@ -47,8 +47,7 @@ def read_results(results: Sequence[object]) -> ParsedAnswer:
     match list(results):
         case [str(text)] if (drawn := read_drawn_answer(text)) and isinstance(drawn.answer, str):
             return replace(read_results([drawn.answer]), drawing=drawn.facts)
-        case [str(text)] if text.startswith(NOT_TEXT):
-            content = text.removeprefix(NOT_TEXT).strip()
+        case [str(text)] if (content := not_text_content(text)) is not None:
             if content == "[]":
                 return ParsedAnswer(notation="json", kind="parts")
             answer = parse_answer([content])
