@@ -26,6 +26,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionMessage
 from pydantic import BaseModel
 
 from mmie_tasks.answers.content_json import content_json
+from mmie_tasks.answers.failures import not_an_answer
 from mmie_tasks.answers.images import ImageResolver
 from mmie_tasks.answers.objects import IMAGES_KEY
 from mmie_tasks.answers.parsed_answer import ParsedAnswer
@@ -158,7 +159,7 @@ def _listed(value: object) -> list[object]:
 def _written(answer: ParsedAnswer, resolver: ImageResolver) -> str:
     """The JSON that `parse_answer` reads as this answer, with the same counts."""
     if answer.failure:
-        return f"[ERROR] The server's reply is no answer: {answer.failure}"
+        return not_an_answer(answer.failure)
     segments = [
         replace(segment, image=segment.image and _file_of(segment.image, resolver))
         for segment in answer.segments

@@ -341,6 +341,11 @@ SHAPES = [
     ),
     Shape("[NO_REPLY]", "sentinel", "the reply of the tested model was null"),
     Shape(
+        "[REPLY_NOT_AN_ANSWER] not text",
+        "sentinel",
+        "the server's reply is not an answer: not text",
+    ),
+    Shape(
         "Image generation completed but no images were produced.",
         "sentinel",
         "the server of the tested model drew no picture",
