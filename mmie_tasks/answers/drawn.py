@@ -16,10 +16,6 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, TypeAdapter, ValidationError
 
 from mmie_tasks.answers.content_json import content_json, json_text
-from mmie_tasks.core.verdict import Unscored
-from mmie_tasks.core.wording import listed
-from mmie_tasks.record.answer_facts import fact_counts
-from mmie_tasks.record.fields import NoJudgeRequest, Record
 from mmie_tasks.record.segment import Segment, Segments
 
 WITHHELD = ("unavailable", "misconfigured", "over_budget", "not_stored")
@@ -130,15 +126,3 @@ def read_drawn_answer(text: str) -> DrawnAnswer | None:
     )
     n_drawn = sum(part.image is not None for part in segments)
     return DrawnAnswer(answer=segments, facts=replace(written.drawing, drawn=n_drawn))
-
-
-def require_drawn(record: Record) -> None:
-    """Check that no picture of a logged answer was withheld by the drawer's fault.
-
-    Raises:
-        NoJudgeRequest: One was: the sample is not judged.
-    """
-    not_drawn = fact_counts(record, "not_drawn")
-    if not not_drawn.keys().isdisjoint(WITHHELD):
-        detail = f"pictures not drawn: {listed(not_drawn)}"
-        raise NoJudgeRequest(Unscored("not_drawn", detail))
