@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # `as` makes a name public for type checkers
+    from mmie_tasks.answers.content_json import write_answer as write_answer
     from mmie_tasks.answers.failures import NOT_TEXT as NOT_TEXT
     from mmie_tasks.answers.failures import failure_of as failure_of
-    from mmie_tasks.answers.segments import write_answer as write_answer
     from mmie_tasks.benchmarks.benchmark import Benchmark as Benchmark
     from mmie_tasks.benchmarks.benchmark import Doc as Doc
     from mmie_tasks.benchmarks.benchmark import Environment as Environment
@@ -82,7 +82,7 @@ if TYPE_CHECKING:  # `as` makes a name public for type checkers
 
 _NAMES = {
     "answers.failures": {"NOT_TEXT", "failure_of"},
-    "answers.segments": {"write_answer"},
+    "answers.content_json": {"write_answer"},
     "benchmarks.benchmark": {"Benchmark", "Doc", "Environment", "PublishedRow"},
     "core.errors": {
         "AnswersUnusable",

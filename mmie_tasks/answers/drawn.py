@@ -9,18 +9,13 @@ writer's API, an answer with pictures of the writer's own), the writer's answer 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, TypeAdapter, ValidationError
 
-from mmie_tasks.core.messages import replace_surrogates
-from mmie_tasks.core.verdict import Unscored
-from mmie_tasks.core.wording import listed
-from mmie_tasks.record.answer_facts import fact_counts
-from mmie_tasks.record.fields import NoJudgeRequest, Record
+from mmie_tasks.answers.content_json import content_json, json_text
 from mmie_tasks.record.segment import Segment, Segments
 
 WITHHELD = ("unavailable", "misconfigured", "over_budget", "not_stored")
@@ -95,20 +90,14 @@ def write_drawn_answer(parts: Iterable[Segment], facts: DrawingFacts) -> str:
     ... # doctest: +ELLIPSIS
     '{"content": [{"type": "text", "text": "Cut."}, {"type": "image", "path": "1.png", ...
     """
-    content = [
-        {"type": "text", "text": part.text}
-        if part.image is None
-        else {"type": "image", "path": part.image, "prompt": part.prompt}
-        for part in parts
-    ]
-    return _written({"content": content, "drawing": asdict(facts)})
+    return content_json(parts, has_prompts=True, fields={"drawing": asdict(facts)})
 
 
 def write_undrawn_answer(answer: str, facts: DrawingFacts) -> str:
     """Write a writer's answer that no picture belongs to; `read_drawn_answer` returns it
     unchanged.
     """
-    return _written({"answer": answer, "drawing": asdict(facts)})
+    return json_text({"answer": answer, "drawing": asdict(facts)})
 
 
 def read_drawn_answer(text: str) -> DrawnAnswer | None:
@@ -137,19 +126,3 @@ def read_drawn_answer(text: str) -> DrawnAnswer | None:
     )
     n_drawn = sum(part.image is not None for part in segments)
     return DrawnAnswer(answer=segments, facts=replace(written.drawing, drawn=n_drawn))
-
-
-def _written(answer: Mapping[str, object]) -> str:
-    return replace_surrogates(json.dumps(answer, ensure_ascii=False))
-
-
-def require_drawn(record: Record) -> None:
-    """Check that no picture of a logged answer was withheld by the drawer's fault.
-
-    Raises:
-        NoJudgeRequest: One was: the sample is not judged.
-    """
-    not_drawn = fact_counts(record, "not_drawn")
-    if not not_drawn.keys().isdisjoint(WITHHELD):
-        detail = f"pictures not drawn: {listed(not_drawn)}"
-        raise NoJudgeRequest(Unscored("not_drawn", detail))

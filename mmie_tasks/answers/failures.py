@@ -13,6 +13,11 @@ NOT_TEXT = "[PREDICTIONS_NOT_TEXT]"
 NO_REPLY = "[NO_REPLY]"
 """Stands for a null reply, which the runner would make an empty answer."""
 
+NOT_AN_ANSWER = "[REPLY_NOT_AN_ANSWER]"
+"""The reply of a chat server has no answer that can be read; the reason follows."""
+
+_MAX_REASON_CHARACTERS = 80
+
 # Texts that replace an answer: three of this package, and those that lmms-eval 0.7.3 (``models/``,
 # ``llm_judge/``) and vLLM-Omni (``serving_chat.py``) return for failures as if they were answers.
 _FAILURES = (
@@ -28,6 +33,29 @@ _FAILURES = (
     # async_openai
     ("Error: can only concatenate str (not ", "the content of the server's reply was no text"),
 )
+
+
+def not_text(content: str) -> str:
+    """What takes the place of a saved answer that is not text; `content` is its JSON, or why."""
+    return f"{NOT_TEXT} {content}"
+
+
+def not_text_content(answer: str) -> str | None:
+    """What `not_text` was given; None for any other answer.
+
+    >>> not_text_content(not_text("3.5"))
+    '3.5'
+    """
+    return answer.removeprefix(NOT_TEXT).strip() if answer.startswith(NOT_TEXT) else None
+
+
+def not_an_answer(reason: str) -> str:
+    """What takes the place of a reply without an answer; `failure_of` repeats the reason.
+
+    >>> failure_of(not_an_answer("not text"))
+    "the server's reply is not an answer: not text"
+    """
+    return f"{NOT_AN_ANSWER} {reason}"
 
 
 def failure_of(answer: object) -> str | None:
@@ -49,4 +77,7 @@ def failure_of(answer: object) -> str | None:
     if (drawn := read_drawn_answer(answer)) and isinstance(drawn.answer, str):
         return failure_of(drawn.answer)
     start = answer.lstrip()
+    if start.startswith(NOT_AN_ANSWER):
+        reason = start.removeprefix(NOT_AN_ANSWER).strip()[:_MAX_REASON_CHARACTERS]
+        return f"the server's reply is not an answer: {reason}"
     return next((reason for text, reason in _FAILURES if start.startswith(text)), None)

@@ -22,7 +22,7 @@ from urllib.parse import unquote
 from loguru import logger
 
 from mmie_tasks.answers.left_images import metadata_images, row_images
-from mmie_tasks.answers.segments import ParsedAnswer
+from mmie_tasks.answers.parsed_answer import ParsedAnswer
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.core.files import atomic_write, file_status
 from mmie_tasks.hub.images import TooManyPixels, check_whole, image_suffix, inside

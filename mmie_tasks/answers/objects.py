@@ -22,15 +22,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from mmie_tasks.answers.parsed_answer import ParsedAnswer, PartsKey, joined
 from mmie_tasks.answers.placeholders import interleave_segments
 from mmie_tasks.answers.references import image_key, image_reference, is_image_reference
-from mmie_tasks.answers.segments import ParsedAnswer, joined
 from mmie_tasks.answers.thinking import segments_without_thinking
 from mmie_tasks.record.segment import Segment
 
 VIDEO = "a video in the place of an answer"
 IMAGES_KEY = "images"
-PARTS_KEYS = ("content", "messages", "output")
+PARTS_KEYS: tuple[PartsKey, ...] = ("content", "messages", "output")
 
 _TEXT_KEYS = ("text", "content")
 _THINKING_KEYS = ("thinking", "reasoning", "reasoning_content")
@@ -56,11 +56,11 @@ Object: TypeAlias = Mapping[object, object]
 def answer_of_object(value: object) -> ParsedAnswer | None:
     """The answer an object holds; None if it has no shape that holds one.
 
-    The shape is ``content`` (or another of `PARTS_KEYS`), ``parts``, ``part`` or ``text+images``.
+    Its kind is ``content`` (or another of `PARTS_KEYS`), ``parts``, ``part`` or ``text+images``.
     """
     match value:
         case {"videos": [*_], **rest} if not any(rest.values()):  # `fastvideo` of lmms-eval
-            return ParsedAnswer(shape="video", failure=VIDEO)
+            return ParsedAnswer(kind="video", failure=VIDEO)
         case Mapping():
             is_others = value.get("role") in _OTHER_ROLES
             return None if is_others else _read_object(value, depth=0, strict=True)
@@ -82,7 +82,7 @@ def _is_plain_text(value: object) -> bool:
 def _read_part(part: object, *, depth: int, strict: bool = False) -> ParsedAnswer | None:
     if isinstance(part, str):
         segment = Segment(image=part) if is_image_reference(part) else Segment(text=part)
-        return ParsedAnswer(shape="part", segments=(segment,))
+        return ParsedAnswer(kind="part", segments=(segment,))
     if isinstance(part, Mapping) and depth <= _MAX_DEPTH:
         return _read_object(part, depth=depth, strict=strict)
     return None
@@ -98,9 +98,9 @@ def _read_object(part: Object, *, depth: int, strict: bool) -> ParsedAnswer | No
             a bare object may be an answer that is itself JSON.
     """
     if part.get("role") in _OTHER_ROLES:
-        return ParsedAnswer(shape="part")
+        return ParsedAnswer(kind="part")
     if part.get("type") in _THINKING_TYPES:
-        return ParsedAnswer(shape="part", thinking_removed=True)
+        return ParsedAnswer(kind="part", thinking_removed=True)
     parts_key = next((key for key in PARTS_KEYS if _is_list(part.get(key))), None)
     if parts_key is not None:
         return _read_parts(part, parts_key, depth)
@@ -108,12 +108,12 @@ def _read_object(part: Object, *, depth: int, strict: bool) -> ParsedAnswer | No
     if isinstance(images, (list, tuple)):
         return _read_text_with_images(part, images)
     if "role" in part and isinstance(content, str):
-        message = _read_part(content, depth=depth) or ParsedAnswer(shape="part")
+        message = _read_part(content, depth=depth) or ParsedAnswer(kind="part")
         return joined("part", [message, _beside(part, "content")])
     return _read_single_part(part, strict=strict)
 
 
-def _read_parts(part: Object, key: str, depth: int) -> ParsedAnswer | None:
+def _read_parts(part: Object, key: PartsKey, depth: int) -> ParsedAnswer | None:
     """The list of parts under a key, with the images listed beside it."""
     values, images = part[key], part.get(IMAGES_KEY)
     if not isinstance(values, (list, tuple)):
@@ -124,7 +124,7 @@ def _read_parts(part: Object, key: str, depth: int) -> ParsedAnswer | None:
     if values and not any(contents):
         return None
     parts = [
-        content or ParsedAnswer(shape="part", unread=_unread_part(value))
+        content or ParsedAnswer(kind="part", unread=_unread_part(value))
         for content, value in zip(contents, values, strict=True)
     ]
     if not isinstance(images, (list, tuple)):
@@ -140,7 +140,7 @@ def _read_text_with_images(part: Object, images: Sequence[object]) -> ParsedAnsw
     if text_key is None and beside.unread:
         return None
     segments = () if text_key is None else (Segment(text=texts[text_key]),)
-    text = ParsedAnswer(shape="part", segments=segments)
+    text = ParsedAnswer(kind="part", segments=segments)
     return _with_images(joined("text+images", [text, beside]), images)
 
 
@@ -187,7 +187,7 @@ def _read_single_part(part: Object, *, strict: bool) -> ParsedAnswer | None:
         return None
     unread = Counter({str(key): _count_contents(value) - (image is not None)})
     segment = Segment(text, image)  # even if empty
-    content = ParsedAnswer(shape="part", segments=(segment,), unread=+unread)
+    content = ParsedAnswer(kind="part", segments=(segment,), unread=+unread)
     return joined("part", [content, _beside(part, text_key, key)])
 
 
@@ -201,7 +201,7 @@ def _beside(part: Object, *read: str | None) -> ParsedAnswer:
             has_thinking |= count > 0
         else:
             unread[str(key)] += count
-    return ParsedAnswer(shape="part", unread=+unread, thinking_removed=has_thinking)
+    return ParsedAnswer(kind="part", unread=+unread, thinking_removed=has_thinking)
 
 
 def _unread_part(value: object) -> Counter[str]:

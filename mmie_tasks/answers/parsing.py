@@ -23,9 +23,9 @@ from mmie_tasks.answers.drawn import read_drawn_answer
 from mmie_tasks.answers.failures import failure_of
 from mmie_tasks.answers.json_values import JSON, json_value
 from mmie_tasks.answers.objects import PARTS_KEYS, VIDEO, answer_of_object
+from mmie_tasks.answers.parsed_answer import Kind, Notation, ParsedAnswer, joined
 from mmie_tasks.answers.placeholders import image_spans, split_at_images
 from mmie_tasks.answers.references import image_reference, is_image_reference, is_single_path
-from mmie_tasks.answers.segments import ParsedAnswer, joined
 from mmie_tasks.answers.thinking import segments_without_thinking, strip_thinking
 from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.record.segment import Segment
@@ -49,10 +49,7 @@ _FENCE_END = re.compile(r"\s*```")
 _NO_BRACKET = re.compile(r"[^\s,\[\]{}]")
 _MAX_EMBEDDED = 1_000  # for each that is broken, `json` counts the lines before
 
-_LIST_SHAPES = frozenset((*PARTS_KEYS, "parts"))
-
 _NAME_CHARACTERS = 40  # of a key in counts
-_EMPTY, _ONLY_THINKING = "empty", "only thinking"
 
 
 def parse_answer(
@@ -81,16 +78,16 @@ def parse_answer(
         case [str(text)] if drawn := read_drawn_answer(text):
             if isinstance(drawn.answer, str):  # nothing was drawn to the writer's text
                 return replace(parse_answer([drawn.answer], is_folder), drawing=drawn.facts)
-            answer = ParsedAnswer(segments=drawn.answer, shape="content")
+            answer = ParsedAnswer(segments=drawn.answer, kind="content")
             return replace(_finish(answer, "json"), drawing=drawn.facts)
     if reason := failure_of(rounds):
-        return ParsedAnswer(shape="sentinel", failure=reason)
+        return ParsedAnswer(kind="sentinel", failure=reason)
     answers = [_parse_round(result, is_folder) for result in rounds]
     if len(answers) == 1:
         return answers[0]
     if all(answer.failure for answer in answers):
         failures = (answer.failure for answer in answers)
-        return ParsedAnswer(shape="rounds", failure=next(failures, "no result"))
+        return ParsedAnswer(kind="rounds", failure=next(failures, "no result"))
     rounds_joined = joined("rounds", _with_content(answers))
     failed = Counter(f"round: {answer.failure}" for answer in answers if answer.failure)
     return replace(rounds_joined, unread={**rounds_joined.unread, **failed})
@@ -98,21 +95,18 @@ def parse_answer(
 
 def _with_content(answers: Sequence[ParsedAnswer]) -> list[ParsedAnswer]:
     """The answers; of those without content no segments."""
-    return [
-        replace(answer, segments=()) if answer.shape in (_EMPTY, _ONLY_THINKING) else answer
-        for answer in answers
-    ]
+    return [replace(answer, segments=()) if answer.is_empty else answer for answer in answers]
 
 
 def _parse_round(result: object, is_folder: Callable[[str], bool]) -> ParsedAnswer:
     if result is None:
-        return ParsedAnswer(shape="null", failure="null")
+        return ParsedAnswer(kind="null", failure="null")
     if not isinstance(result, str):
         if isinstance(result, (list, tuple, dict)) and not result:
-            return ParsedAnswer(shape=_EMPTY)
+            return ParsedAnswer(kind="empty")
         if answer := answer_of_object(result):
             return _finish(answer, "object")
-        return ParsedAnswer(shape="not text", failure="not text")
+        return ParsedAnswer(kind="not text", failure="not text")
     text = replace_surrogates(result)
     if parsed := _parse_object_text(text):
         return parsed
@@ -122,8 +116,8 @@ def _parse_round(result: object, is_folder: Callable[[str], bool]) -> ParsedAnsw
         or _parse_embedded(stripped.text)
         or _parse_plain_text(stripped.text, is_folder)
     )
-    if stripped.removed and parsed.shape == _EMPTY:
-        return ParsedAnswer(shape=_ONLY_THINKING, thinking_removed=True)
+    if stripped.removed and parsed.kind == "empty":
+        return ParsedAnswer(kind="only thinking", thinking_removed=True)
     return replace(parsed, thinking_removed=parsed.thinking_removed or stripped.removed)
 
 
@@ -137,7 +131,11 @@ def _parse_object_text(text: str) -> ParsedAnswer | None:
     first_line, _, fenced = body.partition("\n")
     if first_line.startswith("```") and fenced.endswith("```"):
         body = fenced[:-3].strip()
-    for notation, brackets, load in (("json", "{[", JSON.decode), ("repr", "{[(", _load_repr)):
+    notations: dict[Notation, tuple[str, Callable[[str], object]]] = {
+        "json": ("{[", JSON.decode),
+        "repr": ("{[(", _load_repr),
+    }
+    for notation, (brackets, load) in notations.items():
         value = None
         if body.startswith(tuple(brackets)):
             with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
@@ -168,8 +166,8 @@ def _parse_embedded(text: str) -> ParsedAnswer | None:
     for one in embedded:
         answers += [_prose_around(text[end : one.start]), one.answer]
         end = one.end
-    shape = "fence" if any(one.is_fenced for one in embedded) else "embedded"
-    return joined(shape, _with_content([*answers, _prose_around(text[end:])]))
+    kind: Kind = "fence" if any(one.is_fenced for one in embedded) else "embedded"
+    return joined(kind, _with_content([*answers, _prose_around(text[end:])]))
 
 
 def _prose_around(text: str) -> ParsedAnswer:
@@ -178,7 +176,7 @@ def _prose_around(text: str) -> ParsedAnswer:
 
 
 def _has_parts_or_images(answer: ParsedAnswer) -> bool:
-    is_list = answer.shape.rpartition(":")[2] in _LIST_SHAPES
+    is_list = answer.kind in (*PARTS_KEYS, "parts")
     return is_list or any(segment.image for segment in answer.segments)
 
 
@@ -221,7 +219,7 @@ def _embedded_answers(text: str) -> Iterator[_Embedded]:
 # Every answer
 
 
-def _finish(answer: ParsedAnswer, notation: str) -> ParsedAnswer:
+def _finish(answer: ParsedAnswer, notation: Notation) -> ParsedAnswer:
     """The answer without thinking, in characters that can be written as UTF-8."""
     if answer.failure:
         return answer
@@ -235,19 +233,18 @@ def _finish(answer: ParsedAnswer, notation: str) -> ParsedAnswer:
         )
         for segment in segments
     )
-    shape = f"{notation}:{answer.shape}"
+    answer = replace(answer, notation=notation, segments=segments, thinking_removed=thinking)
     texts = [segment.text for segment in segments if segment.text and segment.text.strip()]
     if not any(segment.image for segment in segments):
         if not texts:
-            shape = _ONLY_THINKING if thinking else _EMPTY
+            kind: Kind = "only thinking" if thinking else "empty"
+            answer = replace(answer, notation="", kind=kind)
         elif reason := failure_of(texts[0]):
-            return ParsedAnswer(shape=shape, failure=reason)
+            return ParsedAnswer(notation=notation, kind=answer.kind, failure=reason)
     unread: Counter[str] = Counter()
     for name, count in answer.unread.items():
         unread[replace_surrogates(name)[:_NAME_CHARACTERS]] += count
-    return replace(
-        answer, segments=segments, shape=shape, thinking_removed=thinking, unread=dict(unread)
-    )
+    return replace(answer, unread=dict(unread))
 
 
 # Plain text: prose, a path, prose with markdown images.
@@ -256,13 +253,13 @@ def _finish(answer: ParsedAnswer, notation: str) -> ParsedAnswer:
 def _parse_plain_text(text: str, is_folder: Callable[[str], bool]) -> ParsedAnswer:
     """Parse a string that is not an object; prose stays unchanged."""
     if not text.strip():
-        return ParsedAnswer(segments=(Segment(text),), shape=_EMPTY)
+        return ParsedAnswer(segments=(Segment(text),), kind="empty")
     if match := _SAVED_TO.fullmatch(text.strip()):
-        return ParsedAnswer(segments=(Segment(image=match[1]),), shape="saved to")
+        return ParsedAnswer(segments=(Segment(image=match[1]),), kind="saved to")
     if path := _parse_path(text.strip(), is_folder):
         return path
     prose = _prose(text)
-    return replace(prose, segments=(Segment(text),)) if prose.shape == "text" else prose
+    return replace(prose, segments=(Segment(text),)) if prose.kind == "text" else prose
 
 
 def _prose(text: str) -> ParsedAnswer:
@@ -273,21 +270,21 @@ def _prose(text: str) -> ParsedAnswer:
         if is_image_reference(span.reference)
         or is_image_reference(re.split("[?#]", span.reference, maxsplit=1)[0])
     ]
-    shape = "markdown" if spans else "text"
-    return ParsedAnswer(segments=split_at_images(text, spans), shape=shape)
+    segments = split_at_images(text, spans)
+    return ParsedAnswer(segments=segments, kind="markdown" if spans else "text")
 
 
 def _parse_path(text: str, is_folder: Callable[[str], bool]) -> ParsedAnswer | None:
     image = (Segment(image=image_reference(text)),)
     if text.startswith("data:image/") and is_image_reference(text) and ";base64," in text[:64]:
-        return ParsedAnswer(segments=image, shape="data uri")
+        return ParsedAnswer(segments=image, kind="data uri")
     # Without a slash it may be a word: `a.png` can be the answer to a question.
     if not is_single_path(text) or not ("/" in text or "\\" in text):
         return None
     if is_image_reference(text):
-        return ParsedAnswer(segments=image, shape="path")
+        return ParsedAnswer(segments=image, kind="path")
     if text.lower().endswith(_VIDEO_SUFFIXES):
-        return ParsedAnswer(shape="video", failure=VIDEO)
+        return ParsedAnswer(kind="video", failure=VIDEO)
     if text.strip("/\\.") and is_folder(text):
-        return ParsedAnswer(segments=image, shape="folder")
+        return ParsedAnswer(segments=image, kind="folder")
     return None

@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mmie_tasks.answers.segments import ParsedAnswer
+from mmie_tasks.answers.parsed_answer import ParsedAnswer
 from mmie_tasks.record.segment import Segment
 
 _PLACEHOLDER = re.compile(
@@ -82,7 +82,7 @@ def interleave_segments(segments: Sequence[Segment], images: Sequence[str]) -> P
     shown = set(image_of.values())
     surplus = [Segment(image=image) for i, image in enumerate(images) if i not in shown]
     return ParsedAnswer(
-        shape="part",
+        kind="part",
         segments=(*interleaved, *surplus),
         unfilled_placeholders=len(placeholders) - len(image_of),
     )

@@ -13,8 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from mmie_tasks.answers.content_json import json_text
 from mmie_tasks.answers.drawn import read_drawn_answer
-from mmie_tasks.answers.failures import MISSING, NOT_TEXT
+from mmie_tasks.answers.failures import MISSING, not_text
 from mmie_tasks.answers.objects import answer_of_object
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.messages import replace_surrogates
@@ -213,7 +214,7 @@ def read_opening(record: object, source: Source) -> SavedAnswer:
                 path = str(folder / image.rpartition("/")[2]) if image else None
                 parts.append({"text": text, "image": path})
             case _:
-                answer = answer or f"{NOT_TEXT} step {number} is not a text with a picture"
+                answer = answer or not_text(f"step {number} is not a text with a picture")
     return SavedAnswer(
         answer=answer or as_answer(parts),
         format="OpenING output",
@@ -228,7 +229,7 @@ def as_answer(value: object) -> Answer:
     MMIE's list of ``{text, image}`` parts (``data.json`` of Lillianwei-h/MMIE at eb0fd6e), which
     may have further keys, becomes the JSON text ``{"content": [...]}``; a list of texts becomes one
     text per round; null becomes `MISSING`; an object with parts or images becomes its JSON, and
-    anything else `NOT_TEXT` and its JSON.
+    anything else `not_text` with its JSON.
 
     >>> as_answer([{"text": "Cut.", "image": None}, {"text": "", "image": "images/7.png"}])
     '{"content": [{"text": "Cut.", "image": null}, {"text": "", "image": "images/7.png"}]}'
@@ -247,11 +248,11 @@ def as_answer(value: object) -> Answer:
             return rounds[0] if len(rounds) == 1 else rounds
         if all(_is_part(part) for part in value):
             value = {"content": value}
-    text = replace_surrogates(json.dumps(value, ensure_ascii=False))
+    text = json_text(value)
     if read_drawn_answer(text):
         return text
     answer = answer_of_object(value) if isinstance(value, Mapping) else None
-    return f"{NOT_TEXT} {text}" if answer is None or answer.shape == "part" else text
+    return not_text(text) if answer is None or answer.kind == "part" else text
 
 
 def _is_part(value: object) -> bool:

@@ -6,15 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic
 
+from mmie_tasks.answers.drawn import WITHHELD
 from mmie_tasks.answers.images import resolve_images
+from mmie_tasks.answers.parsed_answer import ParsedAnswer
 from mmie_tasks.answers.picture_signs import picture_signs
-from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.benchmarks.model_answers import read_results, resolver
 from mmie_tasks.core.errors import MmieTasksError, first_line
-from mmie_tasks.core.verdict import UnscoredReason
+from mmie_tasks.core.verdict import Unscored, UnscoredReason
 from mmie_tasks.core.wording import listed
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.record.answer_facts import FactsT
+from mmie_tasks.record.answer_facts import FactsT, fact_counts
+from mmie_tasks.record.fields import NoJudgeRequest, Record
 from mmie_tasks.record.segment import Segments
 
 
@@ -75,7 +77,7 @@ def build_request(
         drawn = answer.drawing
         facts = replace(facts, drawn=drawn.drawn, not_drawn=drawn.failed, unused=drawn.unused)
     if answer.failure:
-        reason: UnscoredReason = "not_text" if answer.shape == "not text" else "no_answer"
+        reason: UnscoredReason = "not_text" if answer.kind == "not text" else "no_answer"
         built = BuiltRequest(reason=reason, detail=answer.failure, facts=facts)
     else:
         files = resolver()
@@ -91,3 +93,15 @@ def build_request(
     if withheld := answer.drawing.withheld:
         built = built.withdrawn("not_drawn", f"pictures not drawn: {listed(withheld)}")
     return replace(built, answer_signature=answer.drawing.signature)
+
+
+def require_drawn(record: Record) -> None:
+    """Check that no picture of a logged answer was withheld for a reason outside the models.
+
+    Raises:
+        NoJudgeRequest: One was: the sample is not judged.
+    """
+    not_drawn = fact_counts(record, "not_drawn")
+    if not not_drawn.keys().isdisjoint(WITHHELD):
+        detail = f"pictures not drawn: {listed(not_drawn)}"
+        raise NoJudgeRequest(Unscored("not_drawn", detail))

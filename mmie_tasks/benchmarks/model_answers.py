@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from mmie_tasks.answers.drawn import read_drawn_answer
-from mmie_tasks.answers.failures import NOT_TEXT
+from mmie_tasks.answers.failures import not_text_content
 from mmie_tasks.answers.images import ImageResolver
+from mmie_tasks.answers.parsed_answer import ParsedAnswer
 from mmie_tasks.answers.parsing import parse_answer
-from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.core.files import cache_dir
 
 OUTPUT_ROOT = "MMIE_OUTPUT_ROOT"
@@ -47,18 +47,13 @@ def read_results(results: Sequence[object]) -> ParsedAnswer:
     match list(results):
         case [str(text)] if (drawn := read_drawn_answer(text)) and isinstance(drawn.answer, str):
             return replace(read_results([drawn.answer]), drawing=drawn.facts)
-        case [str(text)] if text.startswith(NOT_TEXT):
-            content = text.removeprefix(NOT_TEXT).strip()
+        case [str(text)] if (content := not_text_content(text)) is not None:
             if content == "[]":
-                return ParsedAnswer(segments=(), shape="json:parts")
+                return ParsedAnswer(notation="json", kind="parts")
             answer = parse_answer([content])
-            if answer.shape.startswith("json:") or answer.shape in (
-                "empty",
-                "only thinking",
-                "not text",
-            ):
+            if answer.notation == "json" or answer.is_empty:
                 return answer
-            return ParsedAnswer(segments=(), shape="not text", failure=content[:80])
+            return ParsedAnswer(kind="not text", failure=content[:80])
     return parse_answer(results, resolver().is_folder)
 
 

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 
 UnscoredReason: TypeAlias = Literal[
     "no_answer",  # the tested model gave no answer: missing, or its API failed
-    "not_drawn",  # the drawer's fault kept a picture out of the answer: see `answers.drawn`
+    "not_drawn",  # a picture was withheld for a reason outside the models: see `answers.drawn`
     "bad_image",  # an image for the tested model or the judge cannot be used
     "not_text",  # the answer is null, a number or a list
     "bad_gold",  # the sample cannot be scored: gold missing, empty, or not among its options

@@ -16,6 +16,7 @@ import json
 import re
 from asyncio import to_thread
 from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -24,12 +25,14 @@ from loguru import logger
 from openai.types.chat import ChatCompletion, ChatCompletionMessage
 from pydantic import BaseModel
 
+from mmie_tasks.answers.content_json import content_json
+from mmie_tasks.answers.failures import not_an_answer
 from mmie_tasks.answers.images import ImageResolver
 from mmie_tasks.answers.objects import IMAGES_KEY
+from mmie_tasks.answers.parsed_answer import ParsedAnswer
 from mmie_tasks.answers.parsing import parse_answer
-from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.messages import replace_surrogates
+from mmie_tasks.record.segment import Segment
 
 _PARTS_FIELDS = ("output", "parts")  # of OpenAI's responses, of Gemini's
 _PICTURE = re.compile(r'data:image/|"(?:b64_json|inlineData|inline_data)": (?!null|"")')
@@ -156,21 +159,26 @@ def _listed(value: object) -> list[object]:
 def _written(answer: ParsedAnswer, resolver: ImageResolver) -> str:
     """The JSON that `parse_answer` reads as this answer, with the same counts."""
     if answer.failure:
-        return f"[ERROR] The server's reply is no answer: {answer.failure}"
-    # An object without a text or an image would be no answer.
-    parts: list[Mapping[str, object]] = [] if answer.segments else [{"type": "text", "text": ""}]
-    for segment in answer.segments:
-        if segment.text is not None:
-            parts.append({"type": "text", "text": segment.text})
-        if segment.image is not None:
-            parts.append({"type": "image", "path": _file_of(segment.image, resolver)})
-    parts += [
-        {"type": name, name: {"not_read": ["x"] * count}} for name, count in answer.unread.items()
+        return not_an_answer(answer.failure)
+    segments = [
+        replace(segment, image=segment.image and _file_of(segment.image, resolver))
+        for segment in answer.segments
     ]
-    parts += [{"type": "thinking"}] * answer.thinking_removed
+    # An object without a text or an image would not be an answer.
+    segments = segments or [Segment(text="")]
     # Placeholders are counted where images are listed.
-    lists: Mapping[str, object] = {"images": []} if answer.unfilled_placeholders else {}
-    return replace_surrogates(json.dumps({"content": parts, **lists}, ensure_ascii=False))
+    fields = {IMAGES_KEY: ()} if answer.unfilled_placeholders else None
+    return content_json(segments, more_parts=_parts_to_count(answer), fields=fields)
+
+
+def _parts_to_count(answer: ParsedAnswer) -> list[Mapping[str, object]]:
+    """Parts of which `parse_answer` makes the counts of this answer again.
+
+    lmms-eval passes on only the text of a reply, so the counts are in it as parts.
+    """
+    unread = answer.unread.items()
+    parts = [{"type": name, name: {"not_read": ["x"] * count}} for name, count in unread]
+    return [*parts, *[{"type": "thinking"}] * answer.thinking_removed]
 
 
 def _file_of(reference: str, resolver: ImageResolver) -> str:

@@ -26,8 +26,8 @@ from support.image_server import header_only
 from support.judge_server import Sent
 
 from mmie_tasks.answers.images import ImageFile, ImageResolver
+from mmie_tasks.answers.parsed_answer import ParsedAnswer
 from mmie_tasks.answers.parsing import parse_answer
-from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.interleaved.chat_pictures import keep_chat_pictures
 
@@ -418,15 +418,21 @@ def resolved(reference: str, folder: Path) -> ImageFile:
     return ImageResolver((), folder).resolve(reference)
 
 
-def test_content_that_is_no_answer_is_a_failure_and_not_a_text(
-    chat: ChatServer, tmp_path: Path
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        pytest.param([{"type": "audio", "data": "AAAA"}], "not text", id="audio"),
+        pytest.param([7], "not text", id="a number"),
+        pytest.param({"type": "audio"}, "not text", id="an object"),
+        pytest.param([text_part("[ERROR] no")], "the tested model reported an error", id="error"),
+    ],
+)
+def test_content_that_is_not_an_answer_is_a_failure_with_its_reason(
+    content: object, reason: str, chat: ChatServer, tmp_path: Path
 ) -> None:
-    client = client_of(chat, tmp_path)
-    audio = {"type": "audio", "data": "AAAA"}
-    for content in ([audio], [7], {"type": "audio"}, [text_part("[ERROR] no")]):
-        chat.answer = lambda _, content=content: {"content": content}
-        text = completion(client).choices[0].message.content
-        assert parse_answer([text]).failure == "the tested model reported an error", content
+    chat.answer = lambda _: {"content": content}
+    text = completion(client_of(chat, tmp_path)).choices[0].message.content
+    assert parse_answer([text]).failure == f"the server's reply is not an answer: {reason}"
 
 
 PICTURES = [A, B, data_uri(b"no image"), "https://example.com/a.png", "out/a.png"]

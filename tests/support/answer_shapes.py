@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mmie_tasks.answers.parsed_answer import ParsedAnswer
 from mmie_tasks.answers.parsing import parse_answer
-from mmie_tasks.answers.segments import ParsedAnswer
 
 A, B = "/o/a.png", "/o/b.png"
 DATA = "data:image/png;base64,AAAA"
@@ -340,6 +340,11 @@ SHAPES = [
         description="the runner's failures, null, a path of a video",
     ),
     Shape("[NO_REPLY]", "sentinel", "the reply of the tested model was null"),
+    Shape(
+        "[REPLY_NOT_AN_ANSWER] not text",
+        "sentinel",
+        "the server's reply is not an answer: not text",
+    ),
     Shape(
         "Image generation completed but no images were produced.",
         "sentinel",

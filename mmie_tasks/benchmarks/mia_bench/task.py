@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmie_tasks.answers.failures import NOT_TEXT, failure_of
+from mmie_tasks.answers.failures import failure_of, not_text_content
 from mmie_tasks.benchmarks.benchmark import Doc
 from mmie_tasks.benchmarks.mia_bench import data, metrics
 from mmie_tasks.benchmarks.mia_bench.benchmark import JUDGE, signature
@@ -98,8 +98,8 @@ def _unscored(sample: Sample, results: Sequence[object]) -> Verdicts | None:
     answer = results[0] if len(results) == 1 else None
     if not isinstance(answer, str):
         return Verdicts.unscored("not_text", f"{len(results)} answers instead of one text")
-    if answer.startswith(NOT_TEXT):
-        return Verdicts.unscored("not_text", answer.removeprefix(NOT_TEXT).strip()[:80])
+    if (content := not_text_content(answer)) is not None:
+        return Verdicts.unscored("not_text", content[:80])
     if failure := failure_of(answer):
         return Verdicts.unscored("no_answer", failure)
     if problem := _OPENER.failure(sample.id):

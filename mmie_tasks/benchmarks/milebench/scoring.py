@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mmie_tasks.answers.failures import NOT_TEXT, failure_of
+from mmie_tasks.answers.failures import failure_of, not_text_content
 from mmie_tasks.benchmarks.milebench.official import (
     score_choice,
     score_needle,
@@ -50,8 +50,8 @@ def score_answer(
     text.
     """
     answer = results[0] if len(results) == 1 else list(results)
-    if isinstance(answer, str) and answer.startswith(NOT_TEXT):
-        return Verdicts.unscored("not_text", answer.removeprefix(NOT_TEXT).strip()[:80])
+    if isinstance(answer, str) and (content := not_text_content(answer)) is not None:
+        return Verdicts.unscored("not_text", content[:80])
     if image_problem:
         return Verdicts.unscored("bad_image", image_problem)
     if failure := failure_of(answer):

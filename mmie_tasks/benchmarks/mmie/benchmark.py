@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mmie_tasks.answers.drawn import require_drawn
+from mmie_tasks.benchmarks.answer_request import require_drawn
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc
 from mmie_tasks.benchmarks.judged_benchmark import JudgedBenchmark
 from mmie_tasks.benchmarks.mmie import data, download, judge_prompts, metrics, prompts

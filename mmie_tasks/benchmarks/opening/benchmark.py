@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from mmie_tasks.answers.drawn import require_drawn
+from mmie_tasks.benchmarks.answer_request import require_drawn
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc
 from mmie_tasks.benchmarks.judged_benchmark import JudgedBenchmark
 from mmie_tasks.benchmarks.model_answers import add_answer_folder

@@ -14,6 +14,7 @@ from PIL import Image
 from support.mmie_data import draw
 from support.mmie_judge import surround
 
+from mmie_tasks.answers.failures import not_an_answer
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.prompts import IMAGE
 from mmie_tasks.benchmarks.mmie.sample import Sample
@@ -110,6 +111,12 @@ def test_images_in_the_answer_itself_become_files_the_judge_is_shown():
 def test_what_is_no_answer_is_not_put_before_the_judge(results, reason):
     result = build(*results)
     assert (result.request, result.reason) == (None, reason)
+
+
+def test_the_detail_of_a_reply_that_is_not_an_answer_says_why():
+    result = build(not_an_answer("a video in the place of an answer"))
+    assert result.reason == "no_answer"
+    assert "a video in the place of an answer" in result.detail
 
 
 def broken(name, content=b"no image"):

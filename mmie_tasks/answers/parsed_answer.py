@@ -1,18 +1,27 @@
-"""An answer as ordered segments of text and images, and the form in which a model should return
-one.
-"""
+"""A parsed answer: ordered segments of text and images, or the reason why there is none."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Literal, TypeAlias
 
 from mmie_tasks.answers.drawn import DrawingFacts
-from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.record.segment import Segment
+
+PartsKey: TypeAlias = Literal["content", "messages", "output"]
+"""A key of an object, under which the list of parts is."""
+
+Kind: TypeAlias = (
+    PartsKey
+    | Literal["parts", "part", "text+images"]  # the other objects
+    | Literal["fence", "embedded"]  # prose with objects in it
+    | Literal["text", "markdown", "saved to", "path", "folder", "data uri"]
+    | Literal["rounds", "empty", "only thinking"]
+    | Literal["sentinel", "null", "not text", "video"]  # failures
+)
+Notation: TypeAlias = Literal["", "json", "repr", "object"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +31,8 @@ class ParsedAnswer:
     Attributes:
         segments: In order; empty if there is no answer. The segments of an empty answer have
             neither text nor image.
-        shape: How the answer was written, for counts and logs: ``json:content``, ``text``. Of an
-            answer without content, ``empty`` or ``only thinking``.
+        kind: What kind of answer it is; of one without content, ``empty`` or ``only thinking``.
+        notation: How the object was written that holds the answer; empty if none does.
         failure: Why there is no answer, for people; empty if there is one.
         thinking_removed: Whether thinking was removed.
         unfilled_placeholders: How many placeholders got no image and stayed in the text.
@@ -33,39 +42,31 @@ class ParsedAnswer:
     """
 
     segments: tuple[Segment, ...] = ()
-    shape: str
+    kind: Kind
+    notation: Notation = ""
     failure: str = ""
     thinking_removed: bool = False
     unfilled_placeholders: int = 0
     unread: Mapping[str, int] = field(default_factory=dict)
     drawing: DrawingFacts | None = None
 
+    @property
+    def shape(self) -> str:
+        """How the answer was written, for counts and logs: ``json:content``, ``text``."""
+        return f"{self.notation}:{self.kind}" if self.notation else self.kind
 
-def joined(shape: str, answers: Sequence[ParsedAnswer]) -> ParsedAnswer:
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is an answer without content."""
+        return self.kind in ("empty", "only thinking")
+
+
+def joined(kind: Kind, answers: Sequence[ParsedAnswer]) -> ParsedAnswer:
     """Several answers, or parts of one, in order."""
     return ParsedAnswer(
         segments=tuple(segment for answer in answers for segment in answer.segments),
-        shape=shape,
+        kind=kind,
         thinking_removed=any(answer.thinking_removed for answer in answers),
         unfilled_placeholders=sum(answer.unfilled_placeholders for answer in answers),
         unread=dict(sum((Counter(answer.unread) for answer in answers), Counter[str]())),
     )
-
-
-def write_answer(parts: Iterable[str | Path]) -> str:
-    r"""Write texts and image files, in order, as the JSON text that a model should return.
-
-    Args:
-        parts: A string is a text; a `Path` is an image. A relative path is resolved against the
-            working directory and the folders of ``MMIE_OUTPUT_ROOT``.
-
-    >>> write_answer(["Cut.", Path("1.png")])
-    '{"content": [{"type": "text", "text": "Cut."}, {"type": "image", "path": "1.png"}]}'
-    """
-    content = [
-        {"type": "image", "path": str(part)}
-        if isinstance(part, Path)
-        else {"type": "text", "text": part}
-        for part in parts
-    ]
-    return replace_surrogates(json.dumps({"content": content}, ensure_ascii=False))

@@ -1,19 +1,12 @@
-"""Images of a list go to their placeholders in the text; written answers are parsed back."""
+"""Images of a list go to their placeholders in the text."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.answers.failures import failure_of
-from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.answers.placeholders import interleave_segments
-from mmie_tasks.answers.segments import write_answer
-from mmie_tasks.answers.thinking import strip_thinking
 from mmie_tasks.record.segment import Segment
 
 IMAGES = ["A", "B", "C"]
@@ -72,25 +65,3 @@ def test_every_image_is_shown_once_and_no_word_is_lost(pieces, images) -> None:
     words = "".join(s.text or "" for s in interleaved.segments)
     assert words.count("word") == pieces.count("word")
     assert interleaved.unfilled_placeholders <= len(pieces)
-
-
-TEXTS = st.text(st.characters(exclude_categories=["Cs"])).filter(
-    # An answer of `[ERROR] ...` is a failure, and thinking is removed.
-    lambda text: failure_of(text) is None and not strip_thinking(text).removed
-)
-PATHS = st.text("abc 1./~äö").map(Path).filter(lambda path: bool(str(path).strip()))
-
-
-@given(st.lists(TEXTS | PATHS))
-def test_a_written_answer_is_parsed_back(parts) -> None:
-    assume(any(isinstance(part, Path) or part.strip() for part in parts))
-    parsed = parse_answer([write_answer(parts)])
-    segments = [
-        Segment(image=str(part)) if isinstance(part, Path) else Segment(text=part) for part in parts
-    ]
-    assert (list(parsed.segments), parsed.shape) == (segments, "json:content")
-
-
-def test_lone_surrogates_are_replaced_when_an_answer_is_written() -> None:
-    answer = write_answer(["a\ud800", Path("b\udcff.png")])
-    assert json.loads(answer.encode())["content"][0]["text"] == "a�"
