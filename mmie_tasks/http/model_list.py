@@ -82,7 +82,7 @@ async def list_models(client: openai.AsyncOpenAI, access: Access) -> list[str] |
         )
         entries = json_list(json_object(parse_json(content)).get("data"))
     except http_client.ATTEMPT_ERRORS as error:
-        failure = http_client.failure_of(error, access.secrets)
+        failure = http_client.failure_from_error(error, access.secrets)
         is_slow = failure.kind == "timed_out" and "Connect" not in type(error.__cause__).__name__
         return [] if is_slow or isinstance(error, UnusableBody) else failure
     names = (json_object(entry).get("id") for entry in entries)
