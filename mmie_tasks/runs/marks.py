@@ -12,7 +12,7 @@ from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import reasons_of
 
 
-def marks_of(task_run: TaskRun) -> tuple[str, ...]:
+def paper_marks(task_run: TaskRun) -> tuple[str, ...]:
     """What makes the numbers of a task incomparable with the published ones, the most important
     first: ``8 of 20,103 samples (--limit 8)``, ``judge: gpt-4o, not the paper's``.
 

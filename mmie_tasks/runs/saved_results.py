@@ -30,7 +30,7 @@ class SavedResults:
     judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def read_results(log: Path) -> SavedResults:
+def read_saved_results(log: Path) -> SavedResults:
     """Read the results file of the evaluation that wrote a log; empty if it is unreadable."""
     name = parse_log_name(log)
     if name is None:
