@@ -9,7 +9,7 @@ from pathlib import Path
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.wording import counted
 from mmie_tasks.quality.calibrate.judged_runs import NamedRun, notes_on, without_points
-from mmie_tasks.quality.calibrate.page import labelling_page
+from mmie_tasks.quality.calibrate.labelling_page import labelling_page
 from mmie_tasks.quality.calibrate.plan import PlannedAnswer, planned_answers
 from mmie_tasks.quality.judged_samples import counts_without_points, judged_samples
 from mmie_tasks.record.sample import ScoreKind
