@@ -249,7 +249,7 @@ def _task_json(
 
 
 def _summary(index: int, task_run: TaskRun, annotation: Annotation) -> Json:
-    """What stands beside the scores of a run on the first screen.
+    """What the first screen shows next to the scores of a run.
 
     `published` is None where it is unknown, `corrected` where no labels of the benchmark were
     named.

@@ -98,7 +98,7 @@ class ScoreTable:
 
     @property
     def sheet(self) -> Sheet:
-        """The table for readers: the judges with their grades stand below it, and the remarks."""
+        """The table for readers; below it, the judges with their grades, and the remarks."""
         judges = judge_lines(judge for row in self.rows for judge in row.judges)
         return Sheet(
             caption=" ".join(filter(None, [_CAPTION, self.interval_note])),
