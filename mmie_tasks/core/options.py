@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.suggestions import listed
+from mmie_tasks.core.suggestions import valid_names_text
 
 ENVIRONMENT = "environment"
 
@@ -149,7 +149,7 @@ def parse_options(
     if unknown := [key for key in choice.options if key not in valid]:
         raise SettingWrong(
             f"The {kind} `{choice.name}` has no option `{unknown[0]}`.",
-            hint=f"its options: {listed(valid, unknown[0])}",
+            hint=f"its options: {valid_names_text(valid, unknown[0])}",
         )
     subject = f"The {kind} `{choice.name}`"
     return {

@@ -22,7 +22,7 @@ def did_you_mean(name: str, valid_names: Iterable[str]) -> str:
     return "".join(f"; did you mean `{similar}`?" for similar in nearest(name, valid_names, 1))
 
 
-def listed(valid_names: Iterable[str], name: str) -> str:
+def valid_names_text(valid_names: Iterable[str], name: str) -> str:
     """The valid names, those most similar to a misspelt one first, and whether the first was
     meant.
     """

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from mmie_tasks.http.errors import UnusableBody
 
-_MAX_COUNT = 10**11  # tokens; caches take no more
+MAX_COUNT = 10**11
+"""The largest number of tokens that is read from a server or an export of replies."""
 
 
 def parse_json(content: bytes | str) -> object:
@@ -34,5 +35,5 @@ def json_list(json_value: object) -> list[object]:
 
 
 def json_count(json_value: object) -> int:
-    """A positive integer up to `_MAX_COUNT`; 0 for any other JSON."""
-    return json_value if type(json_value) is int and 0 < json_value <= _MAX_COUNT else 0
+    """A positive integer up to `MAX_COUNT`; 0 for any other JSON."""
+    return json_value if type(json_value) is int and 0 < json_value <= MAX_COUNT else 0

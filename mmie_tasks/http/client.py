@@ -81,7 +81,7 @@ async def receive(
 
     Raises:
         UnusableBody: It is larger than the limit, or cannot be decompressed.
-        openai.OpenAIError: See `failure_of`; also what else is in `ATTEMPT_ERRORS`.
+        openai.OpenAIError: See `failure_from_error`; also what else is in `ATTEMPT_ERRORS`.
         ConnectionError: The SDK raised an error of another library.
     """
 
@@ -128,7 +128,7 @@ def check_servers(
         warn(f"{problem.message} The other servers are used.", hint=problem.hint)
 
 
-def failure_of(error: BaseException, secrets: Sequence[str]) -> Failure:
+def failure_from_error(error: BaseException, secrets: Sequence[str]) -> Failure:
     """What one of `ATTEMPT_ERRORS` means for the request."""
     match error:
         case openai.APIStatusError():

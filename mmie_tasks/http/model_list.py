@@ -77,12 +77,12 @@ async def list_models(client: openai.AsyncOpenAI, access: Access) -> list[str] |
     A failure if it cannot be reached, or answers with an error.
     """
     try:
-        response = await asyncio.wait_for(
-            client.models.with_raw_response.list(), 2 * access.timeout_s
+        content, _ = await http_client.receive(
+            client.models.with_streaming_response.list(), 2 * access.timeout_s
         )
-        entries = json_list(json_object(parse_json(response.content)).get("data"))
+        entries = json_list(json_object(parse_json(content)).get("data"))
     except http_client.ATTEMPT_ERRORS as error:
-        failure = http_client.failure_of(error, access.secrets)
+        failure = http_client.failure_from_error(error, access.secrets)
         is_slow = failure.kind == "timed_out" and "Connect" not in type(error.__cause__).__name__
         return [] if is_slow or isinstance(error, UnusableBody) else failure
     names = (json_object(entry).get("id") for entry in entries)

@@ -79,6 +79,8 @@ class Asset:
             Raises a `MmieTasksError`.
         copies: What a machine without network access needs: environment variable to the folder, or
             file, that has to be copied there and that the variable has to name.
+        settings: Environment variables that choose it, such as a revision: ``prefetch`` names those
+            that are set, without their values, for a machine without network access.
         checks: For ``doctor``, in this order up to the first problem.
         origin: ``hub`` can be downloaded; ``local`` is a path that the user names; ``installed`` is
             part of a package, so that ``prefetch`` skips it.
@@ -91,6 +93,7 @@ class Asset:
     plan: Callable[[], DownloadPlan] = field(repr=False)
     fetch: Callable[[], str] = field(repr=False)
     copies: Mapping[str, Path] = field(default_factory=dict)
+    settings: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
     origin: Literal["hub", "local", "installed"] = "hub"
 
@@ -136,6 +139,7 @@ def data_asset(
     fetch: Callable[[], str],
     environment: Mapping[str, str],
     describe: Callable[[], str],
+    settings: tuple[str, ...] = (),
 ) -> Asset:
     """The `local_asset` of the first variable that is set, or else one that can be downloaded.
 
@@ -155,6 +159,7 @@ def data_asset(
         plan=plan,
         fetch=fetch,
         copies={CACHE_VARIABLE: folder},
+        settings=settings,
         checks=checks,
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mmie_tasks.core import options
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.suggestions import listed
+from mmie_tasks.core.suggestions import valid_names_text
 from mmie_tasks.interleaved.drawer import Drawer
 
 BUILT_IN: Mapping[str, str] = {
@@ -28,7 +28,8 @@ def open_drawer(choice: str | options.Choice, environment: Mapping[str, str]) ->
     """
     drawer = options.parse_choice(choice, "`t2i`", "drawer") if isinstance(choice, str) else choice
     if (factory := BUILT_IN.get(drawer.name)) is None:
-        hint = f"one of {listed(BUILT_IN, drawer.name)} (as in `t2i=images:model=gpt-image-1`)"
+        drawers = valid_names_text(BUILT_IN, drawer.name)
+        hint = f"one of {drawers} (as in `t2i=images:model=gpt-image-1`)"
         raise SettingWrong(f"There is no drawer `{drawer.name}`.", hint=hint)
     opened: Drawer = options.create("drawer", drawer, options.import_factory(factory), environment)
     return opened

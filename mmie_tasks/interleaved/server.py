@@ -227,7 +227,7 @@ class ImageServer:
         except UnusableBody as error:
             outcome, pause_s = PictureUnusable(redact(str(error), secrets)), None
         except http_client.ATTEMPT_ERRORS as error:
-            failure = http_client.failure_of(error, secrets)
+            failure = http_client.failure_from_error(error, secrets)
             return replace(failure, kind="denied") if _is_wrong_option(failure) else failure
         else:
             outcome = await asyncio.to_thread(read_reply, content, self.max_side_px, secrets)

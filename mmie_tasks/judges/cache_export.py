@@ -16,12 +16,12 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, InstanceOf, ValidationError
 
 from mmie_tasks.core.errors import DataBroken
+from mmie_tasks.http.bodies import MAX_COUNT
 from mmie_tasks.judges.cache_store import SQLITE_HEADER, CachedReply, CacheFile, named_errors
 from mmie_tasks.record.reply import JudgeReply, Usage, read_digits
 
 _READ_HINT = "name another file"
-_MAX_COUNT = 10**11  # tokens, US dollars, seconds since 1970 (the year 5138)
-_Count: TypeAlias = Annotated[int, Field(ge=0, le=_MAX_COUNT)]
+_Count: TypeAlias = Annotated[int, Field(ge=0, le=MAX_COUNT)]  # seconds: up to the year 5138
 
 
 def read_recording(path: Path, signature: str | None = None) -> Iterator[CachedReply]:
@@ -100,7 +100,7 @@ class _ExportedUsage(BaseModel):
     input_tokens: _Count
     output_tokens: _Count
     reasoning_tokens: _Count
-    cost_usd: Annotated[float, Field(ge=0, le=_MAX_COUNT)] | None = None
+    cost_usd: Annotated[float, Field(ge=0, le=MAX_COUNT)] | None = None
 
 
 class _ExportedReply(BaseModel):

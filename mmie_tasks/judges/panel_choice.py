@@ -9,7 +9,7 @@ from pydantic import PositiveInt
 
 from mmie_tasks.core import options as core_options
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.suggestions import listed
+from mmie_tasks.core.suggestions import valid_names_text
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.registry import JudgeChoice
 from mmie_tasks.record.panel import Panel, Rule
@@ -73,7 +73,7 @@ def _parse_panel(text: str, judges: int) -> Panel:
     if unknown := [key for key in options if key not in valid]:
         hint = (
             f"options of a judge follow it: `--judge openai:MODEL,{unknown[0]}=...`; those of a "
-            f"panel: {listed(valid, unknown[0])}"
+            f"panel: {valid_names_text(valid, unknown[0])}"
         )
         raise SettingWrong(f"{source}: a panel has no option `{unknown[0]}`.", hint=hint)
     more_than_half = str(judges // 2 + 1)

@@ -19,7 +19,7 @@ from mmie_tasks.core import options as core_options
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong, first_line
 from mmie_tasks.core.log import warn
 from mmie_tasks.core.options import Choice
-from mmie_tasks.core.suggestions import listed
+from mmie_tasks.core.suggestions import valid_names_text
 from mmie_tasks.judges.base import Judge, JudgeMisconfigured
 from mmie_tasks.judges.model_variables import MODEL_VARIABLES
 
@@ -107,7 +107,8 @@ def factory_of(name: str) -> JudgeFactory:
         return core_options.import_factory(built_in.factory)
     entry = _installed().get(name)
     if entry is None:
-        raise SettingWrong(f"There is no judge `{name}`.", hint=f"one of {listed(names(), name)}")
+        hint = f"one of {valid_names_text(names(), name)}"
+        raise SettingWrong(f"There is no judge `{name}`.", hint=hint)
     try:
         loaded: JudgeFactory = entry.load()
     except Exception as error:  # another package's module: nothing is lost, no run has begun

@@ -41,7 +41,8 @@ class BenchmarkJudge:
 
     Attributes:
         benchmark: The benchmark's name, as in ``--judge mmie=JUDGE``.
-        default: The judge unless the user chooses another, as `choice.parse_choice` reads it.
+        default: The judge unless the user chooses another, in the form that
+            `judges.registry.parse_choice` reads.
         session: The session of the evaluation, set by the runner's hooks; None outside one. It is
             here because the runner calls ``process_results`` with a sample only, in threads of its
             own (``evaluator.py``, ``_thread_map_ordered``).

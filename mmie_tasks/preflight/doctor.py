@@ -40,7 +40,7 @@ def run(
     """Check this machine, the named models, and the requested benchmarks with their judges.
 
     Args:
-        arguments: Those behind ``doctor``.
+        arguments: Those after ``doctor``.
         environment: Of this process; judges and benchmarks read it themselves.
         check_model: Checks a model of ``--model``.
 

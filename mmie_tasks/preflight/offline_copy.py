@@ -7,14 +7,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from mmie_tasks.hub.asset import Asset
+from mmie_tasks.judges.choice import VARIABLE
 
 HUB_HOME = "HF_HOME"
-
-# Settings that choose assets. Their values are not printed.
-SETTINGS = (
-    *("HF_ENDPOINT", "MMIE_REVISION", "MILEBENCH_REVISION", "MIA_BENCH_REVISION"),
-    *("MMIE_SCORE_MODEL", "MMIE_TASKS_JUDGE"),
-)
 
 
 def copy_text(assets: Iterable[Asset], doctor: str, environment: Mapping[str, str]) -> str:
@@ -23,11 +18,13 @@ def copy_text(assets: Iterable[Asset], doctor: str, environment: Mapping[str, st
     Args:
         assets: All assets; they are here now.
         doctor: The command that checks them on the other machine.
-        environment: Of this process.
+        environment: Of this process; the values of settings are not printed.
     """
     copies: dict[str, Path] = {}
+    settings = ["HF_ENDPOINT"]
     for asset in assets:
         copies |= asset.copies
+        settings += asset.settings
     if not copies:
         return "A machine without network access needs no copies."
     exports = [f"export {name}={shlex.quote(str(path))}" for name, path in copies.items()]
@@ -39,6 +36,7 @@ def copy_text(assets: Iterable[Asset], doctor: str, environment: Mapping[str, st
     ]
     if HUB_HOME in copies:
         lines += ["", f"Do not copy the file `token` in `{HUB_HOME}`: it is a key."]
-    settings = [f"`{name}`" for name in SETTINGS if environment.get(name) and name not in copies]
-    lines += ["", f"Also set there, as here: {', '.join(settings)}."] if settings else []
+    names = dict.fromkeys([*settings, VARIABLE])
+    set_here = [f"`{name}`" for name in names if environment.get(name) and name not in copies]
+    lines += ["", f"Also set there, as here: {', '.join(set_here)}."] if set_here else []
     return "\n".join(lines)

@@ -29,7 +29,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     """Print the sizes of all assets, and fetch the missing ones.
 
     Args:
-        arguments: The arguments behind ``prefetch``.
+        arguments: Those after ``prefetch``.
         environment: Of this process; the Hub's libraries read it themselves.
 
     Returns:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mmie_tasks.core.verdict import Scored
+from mmie_tasks.core.wording import counted, listed
 from mmie_tasks.record.metrics import Metric, metric_value
 from mmie_tasks.record.sample import ALL, LoggedSample, ScoreKind
 from mmie_tasks.runs.run import TaskRun
@@ -91,3 +92,11 @@ def counts_without_points(runs: Iterable[JudgedSamples]) -> dict[str, int]:
     for run in runs:
         counts.update({reason: len(ids) for reason, ids in run.without.items()})
     return dict(counts)
+
+
+def without_points_text(counts: Mapping[str, int]) -> list[str]:
+    """A sentence of ``calibrate`` on samples without points; none if all samples have points."""
+    if not counts:
+        return []
+    number = counted(sum(counts.values()), "sample")
+    return [f"{number} without points, in neither a plan nor a corrected score: {listed(counts)}."]

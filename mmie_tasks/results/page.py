@@ -33,7 +33,7 @@ def rendered(
 ) -> str:
     """The page of a folder's template ``page.html.j2``, to be written as UTF-8.
 
-    The scripts, behind the shared one, are joined in their order; they share one scope. A content
+    The scripts are joined in their order, after the shared one; they share one scope. A content
     security policy allows them, the library and embedded images only. Style attributes are allowed,
     which the charts need; they cannot load anything. Values are escaped, and a missing one is an
     error.

@@ -2,11 +2,12 @@
 
 `mmie_tasks.runner.registration` installs two hooks. `wrap_task_loader` is applied to the methods
 that load tasks when the runner imports ``lmms_eval.tasks``: it prepares each loaded task that
-belongs to a benchmark, which is known through its `Benchmark` object only. `wrap_evaluator` waits
-until the runner builds its index of tasks, and wraps four functions. ``simple_evaluate`` begins an
-evaluation, and checks its judges before a model is loaded. ``evaluate`` notes the tested model and
-which tasks are ours, keeps tasks apart in the model's batches, holds the session of the judges, and
-signs the results. The metrics of a task are summarised, and their standard errors corrected.
+belongs to a benchmark, which is known through its `Benchmark` object only. `wrap_evaluator` is
+called when the runner builds its index of tasks, and wraps four functions. ``simple_evaluate``
+begins an evaluation, and checks its judges before a model is loaded. ``evaluate`` notes the tested
+model and which tasks are ours, keeps tasks apart in the model's batches, holds the session of the
+judges, and signs the results. The metrics of a task are summarised, and their standard errors
+corrected.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def check_model(
     """The findings on a model: whether its class can be imported, and what is missing.
 
     Args:
-        name: As behind the runner's ``--model``.
+        name: As after the runner's ``--model``.
         environment: Of the process that imports it.
         pair: The arguments of `interleaved`, and the tasks: see `check_pair`.
         timeout_s: The process is killed after this time.

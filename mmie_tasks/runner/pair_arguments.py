@@ -58,7 +58,7 @@ class PairArguments:
     Attributes:
         writer: Name of the writer in lmms-eval.
         writer_arguments: Its ``model_args``.
-        drawer: For `open_drawer`; None if the writer draws itself.
+        drawer: For `interleaved.registry.open_drawer`; None if the writer draws itself.
         modalities: What such a writer's server is told to reply with: ``("image", "text")``; empty
             to say nothing.
         words: The protocol whose words the writer gets; None if it gets the bare question.

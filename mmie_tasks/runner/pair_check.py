@@ -45,7 +45,7 @@ def check_pair(model_args: str, tasks: Sequence[str]) -> Iterator[Finding]:
     """The findings on a pair: its arguments, the writer, the drawer, and what each task asks for.
 
     Args:
-        model_args: As behind ``--model_args``.
+        model_args: As after ``--model_args``.
         tasks: Tasks of ours; MMIE if none is named.
     """
     try:

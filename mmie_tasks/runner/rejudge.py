@@ -26,7 +26,7 @@ from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.commands import listed_names, open_run
 from mmie_tasks.runner.kept_replies import keep_replies
 from mmie_tasks.runs.run import Run, TaskRun
-from mmie_tasks.runs.saved_results import read_results
+from mmie_tasks.runs.saved_results import read_saved_results
 
 _SAME_AS_IN_THE_RUN = ("limit", "offset", "include_path", "reasoning_tags", "timezone")
 """Options of lmms-eval that decide which samples there are, and what is read of an answer."""
@@ -115,7 +115,7 @@ def _config(tasks: Sequence[TaskRun]) -> Mapping[str, object]:
     Raises:
         SettingWrong: A log has no results file, or the tasks were evaluated with different ones.
     """
-    options = [read_results(task_run.log).options for task_run in tasks]
+    options = [read_saved_results(task_run.log).options for task_run in tasks]
     if not all(options):
         raise SettingWrong(
             "A log of this run has no results file beside it, `<date>_results.json`, so the "
@@ -142,7 +142,7 @@ def _own_judges(tasks: Sequence[TaskRun]) -> JudgeChoices:
     choices: JudgeChoices = {}
     for task_run in tasks:
         name = task_run.benchmark.name
-        texts = read_results(task_run.log).judges.get(task_run.task)
+        texts = read_saved_results(task_run.log).judges.get(task_run.task)
         if not texts:
             raise SettingWrong(
                 f"The results file of `{task_run.task}` does not name its judge; none does whose "

@@ -7,6 +7,7 @@ from typing import Any
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.runner.loaded_tasks import Task, is_predict_only
+from mmie_tasks.runs.saved_results import judge_metadata
 
 
 def add_provenance(task: Task, benchmark: Benchmark) -> None:
@@ -25,11 +26,10 @@ def add_signatures(
 ) -> None:
     """Put the benchmarks' signatures into the results, as ``metadata.signature``, after judging.
 
-    With them the judges as they were chosen, as ``metadata.judges``, for `rejudge`, unless an
-    address of theirs may hold a secret. Not earlier: a judge in this process fixes its signature
-    when it starts, and then says what computed its replies, as ``metadata.judged_on``. The task's
-    own configuration stays as it is: the runner derives the key of its cache of answers from it,
-    which must not change with the judge.
+    With them the judges as they were chosen and what computed their replies: see `judge_metadata`.
+    Not earlier: a judge in this process fixes its signature when it starts. The task's own
+    configuration stays as it is: the runner derives the key of its cache of answers from it, which
+    must not change with the judge.
 
     Args:
         configs: Name of a task to its configuration in the results.
@@ -43,7 +43,5 @@ def add_signatures(
         metadata = configs[name].setdefault("metadata", {})
         metadata["signature"] = benchmark.signature(task.eval_docs_no_media[0])
         if benchmark.judge is not None:
-            judges = [choice.text for choice in benchmark.judge.choices().judges]
-            metadata |= {} if None in judges else {"judges": judges}
-            machine = benchmark.judge.machine()
-            metadata |= {"judged_on": machine} if machine else {}
+            texts = [choice.text for choice in benchmark.judge.choices().judges]
+            metadata |= judge_metadata(texts, benchmark.judge.machine())

@@ -157,7 +157,7 @@ def report_command(output_path: str | None, *, has_samples: bool, answers: str =
 
 
 def print_at_exit(text: str) -> None:
-    """Print a text when the process ends: behind the runner's table, however the run was
+    """Print a text when the process ends: after the runner's table, however the run was
     started.
     """
     if text:

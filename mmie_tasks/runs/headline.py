@@ -9,7 +9,7 @@ from mmie_tasks.core.tables import NO_VALUE, percent_cell
 from mmie_tasks.core.wording import counted
 from mmie_tasks.record.metrics import Metric, MetricValue, samples_by_stratum
 from mmie_tasks.record.sample import ScoreKind
-from mmie_tasks.runs.marks import marks_of
+from mmie_tasks.runs.marks import paper_marks
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import metrics_of, reasons_of, value_of
 
@@ -21,7 +21,7 @@ class Headline:
     Attributes:
         scored: How many samples are scored: see `scored_of`.
         judge: The judge's model, or the panel; empty for a benchmark that is scored by rule.
-        marks: What makes the score incomparable with the published one: see `marks_of`.
+        marks: What makes the score incomparable with the published one: see `paper_marks`.
         missing: Why there is no official, robust or expected score; empty if there are all.
     """
 
@@ -59,7 +59,7 @@ def headline_of(task_run: TaskRun) -> Headline:
         expected=values.get("expected"),
         scored=scored_of(task_run),
         judge=task_run.judge_name,
-        marks=marks_of(task_run),
+        marks=paper_marks(task_run),
         missing=tuple(_missing_scores(task_run, metric, values)),
     )
 

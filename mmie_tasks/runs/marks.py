@@ -12,12 +12,12 @@ from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import reasons_of
 
 
-def marks_of(task_run: TaskRun) -> tuple[str, ...]:
+def paper_marks(task_run: TaskRun) -> tuple[str, ...]:
     """What makes the numbers of a task incomparable with the published ones, the most important
     first: ``8 of 20,103 samples (--limit 8)``, ``judge: gpt-4o, not the paper's``.
 
-    Empty if they may stand beside the published numbers: all published samples, the judge and the
-    prompt words of the paper, and every sample scored.
+    Empty if they are comparable: all published samples, the judge and the prompt words of the
+    paper, and every sample scored.
     """
     return tuple(filter(None, _marks(task_run)))
 

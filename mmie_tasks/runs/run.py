@@ -19,7 +19,7 @@ from mmie_tasks.record.log_line import is_scored
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import READER_KINDS, BadRecord, Line, LoggedSample, ScoreKind
 from mmie_tasks.record.signature import AnswerForm, Signature
-from mmie_tasks.runs.saved_results import read_results
+from mmie_tasks.runs.saved_results import read_saved_results
 from mmie_tasks.runs.start_time import start_text, utc_time
 
 FindBenchmark: TypeAlias = Callable[[str], Benchmark | None]
@@ -152,7 +152,7 @@ def _open(logs: RunLogs, find_benchmark: FindBenchmark, tasks: Sequence[str]) ->
         folder=logs.folder,
         date=newest.date,
         tasks=opened,
-        time_zone=read_results(newest.path).time_zone,
+        time_zone=read_saved_results(newest.path).time_zone,
         notes=tuple(notes),
     )
 
@@ -195,7 +195,7 @@ def read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
         (unscored, "never scored (`--predict_only`): ignored"),
     ):
         notes += [f"{counted(count, 'sample')} {remark}"] if count else []
-    saved = read_results(log.path)
+    saved = read_saved_results(log.path)
     return TaskRun(
         task=log.task,
         benchmark=benchmark,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +20,7 @@ class SavedResults:
         limit: ``--limit``.
         time_zone: ``--timezone`` of the command line.
         scores: Task to its scores, metric to value.
-        judges: Task to the words that chose its judges: see `registry.parse_choice`.
+        judges: Task to the texts that chose its judges: see `judges.registry.parse_choice`.
     """
 
     options: Mapping[str, object] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class SavedResults:
     judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def read_results(log: Path) -> SavedResults:
+def read_saved_results(log: Path) -> SavedResults:
     """Read the results file of the evaluation that wrote a log; empty if it is unreadable."""
     name = parse_log_name(log)
     if name is None:
@@ -70,6 +70,21 @@ def _scores(metrics: Mapping[str, object]) -> dict[str, float]:
     }
 
 
+def judge_metadata(choices: Sequence[str | None], machine: str | None) -> dict[str, object]:
+    """The fields of a task's ``metadata`` in the results that say what judged it.
+
+    ``judges`` is what `SavedResults.judges` is read from; ``judged_on`` is for people.
+
+    Args:
+        choices: The texts of `JudgeChoice`; None if one may hold a secret: then none is written.
+        machine: What computed the replies of a judge in this process; None if nothing here did.
+    """
+    return {
+        **({} if None in choices else {"judges": list(choices)}),
+        **({"judged_on": machine} if machine else {}),
+    }
+
+
 def _judges(metadata: Mapping[str, object]) -> tuple[str, ...]:
-    words = metadata.get("judges")
-    return tuple(map(str, words)) if isinstance(words, list) else ()
+    texts = metadata.get("judges")
+    return tuple(map(str, texts)) if isinstance(texts, list) else ()

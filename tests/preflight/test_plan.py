@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,15 @@ def test_after_a_failure_the_next_asset_is_fetched() -> None:
 def test_an_error_that_is_not_ours_is_not_a_failed_download() -> None:
     with pytest.raises(KeyError):
         fetch_all([failing("a", KeyError("b"))])
+
+
+def test_the_settings_of_assets_are_named_once_if_they_are_set(tmp_path: Path) -> None:
+    local = local_asset("a", "A", {"A": str(tmp_path)})
+    assert local is not None
+    assets = [replace(local, settings=settings) for settings in (("A", "B", "C"), ("C", "D"))]
+    environment = {"A": "a", "C": "c", "D": "d", "E": "e", "MMIE_TASKS_JUDGE": "openai:m"}
+    text = copy_text(assets, "mmie-tasks doctor", environment)
+    assert "Also set there, as here: `C`, `D`, `MMIE_TASKS_JUDGE`." in text
 
 
 def test_values_of_settings_and_keys_are_not_printed(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from mmie_tasks.benchmarks.registry import BenchmarkEntry, entry_of_task
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.flags import parse_flags
-from mmie_tasks.preflight.asset_list import judge_assets
+from mmie_tasks.preflight.asset_list import benchmark_assets, judge_assets
 from mmie_tasks.preflight.prefetch import run
 from mmie_tasks.preflight.selection import select_tasks
 
@@ -80,6 +80,22 @@ def test_the_task_files_of_milebench_read_known_datasets() -> None:
     files = (entry("milebench").task_dir()).glob("*.yaml")
     read = datasets_of(path.stem for path in files)
     assert set(read) == set(DATASETS)
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "variable"),
+    [
+        pytest.param("mmie", "MMIE_REVISION", id="mmie"),
+        pytest.param("milebench", "MILEBENCH_REVISION", id="milebench"),
+        pytest.param("mia_bench", "MIA_BENCH_REVISION", id="mia_bench"),
+    ],
+)
+def test_the_data_names_the_variable_of_its_revision(
+    benchmark: str, variable: str, tmp_path: Path
+) -> None:
+    environment = {"MMIE_TASKS_CACHE": str(tmp_path)}
+    assets = benchmark_assets({entry(benchmark): ()}, environment).assets
+    assert {name for asset in assets for name in asset.settings} == {variable}
 
 
 def test_judges_are_left_out_unless_requested() -> None:

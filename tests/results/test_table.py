@@ -31,7 +31,7 @@ from mmie_tasks.results.labels import read_label_files
 from mmie_tasks.results.render import Format, sheet_text
 from mmie_tasks.results.table.command import as_json
 from mmie_tasks.results.table.score_table import ScoreTable, score_table
-from mmie_tasks.runs.marks import marks_of
+from mmie_tasks.runs.marks import paper_marks
 from mmie_tasks.runs.run import Run
 from mmie_tasks.runs.values import value_of
 
@@ -99,7 +99,7 @@ def test_a_footnote_says_what_makes_a_score_incomparable(two_models: list[str]) 
         "1]",
         "1]",
     ]
-    marks = marks_of(open_run(two_models[0]).tasks["mmie"])
+    marks = paper_marks(open_run(two_models[0]).tasks["mmie"])
     assert "30 of 20,103 samples" in marks
     assert f"\n[^1]: {'; '.join(marks)}\n" in text
     assert "[^" not in written(table_of([MODEL_A]))

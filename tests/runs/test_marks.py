@@ -9,7 +9,7 @@ from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.runs.marks import marks_of
+from mmie_tasks.runs.marks import paper_marks
 from mmie_tasks.runs.run import TaskRun
 
 PAPER = (
@@ -44,7 +44,7 @@ def task_run(
 
 
 def test_a_run_as_published_has_no_mark() -> None:
-    assert marks_of(task_run([Scored(3), Unscored("left_out")])) == ()
+    assert paper_marks(task_run([Scored(3), Unscored("left_out")])) == ()
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_run_as_published_has_no_mark() -> None:
     ],
 )
 def test_a_setting_that_the_paper_does_not_have_is_named(signature: str, mark: str) -> None:
-    assert marks_of(task_run([Scored(3)], signature)) == (mark,)
+    assert paper_marks(task_run([Scored(3)], signature)) == (mark,)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_setting_that_the_paper_does_not_have_is_named(signature: str, mark: s
     ids=["limit", "data"],
 )
 def test_a_part_of_the_published_samples_is_named(limit: float | None, mark: str) -> None:
-    assert marks_of(task_run([Scored(3)] * 8, limit=limit, published=20_103)) == (mark,)
+    assert paper_marks(task_run([Scored(3)] * 8, limit=limit, published=20_103)) == (mark,)
 
 
 def test_samples_without_score_are_counted_but_not_those_that_the_official_script_leaves_out() -> (
@@ -103,7 +103,7 @@ def test_samples_without_score_are_counted_but_not_those_that_the_official_scrip
         Unscored("left_out"),
         Unscored("unavailable"),
     ]
-    assert marks_of(task_run(verdicts)) == ("2 unscored",)
+    assert paper_marks(task_run(verdicts)) == ("2 unscored",)
 
 
 def test_pictures_that_could_not_be_drawn_are_counted() -> None:
@@ -111,13 +111,13 @@ def test_pictures_that_could_not_be_drawn_are_counted() -> None:
     samples = tuple(
         replace(sample, pictures_not_drawn=number) for number, sample in enumerate(run.samples, 1)
     )
-    assert marks_of(replace(run, samples=samples)) == ("3 pictures not drawn",)
+    assert paper_marks(replace(run, samples=samples)) == ("3 pictures not drawn",)
 
 
 def test_answers_of_a_writer_and_a_drawer_that_the_limit_on_images_cut_are_counted() -> None:
     run = task_run([Scored(3), Scored(4)], f"{PAPER}|answers:step-2,images,model=flux")
     samples = (replace(run.samples[0], answer_cut=True), run.samples[1])
-    assert "1 answer cut by the limit on images" in marks_of(replace(run, samples=samples))
+    assert "1 answer cut by the limit on images" in paper_marks(replace(run, samples=samples))
 
 
 def test_answers_that_may_have_unread_pictures_are_counted_by_sign() -> None:
@@ -127,7 +127,7 @@ def test_answers_that_may_have_unread_pictures_are_counted_by_sign() -> None:
         replace(sample, picture_signs=one) for sample, one in zip(run.samples, signs, strict=True)
     )
     marks = ("answers that may have unread pictures: has an image tag (2), looks like JSON (1)",)
-    assert marks_of(replace(run, samples=samples)) == marks
+    assert paper_marks(replace(run, samples=samples)) == marks
 
 
 def test_a_mixture_of_two_judges_is_named() -> None:
@@ -138,7 +138,7 @@ def test_a_mixture_of_two_judges_is_named() -> None:
     mixed = replace(
         run, samples=(run.samples[0], replace(run.samples[1], signature=Signature(other)))
     )
-    assert marks_of(mixed) == (
+    assert paper_marks(mixed) == (
         "judge: mmie_score, gpt-4o, not the paper's",
         "2 different signatures in one run",
     )

@@ -142,6 +142,7 @@ def asset(environment: Mapping[str, str], describe: Callable[[], str]) -> Asset:
         fetch=lambda: f"{hub_folder(environment).revision} is here",
         environment=environment,
         describe=describe,
+        settings=(_DATASET.variable,),
     )
 
 

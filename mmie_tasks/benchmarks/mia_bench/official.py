@@ -26,10 +26,10 @@ def scores(categories: Sequence[str], reply: object) -> dict[str, float]:
 
     Quirks kept, because every published number went through them:
 
-    * Only what stands before the first period is read, split at commas.
+    * Only the text before the first period is read, split at commas.
     * Scores go by position; a label is never read. The last one is the total, whatever it says.
     * The character after the first colon is dropped, whatever it is: ``:10/10`` is 0/10.
-    * Of a category that stands twice in the sample, only the last component is kept.
+    * Of a category that a sample has twice, only the last component is kept.
     * Nothing is clamped: a score may be negative or above 1.
 
     The notebook strips the reply first; that changes nothing here.

@@ -25,6 +25,7 @@ from mmie_tasks.hub.commits import CommitNote, HubFolder, revision_setting
 from mmie_tasks.hub.download import HubFile, install
 
 REPO = "FreedomIntelligence/MileBench"
+_REVISION = "MILEBENCH_REVISION"
 
 # Archive to the datasets in it, as in the OpenVINO sample that evaluates MileBench.
 PARTS: tuple[tuple[str, ...], ...] = (
@@ -92,7 +93,7 @@ def dataset_folder(dataset: str, environment: Mapping[str, str]) -> HubFolder:
         if archive.file.revision == "main" and not commit.startswith(_HEAD):
             logger.warning(
                 f"MileBench: `main` of {REPO} is at {commit}, and this package was written for "
-                f"{_HEAD}; `MILEBENCH_REVISION` selects a commit."
+                f"{_HEAD}; `{_REVISION}` selects a commit."
             )
     unpacked = archive.root / commit / archive.stem
     if (folder := find_dataset(unpacked, dataset)) is None:
@@ -117,7 +118,7 @@ def _archive_of(part: int, environment: Mapping[str, str]) -> _Archive:
     file = HubFile(
         repo=REPO,
         filename=f"MileBench_part{part}.tar.gz",
-        revision=revision_setting(environment, "MILEBENCH_REVISION", REPO) or "main",
+        revision=revision_setting(environment, _REVISION, REPO) or "main",
         alternative="set `MILEBENCH_DATA` to a folder with the unpacked datasets",
     )
     return _Archive(file=file, root=cache_dir(environment) / "milebench")
@@ -152,5 +153,6 @@ def archive_asset(
         plan=lambda: plan_file(archive.file, archive.root.absolute(), archive.stem, unpacked=True),
         fetch=fetch,
         copies={CACHE_VARIABLE: folder},
+        settings=(_REVISION,),
         checks=(check,),
     )

@@ -110,9 +110,8 @@ def _open_image(doc: Doc, index: int) -> Image.Image:
 def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, Row]:
     """The rows of a ``milebench_<dataset>`` task for one answer."""
     graded, record = _score(doc, results)
-    return metrics.DATASET_TABLE.rows(
-        graded, record, image_set=doc["image_set"]
-    )  # samples with the same images
+    # Samples of one `image_set` have the same images.
+    return metrics.DATASET_TABLE.rows(graded, record, image_set=doc["image_set"])
 
 
 def process_results_all(doc: Doc, results: Sequence[object]) -> Mapping[str, Row]:

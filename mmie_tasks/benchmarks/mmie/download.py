@@ -90,4 +90,5 @@ def asset(environment: Mapping[str, str], describe: Callable[[], str]) -> Asset:
         fetch=lambda: f"{hub_folder(environment).revision} is here",
         environment=environment,
         describe=describe,
+        settings=(_DATASET.variable,),
     )

@@ -194,7 +194,7 @@ class MmieScoreJudge:
 
     def assets(self) -> Sequence[Asset]:
         """The judge's Python packages, and the checkpoint that its options name; raises like
-        `locate`.
+        `checkpoint.source.locate`.
         """
         packages = installed_asset("mmie_score: packages", ", ".join(_PACKAGES), _describe_packages)
         model, revision = self.options.model, self.options.revision

@@ -62,8 +62,8 @@ def open_judge(
 ) -> Judge:
     """Open a judge; no request is sent yet.
 
-    An option wins over the environment; an empty variable counts as unset. `registry.create` parses
-    the options as the user typed them and checks their ranges.
+    An option wins over the environment; an empty variable counts as unset. The options that a user
+    typed are parsed, and their ranges checked, by `judges.registry.create`.
 
     Args:
         environment: Holds the API key, and settings that no option gives.

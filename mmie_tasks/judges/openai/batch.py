@@ -29,7 +29,7 @@ from mmie_tasks.judges.base import (
 )
 from mmie_tasks.judges.content import content_key
 from mmie_tasks.judges.openai.adaptations import Adaptations
-from mmie_tasks.judges.openai.batch_files import Limits, read_results, write_requests
+from mmie_tasks.judges.openai.batch_files import Limits, read_result_lines, write_requests
 from mmie_tasks.judges.openai.batch_note import BatchNote, Submission
 from mmie_tasks.judges.openai.batch_provider import BatchPace, Provider, Rejected
 from mmie_tasks.judges.openai.chat_request import chat_body, top_logprobs_of
@@ -283,7 +283,7 @@ class _BatchRun:
             reason = f"the batch is {batch.status} and has no line for it"
             if batch.status == "failed":
                 reason = redact(f"the batch failed: {batch.failure}", self._settings.access.secrets)
-        lines = read_results(contents, set(entry.submission.keys))
+        lines = read_result_lines(contents, set(entry.submission.keys))
         missing = JudgeUnavailable(f"{reason}; {_AGAIN}")
         self.running.remove(entry)
         for key, request in entry.requests.items():
@@ -299,7 +299,7 @@ class _BatchRun:
             logger.warning(f"mmie-tasks: `{self._note.path}` cannot be updated: {error}")
 
     def _outcome(self, request: JudgeRequest, line: Mapping[str, object]) -> Outcome:
-        """What a line of `read_results` says of its request; status 0 if it was never run."""
+        """What a line of `read_result_lines` says of its request; status 0 if it was never run."""
         match line:
             case {"response": {"status_code": 200, "body": body}}:
                 try:

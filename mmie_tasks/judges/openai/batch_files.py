@@ -74,7 +74,7 @@ def write_requests(
     return RequestFile(keys=tuple(keys), broken=broken)
 
 
-def read_results(
+def read_result_lines(
     contents: Sequence[bytes], keys: Collection[str]
 ) -> dict[str, Mapping[str, object]]:
     """The first line of every request in the output and error files of a batch, by content key.

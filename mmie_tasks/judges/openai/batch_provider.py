@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 from mmie_tasks.http.access import public_address
-from mmie_tasks.http.client import ATTEMPT_ERRORS, blocking_client, failure_of
+from mmie_tasks.http.client import ATTEMPT_ERRORS, blocking_client, failure_from_error
 from mmie_tasks.http.errors import ServerError, UnusableBody
 from mmie_tasks.http.pace import Pace
 from mmie_tasks.judges.base import JudgeUnavailable
@@ -247,7 +247,7 @@ class Provider:
             try:
                 return call()
             except ATTEMPT_ERRORS as error:
-                failure = failure_of(error, self._settings.access.secrets)
+                failure = failure_from_error(error, self._settings.access.secrets)
             if failure.error is not None and failure.kind in ("denied", "rejected"):
                 raise Rejected(failure.error)
             demanded_s = max(failure.wait_s or 0.0, failure.pause_s or 0.0)

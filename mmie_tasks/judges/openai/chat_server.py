@@ -10,7 +10,7 @@ from loguru import logger
 
 from mmie_tasks.http.attempt import Failure, Success
 from mmie_tasks.http.bodies import parse_json
-from mmie_tasks.http.client import ATTEMPT_ERRORS, failure_of, receive
+from mmie_tasks.http.client import ATTEMPT_ERRORS, failure_from_error, receive
 from mmie_tasks.http.errors import ServerError, UnusableBody, redact
 from mmie_tasks.judges.base import JudgeError, JudgeRequest, RequestBroken
 from mmie_tasks.judges.openai.adaptations import Adaptations
@@ -147,7 +147,7 @@ class ChatServer:
         except RequestBroken as error:
             return Failure(kind="invalid", reason=str(error))
         except ATTEMPT_ERRORS as error:
-            return failure_of(error, settings.access.secrets)
+            return failure_from_error(error, settings.access.secrets)
         return self._read(request, content, pause_s)
 
     def _read(

@@ -13,7 +13,7 @@ from mmie_tasks.record.signature import signature_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The options of `open_judge`, completed from the environment.
+    """The options of `openai.open_judge`, completed from the environment.
 
     Attributes:
         temperature: None for the server's default.

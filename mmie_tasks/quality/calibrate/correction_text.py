@@ -9,7 +9,8 @@ from mmie_tasks.core.tables import NO_VALUE, percent_cell, signed_cell, table
 from mmie_tasks.core.wording import counted, wrapped
 from mmie_tasks.quality.calibrate.correction import Correction, RaterAgreement
 from mmie_tasks.quality.calibrate.estimate import Estimate
-from mmie_tasks.quality.calibrate.judged_runs import NamedRun, notes_on, without_points
+from mmie_tasks.quality.calibrate.judged_runs import NamedRun, notes_on
+from mmie_tasks.quality.judged_samples import without_points_text
 from mmie_tasks.results.comparability import scored_signatures, signature_differences
 
 _FormatCell: TypeAlias = Callable[..., str]  # `percent_cell`, or of differences `signed_cell`
@@ -68,7 +69,7 @@ def _sentences(
                 f"The runs were not scored alike ({keys}): the judge's difference is partly "
                 "that of its settings."
             )
-    yield from without_points(correction.without)
+    yield from without_points_text(correction.without)
     if correction.without.keys() - {"left_out"} and not is_difference:
         yield "If the judge fails on bad answers, this is too high."
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.wording import counted, listed, numbered_names
+from mmie_tasks.core.wording import numbered_names
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.commands import common_tasks, open_run, require_kind
 from mmie_tasks.runs.run import TaskRun
@@ -52,11 +52,3 @@ def judged_runs(sources: Sequence[str], tasks: Sequence[str], kind: ScoreKind) -
 def notes_on(runs: Sequence[NamedRun]) -> list[str]:
     """The notes of all runs, a sentence each that begins with the run's name."""
     return [f"{run_.name}: {note}." for run_ in runs for note in run_.notes]
-
-
-def without_points(counts: Mapping[str, int]) -> list[str]:
-    """A sentence on the samples without points, by reason; none if all samples have points."""
-    if not counts:
-        return []
-    number = counted(sum(counts.values()), "sample")
-    return [f"{number} without points, in neither a plan nor a corrected score: {listed(counts)}."]

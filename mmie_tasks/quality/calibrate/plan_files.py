@@ -8,10 +8,14 @@ from pathlib import Path
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.wording import counted
-from mmie_tasks.quality.calibrate.judged_runs import NamedRun, notes_on, without_points
-from mmie_tasks.quality.calibrate.page import labelling_page
+from mmie_tasks.quality.calibrate.judged_runs import NamedRun, notes_on
+from mmie_tasks.quality.calibrate.labelling_page import labelling_page
 from mmie_tasks.quality.calibrate.plan import PlannedAnswer, planned_answers
-from mmie_tasks.quality.judged_samples import counts_without_points, judged_samples
+from mmie_tasks.quality.judged_samples import (
+    counts_without_points,
+    judged_samples,
+    without_points_text,
+)
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.commands import read_text, require_range, write_text
 from mmie_tasks.results.labels import Label, csv_text, id_in_csv
@@ -64,7 +68,7 @@ def write_plan(
     ]
     if page.missing_images:
         lines.append(f"{counted(page.missing_images, 'image')} could not be shown")
-    lines += without_points(counts_without_points(judged))
+    lines += without_points_text(counts_without_points(judged))
     return "\n".join([*lines, *notes_on(runs)])
 
 

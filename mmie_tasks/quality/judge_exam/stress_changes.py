@@ -136,7 +136,7 @@ def _emptied(segments: Segments, *_: object) -> Segments | None:
 
 
 def _steps_reversed(segments: Segments, *_: object) -> Segments | None:
-    """A step is a text with the images behind it; in an answer of a single text a paragraph, or
+    """A step is a text with the images after it; in an answer of a single text a paragraph, or
     else a line.
     """
     steps: list[list[Segment]] = []
@@ -169,7 +169,7 @@ def _whitespace(segments: Segments, *_: object) -> Segments | None:
 
 
 def _spaced(text: str) -> str:
-    r"""A text with more blanks behind its sentences and lines, and more blank lines where there are
+    r"""A text with more blanks after its sentences and lines, and more blank lines where there are
     any.
 
     >>> _spaced("One. Two.\nThree.\n\nFour.")

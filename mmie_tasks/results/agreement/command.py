@@ -9,7 +9,7 @@ from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.agreement.agreement_text import agreement_text
 from mmie_tasks.results.agreement.analysis import Agreement, analyse
 from mmie_tasks.results.agreement.rater_panel import reference_of
-from mmie_tasks.results.agreement.rater_sources import read_panel
+from mmie_tasks.results.agreement.rater_sources import read_raters
 from mmie_tasks.results.commands import listed_names, result_parser
 from mmie_tasks.results.render import json_text
 
@@ -37,7 +37,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
             f"`agreement` compares one task, and `--tasks` names {len(tasks)}.",
             hint="name one of them",
         )
-    panel = read_panel(options.runs, tasks[0] if tasks else None, options.score_kind)
+    panel = read_raters(options.runs, tasks[0] if tasks else None, options.score_kind)
     reference = reference_of(panel, options.reference)
     agreement = analyse(panel, reference, options.top)
     if options.json:

@@ -20,7 +20,7 @@ from mmie_tasks.results.labels import answer_digest, read_labels
 from mmie_tasks.runs.run import Run, TaskRun
 
 
-def read_panel(sources: Sequence[str], task: str | None, score_kind: ScoreKind) -> RaterPanel:
+def read_raters(sources: Sequence[str], task: str | None, score_kind: ScoreKind) -> RaterPanel:
     """Read every rater that the command line names, ``PATH`` or ``NAME=PATH`` of runs and CSV
     files, and align them.
 

@@ -27,7 +27,7 @@ from mmie_tasks.record.metrics import (
 from mmie_tasks.record.sample import LoggedSample, ScoreKind
 from mmie_tasks.results.commands import require_kind
 from mmie_tasks.results.comparability import SignatureDifference, require_comparable
-from mmie_tasks.runs.marks import marks_of
+from mmie_tasks.runs.marks import paper_marks
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import metrics_of
 
@@ -168,7 +168,7 @@ def compare(
     return Comparison(
         a=a,
         b=b,
-        marks={label: marks_of(run_) for label, run_ in zip(labels, (a, b), strict=True)},
+        marks={label: paper_marks(run_) for label, run_ in zip(labels, (a, b), strict=True)},
         ignored=ignored,
         metrics=tuple(_adjusted([m for m in metrics if m is not None], a.benchmark.scale)),
         differing=tuple(sorted(differing, key=lambda s: -abs(s.b - s.a))[:top]),

@@ -52,7 +52,7 @@ from mmie_tasks.results.report.tables import (
     metric_tables,
     signature_rows,
 )
-from mmie_tasks.runs.marks import marks_of
+from mmie_tasks.runs.marks import paper_marks
 from mmie_tasks.runs.run import Run, TaskRun
 
 _MAX_NOTES = 3  # that the command prints; the report has all
@@ -249,7 +249,7 @@ def _task_json(
 
 
 def _summary(index: int, task_run: TaskRun, annotation: Annotation) -> Json:
-    """What stands beside the scores of a run on the first screen.
+    """What the first screen shows next to the scores of a run.
 
     `published` is None where it is unknown, `corrected` where no labels of the benchmark were
     named.
@@ -261,7 +261,7 @@ def _summary(index: int, task_run: TaskRun, annotation: Annotation) -> Json:
         "judge": cut(task_run.judge_name, _MAX_MODEL),
         "grades": [f"{prefix.format(judge)}{judge.short_text}" for judge in judges],
         "published": task_run.benchmark.published.get(task_run.task),
-        "marks": [cut(mark, _MAX_MARK) for mark in marks_of(task_run)],
+        "marks": [cut(mark, _MAX_MARK) for mark in paper_marks(task_run)],
         "corrected": corrected
         and {
             "percent": corrected.percent,

@@ -15,7 +15,7 @@ from mmie_tasks.record.signature import AnswerForm
 from mmie_tasks.results.annotation import Annotator, JudgeNote, judge_lines
 from mmie_tasks.results.commands import notes_of
 from mmie_tasks.results.render import Cell, Sheet
-from mmie_tasks.runs.marks import marks_of
+from mmie_tasks.runs.marks import paper_marks
 from mmie_tasks.runs.run import Run
 from mmie_tasks.runs.values import metrics_of, value_of
 
@@ -98,7 +98,7 @@ class ScoreTable:
 
     @property
     def sheet(self) -> Sheet:
-        """The table for readers: the judges with their grades stand below it, and the remarks."""
+        """The table for readers; below it, the judges with their grades, and the remarks."""
         judges = judge_lines(judge for row in self.rows for judge in row.judges)
         return Sheet(
             caption=" ".join(filter(None, [_CAPTION, self.interval_note])),
@@ -222,7 +222,7 @@ def _has_cells(column: Column, runs: Sequence[Run], *, published: bool) -> bool:
 def _run_row(run_: Run, columns: Sequence[Column], annotator: Annotator) -> TableRow:
     tasks = [task for task in dict.fromkeys(c.task for c in columns) if task in run_.tasks]
     annotations = {task: annotator.annotation(run_.tasks[task]) for task in tasks}
-    marks = {task: marks_of(task_run) for task, task_run in run_.tasks.items()}
+    marks = {task: paper_marks(task_run) for task, task_run in run_.tasks.items()}
 
     def cell(column: Column) -> Cell | None:
         task_run = run_.tasks.get(column.task)

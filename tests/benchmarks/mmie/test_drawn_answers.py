@@ -19,7 +19,7 @@ from mmie_tasks.benchmarks.mmie.record import read_line
 from mmie_tasks.record.sample import BadRecord
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.commands import open_run
-from mmie_tasks.runs.marks import marks_of
+from mmie_tasks.runs.marks import paper_marks
 
 FACTS = DrawingFacts(
     signature="step-1,images,model=flux",
@@ -154,6 +154,6 @@ def test_a_run_with_drawn_answers_is_marked(run):
     task_run = open_run(run).tasks["mmie"]
     (signature,) = task_run.signatures
     assert signature.fields["answers"] == "step-1,images,model=flux"
-    marks = marks_of(task_run)
+    marks = paper_marks(task_run)
     assert "pictures drawn by our reconstruction (step-1), not by the paper's pipeline" in marks
     assert "4 pictures not drawn" in marks

@@ -5,7 +5,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 
+import anyio
 import pytest
+from openai import AsyncAPIResponse
 from support.judge_asking import FAST, KEY, ask, judge_at, settings_of
 from support.judge_server import Sent, error, judge_server
 
@@ -97,6 +99,18 @@ def test_a_list_of_models_that_hangs_costs_the_check_its_own_time_limit(server, 
     begun = time.monotonic()
     assert "no such model" in problem(judge_at(server.url))
     assert time.monotonic() - begun < 20
+
+
+@pytest.mark.parametrize("foreign", [anyio.EndOfStream(), RuntimeError("the handler is closed")])
+def test_an_error_that_the_sdk_lets_through_costs_the_check_only_the_similar_names(
+    server, monkeypatch, foreign
+):
+    def odd(*_):
+        raise foreign
+
+    monkeypatch.setattr(AsyncAPIResponse, "iter_bytes", odd)
+    server.says(error(404, code="model_not_found", message="no such model"))
+    assert "name a model that this server has" in problem(judge_at(server.url))
 
 
 def test_a_wrong_key_names_the_variables_and_not_the_key():

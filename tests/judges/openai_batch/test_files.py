@@ -11,7 +11,7 @@ from support.judge_asking import settings_of
 
 from mmie_tasks.core.errors import DataBroken
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.judges.openai.batch_files import Limits, read_results, write_requests
+from mmie_tasks.judges.openai.batch_files import Limits, read_result_lines, write_requests
 from mmie_tasks.judges.openai.batch_note import BatchNote, Submission
 from mmie_tasks.judges.openai.chat_request import chat_body
 from mmie_tasks.judges.openai.dialect import PLAIN
@@ -88,7 +88,7 @@ def test_any_json_line_is_parsed_or_ignored(value):
         if isinstance(value, dict) and isinstance(value.get("custom_id"), str)
         else []
     )
-    assert list(read_results([json.dumps(value).encode()], keys)) in ([], keys)
+    assert list(read_result_lines([json.dumps(value).encode()], keys)) in ([], keys)
 
 
 @given(JSON)

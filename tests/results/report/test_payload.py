@@ -23,7 +23,7 @@ from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.commands import open_runs
 from mmie_tasks.results.report.command import payload
 from mmie_tasks.results.report.page import render
-from mmie_tasks.runs.marks import marks_of
+from mmie_tasks.runs.marks import paper_marks
 from mmie_tasks.runs.run import Run
 
 NO_GRADES = {"XDG_CACHE_HOME": "/nowhere"}
@@ -117,7 +117,7 @@ def test_a_summary_holds_the_samples_the_judge_and_the_marks_of_a_run(
     content = payload_of(*three_benchmarks)
     assert content["runs"][0]["started"] == "2026-11-21 12:00 (time zone not logged)"
     summaries = {one_task["task"]: one_task["summaries"][1] for one_task in content["tasks"]}
-    marks = list(marks_of(three_benchmarks[1].tasks["mmie"]))
+    marks = list(paper_marks(three_benchmarks[1].tasks["mmie"]))
     expected = {"run": 1, "judge": "made-up", "grades": ["ungraded"], "published": 20_103}
     assert summaries["mmie"] == {**expected, "marks": marks, "corrected": None}
     assert "60 of 20,103 samples" in marks

@@ -251,6 +251,7 @@ def checkpoint_assets(
         plan=lambda: _download_plan(model, commit),
         fetch=lambda: locate(model, revision, environment).name,
         copies={CACHE_VARIABLE: cache_dir(environment).absolute(), **hub_cache_copies()},
+        settings=(MODEL_VARIABLE,),
         checks=checks,
     )
     return [asset]

@@ -23,7 +23,7 @@ from support.report_runs import SCALE, sample
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.quality.calibrate.command import run as calibrate
-from mmie_tasks.quality.calibrate.page import labelling_page
+from mmie_tasks.quality.calibrate.labelling_page import labelling_page
 from mmie_tasks.quality.calibrate.plan import PlannedAnswer
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.reply import JudgeReply, Usage
@@ -456,7 +456,7 @@ def test_an_unusable_picture_is_a_note_with_its_reason_and_is_counted(
 def test_too_many_pictures_are_an_error_with_a_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mmie_tasks.quality.calibrate.page.BUDGET_CHARACTERS", 1000)
+    monkeypatch.setattr("mmie_tasks.quality.calibrate.labelling_page.BUDGET_CHARACTERS", 1000)
     items = [item(sample("1", question=(Segment(image=noise(tmp_path / "a.png", (200, 200))),)))]
     with pytest.raises(SettingWrong, match="plan fewer samples"):
         page_text(items)

@@ -116,7 +116,7 @@ def _embedded_images(samples: Sequence[LoggedSample]) -> Mapping[str, EmbeddedIm
                 raise SettingWrong(
                     f"The pictures of {counted(len(samples), 'sample')} take more than "
                     f"{readable_size(BUDGET_CHARACTERS)}, too much for one labelling page.",
-                    hint="plan fewer samples: a smaller number behind `--plan`",
+                    hint="plan fewer samples: a smaller number after `--plan`",
                 )
     return images
 
