@@ -75,17 +75,6 @@ def differ(one: Verdict, other: Verdict) -> bool:
     return True
 
 
-def of_kind(kind: ScoreKind, official: Verdict, robust: Verdict, expected: Verdict) -> Verdict:
-    """The verdict that a score of this kind is made of."""
-    match kind:
-        case "official":
-            return official
-        case "robust":
-            return robust
-        case "expected":
-            return expected
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdicts:
     """The official and the robust verdict on one answer, on the benchmark's own scale.
@@ -115,7 +104,7 @@ class Verdicts:
 
     def verdict(self, kind: ScoreKind) -> Verdict:
         """The official, robust or expected verdict."""
-        return of_kind(kind, self.official, self.robust, self.expected)
+        return {"official": self.official, "robust": self.robust, "expected": self.expected}[kind]
 
     @property
     def differ(self) -> bool:

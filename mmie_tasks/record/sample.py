@@ -12,7 +12,6 @@ from mmie_tasks.core.verdict import (
     Verdict,
     Verdicts,
     differ,
-    of_kind,
 )
 from mmie_tasks.record.fields import BadRecord, Line, Record
 from mmie_tasks.record.members import MemberResult
@@ -118,7 +117,7 @@ class LoggedSample:
 
     def verdict(self, kind: ScoreKind) -> Verdict:
         """The official, robust or expected verdict, on the benchmark's own scale."""
-        return of_kind(kind, self.official, self.robust, self.expected)
+        return {"official": self.official, "robust": self.robust, "expected": self.expected}[kind]
 
     def names(self, kind: str) -> tuple[str, ...]:
         """The groups of this kind that contain the sample."""
