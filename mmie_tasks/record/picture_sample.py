@@ -36,7 +36,7 @@ def picture_record(
     sample_fields: Mapping[str, object],
 ) -> Row:
     """The record of a sample with question, gold and answer as texts and pictures, and facts about
-    the answer; `read_picture_sample` and `facts_of` read it.
+    the answer; `read_picture_sample` and `answer_facts.facts_of` read it.
 
     Args:
         sample: The question.
