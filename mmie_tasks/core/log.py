@@ -1,7 +1,8 @@
-"""Warnings in the log that say what to do about them."""
+"""What is logged: warnings that say what to do about them, and tracebacks without secrets."""
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -34,3 +35,11 @@ def warning_of(record: Record) -> LoggedWarning:
     if isinstance(warning, LoggedWarning):
         return warning
     return LoggedWarning(message=record["message"].strip())
+
+
+def traceback_text(error: BaseException) -> str:
+    """The traceback of an error, without the values of variables.
+
+    loguru prints these values with an exception, and one of them may be an API key.
+    """
+    return "".join(traceback.format_exception(error)).rstrip()

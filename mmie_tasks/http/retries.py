@@ -17,6 +17,7 @@ from typing import Any, Generic
 
 from loguru import logger
 
+from mmie_tasks.core.log import traceback_text
 from mmie_tasks.http.attempt import Failure, ReplyT, RequestT, Success
 from mmie_tasks.http.endpoint import FAILURES_BEFORE_PAUSE, Endpoint
 from mmie_tasks.http.errors import redact
@@ -185,10 +186,12 @@ class Dispatcher(Generic[RequestT, ReplyT]):
 
         The log has the first of these errors.
         """
+        secrets = self._sender.access.secrets
         if not self._has_failed:
             self._has_failed = True
-            logger.opt(exception=error).error("A request failed by an error of mmie-tasks.")
-        reason = redact(f"{type(error).__name__}: {error}", self._sender.access.secrets)
+            text = redact(traceback_text(error), secrets)
+            logger.error("A request failed by an error of mmie-tasks.\n{}", text)
+        reason = redact(f"{type(error).__name__}: {error}", secrets)
         return Undelivered(cause="unavailable", reason=reason)
 
     def _handle_reply(

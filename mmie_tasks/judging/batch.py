@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from loguru import logger
 
+from mmie_tasks.core.log import traceback_text
 from mmie_tasks.judges.base import Outcome, Stoppable
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judging.deferred import DeferredRows, MetricRows
@@ -104,8 +105,10 @@ class JudgedBatch:
                 for job in jobs:
                     job.result()
         except Exception as error:  # noqa: BLE001 - a plugin: its samples are lost, not the run
-            logger.opt(exception=error).error(
-                "Judging ended early; {} samples left without a score.", len(self._unfilled)
+            logger.error(
+                "Judging ended early; {} samples left without a score.\n{}",
+                len(self._unfilled),
+                traceback_text(error),
             )
             for index in list(self._unfilled):
                 self._fill(
@@ -125,10 +128,11 @@ class JudgedBatch:
                 index for index, results in enumerate(self._results) if position not in results
             ]
             name = self._open.names[position] or "the judge"
-            logger.opt(exception=error).error(
-                "{} ended early; {} samples left without its verdict.",
+            logger.error(
+                "{} ended early; {} samples left without its verdict.\n{}",
                 name[0].upper() + name[1:],
                 len(missing),
+                traceback_text(error),
             )
             for index in missing:
                 self._add(position, index, JudgeResult(failure=ended_early(error)))

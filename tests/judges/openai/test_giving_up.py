@@ -125,16 +125,16 @@ def test_everything_ends_when_all_servers_deny_access_and_all_are_named(server):
 
 
 def test_an_error_of_our_own_costs_no_other_request_its_reply_and_is_not_tried_again(
-    server, monkeypatch
+    server, monkeypatch, logs
 ):
     from mmie_tasks.judges.openai import chat_server
 
-    whole, raised = chat_server.chat_body, []
+    whole, raised, key = chat_server.chat_body, [], "sk-of-nobody"
 
     def odd(request, *how):
         if request.parts == ("question 1",):
-            raised.append(LookupError("odd"))
-            raise raised[-1]
+            raised.append(key)
+            raise LookupError("odd" if key else "")
         return whole(request, *how)
 
     monkeypatch.setattr(chat_server, "chat_body", odd)
@@ -143,6 +143,8 @@ def test_an_error_of_our_own_costs_no_other_request_its_reply_and_is_not_tried_a
     assert isinstance(outcomes[1], JudgeUnavailable)
     assert "LookupError: odd" in str(outcomes[1])
     assert len(raised) == 1
+    assert "LookupError: odd" in "".join(logs)
+    assert key not in "".join(logs)  # loguru's own traceback has the values of variables
 
 
 @pytest.mark.parametrize("foreign", [anyio.EndOfStream(), RuntimeError("the handler is closed")])
