@@ -137,7 +137,12 @@ def redact(text: str, secrets: Sequence[str] = ()) -> str:
     >>> redact("wrong key sk-abcdef123 at http://me:word@host/v1")
     'wrong key … at http://host/v1'
     """
+    text = without_secrets(text, secrets)
+    return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"
+
+
+def without_secrets(text: str, secrets: Sequence[str] = ()) -> str:
+    """A text without these secrets, what looks like a key, and passwords in addresses."""
     for secret in filter(None, secrets):
         text = text.replace(secret, "…")
-    text = _CREDENTIALS.sub(r"\1", _KEY.sub("…", text))
-    return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"
+    return _CREDENTIALS.sub(r"\1", _KEY.sub("…", text))

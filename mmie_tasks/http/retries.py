@@ -20,7 +20,7 @@ from loguru import logger
 from mmie_tasks.core.log import traceback_text
 from mmie_tasks.http.attempt import Failure, ReplyT, RequestT, Success
 from mmie_tasks.http.endpoint import FAILURES_BEFORE_PAUSE, Endpoint
-from mmie_tasks.http.errors import redact
+from mmie_tasks.http.errors import redact, without_secrets
 from mmie_tasks.http.rate_limit import local_time
 from mmie_tasks.http.sender import LOGGED_WAIT_S, ReplyStore, Sender, Undelivered
 
@@ -189,7 +189,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         secrets = self._sender.access.secrets
         if not self._has_failed:
             self._has_failed = True
-            text = redact(traceback_text(error), secrets)
+            text = without_secrets(traceback_text(error), secrets)
             logger.error("A request failed by an error of mmie-tasks.\n{}", text)
         reason = redact(f"{type(error).__name__}: {error}", secrets)
         return Undelivered(cause="unavailable", reason=reason)
