@@ -46,7 +46,7 @@ autodoc_typehints_description_target = "documented"
 autodoc_preserve_defaults = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
-nitpick_ignore_regex = [("py:.*", r"((collections|pathlib)\..*)|Path")]  # Python's own
+nitpick_ignore_regex = [("py:.*", r"((collections|datetime|pathlib)\..*)|Path")]  # Python's own
 default_role = "code"  # docstrings have names in single backticks
 
 

@@ -100,7 +100,7 @@ class Run:
 
     @property
     def started_text(self) -> str:
-        """The same for display: see `start_text`."""
+        """The same, for display, as `start_text` writes it."""
         return start_text(self.date, self.time_zone)
 
 
