@@ -1,4 +1,4 @@
-"""Texts that stand in the place of an answer, and what they say went wrong."""
+"""Texts in the place of an answer, and what they say went wrong."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOT_AN_ANSWER = "[REPLY_NOT_AN_ANSWER]"
 
 _MAX_REASON_CHARACTERS = 80
 
-# Texts that replace an answer: three of this package, and those that lmms-eval 0.7.3 (``models/``,
+# Those of this package without a reason of their own, and those that lmms-eval 0.7.3 (``models/``,
 # ``llm_judge/``) and vLLM-Omni (``serving_chat.py``) return for failures as if they were answers.
 _FAILURES = (
     (MISSING, "no saved answer"),

@@ -74,7 +74,7 @@ def record_of(line: Line) -> Record:
 
 
 def _needle(line: Line, record: Record, n_images: int) -> Needle | None:
-    """The needle of a sample; its depth is known where the gold answer stands in the question."""
+    """The needle of a sample; its depth is known if the question has the gold answer in it."""
     if record["rule"] != "needle":
         return None
     question, gold = log_line.optional_text(line, "input"), log_line.optional_text(record, "gold")
