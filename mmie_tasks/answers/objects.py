@@ -15,9 +15,9 @@ Texts of parts stay unchanged. Messages of other roles (``"role": "user"``) are 
 In an object with an image, the words under all other keys are texts of the answer, too, in the
 order of the keys: a caption, an ``alt``, a ``description``. Counted, and not read as words, are:
 words *to* a model (``prompt``, ``revised_prompt``, ``question``), references to images, URLs,
-encoded data, a single word in an object of a server (``"quality": "high"`` with a ``type``, a
-``role`` or an ``object``) or within another object, and objects below with a type or a role of
-their own. Metadata is not even counted: ``id``, ``model``, keys that end in ``_id``.
+encoded data, a single word in lower case in an object of a server (``"quality": "high"`` with a
+``type``, a ``role`` or an ``object``) or within another object, and objects below with a type or a
+role of their own. Metadata is not even counted: ``id``, ``model``, keys that end in ``_id``.
 
 Every function here returns an answer of what it reads, with the count of what it does not read; or
 None for a value of another form, whose contents its caller counts.
@@ -48,6 +48,7 @@ _ASKING_KEY = re.compile(
     r"(?:\w*_)?(?:prompt|instructions?|question|query|input|arguments)", re.IGNORECASE
 )
 _SERVER_KEYS = frozenset(("type", "role", "object"))
+_SETTING = re.compile(r"[a-z\d][!-~]*(?<![.!?])")
 _NO_WORDS = re.compile(r"data:\S*|\w[\w+.-]*://\S*|[!-~]{65,}", re.ASCII)
 _METADATA_KEYS = frozenset(
     (
@@ -273,7 +274,7 @@ def _words(value: object, *, is_servers: bool, depth: int = 0) -> Iterator[str]:
     """The words of a value beside an image: what they are is in the module's docstring."""
     if isinstance(value, str):
         text = value.strip()
-        is_setting = is_servers and text.isascii() and len(text.split()) < 2
+        is_setting = is_servers and _SETTING.fullmatch(text)
         if text and not (is_setting or is_image_reference(text) or _NO_WORDS.fullmatch(text)):
             yield text
     elif depth > _MAX_DEPTH:
