@@ -10,23 +10,33 @@ An answer is an object, or a list of parts:
   ``{"type": "image", "path"}`` in the spellings of OpenAI and Anthropic; a message; a string,
   which is an image reference or a text
 
-Texts of parts stay unchanged. Messages of other roles (``"role": "user"``) are left out. Every
-function here returns an answer of what it reads, with the count of what it does not read; or None
-for a value of another form, whose contents its caller counts.
+Texts of parts stay unchanged. Messages of other roles (``"role": "user"``) are left out.
+
+In an object with an image, the words under all other keys are texts of the answer, too, in the
+order of the keys: a caption, an ``alt``, a ``description``. Counted, and not read as words, are:
+words *to* a model (``prompt``, ``revised_prompt``, ``question``), references to images, URLs,
+encoded data, a single word in lower case in an object of a server (``"quality": "high"`` with a
+``type``, a ``role`` or an ``object``) or within another object, and objects below with a type or a
+role of their own. Metadata is not even counted: ``id``, ``model``, keys that end in ``_id``.
+
+Every function here returns an answer of what it reads, with the count of what it does not read; or
+None for a value of another form, whose contents its caller counts.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TypeAlias
 
 from mmie_tasks.answers.parsed_answer import ParsedAnswer, PartsKey, joined
 from mmie_tasks.answers.placeholders import interleave_segments
 from mmie_tasks.answers.references import image_key, image_reference, is_image_reference
 from mmie_tasks.answers.thinking import segments_without_thinking
-from mmie_tasks.record.segment import Segment
+from mmie_tasks.record.segment import Segment, Segments
 
 VIDEO = "a video in the place of an answer"
 IMAGES_KEY = "images"
@@ -34,6 +44,12 @@ PARTS_KEYS: tuple[PartsKey, ...] = ("content", "messages", "output")
 
 _TEXT_KEYS = ("text", "content")
 _THINKING_KEYS = ("thinking", "reasoning", "reasoning_content")
+_ASKING_KEY = re.compile(
+    r"(?:\w*_)?(?:prompt|instructions?|question|query|input|arguments)", re.IGNORECASE
+)
+_SERVER_KEYS = frozenset(("type", "role", "object"))
+_SETTING = re.compile(r"[a-z\d][!-~]*(?<![.!?])")
+_NO_WORDS = re.compile(r"data:\S*|\w[\w+.-]*://\S*|[!-~]{65,}", re.ASCII)
 _METADATA_KEYS = frozenset(
     (
         *("type", "role", "id", "status", "model", "detail", "format"),
@@ -45,7 +61,8 @@ _IMAGE_TYPES = ("image", "image_url", "input_image", "output_image", "image_gene
 _TEXT_TYPES = ("text", "output_text", "input_text", "refusal")
 _THINKING_TYPES = ("thinking", "redacted_thinking", "reasoning")
 _OTHER_ROLES = ("user", "system", "developer", "tool", "human")
-_PAIR_KEYS = frozenset(("text", "image", "image_url"))
+_IMAGE_KEYS = frozenset(("image", "image_url"))
+_PAIR_KEYS = _IMAGE_KEYS | {"text"}
 _MAX_DEPTH = 8
 _MAX_COUNTED_DEPTH = 50
 _MAX_NUMBER = 10**15  # up to which Python writes all digits of a number
@@ -109,7 +126,7 @@ def _read_object(part: Object, *, depth: int, strict: bool) -> ParsedAnswer | No
         return _read_text_with_images(part, images)
     if "role" in part and isinstance(content, str):
         message = _read_part(content, depth=depth) or ParsedAnswer(kind="part")
-        return joined("part", [message, _beside(part, "content")])
+        return _with_words(part, message, "content")
     return _read_single_part(part, strict=strict)
 
 
@@ -127,21 +144,33 @@ def _read_parts(part: Object, key: PartsKey, depth: int) -> ParsedAnswer | None:
         content or ParsedAnswer(kind="part", unread=_unread_part(value))
         for content, value in zip(contents, values, strict=True)
     ]
+    content = joined(key, parts)
     if not isinstance(images, (list, tuple)):
-        return joined(key, [*parts, _beside(part, key)])
-    return _with_images(joined(key, [*parts, _beside(part, key, IMAGES_KEY)]), images)
+        return _with_words(part, content, key)
+    has_images = bool(_references(images))
+    content = _with_words(_without_images(part), content, key, has_images=has_images)
+    return _with_images(content, images)
 
 
 def _read_text_with_images(part: Object, images: Sequence[object]) -> ParsedAnswer | None:
-    """A text with its images; None if its text may be under another key."""
+    """A text with its images; None if there are none and the text may be under another key."""
     texts = {key: (_as_text(part.get(key)) or "").strip() for key in _TEXT_KEYS}
     text_key = next((key for key, text in texts.items() if text), None)
-    beside = _beside(part, text_key, IMAGES_KEY)
-    if text_key is None and beside.unread:
-        return None
     segments = () if text_key is None else (Segment(text=texts[text_key]),)
-    text = ParsedAnswer(kind="part", segments=segments)
-    return _with_images(joined("text+images", [text, beside]), images)
+    text = ParsedAnswer(kind="text+images", segments=segments)
+    has_images = bool(_references(images))
+    content = _with_words(_without_images(part), text, text_key, has_images=has_images)
+    if text_key is None and content.unread and not has_images:
+        return None
+    return _with_images(content, images)
+
+
+def _without_images(part: Object) -> Object:
+    return {key: value for key, value in part.items() if key != IMAGES_KEY}
+
+
+def _references(listed: Sequence[object]) -> list[str]:
+    return [reference for value in listed if (reference := image_reference(value))]
 
 
 def _with_images(content: ParsedAnswer, listed: Sequence[object]) -> ParsedAnswer:
@@ -149,21 +178,42 @@ def _with_images(content: ParsedAnswer, listed: Sequence[object]) -> ParsedAnswe
 
     Thinking goes first, for it may have placeholders. An image that is a part, too, is shown once.
     """
-    references = [reference for value in listed if (reference := image_reference(value))]
     segments, removed = segments_without_thinking(content.segments)
     shown = {segment.image for segment in segments}
+    described: dict[str | None, list[Segments]] = defaultdict(list)
+    for value in listed:
+        if (reference := image_reference(value)) and reference not in shown:
+            described[reference].append(_described(value, reference))
+    n_read = sum(len(one) for of_image in described.values() for one in of_image)
+    n_read += sum(reference in shown for reference in _references(listed))
+    not_read = sum(map(_count_contents, listed)) - n_read
     interleaved = interleave_segments(
         [segment for segment in segments if segment.text or segment.image],
-        [reference for reference in references if reference not in shown],
+        [reference for reference in _references(listed) if reference not in shown],
     )
-    not_read = sum(map(_count_contents, listed)) - len(references)
+    with_words = (
+        described[segment.image].pop(0) if described.get(segment.image) else (segment,)
+        for segment in interleaved.segments
+    )
     return replace(
         content,
-        segments=interleaved.segments,
+        segments=tuple(chain.from_iterable(with_words)),
         unread=Counter(content.unread) + Counter({IMAGES_KEY: not_read}),
         thinking_removed=content.thinking_removed or removed,
         unfilled_placeholders=content.unfilled_placeholders + interleaved.unfilled_placeholders,
+        unplaced_images=content.unplaced_images + interleaved.unplaced_images,
     )
+
+
+def _described(value: object, reference: str, depth: int = 0) -> Segments:
+    """The image in a value, with the words that the value has beside it."""
+    image = ParsedAnswer(kind="part", segments=(Segment(image=reference),))
+    if not isinstance(value, Mapping) or depth > _MAX_DEPTH:
+        return image.segments
+    key = image_key(value)
+    if image_reference(inner := value.get(key)):
+        image = replace(image, segments=_described(inner, reference, depth + 1))
+    return _with_words(value, image, key).segments
 
 
 def _read_single_part(part: Object, *, strict: bool) -> ParsedAnswer | None:
@@ -172,7 +222,7 @@ def _read_single_part(part: Object, *, strict: bool) -> ParsedAnswer | None:
     is_typed = isinstance(kind, str)
     if is_typed and kind not in (*_TEXT_TYPES, *_IMAGE_TYPES):
         return None
-    has_other_keys = "image" not in part and part.keys() - _PAIR_KEYS
+    has_other_keys = not part.keys() & _IMAGE_KEYS and part.keys() - _PAIR_KEYS
     if strict and not is_typed and (not keys or has_other_keys):
         return None
     text_key = "refusal" if kind == "refusal" else "text"
@@ -185,23 +235,61 @@ def _read_single_part(part: Object, *, strict: bool) -> ParsedAnswer | None:
         return None
     if text is None and image is None and not keys:
         return None
-    unread = Counter({str(key): _count_contents(value) - (image is not None)})
-    segment = Segment(text, image)  # even if empty
-    content = ParsedAnswer(kind="part", segments=(segment,), unread=+unread)
-    return joined("part", [content, _beside(part, text_key, key)])
+    described = _described(value, image) if image else ()
+    segments: Segments = (Segment(text, image),)  # even if empty
+    if len(described) > 1:
+        segments = (*([] if text is None else [Segment(text)]), *described)
+    unread = Counter({str(key): _count_contents(value) - len(described)})
+    content = ParsedAnswer(kind="part", segments=segments, unread=+unread)
+    return _with_words(part, content, text_key, key)
 
 
-def _beside(part: Object, *read: str | None) -> ParsedAnswer:
-    """The count of the contents of a part under other keys than those that were read."""
-    unread: Counter[str] = Counter()
-    has_thinking = False
+def _with_words(
+    part: Object, content: ParsedAnswer, *read: str | None, has_images: bool = False
+) -> ParsedAnswer:
+    """The content of the keys that were read, between the words under the others if there are
+    images, and with the count of what is not read.
+    """
+    has_images |= any(segment.image for segment in content.segments)
+    is_servers = not part.keys().isdisjoint(_SERVER_KEYS)
+    unread: Counter[str] = Counter(content.unread)
+    before: list[Segment] = []
+    after: list[Segment] = []
+    words, has_thinking = before, content.thinking_removed
     for key, value in part.items():
-        count = 0 if key in read or key in _METADATA_KEYS else _count_contents(value)
-        if key in _THINKING_KEYS:
+        count = 0 if key in read else _count_contents({key: value})
+        if key in read:
+            words = after
+        elif key in _THINKING_KEYS:
             has_thinking |= count > 0
         else:
-            unread[str(key)] += count
-    return ParsedAnswer(kind="part", unread=+unread, thinking_removed=has_thinking)
+            texts = list(_words({key: value}, is_servers=is_servers)) if has_images else []
+            words += map(Segment, texts)
+            unread[str(key)] += count - len(texts)
+    segments = (*before, *content.segments, *after)
+    return replace(content, segments=segments, unread=+unread, thinking_removed=has_thinking)
+
+
+def _words(value: object, *, is_servers: bool, depth: int = 0) -> Iterator[str]:
+    """The words of a value beside an image: what they are is in the module's docstring."""
+    if isinstance(value, str):
+        text = value.strip()
+        is_setting = is_servers and _SETTING.fullmatch(text)
+        if text and not (is_setting or is_image_reference(text) or _NO_WORDS.fullmatch(text)):
+            yield text
+    elif depth > _MAX_DEPTH:
+        return
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _words(inner, is_servers=is_servers, depth=depth + 1)
+    elif isinstance(value, Mapping) and (depth == 0 or value.keys().isdisjoint(_SERVER_KEYS)):
+        for key, inner in value.items():
+            if not (_is_metadata(key) or key in _THINKING_KEYS or _ASKING_KEY.fullmatch(str(key))):
+                yield from _words(inner, is_servers=is_servers or depth > 0, depth=depth + 1)
+
+
+def _is_metadata(key: object) -> bool:
+    return key in _METADATA_KEYS or str(key).endswith("_id")
 
 
 def _unread_part(value: object) -> Counter[str]:
@@ -234,7 +322,7 @@ def _count_contents(value: object, depth: int = 0) -> int:
     if depth > _MAX_COUNTED_DEPTH:
         return 1
     if isinstance(value, Mapping):
-        value = [content for key, content in value.items() if key not in _METADATA_KEYS]
+        value = [content for key, content in value.items() if not _is_metadata(key)]
     if isinstance(value, (list, tuple)):
         return sum(_count_contents(content, depth + 1) for content in value)
     return int(not isinstance(value, (int, float, type(None))))

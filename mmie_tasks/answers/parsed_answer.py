@@ -36,6 +36,7 @@ class ParsedAnswer:
         failure: Why there is no answer, for people; empty if there is one.
         thinking_removed: Whether thinking was removed.
         unfilled_placeholders: How many placeholders got no image and stayed in the text.
+        unplaced_images: How many images follow a text that has no place for them.
         unread: How many texts and images of the answer are not in the segments, by their key or
             the type of their part. Thinking and messages of other roles are not among them.
         drawing: How an answer of ``--model interleaved`` was put together; None for other answers.
@@ -47,6 +48,7 @@ class ParsedAnswer:
     failure: str = ""
     thinking_removed: bool = False
     unfilled_placeholders: int = 0
+    unplaced_images: int = 0
     unread: Mapping[str, int] = field(default_factory=dict)
     drawing: DrawingFacts | None = None
 
@@ -68,5 +70,6 @@ def joined(kind: Kind, answers: Sequence[ParsedAnswer]) -> ParsedAnswer:
         kind=kind,
         thinking_removed=any(answer.thinking_removed for answer in answers),
         unfilled_placeholders=sum(answer.unfilled_placeholders for answer in answers),
+        unplaced_images=sum(answer.unplaced_images for answer in answers),
         unread=dict(sum((Counter(answer.unread) for answer in answers), Counter[str]())),
     )

@@ -82,7 +82,11 @@ def build_request(
     else:
         files = resolver()
         segments = resolve_images(answer, files, task, row)
-        facts = replace(facts, picture_signs=dict.fromkeys(picture_signs(segments, files), 1))
+        facts = replace(
+            facts,
+            unplaced=answer.unplaced_images + _n_left_on_disk(answer.segments, segments),
+            picture_signs=dict.fromkeys(picture_signs(segments, files), 1),
+        )
         try:
             built = build(facts, segments)
         except MmieTasksError as error:  # nothing checked it before
@@ -93,6 +97,13 @@ def build_request(
     if withheld := answer.drawing.withheld:
         built = built.withdrawn("not_drawn", f"pictures not drawn: {listed(withheld)}")
     return replace(built, answer_signature=answer.drawing.signature)
+
+
+def _n_left_on_disk(answer: Segments, resolved: Segments) -> int:
+    """The pictures beside a text that names none."""
+    names_pictures = any(segment.image for segment in answer)
+    has_text = any(segment.text and segment.text.strip() for segment in answer)
+    return sum(bool(s.image) for s in resolved) if has_text and not names_pictures else 0
 
 
 def require_drawn(record: Record) -> None:

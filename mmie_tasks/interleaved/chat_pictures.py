@@ -166,9 +166,15 @@ def _written(answer: ParsedAnswer, resolver: ImageResolver) -> str:
     ]
     # An object without a text or an image would not be an answer.
     segments = segments or [Segment(text="")]
-    # Placeholders are counted where images are listed.
-    fields = {IMAGES_KEY: ()} if answer.unfilled_placeholders else None
-    return content_json(segments, more_parts=_parts_to_count(answer), fields=fields)
+    # Placeholders are counted where images are listed, and so are images without a place: all or
+    # none, for beside others they might get a place.
+    listed = segments[len(segments) - answer.unplaced_images :]
+    has_others = listed != [segment for segment in segments if segment.image]
+    listed = [] if has_others or answer.unfilled_placeholders else listed
+    has_list = answer.unfilled_placeholders or listed
+    fields = {IMAGES_KEY: [segment.image for segment in listed]} if has_list else None
+    parts = segments[: len(segments) - len(listed)]
+    return content_json(parts, more_parts=_parts_to_count(answer), fields=fields)
 
 
 def _parts_to_count(answer: ParsedAnswer) -> list[Mapping[str, object]]:

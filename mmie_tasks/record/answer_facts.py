@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, cast
 
-from mmie_tasks.core.wording import listed
+from mmie_tasks.core.wording import counted, listed
 from mmie_tasks.record import log_line
 from mmie_tasks.record.sample import Record
 
@@ -17,6 +17,8 @@ _COUNTS = {
     "not_drawn": "pictures not drawn",
     "unused": "not used of the writer's answer",
 }
+UNPLACED = "pictures without a place"
+"""Pictures that were put after a text because nothing in it says where they belong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,7 @@ class AnswerFacts:
         shape: How the answer was written.
         thinking: Thinking was removed from the answer.
         unread: Texts and pictures of the answer that were not read, by key or type.
+        unplaced: Pictures that the text has no place for: they follow it.
         picture_signs: Signs that its texts have pictures that were not read, each with 1.
         drawn: Pictures that ``--model interleaved`` drew; None for answers of other models.
         not_drawn: Pictures that could not be drawn, by reason.
@@ -36,6 +39,7 @@ class AnswerFacts:
     shape: str = ""
     thinking: bool = False
     unread: Mapping[str, int] = field(default_factory=dict)
+    unplaced: int = 0
     picture_signs: Mapping[str, int] = field(default_factory=dict)
     drawn: int | None = None
     not_drawn: Mapping[str, int] = field(default_factory=dict)
@@ -67,7 +71,7 @@ def shown_facts(
     """
     facts = log_line.mapping(record, "facts")
     shown: dict[str, str | float | bool] = {}
-    for name, title in titles.items():
+    for name, title in {**titles, "unplaced": UNPLACED}.items():
         value = facts.get(name)
         if fact := value if isinstance(value, (str, bool)) else log_line.number(value):
             shown[title] = fact
@@ -100,6 +104,8 @@ def answer_notes(facts: Sequence[AnswerFacts]) -> Iterator[str]:
     for title, of_samples in counts.items():
         if total := total_of(of_samples):
             yield f"{title}: {listed(total)}"
+    if unplaced := sum(bool(sample.unplaced) for sample in facts):
+        yield f"{UNPLACED}: {counted(unplaced, 'answer')}"
     if thinking := sum(sample.thinking for sample in facts):
         yield f"answers with thinking: {thinking:,}"
 

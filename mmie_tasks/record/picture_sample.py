@@ -84,4 +84,7 @@ def read_picture_sample(line: Line, full_marks: float) -> LoggedSample:
         answer=shown_answer(record) or sample.answer,
         pictures_not_drawn=sum(fact_counts(record, "not_drawn").values()),
         picture_signs=tuple(fact_counts(record, "picture_signs")),
+        pictures_unplaced=int(
+            log_line.number(log_line.mapping(record, "facts").get("unplaced")) or 0
+        ),
     )

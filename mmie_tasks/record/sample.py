@@ -71,6 +71,7 @@ class LoggedSample:
         signature: Everything that can move the score.
         pictures_not_drawn: Pictures that the answer asks for and that could not be drawn.
         picture_signs: Signs that the answer's text has pictures that were not read.
+        pictures_unplaced: Pictures of the answer that its text has no place for.
         answer_cut: A limit on images cut the answer that the judge was shown.
         needle: What the question asks to retrieve from a haystack; None for other questions.
         facts: Further facts to display, title to value.
@@ -91,6 +92,7 @@ class LoggedSample:
     signature: Signature = field(default_factory=Signature)
     pictures_not_drawn: int = 0
     picture_signs: tuple[str, ...] = ()
+    pictures_unplaced: int = 0
     answer_cut: bool = False
     needle: Needle | None = None
     facts: Mapping[str, str | float | bool] = field(default_factory=dict)

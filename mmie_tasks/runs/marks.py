@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from mmie_tasks.core.settings import COVERAGE_FLOOR
 from mmie_tasks.core.wording import counted, listed, plural
+from mmie_tasks.record.answer_facts import UNPLACED
 from mmie_tasks.record.metrics import in_proportion
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import reasons_of
@@ -56,6 +57,8 @@ def _picture_marks(task_run: TaskRun) -> Iterator[str]:
         yield f"{counted(cut, 'answer')} cut by the limit on images"
     if not_drawn := sum(sample.pictures_not_drawn for sample in task_run.samples):
         yield f"{counted(not_drawn, 'picture')} not drawn"
+    if unplaced := sum(sample.pictures_unplaced > 0 for sample in task_run.samples):
+        yield f"{UNPLACED}: {counted(unplaced, 'answer')}"
     if signs := Counter(sign for sample in task_run.samples for sign in sample.picture_signs):
         yield f"answers that may have unread pictures: {listed(signs)}"
 

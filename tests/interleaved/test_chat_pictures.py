@@ -499,6 +499,10 @@ def test_the_text_is_read_as_the_message_with_the_same_counts(
             (answer.unread, answer.unfilled_placeholders, answer.thinking_removed)
             for answer in (before, after)
         ]
+        if before.unplaced_images == sum(bool(segment.image) for segment in before.segments):
+            assert bool(before.unfilled_placeholders) or (
+                after.unplaced_images == before.unplaced_images
+            )
         assert counts[0] == counts[1]
         assert shown(after, tmp_path) == shown(before, tmp_path)
 

@@ -130,6 +130,15 @@ def test_answers_that_may_have_unread_pictures_are_counted_by_sign() -> None:
     assert paper_marks(replace(run, samples=samples)) == marks
 
 
+def test_answers_with_pictures_without_a_place_are_counted() -> None:
+    run = task_run([Scored(3), Scored(4), Scored(5)])
+    samples = tuple(
+        replace(sample, pictures_unplaced=number) for number, sample in enumerate(run.samples)
+    )
+    marks = ("pictures without a place: 2 answers",)
+    assert paper_marks(replace(run, samples=samples)) == marks
+
+
 def test_a_mixture_of_two_judges_is_named() -> None:
     run = task_run([Scored(3), Scored(4)])
     other = PAPER.replace("model:mmie_score", "model:gpt-4o").replace(

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 
 from mmie_tasks.answers.parsed_answer import ParsedAnswer
 from mmie_tasks.answers.parsing import parse_answer
+from mmie_tasks.core.wording import counted as number
 
 A, B = "/o/a.png", "/o/b.png"
 DATA = "data:image/png;base64,AAAA"
 FOLDER = "out/wan"  # of the cases, the only path that names a folder
+WORDS_BESIDE = "with words under other keys, in their order; the official script ignores them"
+NOT_WORDS = "no words: a prompt or a question, references, URLs, encoded data; ids are not counted"
 BASE64 = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGMAAQAABQABJ3UyYwAAAA=="
 
 
@@ -47,11 +50,41 @@ SHAPES = [
     Shape(
         '[{"text": "A", "image": "/o/a.png", "caption": "fox", "step": 1}]',
         "json:parts",
-        ["A", f"@{A}"],
-        "`caption` 1",
-        "with further keys, which the official script ignores",
+        ["A", f"@{A}", "fox"],
+        description=WORDS_BESIDE,
     ),
-    Shape('{"text":"A","image":"/o/a.png","n":"p"}', "json:part", ["A", f"@{A}"], "`n` 1"),
+    Shape('{"text":"A","image":"/o/a.png","n":"p"}', "json:part", ["A", f"@{A}", "p"]),
+    Shape('{"caption": "A fox.", "image": "/o/a.png"}', "json:part", ["A fox.", f"@{A}"]),
+    Shape('{"image_url": "/o/a.png", "alt": "A fox."}', "json:part", [f"@{A}", "A fox."]),
+    Shape('{"image": {"path": "/o/a.png", "caption": "A fox."}}', "json:part", [f"@{A}", "A fox."]),
+    Shape(
+        '{"image": "/o/a.png", "notes": ["One.", {"last": "And two."}]}',
+        "json:part",
+        [f"@{A}", "One.", "And two."],
+    ),
+    Shape(
+        '{"image": "/o/a.png", "revised_prompt": "a fox", "thumb": "/o/b.png", '
+        '"page": "https://example.org/a", "question_id": "SA-1"}',
+        "json:part",
+        [f"@{A}"],
+        "`revised_prompt` 1, `thumb` 1, `page` 1",
+        NOT_WORDS,
+    ),
+    Shape(
+        '[{"type": "image_generation_call", "result": "AAAA", "quality": "high", "note": "As '
+        'you asked."}]',
+        "json:parts",
+        [f"@{DATA}", "As you asked."],
+        "`quality` 1",
+        "nor one word in lower case beside a `type`, `role` or `object`: a server's setting",
+    ),
+    Shape(
+        '{"title": "Two foxes", "content": [{"type": "image", "path": "/o/a.png"}]}',
+        "json:content",
+        ["Two foxes", f"@{A}"],
+    ),
+    Shape('[{"type": "image", "path": "/o/a.png", "alt": "Fox"}]', "json:parts", [f"@{A}", "Fox"]),
+    Shape('{"title": "Two foxes", "content": ["A"]}', "json:content", ["A"], "`title` 1"),
     Shape(
         '[{"text": 5, "image": "/o/a.png"}]',
         "json:parts",
@@ -152,15 +185,66 @@ SHAPES = [
         "1 placeholder",
         "a placeholder without an image",
     ),
+    Shape(
+        '{"text": "1 [IMG0][IMG1][IMG2] 2 [IMG0][IMG1][IMG2]", "images": ["/o/a.png", "/o/b.png"]}',
+        "json:text+images",
+        ["1", f"@{A}", "2", f"@{B}"],
+        description="one picture as a run of numbers from 0, with or without white space between",
+    ),
+    Shape(
+        '{"text": "1 [IMG0] 2 [IMG0]", "images": ["/o/a.png", "/o/b.png"]}',
+        "json:text+images",
+        ["1", f"@{A}", "2", f"@{B}"],
+        description="one marker as often as there are pictures: each is the next",
+    ),
+    Shape(
+        '{"text": "1 <img><img_00012><img_07000></img> 2", "images": ["/o/a.png"]}',
+        "json:text+images",
+        ["1", f"@{A}", "2"],
+        description="one picture as codes between an opening and a closing token",
+    ),
+    Shape(
+        '{"text": "1 <|image start|>1*2<|image token|><|visual token 000007|><|visual token '
+        '000123|><|image end|> 2", "images": ["/o/a.png"]}',
+        "json:text+images",
+        ["1", f"@{A}", "2"],
+        description="the same, with the picture's size",
+    ),
+    Shape(
+        '{"text": "1 [IMG]<image><image>[/IMG] 2", "images": ["/o/a.png"]}',
+        "json:text+images",
+        ["1", f"@{A}", "2"],
+        description="the same, with equal tokens between",
+    ),
+    Shape(
+        '{"text": "1 {{figure}} 2 {{figure}}", "images": ["/o/a.png", "/o/b.png"]}',
+        "json:text+images",
+        ["1", f"@{A}", "2", f"@{B}"],
+        description="a marker of another name, as often as there are pictures",
+    ),
     Shape('{"content": "A [IMG1]", "images": ["/o/a.png"]}', "json:text+images", ["A", f"@{A}"]),
     Shape('{"images": ["/o/a.png"]}', "json:text+images", [f"@{A}"], description="images alone"),
+    Shape('{"prompt": "fox", "images": ["/o/a.png"]}', "json:text+images", [f"@{A}"], "`prompt` 1"),
     Shape(
-        '{"prompt": "fox", "images": ["/o/a.png"]}',
-        "text",
-        ['{"prompt": "fox", "images": ["/o/a.png"]}'],
-        description="images and a text under another key: the whole stays text",
+        '{"answer": "1 <image> 2", "images": ["/o/a.png"]}',
+        "json:text+images",
+        ["1", f"@{A}", "2"],
+        description="with the text under any other key",
     ),
-    Shape('{"text": "no mark", "images": ["/o/a.png"]}', "json:text+images", ["no mark", f"@{A}"]),
+    Shape(
+        '{"text": "1 <image> 2 <image>", "images": [{"path": "/o/a.png", "caption": "A fox."}, '
+        '"/o/b.png"]}',
+        "json:text+images",
+        ["1", f"@{A}", "A fox.", "2", f"@{B}"],
+    ),
+    Shape('{"answer": "A", "images": []}', "text", ['{"answer": "A", "images": []}']),
+    Shape(
+        '{"text": "no mark", "images": ["/o/a.png"]}',
+        "json:text+images",
+        ["no mark", f"@{A}"],
+        "1 picture without a place",
+        "a text with pictures and no place for them, which follow it",
+    ),
     Shape('{"text": null, "images": ["/o/a.png", null, ""]}', "json:text+images", [f"@{A}"]),
     Shape('{"text": "t", "images": "/a.png"}', "text", ['{"text": "t", "images": "/a.png"}']),
     # messages of chat servers
@@ -176,6 +260,7 @@ SHAPES = [
         '"images": ["/o/a.png", "/o/b.png"]}',
         "json:content",
         ["A", f"@{B}", "B", "C", f"@{A}"],
+        "1 picture without a place",
         description="parts and a list of images: first at placeholders, the rest at the end",
     ),
     Shape(
@@ -193,18 +278,25 @@ SHAPES = [
     Shape('{"role":"assistant","text":"B","content":"A"}', "json:part", ["A"], "`text` 1"),
     Shape('{"content": ["A", {"b64_json": "AAAA"}]}', "json:content", ["A", f"@{DATA}"]),
     # pairs, and what Python prints
-    Shape('["t", ["/o/a.png"]]', "json:text+images", ["t", f"@{A}"]),
+    Shape('["<image> t", ["/o/a.png"]]', "json:text+images", [f"@{A}", "t"]),
     Shape(
         "('text', ['/o/a.png', '/o/b.png'])",
         "repr:text+images",
         ["text", f"@{A}", f"@{B}"],
-        description="what Python prints of any of these",
+        "2 pictures without a place",
+        "what Python prints of any of these",
     ),
-    Shape("{'text': \"it's\\n\", 'images': ['/o/a.png']}", "repr:text+images", ["it's", f"@{A}"]),
-    # code fences
-    Shape('```json\n{"text":"f","images":["/o/a.png"]}\n```', "json:text+images", ["f", f"@{A}"]),
     Shape(
-        'Here:\n```json\n{"text": "f", "images": ["/o/a.png"]}\n```\nDone.',
+        "{'text': \"<image> it's\\n\", 'images': ['/o/a.png']}",
+        "repr:text+images",
+        [f"@{A}", "it's"],
+    ),
+    # code fences
+    Shape(
+        '```json\n{"text":"<img>f","images":["/o/a.png"]}\n```', "json:text+images", [f"@{A}", "f"]
+    ),
+    Shape(
+        'Here:\n```json\n{"text": "f <image>", "images": ["/o/a.png"]}\n```\nDone.',
         "fence",
         ["Here:", "f", f"@{A}", "Done."],
         description="any of these in a code fence; prose around JSON if it has parts or images",
@@ -246,7 +338,12 @@ SHAPES = [
         "`cut off` 1",
         "a list of any of these that breaks off: its whole parts",
     ),
-    Shape('{"text": "A", "images": ["/o/a.png", "/o/b', "embedded", ["A", f"@{A}"], "`cut off` 1"),
+    Shape(
+        '{"text": "A <image>", "images": ["/o/a.png", "/o/b',
+        "embedded",
+        ["A", f"@{A}"],
+        "`cut off` 1",
+    ),
     Shape('So: {"content": ["A", {"path": "/o/a.png"}', "embedded", ["So:", "A", f"@{A}"]),
     Shape(
         '[{"text": "A", "image": "/o/a.png"}, // B\n{"text": "C", "image": "/o/b.png"}]',
@@ -324,7 +421,7 @@ SHAPES = [
     ),
     Shape(
         "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final"
-        '<|constrain|>json<|message|>{"text": "A", "images": ["/o/a.png"]}<|return|>',
+        '<|constrain|>json<|message|>{"text": "A <image>", "images": ["/o/a.png"]}<|return|>',
         "json:text+images",
         ["A", f"@{A}"],
         "thinking",
@@ -358,7 +455,7 @@ SHAPES = [
 SOURCES = {  # of the rows of the page
     "`dataset.py` of MMIE": (
         "parts as in MMIE's own files; a null or empty image is none",
-        "with further keys, which the official script ignores",
+        WORDS_BESIDE,
         "a number is its text",
     ),
     "this package": (
@@ -371,6 +468,8 @@ SOURCES = {  # of the rows of the page
         "messages; those of other roles than the assistant's are left out",
         "parts as OpenAI and Anthropic write them: `image_url`, `b64_json`, `source`",
         "with parts of other types",
+        NOT_WORDS,
+        "nor one word in lower case beside a `type`, `role` or `object`: a server's setting",
         "a message of a chat server with its images",
         "parts and a list of images: first at placeholders, the rest at the end",
     ),
@@ -378,6 +477,20 @@ SOURCES = {  # of the rows of the page
         "a text with its images at their placeholders, see below",
         "a placeholder without an image",
         "images alone",
+        "a text with pictures and no place for them, which follow it",
+    ),
+    "MiniGPT-5 (`constants.py`); GILL, with spaces (`gill/models.py`)": (
+        "one picture as a run of numbers from 0, with or without white space between",
+    ),
+    "MiniGPT-5 (`examples/playground.py`)": (
+        "one marker as often as there are pictures: each is the next",
+    ),
+    "SEED-LLaMA (`scripts/seed_llama_inference_14B.py`), SEED-X": (
+        "one picture as codes between an opening and a closing token",
+    ),
+    "Emu3 (`emu3/mllm/processing_emu3.py`)": ("the same, with the picture's size",),
+    "Emu2 (`Emu2/emu/constants.py`); Janus (`janus/models/processing_vlm.py`)": (
+        "the same, with equal tokens between",
     ),
     "lmms-eval's `unwrap_generation_output`": (
         "what Python prints of any of these",
@@ -398,7 +511,8 @@ SOURCES = {  # of the rows of the page
         "any other text, unchanged",
         "JSON of any other shape is text: an object, numbers, a list of words",
         "a part with a text or image that is neither: the whole stays text",
-        "images and a text under another key: the whole stays text",
+        "with the text under any other key",
+        "a marker of another name, as often as there are pictures",
         "thinking: `<think>`, `<thinking>`, `<analysis>`, `<reasoning>`, `◁think▷`",
         "a thinking tag in quotation marks or in `code` is a mention",
         "channels of gpt-oss other than `final`",
@@ -412,8 +526,11 @@ def counted(parsed: ParsedAnswer) -> str:
     """What the log counts of an answer besides its texts and images."""
     counts = [f"`{name}` {count}" for name, count in parsed.unread.items()]
     counts += ["thinking"] if parsed.thinking_removed else []
-    placeholders = parsed.unfilled_placeholders
-    return ", ".join([*counts, *([f"{placeholders} placeholder"] if placeholders else [])])
+    if parsed.unfilled_placeholders:
+        counts.append(f"{parsed.unfilled_placeholders} placeholder")
+    if parsed.unplaced_images:
+        counts.append(f"{number(parsed.unplaced_images, 'picture')} without a place")
+    return ", ".join(counts)
 
 
 def parsed(shape: Shape) -> ParsedAnswer:

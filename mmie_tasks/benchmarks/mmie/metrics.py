@@ -77,6 +77,7 @@ def counts(records: Sequence[Record]) -> dict[str, float]:
         ``dropped`` (samples that the official script leaves out), ``missing_images`` and
         ``bad_images`` (images), ``truncated``, ``typed_controls``, ``over_4096``,
         ``text_like_json``, ``text_names_image`` and ``text_image_tag`` (samples),
+        ``pictures_unplaced`` (answers with pictures that their text has no place for),
         ``pictures_drawn``, ``pictures_failed`` and ``pictures_unused`` (of ``--model interleaved``;
         the last is what the protocol could not use), and ``parse_rate`` (percent of the replies
         that points could be read from; absent without replies).
@@ -90,6 +91,7 @@ def counts(records: Sequence[Record]) -> dict[str, float]:
     totals["over_4096"] = sum((sample.judge_tokens or 0) > JUDGE_WINDOW for sample in facts)
     for name, sign in SIGN_COUNTS.items():
         totals[name] = sum(sign in sample.picture_signs for sample in facts)
+    totals["pictures_unplaced"] = sum(bool(sample.unplaced) for sample in facts)
     totals["pictures_drawn"] = sum(sample.drawn or 0 for sample in facts)
     totals["pictures_failed"] = total_of(sample.not_drawn for sample in facts).total()
     totals["pictures_unused"] = total_of(sample.unused for sample in facts).total()

@@ -75,7 +75,8 @@ def counts(records: Sequence[Record]) -> dict[str, float]:
 
     Returns:
         ``pictures_lost`` and ``question_pictures_lost`` (pictures of answers and questions that the
-        judge did not see), ``without_picture`` (answers), ``other_length`` (answers with another
+        judge did not see), ``pictures_unplaced`` (answers with pictures that their text has no
+        place for), ``without_picture`` (answers), ``other_length`` (answers with another
         number of steps than the gold answer), ``asked_twice`` (samples), and ``table_<metric>`` and
         ``table_overall``: the official table's row, 0 to 10.
     """
@@ -84,6 +85,7 @@ def counts(records: Sequence[Record]) -> dict[str, float]:
     totals = {
         "pictures_lost": sum(sum(sample.pictures_lost.values()) for sample in facts),
         "question_pictures_lost": sum(sample.question_pictures_lost for sample in facts),
+        "pictures_unplaced": sum(bool(sample.unplaced) for sample in facts),
         "without_picture": sum(not sample.answer_pictures for sample in answered),
         "other_length": sum(sample.steps != sample.gold_steps for sample in answered),
         "asked_twice": sum(len(replies(record) or ()) > 1 for record in records),

@@ -53,6 +53,9 @@ def test_the_record_has_everything_that_is_needed_to_score_again():
     assert (logged["id"], logged["category"], logged["field"]) == ("PBL-1", "PBL", "Education")
 
 
+PICTURE_COUNTS = ("unplaced", "drawn", "failed", "unused")
+
+
 @pytest.mark.parametrize(
     ("facts", "count", "line"),
     [
@@ -99,6 +102,12 @@ def test_the_record_has_everything_that_is_needed_to_score_again():
             id="signs of pictures",
         ),
         pytest.param(
+            {"unplaced": 3},
+            {"pictures_unplaced": 1},
+            "pictures without a place: 1 answer",
+            id="without a place",
+        ),
+        pytest.param(
             {"drawn": 25, "not_drawn": {"refused": 2, "late": 1}},
             {"pictures_drawn": 25, "pictures_failed": 3},
             "pictures drawn: 25; not drawn: refused (2), late (1); answers without a "
@@ -113,7 +122,7 @@ def test_what_occurs_in_requests_is_counted_and_has_a_line_and_zeros_have_none(f
     assert lines == ([line] if line else [])
     names = ("dropped", "missing_images", "bad_images", "truncated", "typed_controls", "over_4096")
     zeros = dict.fromkeys(
-        (*names, *SIGN_COUNTS, "pictures_drawn", "pictures_failed", "pictures_unused"), 0
+        (*names, *SIGN_COUNTS, *(f"pictures_{what}" for what in PICTURE_COUNTS)), 0
     )
     assert counts([*usual, *records(**facts)]) == {**zeros, **count, "parse_rate": 100}
 

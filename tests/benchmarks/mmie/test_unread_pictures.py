@@ -154,6 +154,30 @@ def test_a_logged_sample_has_the_signs_of_its_answer():
     assert read.facts["images of the answer not used"] == "missing (1)"
 
 
+@pytest.mark.parametrize(
+    ("answer", "n_unplaced"),
+    [
+        pytest.param(LISTED, 1, id="a list with a place for one"),
+        pytest.param('{"text": "A", "images": ["a.png", "b.png"]}', 2, id="a list without a place"),
+        pytest.param('{"images": ["a.png", "b.png"]}', 0, id="images only"),
+        pytest.param(PARTS, 0, id="pairs"),
+        pytest.param(CONTENT, 0, id="parts in order"),
+        pytest.param("A fox.", 1, id="on disk"),
+        pytest.param("A fox. ![](b.png)", 0, id="in the text"),
+    ],
+)
+def test_a_logged_sample_has_the_count_of_pictures_without_a_place(answer, n_unplaced):
+    Path("mmie").mkdir()
+    Path("mmie/0_metadata.json").write_text('{"generated_images": ["a.png"]}')
+    sample = Sample(id="SA-1", category="SA", question=(), gold=())
+    built = requests.build_request(sample, [answer], "mmie")
+    judged = Judged(verdicts=Verdicts.unscored("unavailable", ""))
+    logged = json.loads(json.dumps(sample_record(sample, judged, built.facts, (), "")))
+    read = read_line({"coverage": {**logged, "signature": "s"}})
+    assert read.pictures_unplaced == n_unplaced
+    assert read.facts.get("pictures without a place", 0) == n_unplaced
+
+
 def test_images_that_cannot_be_used_are_counted_by_their_reasons():
     Path("bad.png").write_bytes(b"no image")
     Image.new("1", (20_000, 10_000)).save("huge.png")
