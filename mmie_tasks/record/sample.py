@@ -18,6 +18,7 @@ from mmie_tasks.record.members import MemberResult
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.record.signature import Signature
+from mmie_tasks.record.text_facts import TextFacts
 
 __all__ = [
     "ALL",
@@ -70,6 +71,7 @@ class LoggedSample:
         members: The judges of a panel, in order, with their verdicts; empty with a single judge.
         signature: Everything that can move the score.
         pictures_not_drawn: Pictures that the answer asks for and that could not be drawn.
+        text: What is unusual about the text of the answer.
         picture_signs: Signs that the answer's text has pictures that were not read.
         answer_cut: A limit on images cut the answer that the judge was shown.
         needle: What the question asks to retrieve from a haystack; None for other questions.
@@ -90,6 +92,7 @@ class LoggedSample:
     members: tuple[MemberResult, ...] = ()
     signature: Signature = field(default_factory=Signature)
     pictures_not_drawn: int = 0
+    text: TextFacts = field(default_factory=TextFacts)
     picture_signs: tuple[str, ...] = ()
     answer_cut: bool = False
     needle: Needle | None = None
