@@ -34,11 +34,11 @@ _FIRST_TAG = re.compile(
     r"|(?P<paired>\w{2,40})(?=\].*\[/(?P=paired)\]))\](?![(\[:])",
     re.DOTALL,
 )
-# https://html.spec.whatwg.org, and what stands first in SVG and MathML
+# Those of https://html.spec.whatwg.org, SVG and MathML that an answer may begin with
 _ELEMENTS = frozenset(
     (
         *("a", "abbr", "address", "area", "article", "aside", "audio", "b", "base", "blockquote"),
-        *("body", "br", "button", "canvas", "caption", "center", "cite", "circle", "code", "col"),
+        *("body", "br", "button", "canvas", "center", "cite", "circle", "code", "col"),
         *("colgroup", "data", "datalist", "dd", "del", "details", "dfn", "dialog", "div", "dl"),
         *("dt", "em", "embed", "fieldset", "figcaption", "figure", "font", "footer", "form", "g"),
         *("h1", "h2", "h3", "h4", "h5", "h6", "head", "header", "hgroup", "hr", "html", "i"),
@@ -46,7 +46,7 @@ _ELEMENTS = frozenset(
         *("map", "mark", "math", "menu", "meta", "meter", "nav", "noscript", "object", "ol"),
         *("optgroup", "option", "output", "p", "path", "picture", "polygon", "pre", "progress"),
         *("q", "rect", "rp", "rt", "ruby", "s", "samp", "script", "search", "section", "select"),
-        *("slot", "small", "source", "span", "strike", "strong", "style", "sub", "summary"),
+        *("slot", "small", "source", "span", "strike", "strong", "style", "sub"),
         *("sup", "svg", "table", "tbody", "td", "template", "text", "textarea", "tfoot", "th"),
         *("thead", "time", "title", "tr", "track", "tt", "u", "ul", "var", "video", "wbr"),
     )
@@ -74,15 +74,23 @@ def text_facts(text: str, *, is_expected: bool = False) -> TextFacts:
     stripped = strip_thinking(text)
     text = stripped.text.strip()
     plain = _CODE.sub("", text)
-    tokens = (match[0] for match in _SPECIAL_TOKEN.finditer(plain) if not _is_image(match["name"]))
-    words = " ".join("".join(c if c.isprintable() else " " for c in text[:1000]).split())
-    is_short = len(text) <= len(text[:1000]) and len(words) <= _MAX_SHORT_CHARACTERS
+    tokens = [match[0] for match in _SPECIAL_TOKEN.finditer(plain) if not _is_image(match["name"])]
+    tag = _first_tag(text)
+    short_text = None if is_expected or tag else _short(_SPECIAL_TOKEN.sub(" ", text))
     return TextFacts(
         thinking=stripped.removed,
-        tag=_first_tag(text),
+        tag=tag,
         special_tokens=dict.fromkeys(list(dict.fromkeys(tokens))[:_MAX_TOKENS], 1),
-        short_text=words if is_short and not is_expected else None,
+        short_text=short_text,
     )
+
+
+def _short(text: str) -> str | None:
+    """The text in one line of characters that can be printed; None for a long one."""
+    if len(text) > 2 * _MAX_SHORT_CHARACTERS:
+        return None
+    words = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return words if len(words) <= _MAX_SHORT_CHARACTERS else None
 
 
 def _is_image(name: str | None) -> bool:

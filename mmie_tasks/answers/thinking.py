@@ -51,11 +51,11 @@ _MESSAGE = re.compile(
     r"(?P<text>.*?)(?:<\|(?:end|return|call|eom|eot)\|>|(?=<\|(?:start|channel)\|>)|\Z)",
     re.DOTALL,
 )
-# The same of gpt-oss, where a server left out the special tokens; and Granite's sentences.
-_PROSE = re.compile(
-    r"\s*(?:.*assistantfinal|analysis(?=[A-Z]).*"
-    r"|Here(?:['’]s| is) my thought process:.*?Here(?:['’]s| is) my response:)",
-    re.DOTALL,
+# What gpt-oss writes, where a server left out the special tokens; and Granite's sentences.
+_FINAL = "assistantfinal"
+_UNFINISHED = re.compile(r"analysis(?=[A-Z])")
+_GRANITE = re.compile(
+    r"Here(?:['’]s| is) my thought process:.*?Here(?:['’]s| is) my response:", re.DOTALL
 )
 
 
@@ -139,8 +139,13 @@ def strip_thinking(text: str) -> StrippedText:
 
 def _without_messages(text: str) -> str:
     """The text of the messages that are the answer; a text without messages is unchanged."""
-    if prose := _PROSE.match(text):
-        return text[prose.end() :]
+    start = text.lstrip()
+    if _FINAL in text:
+        return text.rpartition(_FINAL)[2]
+    if _UNFINISHED.match(start):
+        return ""
+    if prose := _GRANITE.match(start):
+        return start[prose.end() :]
     messages = list(_MESSAGE.finditer(text)) if "<|message|>" in text else []
     framed = [message for message in messages if message["channel"] or message["to"]]
     if not framed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -10,7 +11,12 @@ from mmie_tasks.core.wording import counted
 from mmie_tasks.record.sample import LoggedSample
 
 _MIN_SAME = 3
-_MIN_SHARE_OF_WORDS = 0.1  # of the answers, for a text of one or two words
+_MIN_SHARE, _MIN_SHARE_OF_WORDS = 0.005, 0.05  # of the answers; of one or two words
+# A letter, yes or no, a word with a number; and "the answer is ...".
+_USUAL = re.compile(
+    r"[a-z]|yes|no|true|false|\S*\d\S*(?: \S+)?"
+    r"|(?:the )?(?:\w+ )?(?:answer|option|choice)(?: is|:).*"
+)
 _MAX_NAMED = 3
 _MAX_QUOTED_CHARACTERS = 60
 
@@ -19,8 +25,9 @@ def text_marks(samples: Sequence[LoggedSample]) -> Iterator[str]:
     """How many answers begin with a tag or contain special tokens, and which short texts answer
     several samples: ``40 answers are the same: `I cannot help.` ``.
 
-    A short text counts if it answers three samples or more, and is not the gold answer of one of
-    them; one or two words, a tenth of the samples or more.
+    A short text counts if it answers three samples, and one in 200, or more; one or two words, one
+    in 20. It is not the gold answer of a sample, a letter, a number, yes or no, and not of the form
+    "the answer is ...".
     """
     answered = [sample for sample in samples if not _is_missing(sample)]
     tags = Counter(sample.text.tag for sample in answered if sample.text.tag)
@@ -59,21 +66,14 @@ def _same_texts(samples: Sequence[LoggedSample]) -> list[tuple[str, int]]:
     return [
         (text, count)
         for text, count in counts.most_common()
-        if count >= _MIN_SAME
+        if count >= max(_MIN_SAME, _min_share(text) * len(samples))
         and _plain(text) not in gold
-        and (len(text.split()) not in (1, 2) or _is_striking(text, count, len(samples)))
+        and not _USUAL.fullmatch(_plain(text))
     ]
 
 
-def _is_striking(text: str, count: int, n_samples: int) -> bool:
-    """Whether one or two words are no usual answer: a letter, a number, or yes and no are."""
-    words = _plain(text)
-    usual = len(words) == 1 or words in ("yes", "no", "true", "false")
-    return (
-        count >= _MIN_SHARE_OF_WORDS * n_samples
-        and not usual
-        and not any(character.isdecimal() for character in words)
-    )
+def _min_share(text: str) -> float:
+    return _MIN_SHARE if len(text.split()) not in (1, 2) else _MIN_SHARE_OF_WORDS
 
 
 def _plain(text: str) -> str:
