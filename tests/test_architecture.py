@@ -47,6 +47,7 @@ PURE = (
 PURE_IMPORTS = (
     "mmie_tasks.benchmarks.data_fields",
     "mmie_tasks.benchmarks.reply_text",
+    "mmie_tasks.benchmarks.text_answer",
     "mmie_tasks.core.errors",  # of which `BadSample`
     "mmie_tasks.core.messages",
     "mmie_tasks.core.wording",
@@ -61,6 +62,7 @@ PURE_IMPORTS = (
     "mmie_tasks.record.rows",
     "mmie_tasks.record.sample",  # types
     "mmie_tasks.record.segment",
+    "mmie_tasks.record.text_facts",
     "mmie_tasks.record.verdict_row",
 )
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from mmie_tasks.answers.drawn import read_drawn_answer
 
 MISSING = "[PREDICTIONS_MISSING]"
@@ -32,6 +35,74 @@ _FAILURES = (
     ("[ERROR]", "the tested model reported an error"),
     # async_openai
     ("Error: can only concatenate str (not ", "the content of the server's reply was no text"),
+)
+
+
+_GATEWAY = (
+    r"bad\sgateway|(?:service|server)\s(?:temporarily\s)?unavailable|gateway\stime-?out"
+    r"|internal\sserver\serror|too\smany\srequests|request\stime-?out"
+    r"|upstream\srequest\stimeout|no\shealthy\supstream|stream\stimeout"
+)
+# An exception of a package (`litellm.RateLimitError`), or one that only clients of servers raise.
+_EXCEPTION = r"""
+    (?: (?-i:(?:[a-z_]\w*\.)+[A-Z]\w*(?:Error|Exception|Timeout|Exhausted|Unavailable|Denied|Found))
+      | litellm\.\w+
+      | (?:api\w*|ratelimit|authentication|badrequest|permissiondenied|unprocessableentity
+          |(?:internal|client|server)\w*|serviceunavailable|overloaded|invalidrequest|notfound
+          |context\w+exceeded|contentpolicyviolation|outofmemory|connection\w*|http\w*|ssl|proxy
+          |timeout|(?:max)?retry|throttling|quota\w*|stopcandidate|blockedprompt
+        )(?:error|exception)
+      | readtimeout | connecttimeout | resourceexhausted
+    )\s?[:(\[]
+"""
+# What the texts begin with by which clients, servers and other runners say that there is no answer,
+# perhaps after "Error: " or "Error calling the model: ". The sources are in ``README.md``.
+_FAILURE = re.compile(
+    rf"""
+    \W{{0,4}}
+    (?: (?:(?:api|http|llm|server)\s)? (?:error|exception|failed|failure) (?:\s[\w-]+){{0,5}}
+        \W{{0,3}}(?:[:-]\s+|\() \W{{0,2}} ){{0,2}}
+    (?:
+      (?P<error> error\ code:\ [45]\d\d\b | http\ error\ [45]\d\d:
+        | [45]\d\d\ (?:client|server)\ error\b | (?:client|server)\ error\ '[45]\d\d\b
+        | request\ failed\ with\ status\ code\ [45]\d\d\b
+        | (?-i:[45]\d\d\ (?:[A-Z]+_[A-Z_]+\b|[A-Z]+\.\s\{{))
+        | an\ error\ occurred\ \(\w+\)\ when\ calling\ the\b
+        | (?:[45]\d\d\s)?\[?\{{\s* (?:
+            ["']error["']\s*:\s*\{{\s*["'](?:message|code|type|status|param|innererror)["']
+          | ["'](?:object|type)["']\s*:\s*["']error["']
+          | "detail"\s*:\s*"[^"]*"\s*\}}\s*\Z )
+        | {_EXCEPTION} | traceback\ \(most\ recent\ call\ last\):(?=.*^{_EXCEPTION}) )
+      | (?P<connection> https?connectionpool\(host= | connection\ aborted\.'
+        | errno\ -?\d+\] | max\ retries\ exceeded\ with | upstream\ connect\ error\b
+        | network\ error\ due\ to\ high\ traffic
+        | (?:(?:http\ )?[45]\d\d\ )?(?:{_GATEWAY}|request\ timed\ out|connection\ error
+            |connection\ refused|error\ code:\ \d{{3,4}})[.!]?\s*\Z
+        | <?(?:!doctype\ html|html)\b(?=.{{0,3000}}?<(?:title|h1)\b[^<>]*>[^<]{{0,80}}
+            (?:{_GATEWAY}|\b[45]\d\d\s(?:error|forbidden|not\ found|unauthorized)
+              |error\ [45]\d\d|\b5\d\d:\s|just\ a\ moment|attention\ required|access\ denied)) )
+      | (?P<memory> (?:cuda|hip|mps|npu|xpu|gpu)\b[^\n]{{0,20}}\bout\ of\ memory
+        | cuda\ error:\ )
+      | (?P<blocked> (?:input|output)(?:\ or\ output)?(?:\ (?:text|image))?\ data\ may\ contain
+          \ inappropriate\ content
+        | output\ blocked\ by\ content\ filtering | (?:moderation\W\W?)?your\ input\ violates\ our
+        | the\ response\ was\ filtered\ due\ to )
+      | (?P<runner> failed\ to\ obtain\ answer | failed_infer\b | error\$
+        | agent\ stopped\ due\ to\ (?:iteration|max\ iterations) )
+    )
+    """,
+    re.VERBOSE | re.IGNORECASE | re.DOTALL | re.MULTILINE,
+)
+_REASON_OF = {
+    "error": "the client or server of the tested model reported an error",
+    "connection": "the connection to the tested model failed",
+    "memory": "the tested model ran out of memory",
+    "blocked": "the API of the tested model blocked the answer",
+    "runner": "the runner of the tested model got no answer",
+}
+# What pandas, Python and JavaScript print of a missing value; and what scripts put in its place.
+_NULLS = frozenset(
+    ("nan", "NaN", "NaT", "<NA>", "None", "null", "NULL", "undefined", "error", "Error", "ERROR")
 )
 
 
@@ -80,4 +151,30 @@ def failure_of(answer: object) -> str | None:
     if start.startswith(NOT_AN_ANSWER):
         reason = start.removeprefix(NOT_AN_ANSWER).strip()[:_MAX_REASON_CHARACTERS]
         return f"the server's reply is not an answer: {reason}"
-    return next((reason for text, reason in _FAILURES if start.startswith(text)), None)
+    if reason := next((reason for text, reason in _FAILURES if start.startswith(text)), None):
+        return reason
+    failure = _FAILURE.match(start)
+    return _REASON_OF[failure.lastgroup or ""] if failure else None
+
+
+def null_failure(answer: object, sample_texts: Iterable[str | None]) -> str | None:
+    """Why a text is not an answer that is only what a program prints of a missing value: ``nan``.
+
+    It may be the answer if a text of the sample has the same word.
+
+    Args:
+        answer: Of the tested model.
+        sample_texts: The gold answer, the options, or what else tells which answers there may be.
+
+    >>> null_failure("None", ["a cat", "a dog"])
+    'the text in the place of an answer is `None`'
+    >>> null_failure("None", ["a cat", "none of these"]) is None
+    True
+    """
+    text = answer.strip() if isinstance(answer, str) else ""
+    if text not in _NULLS:
+        return None
+    word = re.compile(rf"(?<!\w){re.escape(text.strip('<>'))}(?!\w)", re.IGNORECASE)
+    if any(word.search(sample_text or "") for sample_text in sample_texts):
+        return None
+    return f"the text in the place of an answer is `{text}`"

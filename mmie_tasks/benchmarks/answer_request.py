@@ -7,15 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Generic
 
 from mmie_tasks.answers.drawn import WITHHELD
+from mmie_tasks.answers.failures import null_failure
 from mmie_tasks.answers.images import resolve_images
 from mmie_tasks.answers.parsed_answer import ParsedAnswer
 from mmie_tasks.answers.picture_signs import picture_signs
+from mmie_tasks.answers.text_signs import text_facts
 from mmie_tasks.benchmarks.model_answers import read_results, resolver
 from mmie_tasks.core.errors import MmieTasksError, first_line
 from mmie_tasks.core.verdict import Unscored, UnscoredReason
 from mmie_tasks.core.wording import listed
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.record.answer_facts import FactsT, fact_counts
+from mmie_tasks.record.answer_facts import FactsT, fact_counts, with_text
 from mmie_tasks.record.fields import NoJudgeRequest, Record
 from mmie_tasks.record.segment import Segments
 
@@ -56,6 +58,7 @@ def build_request(
     task: str,
     row: int,
     *,
+    sample_texts: Segments,
     start: Callable[[ParsedAnswer], FactsT],
     build: Callable[[FactsT, Segments], BuiltRequest[FactsT]],
 ) -> BuiltRequest[FactsT]:
@@ -65,13 +68,21 @@ def build_request(
         results: The runner's results of the tested model: one text, or one per round.
         task: Name of the task.
         row: The runner's number of the sample.
+        sample_texts: Its question and its gold answer.
         start: The benchmark's own facts about an answer.
         build: From facts and the answer, whose pictures are files. Raises a `MmieTasksError` if
             what every request needs is not available.
     """
     answer = read_results(results)
+    has_pictures = any(segment.image for segment in answer.segments)
+    text = "\n".join(segment.text for segment in answer.segments if segment.text)
+    if not has_pictures and (null := null_failure(text, (s.text for s in sample_texts))):
+        answer = ParsedAnswer(kind="sentinel", failure=null)
     facts = replace(
-        start(answer), shape=answer.shape, thinking=answer.thinking_removed, unread=answer.unread
+        with_text(start(answer), text_facts(text, is_expected=has_pictures)),
+        shape=answer.shape,
+        thinking=answer.thinking_removed,
+        unread=answer.unread,
     )
     if answer.drawing:
         drawn = answer.drawing

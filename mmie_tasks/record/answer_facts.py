@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar, cast
 
 from mmie_tasks.core.wording import counted, listed
 from mmie_tasks.record import log_line
 from mmie_tasks.record.sample import Record
+from mmie_tasks.record.text_facts import TextFacts
 
 _COUNTS = {
     "unread": "texts and images not read",
@@ -22,12 +23,11 @@ UNPLACED = "pictures without a place"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerFacts:
+class AnswerFacts(TextFacts):
     """Counts about an answer, whatever the benchmark.
 
     Attributes:
         shape: How the answer was written.
-        thinking: Thinking was removed from the answer.
         unread: Texts and pictures of the answer that were not read, by key or type.
         unplaced: Pictures that the text has no place for: they follow it.
         picture_signs: Signs that its texts have pictures that were not read, each with 1.
@@ -37,7 +37,6 @@ class AnswerFacts:
     """
 
     shape: str = ""
-    thinking: bool = False
     unread: Mapping[str, int] = field(default_factory=dict)
     unplaced: int = 0
     picture_signs: Mapping[str, int] = field(default_factory=dict)
@@ -51,6 +50,11 @@ class AnswerFacts:
 
 
 FactsT = TypeVar("FactsT", bound=AnswerFacts)
+
+
+def with_text(facts: FactsT, text: TextFacts) -> FactsT:
+    """The facts with those about the text of the answer."""
+    return replace(facts, **asdict(text))
 
 
 def facts_of(record: Record, kind: type[FactsT]) -> FactsT:
@@ -106,8 +110,6 @@ def answer_notes(facts: Sequence[AnswerFacts]) -> Iterator[str]:
             yield f"{title}: {listed(total)}"
     if unplaced := sum(bool(sample.unplaced) for sample in facts):
         yield f"{UNPLACED}: {counted(unplaced, 'answer')}"
-    if thinking := sum(sample.thinking for sample in facts):
-        yield f"answers with thinking: {thinking:,}"
 
 
 def fact_counts(record: Record, name: str) -> dict[str, int]:

@@ -36,6 +36,7 @@ from mmie_tasks.record.sample import READER_KINDS, LoggedSample, ScoreKind
 from mmie_tasks.record.segment import Segment, Segments
 from mmie_tasks.record.segment import read_segments as segments
 from mmie_tasks.record.signature import Signature
+from mmie_tasks.record.text_facts import read_text_facts
 from mmie_tasks.record.verdict_row import PointsKey, as_row, verdict
 
 __all__ = [
@@ -276,6 +277,7 @@ def sample(line: Line, full_marks: float, groups: Sequence[str] = ()) -> LoggedS
       the benchmark is scored by rule
     * ``images``: paths of the question's images, in order; may be missing
     * ``signature``: a text; may be missing
+    * ``facts``: those of `mmie_tasks.record.text_facts.TextFacts`; may be missing
     * every field named in `groups`: a text
 
     Args:
@@ -301,6 +303,7 @@ def sample(line: Line, full_marks: float, groups: Sequence[str] = ()) -> LoggedS
         replies=replies(record) or (),
         members=members(record, full_marks),
         signature=signature(record),
+        text=read_text_facts(record),
     )
 
 

@@ -18,6 +18,7 @@ from mmie_tasks.record.members import MemberResult
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.record.signature import Signature
+from mmie_tasks.record.text_facts import TextFacts
 
 __all__ = [
     "ALL",
@@ -70,6 +71,7 @@ class LoggedSample:
         members: The judges of a panel, in order, with their verdicts; empty with a single judge.
         signature: Everything that can move the score.
         pictures_not_drawn: Pictures that the answer asks for and that could not be drawn.
+        text: What is unusual about the text of the answer.
         picture_signs: Signs that the answer's text has pictures that were not read.
         pictures_unplaced: Pictures of the answer that its text has no place for.
         answer_cut: A limit on images cut the answer that the judge was shown.
@@ -91,6 +93,7 @@ class LoggedSample:
     members: tuple[MemberResult, ...] = ()
     signature: Signature = field(default_factory=Signature)
     pictures_not_drawn: int = 0
+    text: TextFacts = field(default_factory=TextFacts)
     picture_signs: tuple[str, ...] = ()
     pictures_unplaced: int = 0
     answer_cut: bool = False

@@ -32,6 +32,8 @@ def notes_of(task_run: TaskRun, records: Sequence[Record]) -> Iterator[str]:
         yield f"official and robust scores differ: {differing:,}"
     yield from _describe_expected(task_run)
     yield from task_run.benchmark.notes(records)
+    if thinking := sum(sample.text.thinking for sample in task_run.samples):
+        yield f"answers with thinking: {thinking:,}"
     if task_run.benchmark.judge is not None:
         yield from _describe_panel(task_run)
         yield _describe_replies(task_run)

@@ -10,6 +10,7 @@ from mmie_tasks.core.wording import counted, listed, plural
 from mmie_tasks.record.answer_facts import UNPLACED
 from mmie_tasks.record.metrics import in_proportion
 from mmie_tasks.runs.run import TaskRun
+from mmie_tasks.runs.text_marks import text_marks
 from mmie_tasks.runs.values import reasons_of
 
 
@@ -38,6 +39,7 @@ def _marks(task_run: TaskRun) -> Iterator[str]:
     if any(signature.min_coverage != COVERAGE_FLOOR for signature in signatures):
         yield "another floor of coverage"
     yield from _picture_marks(task_run)
+    yield from text_marks(task_run.samples)
     reasons = reasons_of(task_run, "official")
     if unscored := reasons.total() - reasons["left_out"]:
         yield f"{unscored:,} unscored"

@@ -91,20 +91,20 @@ def milebench_of(judged):
             mia_of,
             SINGLE,
             "id type categories weights contradictory asked instruction official robust components "
-            "total recomputed agrees differ parts image signature answer_sha256 replies",
+            "total recomputed agrees differ parts image signature answer_sha256 facts replies",
             id="mia_bench",
         ),
         pytest.param(
             mia_of,
             PANEL,
             "id type categories weights contradictory asked instruction official robust marks "
-            "differ parts image signature answer_sha256 replies panel",
+            "differ parts image signature answer_sha256 facts replies panel",
             id="mia_bench, several judges",
         ),
         pytest.param(
             milebench_of,
             SINGLE,
-            "id dataset task rule level gold choices images official robust differ signature",
+            "id dataset task rule level gold choices images official robust differ signature facts",
             id="milebench",
         ),
     ],

@@ -7,12 +7,13 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 
 from mmie_tasks.benchmarks.mia_bench.marks import Mark
 from mmie_tasks.benchmarks.mia_bench.robust import read_reply
 from mmie_tasks.benchmarks.mia_bench.sample import TYPES, Sample
+from mmie_tasks.benchmarks.text_answer import facts_of_results, logged_answer
 from mmie_tasks.record import log_line
 from mmie_tasks.record.judged_sample import Judged
 from mmie_tasks.record.log_line import NOT_LOGGED
@@ -43,7 +44,8 @@ def sample_record(
         reply: As for `marks`.
         image: Path of the image.
         signature: Everything that can move the score.
-        results: The answer, which the runner logs itself; its hash is in the record.
+        results: The answer, which the runner logs itself; its hash is in the record, and
+            what is unusual about its text.
     """
     answer = "".join(map(str, results)).encode(errors="surrogatepass")
     return log_line.sample_record(
@@ -61,7 +63,10 @@ def sample_record(
         },
         readings=marks(sample, reply),
         request_fields={"image": image},
-        answer_fields={"answer_sha256": hashlib.sha256(answer).hexdigest()},
+        answer_fields={
+            "answer_sha256": hashlib.sha256(answer).hexdigest(),
+            "facts": asdict(facts_of_results(results)),
+        },
     )
 
 
@@ -143,6 +148,7 @@ def read_line(line: Line) -> LoggedSample:
         ),
         parts=log_line.component_shares(record),
         question=question_of(line, record),
+        answer=logged_answer(line),
         facts=_facts(record),
     )
 

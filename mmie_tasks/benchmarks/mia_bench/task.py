@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmie_tasks.answers.failures import failure_of, not_text_content
+from mmie_tasks.answers.failures import failure_of, not_text_content, null_failure
+from mmie_tasks.answers.thinking import without_thinking
 from mmie_tasks.benchmarks.benchmark import Doc
 from mmie_tasks.benchmarks.mia_bench import data, metrics
 from mmie_tasks.benchmarks.mia_bench.benchmark import JUDGE, signature
@@ -72,8 +73,11 @@ def _open(doc: Doc) -> Image.Image:
 
 
 def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]:
-    """The rows of one answer, filled in once it is judged. A missing answer is not judged."""
+    """The rows of one answer, filled in once it is judged. A missing answer is not judged, and
+    thinking is not part of an answer.
+    """
     sample = Sample.from_doc(doc)
+    answers = [without_thinking(result) for result in results]
 
     def make_rows(judged: Judged) -> MetricRows:
         reply = last_reply(sample, judged)
@@ -82,30 +86,31 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
         )
         return metrics.TABLE.rows(metrics.graded_sample(sample, judged.verdicts), record)
 
-    if (verdicts := _unscored(sample, results)) is not None:
+    if (verdicts := _unscored(sample, answers)) is not None:
         return make_rows(Judged(verdicts=verdicts))
-    request = graded_request(sample, str(results[0]), [Path(doc["image"])])
+    request = graded_request(sample, str(answers[0]), [Path(doc["image"])])
     pending = PendingSample(request=request, make_rows=make_rows, metrics=metrics.TABLE.names)
     return JUDGE.submit(pending, plain=plain_score)
 
 
-def _unscored(sample: Sample, results: Sequence[object]) -> Verdicts | None:
+def _unscored(sample: Sample, answers: Sequence[object]) -> Verdicts | None:
     """The verdicts on an answer that is not sent to the judge; None for every other.
 
     The official script leaves out an answer that is only the word `_SKIPPED`; it judges an empty
     one.
     """
-    answer = results[0] if len(results) == 1 else None
+    answer = answers[0] if len(answers) == 1 else None
     if not isinstance(answer, str):
-        return Verdicts.unscored("not_text", f"{len(results)} answers instead of one text")
+        return Verdicts.unscored("not_text", f"{len(answers)} answers instead of one text")
     if (content := not_text_content(answer)) is not None:
         return Verdicts.unscored("not_text", content[:80])
-    if failure := failure_of(answer):
+    if answer == _SKIPPED:
+        return Verdicts.unscored("no_answer", f"the official script skips the answer `{_SKIPPED}`")
+    sample_texts = (sample.instruction, *sample.components)
+    if failure := failure_of(answer) or null_failure(answer, sample_texts):
         return Verdicts.unscored("no_answer", failure)
     if problem := _OPENER.failure(sample.id):
         return Verdicts.unscored("bad_image", problem)
-    if answer == _SKIPPED:
-        return Verdicts.unscored("no_answer", f"the official script skips the answer `{_SKIPPED}`")
     return None
 
 

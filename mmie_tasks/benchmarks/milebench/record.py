@@ -5,20 +5,26 @@ log.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import cast, get_args
 
 from mmie_tasks.benchmarks.milebench.sample import TASK_OF, Sample, ScoringRule
+from mmie_tasks.benchmarks.text_answer import logged_answer
 from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.record import log_line
 from mmie_tasks.record.rows import Row
 from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Needle, Record
+from mmie_tasks.record.text_facts import TextFacts
 
 FORM = log_line.RecordForm(differ=True)
 
 
 def sample_record(
-    sample: Sample, verdicts: Verdicts, signature: str, images: Sequence[str] | None = None
+    sample: Sample,
+    verdicts: Verdicts,
+    signature: str,
+    images: Sequence[str] | None = None,
+    facts: TextFacts | None = None,
 ) -> Row:
     """Everything that is needed to score the sample again; the runner logs it under ``coverage``.
 
@@ -27,6 +33,7 @@ def sample_record(
         verdicts: On its answer.
         signature: Everything that can move the score.
         images: The files at the placeholders of the prompt; by default all of the sample's.
+        facts: About the text of the answer.
     """
     fields = {
         "dataset": sample.dataset,
@@ -37,7 +44,14 @@ def sample_record(
         "choices": list(sample.choices),
         "images": list(sample.images if images is None else images),
     }
-    return log_line.sample_record(sample.id, verdicts, signature, form=FORM, sample_fields=fields)
+    return log_line.sample_record(
+        sample.id,
+        verdicts,
+        signature,
+        form=FORM,
+        sample_fields=fields,
+        answer_fields={"facts": asdict(facts or TextFacts())},
+    )
 
 
 def read_line(line: Line) -> LoggedSample:
@@ -55,6 +69,7 @@ def read_line(line: Line) -> LoggedSample:
     return replace(
         log_line.sample(line, 1, groups=("dataset", "task", "level")),
         question=log_line.question(line, images),
+        answer=logged_answer(line),
         gold=log_line.text_segments(gold),
         needle=needle,
         facts={"rule": str(record["rule"]), "images": n_images, **_needle_facts(needle)},

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mmie_tasks.answers.failures import failure_of, not_text_content
+from mmie_tasks.answers.failures import failure_of, not_text_content, null_failure
+from mmie_tasks.answers.thinking import without_thinking
 from mmie_tasks.benchmarks.milebench.official import (
     score_choice,
     score_needle,
@@ -15,7 +16,9 @@ from mmie_tasks.benchmarks.milebench.official import (
 )
 from mmie_tasks.benchmarks.milebench.robust import read_choice, read_needle, read_phrase, read_rouge
 from mmie_tasks.benchmarks.milebench.sample import Sample
-from mmie_tasks.core.verdict import Verdict, Verdicts
+from mmie_tasks.benchmarks.text_answer import facts_of_results
+from mmie_tasks.core.verdict import Scored, Verdict, Verdicts
+from mmie_tasks.record.text_facts import TextFacts
 
 _OFFICIAL = {"rouge": score_rouge, "needle": score_needle, "substring": score_substring}
 _ROBUST = {"rouge": read_rouge, "needle": read_needle, "substring": read_phrase}
@@ -46,14 +49,22 @@ def score(sample: Sample, answer: object) -> Verdicts:
 def score_answer(
     sample: Sample, results: Sequence[object], image_problem: str | None = None
 ) -> Verdicts:
-    """The verdicts of both readers. Several results (a model that answers in rounds) are not a
-    text.
+    """The verdicts of both readers on an answer without its thinking. Several results (a model that
+    answers in rounds) are not a text.
     """
-    answer = results[0] if len(results) == 1 else list(results)
+    answer = without_thinking(results[0] if len(results) == 1 else list(results))
     if isinstance(answer, str) and (content := not_text_content(answer)) is not None:
         return Verdicts.unscored("not_text", content[:80])
     if image_problem:
         return Verdicts.unscored("bad_image", image_problem)
-    if failure := failure_of(answer):
+    sample_texts = (sample.gold, *sample.choices)
+    if failure := failure_of(answer) or null_failure(answer, sample_texts):
         return Verdicts.unscored("no_answer", failure)
     return score(sample, answer)
+
+
+def facts_of_answer(sample: Sample, results: Sequence[object], verdicts: Verdicts) -> TextFacts:
+    """What is unusual about the text of an answer; that it chooses an option is not."""
+    choice = verdicts.robust if sample.rule == "choice" else None
+    is_choice = isinstance(choice, Scored) and bool(choice.reading)
+    return facts_of_results(results, is_expected=is_choice)

@@ -24,7 +24,7 @@ from mmie_tasks.benchmarks.milebench.prompts import (
 )
 from mmie_tasks.benchmarks.milebench.record import sample_record
 from mmie_tasks.benchmarks.milebench.sample import TASK_OF, Sample
-from mmie_tasks.benchmarks.milebench.scoring import score_answer
+from mmie_tasks.benchmarks.milebench.scoring import facts_of_answer, score_answer
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.core.messages import user_turn
@@ -128,7 +128,8 @@ def _score(doc: Doc, results: Sequence[object]) -> tuple[LoggedSample, Row]:
         images = [str(drawn)]
     else:  # no combined image is drawn for the log
         images = data.published_image(doc) or list(doc["images"])
-    record = sample_record(sample, verdicts, signature(doc), images)
+    facts = facts_of_answer(sample, results, verdicts)
+    record = sample_record(sample, verdicts, signature(doc), images, facts)
     return metrics.graded_sample(sample, verdicts), record
 
 

@@ -74,6 +74,7 @@ def build_request(
         results,
         task,
         sample.row,
+        sample_texts=(*sample.question, *sample.gold),
         start=lambda answer: RequestFacts(unfilled_placeholders=answer.unfilled_placeholders),
         build=partial(_built, sample),
     )

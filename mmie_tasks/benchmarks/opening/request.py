@@ -98,6 +98,7 @@ def build_request(sample: Sample, results: Sequence[object], task: str) -> Built
         results,
         task,
         sample.row,
+        sample_texts=(*sample.question, *sample.gold),
         start=lambda _: StepFacts(gold_steps=len(sample.gold)),
         build=partial(_built, sample),
     )

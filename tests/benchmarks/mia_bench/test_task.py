@@ -130,6 +130,10 @@ def test_the_tested_model_gets_the_image_then_the_instruction(docs):
         pytest.param(["[LMMS_EVAL_REQUEST_FAILED after 3 retries] 503"], "no_answer", id="failed"),
         pytest.param(["[PREDICTIONS_MISSING]"], "no_answer", id="missing"),
         pytest.param(["error"], "no_answer", id="the-word-the-script-skips"),
+        pytest.param(["litellm.RateLimitError: x"], "no_answer", id="of-another-runner"),
+        pytest.param(["CUDA out of memory. Tried to allocate"], "no_answer", id="memory"),
+        pytest.param(["nan"], "no_answer", id="nan"),
+        pytest.param(["None"], "no_answer", id="none"),
         pytest.param(["[PREDICTIONS_NOT_TEXT] [1]"], "not_text", id="not-text"),
         pytest.param([7], "not_text", id="a-number"),
         pytest.param(["a", "b"], "not_text", id="rounds"),
@@ -141,6 +145,25 @@ def test_what_is_no_answer_is_not_judged(docs, answers, reason):
     assert rows["official_describe"].get("unscored", reason) == reason
     assert not any("score" in row for row in rows.values())
     assert rows["coverage"]["replies"] == []
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["<think>{}</think>{}", "[THINK]{}[/THINK]\n{}", "<|START_THINKING|>{}<|END_THINKING|>{}"],
+)
+def test_the_judge_gets_an_answer_without_its_thinking(docs, form):
+    answer = form.format("A first idea.", ANSWERS[0])
+    rows = dict(task.process_results(docs[0], [answer]).items())
+    assert rows["official"]["score"] == 100  # by the recorded reply to the answer alone
+    line = {**rows, "input": "Look.", "filtered_resps": answer}
+    sample = benchmark.BENCHMARK.read_line(line)
+    assert (sample.answer[0].text, sample.text.thinking) == (ANSWERS[0].strip(), True)
+
+
+def test_an_answer_of_thinking_only_is_judged_as_an_empty_one(docs):
+    rows = dict(task.process_results(docs[0], ["<think>on and on"]).items())
+    assert rows["coverage"]["facts"]["short_text"] == ""
+    assert rows["official"].get("unscored") != "no_answer"
 
 
 def test_an_answer_to_an_image_that_was_not_shown_is_not_judged(docs):

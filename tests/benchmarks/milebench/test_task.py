@@ -14,6 +14,7 @@ from mmie_tasks.benchmarks.milebench.sample import DATASETS
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.hub.run_images import ImageOpener
 from mmie_tasks.record.rows import coverage
+from mmie_tasks.record.segment import Segment
 
 
 @pytest.fixture(autouse=True)
@@ -118,6 +119,9 @@ def test_a_right_answer_scores_in_every_row_it_counts_for():
     [
         ("[PREDICTIONS_MISSING]", "no_answer"),
         ("[LMMS_EVAL_REQUEST_FAILED after 5 retries] 503", "no_answer"),
+        ("Failed to obtain answer via API.", "no_answer"),
+        ("nan", "no_answer"),
+        ("<think>Hm.</think>None", "no_answer"),
         ("[PREDICTIONS_NOT_TEXT] 5", "not_text"),
         ("[PREDICTIONS_NOT_TEXT] [1, 2]", "not_text"),
     ],
@@ -128,6 +132,37 @@ def test_a_failure_has_no_score_key(answer, reason):
     assert "score" not in rows["official"]
     assert coverage([rows["coverage"]]) == 0
     assert math.isnan(task.percent([rows["official"]]))
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["<think>{}</think>{}", "<thought>{}</thought>\n{}", "[THINK]{}[/THINK]{}", "{}</think>{}"],
+)
+def test_thinking_is_not_scored_in_a_run_and_from_its_log(form):
+    doc = docs()[0]
+    answer = form.format("Option A first, then (A) or B?", doc["gold"])
+    rows = task.process_results(doc, [answer])
+    assert rows["official"]["points"] == rows["robust"]["points"] == 1
+    line = {**rows, "input": "", "target": doc["gold"], "filtered_resps": answer}
+    sample = benchmark.BENCHMARK.read_line(line)
+    assert (sample.answer, sample.text.thinking) == ((Segment(text=doc["gold"]),), True)
+    assert benchmark.BENCHMARK.reread(line)["official"] == sample.official
+    stripped = {**line, "filtered_resps": doc["gold"]}  # as logs before had it
+    assert benchmark.BENCHMARK.reread(stripped)["official"] == sample.official
+
+
+def test_a_word_of_programs_that_is_in_an_option_is_an_answer():
+    doc = {**docs()[0], "gold": "None", "choices": ["None", "a cat"]}
+    assert task.process_results(doc, ["None"])["official"]["points"] == 1
+
+
+def test_only_a_text_that_chooses_no_option_is_kept_to_be_compared_with_others():
+    doc = docs()[0]
+    kept = [
+        task.process_results(doc, [text])["coverage"]["facts"]["short_text"]
+        for text in (doc["gold"], "The answer is A.", "Please try again later.")
+    ]
+    assert kept == [None, None, "Please try again later."]
 
 
 def test_several_rounds_are_not_a_text():

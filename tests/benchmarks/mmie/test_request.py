@@ -103,6 +103,9 @@ def test_images_in_the_answer_itself_become_files_the_judge_is_shown():
     ("results", "reason"),
     [
         pytest.param(["[GENERATION_FAILED] oom"], "no_answer", id="failed"),
+        pytest.param(["Error code: 429 - {'error': {}}"], "no_answer", id="of-another-runner"),
+        pytest.param(["None"], "no_answer", id="none"),
+        pytest.param(['{"text": "nan", "images": []}'], "no_answer", id="nan-in-json"),
         pytest.param(["[PREDICTIONS_NOT_TEXT] 3.5"], "not_text", id="a-number"),
         pytest.param(
             ['[PREDICTIONS_NOT_TEXT] {"a": "See ![](a.png)"}'], "not_text", id="another-object"

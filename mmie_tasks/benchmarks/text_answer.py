@@ -1,0 +1,35 @@
+"""Answers of benchmarks whose answers are texts: what is logged of one, and read from a log.
+
+Pure: no files, network, clock, environment or logging.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mmie_tasks.answers.text_signs import text_facts
+from mmie_tasks.answers.thinking import without_thinking
+from mmie_tasks.record import log_line
+from mmie_tasks.record.sample import Line
+from mmie_tasks.record.segment import Segments
+from mmie_tasks.record.text_facts import TextFacts
+
+
+def facts_of_results(results: Sequence[object], *, is_expected: bool = False) -> TextFacts:
+    """What is unusual about the text of the runner's results; nothing about several.
+
+    Args:
+        results: Of the tested model.
+        is_expected: As of `text_facts`.
+    """
+    text = results[0] if len(results) == 1 else None
+    return text_facts(text, is_expected=is_expected) if isinstance(text, str) else TextFacts()
+
+
+def logged_answer(line: Line) -> Segments:
+    """The tested model's answer as it was scored: without its thinking.
+
+    Raises:
+        BadRecord: The answer is not a text.
+    """
+    return log_line.text_segments(str(without_thinking(log_line.answer(line))))

@@ -1,0 +1,42 @@
+"""What is unusual about the text of an answer, of any benchmark: logged with its sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mmie_tasks.record.fields import Record, mapping, optional_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextFacts:
+    """What is unusual about the text of an answer, without its thinking.
+
+    Attributes:
+        thinking: Thinking was removed from the answer.
+        tag: The tag that the text begins with: ``[FOO]``.
+        special_tokens: Special tokens of a tokenizer in the text: ``<|im_end|>``; each with 1.
+        short_text: The whole text, in one line, if it is short and other samples should not have
+            the same; None for other answers.
+    """
+
+    thinking: bool = False
+    tag: str = ""
+    special_tokens: Mapping[str, int] = field(default_factory=dict)
+    short_text: str | None = None
+
+
+def read_text_facts(record: Record) -> TextFacts:
+    """The facts under ``facts`` in the record of a sample; a log may lack them.
+
+    Raises:
+        BadRecord: One has another form.
+    """
+    facts = mapping(record, "facts")
+    short_text = facts.get("short_text")
+    return TextFacts(
+        thinking=facts.get("thinking") is True,
+        tag=optional_text(facts, "tag"),
+        special_tokens=dict.fromkeys(mapping(facts, "special_tokens"), 1),
+        short_text=short_text if isinstance(short_text, str) else None,
+    )
