@@ -143,8 +143,8 @@ class BenchmarkJudge:
         signatures = [shared.judge.signature for shared in judges if not shared.in_process]
         if len(set(signatures)) < len(signatures):
             raise SettingWrong(
-                "Two judges of the panel are the same: they differ in options that change no "
-                "reply.",
+                "Two judges of the panel are the same: they differ in the port of a server, or in "
+                "options that change no reply.",
                 hint="another judge, or another model",
             )
 

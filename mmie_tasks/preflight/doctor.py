@@ -17,7 +17,7 @@ from mmie_tasks.judges.base import HasAssets
 from mmie_tasks.judges.choice import VARIABLE, cache_path, environment_choices
 from mmie_tasks.judges.flags import add_judge_options, parse_flags
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
-from mmie_tasks.judging.served_model import ServedModel, served_model, shared_server
+from mmie_tasks.judging.served_model import ServedModel, served_model
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.judging.shared_judge import SharedJudge
 from mmie_tasks.preflight.asset_checks import check_assets, run_check
@@ -190,6 +190,4 @@ def _check_setup(benchmark_judge: BenchmarkJudge) -> str:
 
 def _check_server(shared: SharedJudge, name: str, tested: ServedModel | None) -> str:
     shared.check(tested)
-    from_variable = shared_server(shared.wrapped, tested)
-    warning = f"; {from_variable}" if from_variable else ""
-    return f"{name}, can be used: {shared.judge.signature}{warning}"
+    return f"{name}, can be used: {shared.judge.signature}"
