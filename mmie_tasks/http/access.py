@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -17,6 +17,8 @@ ApiType: TypeAlias = Literal["openai", "azure"]
 
 _DEFAULT_URL = "https://api.openai.com/v1"
 _PROVIDER_DOMAINS = (".api.openai.com", ".openai.azure.com")  # OpenAI's own, and OpenAI at Azure
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_THIS_MACHINE = ("localhost", "0.0.0.0")  # noqa: S104 - what vLLM prints; nothing is bound to it
 _ROUTES = re.compile(r"/+(?:(?:chat/completions|images/generations)/*)?$")
 UNREACHABLE_HINT = "start it, or correct `base_url=`; most end in `/v1`"
 
@@ -36,6 +38,8 @@ class Access:
         api_version: Azure's.
         key_variables: The environment variables that may hold the key, in order of precedence.
         timeout_s: Seconds that one attempt may take.
+        shared_variable: The environment variable that holds the addresses, if other programs read
+            it, too; empty for an option, a variable for judges alone, and the default.
     """
 
     service: str
@@ -45,14 +49,23 @@ class Access:
     api_key: str | None = field(repr=False)
     key_variables: tuple[str, ...]
     timeout_s: float
+    shared_variable: str = ""
+
+    @property
+    def _foreign_urls(self) -> list[str]:
+        return [url for url in self.base_urls if not f".{_host(url)}".endswith(_PROVIDER_DOMAINS)]
 
     @property
     def foreign_hosts(self) -> list[str]:
         """Hosts that are not the provider's own, where any model may have a provider's model's
         name. Without ports.
         """
-        hosts = {urlsplit(url).hostname or "" for url in self.base_urls}
-        return sorted(host for host in hosts if not f".{host}".endswith(_PROVIDER_DOMAINS))
+        return sorted(set(map(_host, self._foreign_urls)))
+
+    @property
+    def storage_names(self) -> str | None:
+        """`storage_names` of the servers that are not the provider's own."""
+        return storage_names(self._foreign_urls)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -77,8 +90,7 @@ class Access:
     @property
     def needs_key(self) -> bool:
         """Whether a server is certain to require a key: one of the provider."""
-        hosts = {urlsplit(url).hostname for url in self.base_urls}
-        return self.api_type == "azure" or len(self.foreign_hosts) < len(hosts)
+        return self.api_type == "azure" or len(self._foreign_urls) < len(self.base_urls)
 
     @property
     def key_hint(self) -> str:
@@ -106,6 +118,43 @@ def public_address(url: str) -> str:
     """
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def server_name(url: str) -> str:
+    """A server's host, port and path, the same for all ways to write its address.
+
+    A default port is left out, and so is ``/v1`` at the end of the path. ``localhost`` and
+    ``0.0.0.0`` are ``127.0.0.1``.
+
+    >>> [server_name(url) for url in ("http://LocalHost:8000/v1/", "https://host:443/other/v1")]
+    ['127.0.0.1:8000', 'host/other']
+    """
+    host = urlsplit(url).hostname or ""
+    host = "127.0.0.1" if host in _THIS_MACHINE else host
+    port = f":{_port(url)}" if _port(url) else ""
+    path = urlsplit(url).path.rstrip("/").removesuffix("/v1")
+    return f"[{host}]{port}{path}" if ":" in host else f"{host}{port}{path}"
+
+
+def storage_names(urls: Iterable[str]) -> str | None:
+    """What of addresses is in the keys of stored replies, pictures and texts, beside the hosts.
+
+    That is the `server_name` of those with a port, joined by ``+``: several servers of one machine
+    may serve other weights under one name. None if there are none: a server without a port has the
+    keys that it had when they held the host alone.
+    """
+    return "+".join(sorted({server_name(url) for url in urls if _port(url)})) or None
+
+
+def _port(url: str) -> int | None:
+    """The port, if it is not the default one."""
+    parts = urlsplit(url)
+    return None if parts.port == _DEFAULT_PORTS.get(parts.scheme) else parts.port
+
+
+def _host(url: str) -> str:
+    host = urlsplit(url).hostname or ""
+    return "127.0.0.1" if host in _THIS_MACHINE and _port(url) else host
 
 
 def basic_credentials(url: str) -> str | None:
@@ -184,9 +233,15 @@ def _base_url(kind: str, url: str, api_type: ApiType) -> str:
     return parts._replace(path=path, query=query, fragment="").geturl()
 
 
-def first_of(environment: Mapping[str, str], names: Sequence[str]) -> str | None:
+def first_set(environment: Mapping[str, str], names: Sequence[str]) -> str | None:
     """The first of the variables that is set and not empty."""
-    return next((text for name in names if (text := environment.get(name, "").strip())), None)
+    return next((name for name in names if environment.get(name, "").strip()), None)
+
+
+def first_of(environment: Mapping[str, str], names: Sequence[str]) -> str | None:
+    """The value of `first_set`."""
+    name = first_set(environment, names)
+    return None if name is None else environment[name].strip()
 
 
 def cost_share_usd(max_cost_usd: float | None, environment: Mapping[str, str]) -> float | None:

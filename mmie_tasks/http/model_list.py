@@ -71,6 +71,32 @@ async def _problem(
     return None
 
 
+def check_listed(access: Access, model: str, error: type[ErrorT], hint: str) -> None:
+    """Raise an error of this class if every server has a list of models without this one.
+
+    Prefixes (``openai/gpt-4o``) and tags (``qwen3:latest``) of names do not count. A list with a
+    wildcard, as gateways have them, names any model.
+    """
+    access = replace(access, timeout_s=min(_TIMEOUT_S, access.timeout_s))
+
+    async def problem(url: str) -> ErrorT | None:
+        async with http_client.async_client(access, url) as client:
+            names = await list_models(client, access)
+        if isinstance(names, Failure) or not names or any("*" in name for name in names):
+            return None
+        if _plain_name(model) in map(_plain_name, names):
+            return None
+        listed = ", ".join(f"`{name}`" for name in nearest_names(model, names))
+        address = http_access.public_address(url)
+        return error(f"{access.service} is not at {address}, which has {listed}.", hint=hint)
+
+    http_client.check_servers(access, problem)
+
+
+def _plain_name(model: str) -> str:
+    return model.rpartition("/")[2].partition(":")[0]
+
+
 async def list_models(client: openai.AsyncOpenAI, access: Access) -> list[str] | Failure:
     """The models that a server lists; none if it takes long or sends something else.
 

@@ -94,9 +94,14 @@ class Drawer(Protocol):
         """Everything that can change a picture but prompt and seed, without ``|``:
         ``images,model=flux,size=512x512``.
 
-        Pictures are stored under it. It holds no key or limit, and of an address at most the host.
-        It may download the model; `check` comes first.
+        It holds no key or limit, and of an address at most the host. It may download the model;
+        `check` comes first.
         """
+        ...
+
+    @property
+    def storage_signature(self) -> str:
+        """What pictures are stored under: the signature, and the servers with a port."""
         ...
 
     def check(self) -> None:

@@ -106,6 +106,11 @@ class PipelineDrawer:
             device=self._device.partition(":")[0],
         )
 
+    @property
+    def storage_signature(self) -> str:
+        """See `Drawer.storage_signature`."""
+        return self.signature
+
     def check(self) -> None:
         """See `Drawer.check`: downloads the model if need be, and looks at its class, the options,
         its files and the device. What else diffusers refuses is known when it loads.

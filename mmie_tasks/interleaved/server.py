@@ -145,6 +145,12 @@ class ImageServer:
         values["host"] = "+".join(self.access.foreign_hosts) or None
         return drawer_signature("images", **{"model": self.model, **values})
 
+    @property
+    def storage_signature(self) -> str:
+        """See `Drawer.storage_signature`."""
+        servers = self.access.storage_names
+        return self.signature if servers is None else f"{self.signature},servers={servers}"
+
     def check(self) -> None:
         """See `Drawer.check`: no key, one that every server denies, or no server that can be
         reached.

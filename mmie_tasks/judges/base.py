@@ -23,6 +23,7 @@ from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.record.reply import JudgeReply
 
 if TYPE_CHECKING:
+    from mmie_tasks.http.access import Access
     from mmie_tasks.http.sender import ReplyStore
     from mmie_tasks.hub.asset import Asset
 
@@ -104,8 +105,8 @@ class Judge(Protocol):
     def signature(self) -> str:
         """Everything of the judge that can move a score, as ``key:value|key:value``.
 
-        Replies are cached under it. It holds no key or limit, which move no score, and of an
-        address at most the host.
+        Replies are cached under it; of a judge `OnServers`, with the servers' ports. It holds no
+        key or limit, which move no score, and of an address at most the host.
         """
         ...
 
@@ -125,6 +126,21 @@ class UsesStore(Protocol):
 
         A reply is stored as soon as it has arrived, whether or not its outcome is consumed.
         """
+        ...
+
+
+@runtime_checkable
+class OnServers(Protocol):
+    """A judge on servers with an address, where the tested model may be, too."""
+
+    @property
+    def access(self) -> Access:
+        """The servers; `Access.storage_names` is in the key of a cached reply."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """The model, as the servers name it."""
         ...
 
 

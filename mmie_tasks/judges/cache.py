@@ -16,6 +16,7 @@ from mmie_tasks.judges.base import (
     Judge,
     JudgeError,
     JudgeRequest,
+    OnServers,
     Outcome,
     RequestBroken,
     SelfChecking,
@@ -25,6 +26,7 @@ from mmie_tasks.judges.base import (
 from mmie_tasks.judges.cache_store import CachedReply, CacheFile, ReplyTable, named_errors
 from mmie_tasks.judges.content import content_key
 from mmie_tasks.record.reply import JudgeReply
+from mmie_tasks.record.signature import signature_text
 
 # Disk full, locked for too long, damaged, deleted.
 _FILE_ERRORS = (sqlite3.Error, OSError, MmieTasksError)
@@ -77,7 +79,7 @@ class CachedJudge:
         """
         with ExitStack() as stack:
             replies = self._open(stack)
-            store = _Store(replies, self.signature, self._disable)
+            store = _Store(replies, storage_signature(self.judge), self._disable)
             indices_by_key: dict[str, list[int]] = {}  # requests to send, by content
             for index, request in enumerate(requests):
                 try:
@@ -93,7 +95,9 @@ class CachedJudge:
                     indices_by_key[key] = [index]
             if indices_by_key and self._settle(store.signature):
                 store = _Store(
-                    None if self._is_disabled else replies, self.signature, self._disable
+                    None if self._is_disabled else replies,
+                    storage_signature(self.judge),
+                    self._disable,
                 )
                 for key in list(indices_by_key):
                     if (reply := store.find_key(key)) is not None:
@@ -110,7 +114,7 @@ class CachedJudge:
             return False
         with suppress(JudgeError):  # `ask` raises it again, for each request
             self.judge.settle()
-        return self.signature != before
+        return storage_signature(self.judge) != before
 
     def _send(
         self, requests: Sequence[JudgeRequest], indices: Sequence[Sequence[int]], store: _Store
@@ -159,6 +163,14 @@ class CachedJudge:
 def unwrapped(judge: Judge) -> Judge:
     """The judge without the cache around it: what it can do besides replying."""
     return judge.judge if isinstance(judge, CachedJudge) else judge
+
+
+def storage_signature(judge: Judge) -> str:
+    """What the replies of a judge are cached under: its signature, and the servers with a port,
+    which may have other weights under the same name.
+    """
+    servers = judge.access.storage_names if isinstance(judge, OnServers) else None
+    return signature_text(judge.signature, servers=servers)
 
 
 class _Store:

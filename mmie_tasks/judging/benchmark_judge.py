@@ -15,6 +15,7 @@ from mmie_tasks.judges.choice import choose_judges, is_paper_judge
 from mmie_tasks.judges.panel_choice import ChosenJudges
 from mmie_tasks.judging.batch import JudgedBatch, PendingSample, WaitingSamples
 from mmie_tasks.judging.deferred import DeferredRows, MetricRows, RowsWithPlainScore
+from mmie_tasks.judging.served_model import ServedModel
 from mmie_tasks.judging.session import JudgingSession, session_without_run
 from mmie_tasks.judging.shared_judge import OpenJudges
 from mmie_tasks.record.signature import signature_text
@@ -68,6 +69,11 @@ class BenchmarkJudge:
     def _session(self) -> JudgingSession:
         return self.session or session_without_run()
 
+    @property
+    def tested(self) -> ServedModel | None:
+        """The tested model of the session, if it is on a server."""
+        return self._session.tested
+
     def choices(self, session: JudgingSession | None = None) -> ChosenJudges:
         """The judges that a session uses, and which setting chose them; as `choose_judges`.
 
@@ -96,12 +102,17 @@ class BenchmarkJudge:
         return OpenJudges(judges=judges, names=tuple(names), panel=chosen.panel)
 
     def signature(self) -> str:
-        """Everything of the judge or panel that can move a score, and whether it is the paper's
-        judge.
+        """Everything of the judge or panel that can move a score, whether it is the paper's judge,
+        and the judge that is the tested model, if one is.
         """
-        signature = self.judges().signature
+        judges = self.judges()
+        signature = judges.signature
         is_papers = is_paper_judge(self.choices(), signature, self.default, self._paper)
-        return signature_text(signature, paper_judge="yes" if is_papers else "no")
+        return signature_text(
+            signature,
+            paper_judge="yes" if is_papers else "no",
+            judges_itself=judges.judges_itself(self.tested),
+        )
 
     def machine(self) -> str | None:
         """What computed the replies of judges in this process; None if nothing did."""
@@ -123,7 +134,7 @@ class BenchmarkJudge:
         self.check_setup()
         judges = self.judges().judges
         for shared in judges:
-            shared.check()
+            shared.check(self.tested)
         if len(judges) == 1:
             return
         # The signature of a judge in this process may start its device, and the tested model may
@@ -132,8 +143,8 @@ class BenchmarkJudge:
         signatures = [shared.judge.signature for shared in judges if not shared.in_process]
         if len(set(signatures)) < len(signatures):
             raise SettingWrong(
-                "Two judges of the panel are the same: they differ in options that change no "
-                "reply.",
+                "Two judges of the panel are the same: they differ in the port of a server, or in "
+                "options that change no reply.",
                 hint="another judge, or another model",
             )
 

@@ -22,6 +22,7 @@ from mmie_tasks.judges.registry import JudgeChoice
 from mmie_tasks.judging.batch import JudgedBatch
 from mmie_tasks.judging.read_variables import ReadVariables
 from mmie_tasks.judging.sample_queue import SampleQueue
+from mmie_tasks.judging.served_model import ServedModel
 from mmie_tasks.judging.shared_judge import SharedJudge
 
 
@@ -48,6 +49,7 @@ class JudgingSession:
         reopens_judges: Whether a judge is opened anew when a variable that it has read has another
             value. In an evaluation a judge stays what it was at the start, with one budget.
         sync: Whether each sample is judged before ``process_results`` returns.
+        tested: The tested model, if it is on a server, which may be the judge's, too.
     """
 
     def __init__(
@@ -59,12 +61,14 @@ class JudgingSession:
         before_loading: Callable[[], object] = lambda: None,
         reopens_judges: bool = False,
         sync: bool = False,
+        tested: ServedModel | None = None,
     ) -> None:
         self.choices = choices or {}
         self.environment = os.environ if environment is None else environment
         self.on_outcome = on_outcome
         self.one_model_lock = threading.Lock()  # of panels with several models in this process
         self.sync = sync
+        self.tested = tested
         self._before_loading = before_loading
         self.batches: list[JudgedBatch] = []  # that are being judged
         self._reopens_judges = reopens_judges

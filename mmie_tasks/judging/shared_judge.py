@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 from loguru import logger
 
-from mmie_tasks.judges.base import InProcess, Judge, SelfChecking
+from mmie_tasks.core.log import warn
+from mmie_tasks.judges.base import InProcess, Judge, JudgeMisconfigured, OnServers, SelfChecking
 from mmie_tasks.judges.cache import unwrapped
+from mmie_tasks.judges.model_variables import OWN_ADDRESS_HINT
 from mmie_tasks.judges.registry import plugin_errors
+from mmie_tasks.judging.served_model import ServedModel, judges_itself, shared_server
 from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.signature import panel_text, signature_text
 
@@ -41,19 +44,32 @@ class SharedJudge:
         """Whether its model runs in this process and takes its memory."""
         return isinstance(self.wrapped, InProcess)
 
-    def check(self) -> None:
+    def check(self, tested: ServedModel | None = None) -> None:
         """Check that the judge can be used, unless a check passed less than `CHECK_VALID_S` ago.
 
+        The log warns of a server that is the judge's only because it is the tested model's.
+
+        Args:
+            tested: The tested model, if it is on a server.
+
         Raises:
-            JudgeMisconfigured: It cannot reply as it is set up, or, of another package, it raised
-                anything else.
+            JudgeMisconfigured: It cannot reply as it is set up, or the tested model's server does
+                not have it, or, of another package, it raised anything else.
             DataBroken: Its cache file is unusable.
         """
         if time.monotonic() < self.checked_until_s:
             return
+        shared = shared_server(self.wrapped, tested)
+        if shared:
+            warn(f"{shared}.", hint=OWN_ADDRESS_HINT)
         with plugin_errors(self.name):
             if isinstance(self.judge, SelfChecking):
                 self.judge.check()
+            if shared and isinstance(self.wrapped, OnServers):
+                from mmie_tasks.http.model_list import check_listed  # and the OpenAI SDK: a second
+
+                judge = self.wrapped
+                check_listed(judge.access, judge.model, JudgeMisconfigured, OWN_ADDRESS_HINT)
             if not self.in_process:  # there, the signature may start a device
                 _ = self.judge.signature
         self.checked_until_s = time.monotonic() + CHECK_VALID_S
@@ -91,3 +107,8 @@ class OpenJudges:
         """Everything of the judges that can move a score."""
         signatures = [shared.judge.signature for shared in self.judges]
         return signature_text(*([panel_text(self.panel)] if self.panel else []), *signatures)
+
+    def judges_itself(self, tested: ServedModel | None) -> str | None:
+        """The first judge that is the tested model, as `served_model.judges_itself`; or None."""
+        names = (judges_itself(shared.wrapped, tested) for shared in self.judges)
+        return next(filter(None, names), None)

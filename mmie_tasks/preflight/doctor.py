@@ -17,6 +17,7 @@ from mmie_tasks.judges.base import HasAssets
 from mmie_tasks.judges.choice import VARIABLE, cache_path, environment_choices
 from mmie_tasks.judges.flags import add_judge_options, parse_flags
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
+from mmie_tasks.judging.served_model import ServedModel, served_model
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.judging.shared_judge import SharedJudge
 from mmie_tasks.preflight.asset_checks import check_assets, run_check
@@ -64,7 +65,8 @@ def run(
         require_judged(environment_choices(environment), f"`{VARIABLE}`")
     except SettingWrong as error:
         findings.append(problem_from(VARIABLE, error))
-    session = JudgingSession(choices, environment)
+    served = (served_model(model, {}, environment) for model in models)
+    session = JudgingSession(choices, environment, tested=next(filter(None, served), None))
     for entry in filter(selection.__contains__, entries()):
         new = check_benchmark(entry, environment, session, selection[entry])
         findings += (finding for finding in new if finding not in findings)
@@ -168,7 +170,7 @@ def _check_judge(
         else:
             setup = partial(_check_setup, benchmark_judge)
             yield from run_check(Check(subject=subject, describe=setup))
-            server = partial(_check_server, shared, name)
+            server = partial(_check_server, shared, name, benchmark_judge.tested)
             yield from run_check(Check(subject=numbered, describe=server))
         if path := cache_path(choice, environment):
             yield _check_cache(path)
@@ -186,6 +188,6 @@ def _check_setup(benchmark_judge: BenchmarkJudge) -> str:
     return ""
 
 
-def _check_server(shared: SharedJudge, name: str) -> str:
-    shared.check()
+def _check_server(shared: SharedJudge, name: str, tested: ServedModel | None) -> str:
+    shared.check(tested)
     return f"{name}, can be used: {shared.judge.signature}"

@@ -21,6 +21,7 @@ from mmie_tasks.record.panel import Panel, Rule
 _PANEL = re.compile(r"\Apanel:(mean|median|majority),min_valid=(\d+)")
 _PACKAGE = re.compile(r"\|pkg:[^|]*")
 _REPLAYED = re.compile(r"\|replayed:[^|]*")
+_SERVERS = re.compile(r"\|servers:[^|]*")
 _SHARE = re.compile(r"0(?:\.\d+)?|1|\d(?:\.\d+)?e-\d\d")  # as `:g` writes 0 to 1
 _TASK_VERSION = re.compile(r"(?P<scoring>.+@\d+)-\w+")  # name@N-X: X is the interface
 
@@ -161,6 +162,15 @@ class Signature:
         return "paper_judge:no" in self.parts
 
     @property
+    def self_judge(self) -> str:
+        """The judge that is the tested model, as ``MODEL at HOST``; empty if none is known to be.
+
+        >>> Signature("judge:a|paper_judge:no|judges_itself:m at 127.0.0.1:8000").self_judge
+        'm at 127.0.0.1:8000'
+        """
+        return self.fields.get("judges_itself", "")
+
+    @property
     def has_other_prompt(self) -> bool:
         """Whether the words of the judge's prompt are not the official ones."""
         return not self.fields.get("prompt", "official").startswith("official")
@@ -230,6 +240,15 @@ class Signature:
         'judge:a|pkg:0.2.0'
         """
         return Signature(_PACKAGE.sub(f"|pkg:{version}", self.text))
+
+    @property
+    def without_servers(self) -> Signature:
+        """Of a judge's signature in a cache, its own signature.
+
+        >>> str(Signature("judge:a|t:0|host:b|servers:b:8000").without_servers)
+        'judge:a|t:0|host:b'
+        """
+        return Signature(_SERVERS.sub("", self.text))
 
     @property
     def recorded(self) -> Signature:

@@ -15,7 +15,7 @@ HARMLESS_KEYS = frozenset({"pkg", "replayed"})
 """Keys that move no score: a release that moves one raises the task's version, and a replayed reply
 is the reply of the recorded judge."""
 
-TESTED_KEYS = frozenset({"answers"})
+TESTED_KEYS = frozenset({"answers", "judges_itself"})
 """Keys that describe the tested model, in which runs may differ as in the model itself."""
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lmms_eval.tasks import TaskManager
 
     from mmie_tasks.judges.choice import JudgeChoices
+    from mmie_tasks.judging.served_model import ServedModel
 
 
 def runner_commands() -> frozenset[str]:
@@ -29,12 +30,17 @@ def runner_commands() -> frozenset[str]:
     return frozenset(getattr(dispatch, "_SUBCOMMANDS", ()))
 
 
-def run_lmms_eval(judges: JudgeChoices | None = None, sketch_file: Path | None = None) -> int:
+def run_lmms_eval(
+    judges: JudgeChoices | None = None,
+    sketch_file: Path | None = None,
+    tested: ServedModel | None = None,
+) -> int:
     """Run lmms-eval's command line on ``sys.argv``, with our tasks and launchers.
 
     Args:
         judges: Those of ``--judge``, for all evaluations of the command line; None for none.
         sketch_file: The page of ``--sketch``; None without it.
+        tested: The tested model whose saved answers are judged, if it was on a server.
 
     Returns:
         The exit status: 1 if an evaluation failed, which the runner prints and forgets.
@@ -55,7 +61,9 @@ def run_lmms_eval(judges: JudgeChoices | None = None, sketch_file: Path | None =
     after_import("lmms_eval.__main__", watch_evaluations)
     from lmms_eval.cli.dispatch import main
 
-    options = COMMAND_OPTIONS.set(CommandOptions(judges=judges or {}, sketch_file=sketch_file))
+    options = COMMAND_OPTIONS.set(
+        CommandOptions(judges=judges or {}, sketch_file=sketch_file, tested=tested)
+    )
     try:
         main()
     finally:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mmie_tasks.judges.panel_choice import ChosenJudges
+    from mmie_tasks.judging.served_model import ServedModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,10 +20,12 @@ class CommandOptions:
     Attributes:
         judges: Those of ``--judge``, as `JudgeChoices`.
         sketch_file: The page of ``--sketch``; None without it.
+        tested: The tested model whose saved answers are judged, if it was on a server.
     """
 
     judges: Mapping[str, ChosenJudges] = field(default_factory=dict)
     sketch_file: Path | None = None
+    tested: ServedModel | None = None
 
 
 COMMAND_OPTIONS: ContextVar[CommandOptions] = ContextVar("options")

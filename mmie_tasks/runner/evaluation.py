@@ -11,6 +11,7 @@ samples (`core.run_memory`) and folders of answers (`benchmarks.model_answers`).
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -24,6 +25,7 @@ from mmie_tasks.benchmarks.model_answers import answer_folders_of_run
 from mmie_tasks.core.run_memory import forget_last_run
 from mmie_tasks.judges.base import Outcome
 from mmie_tasks.judges.choice import JudgeChoices
+from mmie_tasks.judging.served_model import ServedModel, served_model
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.runner.answer_files import RunOutput
@@ -79,6 +81,7 @@ def new_evaluation(choices: JudgeChoices, options: Mapping[str, Any]) -> Running
         on_outcome=log_judge_usage,
         before_loading=functools.partial(free_tested_models, models),
         sync=bool(getattr(options.get("cli_args"), "baseline", None)),
+        tested=command.tested or served_model_of(options),
     )
     return RunningEvaluation(
         session=session,
@@ -86,6 +89,27 @@ def new_evaluation(choices: JudgeChoices, options: Mapping[str, Any]) -> Running
         output=RunOutput.of_run(options),
         sketch_file=command.sketch_file,
     )
+
+
+def served_model_of(options: Mapping[str, Any]) -> ServedModel | None:
+    """The tested model if it is on a server: of the options ``model`` and ``model_args``; of a pair
+    the writer.
+
+    Raises:
+        SettingWrong: The arguments of a pair are wrong.
+    """
+    name, arguments = options.get("model"), options.get("model_args") or {}
+    if not isinstance(name, str):
+        return None
+    if name == "interleaved":
+        from mmie_tasks.runner.pair_arguments import parse_pair_arguments, split_arguments
+
+        pair = parse_pair_arguments(split_arguments(arguments))
+        name, arguments = pair.writer, pair.writer_arguments
+    elif not isinstance(arguments, Mapping):
+        pairs = (part.partition("=") for part in str(arguments).split(","))
+        arguments = {key.strip(): value.strip() for key, _, value in pairs}
+    return served_model(name, arguments, os.environ)
 
 
 @contextmanager

@@ -96,7 +96,8 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
                 self._signature = drawing_text(
                     self._arguments.protocol.signature, self._drawer.signature
                 )
-                self._store = PictureStore(self._arguments.pictures, self._drawer.signature)
+                pictures, stored_under = self._arguments.pictures, self._drawer.storage_signature
+                self._store = PictureStore(pictures, stored_under)
                 self._store.prepare()
             self._writer = PairWriter(
                 self._arguments, runner_options, force_simple=self.force_simple

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import InProcess
-from mmie_tasks.judges.cache import unwrapped
+from mmie_tasks.judges.cache import storage_signature, unwrapped
 from mmie_tasks.judges.cache_store import CachedReply, CacheFile, named_errors
 from mmie_tasks.judges.choice import JudgeChoices, cache_path, choose_judges, open_judge
 from mmie_tasks.judges.registry import JudgeChoice
@@ -83,7 +83,8 @@ def _replies(
                         "no cache.",
                         hint="`rejudge` without `--failed`, and with `--judge`",
                     )
-                yield CachedReply(str(logged), reply.request_key, reply, int(time.time()))
+                stored = storage_signature(judge) if signature else str(logged)
+                yield CachedReply(stored, reply.request_key, reply, int(time.time()))
 
 
 def _replies_by_judge(sample: LoggedSample) -> Iterator[tuple[Signature, Sequence[JudgeReply]]]:

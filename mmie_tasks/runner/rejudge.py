@@ -57,10 +57,11 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     sys.argv[1:] = _eval_arguments(logged_run, tasks, config, str(output))
 
     from mmie_tasks.runner.command_line import run_lmms_eval
+    from mmie_tasks.runner.evaluation import served_model_of
 
     with answer_folders_of_run():
         _search_pictures(tasks, config, source)
-        return run_lmms_eval(choices)
+        return run_lmms_eval(choices, tested=served_model_of(config))
 
 
 def _parser() -> argparse.ArgumentParser:

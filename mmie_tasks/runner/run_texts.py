@@ -18,7 +18,9 @@ from loguru import logger
 
 from mmie_tasks.answers.failures import failure_of
 from mmie_tasks.core.files import cache_dir
+from mmie_tasks.http.access import storage_names
 from mmie_tasks.interleaved.text_files import WrittenText, read_text, save_texts, text_path
+from mmie_tasks.judging.served_model import served_model
 from mmie_tasks.runner.evaluation import running_evaluation
 from mmie_tasks.runner.pair_arguments import PairArguments
 from mmie_tasks.runner.pair_requests import AskedSample
@@ -31,7 +33,7 @@ _DELIVERY = (
     *("adaptive_target_latency_s", "adaptive_increase_step", "adaptive_decrease_factor"),
     "adaptive_failure_threshold",
 )
-"""Arguments of lmms-eval's chat clients that change no text."""
+"""Arguments of lmms-eval's chat clients that change no text; a server with a port counts."""
 
 
 class RunTexts:
@@ -87,7 +89,10 @@ def _text_paths(
     """
     named = arguments.writer_arguments.items()
     options = sorted(f"{name}={value}" for name, value in named if name not in _DELIVERY)
-    writer = json.dumps([arguments.writer, options, arguments.protocol.signature])
+    served = served_model(arguments.writer, arguments.writer_arguments, os.environ)
+    server = storage_names([served.url]) if served else None
+    named_by = [arguments.writer, options, arguments.protocol.signature, server]
+    writer = json.dumps([part for part in named_by if part is not None])
     times = Counter[str]()
     paths = []
     for request, sample in zip(requests, samples, strict=True):

@@ -32,6 +32,8 @@ def _marks(task_run: TaskRun) -> Iterator[str]:
         yield f"{plural(benchmark.strata)} not in {benchmark.title}'s proportions"
     if any(signature.is_of_another_judge for signature in signatures):
         yield f"judge: {task_run.judge_name}, not the paper's"
+    for judge in {signature.self_judge: None for signature in signatures if signature.self_judge}:
+        yield f"judge and tested model are one: {judge}"
     if any(signature.has_other_prompt for signature in signatures):
         yield "other prompt words"
     if any(signature.has_other_assembly for signature in signatures):

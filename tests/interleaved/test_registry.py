@@ -74,6 +74,19 @@ def test_the_signature_holds_what_changes_a_picture(options, signature):
     assert signature_of(f"images:{options}") == f"images,{signature}"
 
 
+@pytest.mark.parametrize(
+    ("address", "servers"),
+    [
+        pytest.param("http://h:1/v1", ",servers=h:1", id="port"),
+        pytest.param("http://localhost:1", ",servers=127.0.0.1:1", id="localhost"),
+        pytest.param("https://h:443/v1 https://a", "", id="no-port"),
+    ],
+)
+def test_pictures_of_two_servers_of_one_machine_are_stored_apart(address, servers):
+    drawer = open_drawer(f"images:flux,base_url={address}", ENVIRONMENT)
+    assert drawer.storage_signature == f"{drawer.signature}{servers}"
+
+
 def test_the_signature_holds_no_limit_or_key_or_port():
     limits = "timeout=9,patience=9,max_concurrency=1,price=1,max_cost=9,base_url=http://h:1/v1"
     plain = signature_of("images:flux,base_url=http://h:2/v1")

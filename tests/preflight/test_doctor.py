@@ -132,6 +132,22 @@ def test_a_server_is_contacted_and_a_key_is_never_printed(monkeypatch: pytest.Mo
     assert "replies' cache" not in result.text
 
 
+@pytest.mark.parametrize("models", [("judge-model", "m"), ("judge-model",)])
+def test_a_judge_at_the_tested_models_server_is_named_and_must_be_in_its_list(
+    monkeypatch: pytest.MonkeyPatch, models: tuple[str, ...]
+) -> None:
+    with judge_server(models=models) as server:
+        monkeypatch.setenv("OPENAI_API_BASE", server.url)
+        _, findings = report("--model", "openai", "--tasks", "mmie", "--judge", "openai:m")
+    shared = f"judge m at {server.url}, from `OPENAI_API_BASE`, which the tested model uses too"
+    (warning,) = [finding for finding in findings["mmie: judge"] if finding.status == "warning"]
+    assert shared in warning.message
+    lacking = [
+        finding for finding in findings["mmie: judge"] if "which has `judge-" in finding.message
+    ]
+    assert [finding.status for finding in lacking] == ([] if "m" in models else ["problem"])
+
+
 @needs_transformers_5
 def test_every_judge_of_a_panel_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_API_KEY", KEY)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from unittest.mock import MagicMock
 
 import pytest
 import torch
@@ -269,6 +270,15 @@ def test_texts_of_another_writer_are_not_used(drawer, mmie_requests):
         model = Interleaved(lvlm=f"dummy:response={response}", t2i=drawer)
         output = model.generate_until(mmie_requests(model)[:1])
         assert response[:2] in getattr(output[0], "text", output[0])
+
+
+def test_texts_of_another_server_of_one_machine_are_not_used(drawer, mmie_requests):
+    texts = []
+    for address in ("http://localhost:1", "http://localhost:2", "http://127.0.0.1:2/v1/"):
+        model = Interleaved(lvlm=f"{WRITER};base_url={address}", t2i=drawer)
+        model._writer.model.generate_until = MagicMock(return_value=[f"From {address}."])
+        texts.extend(model.generate_until(mmie_requests(model)[:1]))
+    assert texts[0] != texts[1] == texts[2]
 
 
 def test_a_writer_that_was_freed_for_drawing_is_made_again_when_it_is_needed(drawer, mmie_requests):

@@ -70,6 +70,11 @@ def test_a_run_as_published_has_no_mark() -> None:
         pytest.param(f"{PAPER}|min_coverage:0.5", "another floor of coverage", id="floor"),
         pytest.param(f"{PAPER}|min_coverage:1e-05", "another floor of coverage", id="low floor"),
         pytest.param(
+            f"{PAPER}|judges_itself:qwen at 127.0.0.1",
+            "judge and tested model are one: qwen at 127.0.0.1",
+            id="judges itself",
+        ),
+        pytest.param(
             f"{PAPER}|answers:step-1,images,model=flux",
             "pictures drawn by our reconstruction (step-1), not by the paper's pipeline",
             id="drawn pictures",

@@ -19,11 +19,12 @@ from mmie_tasks.http.access import (
     ApiType,
     cost_share_usd,
     first_of,
+    first_set,
     read_base_urls,
     read_key,
 )
 from mmie_tasks.judges.base import Judge
-from mmie_tasks.judges.model_variables import MODEL_VARIABLES
+from mmie_tasks.judges.model_variables import MODEL_VARIABLES, OWN_URL_VARIABLE
 from mmie_tasks.judges.openai.judge import OpenAIJudge
 from mmie_tasks.judges.openai.model_names import without_prefix
 from mmie_tasks.judges.openai.prices import PRICES, Price
@@ -34,8 +35,8 @@ _KEY_VARIABLES: Mapping[ApiType, tuple[str, ...]] = {
     "azure": ("JUDGE_API_KEY", "AZURE_OPENAI_API_KEY", "AZURE_API_KEY"),
 }
 _URL_VARIABLES: Mapping[ApiType, tuple[str, ...]] = {
-    "openai": ("JUDGE_BASE_URL", "OPENAI_API_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE"),
-    "azure": ("JUDGE_BASE_URL", "AZURE_OPENAI_ENDPOINT", "AZURE_ENDPOINT"),
+    "openai": (OWN_URL_VARIABLE, "OPENAI_API_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE"),
+    "azure": (OWN_URL_VARIABLE, "AZURE_OPENAI_ENDPOINT", "AZURE_ENDPOINT"),
 }
 _AZURE_VERSION_VARIABLES = ("API_VERSION", "AZURE_API_VERSION", "OPENAI_API_VERSION")
 _AZURE_VERSION = "2024-10-21"
@@ -101,16 +102,17 @@ def open_judge(
             f"The judge option `max_cost` is set, and the price of `{model}` is not known.",
             hint="add `price=IN/OUT` in US dollars per million tokens, as in `price=2.5/10`",
         )
+    variable = None if base_url else first_set(environment, _URL_VARIABLES[service])
+    address = base_url if variable is None else environment[variable].strip()
     access = Access(
         service=f"The judge `{model}`",
-        base_urls=read_base_urls(
-            "judge", base_url or first_of(environment, _URL_VARIABLES[service]), service
-        ),
+        base_urls=read_base_urls("judge", address or None, service),
         api_type=service,
         api_version=version,
         api_key=read_key("judge", api_key_env, key_variables, environment),
         key_variables=key_variables,
         timeout_s=timeout,
+        shared_variable=variable if variable and variable != OWN_URL_VARIABLE else "",
     )
     settings = Settings(
         model=model,

@@ -17,6 +17,7 @@ from threading import Event
 from loguru import logger
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
+from mmie_tasks.http.access import Access
 from mmie_tasks.http.errors import UnusableBody, read_server_error, redact
 from mmie_tasks.judges.base import (
     JudgeError,
@@ -87,6 +88,16 @@ class BatchJudge:
     def signature(self) -> str:
         """That of the online judge: the same model gives the replies."""
         return self.settings.signature
+
+    @property
+    def access(self) -> Access:
+        """Its servers."""
+        return self.settings.access
+
+    @property
+    def model(self) -> str:
+        """Its model, as its servers name it."""
+        return self.settings.model
 
     def check(self) -> None:
         """Return if key, server and model can be used: see `check.check`. Creates no batch.

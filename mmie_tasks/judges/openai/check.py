@@ -17,6 +17,7 @@ from mmie_tasks.http.errors import ServerError
 from mmie_tasks.http.model_list import list_models, nearest_names
 from mmie_tasks.http.pace import Pace
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, JudgeUnavailable
+from mmie_tasks.judges.model_variables import OWN_ADDRESS_HINT
 from mmie_tasks.judges.openai.adaptations import Adaptations
 from mmie_tasks.judges.openai.chat_request import top_logprobs_of
 from mmie_tasks.judges.openai.chat_server import ChatServer
@@ -114,7 +115,11 @@ async def _describe(
         return JudgeMisconfigured(message, hint="name a model that this server has: `model=...`")
     nearest = nearest_names(settings.model, models)
     names = ", ".join(f"`{name}`" for name in nearest)
-    return JudgeMisconfigured(f"{message} It has {names}.", hint=f"`model={nearest[0]}`")
+    hint = f"`model={nearest[0]}`"
+    if variable := access.shared_variable:
+        names += f"; the address is from `{variable}`"
+        hint = f"{OWN_ADDRESS_HINT}; or {hint}"
+    return JudgeMisconfigured(f"{message} It has {names}.", hint=hint)
 
 
 def _hint(error: ServerError, settings: Settings) -> str:

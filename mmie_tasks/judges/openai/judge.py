@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from threading import Event
 
+from mmie_tasks.http.access import Access
 from mmie_tasks.http.budget import Budget
 from mmie_tasks.http.pace import Pace
 from mmie_tasks.http.send_all import send_all
@@ -58,6 +59,16 @@ class OpenAIJudge:
     def signature(self) -> str:
         """The model and its parameters: see `Settings.signature`."""
         return self.settings.signature
+
+    @property
+    def access(self) -> Access:
+        """Its servers."""
+        return self.settings.access
+
+    @property
+    def model(self) -> str:
+        """Its model, as its servers name it."""
+        return self.settings.model
 
     def request_counts(self) -> RequestCounts:
         """Requests in flight, and those sent again by this object."""

@@ -39,7 +39,7 @@ class Settings:
         """Everything that can move a score: the model, its parameters, and whose server it is.
 
         The hosts of servers that are not the provider's own are named, since any model may have a
-        provider's model's name there. The port is not: the same server may start on another one.
+        provider's model's name there. The port is in the cache's key only: see `OnServers`.
         """
         dialect = dialect_of(self.model)
         temperature = self.temperature if dialect.takes_temperature else None

@@ -6,9 +6,12 @@ from threading import Event, Thread
 import pytest
 from support.hub_server import FORKS
 from support.judge_asking import ask_cached, cached_judge_at, question_of, requests
-from support.judge_server import completion, judge_server
+from support.judge_server import completion
 
-from mmie_tasks.judges.cache_store import CacheFile
+from mmie_tasks.judges.cache import storage_signature
+from mmie_tasks.judges.cache_store import CachedReply, CacheFile
+from mmie_tasks.judges.content import content_key
+from mmie_tasks.record.reply import JudgeReply
 
 AT_ONCE = 4
 
@@ -66,15 +69,20 @@ def test_a_reply_that_another_process_stored_meanwhile_is_not_requested(server, 
     stored = Event()
     server.ready = stored.is_set
 
+    judge = cached_judge_at(server.url, path, max_concurrency=1)
+
     def store_the_others():
         wait_until(lambda: len(server) == 1)
-        list(cached_judge_at(other.url, path).ask(requests(3)[1:]))
+        with CacheFile(path).open() as table:
+            for request in requests(3)[1:]:
+                reply = JudgeReply(text="5", model="m")
+                signature = storage_signature(judge.judge)
+                table.put(CachedReply(signature, content_key(request), reply, 0))
         stored.set()
 
-    with judge_server("5") as other:
-        thread = Thread(target=store_the_others)
-        thread.start()
-        replies = dict(cached_judge_at(server.url, path, max_concurrency=1).ask(requests(3)))
-        thread.join()
+    thread = Thread(target=store_the_others)
+    thread.start()
+    replies = dict(judge.ask(requests(3)))
+    thread.join()
     assert [replies[index].text for index in range(3)] == ["5"] * 3
-    assert (len(server), len(other)) == (1, 2)
+    assert len(server) == 1

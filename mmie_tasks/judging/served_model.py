@@ -1,0 +1,93 @@
+"""A tested model on a server, and what it shares with the judge: the address, or all of it.
+
+lmms-eval's clients read the same environment variables as the judge `openai`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.http.access import first_of, public_address, read_base_urls, server_name
+from mmie_tasks.judges.base import Judge, OnServers
+
+_SDK_VARIABLES = ("OPENAI_BASE_URL",)  # the OpenAI SDK's, where its caller names no address
+_CLIENTS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("openai", "async_openai", "litellm"), ("OPENAI_API_BASE", *_SDK_VARIABLES)),
+    **dict.fromkeys(("gpt4v", "gpt4o_audio", "batch_gpt4"), _SDK_VARIABLES),
+}
+"""The clients of lmms-eval 0.7.3 by the beginning of their names, to the variables that hold their
+address, in order (``models/simple/openai.py:148``, ``models/chat/async_openai.py:93``). The last
+three read ``OPENAI_API_URL`` and do not use it (``models/simple/gpt4v.py:57``).
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedModel:
+    """A tested model on a server.
+
+    Attributes:
+        model: Its name there; empty if it is not known.
+        url: The address, without a route.
+    """
+
+    model: str
+    url: str
+
+
+def served_model(
+    client: str, arguments: Mapping[str, object], environment: Mapping[str, str]
+) -> ServedModel | None:
+    """Where a model of lmms-eval is: at its ``base_url``, or as a client finds its server; None if
+    it is not known to be on a server, or is at Azure.
+
+    >>> served_model("async_openai", {"model": "m"}, {"OPENAI_API_BASE": "http://h:8000/v1/"})
+    ServedModel(model='m', url='http://h:8000/v1')
+    >>> served_model("qwen2_5_vl", {"pretrained": "m"}, {"OPENAI_API_BASE": "http://h:8000/v1/"})
+    """
+    variables = [names for name, names in _CLIENTS.items() if client.startswith(name)]
+    url = unquote(str(arguments.get("base_url") or ""))
+    is_azure = str(arguments.get("azure_openai")).lower() in ("true", "1", "yes") or (
+        client.startswith("gpt4") and environment.get("API_TYPE") == "azure"
+    )
+    if is_azure or not (url or variables):
+        return None
+    try:
+        urls = read_base_urls("tested model", url or first_of(environment, variables[0]))
+    except SettingWrong:  # its own error comes later
+        return None
+    model = arguments.get("model") or arguments.get("model_version") or ""
+    return ServedModel(model=str(model), url=urls[0])
+
+
+def shared_server(judge: Judge, tested: ServedModel | None) -> str:
+    """Says that the judge got its server from a variable, and the tested model is there, too; empty
+    otherwise.
+    """
+    if not isinstance(judge, OnServers) or not (variable := judge.access.shared_variable):
+        return ""
+    if tested is None or not _is_at(tested, judge):
+        return ""
+    addresses = ", ".join(map(public_address, judge.access.base_urls))
+    return f"judge {judge.model} at {addresses}, from `{variable}`, which the tested model uses too"
+
+
+def judges_itself(judge: Judge, tested: ServedModel | None) -> str | None:
+    """``MODEL at HOST`` if judge and tested model are the same model at the same address; a
+    maker's or gateway's prefix of the name does not count.
+    """
+    if tested is None or not isinstance(judge, OnServers) or not _is_at(tested, judge):
+        return None
+    if _plain(tested.model) != _plain(judge.model):
+        return None
+    return f"{judge.model} at {urlsplit(tested.url).hostname}"
+
+
+def _is_at(tested: ServedModel, judge: OnServers) -> bool:
+    return server_name(tested.url) in map(server_name, judge.access.base_urls)
+
+
+def _plain(model: str) -> str:
+    return model.rpartition("/")[2]

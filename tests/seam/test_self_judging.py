@@ -1,0 +1,64 @@
+"""A tested model and a judge on one server, in runs of lmms-eval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from support.judge_server import Body, JudgeServer, judge_server
+from support.mmie_judge import gives, text_of
+from support.mmie_seam import KEY, evaluate, samples
+from support.runner import CommandResult, Workplace
+
+
+@pytest.fixture
+def server() -> Iterator[JudgeServer]:
+    def replies(body: Body) -> str:
+        return gives(3) if text_of(body).startswith("Rate the") else "A cat."
+
+    with judge_server(replies, key=KEY) as server:
+        yield server
+
+
+def test_a_judge_that_is_the_tested_model_is_marked_wherever_the_score_is(
+    workplace: Workplace, server: JudgeServer
+) -> None:
+    result = run(workplace, server, "judge-model")
+    assert result.status == 0, result.output
+    first = (
+        f"judge judge-model at {server.url}, from `OPENAI_API_BASE`, which the tested model uses "
+        "too"
+    )
+    assert result.output.count(first) == 1
+    mark = "judge and tested model are one: judge-model at 127.0.0.1"
+    assert mark in result.output.partition("mmie-tasks: scores in percent")[2]
+    (signature,) = {line["coverage"]["signature"] for line in samples(workplace)}
+    assert "|judges_itself:judge-model at 127.0.0.1|" in signature
+    assert mark in workplace.run("mmie-tasks", "table", "out").output
+    workplace.run("mmie-tasks", "report", "out", "-o", "report.html")
+    assert mark in (workplace.folder / "report.html").read_text(encoding="utf-8")
+    asked = len(server)
+    again = workplace.run("mmie-tasks", "rejudge", "out", "--failed", **variables(server))
+    assert mark in again.output, again.output
+    assert len(server) == asked  # the logged replies are found under the server's address
+
+
+def test_a_server_of_the_tested_model_without_the_judge_stops_the_run_before_it_generates(
+    workplace: Workplace, server: JudgeServer
+) -> None:
+    result = run(workplace, server, "gpt-4o")
+    assert result.status == 1
+    assert f"`gpt-4o` is not at {server.url}, which has `judge-model`." in result.output
+    assert "hint: `JUDGE_BASE_URL=...`" in result.output
+    assert not server.asked
+
+
+def run(workplace: Workplace, server: JudgeServer, judge: str) -> CommandResult:
+    options = ("--model", "openai", "--model_args", "model=judge-model,max_retries=1")
+    judged = {**variables(server), "MMIE_TASKS_JUDGE": f"openai:{judge}"}
+    return evaluate(workplace, *options, "--limit", "2", **judged)
+
+
+def variables(server: JudgeServer) -> dict[str, str]:
+    settings = {"MMIE_DATA": "data", "MMIE_OTHER_PROMPTS": "words.json", "OPENAI_API_KEY": KEY}
+    return {**settings, "OPENAI_API_BASE": server.url}
