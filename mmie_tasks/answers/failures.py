@@ -75,7 +75,8 @@ _FAILURE = re.compile(
           | ["'](?:error|detail)["']\s*:\s*["'][^"']*["']\s*\}}\s*\Z )
         | {_EXCEPTION} | traceback\ \(most\ recent\ call\ last\):(?=.*^{_EXCEPTION}) )
       | (?P<connection> https?connectionpool\(host= | connection\ aborted\.'
-        | errno\ -?\d+\] | server\ disconnected\ without\ sending | max\ retries\ exceeded\ with | upstream\ connect\ error\b
+        | errno\ -?\d+\] | server\ disconnected\ without\ sending
+        | max\ retries\ exceeded\ with | upstream\ connect\ error\b
         | network\ error\ due\ to\ high\ traffic
         | (?:(?:http\ )?[45]\d\d\ )?(?:{_GATEWAY}|request\ timed\ out|connection\ error
             |connection\ refused|error\ code:\ \d{{3,4}})[.!]?\s*\Z
