@@ -16,7 +16,7 @@ from mmie_tasks.record import log_line
 from mmie_tasks.record.sample import Line, Record
 from mmie_tasks.record.signature import run_signature, signature_text
 
-VERSION = "2-B"  # of every task of MileBench: the number moves with the scores
+VERSION = "3-B"  # of every task of MileBench: the number moves with the scores
 
 
 def provenance(doc: Doc) -> str:

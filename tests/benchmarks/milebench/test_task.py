@@ -110,7 +110,7 @@ def test_a_right_answer_scores_in_every_row_it_counts_for():
     )
     assert rows["official_diag"] == rows["official_N-1"] == {}
     signature = rows["coverage"]["signature"]
-    assert signature.startswith("task:milebench@2-B|variant:test|prompt:official|")
+    assert signature.startswith("task:milebench@3-B|variant:test|prompt:official|")
 
 
 @pytest.mark.parametrize(
