@@ -131,8 +131,8 @@ def _summarise(aggregate: Method) -> Method:
             return
         if (benchmark := evaluation.benchmarks.get(output.task)) is None:
             return
-        args = getattr(output.task, "args", None)
-        options = {name: getattr(args, name, None) or 0 for name in ("limit", "offset")}
+        arguments = getattr(output.task, "args", None)
+        options = {name: getattr(arguments, name, None) or 0 for name in ("limit", "offset")}
         part = {name: value for name, value in options.items() if value > 0}
         for (metric, _), records in list(output.sample_metrics.items()):
             if metric == COVERAGE:
