@@ -158,10 +158,11 @@ def _unsupported(path: Path) -> AnswersUnusable:
         other = OtherFile.opened(path)
     except (*UNREADABLE, ImportError) as error:
         return AnswersUnusable(f"{message} ({error}).", hint=SUPPORTED_FILES)
+    without = f", {other.left_out} of {len(other.records)} have none" if other.left_out else ""
     fields = f"; its records have {other.fields}" if other.fields else ""
     hint = (
         "two lines of Python write them as JSONL of `id` and `answer`; check that these are the "
-        f"ids of the samples and the model's answers:\n\n{other.code}"
+        f"ids of the samples and the model's answers{without}:\n\n{other.code}"
     )
     return AnswersUnusable(f"{message}{fields}.", hint=hint if other.code else SUPPORTED_FILES)
 

@@ -146,7 +146,17 @@ class OtherFile:
             if not any(word in name for name in _names(path) for word in _NOT_OF_THE_MODEL)
             if (rank := [_ANSWERS.index(w) for w in _ANSWERS for n in _names(path) if w in n])
         }
-        return min(ranks, key=lambda path: ranks[path]) if ranks else None
+        return min(ranks, key=lambda path: (ranks[path], -self._count(path)), default=None)
+
+    def _count(self, path: FieldPath) -> int:
+        """How many records have a value there."""
+        return sum(_value(record, path) is not None for record in self.records)
+
+    @property
+    def left_out(self) -> int:
+        """How many records have no answer where the others have it, such as failed requests."""
+        path = self._answer_path()
+        return len(self.records) - self._count(path) if path else 0
 
     def _condition(self, path: FieldPath) -> str:
         """Leaves out the records that have no such field, such as failed requests."""

@@ -109,9 +109,10 @@ def test_the_two_lines_of_python_make_answers_of_a_file_of_another_tool(
         TABLE.to_parquet(path)
     with pytest.raises(AnswersUnusable) as raised:
         read_answers(str(path if is_named else path.parent))
-    message, _, code = str(raised.value).partition("answers:\n\n")
+    message, _, code = str(raised.value).partition(":\n\n")
     assert message.startswith(f"{path} holds answers in no supported format; ")
     assert fields in message
+    assert ("answers, 1 of 3 have none" in message) == (fields == "`error`")
     assert len(code.splitlines()) == 2
     exec(code, {})  # noqa: S102 - the code that a user is told to run
     answers = read_answers("answers.jsonl").answers

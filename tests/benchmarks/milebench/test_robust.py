@@ -66,6 +66,8 @@ COLOURS = ["red", "blue", "green", "not sure"]
         ("A. red\nB. blue\n\nC", "C"),
         ("B\n\nA. red\nB. blue\nC. green", "B"),
         ("A, B and C are wrong, so D", "D"),
+        ("The answer is B. Note that A is a common distractor.", "B"),
+        ("I considered (A), but it is incorrect. Final answer: B.", "B"),
         ("Which one? A, B, C or D?\nB", "B"),
     ],
 )
@@ -77,6 +79,7 @@ def test_the_answer_beside_repeated_options_is_read(answer, reading):
     "answer",
     [
         "B or C",
+        "A, B, C or D",
         "A, B, C or D.",
         "(B) or (C)",
         "A/B",
