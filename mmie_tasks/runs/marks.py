@@ -70,7 +70,9 @@ def _picture_marks(task_run: TaskRun) -> Iterator[str]:
 def _part_of_samples(task_run: TaskRun) -> str:
     """How many of the published samples the run has, if it has another number of them."""
     published, n_samples = task_run.benchmark.published.get(task_run.task), len(task_run.samples)
-    limit = f" (--limit {task_run.limit:g})" if task_run.limit else ""
+    options = (("--limit", task_run.limit), ("--offset", task_run.offset))
+    part = " ".join(f"{option} {value:g}" for option, value in options if value)
+    part = part and f" ({part})"
     if published is None:
-        return f"{n_samples:,} samples{limit}" if limit else ""
-    return f"{n_samples:,} of {published:,} samples{limit}" if n_samples != published else ""
+        return f"{n_samples:,} samples{part}" if part else ""
+    return f"{n_samples:,} of {published:,} samples{part}" if n_samples != published else ""

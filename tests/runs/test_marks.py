@@ -91,12 +91,22 @@ def test_a_setting_that_the_paper_does_not_have_is_named(signature: str, mark: s
 
 
 @pytest.mark.parametrize(
-    ("limit", "mark"),
-    [(8, "8 of 20,103 samples (--limit 8)"), (None, "8 of 20,103 samples")],
-    ids=["limit", "data"],
+    ("limit", "offset", "options"),
+    [
+        pytest.param(8, 0, " (--limit 8)", id="limit"),
+        pytest.param(8, 2, " (--limit 8 --offset 2)", id="limit and offset"),
+        pytest.param(None, 20_095, " (--offset 20095)", id="offset"),
+        pytest.param(None, None, "", id="data"),
+    ],
 )
-def test_a_part_of_the_published_samples_is_named(limit: float | None, mark: str) -> None:
-    assert paper_marks(task_run([Scored(3)] * 8, limit=limit, published=20_103)) == (mark,)
+def test_a_part_of_the_published_samples_is_named(
+    limit: float | None, offset: float | None, options: str
+) -> None:
+    run = replace(task_run([Scored(3)] * 8, limit=limit, published=20_103), offset=offset)
+    assert paper_marks(run) == (f"8 of 20,103 samples{options}",)
+    assert paper_marks(replace(run, benchmark=replace(run.benchmark, published={}))) == (
+        (f"8 samples{options}",) if options else ()
+    )
 
 
 def test_samples_without_score_are_counted_but_not_those_that_the_official_script_leaves_out() -> (
