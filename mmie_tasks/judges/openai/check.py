@@ -16,6 +16,7 @@ from mmie_tasks.http.client import async_client, check_servers
 from mmie_tasks.http.errors import ServerError
 from mmie_tasks.http.model_list import list_models, nearest_names
 from mmie_tasks.http.pace import Pace
+from mmie_tasks.http.rate_limit import LONGEST_WAIT_S, demand_text
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, JudgeUnavailable
 from mmie_tasks.judges.model_variables import OWN_ADDRESS_HINT
 from mmie_tasks.judges.openai.adaptations import Adaptations
@@ -76,7 +77,12 @@ async def _problem(
         traits.accepts_logprobs = False
         if failure is None:
             return None
-        if failure.kind == "busy":
+        wait_s = max(failure.wait_s or 0.0, failure.pause_s or 0.0)
+        longest_s = max(LONGEST_WAIT_S, settings.patience_s)
+        if wait_s > longest_s:
+            reason = f"{failure.reason.rstrip('.')}; {demand_text(wait_s, longest_s)}"
+            failure = replace(failure, reason=reason)
+        elif failure.kind == "busy":
             logger.warning(f"The judge at {address} is busy: {failure.reason}")
             return None
         return await _describe(settings, address, failure, client, access)
@@ -125,10 +131,12 @@ async def _describe(
 def _hint(error: ServerError, settings: Settings) -> str:
     if error.is_quota or error.status == 402:
         return "the account has no credit left: top it up, or use another account's key"
-    if error.status in (401, 403):
+    if error.is_key or error.status == 403:
         return settings.access.key_hint
     if error.status in (404, 405):
         return "correct `base_url=`; most end in `/v1`"
+    if error.status == 429:
+        return "run again then, use another server or account, or wait with a longer `patience=`"
     if error.status >= 500:
         return "check the server, or try again later"
     return "change the option that it rejects: `model=`, `temperature=`, `api_version=`"

@@ -9,6 +9,7 @@ import anyio
 import pytest
 from openai import AsyncAPIResponse
 from support.judge_asking import FAST, KEY, ask, judge_at, settings_of
+from support.judge_faults import in_list
 from support.judge_server import Sent, error, judge_server
 
 from mmie_tasks.judges.base import JudgeMisconfigured
@@ -113,6 +114,20 @@ def test_an_error_that_the_sdk_lets_through_costs_the_check_only_the_similar_nam
     assert "name a model that this server has" in problem(judge_at(server.url))
 
 
+def test_an_unknown_model_gets_its_hint_from_an_error_in_a_list_too(server):
+    server.models = ["judge-model-2"]
+    server.says(in_list(error(404, message="models/judge-model is not found.")))
+    message = problem(judge_at(server.url))
+    assert "models/judge-model is not found" in message
+    assert "hint: `model=judge-model-2`" in message
+
+
+def test_a_wrong_key_is_asked_about_once_whatever_the_status(server):
+    server.says(in_list(error(400, message="API key not valid.")))
+    assert "API key not valid" in problem(judge_at(server.url))
+    assert len(server) == 1
+
+
 def test_a_wrong_key_names_the_variables_and_not_the_key():
     with judge_server(key="another") as server:
         message = problem(judge_at(server.url))
@@ -140,6 +155,11 @@ def test_a_hanging_server_is_not_retried_except_without_log_probabilities(server
         pytest.param(error(404), "most end in `/v1`", id="route"),
         pytest.param(Sent(content=b"<html>"), "no JSON", id="html"),
         pytest.param(error(400, message="no vision"), "no vision", id="400"),
+        pytest.param(in_list(error(404, message="No model x.")), "No model x.", id="model-in-list"),
+        pytest.param(
+            in_list(error(400, message="API key not valid.")), "correct the key", id="key"
+        ),
+        pytest.param(error(429, message="try again in 6h"), "(6 h 0 min), longer than", id="hours"),
     ],
 )
 def test_an_error_of_the_short_request_has_a_hint(server, sent, expected):
