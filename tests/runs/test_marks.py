@@ -7,6 +7,7 @@ import pytest
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
+from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.marks import paper_marks
@@ -177,3 +178,17 @@ def test_each_task_knows_how_many_samples_were_published(task: str, n_samples: i
     benchmark = benchmark_of_task(task)
     assert benchmark is not None
     assert benchmark.published[task] == n_samples
+
+
+def test_a_judge_whose_server_counts_the_same_tokens_for_all_requests_is_named() -> None:
+    run = task_run([Scored(3)] * 6)
+    samples = tuple(
+        replace(sample, replies=(judge_reply(number),)) for number, sample in enumerate(run.samples)
+    )
+    mark = "the judge may not have seen the pictures: 2,050 prompt tokens for each of 6 requests"
+    assert paper_marks(replace(run, samples=samples)) == (mark,)
+
+
+def judge_reply(number: int) -> JudgeReply:
+    usage = Usage(input_tokens=2050)
+    return JudgeReply(text="", model="m", usage=usage, request_size=(900 + number, 1))

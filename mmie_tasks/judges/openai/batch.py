@@ -79,6 +79,7 @@ class BatchJudge:
                 hint="leave one of them out; `--limit` makes a run smaller",
             )
         self.settings = settings
+        self.max_images = 0
         self.limits = limits or Limits()
         self.pace = pace or BatchPace()
         self.adaptations = Adaptations()
@@ -105,7 +106,12 @@ class BatchJudge:
         Raises:
             JudgeMisconfigured: They cannot.
         """
-        check(self.settings, pace=self.pace.retries, adaptations=self.adaptations)
+        check(
+            self.settings,
+            max_images=self.max_images,
+            pace=self.pace.retries,
+            adaptations=self.adaptations,
+        )
 
     def stop(self) -> None:
         """Have every running `ask` raise KeyboardInterrupt; batches go on at the provider."""
