@@ -37,7 +37,7 @@ JUDGE = BenchmarkJudge(
     "openai:gpt-4o-2024-11-20",
     paper="openai:gpt-4o",  # the script's alias, dated
     title="OpenING",
-    max_images=12,
+    max_images=19,  # 9 of a question and 10 steps with one
     check_setup=requests.check_setup,
 )
 
