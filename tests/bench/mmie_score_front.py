@@ -37,7 +37,7 @@ from mmie_tasks.judges.mmie_score import tiles
 from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
 from mmie_tasks.judges.mmie_score.cluster import EnginePool
-from mmie_tasks.judges.mmie_score.engine.schedule import FailedPrompt, JudgePrompt
+from mmie_tasks.judges.mmie_score.generation import FailedPrompt, JudgePrompt
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder
 from mmie_tasks.judges.mmie_score.ray_session import RaySession
 from mmie_tasks.judges.mmie_score.request_queue import PromptPreparer, queue_of
