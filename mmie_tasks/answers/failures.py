@@ -60,7 +60,8 @@ _EXCEPTION = r"""
 _FAILURE = re.compile(
     rf"""
     \W{{0,4}}
-    (?: (?:(?:api|http|llm|server)\s)? (?:error|exception|failed|failure) (?:\s[\w-]+){{0,5}}
+    (?: (?:(?:api|http|llm|server)\s)? [\w.]{{0,60}}(?:error|exception|failed|failure)
+        (?:\s[\w-]+){{0,5}}
         \W{{0,3}}(?:[:-]\s+|\() \W{{0,2}} ){{0,2}}
     (?:
       (?P<error> error\ code:\ [45]\d\d\b | http\ error\ [45]\d\d:
@@ -71,10 +72,11 @@ _FAILURE = re.compile(
         | (?:[45]\d\d\s)?\[?\{{\s* (?:
             ["']error["']\s*:\s*\{{\s*["'](?:message|code|type|status|param|innererror)["']
           | ["'](?:object|type)["']\s*:\s*["']error["']
-          | "detail"\s*:\s*"[^"]*"\s*\}}\s*\Z )
+          | ["'](?:error|detail)["']\s*:\s*["'][^"']*["']\s*\}}\s*\Z )
         | {_EXCEPTION} | traceback\ \(most\ recent\ call\ last\):(?=.*^{_EXCEPTION}) )
       | (?P<connection> https?connectionpool\(host= | connection\ aborted\.'
-        | errno\ -?\d+\] | max\ retries\ exceeded\ with | upstream\ connect\ error\b
+        | errno\ -?\d+\] | server\ disconnected\ without\ sending
+        | max\ retries\ exceeded\ with | upstream\ connect\ error\b
         | network\ error\ due\ to\ high\ traffic
         | (?:(?:http\ )?[45]\d\d\ )?(?:{_GATEWAY}|request\ timed\ out|connection\ error
             |connection\ refused|error\ code:\ \d{{3,4}})[.!]?\s*\Z

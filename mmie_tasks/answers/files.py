@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mmie_tasks.answers.failures import failure_of
+from mmie_tasks.answers.other_files import UNREADABLE, OtherFile, is_other_kind
 from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.answers.saved import (
     AnswerFormat,
@@ -75,7 +76,9 @@ def read_answers(path: str, datasets: Collection[str] = ()) -> SavedAnswers:
     for file in _newest_logs(_files(roots, datasets), notes):
         answers += _read(file, notes, is_named=file.path in roots)
     if not answers:
-        raise AnswersUnusable(f"`path={path}` has no saved answers.", hint=SUPPORTED_FILES)
+        raise _of_another_tool(roots) or AnswersUnusable(
+            f"`path={path}` has no saved answers.", hint=SUPPORTED_FILES
+        )
     return SavedAnswers(tuple(_merge_partial_logs(answers)), tuple(notes))
 
 
@@ -137,6 +140,33 @@ def _newest_logs(files: Sequence[Source], notes: list[str]) -> list[Source]:
     return kept
 
 
+def _of_another_tool(roots: Sequence[Path]) -> AnswersUnusable | None:
+    """The error that names the first file below folders with answers in another format."""
+    below = (path for root in roots for path in sorted(root.rglob("*")))
+    for path in below:
+        if is_other_kind(path) or _may_have_answers(path):
+            error = _unsupported(path)
+            if error.hint != SUPPORTED_FILES:
+                return error
+    return None
+
+
+def _unsupported(path: Path) -> AnswersUnusable:
+    """The error for a file of another format: its fields, and how to turn them into answers."""
+    message = f"{path} holds answers in no supported format"
+    try:
+        other = OtherFile.opened(path)
+    except (*UNREADABLE, ImportError) as error:
+        return AnswersUnusable(f"{message} ({error}).", hint=SUPPORTED_FILES)
+    without = f", {other.left_out} of {len(other.records)} have none" if other.left_out else ""
+    fields = f"; its records have {other.fields}" if other.fields else ""
+    hint = (
+        "two lines of Python write them as JSONL of `id` and `answer`; check that these are the "
+        f"ids of the samples and the model's answers{without}:\n\n{other.code}"
+    )
+    return AnswersUnusable(f"{message}{fields}.", hint=hint if other.code else SUPPORTED_FILES)
+
+
 # The answers of a file
 
 
@@ -152,8 +182,8 @@ def _read(file: Source, notes: list[str], *, is_named: bool) -> list[SavedAnswer
         if not values:
             notes.append(f"{file.path} is empty")
         if is_named:
-            problem = "answers in no supported format" if values else "nothing"
-            raise AnswersUnusable(f"{file.path} holds {problem}.", hint=SUPPORTED_FILES)
+            empty = AnswersUnusable(f"{file.path} holds nothing.", hint=SUPPORTED_FILES)
+            raise _unsupported(file.path) if values else empty
         return []
     answers = []
     for position, reader in readers.items():
@@ -178,6 +208,8 @@ def _load_entries(path: Path, notes: list[str]) -> dict[str, object]:
     Raises:
         AnswersUnusable: It cannot be opened, or is not JSON in UTF-8; names file and line.
     """
+    if is_other_kind(path):
+        raise _unsupported(path)
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -36,7 +36,7 @@ _TAG = re.compile(
     rf"""
     (?P<opens>{_OPENS}) | (?P<closes>{_CLOSES})
     | (?: (?P<angle><) | (?P<square>\[) | ◁ ) (?P<slash>/?[|｜]?/?)
-      (?P<name>{NAME}) (?:\s+[\w:-]+=[^<>\n]{{0,100}})? [|｜]?
+      (?P<name>{NAME}) (?:\s+[\w:-]+=[^<>\n]{{0,100}})? \s? [|｜]?
       (?(angle)> | (?(square)\](?!\() | ▷))
     """,
     re.VERBOSE | re.IGNORECASE,

@@ -22,8 +22,6 @@ _THIS_MACHINE = ("localhost", "0.0.0.0")  # noqa: S104 - what vLLM prints; nothi
 _ROUTES = re.compile(r"/+(?:(?:chat/completions|images/generations)/*)?$")
 UNREACHABLE_HINT = "start it, or correct `base_url=`; most end in `/v1`"
 
-_SECRET_CHARACTERS = 6  # a shorter value in a query, such as a version, is no secret
-
 ErrorT = TypeVar("ErrorT", bound=MmieTasksError)
 
 
@@ -78,9 +76,8 @@ class Access:
         for url in self.base_urls:
             parts = urlsplit(url)
             secrets += [parts.password, parts.query, (basic_credentials(url) or "").rstrip("=")]
-            values = [value for _, value in parse_qsl(parts.query)]
-            values += [] if parts.password else [parts.username or ""]  # may be a key
-            secrets += [value for value in values if len(value) >= _SECRET_CHARACTERS]
+            secrets += [value for _, value in parse_qsl(parts.query)]
+            secrets += [] if parts.password else [parts.username]  # may be a key
         forms = set()
         for secret in filter(None, secrets):
             plain = unquote(secret)

@@ -24,7 +24,7 @@ from mmie_tasks.core.log import warn
 from mmie_tasks.http.access import Access, basic_credentials
 from mmie_tasks.http.attempt import Failure, FailureKind
 from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error, redact
-from mmie_tasks.http.rate_limit import quota_reset_s, retry_after_s
+from mmie_tasks.http.rate_limit import quota_reset_s, retry_after_s, wait_in_body_s
 
 MAX_BODY_BYTES = 4 * 2**20
 """Limit of a reply, after decompression. A long one has some 100 KiB."""
@@ -133,15 +133,15 @@ def failure_from_error(error: BaseException, secrets: Sequence[str]) -> Failure:
     match error:
         case openai.APIStatusError():
             # Not the SDK's reading of the body, which knows only one shape of errors.
-            server_error = read_server_error(error.status_code, error.response.content, secrets)
-            headers, now = error.response.headers, time.time()
-            wait_s = retry_after_s(headers, now)
+            content, headers, now = error.response.content, error.response.headers, time.time()
+            server_error = read_server_error(error.status_code, content, secrets)
+            wait_s = retry_after_s(headers, now) or wait_in_body_s(content, now)
             return Failure(
                 kind=_kind(server_error),
                 reason=str(server_error),
                 error=server_error,
                 wait_s=wait_s,
-                # A 429 says in its `Retry-After` when the quota is reset.
+                # A 429 that says how long to wait is not about every quota that is used up.
                 pause_s=None
                 if error.status_code == 429 and wait_s is not None
                 else quota_reset_s(headers, now),
@@ -159,7 +159,7 @@ def failure_from_error(error: BaseException, secrets: Sequence[str]) -> Failure:
 def _kind(error: ServerError) -> FailureKind:
     if error.is_content_filter:
         return "rejected"
-    if error.is_quota or error.is_model or error.status in _DENIED:
+    if error.is_quota or error.is_key or error.is_model or error.status in _DENIED:
         return "denied"
     if error.status == 429:
         return "busy"

@@ -1,13 +1,14 @@
-"""What goes wrong with a server: its error responses in any shape, without secrets, and bodies that
+"""What goes wrong with a server: what its error responses mean, without secrets, and bodies that
 cannot be used.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from mmie_tasks.http.error_body import read_error_body
 
 _FILTER_CODES = (
     "content_filter",
@@ -25,12 +26,19 @@ _UNSUPPORTED = re.compile(
 _PARAMETERS = re.compile(
     r"\b(?:max_tokens|max_completion_tokens|temperature|response_format|seed|(?i:(?:top_)?logprobs))\b"
 )
+_WRONG_KEY = re.compile(
+    r"\bapi[ _-]?key\b.{0,20}\b(?:not valid|invalid|incorrect|expired|missing|not found)\b"
+    r"|\b(?:invalid|incorrect|expired|missing|no valid) api[ _-]?key\b",
+    re.IGNORECASE,
+)
 _LOGPROBS_STATUSES = (400, 403, 422, 500, 501)
 _KEY = re.compile(
     r"\b(?:sk|pk|rk|hf|gsk|xai|nvapi)[-_][\w*.-]{4,}|\bAIza[\w-]{20,}|\b(?i:bearer|basic)\s+[^\s\"',}]{8,}"
 )
 _CREDENTIALS = re.compile(r"(\w+://)[^\s/@\"']+@")
 _MAX_CHARACTERS = 200
+_MAX_READ = 2_000  # characters of a message in which keys are looked for
+_SECRET_CHARACTERS = 6  # a shorter value is a version or a stand-in for a key: `x`, `none`, `EMPTY`
 
 
 class UnusableBody(Exception):
@@ -55,7 +63,13 @@ class ServerError:
 
     def __str__(self) -> str:
         code = f" ({self.code})" if self.code else ""
-        return f"HTTP {self.status}{code}" + (f": {self.message}" if self.message else "")
+        param = f" (`{self.param}`)" if self.param and self.param not in self.message else ""
+        return f"HTTP {self.status}{code}" + (f": {self.message}" if self.message else "") + param
+
+    @property
+    def cause(self) -> str:
+        """Message and code, where there is no HTTP status."""
+        return f"{self.message} ({self.code})" if self.code else self.message
 
     @property
     def is_content_filter(self) -> bool:
@@ -66,6 +80,11 @@ class ServerError:
     def is_quota(self) -> bool:
         """Whether the account has no credit left, so that waiting does not help."""
         return "insufficient_quota" in self.code or "billing" in self.code
+
+    @property
+    def is_key(self) -> bool:
+        """Whether the server denies the key; Gemini's does so by a 400."""
+        return self.status == 401 or (self.status < 500 and bool(_WRONG_KEY.search(self.message)))
 
     @property
     def is_parameter(self) -> bool:
@@ -95,40 +114,18 @@ class ServerError:
 
 
 def read_server_error(status: int, body: object, secrets: Sequence[str] = ()) -> ServerError:
-    """Read an error response of any shape: OpenAI's JSON, another server's, a proxy's page.
+    """Read an error response of any form that `read_error_body` knows.
 
     >>> str(read_server_error(429, b'{"error": {"code": "insufficient_quota", "message": "Pay."}}'))
     'HTTP 429 (insufficient_quota): Pay.'
     """
-    if isinstance(body, (bytes, str)):
-        text = body.decode(errors="replace") if isinstance(body, bytes) else body
-        try:
-            body = json.loads(text)
-        except (ValueError, RecursionError):
-            body = text
-    fields = _mapping(body, "message")
-    fields = {**fields, **_mapping(fields.get("error"), "message")}
-    inner = _mapping(fields.get("innererror"), "code")  # Azure's
-    code, error_type, inner_code = (
-        text.lower() if isinstance(text, str) else ""
-        for text in (fields.get("code"), fields.get("type"), inner.get("code"))
-    )
-    message = fields.get("message") or fields.get("detail") or ""
-    text = message if isinstance(message, str) else json.dumps(message, default=str)
-    param = fields.get("param")
+    error = read_error_body(body)
     return ServerError(
         status=status,
-        code=" ".join(filter(None, (code or error_type, inner_code))),
-        param=param if isinstance(param, str) else "",
-        message=redact(" ".join(text.split())[: 4 * _MAX_CHARACTERS], secrets),
+        code=redact(error.code[:_MAX_READ], secrets).lower(),
+        param=redact(error.param[:_MAX_READ], secrets),
+        message=redact(error.message[:_MAX_READ], secrets),
     )
-
-
-def _mapping(json_value: object, text_key: str) -> Mapping[str, object]:
-    """A JSON object; a text becomes an object with this one key."""
-    if isinstance(json_value, dict):
-        return json_value
-    return {text_key: json_value} if isinstance(json_value, str) else {}
 
 
 def redact(text: str, secrets: Sequence[str] = ()) -> str:
@@ -142,7 +139,11 @@ def redact(text: str, secrets: Sequence[str] = ()) -> str:
 
 
 def without_secrets(text: str, secrets: Sequence[str] = ()) -> str:
-    """A text without these secrets, what looks like a key, and passwords in addresses."""
-    for secret in filter(None, secrets):
-        text = text.replace(secret, "…")
+    """A text without these secrets, what looks like a key, and passwords in addresses.
+
+    Secrets below 6 characters stay: without the letter `x`, a message would be unreadable.
+    """
+    for secret in secrets:
+        if len(secret) >= _SECRET_CHARACTERS:
+            text = text.replace(secret, "…")
     return _CREDENTIALS.sub(r"\1", _KEY.sub("…", text))

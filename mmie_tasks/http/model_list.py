@@ -57,9 +57,9 @@ async def _problem(
             return error(
                 f"{name} is not reachable: {models.reason}.", hint=http_access.UNREACHABLE_HINT
             )
-        case Failure(error=ServerError(status=401 | 403, message=message)) if (
-            "scope" not in message
-        ):
+        case Failure(error=ServerError() as denial) if (
+            denial.is_key or denial.status == 403
+        ) and "scope" not in denial.message:
             reason = models.reason.rstrip(".")
             return error(f"{name} cannot be used: it answered {reason}.", hint=access.key_hint)
         case [*_] if models and model not in models:

@@ -1,4 +1,4 @@
-"""The waits that servers demand: `Retry-After`, and the headers of exhausted quotas."""
+"""The waits that servers demand: in headers, fields and words."""
 
 from __future__ import annotations
 
@@ -8,8 +8,33 @@ from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 from math import inf
 
+LONGEST_WAIT_S = 900.0
+"""A run does not wait longer than that for a server, unless the patience is longer."""
+
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_PART = r"(\d+(?:\.\d+)?)(ms|s|m|h|d)"
+_PART = (
+    r"(\d+(?:\.\d+)?|\b(?:an?|one)\b)\s*"
+    r"(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?![a-z])"
+)
+_DURATION = rf"{_PART}(?:(?:,|\s|\band\b)*{_PART})*"
+_CLOCK = r"(\d+):(\d\d):(\d\d)"
+_MOMENT = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:\s?(?:Z|UTC|GMT)|[+-]\d\d:\d\d)?"
+_BETWEEN = r"[\s\"':=-]*"
+_DEMAND = re.compile(
+    r"\b(?:(?:try (?:(?:your|the|this) request )?again|retry(?:ing)?(?: (?:your|the|this) request)?"
+    r"|(?:please|must|to) wait)\b"
+    r"|(?:resets?|replenished|available(?: again)?) (?=(?:in|after|at|on)\b))"
+    rf"{_BETWEEN}(?:\b(?:in|after|for|at|until|on|about|around|approximately|least|another)\b"
+    rf"{_BETWEEN})*(?P<wait>{_MOMENT}|{_CLOCK}|{_DURATION})",
+    re.IGNORECASE,
+)
+_FIELD = re.compile(
+    r"\b(retry[-_ ]?(?:after|delay)(?:[-_ ]?(?:ms|s|secs|seconds))?|x-ratelimit-[\w-]{1,40})"
+    r"[\"']?\s*[:=]\s*[\"']?([^\"',}\s][^\"',}]{0,60})",
+    re.IGNORECASE,
+)
+_MAX_BODY = 2**16  # bytes of a body that are looked at
+
 _LONGEST_IN_SECONDS = 1e6  # a larger number of seconds in a header is a Unix time
 _LATEST_IN_SECONDS = 1e11  # a larger Unix time is in milliseconds
 
@@ -26,59 +51,124 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
     """
     if (milliseconds := _number(headers.get("retry-after-ms", ""))) is not None:
         return milliseconds / 1000
-    text = headers.get("retry-after", "")
-    if (number := _number(text)) is not None:
-        return _wait_s(number, now)
-    try:
-        moment = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-    return _until(aware.timestamp(), now)
+    return duration_s(headers.get("retry-after", ""), now)
+
+
+def wait_in_body_s(body: bytes, now: float) -> float | None:
+    """The wait in seconds that the body of an error demands; None if it demands none.
+
+    A field counts before words: Gemini's ``retryDelay``, ``retry_after``. Then the reset of an
+    exhausted quota in headers that a gateway quotes (OpenRouter).
+
+    >>> wait_in_body_s(b'{"error": {"message": "Please try again in 6m0s."}}', 0.0)
+    360.0
+    >>> wait_in_body_s(b'[{"details": [{"retryDelay": "37s"}]}]', 0.0)
+    37.0
+    """
+    text = re.sub(r"\\{1,8}(?=[\"'/])", "", body[:_MAX_BODY].decode(errors="replace"))
+    text = re.sub(r"\\{1,8}[nrt]", " ", text)  # JSON, perhaps in JSON
+    fields = {_header(name): value.strip() for name, value in _FIELD.findall(text)}
+    wait_s = retry_after_s(fields, now)
+    if wait_s is None and (demand := _DEMAND.search(text)) is not None:
+        wait_s = duration_s(demand["wait"], now)
+    return quota_reset_s(fields, now) if wait_s is None else wait_s
 
 
 def quota_reset_s(headers: Mapping[str, str], now: float) -> float | None:
     """Seconds until an exhausted quota is reset; None if quota is left, or if its reset is not
     known.
 
+    A quota is any pair of headers such as ``x-ratelimit-remaining-tokens`` and
+    ``x-ratelimit-reset-tokens``, or ``anthropic-ratelimit-tokens-remaining`` and ``-reset``.
+
     >>> used_up = {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "6m0s"}
     >>> quota_reset_s(used_up, 0.0)
     360.0
     """
     waits = [
-        duration_s(headers.get(f"x-ratelimit-reset-{quota}", ""), now)
-        for quota in ("requests", "tokens")
-        if _number(headers.get(f"x-ratelimit-remaining-{quota}", "")) == 0
+        duration_s(headers.get(name.replace("remaining", "reset"), ""), now)
+        for name, remaining in headers.items()
+        if "ratelimit" in name and "remaining" in name and _number(remaining) == 0
     ]
     return max((wait for wait in waits if wait is not None), default=None)
 
 
 def duration_s(text: str, now: float) -> float | None:
-    """A duration in the notation of the rate-limit headers, in seconds; None for other text.
+    """A duration in the notation of headers or of messages, in seconds; None for other text.
 
-    Some gateways write the Unix time of the end instead, in seconds or milliseconds.
+    Instead, the end may be given: as a Unix time in seconds or milliseconds, or as a date of HTTP
+    or ISO 8601. One that has passed counts as none.
 
-    >>> [duration_s(text, 0.0) for text in ("1s", "6m0s", "120ms", "soon")]
-    [1.0, 360.0, 0.12, None]
+    >>> [duration_s(text, 0.0) for text in ("1s", "6m0s", "120ms", "2 hours and 1 minute", "soon")]
+    [1.0, 360.0, 0.12, 7260.0, None]
     >>> duration_s("1790741520", 1790741500.0), duration_s("1790741520000", 1790741500.0)
     (20.0, 20.0)
     """
+    text = text.strip()
     if (number := _number(text)) is not None:
         return _wait_s(number, now)
-    if not re.fullmatch(f"(?:{_PART})+", text):
+    if clock := re.fullmatch(_CLOCK, text):
+        hours, minutes, seconds = map(float, clock.groups())
+        return 3600 * hours + 60 * minutes + seconds
+    if re.fullmatch(_DURATION, text, re.IGNORECASE):
+        parts = re.findall(_PART, text, re.IGNORECASE)
+        return sum(_part_s(number, unit.lower()) for number, unit in parts)
+    try:
+        if re.fullmatch(_MOMENT, text):
+            iso = re.sub(r"\.\d+|\s?(?:Z|UTC|GMT)$", "", text)
+            moment = datetime.fromisoformat(iso)
+        else:
+            moment = parsedate_to_datetime(text)
+    except ValueError:
         return None
-    return sum(float(number) * _UNITS_S[unit] for number, unit in re.findall(_PART, text))
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    return _until(aware.timestamp(), now)
+
+
+def demand_text(wait_s: float, longest_s: float) -> str:
+    """A demanded wait for messages, with local time and length.
+
+    Args:
+        wait_s: Seconds.
+        longest_s: How long a run waits; a longer wait is said to be too long.
+    """
+    text = f"it demands a wait until {local_time(wait_s)} ({_length(wait_s)})"
+    return f"{text}, longer than `patience={longest_s:g}`" if wait_s > longest_s else text
 
 
 def local_time(wait_s: float) -> str:
-    """The local time after a wait, for messages: ``14:05``, on another day with the date."""
+    """The local time after a wait: ``14:05 CET``, on another day with the date."""
     now = datetime.now(timezone.utc)
     try:
         moment = (now + timedelta(seconds=wait_s)).astimezone()
     except OverflowError:
         return "after the year 9999"
     is_today = moment.date() == now.astimezone().date()
-    return f"{moment:%H:%M}" if is_today else f"{moment:%Y-%m-%d %H:%M}"
+    return f"{moment:%H:%M %Z}" if is_today else f"{moment:%Y-%m-%d %H:%M %Z}"
+
+
+def _length(wait_s: float) -> str:
+    """A duration to read: ``40 s``, ``20 min``, ``6 h 12 min``, ``3 days``."""
+    if wait_s < 120:
+        return f"{wait_s:.0f} s"
+    if wait_s < 3600:
+        return f"{wait_s / 60:.0f} min"
+    hours, seconds = divmod(wait_s, 3600)
+    return f"{hours:.0f} h {seconds // 60:.0f} min" if hours < 48 else f"{hours / 24:,.0f} days"
+
+
+def _header(field: str) -> str:
+    """The name of the header that means the same as a field."""
+    name = field.lower().replace("_", "-").replace(" ", "-")
+    if not name.startswith("retry"):
+        return name
+    return "retry-after-ms" if name.endswith("ms") else "retry-after"
+
+
+def _part_s(number: str, unit: str) -> float:
+    """The seconds of one part of a duration, such as ``6 minutes`` or ``an hour``."""
+    unit_s = _UNITS_S["ms" if unit.startswith(("ms", "mil")) else unit[0]]
+    return unit_s * (float(number) if number[0].isdigit() else 1.0)
 
 
 def _wait_s(number: float, now: float) -> float | None:

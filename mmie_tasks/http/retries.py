@@ -21,7 +21,7 @@ from mmie_tasks.core.log import traceback_text
 from mmie_tasks.http.attempt import Failure, ReplyT, RequestT, Success
 from mmie_tasks.http.endpoint import FAILURES_BEFORE_PAUSE, Endpoint
 from mmie_tasks.http.errors import redact, without_secrets
-from mmie_tasks.http.rate_limit import local_time
+from mmie_tasks.http.rate_limit import LONGEST_WAIT_S, demand_text
 from mmie_tasks.http.sender import LOGGED_WAIT_S, ReplyStore, Sender, Undelivered
 
 MAX_FAILURES = FAILURES_BEFORE_PAUSE
@@ -32,9 +32,6 @@ MAX_TIMEOUTS = 3
 
 MAX_REPLIES = 3
 """How often a request is answered at most, if its replies are not final; the last one counts."""
-
-LONGEST_WAIT_S = 900.0
-"""A run does not wait longer than that for a server, unless the patience is longer."""
 
 
 @dataclass(slots=True, eq=False)
@@ -266,7 +263,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         now, demanded_s = self._now(), max(wait_s, pause_s)
         if demanded_s == 0:
             return
-        demand = f"{reason}; it demands a wait until {local_time(demanded_s)}"
+        demand = f"{reason.rstrip('.')}; {demand_text(demanded_s, self._longest_wait_s)}"
         is_too_long, end = demanded_s > self._longest_wait_s, now + demanded_s
         if is_too_long and end >= endpoint.paused_until:
             endpoint.demand = demand

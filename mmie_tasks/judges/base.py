@@ -131,7 +131,14 @@ class UsesStore(Protocol):
 
 @runtime_checkable
 class OnServers(Protocol):
-    """A judge on servers with an address, where the tested model may be, too."""
+    """A judge on servers with an address, where the tested model may be, too.
+
+    Attributes:
+        max_images: The most pictures that a request of the run has; set before its check, which
+            sends some.
+    """
+
+    max_images: int
 
     @property
     def access(self) -> Access:

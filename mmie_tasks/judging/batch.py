@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import TypeAlias
 
 from loguru import logger
 
-from mmie_tasks.core.log import traceback_text
+from mmie_tasks.core.log import traceback_text, warn
 from mmie_tasks.judges.base import Outcome, Stoppable
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judging.deferred import DeferredRows, MetricRows
@@ -21,7 +22,8 @@ from mmie_tasks.judging.shared_judge import OpenJudges
 from mmie_tasks.record.judged_sample import Judged
 from mmie_tasks.record.members import MemberResult, combine
 from mmie_tasks.record.panel import Panel
-from mmie_tasks.record.reply import JudgeResult
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
+from mmie_tasks.record.sight import LEAST_REQUESTS, unseen_pictures
 from mmie_tasks.record.signature import Signature
 
 
@@ -150,7 +152,9 @@ class JudgedBatch:
             try:
                 if self._stopped.is_set():
                     return
+                watch = _SightWatch(name or "the judge")
                 for index, result in judge_all(shared.judge, requests, bar.update):
+                    watch.add(result.replies)
                     self._add(position, index, result)
                     if self._stopped.is_set():
                         return
@@ -183,3 +187,26 @@ class JudgedBatch:
         sample, rows = self._waiting[index]
         rows.fill(sample.make_rows(Judged(verdicts=verdicts, members=tuple(members), panel=panel)))
         del self._unfilled[index]
+
+
+class _SightWatch:
+    """Warns once, as soon as it is evident, of a judge that may not see the pictures."""
+
+    def __init__(self, judge: str) -> None:
+        self._judge = judge
+        self._replies: list[JudgeReply] = []
+        self._next = LEAST_REQUESTS
+
+    def add(self, replies: Iterable[JudgeReply]) -> None:
+        self._replies += replies
+        if len(self._replies) < self._next:
+            return
+        self._next *= 2
+        if reason := unseen_pictures(self._replies):
+            self._next = sys.maxsize
+            warn(
+                f"{self._judge[0].upper()}{self._judge[1:]} may not see the pictures, or its "
+                f"server cuts the prompts: {reason}.",
+                hint="choose a model that takes images; raise the context length of its server "
+                "(Ollama: `OLLAMA_CONTEXT_LENGTH`)",
+            )

@@ -37,6 +37,8 @@ class BenchmarkJudge:
         title: Names the benchmark in the progress bar; by default its name.
         paper: The judge of the benchmark's paper, in the form of `default`; by default that. See
             `is_paper_judge`.
+        max_images: The most pictures that a request has. The check before a run sends some, so a
+            server that refuses them stops the run.
         check_setup: Checks what else judging needs, such as the official prompts; raises a
             `MmieTasksError`.
 
@@ -44,6 +46,7 @@ class BenchmarkJudge:
         benchmark: The benchmark's name, as in ``--judge mmie=JUDGE``.
         default: The judge unless the user chooses another, in the form that
             `judges.registry.parse_choice` reads.
+        max_images: See above.
         session: The session of the evaluation, set by the runner's hooks; None outside one. It is
             here because the runner calls ``process_results`` with a sample only, in threads of its
             own (``evaluator.py``, ``_thread_map_ordered``).
@@ -56,11 +59,13 @@ class BenchmarkJudge:
         *,
         title: str = "",
         paper: str = "",
+        max_images: int = 0,
         check_setup: Callable[[], None] = lambda: None,
     ) -> None:
         self.benchmark = benchmark
         self.default = default
         self.session: JudgingSession | None = None
+        self.max_images = max_images
         self._title = title or benchmark
         self._paper = paper
         self._check_setup = check_setup
@@ -134,7 +139,7 @@ class BenchmarkJudge:
         self.check_setup()
         judges = self.judges().judges
         for shared in judges:
-            shared.check(self.tested)
+            shared.check(self.tested, max_images=self.max_images)
         if len(judges) == 1:
             return
         # The signature of a judge in this process may start its device, and the tested model may

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from mmie_tasks.core.errors import first_line
 from mmie_tasks.core.verdict import Unscored, UnscoredReason, Verdicts
@@ -103,9 +104,17 @@ def _outcomes(judge: Judge, requests: Sequence[JudgeRequest]) -> Iterator[tuple[
         for index, outcome in judge.ask(requests):
             if index in missing:
                 del missing[index]
+                if isinstance(outcome, JudgeReply):
+                    outcome = replace(outcome, request_size=_size(requests[index]))
                 yield index, outcome
     for index in missing:
         yield index, JudgeUnavailable("the judge returned neither a reply nor an error")
+
+
+def _size(request: JudgeRequest) -> tuple[int, int]:
+    """Characters and pictures."""
+    texts = [part for part in (request.system, *request.parts) if isinstance(part, str)]
+    return sum(map(len, texts)), sum(isinstance(part, Path) for part in request.parts)
 
 
 def unscored(error: JudgeError) -> Unscored:

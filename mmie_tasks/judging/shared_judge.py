@@ -28,11 +28,13 @@ class SharedJudge:
         judge: The judge.
         name: As the user chose it, for messages.
         checked_until_s: Until when, on the monotonic clock, the last check holds.
+        checked_images: The `max_images` of that check.
     """
 
     judge: Judge
     name: str = ""
     checked_until_s: float = 0.0
+    checked_images: int = 0
 
     @property
     def wrapped(self) -> Judge:
@@ -44,25 +46,29 @@ class SharedJudge:
         """Whether its model runs in this process and takes its memory."""
         return isinstance(self.wrapped, InProcess)
 
-    def check(self, tested: ServedModel | None = None) -> None:
-        """Check that the judge can be used, unless a check passed less than `CHECK_VALID_S` ago.
+    def check(self, tested: ServedModel | None = None, *, max_images: int = 0) -> None:
+        """Check that the judge can be used, unless a check with as many pictures passed less than
+        `CHECK_VALID_S` ago.
 
         The log warns of a server that is the judge's only because it is the tested model's.
 
         Args:
             tested: The tested model, if it is on a server.
+            max_images: The most pictures that a request has.
 
         Raises:
             JudgeMisconfigured: It cannot reply as it is set up, or the tested model's server does
                 not have it, or, of another package, it raised anything else.
             DataBroken: Its cache file is unusable.
         """
-        if time.monotonic() < self.checked_until_s:
+        if time.monotonic() < self.checked_until_s and max_images <= self.checked_images:
             return
         shared = shared_server(self.wrapped, tested)
         if shared:
             warn(f"{shared}.", hint=OWN_ADDRESS_HINT)
         with plugin_errors(self.name):
+            if isinstance(self.wrapped, OnServers):
+                self.wrapped.max_images = max_images
             if isinstance(self.judge, SelfChecking):
                 self.judge.check()
             if shared and isinstance(self.wrapped, OnServers):
@@ -73,6 +79,7 @@ class SharedJudge:
             if not self.in_process:  # there, the signature may start a device
                 _ = self.judge.signature
         self.checked_until_s = time.monotonic() + CHECK_VALID_S
+        self.checked_images = max_images
 
     def close(self) -> None:
         """Free the judge's memory if it runs in this process; it can be used again.

@@ -17,7 +17,7 @@ from mmie_tasks.judges.base import HasAssets
 from mmie_tasks.judges.choice import VARIABLE, cache_path, environment_choices
 from mmie_tasks.judges.flags import add_judge_options, parse_flags
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
-from mmie_tasks.judging.served_model import ServedModel, served_model
+from mmie_tasks.judging.served_model import served_model
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.judging.shared_judge import SharedJudge
 from mmie_tasks.preflight.asset_checks import check_assets, run_check
@@ -170,7 +170,7 @@ def _check_judge(
         else:
             setup = partial(_check_setup, benchmark_judge)
             yield from run_check(Check(subject=subject, describe=setup))
-            server = partial(_check_server, shared, name, benchmark_judge.tested)
+            server = partial(_check_server, shared, name, benchmark_judge)
             yield from run_check(Check(subject=numbered, describe=server))
         if path := cache_path(choice, environment):
             yield _check_cache(path)
@@ -188,6 +188,6 @@ def _check_setup(benchmark_judge: BenchmarkJudge) -> str:
     return ""
 
 
-def _check_server(shared: SharedJudge, name: str, tested: ServedModel | None) -> str:
-    shared.check(tested)
+def _check_server(shared: SharedJudge, name: str, benchmark_judge: BenchmarkJudge) -> str:
+    shared.check(benchmark_judge.tested, max_images=benchmark_judge.max_images)
     return f"{name}, can be used: {shared.judge.signature}"

@@ -55,7 +55,9 @@ class JudgeReply:
         digits: The digits of the text that are tokens of their own, in order; None if the judge
             reports no probabilities.
         request_key: The `content_key` of its request, under which a cache has the reply; empty
-            without a cache. It is no part of what makes two replies equal.
+            without a cache.
+        request_size: Characters and pictures of its request; None in logs that lack them. Key and
+            size are not part of what makes two replies equal.
     """
 
     text: str
@@ -65,6 +67,7 @@ class JudgeReply:
     cached: bool = False
     digits: tuple[DigitToken, ...] | None = None
     request_key: str = field(default="", compare=False)
+    request_size: tuple[int, int] | None = field(default=None, compare=False)
 
 
 def read_reply(value: object) -> JudgeReply | None:
@@ -91,7 +94,15 @@ def read_reply(value: object) -> JudgeReply | None:
         cached=value.get("cached") is True,
         digits=digits,
         request_key=key if isinstance(key, str) else "",
+        request_size=_size(value.get("request_size")),
     )
+
+
+def _size(value: object) -> tuple[int, int] | None:
+    match value:
+        case [int(characters), int(pictures)]:
+            return characters, pictures
+    return None
 
 
 def read_digits(exported: object, text: str) -> tuple[DigitToken, ...] | None:

@@ -131,11 +131,12 @@ def _summarise(aggregate: Method) -> Method:
             return
         if (benchmark := evaluation.benchmarks.get(output.task)) is None:
             return
-        limit = getattr(getattr(output.task, "args", None), "limit", None)
+        arguments = getattr(output.task, "args", None)
+        options = {name: getattr(arguments, name, None) or 0 for name in ("limit", "offset")}
+        part = {name: value for name, value in options.items() if value > 0}
         for (metric, _), records in list(output.sample_metrics.items()):
             if metric == COVERAGE:
-                positive = limit if limit and limit > 0 else None
-                evaluation.summary.add(output.task_name, benchmark, records, positive)
+                evaluation.summary.add(output.task_name, benchmark, records, part)
 
     return aggregate_and_summarise
 

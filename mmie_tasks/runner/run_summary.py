@@ -72,17 +72,30 @@ class RunSummary:
         task: str,
         benchmark: Benchmark,
         records: Sequence[Mapping[str, Any]],
-        limit: float | None,
+        part: Mapping[str, float],
     ) -> None:
         """Summarise the records of a task, and log its notes.
 
         A benchmark may be code of another package, and fail with any exception: that costs the
         summary, not the run.
+
+        Args:
+            task: Its name.
+            benchmark: Its benchmark.
+            records: The records of its samples.
+            part: The run's ``limit`` and ``offset``, where it has them.
         """
         try:
             logged = [benchmark.read_line({COVERAGE: record}) for record in records]
             samples = tuple(without_off_scale_points(sample, benchmark.scale) for sample in logged)
-            run = TaskRun(task=task, benchmark=benchmark, log=Path(), samples=samples, limit=limit)
+            run = TaskRun(
+                task=task,
+                benchmark=benchmark,
+                log=Path(),
+                samples=samples,
+                limit=part.get("limit"),
+                offset=part.get("offset"),
+            )
             headline, details = headline_of(run), details_of(run, records)
             notes = list(notes_of(run, records))
         except Exception as error:  # noqa: BLE001 - a plugin: its summary is lost, not the run

@@ -9,6 +9,8 @@ from mmie_tasks.core.settings import COVERAGE_FLOOR
 from mmie_tasks.core.wording import counted, listed, plural
 from mmie_tasks.record.answer_facts import UNPLACED
 from mmie_tasks.record.metrics import in_proportion
+from mmie_tasks.record.sight import unseen_pictures
+from mmie_tasks.runs.panels import judge_runs
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.text_marks import text_marks
 from mmie_tasks.runs.values import reasons_of
@@ -34,6 +36,7 @@ def _marks(task_run: TaskRun) -> Iterator[str]:
         yield f"judge: {task_run.judge_name}, not the paper's"
     for judge in {signature.self_judge: None for signature in signatures if signature.self_judge}:
         yield f"judge and tested model are one: {judge}"
+    yield from _sight_marks(task_run)
     if any(signature.has_other_prompt for signature in signatures):
         yield "other prompt words"
     if any(signature.has_other_assembly for signature in signatures):
@@ -47,6 +50,14 @@ def _marks(task_run: TaskRun) -> Iterator[str]:
         yield f"{unscored:,} unscored"
     if len(signatures) > 1:
         yield f"{len(signatures)} different signatures in one run"
+
+
+def _sight_marks(task_run: TaskRun) -> Iterator[str]:
+    """One for each judge that may not have seen the pictures."""
+    for judge_run in judge_runs(task_run).values() or [task_run]:
+        replies = (reply for sample in judge_run.samples for reply in sample.replies)
+        if reason := unseen_pictures(replies):
+            yield f"the judge may not have seen the pictures: {reason}"
 
 
 def _picture_marks(task_run: TaskRun) -> Iterator[str]:
@@ -70,7 +81,9 @@ def _picture_marks(task_run: TaskRun) -> Iterator[str]:
 def _part_of_samples(task_run: TaskRun) -> str:
     """How many of the published samples the run has, if it has another number of them."""
     published, n_samples = task_run.benchmark.published.get(task_run.task), len(task_run.samples)
-    limit = f" (--limit {task_run.limit:g})" if task_run.limit else ""
+    options = (("--limit", task_run.limit), ("--offset", task_run.offset))
+    part = " ".join(f"{option} {value:g}" for option, value in options if value)
+    part = part and f" ({part})"
     if published is None:
-        return f"{n_samples:,} samples{limit}" if limit else ""
-    return f"{n_samples:,} of {published:,} samples{limit}" if n_samples != published else ""
+        return f"{n_samples:,} samples{part}" if part else ""
+    return f"{n_samples:,} of {published:,} samples{part}" if n_samples != published else ""

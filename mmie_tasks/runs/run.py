@@ -35,6 +35,7 @@ class TaskRun:
         notes: Remarks for readers of the scores: lines cut off, duplicate samples.
         stored: The scores in the results file beside the log, metric to value.
         limit: ``--limit`` of the run, from the same file.
+        offset: ``--offset`` of the run, from the same file.
     """
 
     task: str
@@ -44,6 +45,7 @@ class TaskRun:
     notes: tuple[str, ...] = ()
     stored: Mapping[str, float] = field(default_factory=dict)
     limit: float | None = None
+    offset: float | None = None
 
     @property
     def signatures(self) -> tuple[Signature, ...]:
@@ -204,6 +206,7 @@ def read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
         notes=tuple(notes),
         stored=saved.scores.get(log.task, {}),
         limit=saved.limit,
+        offset=saved.offset,
     )
 
 

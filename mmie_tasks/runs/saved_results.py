@@ -18,6 +18,7 @@ class SavedResults:
     Attributes:
         options: The options of lmms-eval, by name: its ``config``, and the command line in it.
         limit: ``--limit``.
+        offset: ``--offset``.
         time_zone: ``--timezone`` of the command line.
         scores: Task to its scores, metric to value.
         judges: Task to the texts that chose its judges: see `judges.registry.parse_choice`.
@@ -25,6 +26,7 @@ class SavedResults:
 
     options: Mapping[str, object] = field(default_factory=dict)
     limit: float | None = None
+    offset: float | None = None
     time_zone: str = ""
     scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -45,6 +47,7 @@ def read_saved_results(log: Path) -> SavedResults:
     return SavedResults(
         options={**config, **command_line},
         limit=number(config.get("limit")),
+        offset=number(config.get("offset")),
         time_zone=time_zone if isinstance(time_zone, str) else "",
         scores={
             task: _scores(_object(of_task))

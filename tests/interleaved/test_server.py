@@ -30,6 +30,7 @@ from support.image_server import (
     png,
     without,
 )
+from support.judge_faults import in_list
 from support.judge_server import HANG, HANG_UP, JudgeServer, Says, Sent, error
 
 from mmie_tasks.http.pace import Pace
@@ -101,6 +102,14 @@ def draw(drawer: Drawer, sent: int | Sequence[PictureRequest] = 1) -> list[Pictu
                 else drawn(body)
             ),
             id="pydantic",
+        ),
+        pytest.param(
+            lambda body: (
+                in_list(error(400, message='Unknown name "seed": Cannot find field.'))
+                if "seed" in body
+                else drawn(body)
+            ),
+            id="list",
         ),
     ],
 )
@@ -330,6 +339,7 @@ def test_the_address_may_come_from_the_environment(server: JudgeServer) -> None:
     ("models", "problem"),
     [
         pytest.param(error(401, message="wrong key"), "wrong key", id="401"),
+        pytest.param(in_list(error(400, message="API key not valid")), "not valid", id="400"),
         pytest.param(None, "", id="404"),
         pytest.param(Sent(content=b"<html>"), "", id="page"),
     ],

@@ -32,7 +32,7 @@ def test_points_off_the_scale_are_no_score_in_the_last_lines_of_a_run() -> None:
         {"id": str(n), "official": as_row(Scored(n)), "robust": as_row(Scored(5))}
         for n in (4, 5, 12)
     ]
-    summary.add("sketch", BENCHMARK, records, None)
+    summary.add("sketch", BENCHMARK, records, {})
     (last_line,) = [
         line for line in summary.block("stub", "", "").splitlines() if line.startswith("sketch ")
     ]
@@ -49,9 +49,9 @@ def test_the_expected_score_has_a_column_where_a_task_has_one() -> None:
         "official": as_row(Scored(4)),
         "robust": as_row(Scored(4)),
     }
-    summary.add("sketch", BENCHMARK, [record], None)
+    summary.add("sketch", BENCHMARK, [record], {})
     assert "expected" not in summary.block("stub", "", "")
-    summary.add("sketch_other", BENCHMARK, [{**record, "expected": as_row(Scored(4.5))}], None)
+    summary.add("sketch_other", BENCHMARK, [{**record, "expected": as_row(Scored(4.5))}], {})
     header, first, other = summary.block("stub", "", "").splitlines()[3:6]
     assert header.split()[:6] == ["task", "model", "official", "[95", "%]", "robust"]
     assert header.split()[6] == "expected"
@@ -72,7 +72,7 @@ def test_a_benchmark_that_cannot_read_its_records_costs_no_run(
     logs: list[str], read_line: Any, reason: str
 ) -> None:
     summary = RunSummary()
-    summary.add("sketch", replace(BENCHMARK, read_line=read_line), [{"official": {}}], None)
+    summary.add("sketch", replace(BENCHMARK, read_line=read_line), [{"official": {}}], {})
     assert summary.block("stub", "", "") == ""
     assert len(logs) == 1
     assert logs[0].startswith("Sketch: no summary of `sketch`: ")

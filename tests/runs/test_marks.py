@@ -7,6 +7,7 @@ import pytest
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
+from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.marks import paper_marks
@@ -91,12 +92,22 @@ def test_a_setting_that_the_paper_does_not_have_is_named(signature: str, mark: s
 
 
 @pytest.mark.parametrize(
-    ("limit", "mark"),
-    [(8, "8 of 20,103 samples (--limit 8)"), (None, "8 of 20,103 samples")],
-    ids=["limit", "data"],
+    ("limit", "offset", "options"),
+    [
+        pytest.param(8, 0, " (--limit 8)", id="limit"),
+        pytest.param(8, 2, " (--limit 8 --offset 2)", id="limit and offset"),
+        pytest.param(None, 20_095, " (--offset 20095)", id="offset"),
+        pytest.param(None, None, "", id="data"),
+    ],
 )
-def test_a_part_of_the_published_samples_is_named(limit: float | None, mark: str) -> None:
-    assert paper_marks(task_run([Scored(3)] * 8, limit=limit, published=20_103)) == (mark,)
+def test_a_part_of_the_published_samples_is_named(
+    limit: float | None, offset: float | None, options: str
+) -> None:
+    run = replace(task_run([Scored(3)] * 8, limit=limit, published=20_103), offset=offset)
+    assert paper_marks(run) == (f"8 of 20,103 samples{options}",)
+    assert paper_marks(replace(run, benchmark=replace(run.benchmark, published={}))) == (
+        (f"8 samples{options}",) if options else ()
+    )
 
 
 def test_samples_without_score_are_counted_but_not_those_that_the_official_script_leaves_out() -> (
@@ -167,3 +178,17 @@ def test_each_task_knows_how_many_samples_were_published(task: str, n_samples: i
     benchmark = benchmark_of_task(task)
     assert benchmark is not None
     assert benchmark.published[task] == n_samples
+
+
+def test_a_judge_whose_server_counts_the_same_tokens_for_all_requests_is_named() -> None:
+    run = task_run([Scored(3)] * 6)
+    samples = tuple(
+        replace(sample, replies=(judge_reply(number),)) for number, sample in enumerate(run.samples)
+    )
+    mark = "the judge may not have seen the pictures: 2,050 prompt tokens for each of 6 requests"
+    assert paper_marks(replace(run, samples=samples)) == (mark,)
+
+
+def judge_reply(number: int) -> JudgeReply:
+    usage = Usage(input_tokens=2050)
+    return JudgeReply(text="", model="m", usage=usage, request_size=(900 + number, 1))

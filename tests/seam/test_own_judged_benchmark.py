@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from mmie_tasks import __version__
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLE = EXAMPLES / "own_judged_benchmark"
+GUIDE = (EXAMPLES.parent / "docs" / "extend.md").read_text(encoding="utf-8")
 TASK = "Captions"
 POINTS = {"kite": 5, "lamp": 2, "harbour": 5, "bowl": 1, "snowman": 4, "house": 4}
 PERCENT = {
@@ -59,12 +61,18 @@ def evaluate(
 
 
 def run(
-    workplace: Workplace, command: tuple[str, ...], output: str, answers: Path, *more: str
+    workplace: Workplace,
+    command: tuple[str, ...],
+    output: str,
+    answers: Path,
+    *more: str,
+    **variables: str,
 ) -> CommandResult:
     return workplace.run(
         *(*command, "--model", "predictions", "--model_args", f"path={answers}"),
         *("--tasks", "captions"),
         *("--output_path", output, "--log_samples", *more),
+        **variables,
     )
 
 
@@ -103,15 +111,38 @@ def test_the_log_holds_replies_and_signature(workplace: Workplace, result: Comma
     assert "judge: judge-model, not the paper's" in result.output
 
 
-def test_the_recorded_replies_judge_the_example_without_a_key(workplace: Workplace) -> None:
-    result = workplace.run(
-        *("mmie-tasks", "eval", "--model", "predictions", "--tasks", "captions"),
-        *("--model_args", f"path={EXAMPLE / 'answers.json'}", "--output_path", "replayed"),
-        *("--judge", f"replay:path={EXAMPLE / 'replies.jsonl'}"),
+def replayed(workplace: Workplace, output: str, *more: str) -> CommandResult:
+    judge = ("--judge", f"replay:path={EXAMPLE / 'replies.jsonl'}")
+    return run(
+        *(workplace, ("mmie-tasks", "eval"), output, EXAMPLE / "answers.json", *judge, *more),
+        MMIE_TASKS_ROWS="",
     )
-    assert float(result.values[TASK, "official"]) == 70, (
-        result.output
-    )  # else record replies.jsonl again
+
+
+def text_block(after: str) -> str:
+    """The first block of output in the guide after a text."""
+    return GUIDE.partition(after)[2].partition("```text\n")[2].partition("```")[0]
+
+
+def test_the_guide_shows_what_doctor_a_run_and_rescore_print(workplace: Workplace) -> None:
+    printed = workplace.run("mmie-tasks", "doctor", "--tasks", "captions").output
+    assert text_block("mmie-tasks doctor") in printed
+    printed = replayed(workplace, "replayed").output  # if it fails, record replies.jsonl again
+    for block in text_block("mmie-tasks eval").split("\n\n"):
+        assert block in printed
+    module = workplace.plugins / "captions" / "benchmark.py"
+    code = module.read_text(encoding="utf-8")
+    changed = re.sub(r"(numbers = ).*", r'\1re.findall(r"\\d", reply)[:1]', code)
+    module.write_text(changed, encoding="utf-8")
+    printed = workplace.run("mmie-tasks", "rescore", "replayed").output
+    module.write_text(code, encoding="utf-8")
+    assert text_block("mmie-tasks rescore") in printed
+
+
+def test_limit_and_offset_are_named_when_a_run_ends_and_from_its_log(workplace: Workplace) -> None:
+    mark = "3 samples (--limit 3 --offset 2)"
+    assert mark in replayed(workplace, "part", "--limit", "3", "--offset", "2").output
+    assert mark in workplace.run("mmie-tasks", "table", "part").output
 
 
 @pytest.mark.usefixtures("result")

@@ -55,13 +55,18 @@ class Fault:
     request: JudgeRequest = REQUEST
 
 
-def only_accepting(**parameters: str) -> Says:
+def in_list(sent: Sent) -> Sent:
+    """The same with its body in a list, as Gemini's endpoint sends errors."""
+    return replace(sent, content=b"[" + sent.content + b"]")
+
+
+def only_accepting(form: Callable[[Sent], Sent] = lambda sent: sent, **parameters: str) -> Says:
     """A server that rejects some parameters by an error with the code of each."""
 
     def says(body: Body) -> str | Sent:
         for name, code in parameters.items():
             if name in body:
-                return error(400, code=code, param=name, message=f"Unsupported: '{name}'")
+                return form(error(400, code=code, param=name, message=f"Unsupported: '{name}'"))
         return "5"
 
     return says
@@ -90,24 +95,27 @@ def body(**changes: Any) -> Body:
 FAULTS = (
     Fault(
         name="429",
-        action="sends the request again after `Retry-After`, or with backoff, or to another "
-        "server; has fewer requests in flight from then on",
+        action="sends the request again after the wait that the server demands, or with backoff, "
+        "or to another server; has fewer requests in flight from then on",
         requests=UNTIL_ANSWERED,
         reason="unavailable",
         cases=(
             Case("429", error(429), "HTTP 429"),
             Case("429-retry-after", error(429, headers={"Retry-After": "0.05"})),
+            Case("429-in-words", error(429, message="Please try again in 50ms."), "again in 50ms"),
         ),
     ),
     Fault(
-        name="`Retry-After`, or the reset of a used-up quota, is more than 15 minutes (or "
-        "`patience`, if longer) away",
+        name="the wait that the server demands, in a header or in its error, or the reset of a "
+        "used-up quota, is more than 15 minutes (or `patience`, if longer) away",
         action="sends nothing to that server until then; when all servers say so, the remaining "
         "samples end, and their reason names the time",
         requests=1,
         reason="unavailable",
         cases=(
             Case("429-for-an-hour", error(429, headers={"Retry-After": "3600"}), "a wait until"),
+            Case("words-for-hours", error(429, message="Try again in 6h12m0s"), "(6 h 1"),
+            Case("retry-delay", error(503, details=[{"retryDelay": "3600s"}]), "a wait until"),
             Case(
                 "quota-for-a-day",
                 error(
@@ -153,7 +161,7 @@ FAULTS = (
             Case("deep", Sent(content=b"[" * 100_000)),
             Case("empty", Sent(content=b"")),
             Case("no-choices", Sent(content=b'{"choices": []}')),
-            Case("an-error-as-200", Sent(content=b'{"error": {"message": "x"}}')),
+            Case("an-error-as-200", Sent(content=b'{"error": {"message": "busy"}}'), "busy"),
             Case("wrong-encoding", Sent(content=b"no gzip", headers=GZIP), "decompressed"),
         ),
     ),
@@ -170,7 +178,7 @@ FAULTS = (
         ),
     ),
     Fault(
-        name="401, 402, 403, 404, unknown model, no credit left",
+        name="401, 402, 403, 404, wrong key, unknown model, no credit left",
         action=f"sends the request again, and pauses the server after {FAILURES_BEFORE_PAUSE} "
         "denials in a row; when no server answers for `patience`, the remaining samples end",
         requests=UNTIL_ANSWERED,
@@ -179,6 +187,7 @@ FAULTS = (
             Case("401", error(401, code="invalid_api_key"), "denies access"),
             Case("402", error(402)),
             Case("404", error(404)),
+            Case("400-key", in_list(error(400, message="API key not valid.")), "not valid"),
             Case("quota", error(429, code="insufficient_quota")),
         ),
     ),
@@ -191,6 +200,10 @@ FAULTS = (
             Case(
                 "both",
                 only_accepting(max_tokens="unsupported_parameter", temperature="unsupported_value"),
+            ),
+            Case(
+                "both-in-a-list",
+                only_accepting(in_list, max_tokens="unknown", temperature="unknown"),
             ),
         ),
     ),

@@ -121,8 +121,8 @@ def reporting(text: str) -> Callable[[Body], Body]:
     return says
 
 
-CHECK = b'"Say yes."'
-PASSED = Sent(content=json.dumps(completion("Yes.")).encode())
+CHECK = b'"Say which colours you see'
+PASSED = Sent(content=json.dumps(completion("Red and blue; yes.")).encode())
 
 Says = str | Body | Sent | Callable[[Body], "str | Body | Sent"]
 

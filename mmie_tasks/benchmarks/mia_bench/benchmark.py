@@ -43,6 +43,7 @@ JUDGE = BenchmarkJudge(
     DEFAULT_JUDGE,
     paper="openai:gpt-4o",  # the notebook's alias, dated
     title="MIA-Bench",
+    max_images=1,
     check_setup=check_prompt,
 )
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mmie_tasks.benchmarks.milebench.official import common_words, f_measure, label
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
@@ -29,6 +30,15 @@ _DECLARATION = re.compile(
 )
 _SEPARATE_LABEL = re.compile(r"(?<![A-Za-z0-9'’])([(\[{]?)([A-Z]{1,2})(?![A-Za-z0-9'’])([)\]}.:]?)")
 _SMALL_LABEL = re.compile(rf"{_OPEN}([a-z]){_CLOSE}[.,;]?\s*(?:\n|$)")
+_LISTED_LABEL = re.compile(
+    r"(?:\b(?i:option|choice)\s+)?(?P<open>[$(\[{<\"'“‘]{0,3})(?<![A-Za-z0-9'’])"
+    r"(?P<label>[A-Z]{1,2}|[a-z]{1,2})(?![A-Za-z0-9]|['’][A-Za-z])"
+    r"(?P<close>[$)\]}>\"'”’]{0,3})(?:[^\S\n]?(?P<mark>[.:=–—-]))?"
+)
+_AND_OR = re.compile(r"\b(?:and|n?or)\b")
+_BETWEEN_LISTED = re.compile(r"[\W_]*(?:(?:and|n?or)\b[\W_]*)*")
+_GOES_ON = re.compile(r"[^\S\n]+[a-z]{2}")
+_AFTER_LIST = " \t\r\n.,;:!?|)]}>"
 _LABELS_THAT_ARE_WORDS = frozenset({"A", "I"})
 _MAX_DECLARATIONS, _MAX_DECLARED_CHARACTERS = 8, 500
 
@@ -120,12 +130,14 @@ def _containment_problem(gold: object, answer: object) -> Unscored | None:
 
 
 def read_choice(gold: object, answer: object, options: Sequence[object]) -> Verdict:
-    """1 point if the answer names the gold, by its text or by its label, otherwise 0.
+    r"""1 point if the answer names the gold, by its text or by its label, otherwise 0.
 
-    These rules are tried in order, and the first that names an option decides: the answer is an
-    option; it is a label; it begins with a label; it declares one ("the answer is B", the last
-    such phrase); it declares an option's text; it mentions exactly one option; it contains exactly
-    one label.
+    Labels of several options in the same form, each alone or with its option's text, are a list
+    (the question's options repeated, ``B or C``): it is not a choice and is left out. Then these
+    rules are tried in order, and the first that names an option decides: the answer, or what
+    follows the list, is an option; it is a label; the answer begins with a label; it declares one
+    ("the answer is B", the last such phrase); it declares an option's text; it mentions exactly
+    one option; it contains exactly one label.
 
     Returns:
         `Scored` with 0 or 1 point and the label (empty if there is none), or `Unscored` if the
@@ -133,7 +145,9 @@ def read_choice(gold: object, answer: object, options: Sequence[object]) -> Verd
 
     >>> read_choice("dog", "The answer is B", ["cat", "dog"]).reading
     'B'
-    >>> read_choice("cat", "", ["cat", "dog"])
+    >>> read_choice("dog", "A. cat\nB. dog\n\nB", ["cat", "dog"]).reading
+    'B'
+    >>> read_choice("cat", "A or B", ["cat", "dog"])
     Scored(points=0.0, reading='')
     """
     if not isinstance(gold, str) or not all(isinstance(option, str) for option in options):
@@ -212,16 +226,101 @@ def _without(text: str, part: str) -> str:
 
 def _chosen(answer: str, options: _AnswerOptions) -> frozenset[int]:
     text = _MARKUP.sub("", answer).strip()
-    only_label = _ONLY_LABEL.fullmatch(text)
+    parts = _around_lists(text, options)
+    rest = "\n".join(parts).strip()
     return (
         options.equal_to(answer)
-        or options.equal_to(text)
-        or (only_label and options.with_label(only_label[1].upper()))
-        or _leading(text, options)
-        or _declared(text, options)
-        or options.mentioned(text)
-        or _separate(text, options)
+        or _alone(parts[-1], options)
+        or _leading(rest, options)
+        or _declared(rest, options)
+        or options.mentioned(rest)
+        or _separate(rest, options)
+        or options.mentioned(text)  # an option such as "both A and B" looks like a list
     )
+
+
+def _alone(text: str, options: _AnswerOptions) -> frozenset[int]:
+    """The option whose text or label a text is."""
+    label_alone = _ONLY_LABEL.fullmatch(text)
+    labelled = options.with_label(label_alone[1].upper()) if label_alone else frozenset()
+    return options.equal_to(text) or labelled
+
+
+def _around_lists(text: str, options: _AnswerOptions) -> list[str]:
+    """The parts of a text before, between and after its lists of options.
+
+    ``A. red, because B. blue is wrong`` is not a list, nor is ``B, C is wrong``.
+    """
+    runs: list[list[_Listed]] = []
+    for item in _listed(text, options):
+        if runs and item.continues(runs[-1][-1]):
+            runs[-1].append(item)
+        else:
+            runs.append([item])
+    parts, end = [], 0
+    for run in runs:
+        if len(run) > 2 or (len(run) == 2 and run[-1].is_whole):
+            parts.append(text[end : run[0].start].lstrip(_AFTER_LIST))
+            end = run[-1].end
+    return [*parts, text[end:].lstrip(_AFTER_LIST) if end else text]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listed:
+    """A label with or without its option's text: an item of a list if others are next to it.
+
+    Attributes:
+        form: The marks around the label; a last one only before the option's text.
+        gap: The text between the item before and this one.
+        is_whole: Whether no words go on after it.
+    """
+
+    index: int
+    has_text: bool
+    form: tuple[str, ...]
+    gap: str
+    is_whole: bool
+    start: int
+    end: int
+
+    def continues(self, other: _Listed) -> bool:
+        """Whether it is the next item of the other's list, in the same form."""
+        is_joined = _AND_OR.search(self.gap) is not None
+        is_enumerated = is_joined or ("\n" not in self.gap and any(c in self.gap for c in ",;/|&"))
+        return (
+            (self.has_text, self.form) == (other.has_text, other.form)
+            and (self.index > other.index or (is_joined and self.index != other.index))
+            and (self.has_text or is_enumerated)
+            and _BETWEEN_LISTED.fullmatch(self.gap) is not None
+        )
+
+
+def _listed(text: str, options: _AnswerOptions) -> Iterator[_Listed]:
+    """Every label that can be an item of a list; a small one without marks is a word."""
+    end, match = 0, _LISTED_LABEL.search(text)
+    while match:
+        position, name, marks = match.end("label"), match["label"], (match["close"], match["mark"])
+        for index in options.with_label(name.upper()) if name.isupper() or any(marks) else ():
+            own_text = _pattern(options.folded[index]).match(text, position)
+            gap = text[end : match.start()]
+            position = end = own_text.end() if own_text else match.end()
+            yield _Listed(
+                index=index,
+                has_text=own_text is not None,
+                form=(match["open"][-1:], *(marks if own_text else marks[:1])),
+                gap=gap,
+                is_whole=not _GOES_ON.match(text, end) or _AND_OR.search(gap) is not None,
+                start=match.start(),
+                end=end,
+            )
+        match = _LISTED_LABEL.search(text, position)
+
+
+@lru_cache(maxsize=512)
+def _pattern(option: str) -> re.Pattern[str]:
+    """Finds the option's words, with any marks before and between them."""
+    text = r"[\W_]*".join(map(re.escape, _WORD.findall(option) or [option]))
+    return re.compile(rf"[\W_]*{text}(?![^\W_])", re.IGNORECASE)
 
 
 def _leading(text: str, options: _AnswerOptions) -> frozenset[int]:

@@ -34,7 +34,12 @@ VERSION = "7-C"
 """``N-X`` of every task here: N changes with the scores, X with the interface."""
 
 JUDGE = BenchmarkJudge(
-    "mmie", "mmie_score", paper="mmie_score", title="MMIE", check_setup=requests.check_setup
+    "mmie",
+    "mmie_score",
+    paper="mmie_score",
+    title="MMIE",
+    max_images=12,
+    check_setup=requests.check_setup,
 )
 
 

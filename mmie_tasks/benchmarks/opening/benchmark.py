@@ -37,6 +37,7 @@ JUDGE = BenchmarkJudge(
     "openai:gpt-4o-2024-11-20",
     paper="openai:gpt-4o",  # the script's alias, dated
     title="OpenING",
+    max_images=12,
     check_setup=requests.check_setup,
 )
 

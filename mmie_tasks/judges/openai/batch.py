@@ -79,6 +79,7 @@ class BatchJudge:
                 hint="leave one of them out; `--limit` makes a run smaller",
             )
         self.settings = settings
+        self.max_images = 0
         self.limits = limits or Limits()
         self.pace = pace or BatchPace()
         self.adaptations = Adaptations()
@@ -105,7 +106,12 @@ class BatchJudge:
         Raises:
             JudgeMisconfigured: They cannot.
         """
-        check(self.settings, pace=self.pace.retries, adaptations=self.adaptations)
+        check(
+            self.settings,
+            max_images=self.max_images,
+            pace=self.pace.retries,
+            adaptations=self.adaptations,
+        )
 
     def stop(self) -> None:
         """Have every running `ask` raise KeyboardInterrupt; batches go on at the provider."""
@@ -293,7 +299,8 @@ class _BatchRun:
         else:
             reason = f"the batch is {batch.status} and has no line for it"
             if batch.status == "failed":
-                reason = redact(f"the batch failed: {batch.failure}", self._settings.access.secrets)
+                error = read_server_error(0, batch.errors, self._settings.access.secrets)
+                reason = f"the batch failed: {error.cause}"
         lines = read_result_lines(contents, set(entry.submission.keys))
         missing = JudgeUnavailable(f"{reason}; {_AGAIN}")
         self.running.remove(entry)
@@ -321,19 +328,20 @@ class _BatchRun:
                         has_schema=request.schema is not None,
                     )
                 except UnusableBody as unusable:
-                    return JudgeUnavailable(f"{unusable}; {_AGAIN}")
+                    reason = redact(str(unusable), self._settings.access.secrets)
+                    return JudgeUnavailable(f"{reason}; {_AGAIN}")
                 except PoorReply as poor:
                     return poor.outcome
-            case {"response": {"status_code": int(status), "body": body}}:
-                pass
+            case {"response": {"status_code": int(status), **response}}:
+                body = [response.get("body"), line.get("error")]  # vLLM's error is in the line
             case _:
                 status, body = 0, line
         error = read_server_error(status, body, self._settings.access.secrets)
+        if status in (401, 403, 404) or error.is_quota or error.is_key:
+            return JudgeMisconfigured(f"The batch ran into {error}.", hint="check key and model")
         if status in (400, 413, 422):
             return JudgeRefused(f"the server would not take the request: {error}")
-        if status in (401, 403, 404) or error.is_quota:
-            return JudgeMisconfigured(f"The batch ran into {error}.", hint="check key and model")
-        reason = f"the batch ended without it ({error.code})" if status == 0 else str(error)
+        reason = f"the batch ended without it: {error.cause}" if status == 0 else str(error)
         return JudgeUnavailable(f"{reason}; {_AGAIN}")
 
     def _judge_error(self, error: Exception) -> JudgeError:

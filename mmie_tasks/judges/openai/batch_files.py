@@ -94,9 +94,9 @@ def read_result_lines(
         except (ValueError, RecursionError):
             fields = None
         match fields:
-            case {"custom_id": str(key), "response": {"status_code": int(), "body": _}} | {
+            case {"custom_id": str(key), "response": {"status_code": int()}} | {
                 "custom_id": str(key),
-                "error": dict(),
+                "error": dict() | list() | str(),
             } if key in keys and key not in lines:
                 lines[key] = fields
             case _:

@@ -22,6 +22,7 @@ from mmie_tasks.http.access import public_address
 from mmie_tasks.http.client import ATTEMPT_ERRORS, blocking_client, failure_from_error
 from mmie_tasks.http.errors import ServerError, UnusableBody
 from mmie_tasks.http.pace import Pace
+from mmie_tasks.http.rate_limit import demand_text
 from mmie_tasks.judges.base import JudgeUnavailable
 from mmie_tasks.judges.openai.batch_files import ENDPOINT
 from mmie_tasks.judges.openai.settings import Settings
@@ -84,15 +85,6 @@ class _BatchCounts(BaseModel):
     failed: _Number = None
 
 
-class _Message(BaseModel):
-    code: _Text = None
-    message: _Text = None
-
-
-class _Messages(BaseModel):
-    data: list[Annotated[_Message | None, _LENIENT]] = []
-
-
 class ProviderBatch(BaseModel):
     """A batch as the provider describes it, with the API's names; the status in lower case."""
 
@@ -101,7 +93,7 @@ class ProviderBatch(BaseModel):
     output_file_id: _Text = None
     error_file_id: _Text = None
     request_counts: Annotated[_BatchCounts | None, _LENIENT] = None
-    errors: Annotated[_Messages | None, _LENIENT] = None
+    errors: object = None
     metadata: Annotated[dict[str, object] | None, _LENIENT] = None
 
     @property
@@ -114,12 +106,6 @@ class ProviderBatch(BaseModel):
         """How many requests were run."""
         count = self.request_counts or _BatchCounts()
         return f"{self.status}: {count.completed or 0} requests done, {count.failed or 0} failed"
-
-    @property
-    def failure(self) -> str:
-        """Why it failed as a whole, in the provider's words; not redacted."""
-        messages = self.errors.data if self.errors else []
-        return "; ".join(f"{message.message} ({message.code})" for message in messages if message)
 
 
 class _BatchPage(BaseModel):
@@ -253,8 +239,11 @@ class Provider:
             demanded_s = max(failure.wait_s or 0.0, failure.pause_s or 0.0)
             wait_s = max(self._pace.retries.wait_s(attempts), demanded_s)
             if time.monotonic() + wait_s > end:
+                reason = failure.reason
+                if demanded_s > 0:
+                    reason = f"{reason.rstrip('.')}; {demand_text(demanded_s, patience_s)}"
                 raise JudgeUnavailable(
-                    f"{self.address} gave no usable answer in {patience_s:g} s: {failure.reason}"
+                    f"{self.address} gave no usable answer in {patience_s:g} s: {reason}"
                 )
             self.wait(wait_s)
             if failure.kind in ("failed", "timed_out") and (result := find_result()) is not None:

@@ -85,7 +85,7 @@ class ChatServer:
         error = failure.error
         if error is None:
             return True
-        is_account = error.status in (401, 402) or error.is_quota or error.is_model
+        is_account = error.status == 402 or error.is_key or error.is_quota or error.is_model
         return not (is_account or error.is_content_filter)
 
     async def _adapt(self, request: JudgeRequest) -> Success[JudgeReply | JudgeError] | Failure:
@@ -165,7 +165,8 @@ class ChatServer:
                 has_schema=request.schema is not None,
             )
         except UnusableBody as error:
-            return Failure(kind="failed", reason=str(error), pause_s=pause_s)
+            reason = redact(str(error), settings.access.secrets)
+            return Failure(kind="failed", reason=reason, pause_s=pause_s)
         except PoorReply as poor:
             reply, is_final = poor.outcome, poor.is_cut and request in out_of_tokens
             if poor.is_cut:

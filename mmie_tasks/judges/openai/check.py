@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import tempfile
 from dataclasses import replace
 from datetime import date, datetime, timezone
+from pathlib import Path
 
 import openai
 from loguru import logger
@@ -16,6 +19,7 @@ from mmie_tasks.http.client import async_client, check_servers
 from mmie_tasks.http.errors import ServerError
 from mmie_tasks.http.model_list import list_models, nearest_names
 from mmie_tasks.http.pace import Pace
+from mmie_tasks.http.rate_limit import LONGEST_WAIT_S, demand_text
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, JudgeUnavailable
 from mmie_tasks.judges.model_variables import OWN_ADDRESS_HINT
 from mmie_tasks.judges.openai.adaptations import Adaptations
@@ -23,32 +27,45 @@ from mmie_tasks.judges.openai.chat_request import top_logprobs_of
 from mmie_tasks.judges.openai.chat_server import ChatServer
 from mmie_tasks.judges.openai.retirements import retirement_notice
 from mmie_tasks.judges.openai.settings import Settings
+from mmie_tasks.record.reply import JudgeReply
+from mmie_tasks.record.sight import LEAST_PER_PICTURE
 
+_PICTURE_HINT = (
+    "it answers without pictures, and the benchmark's requests have up to {images}: choose a model "
+    "that takes images; start vLLM with `--limit-mm-per-prompt '{{\"image\": {images}}}'`, "
+    "llama.cpp with `--mmproj`"
+)
 _TIMEOUT_S = 30.0
 _LIST_TIMEOUT_S = 5.0  # `list_models` waits at most twice as long
-_PING = JudgeRequest(parts=("Say yes.",), max_tokens=16, wants_digits=True)
+_QUESTION = "Say which colours you see, or yes if there is no picture."
+_COLOURS = {"red": (220, 20, 20), "blue": (20, 40, 220)}
+_SIDE_PX = 256  # models that count by size count more than `LEAST_PER_PICTURE` tokens for it
 
 
 def check(
     settings: Settings,
     *,
+    max_images: int = 0,
     pace: Pace | None = None,
     today: date | None = None,
     adaptations: Adaptations | None = None,
 ) -> None:
-    """Check every server by a chat request with the run's parameters, for a few tokens.
+    """Check every server by a chat request as the run's, for a few tokens: with its parameters, and
+    with a picture, or two if the run's requests have several.
 
     One server that works is enough; the log warns about the others, and about a model that will be
     shut down soon.
 
     Args:
         settings: The judge's.
+        max_images: The most pictures that a request of the run has.
         pace: Waiting times between attempts.
         today: For the warning; by default, today.
         adaptations: Gets the parameters that the servers accept.
 
     Raises:
-        JudgeMisconfigured: No key, a wrong key, an unknown model, or no server that answers.
+        JudgeMisconfigured: No key, a wrong key, an unknown model, or no server that answers, or
+            that takes the pictures.
     """
     if (missing_key := settings.access.missing_key(JudgeMisconfigured)) is not None:
         raise missing_key
@@ -56,11 +73,34 @@ def check(
     if notice is not None:
         warn(f"The judge {notice}.", hint="choose another one with `model=`")
     shared = (pace or Pace(), adaptations or Adaptations())
-    check_servers(settings.access, lambda url: _problem(settings, url, *shared))
+    with tempfile.TemporaryDirectory() as folder:
+        pictures = _pictures(Path(folder), max_images)
+        ping = JudgeRequest(parts=(_QUESTION, *pictures), max_tokens=16, wants_digits=True)
+
+        async def problem(url: str) -> JudgeMisconfigured | None:
+            return await _problem(settings, url, ping, max_images, *shared)
+
+        check_servers(settings.access, problem)
+
+
+def _pictures(folder: Path, max_images: int) -> list[Path]:
+    """The files of one or two pictures, each of one colour."""
+    from PIL import Image  # of a judge without pictures, not needed
+
+    paths = []
+    for colour, rgb in list(_COLOURS.items())[:max_images]:
+        paths.append(folder / f"{colour}.png")
+        Image.new("RGB", (_SIDE_PX, _SIDE_PX), rgb).save(paths[-1])
+    return paths
 
 
 async def _problem(
-    settings: Settings, url: str, pace: Pace, adaptations: Adaptations
+    settings: Settings,
+    url: str,
+    ping: JudgeRequest,
+    max_images: int,
+    pace: Pace,
+    adaptations: Adaptations,
 ) -> JudgeMisconfigured | None:
     """Why a server cannot be used; None if it can, or is busy."""
     address = public_address(url)
@@ -70,24 +110,69 @@ async def _problem(
         server = ChatServer(short, client, address, adaptations)
         # With log-probabilities unless the run will request none.
         traits = adaptations.of(address, settings.model)
-        wants_digits = top_logprobs_of(_PING, settings, traits.dialect) > 0
-        failure = await _failure(server, replace(_PING, wants_digits=wants_digits), pace)
+        wants_digits = top_logprobs_of(ping, settings, traits.dialect) > 0
+        failure = await _failure(server, replace(ping, wants_digits=wants_digits), pace)
         # What it accepts with a few tokens may fail with a whole reply.
         traits.accepts_logprobs = False
+        if isinstance(failure, JudgeReply):
+            _warn_if_blind(failure, len(ping.parts) - 1, f"`{settings.model}` at {address}")
+            return None
         if failure is None:
             return None
-        if failure.kind == "busy":
+        wait_s = max(failure.wait_s or 0.0, failure.pause_s or 0.0)
+        longest_s = max(LONGEST_WAIT_S, settings.patience_s)
+        if wait_s > longest_s:
+            reason = f"{failure.reason.rstrip('.')}; {demand_text(wait_s, longest_s)}"
+            failure = replace(failure, reason=reason)
+        elif failure.kind == "busy":
             logger.warning(f"The judge at {address} is busy: {failure.reason}")
             return None
-        return await _describe(settings, address, failure, client, access)
+        problem = await _describe(settings, address, failure, client, access)
+        if max_images and await _refuses_pictures(failure, server, ping, pace):
+            hint = _PICTURE_HINT.format(images=max_images)
+            return JudgeMisconfigured(problem.message, hint=hint)
+        return problem
 
 
-async def _failure(server: ChatServer, ping: JudgeRequest, pace: Pace) -> Failure | None:
-    """Why a server gives no whole reply, after some retries; None if it does."""
+async def _refuses_pictures(
+    failure: Failure, server: ChatServer, ping: JudgeRequest, pace: Pace
+) -> bool:
+    """Whether the same request is answered without its pictures."""
+    error = failure.error
+    if error is None or error.status in (401, 402, 403) or error.is_quota:
+        return False
+    without = replace(ping, parts=ping.parts[:1])
+    return not isinstance(await _failure(server, without, pace), Failure)
+
+
+def _warn_if_blind(reply: JudgeReply, n_images: int, judge: str) -> None:
+    """Warn of a reply that speaks of pictures without their colours, or a prompt with too few
+    tokens for them.
+    """
+    text, tokens = reply.text.lower(), reply.usage.input_tokens
+    names_one = any(colour in text for colour in _COLOURS)
+    if n_images and 0 < tokens < n_images * LEAST_PER_PICTURE:
+        reason = f"its server counts {tokens} prompt tokens for a question with {n_images}"
+    elif n_images and not names_one and re.search(r"image|picture|photo", text):
+        words = " ".join(reply.text.split())[:100]
+        reason = f"asked for the colours of {n_images}, it replied `{words}`"
+    else:
+        return
+    warn(f"The judge {judge} may not see pictures: {reason}.", hint="a model that takes images")
+
+
+async def _failure(
+    server: ChatServer, ping: JudgeRequest, pace: Pace
+) -> Failure | JudgeReply | None:
+    """Why a server gives no whole reply, after some retries; the reply if it does; None if that
+    has no text.
+    """
     for wait_s in (*pace.check_s, None):
         match await server.attempt(ping):
             case Success(reply=JudgeUnavailable() as incomplete):
                 failure = Failure(kind="failed", reason=str(incomplete))
+            case Success(reply=JudgeReply() as reply):
+                return reply
             case Success():
                 return None
             case Failure() as failure:
@@ -125,10 +210,12 @@ async def _describe(
 def _hint(error: ServerError, settings: Settings) -> str:
     if error.is_quota or error.status == 402:
         return "the account has no credit left: top it up, or use another account's key"
-    if error.status in (401, 403):
+    if error.is_key or error.status == 403:
         return settings.access.key_hint
     if error.status in (404, 405):
         return "correct `base_url=`; most end in `/v1`"
+    if error.status == 429:
+        return "run again then, use another server or account, or wait with a longer `patience=`"
     if error.status >= 500:
         return "check the server, or try again later"
     return "change the option that it rejects: `model=`, `temperature=`, `api_version=`"

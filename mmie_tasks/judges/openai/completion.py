@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mmie_tasks.http.bodies import json_count, json_object
-from mmie_tasks.http.errors import UnusableBody
+from mmie_tasks.http.errors import UnusableBody, read_server_error
 from mmie_tasks.judges.base import JudgeError, JudgeRefused, JudgeUnavailable
 from mmie_tasks.judges.openai.digits import digits_of
 from mmie_tasks.judges.openai.prices import Price
@@ -48,7 +48,10 @@ def read_completion(
         case {"choices": [{"message": dict() as message, **choice}, *_]}:
             pass
         case _:
-            raise UnusableBody("the server sent JSON without a choice that has a message")
+            # Some gateways send an error with the status of a reply.
+            words = read_server_error(200, completion).message
+            text = "the server sent JSON without a choice that has a message"
+            raise UnusableBody(f"{text}: {words}" if words else text)
     finish_reason = choice.get("finish_reason")
     if isinstance(finish_reason, str):
         finish_reason = finish_reason.strip().lower() or None

@@ -45,6 +45,7 @@ class OpenAIJudge:
 
     def __init__(self, settings: Settings, *, pace: Pace | None = None) -> None:
         self.settings = settings
+        self.max_images = 0
         self._sender = Sender(
             access=settings.access,
             budget=Budget(max_cost_usd=settings.max_cost_usd),
@@ -82,7 +83,12 @@ class OpenAIJudge:
         """
         from mmie_tasks.judges.openai.check import check
 
-        check(self.settings, pace=self._sender.pace, adaptations=self._adaptations)
+        check(
+            self.settings,
+            max_images=self.max_images,
+            pace=self._sender.pace,
+            adaptations=self._adaptations,
+        )
 
     def stop(self) -> None:
         """Have every running `ask` raise KeyboardInterrupt; requests in flight are cancelled."""

@@ -43,6 +43,78 @@ def test_a_choice_is_read_by_its_evident_meaning(answer, reading):
     assert read_choice("New York", answer, CITIES).reading == reading
 
 
+COLOURS = ["red", "blue", "green", "not sure"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reading"),
+    [
+        ("A. red\nB. blue\nC. green\nD. not sure\n\nB", "B"),
+        ("(A) red (B) blue (C) green (D) not sure. The answer is (B).", "B"),
+        ("Options: A. red B. blue C. green D. not sure\nAnswer: B", "B"),
+        ("Options:\n- A. red\n- B. blue\n- C. green\n- D. not sure\n\nA", "A"),
+        ("a) red b) blue c) green d) not sure\n\nb", "B"),
+        ("[A] red [B] blue [C] green [B]", "B"),
+        ("**A**: red\n**B**: blue\n\n**B**", "B"),
+        ("Option A: red\nOption B: blue\n\nB", "B"),
+        ("| A | red |\n| B | blue |\n\nB", "B"),
+        ('{"A": "red", "B": "blue", "answer": "B"}', "B"),
+        ("A - red\nB - blue\n\nA", "A"),
+        ("A red\nB blue\n\nB", "B"),
+        ("A. red\nB. blue\nC. green\n\nblue", "B"),
+        ("A. red\nB. blue\nC. green\nD. not sure\n\nB. blue", "B"),
+        ("A. red\nB. blue\n\nC", "C"),
+        ("B\n\nA. red\nB. blue\nC. green", "B"),
+        ("A, B and C are wrong, so D", "D"),
+        ("The answer is B. Note that A is a common distractor.", "B"),
+        ("I considered (A), but it is incorrect. Final answer: B.", "B"),
+        ("Which one? A, B, C or D?\nB", "B"),
+    ],
+)
+def test_the_answer_beside_repeated_options_is_read(answer, reading):
+    assert read_choice("red", answer, COLOURS).reading == reading
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "B or C",
+        "A, B, C or D",
+        "A, B, C or D.",
+        "(B) or (C)",
+        "A/B",
+        "Both B and C",
+        "Neither A nor B",
+        "The answer is B or C",
+        "The answer is either A. red or B. blue.",
+        "A: red, B: blue",
+        "A. red\nB. blue\nC. green\nD. not sure",
+    ],
+)
+def test_an_answer_that_names_several_options_scores_like_one_that_names_none(answer):
+    assert read_choice("red", answer, COLOURS) == read_choice("red", "", COLOURS) == Scored(0.0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reading"),
+    [
+        ("A. red, because B. blue is wrong", "A"),
+        ("A. red\n\nB. blue is wrong because the sky is dark", "A"),
+        ("B, C is wrong", "B"),
+        ("Answer: B\nA, C and D are wrong", "B"),
+        ("B, A and C don't fit", "B"),
+        ("C, not A or B", "C"),
+    ],
+)
+def test_options_that_an_answer_rules_out_do_not_hide_it(answer, reading):
+    assert read_choice("red", answer, COLOURS).reading == reading
+
+
+@pytest.mark.parametrize("answer", ["both A and B", "**both A and B**", "It is both A and B."])
+def test_an_option_that_looks_like_a_list_can_be_chosen(answer):
+    assert read_choice("both A and B", answer, ["A", "B", "both A and B"]).points == 1
+
+
 @pytest.mark.parametrize("style", ["{text}", "{text}.", "It is {text}", "{name}", "Answer: {name}"])
 def test_options_beyond_the_alphabet_can_be_right(style):
     for index in (0, 9, 26, 62):
@@ -145,8 +217,16 @@ def test_the_order_of_options_does_not_matter_for_their_texts(options, gold, sty
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "answer",
-    ["the answer is " * 70_000, "option " * 150_000, "A " * 500_000, "(" * 1_000_000],
-    ids=["declarations", "options", "labels", "brackets"],
+    [
+        "the answer is " * 70_000,
+        "option " * 150_000,
+        "A " * 500_000,
+        "(" * 1_000_000,
+        "A, image2, B and " * 60_000,
+        "A. image1\n" * 100_000,
+        "A" + ", " * 500_000,
+    ],
+    ids=["declarations", "options", "labels", "brackets", "lists", "repeated options", "commas"],
 )
 def test_a_megabyte_is_read(answer):
     assert isinstance(read_choice("image9", answer, IMAGES), Scored)

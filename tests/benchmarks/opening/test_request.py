@@ -98,13 +98,15 @@ def test_a_picture_that_is_no_file_or_no_picture_is_lost_and_counted(
     assert built(("Cut.", tmp_path / name)).facts.pictures_lost == {reason: 1}
 
 
+@pytest.mark.parametrize("name", ["none.jpg", "alpha.png"])
 def test_a_question_without_its_picture_is_not_judged_unless_a_setting_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    question = (Segment("Look <image>", str(tmp_path / "none.jpg")),)
+    draw(tmp_path / "alpha.png", "RGBA")
+    question = (Segment("Look <image>", str(tmp_path / name)),)
     unseen = built(("Cut.", None), question=question)
     assert (unseen.request, unseen.reason) == (None, "bad_image")
-    assert "none.jpg" in unseen.detail
+    assert name in unseen.detail
     assert unseen.facts.question_pictures_lost == 1
     assert "missing" not in requests.signature()
     monkeypatch.setenv("OPENING_MISSING_IMAGES", "blind")

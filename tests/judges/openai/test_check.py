@@ -9,7 +9,8 @@ import anyio
 import pytest
 from openai import AsyncAPIResponse
 from support.judge_asking import FAST, KEY, ask, judge_at, settings_of
-from support.judge_server import Sent, error, judge_server
+from support.judge_faults import in_list
+from support.judge_server import Sent, completion, error, judge_server
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.openai.check import check
@@ -42,6 +43,75 @@ def test_one_chat_request_decides_and_the_list_of_models_does_not(server, models
     judge_at(server.url).check()
     (body,) = server.asked
     assert body["max_tokens"] <= 16
+
+
+def pictures(body) -> list[str]:
+    """The data URIs of a request's pictures."""
+    (message,) = body["messages"]
+    parts = [part for part in message["content"] if part["type"] == "image_url"]
+    return [part["image_url"]["url"] for part in parts]
+
+
+@pytest.mark.parametrize(("max_images", "sent"), [(0, 0), (1, 1), (12, 2)])
+def test_the_check_sends_as_many_pictures_as_the_run_at_most_two(server, max_images, sent):
+    judge = judge_at(server.url)
+    judge.max_images = max_images
+    judge.check()
+    (body,) = server.asked
+    urls = pictures(body)
+    assert len(set(urls)) == len(urls) == sent
+    assert all(url.startswith("data:image/png;base64,") for url in urls)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "max_images"),
+    [
+        pytest.param(error(500, message="image input is not supported"), 1, id="llama.cpp"),
+        pytest.param(error(404, message="No endpoints found that support image input"), 1,
+                     id="OpenRouter"),
+        pytest.param(error(400, message="At most 1 image(s) may be provided"), 2, id="vLLM"),
+    ],
+)  # fmt: skip
+def test_a_server_that_refuses_the_pictures_of_the_run_stops_it_with_a_hint(
+    server, refusal, max_images
+):
+    server.says(lambda body: refusal if len(pictures(body)) >= max_images else "5")
+    judge = judge_at(server.url)
+    judge.check()
+    judge.max_images = 12
+    text = problem(judge)
+    assert "image" in text.partition("hint:")[0]
+    assert """--limit-mm-per-prompt '{"image": 12}'""" in text
+    assert "--mmproj" in text
+
+
+def test_a_wrong_key_is_not_taken_for_a_refusal_of_pictures(server):
+    server.says(error(401))
+    judge = judge_at(server.url)
+    judge.max_images = 12
+    assert "--mmproj" not in problem(judge)
+    assert len(server) == 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        pytest.param("Red and blue.", None, id="sees"),
+        pytest.param("5", None, id="another answer"),
+        pytest.param("I cannot see any image here.", "it replied `I cannot see any", id="says so"),
+        pytest.param(
+            completion("Red.", usage={"prompt_tokens": 30, "completion_tokens": 1}),
+            "30 prompt tokens for a question with 2", id="counts none",
+        ),
+    ],
+)  # fmt: skip
+def test_a_judge_that_may_not_see_pictures_is_named_before_the_run(server, warnings, reply, words):
+    server.says(reply)
+    judge = judge_at(server.url)
+    judge.max_images = 12
+    judge.check()
+    assert len(warnings) == (words is not None)
+    assert words is None or words in warnings[0]
 
 
 def test_the_check_has_the_parameters_of_the_run(server):
@@ -113,6 +183,20 @@ def test_an_error_that_the_sdk_lets_through_costs_the_check_only_the_similar_nam
     assert "name a model that this server has" in problem(judge_at(server.url))
 
 
+def test_an_unknown_model_gets_its_hint_from_an_error_in_a_list_too(server):
+    server.models = ["judge-model-2"]
+    server.says(in_list(error(404, message="models/judge-model is not found.")))
+    message = problem(judge_at(server.url))
+    assert "models/judge-model is not found" in message
+    assert "hint: `model=judge-model-2`" in message
+
+
+def test_a_wrong_key_is_asked_about_once_whatever_the_status(server):
+    server.says(in_list(error(400, message="API key not valid.")))
+    assert "API key not valid" in problem(judge_at(server.url))
+    assert len(server) == 1
+
+
 def test_a_wrong_key_names_the_variables_and_not_the_key():
     with judge_server(key="another") as server:
         message = problem(judge_at(server.url))
@@ -140,6 +224,11 @@ def test_a_hanging_server_is_not_retried_except_without_log_probabilities(server
         pytest.param(error(404), "most end in `/v1`", id="route"),
         pytest.param(Sent(content=b"<html>"), "no JSON", id="html"),
         pytest.param(error(400, message="no vision"), "no vision", id="400"),
+        pytest.param(in_list(error(404, message="No model x.")), "No model x.", id="model-in-list"),
+        pytest.param(
+            in_list(error(400, message="API key not valid.")), "correct the key", id="key"
+        ),
+        pytest.param(error(429, message="try again in 6h"), "(6 h 0 min), longer than", id="hours"),
     ],
 )
 def test_an_error_of_the_short_request_has_a_hint(server, sent, expected):

@@ -39,6 +39,13 @@ def test_a_key_in_a_servers_message_is_redacted(server, log, caplog, key):
     assert not [text for text in texts if key in text]
 
 
+@pytest.mark.parametrize("key", ["x", "1", "none", "EMPTY"])
+def test_a_stand_in_for_a_key_leaves_messages_readable(server, key):
+    words = "You exceeded 1 quota: none left, EMPTY"
+    server.says(error(400, message=words))
+    assert words in str(ask(judge_at(server.url, key=key))[0])
+
+
 def test_a_password_in_an_address_is_sent_and_redacted(server, log, caplog):
     address = server.url.replace("http://", "http://me:hush-hush@")
     judge = judge_at(address, patience=0.1)

@@ -20,7 +20,10 @@ LINES = "JudgeUnavailable: the batch is completed and has no line for it; run th
         pytest.param(400, error("Bad image."), "JudgeRefused: the server", id="400"),
         pytest.param(429, error("Slow down."), "JudgeUnavailable: HTTP 429", id="429"),
         pytest.param(429, error("", "insufficient_quota"), "JudgeMisconfigured: ", id="quota"),
+        pytest.param(400, [error("API key not valid.")], "JudgeMisconfigured: ", id="400-key"),
         pytest.param(500, error("Oops."), "JudgeUnavailable: HTTP 500", id="500"),
+        pytest.param(500, [error("Oops.")], "JudgeUnavailable: HTTP 500: Oops.;", id="list"),
+        pytest.param(200, error("Oops."), "JudgeUnavailable: the server sent JSON", id="200"),
         pytest.param(503, "<html>", "JudgeUnavailable: HTTP 503", id="a-page"),
         pytest.param(401, error(f"Wrong key {KEY}."), "JudgeMisconfigured: ", id="401"),
     ],
@@ -58,6 +61,37 @@ def test_broken_lines_never_crash_and_never_score(server, asking, tampered, expe
     server.tamper = tampered
     outcomes = asking.texts("a", "b")
     assert [text[: len(start)] for text, start in zip(outcomes, expected, strict=True)] == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        pytest.param(
+            {"response": {"status_code": 400, "body": None}, "error": {"message": "Too long."}},
+            "JudgeRefused: the server would not take the request: HTTP 400: Too long.",
+            id="next-to-a-response",
+        ),
+        pytest.param(
+            {"response": {"status_code": 500}, "error": {"object": "error", "message": "Oops."}},
+            "JudgeUnavailable: HTTP 500: Oops.",
+            id="without-a-body",
+        ),
+        pytest.param(
+            {"response": None, "error": "Oops."},
+            "JudgeUnavailable: the batch ended without it: Oops.",
+            id="string",
+        ),
+        pytest.param(
+            {"response": None, "error": [{"code": "batch_failed", "message": "Oops."}]},
+            "JudgeUnavailable: the batch ended without it: Oops. (batch_failed)",
+            id="list",
+        ),
+    ],
+)
+def test_the_error_of_a_line_is_read_in_every_form(server, asking, fields, words):
+    server.tamper = lambda lines: [json.dumps(json.loads(lines[0]) | fields).encode()]
+    (outcome,) = asking.texts("a")
+    assert outcome.startswith(words)
 
 
 def test_the_finished_requests_of_an_expired_batch_count(server, asking):

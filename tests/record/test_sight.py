@@ -1,0 +1,73 @@
+"""Whether a judge saw the pictures, by the prompt tokens that its server counts."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from mmie_tasks.record.reply import JudgeReply, Usage
+from mmie_tasks.record.sight import unseen_pictures
+
+Count = Callable[[int, int], float]  # prompt tokens of characters and pictures
+
+
+def replies(count: Count, number: int = 30, pictures: tuple[int, int] = (1, 5)) -> list[JudgeReply]:
+    """Replies to requests of 900 to 6,000 characters, with counts that vary by a tenth."""
+    draw = random.Random(7)  # noqa: S311 - made-up sizes
+    sizes = [(draw.randint(900, 6000), draw.randint(*pictures)) for _ in range(number)]
+    return [
+        JudgeReply(
+            text="",
+            model="m",
+            usage=Usage(input_tokens=int(count(int(c * draw.uniform(0.9, 1.1)), p))),
+            request_size=(c, p),
+        )
+        for c, p in sizes
+    ]
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        pytest.param(lambda _c, _p: 2050, "2,050 prompt tokens for each of", id="Ollama, cut"),
+        pytest.param(lambda c, p: min(c / 4 + 800 * p, 2050), "2,050 prompt", id="long ones cut"),
+        pytest.param(lambda c, _p: c / 4, "prompt tokens for a picture", id="text only"),
+        pytest.param(lambda c, _p: c / 4 + 25, "prompt tokens for a picture", id="a chat template"),
+        pytest.param(lambda c, _p: c / 1.4, "prompt tokens for a picture", id="Chinese, text only"),
+        pytest.param(lambda c, p: c / 4 + 5 * p, "prompt tokens for a picture", id="a marker each"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("number", "pictures"), [(30, (1, 5)), (400, (1, 1))], ids=["several", "one each"]
+)
+def test_a_server_that_counts_no_pictures_is_noticed(
+    count: Count, words: str, number: int, pictures: tuple[int, int]
+) -> None:
+    assert words in unseen_pictures(replies(count, number, pictures))
+
+
+@pytest.mark.parametrize("per_picture", [64, 85, 255, 258, 1024, 2833])
+@pytest.mark.parametrize("pictures", [(1, 5), (1, 1)], ids=["several", "one each"])
+@pytest.mark.parametrize("number", [5, 12, 400])
+@pytest.mark.parametrize("per_character", [1.4, 4, 6])
+def test_a_judge_that_sees_pictures_is_not(
+    per_picture: int, pictures: tuple[int, int], number: int, per_character: float
+) -> None:
+    seen = replies(lambda c, p: c / per_character + per_picture * p + 20, number, pictures)
+    assert unseen_pictures(seen) == ""
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param(replies(lambda _c, _p: 0), id="no usage"),
+        pytest.param(replies(lambda _c, _p: 2050, pictures=(0, 0)), id="no pictures"),
+        pytest.param(replies(lambda _c, _p: 2050, 4), id="four requests"),
+        pytest.param(replies(lambda _c, _p: 2050, 1) * 20, id="one request again and again"),
+        pytest.param([JudgeReply(text="", model="m", usage=Usage(input_tokens=9))] * 9, id="old"),
+    ],
+)
+def test_what_says_nothing_of_pictures_gives_no_mark(given: list[JudgeReply]) -> None:
+    assert unseen_pictures(given) == ""
