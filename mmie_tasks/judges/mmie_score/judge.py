@@ -63,8 +63,12 @@ class MmieScoreJudge:
         max_rows: int = 64,
         graphs: bool = True,
         engines: str = "auto",
+        deadline_s: str = "",
         environment: Mapping[str, str],
     ) -> None:
+        if deadline_s:
+            message = "`deadline_s` is gone: Ray restarts an engine that dies."
+            raise JudgeMisconfigured(message, hint="leave it out")
         if max_rows < 1:
             message = f"`max_rows={max_rows}` leaves nothing to compute."
             raise JudgeMisconfigured(message, hint="1 or more, or leave it out")

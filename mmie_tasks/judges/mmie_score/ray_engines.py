@@ -207,6 +207,7 @@ class RayEngines:
             self._start()
 
         waiting, in_flight = deque(order), dict[Any, tuple[int, _Actor]]()
+        moved: set[int] = set()
         try:
             while waiting or in_flight:
                 yield from self._hand_out(requests, waiting, in_flight)
@@ -216,6 +217,10 @@ class RayEngines:
                     result = _result(reference)
                     if isinstance(result, _Died):
                         self._actors.pop(actor, None)
+                        if self._actors and index not in moved:  # another one computes it
+                            moved.add(index)
+                            waiting.appendleft(index)
+                            continue
                     yield index, result
                 if in_flight and not ready:
                     self._end_homeless()
@@ -273,6 +278,7 @@ class RayEngines:
         alive, _ = ray.wait(list(answers.values()), num_returns=len(answers), timeout=_LOOK_S)
         for actor, answer in answers.items():
             if answer not in alive or isinstance(_result(answer), JudgeError):
+                logger.warning("MMIE-Score: an engine was lost with its machine.")
                 ray.kill(actor)
 
     def _connect(self, address: str, local_gpus: int) -> None:
