@@ -36,10 +36,9 @@ from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score import tiles
 from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
-from mmie_tasks.judges.mmie_score.cluster import EnginePool
-from mmie_tasks.judges.mmie_score.engine.schedule import FailedPrompt, JudgePrompt
+from mmie_tasks.judges.mmie_score.generation import FailedPrompt, JudgePrompt
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder
-from mmie_tasks.judges.mmie_score.ray_session import RaySession
+from mmie_tasks.judges.mmie_score.ray_engines import RayEngines
 from mmie_tasks.judges.mmie_score.request_queue import PromptPreparer, queue_of
 from mmie_tasks.record.reply import JudgeReply
 
@@ -140,16 +139,9 @@ def measure_handing_out(root: Path, judge_requests: Sequence[JudgeRequest], engi
     """
     work = root / "engines"
     work.mkdir()
-    pool = EnginePool(
-        RaySession({"TMPDIR": str(work)}, local_gpus=engines),
-        {"folder": str(work), "rows": 1000},
-        limit=None,
-        max_in_flight=88,
-        deadline_s=60,
-        engine_class=ScriptedEngine,
-    )
+    pool = RayEngines(limit=None, device="cpu", environment={}, actor_class=ScriptedEngine)
     with closing(pool):
-        list(pool.ask(judge_requests, range(len(judge_requests))))  # until the engines have started
+        pool.start({"folder": str(work), "rows": 1000}, number=engines, max_rows=64)
         began, cpu_began = time.perf_counter(), time.process_time()
         outcomes = list(pool.ask(judge_requests, range(len(judge_requests))))
         seconds, cpu_s = time.perf_counter() - began, time.process_time() - cpu_began

@@ -38,8 +38,8 @@ from mmie_tasks.judges.mmie_score.devices import choose_device, choose_dtype
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder
 from mmie_tasks.judges.mmie_score.engine.engine import Engine
 from mmie_tasks.judges.mmie_score.engine.model import Vision, normalized
-from mmie_tasks.judges.mmie_score.engine.schedule import JudgePrompt
 from mmie_tasks.judges.mmie_score.exact import exact_arithmetic
+from mmie_tasks.judges.mmie_score.generation import JudgePrompt
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder, reply_text
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 from mmie_tasks.record.reply import JudgeReply

@@ -27,9 +27,10 @@ from mmie_tasks.judges.mmie_score.devices import choose_device
 from mmie_tasks.judges.mmie_score.engine.attention import Attend, BatchLayout, PagedAttention
 from mmie_tasks.judges.mmie_score.engine.engine import Engine
 from mmie_tasks.judges.mmie_score.engine.kernels import KERNELS, KernelName, unsupported
-from mmie_tasks.judges.mmie_score.engine.schedule import Chunk, JudgePrompt
+from mmie_tasks.judges.mmie_score.engine.schedule import Chunk
 from mmie_tasks.judges.mmie_score.engine.self_check import self_check
 from mmie_tasks.judges.mmie_score.exact import exact_arithmetic
+from mmie_tasks.judges.mmie_score.generation import JudgePrompt
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 from mmie_tasks.record.reply import JudgeReply
 

@@ -10,7 +10,7 @@ import torch
 
 from mmie_tasks.judges.mmie_score.checkpoint.config import Config
 from mmie_tasks.judges.mmie_score.engine.budget import kv_token_bytes
-from mmie_tasks.judges.mmie_score.engine.schedule import JudgePrompt
+from mmie_tasks.judges.mmie_score.generation import JudgePrompt
 from support.random_checkpoint import Shape
 
 

@@ -9,32 +9,27 @@ from __future__ import annotations
 
 import sys
 import threading
+from functools import partial
 
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.judges.mmie_score.cluster import EnginePool
-from mmie_tasks.judges.mmie_score.ray_session import RaySession
+from mmie_tasks.judges.mmie_score.ray_engines import RayEngines
 from mmie_tasks.record.reply import JudgeReply
 from support.ray_engines import ScriptedEngine
 
 
 def main(folder: str) -> None:
-    session = RaySession({"TMPDIR": folder}, local_gpus=1)
-    pool = EnginePool(
-        session,
-        {"folder": folder},
-        limit=None,
-        max_in_flight=4,
-        deadline_s=60,
-        engine_class=ScriptedEngine,
-    )
-    thread = threading.Thread(target=pool.signature)
+    engines = RayEngines(limit=1, device="cpu", environment={}, actor_class=ScriptedEngine)
+    start = partial(engines.start, {"folder": folder}, number=1, max_rows=4)
+    thread = threading.Thread(target=start)
     thread.start()
     thread.join()
     requests = [JudgeRequest(parts=(f"{number} cost=5",), max_tokens=1) for number in range(40)]
     replies = [
-        outcome for _, outcome in pool.ask(requests, range(40)) if isinstance(outcome, JudgeReply)
+        outcome
+        for _, outcome in engines.ask(requests, range(40))
+        if isinstance(outcome, JudgeReply)
     ]
-    pool.close()
+    engines.close()
 
     import ray
 

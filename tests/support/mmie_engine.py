@@ -25,14 +25,8 @@ from mmie_tasks.judges.mmie_score.engine.budget import MemoryPlan
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder
 from mmie_tasks.judges.mmie_score.engine.engine import Engine
 from mmie_tasks.judges.mmie_score.engine.model import FlatSteps, TextModel, Vision, normalized
-from mmie_tasks.judges.mmie_score.engine.schedule import (
-    Chunk,
-    Completion,
-    FailedPrompt,
-    JudgePrompt,
-    Result,
-    Schedule,
-)
+from mmie_tasks.judges.mmie_score.engine.schedule import Chunk, Schedule
+from mmie_tasks.judges.mmie_score.generation import Completion, FailedPrompt, JudgePrompt, Result
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder, reply_text
 from mmie_tasks.judges.mmie_score.loading import load_model
 from support import internvl_golden as golden

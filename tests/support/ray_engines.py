@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, JudgeUnavailable
-from mmie_tasks.judges.mmie_score.memory import DeviceFull
-from mmie_tasks.judges.mmie_score.remote import EngineReply
+from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, JudgeUnavailable, Outcome
 from mmie_tasks.record.reply import JudgeReply
 
 TESTS = Path(__file__).resolve().parent.parent
@@ -55,34 +53,22 @@ def three_nodes() -> Iterator[Any]:
 class ScriptedEngine:
     """An engine that computes `rows` requests at a time and sleeps for each.
 
-    The text of a request is words: ``cost=3`` (units of time), ``die`` and ``hang`` (the engine, if
-    no other has for this reason), ``die-always``, ``raise`` (the engine's thread),
-    ``misconfigured``, ``unavailable``, and ``warns...`` a warning.
+    The text of a request is words: ``cost=3`` (units of time), ``die`` (the engine, if no other
+    has), ``die-always``, ``raise``, ``misconfigured`` and ``unavailable``.
 
     Args:
         folder: Where each engine writes a file with a line for each request, named by its process.
-        signature: Its signature; ``error`` cannot be used, ``exit`` dies, ``full-first`` has no
-            memory the first time, ``first-other`` is another one on the first engine.
-        machines: Its machine is one of them, the first engine's the first.
+        signature: Its signature; ``error`` cannot be used, ``exit`` dies, ``first-other`` is
+            another one on the first engine.
         rows: How many requests are computed at a time.
         unit_s: Time for a cost of 1.
     """
 
     def __init__(
-        self,
-        *,
-        folder: str,
-        signature: str = "scripted",
-        rows: int = 4,
-        unit_s: float = 0.01,
-        machines: tuple[str, ...] = (),
+        self, *, folder: str, signature: str = "scripted", rows: int = 4, unit_s: float = 0.01
     ) -> None:
-        self._folder, self._unit_s = Path(folder), unit_s
-        self._signature = signature
-        self._rows = asyncio.Semaphore(rows)
-        self._hangs = False
-        number = next((number for number, name in enumerate(machines) if self._first(name)), -1)
-        self._machine = machines[number] if machines else None
+        self._folder, self._unit_s, self._signature = Path(folder), unit_s, signature
+        self._rows = threading.Semaphore(rows)
 
     def _first(self, event: str) -> bool:
         try:
@@ -91,46 +77,34 @@ class ScriptedEngine:
             return False
         return True
 
-    async def signature(self) -> str:
+    def start(self) -> tuple[str, str]:
         (self._folder / f"{os.getpid()}.engine").touch()
         if self._signature == "error":
             raise JudgeMisconfigured("No such checkpoint.", hint="copy it there")
         if self._signature == "exit":
             os._exit(1)
-        if self._signature == "full-first":
-            if self._first("full"):
-                raise DeviceFull("There is no memory.", hint="wait")
-            return "scripted"
         if self._signature == "first-other":
-            return "other" if self._first("other") else "scripted"
-        return self._signature
+            return "other" if self._first("other") else "scripted", "a GPU"
+        return self._signature, "a GPU"
 
-    async def judge(self, request: JudgeRequest, *images: bytes) -> EngineReply:
+    def judge(self, request: JudgeRequest, *images: bytes) -> Outcome:
         text = str(request.parts[0])
         words = text.split()
         with (self._folder / f"{os.getpid()}.requests").open("a") as file:
             file.write(f"{text}\n")
-        async with self._rows:
+        with self._rows:
             if "die-always" in words or ("die" in words and self._first("died")):
                 os._exit(1)
             if "raise" in words:
                 raise RuntimeError("CUDA error: an illegal memory access was encountered")
             if "misconfigured" in words:
-                raise JudgeMisconfigured("There is no memory for one request.", hint="two steps")
-            if "hang" in words and self._first("hung"):
-                self._hangs = True
-            while self._hangs:
-                time.sleep(1)  # the whole process
-            cost = sum(
-                float(word.removeprefix("cost=")) for word in words if word.startswith("cost=")
-            )
-            await asyncio.sleep(cost * self._unit_s)
+                return JudgeMisconfigured("There is no memory for one request.", hint="two steps")
+            costs = [word.removeprefix("cost=") for word in words if word.startswith("cost=")]
+            time.sleep(sum(map(float, costs)) * self._unit_s)
         if "unavailable" in words:
-            return EngineReply(outcome=JudgeUnavailable("not now"))
+            return JudgeUnavailable("not now")
         digests = " ".join(hashlib.sha256(image).hexdigest()[:8] for image in images)
-        reply = JudgeReply(text=f"{text} {digests}".strip(), model=str(os.getpid()))
-        warnings = tuple(word for word in words if word.startswith("warns"))
-        return EngineReply(outcome=reply, machine=self._machine, warnings=warnings)
+        return JudgeReply(text=f"{text} {digests}".strip(), model=str(os.getpid()))
 
 
 def computed(folder: Path) -> dict[str, list[str]]:

@@ -8,7 +8,7 @@
 * ``engine``: many requests at once over a paged key/value cache
 * ``devices``, ``memory``: the device, its dtype and its memory; ``exact``: exact arithmetic on it
 * ``loading``: the weights on the device
-* ``ray_session``, ``cluster``, ``remote``: engines on many GPUs
+* ``ray_engines``: the judge on several GPUs
 
 Torch, transformers and Ray are imported when they are used: a run with another judge needs none.
 """

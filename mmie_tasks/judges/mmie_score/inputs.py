@@ -20,7 +20,7 @@ from mmie_tasks.judges.mmie_score.checkpoint.config import (
     query,
     question_of,
 )
-from mmie_tasks.judges.mmie_score.engine.schedule import JudgePrompt
+from mmie_tasks.judges.mmie_score.generation import JudgePrompt
 from mmie_tasks.judges.mmie_score.tiles import read_tiles, tiles
 
 
@@ -103,6 +103,7 @@ class InputBuilder:
             key=key,
             ids=ids_of(self._query(request, counts), counts, self.checkpoint),
             tiles=np.concatenate(image_tiles) if image_tiles else None,
+            tile_counts=tuple(counts),
             max_new_tokens=request.max_tokens,
         )
 

@@ -4,11 +4,9 @@ GPUs of Ray.
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import asdict, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -27,17 +25,16 @@ from mmie_tasks.judges.mmie_score.checkpoint.source import (
     checkpoint_assets,
     is_repository,
 )
-from mmie_tasks.judges.mmie_score.cluster import EnginePool
 from mmie_tasks.judges.mmie_score.devices import AttentionOption, DtypeOption
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder, control_strings
 from mmie_tasks.judges.mmie_score.local import LocalJudge, LocalOptions, check_libraries
-from mmie_tasks.judges.mmie_score.ray_session import (
+from mmie_tasks.judges.mmie_score.ray_engines import (
     INSTALL_RAY,
-    choose_session,
+    RayEngines,
     engine_limit,
     idle_gpus,
 )
-from mmie_tasks.judges.mmie_score.request_queue import MAX_AHEAD, longest_first
+from mmie_tasks.judges.mmie_score.request_queue import longest_first
 
 _PACKAGES = ("torch", "transformers", "sentencepiece", "safetensors", "pillow", "psutil")
 
@@ -66,13 +63,15 @@ class MmieScoreJudge:
         max_rows: int = 64,
         graphs: bool = True,
         engines: str = "auto",
-        deadline_s: float = 900.0,
+        deadline_s: str = "",
         environment: Mapping[str, str],
     ) -> None:
-        for name, value, minimum in (("max_rows", max_rows, 1), ("deadline_s", deadline_s, 1e-3)):
-            if value < minimum:
-                message = f"`{name}={value}` leaves nothing to compute."
-                raise JudgeMisconfigured(message, hint=f"{minimum} or more, or leave it out")
+        if deadline_s:
+            message = "`deadline_s` is gone: Ray restarts an engine that dies."
+            raise JudgeMisconfigured(message, hint="leave it out")
+        if max_rows < 1:
+            message = f"`max_rows={max_rows}` leaves nothing to compute."
+            raise JudgeMisconfigured(message, hint="1 or more, or leave it out")
         self.options = LocalOptions(
             model=model or environment.get(MODEL_VARIABLE) or DEFAULT_MODEL,
             revision=revision,
@@ -84,11 +83,12 @@ class MmieScoreJudge:
             graphs=graphs,
         )
         self.local = LocalJudge(self.options, environment)
-        self.engine_limit, self.deadline_s = engine_limit(engines, device, environment), deadline_s
+        limit = engine_limit(engines, device, environment)
+        self._ray = RayEngines(limit=limit, device=device, environment=environment)
         self._environment = environment
         self._compute_lock = threading.Lock()
         self._open_lock = threading.RLock()
-        self._pool: EnginePool | None = None
+        self._uses_ray = False
         self._settled: str | None = None
         self._has_room = self._has_counted_idle = False
         self._before_loading: Callable[[], object] = lambda: None
@@ -125,12 +125,15 @@ class MmieScoreJudge:
         likely = self.signature
         self._make_room()
         with self._open_lock:
-            self._open_pool()
-        if self._pool is None:
+            gpus = self.ray_gpus()
+        self._uses_ray = gpus > 0
+        if self._uses_ray:
+            settled = self._ray.start(
+                self._engine_options(), number=gpus, max_rows=self.options.max_rows
+            )
+        else:
             self.local.start()
             settled = self.local.signature()
-        else:
-            settled = self._pool.signature()
         if settled != likely:
             logger.warning(
                 f"MMIE-Score computes otherwise than was expected: its signature is `{settled}`, "
@@ -149,7 +152,7 @@ class MmieScoreJudge:
         """GPUs and versions that computed replies, for the provenance of a run; None if none
         did.
         """
-        return (self._pool or self.local).machine()
+        return (self._ray if self._uses_ray else self.local).machine()
 
     def has_device(self) -> bool:
         """Whether this process has the device: not on a machine without GPUs whose engines are
@@ -158,18 +161,6 @@ class MmieScoreJudge:
         import torch
 
         return self.options.device == "cpu" or torch.cuda.device_count() > 0
-
-    def _open_pool(self) -> None:
-        """Open the engines of Ray, not started, if they are to compute."""
-        session = choose_session(self.engine_limit, self.options.device, self._environment)
-        if session is not None:
-            self._pool = EnginePool(
-                session,
-                self._engine_options(),
-                limit=self.engine_limit,
-                max_in_flight=self.options.max_rows + MAX_AHEAD,
-                deadline_s=self.deadline_s,
-            )
 
     def _engine_options(self) -> dict[str, object]:
         folder = self.local.checkpoint.location.folder
@@ -184,13 +175,9 @@ class MmieScoreJudge:
 
     def ray_gpus(self) -> int:
         """How many GPUs of Ray will compute, at this moment; 0: this process computes. Raises like
-        `check`.
+        `RayEngines.gpus`.
         """
-        session = choose_session(self.engine_limit, self.options.device, self._environment)
-        if session is None:
-            return 0
-        with closing(session):
-            return min(session.gpus(), self.engine_limit or sys.maxsize)
+        return self._ray.gpus()
 
     def assets(self) -> Sequence[Asset]:
         """The judge's Python packages, and the checkpoint that its options name; raises like
@@ -270,8 +257,7 @@ class MmieScoreJudge:
         with self._compute_lock:
             self._has_room = False
             self.local.close()
-            if self._pool is not None:
-                self._pool.close()
+            self._ray.close()
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         """Yield one outcome for each request as it is finished, longest first; calls of threads are
@@ -292,7 +278,7 @@ class MmieScoreJudge:
         order = longest_first(InputBuilder(self.local.checkpoint), requests)
         self._settle()
         self._make_room()
-        yield from (self._pool or self.local).ask(requests, order)
+        yield from (self._ray if self._uses_ray else self.local).ask(requests, order)
         _log_control_strings(requests, self.local.checkpoint.tokenizer.added)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from mmie_tasks.judges.mmie_score.engine.budget import Placement
     from mmie_tasks.judges.mmie_score.engine.engine import Engine
-    from mmie_tasks.judges.mmie_score.engine.schedule import Completion
+    from mmie_tasks.judges.mmie_score.generation import Completion
 
 # With 4.57 the model cannot be built: `Phi3Config` has no `rope_parameters`. And
 # `InternVLModel.get_image_features` returns a tensor there, not an object with `pooler_output`.
@@ -162,7 +162,7 @@ class LocalJudge:
         For one thread at a time; raises like `start` and `load_engine`. Replies do not depend on
         what else is in the queue.
         """
-        from mmie_tasks.judges.mmie_score.engine.schedule import Completion
+        from mmie_tasks.judges.mmie_score.generation import Completion
         from mmie_tasks.judges.mmie_score.loading import load_engine
 
         placement = self.start()

@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import TypeAlias
 
 from mmie_tasks.judges.base import JudgeError, JudgeRequest
-from mmie_tasks.judges.mmie_score.engine.schedule import FailedPrompt, JudgePrompt
+from mmie_tasks.judges.mmie_score.generation import FailedPrompt, JudgePrompt
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder
 
 MAX_AHEAD = 24  # prompts prepared in advance: at most about 0.75 GB of tiles

@@ -13,7 +13,7 @@ from support import internvl_golden as golden
 from support.mmie_engine import checkpoint
 
 from mmie_tasks.judges.base import JudgeRequest, ReplySchema, RequestBroken, RequestUnfit
-from mmie_tasks.judges.mmie_score.engine.schedule import FailedPrompt, JudgePrompt
+from mmie_tasks.judges.mmie_score.generation import FailedPrompt, JudgePrompt
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder, control_strings
 from mmie_tasks.judges.mmie_score.request_queue import PromptPreparer, longest_first, queue_of
 from mmie_tasks.judges.mmie_score.tiles import read_tiles

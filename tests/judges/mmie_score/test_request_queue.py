@@ -11,7 +11,7 @@ from support import internvl_golden as golden
 from support.mmie_engine import checkpoint
 
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.judges.mmie_score.engine.schedule import JudgePrompt
+from mmie_tasks.judges.mmie_score.generation import JudgePrompt
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder
 from mmie_tasks.judges.mmie_score.request_queue import (
     PromptPreparer,

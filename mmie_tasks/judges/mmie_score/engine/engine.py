@@ -13,15 +13,13 @@ from mmie_tasks.judges.base import JudgeUnavailable
 from mmie_tasks.judges.mmie_score.engine.budget import MemoryPlan
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, StaticDecoder
 from mmie_tasks.judges.mmie_score.engine.model import FlatSteps, Vision
-from mmie_tasks.judges.mmie_score.engine.schedule import (
-    Chunk,
+from mmie_tasks.judges.mmie_score.engine.schedule import Chunk, LiveRow, Schedule
+from mmie_tasks.judges.mmie_score.generation import (
     Completion,
     FailedPrompt,
     JudgePrompt,
-    LiveRow,
     PromptSource,
     Result,
-    Schedule,
 )
 from mmie_tasks.judges.mmie_score.memory import is_out_of_memory, release_memory
 

@@ -21,7 +21,8 @@ import torch
 from numpy.typing import NDArray
 
 from mmie_tasks.judges.mmie_score.engine.attention import Attend, Attention, BatchLayout
-from mmie_tasks.judges.mmie_score.engine.schedule import Chunk, JudgePrompt
+from mmie_tasks.judges.mmie_score.engine.schedule import Chunk
+from mmie_tasks.judges.mmie_score.generation import JudgePrompt
 
 if TYPE_CHECKING:
     from transformers import InternVLForConditionalGeneration, PretrainedConfig

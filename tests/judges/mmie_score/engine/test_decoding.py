@@ -14,7 +14,8 @@ from transformers import Phi3Config, Phi3ForCausalLM
 from mmie_tasks.judges.mmie_score.engine.attention import PagedAttention, SdpaAttention
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, StaticDecoder, cuda_capture
 from mmie_tasks.judges.mmie_score.engine.model import FlatSteps, TextModel
-from mmie_tasks.judges.mmie_score.engine.schedule import JudgePrompt, LiveRow
+from mmie_tasks.judges.mmie_score.engine.schedule import LiveRow
+from mmie_tasks.judges.mmie_score.generation import JudgePrompt
 
 pytestmark = needs_transformers_5
 

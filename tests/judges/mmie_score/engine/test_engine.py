@@ -28,7 +28,7 @@ from support.mmie_engine import (
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.mmie_score.engine.model import TextModel
-from mmie_tasks.judges.mmie_score.engine.schedule import JudgePrompt
+from mmie_tasks.judges.mmie_score.generation import JudgePrompt
 
 pytestmark = needs_transformers_5
 

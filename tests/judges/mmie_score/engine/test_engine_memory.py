@@ -29,7 +29,8 @@ from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.base import JudgeUnavailable, RequestBroken
 from mmie_tasks.judges.mmie_score.engine.budget import MemoryPlan
-from mmie_tasks.judges.mmie_score.engine.schedule import FailedPrompt, JudgePrompt, LiveRow
+from mmie_tasks.judges.mmie_score.engine.schedule import LiveRow
+from mmie_tasks.judges.mmie_score.generation import FailedPrompt, JudgePrompt
 
 pytestmark = needs_transformers_5
 

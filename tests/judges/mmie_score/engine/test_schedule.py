@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.mmie_engine import check_page_counts, text_prompt
 
-from mmie_tasks.judges.mmie_score.engine.schedule import JudgePrompt, LiveRow, Schedule
+from mmie_tasks.judges.mmie_score.engine.schedule import LiveRow, Schedule
+from mmie_tasks.judges.mmie_score.generation import JudgePrompt
 
 
 class SimulatedEngine:

@@ -16,7 +16,7 @@ from support.mmie_engine import max_difference, model, one_thread
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.mmie_score.engine.model import Vision
-from mmie_tasks.judges.mmie_score.engine.schedule import JudgePrompt
+from mmie_tasks.judges.mmie_score.generation import JudgePrompt
 from mmie_tasks.judges.mmie_score.tiles import read_tiles
 
 pytestmark = needs_transformers_5
