@@ -36,7 +36,7 @@ from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.devices import choose_device, choose_dtype
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder
-from mmie_tasks.judges.mmie_score.engine.engine import Engine
+from mmie_tasks.judges.mmie_score.engine.engine import PagedEngine
 from mmie_tasks.judges.mmie_score.engine.model import Vision, normalized
 from mmie_tasks.judges.mmie_score.exact import exact_arithmetic
 from mmie_tasks.judges.mmie_score.generation import JudgePrompt
@@ -140,8 +140,8 @@ def timed_parts(result: Measurement, setup: Setup) -> Iterator[None]:
     """Measure the time in each part of the engine, which waits for the device after it anyway."""
     parts = {
         "vision": (Vision, "features"),
-        "prefill, with vision": (Engine, "_prefilled"),
-        "decode": (Engine, "_decoded"),
+        "prefill, with vision": (PagedEngine, "_prefilled"),
+        "decode": (PagedEngine, "_decoded"),
         "digits": (DigitRecorder, "record"),
     }
     originals = {name: getattr(kind, method) for name, (kind, method) in parts.items()}

@@ -15,7 +15,7 @@ from loguru import logger
 
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.engine.decoding import StaticDecoder
-from mmie_tasks.judges.mmie_score.engine.engine import Engine
+from mmie_tasks.judges.mmie_score.engine.engine import PagedEngine
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 from mmie_tasks.judges.mmie_score.memory import release_memory
 from mmie_tasks.record.reply import JudgeReply
@@ -113,12 +113,12 @@ def full_memory(device: torch.device) -> Iterator[None]:
         return
     step, failures = Engine._decoded, [torch.OutOfMemoryError("CUDA out of memory")]
 
-    def failing(self: Engine, chunks: Any) -> torch.Tensor:
+    def failing(self: PagedEngine, chunks: Any) -> torch.Tensor:
         if failures:
             raise failures.pop()
         return step(self, chunks)
 
-    with replaced(Engine, "_decoded", failing):
+    with replaced(PagedEngine, "_decoded", failing):
         yield
 
 

@@ -25,7 +25,7 @@ from support.random_checkpoint import REAL_WIDTH, write
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.devices import choose_device
 from mmie_tasks.judges.mmie_score.engine.attention import Attend, BatchLayout, PagedAttention
-from mmie_tasks.judges.mmie_score.engine.engine import Engine
+from mmie_tasks.judges.mmie_score.engine.engine import PagedEngine
 from mmie_tasks.judges.mmie_score.engine.kernels import KERNELS, KernelName, unsupported
 from mmie_tasks.judges.mmie_score.engine.schedule import Chunk
 from mmie_tasks.judges.mmie_score.engine.self_check import self_check
@@ -382,8 +382,8 @@ def recorded_logits() -> Iterator[dict[tuple[int, int], torch.Tensor]]:
 
     with ExitStack() as stack:
         for name in ("_prefilled", "_decoded"):
-            step = recording(getattr(Engine, name))
-            stack.enter_context(drills.replaced(Engine, name, step))
+            step = recording(getattr(PagedEngine, name))
+            stack.enter_context(drills.replaced(PagedEngine, name, step))
         yield found
 
 

@@ -23,7 +23,7 @@ from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocati
 from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
 from mmie_tasks.judges.mmie_score.engine.budget import MemoryPlan
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder
-from mmie_tasks.judges.mmie_score.engine.engine import Engine
+from mmie_tasks.judges.mmie_score.engine.engine import PagedEngine
 from mmie_tasks.judges.mmie_score.engine.model import FlatSteps, TextModel, Vision, normalized
 from mmie_tasks.judges.mmie_score.engine.schedule import Chunk, Schedule
 from mmie_tasks.judges.mmie_score.generation import Completion, FailedPrompt, JudgePrompt, Result
@@ -190,7 +190,7 @@ class EngineHarness:
         most_live: The most rows that were alive at once.
     """
 
-    engine: Engine
+    engine: PagedEngine
     logits: dict[int, dict[int, torch.Tensor]] = field(default_factory=dict)
     keys: list[int] = field(default_factory=list)
     most_live: int = 0
@@ -251,7 +251,7 @@ def build_engine(
     image_token_id = checkpoint().image_token_id
     flat = FlatSteps(text, attention, image_token_id, plan.rows if plan.fixed else None)
 
-    engine = Engine(
+    engine = PagedEngine(
         schedule=Schedule(pages=pages, page_tokens=size, max_rows=plan.rows),
         vision=wrap("vision", Vision(model(), fixed=plan.fixed)),
         flat=flat,

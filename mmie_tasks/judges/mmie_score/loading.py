@@ -18,7 +18,7 @@ from mmie_tasks.judges.mmie_score.checkpoint.weights import empty_model, merged,
 from mmie_tasks.judges.mmie_score.engine.attention import PagedAttention
 from mmie_tasks.judges.mmie_score.engine.budget import LEAST_TOKENS, MemoryPlan, Placement, plan
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, StaticDecoder, cuda_capture
-from mmie_tasks.judges.mmie_score.engine.engine import Engine
+from mmie_tasks.judges.mmie_score.engine.engine import PagedEngine
 from mmie_tasks.judges.mmie_score.engine.model import FlatSteps, TextModel, Vision
 from mmie_tasks.judges.mmie_score.engine.schedule import Schedule
 from mmie_tasks.judges.mmie_score.memory import DeviceFull
@@ -35,7 +35,7 @@ def memory_plan(checkpoint: Checkpoint, placement: Placement) -> MemoryPlan:
     )
 
 
-def load_engine(checkpoint: Checkpoint, placement: Placement) -> Engine:
+def load_engine(checkpoint: Checkpoint, placement: Placement) -> PagedEngine:
     """The model on its device, in an engine for any requests; one that is too long goes unscored.
 
     Raises:
@@ -98,7 +98,7 @@ def _build(
     budget: MemoryPlan,
     checkpoint: Checkpoint,
     placement: Placement,
-) -> Engine:
+) -> PagedEngine:
     attention, fixed_rows = placement.attention, placement.max_rows if placement.fixed else None
     text = TextModel(model, pages=budget.pages + 1, page_tokens=attention.page_tokens)
     capacity = budget.pages * budget.page_tokens
@@ -118,7 +118,7 @@ def _build(
         f"MMIE-Score: {budget.capacity(max_positions)}, {capacity:,} tokens of cache, attention "
         f"{attention.name}: {placement.attention_reason}."
     )
-    return Engine(
+    return PagedEngine(
         schedule=Schedule(
             pages=budget.pages,
             page_tokens=attention.page_tokens,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import torch
 
     from mmie_tasks.judges.mmie_score.engine.budget import Placement
-    from mmie_tasks.judges.mmie_score.engine.engine import Engine
+    from mmie_tasks.judges.mmie_score.engine.engine import PagedEngine
     from mmie_tasks.judges.mmie_score.generation import Completion
 
 # With 4.57 the model cannot be built: `Phi3Config` has no `rope_parameters`. And
@@ -62,7 +62,7 @@ class LocalJudge:
         self.options = options
         self._environment = environment
         self._placement: Placement | None = None
-        self._engine: Engine | None = None
+        self._engine: PagedEngine | None = None
 
     @cached_property
     def checkpoint(self) -> Checkpoint:

@@ -297,7 +297,7 @@ def test_without_a_gpu_here_the_signature_starts_no_engine_of_ray(monkeypatch) -
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     monkeypatch.setattr(MmieScoreJudge, "ray_gpus", lambda _: 8)
     assert judge.signature.endswith("|dtype:bfloat16|device:cuda|attention:flash|stop:end")
-    assert judge._pool is None
+    assert not judge._uses_ray
 
 
 def test_the_hook_runs_once_before_each_loading_of_the_weights(tmp_path) -> None:

@@ -16,6 +16,7 @@ from mmie_tasks.judges.mmie_score.engine.model import FlatSteps, Vision
 from mmie_tasks.judges.mmie_score.engine.schedule import Chunk, LiveRow, Schedule
 from mmie_tasks.judges.mmie_score.generation import (
     Completion,
+    Engine,
     FailedPrompt,
     JudgePrompt,
     PromptSource,
@@ -28,7 +29,7 @@ _MAX_DELAY = 16  # decoding steps that an unfilled prefill step may wait for
 
 
 @dataclass(kw_only=True)
-class Engine:
+class PagedEngine(Engine):
     """Computes rows of different lengths together; none changes the result of another.
 
     A step is either a prefill step (chunks of prompts) or a decoding step (a token for each row).
@@ -75,6 +76,10 @@ class Engine:
                 self.schedule.end(row)
             self.schedule.waiting.clear()
             self.vision.clear()
+
+    def close(self) -> None:
+        """Drop what is computed; the weights are freed with the engine."""
+        self.vision.clear()
 
     def _take_prompts(self, source: PromptSource) -> Iterator[FailedPrompt]:
         """Take the prompts that are ready; wait for one only if there is nothing else to do."""
