@@ -111,7 +111,7 @@ def full_memory(device: torch.device) -> Iterator[None]:
         finally:
             torch.cuda.set_per_process_memory_fraction(1.0, device)
         return
-    step, failures = Engine._decoded, [torch.OutOfMemoryError("CUDA out of memory")]
+    step, failures = PagedEngine._decoded, [torch.OutOfMemoryError("CUDA out of memory")]
 
     def failing(self: PagedEngine, chunks: Any) -> torch.Tensor:
         if failures:

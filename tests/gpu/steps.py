@@ -52,7 +52,7 @@ class LayerStack:
 
     def __init__(self, local: LocalJudge, placement: Placement, *, keys: int, rows: int) -> None:
         self.device, self.keys, self.rows = placement.device, keys, rows
-        self.engine: Engine = load_engine(local.checkpoint, placement)
+        self.engine: PagedEngine = load_engine(local.checkpoint, placement)
         self.config = local.checkpoint.config
         self.capture = CaptureFacts()
         self._dtype_bytes = placement.dtype.itemsize
