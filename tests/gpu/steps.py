@@ -17,6 +17,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from mmie_tasks.judges.mmie_score.engine.budget import Placement, kv_token_bytes
+from mmie_tasks.judges.mmie_score.engine.engine import PagedEngine
 from mmie_tasks.judges.mmie_score.engine.schedule import Chunk, LiveRow
 from mmie_tasks.judges.mmie_score.exact import exact_arithmetic
 from mmie_tasks.judges.mmie_score.generation import JudgePrompt
