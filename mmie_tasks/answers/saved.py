@@ -21,6 +21,7 @@ from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.messages import replace_surrogates
 
 _ANSWER_FIELDS = ("answer", "text")
+_OTHERS_ANSWER_FIELDS = ("prediction", "pred", "response", "model_answer", "model_response")
 _ID_FIELDS = {"id", "sample_id", "question_id", "url"}
 _ANNOTATION_FIELDS = ("conversations", "task_instance", "meta_data")
 
@@ -122,7 +123,8 @@ def reader_of(record: object) -> Callable[[Source], SavedAnswer | None] | None:
         return partial(_read_cache_log, record)
     if record.keys() >= {"sample_id", "pred_response"}:
         return partial(_read_milebench, record)
-    if record.keys() & _ID_FIELDS and any(name in record for name in _ANSWER_FIELDS):
+    is_others = not record.keys().isdisjoint(_OTHERS_ANSWER_FIELDS)  # then `answer` is the gold one
+    if record.keys() & _ID_FIELDS and record.keys() & {*_ANSWER_FIELDS} and not is_others:
         return partial(_read_plain, record)
     return None
 

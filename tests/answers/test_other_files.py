@@ -60,6 +60,7 @@ ROWS = [
     {"index": name, "question": "Which?", "A": "red", "answer": "C", "prediction": answer}
     for name, answer in ANSWERS.items()
 ]
+WITH_GOLD = [{"id": name, "answer": "C", "prediction": text} for name, text in ANSWERS.items()]
 KEYED = {row["index"]: {"origin_prompt": "Which?", **row} for row in ROWS}
 TABLE = pd.DataFrame(ROWS)
 
@@ -73,6 +74,7 @@ TABLE = pd.DataFrame(ROWS)
         pytest.param("a.jsonl", lines(MESSAGES), "`result`", id="batch of Anthropic"),
         pytest.param("a.jsonl", lines(EVALSCOPE), "`model_output`", id="evalscope"),
         pytest.param("a.jsonl", lines(ROWS), "`prediction`", id="JSONL"),
+        pytest.param("a.jsonl", lines(WITH_GOLD), "`prediction`", id="id, gold answer, prediction"),
         pytest.param("a.json", json.dumps(ROWS).encode(), "`prediction`", id="list"),
         pytest.param(
             "a.json", json.dumps({"count": 2, "data": ROWS}).encode(), "`answer`", id="list in key"
