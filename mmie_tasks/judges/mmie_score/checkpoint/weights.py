@@ -183,7 +183,7 @@ def empty_model(config: Config, *, image_token_id: int) -> InternVLForConditiona
             use_mask_token=False,
             use_mean_pooling=True,  # leaves out the last norm, which the official tower lacks
         ),
-        text_config=_text_config(text),
+        text_config=text_config(text),
         image_token_id=image_token_id,
         image_seq_length=config.tokens_per_tile,
         downsample_ratio=config.downsample_ratio,
@@ -197,7 +197,8 @@ def empty_model(config: Config, *, image_token_id: int) -> InternVLForConditiona
         return InternVLForConditionalGeneration(native)
 
 
-def _text_config(config: TextConfig) -> Phi3Config:
+def text_config(config: TextConfig) -> Phi3Config:
+    """The language model's configuration as transformers has it."""
     longest, original = config.max_position_embeddings, config.original_max_position_embeddings
     rotary = {"rope_theta", "rope_scaling", "partial_rotary_factor", "sliding_window"}  # set below
     names = {"architectures", "model_type", "num_key_value_heads"}

@@ -1,0 +1,41 @@
+"""The entry point by which vLLM finds MMIE-Score: registers names, and imports no model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
+
+NAME = "mmie_score"
+"""Name of the plugin, and of the format of its configuration."""
+
+_MODEL = "mmie_tasks.judges.mmie_score.vllm_model"
+ARCHITECTURE = "MmieScoreModel"
+TEXT_ARCHITECTURE = "MmieScorePhi3"
+
+
+def register() -> None:
+    """Register the model's names and its ``config.json``; a second call changes nothing.
+
+    vLLM calls it in each of its processes, for whatever model it serves.
+    """
+    from vllm import ModelRegistry
+    from vllm.transformers_utils.config import get_config_parser, register_config_parser
+    from vllm.transformers_utils.config_parser_base import ConfigParserBase
+
+    class Parser(ConfigParserBase):  # type: ignore[misc]
+        def parse(
+            self, model: str | Path, *_: object, **__: object
+        ) -> tuple[dict[str, object], PreTrainedConfig]:
+            from mmie_tasks.judges.mmie_score.vllm_model import parse_config
+
+            return parse_config(Path(model))
+
+    try:
+        get_config_parser(NAME)
+    except ValueError:
+        register_config_parser(NAME)(Parser)
+        for architecture in (ARCHITECTURE, TEXT_ARCHITECTURE):
+            ModelRegistry.register_model(architecture, f"{_MODEL}:{architecture}")
