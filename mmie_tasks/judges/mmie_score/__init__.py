@@ -8,7 +8,8 @@
 * ``engine``: many requests at once over a paged key/value cache
 * ``devices``, ``memory``: the device, its dtype and its memory; ``exact``: exact arithmetic on it
 * ``loading``: the weights on the device
+* ``vllm_engine``: the same on vLLM, whose processes find ``vllm_model`` by ``vllm_plugin``
 * ``ray_session``, ``cluster``, ``remote``: engines on many GPUs
 
-Torch, transformers and Ray are imported when they are used: a run with another judge needs none.
+Torch, transformers, vLLM and Ray are imported when they are used: a run with another judge needs none.
 """
