@@ -55,8 +55,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
 
 @pytest.fixture(scope="module")
 def from_python(workplace: Workplace) -> CommandResult:
-    write(workplace.folder / "evaluate.py", FROM_PYTHON)
-    return workplace.run("python", "evaluate.py")
+    write(workplace.folder / "start_evaluation.py", FROM_PYTHON)
+    return workplace.run("python", "start_evaluation.py")
 
 
 def test_invalid_data_ends_a_command_with_status_1_before_generation(workplace: Workplace) -> None:
