@@ -121,8 +121,9 @@ def reporting(text: str) -> Callable[[Body], Body]:
     return says
 
 
-CHECK = b'"Say which colours you see'
-PASSED = Sent(content=json.dumps(completion("Red and blue; yes.")).encode())
+CHECK = b'"Which colours do the pictures have'
+ALL_COLOURS = "Yes: red, green, blue, yellow, black, white."
+PASSED = Sent(content=json.dumps(completion(ALL_COLOURS)).encode())
 
 Says = str | Body | Sent | Callable[[Body], "str | Body | Sent"]
 

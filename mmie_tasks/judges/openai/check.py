@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import re
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime, timezone
 from pathlib import Path
@@ -13,6 +15,7 @@ import openai
 from loguru import logger
 
 from mmie_tasks.core.log import warn
+from mmie_tasks.core.wording import counted
 from mmie_tasks.http.access import UNREACHABLE_HINT, Access, public_address
 from mmie_tasks.http.attempt import Failure, Success
 from mmie_tasks.http.client import async_client, check_servers
@@ -37,8 +40,15 @@ _PICTURE_HINT = (
 )
 _TIMEOUT_S = 30.0
 _LIST_TIMEOUT_S = 5.0  # `list_models` waits at most twice as long
-_QUESTION = "Say which colours you see, or yes if there is no picture."
-_COLOURS = {"red": (220, 20, 20), "blue": (20, 40, 220)}
+_QUESTION = "Which colours do the pictures have? Say yes if there are none."
+_COLOURS = {
+    "red": (220, 20, 20),
+    "green": (20, 160, 40),
+    "blue": (20, 40, 220),
+    "yellow": (250, 230, 20),
+    "black": (0, 0, 0),
+    "white": (255, 255, 255),
+}
 _SIDE_PX = 256  # models that count by size count more than `LEAST_PER_PICTURE` tokens for it
 
 
@@ -73,24 +83,26 @@ def check(
     if notice is not None:
         warn(f"The judge {notice}.", hint="choose another one with `model=`")
     shared = (pace or Pace(), adaptations or Adaptations())
+    # Of random colours: a model that sees none may guess.
+    colours = random.sample(list(_COLOURS), min(max_images, 2))
     with tempfile.TemporaryDirectory() as folder:
-        pictures = _pictures(Path(folder), max_images)
+        pictures = _pictures(Path(folder), colours)
         ping = JudgeRequest(parts=(_QUESTION, *pictures), max_tokens=16, wants_digits=True)
 
         async def problem(url: str) -> JudgeMisconfigured | None:
-            return await _problem(settings, url, ping, max_images, *shared)
+            return await _problem(settings, url, ping, colours, max_images, *shared)
 
         check_servers(settings.access, problem)
 
 
-def _pictures(folder: Path, max_images: int) -> list[Path]:
-    """The files of one or two pictures, each of one colour."""
+def _pictures(folder: Path, colours: Sequence[str]) -> list[Path]:
+    """The files of pictures, each of one colour."""
     from PIL import Image  # of a judge without pictures, not needed
 
     paths = []
-    for colour, rgb in list(_COLOURS.items())[:max_images]:
-        paths.append(folder / f"{colour}.png")
-        Image.new("RGB", (_SIDE_PX, _SIDE_PX), rgb).save(paths[-1])
+    for number, colour in enumerate(colours, start=1):
+        paths.append(folder / f"{number}.png")
+        Image.new("RGB", (_SIDE_PX, _SIDE_PX), _COLOURS[colour]).save(paths[-1])
     return paths
 
 
@@ -98,6 +110,7 @@ async def _problem(
     settings: Settings,
     url: str,
     ping: JudgeRequest,
+    colours: Sequence[str],
     max_images: int,
     pace: Pace,
     adaptations: Adaptations,
@@ -115,7 +128,7 @@ async def _problem(
         # What it accepts with a few tokens may fail with a whole reply.
         traits.accepts_logprobs = False
         if isinstance(failure, JudgeReply):
-            _warn_if_blind(failure, len(ping.parts) - 1, f"`{settings.model}` at {address}")
+            _warn_if_blind(failure, colours, f"`{settings.model}` at {address}")
             return None
         if failure is None:
             return None
@@ -145,17 +158,19 @@ async def _refuses_pictures(
     return not isinstance(await _failure(server, without, pace), Failure)
 
 
-def _warn_if_blind(reply: JudgeReply, n_images: int, judge: str) -> None:
-    """Warn of a reply that speaks of pictures without their colours, or a prompt with too few
-    tokens for them.
+def _warn_if_blind(reply: JudgeReply, colours: Sequence[str], judge: str) -> None:
+    """Warn unless a reply names the colours of the pictures: if it names none, though it is whole,
+    or its prompt has too few tokens for pictures.
     """
-    text, tokens = reply.text.lower(), reply.usage.input_tokens
-    names_one = any(colour in text for colour in _COLOURS)
-    if n_images and 0 < tokens < n_images * LEAST_PER_PICTURE:
-        reason = f"its server counts {tokens} prompt tokens for a question with {n_images}"
-    elif n_images and not names_one and re.search(r"image|picture|photo", text):
+    tokens, images = reply.usage.input_tokens, counted(len(colours), "picture")
+    named = set(re.findall(r"[a-z]+", reply.text.lower())).intersection(colours)
+    if len(named) == len(colours):
+        return
+    if 0 < tokens < len(colours) * LEAST_PER_PICTURE:
+        reason = f"its server counts {tokens} prompt tokens for a question with {images}"
+    elif not named and reply.finish == "stop":
         words = " ".join(reply.text.split())[:100]
-        reason = f"asked for the colours of {n_images}, it replied `{words}`"
+        reason = f"asked for the colours of {images}, {' and '.join(colours)}, it replied `{words}`"
     else:
         return
     warn(f"The judge {judge} may not see pictures: {reason}.", hint="a model that takes images")

@@ -1,6 +1,8 @@
 """The check before a run, and its messages."""
 
 import asyncio
+import base64
+import io
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
@@ -8,12 +10,13 @@ from datetime import date
 import anyio
 import pytest
 from openai import AsyncAPIResponse
+from PIL import Image
 from support.judge_asking import FAST, KEY, ask, judge_at, settings_of
 from support.judge_faults import in_list
 from support.judge_server import Sent, completion, error, judge_server
 
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.openai.check import check
+from mmie_tasks.judges.openai.check import _COLOURS, check
 
 
 @pytest.fixture
@@ -93,25 +96,68 @@ def test_a_wrong_key_is_not_taken_for_a_refusal_of_pictures(server):
     assert len(server) == 1
 
 
-@pytest.mark.parametrize(
-    ("reply", "words"),
-    [
-        pytest.param("Red and blue.", None, id="sees"),
-        pytest.param("5", None, id="another answer"),
-        pytest.param("I cannot see any image here.", "it replied `I cannot see any", id="says so"),
-        pytest.param(
-            completion("Red.", usage={"prompt_tokens": 30, "completion_tokens": 1}),
-            "30 prompt tokens for a question with 2", id="counts none",
-        ),
-    ],
-)  # fmt: skip
-def test_a_judge_that_may_not_see_pictures_is_named_before_the_run(server, warnings, reply, words):
-    server.says(reply)
+def colour(url: str) -> str:
+    """The colour of a picture in a data URI."""
+    image = Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2])))
+    return next(name for name, rgb in _COLOURS.items() if rgb == image.getpixel((0, 0)))
+
+
+def warnings_of_check(server, warnings, reply, **more):
+    """What is warned of a judge whose reply is filled in with the colours of two pictures."""
+
+    def says(body):
+        first, second = map(colour, pictures(body))
+        wrong = next(name for name in _COLOURS if name not in (first, second))
+        return completion(reply.format(first=first, second=second, wrong=wrong), **more)
+
+    server.says(says)
     judge = judge_at(server.url)
     judge.max_images = 12
     judge.check()
-    assert len(warnings) == (words is not None)
-    assert words is None or words in warnings[0]
+    return list(warnings)
+
+
+FEW = {"usage": {"prompt_tokens": 30, "completion_tokens": 1}}
+
+
+@pytest.mark.parametrize(
+    ("reply", "more"),
+    [
+        pytest.param("{second}, {first}", {}, id="both"),
+        pytest.param("**{first}**", {}, id="one"),
+        pytest.param("Got it, let me look at the image", {"finish_reason": "length"}, id="cut"),
+        pytest.param("{first}, {second}", FEW, id="Llama-3.2-Vision-on-Ollama"),
+    ],
+)
+def test_a_judge_that_names_the_colours_of_the_pictures_is_not_warned_of(
+    server, warnings, reply, more
+):
+    assert warnings_of_check(server, warnings, reply, **more) == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "more", "words"),
+    [
+        pytest.param("I cannot see any image.", {}, "it replied `I cannot see any", id="says-so"),
+        pytest.param("No colored image was shared.", {}, "it replied `No col", id="red-in-words"),
+        pytest.param("{wrong}", {}, "it replied", id="guesses"),
+        pytest.param("Yes", {}, "it replied `Yes`", id="yes"),
+        pytest.param("{first}", FEW, "30 prompt tokens for a question with 2", id="counts-none"),
+    ],
+)
+def test_a_judge_that_may_not_see_pictures_is_named_before_the_run(
+    server, warnings, reply, more, words
+):
+    (warning,) = warnings_of_check(server, warnings, reply, **more)
+    assert words in warning
+
+
+def test_a_judge_cannot_know_the_colours_beforehand(server):
+    judge = judge_at(server.url)
+    judge.max_images = 2
+    for _ in range(12):
+        judge.check()
+    assert len({tuple(map(colour, pictures(body))) for body in server.asked}) > 1
 
 
 def test_the_check_has_the_parameters_of_the_run(server):
