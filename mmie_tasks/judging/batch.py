@@ -201,7 +201,7 @@ class _SightWatch:
         self._replies += replies
         if len(self._replies) < self._next:
             return
-        self._next *= 2
+        self._next += self._next // 4
         if reason := unseen_pictures(self._replies):
             self._next = sys.maxsize
             warn(

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mmie_tasks.core.errors import first_line
+from mmie_tasks.core.errors import DataBroken, DataMissing, first_line
 from mmie_tasks.core.verdict import Unscored, UnscoredReason, Verdicts
+from mmie_tasks.hub.images import size_px
 from mmie_tasks.judges.base import (
     Judge,
     JudgeError,
@@ -23,7 +24,7 @@ from mmie_tasks.judges.base import (
     RequestBroken,
     RequestUnfit,
 )
-from mmie_tasks.record.reply import JudgeReply, JudgeResult
+from mmie_tasks.record.reply import JudgeReply, JudgeResult, RequestSize
 
 _REASONS: Mapping[type[JudgeError], UnscoredReason] = {
     JudgeUnavailable: "unavailable",
@@ -111,10 +112,15 @@ def _outcomes(judge: Judge, requests: Sequence[JudgeRequest]) -> Iterator[tuple[
         yield index, JudgeUnavailable("the judge returned neither a reply nor an error")
 
 
-def _size(request: JudgeRequest) -> tuple[int, int]:
-    """Characters and pictures."""
+def _size(request: JudgeRequest) -> RequestSize | None:
+    """None if a picture cannot be opened."""
     texts = [part for part in (request.system, *request.parts) if isinstance(part, str)]
-    return sum(map(len, texts)), sum(isinstance(part, Path) for part in request.parts)
+    try:
+        sides = [size_px(part) for part in request.parts if isinstance(part, Path)]
+    except (DataMissing, DataBroken):
+        return None
+    pixels = sum(width * height for width, height in sides)
+    return RequestSize(sum(map(len, texts)), len(sides), pixels)
 
 
 def unscored(error: JudgeError) -> Unscored:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -26,6 +26,14 @@ class Usage:
     output_tokens: int = 0
     reasoning_tokens: int = 0  # the part of the output tokens that is not in the text
     cost_usd: float | None = None
+
+
+class RequestSize(NamedTuple):
+    """What a judge's request has: characters, pictures, and the pixels of these together."""
+
+    characters: int
+    pictures: int
+    pixels: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +64,7 @@ class JudgeReply:
             reports no probabilities.
         request_key: The `content_key` of its request, under which a cache has the reply; empty
             without a cache.
-        request_size: Characters and pictures of its request; None in logs that lack them. Key and
+        request_size: The size of its request; None if it is not known, as in older logs. Key and
             size are not part of what makes two replies equal.
     """
 
@@ -67,7 +75,7 @@ class JudgeReply:
     cached: bool = False
     digits: tuple[DigitToken, ...] | None = None
     request_key: str = field(default="", compare=False)
-    request_size: tuple[int, int] | None = field(default=None, compare=False)
+    request_size: RequestSize | None = field(default=None, compare=False)
 
 
 def read_reply(value: object) -> JudgeReply | None:
@@ -98,10 +106,10 @@ def read_reply(value: object) -> JudgeReply | None:
     )
 
 
-def _size(value: object) -> tuple[int, int] | None:
+def _size(value: object) -> RequestSize | None:
     match value:
-        case [int(characters), int(pictures)]:
-            return characters, pictures
+        case [int(characters), int(pictures), int(pixels)]:
+            return RequestSize(characters, pictures, pixels)
     return None
 
 

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from PIL import Image
 from support.judges import FunctionJudge, echo
 
 from mmie_tasks.core.verdict import Scored, Verdicts
@@ -73,9 +75,11 @@ def grade(_: JudgeResult) -> Verdicts:
     return Verdicts(official=Scored(1.0), robust=Scored(1.0))
 
 
-def sample() -> PendingSample:
+def sample(*parts: str | Path) -> PendingSample:
     return PendingSample(
-        request=GradedRequest(request=JudgeRequest(parts=("x",), max_tokens=9), grade=grade),
+        request=GradedRequest(
+            request=JudgeRequest(parts=parts or ("x",), max_tokens=9), grade=grade
+        ),
         make_rows=lambda _: {"a": {"score": 1.0}},
         metrics=("a",),
     )
@@ -108,3 +112,15 @@ def test_the_benchmarks_own_setup_is_checked_too() -> None:
 
     with pytest.raises(JudgeMisconfigured, match="prompt is gone"):
         BenchmarkJudge("first", "counting", check_setup=fail).check()
+
+
+def test_a_judge_whose_server_counts_the_same_tokens_is_warned_of_once(
+    tmp_path: Path, logs: list[str]
+) -> None:
+    Image.new("RGB", (512, 512)).save(picture := tmp_path / "a.png")
+    judge = BenchmarkJudge("", "counting")
+    judge.session = JudgingSession()
+    rows = [judge.submit(sample("x" * 200 * number, picture)) for number in range(1, 13)]
+    assert dict(rows[0].items()) == {"a": {"score": 1.0}}
+    (warning,) = [line for line in logs if "may not see the pictures" in line]
+    assert "3 prompt tokens for each of 5 requests" in warning

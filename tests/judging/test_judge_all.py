@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 from support.judges import FunctionJudge, echo, reply, text_of
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
@@ -20,7 +24,7 @@ from mmie_tasks.judges.base import (
     RequestUnfit,
 )
 from mmie_tasks.judging.requests import CheckedRequest, judge_all
-from mmie_tasks.record.reply import JudgeResult
+from mmie_tasks.record.reply import JudgeResult, RequestSize, read_reply
 
 
 def checked(text: str) -> CheckedRequest:
@@ -137,3 +141,21 @@ def test_any_mixture_of_replies_gives_one_result_per_request(texts: list[str]) -
     results = results_of(FunctionJudge(say), *texts)
     scored = [isinstance(results[i].verdict(read), Scored) for i in range(len(texts))]
     assert scored == [text == "1" for text in texts]
+
+
+def test_a_reply_has_the_size_of_its_request_unless_a_picture_cannot_be_opened(
+    tmp_path: Path,
+) -> None:
+    Image.new("RGB", (30, 20)).save(picture := tmp_path / "a.png")
+    (broken := tmp_path / "b.png").write_bytes(b"no picture")
+    requests = [
+        CheckedRequest(request=JudgeRequest(parts=parts, system="12", max_tokens=9))
+        for parts in [("345", picture, picture), ("345", broken)]
+    ]
+    judge = FunctionJudge(lambda _: reply("5"))
+    results = dict(judge_all(judge, requests))
+    sizes = [results[index].replies[0].request_size for index in range(2)]
+    assert sizes == [RequestSize(5, 2, 1200), None]
+    logged = read_reply(json.loads(json.dumps(asdict(results[0].replies[0]))))
+    assert logged is not None
+    assert logged.request_size == sizes[0]

@@ -7,22 +7,30 @@ from collections.abc import Callable
 
 import pytest
 
-from mmie_tasks.record.reply import JudgeReply, Usage
+from mmie_tasks.record.reply import JudgeReply, RequestSize, Usage
 from mmie_tasks.record.sight import unseen_pictures
 
 Count = Callable[[int, int], float]  # prompt tokens of characters and pictures
 
 
-def replies(count: Count, number: int = 30, pictures: tuple[int, int] = (1, 5)) -> list[JudgeReply]:
-    """Replies to requests of 900 to 6,000 characters, with counts that vary by a tenth."""
-    draw = random.Random(7)  # noqa: S311 - made-up sizes
-    sizes = [(draw.randint(900, 6000), draw.randint(*pictures)) for _ in range(number)]
+def replies(
+    count: Count,
+    number: int = 30,
+    pictures: tuple[int, int] = (1, 5),
+    *,
+    characters: tuple[int, int] = (900, 6000),
+    side_px: int = 512,
+    seed: int = 7,
+) -> list[JudgeReply]:
+    """Replies to requests whose counts vary by a tenth."""
+    draw = random.Random(seed)  # noqa: S311 - made-up sizes
+    sizes = [(draw.randint(*characters), draw.randint(*pictures)) for _ in range(number)]
     return [
         JudgeReply(
             text="",
             model="m",
             usage=Usage(input_tokens=int(count(int(c * draw.uniform(0.9, 1.1)), p))),
-            request_size=(c, p),
+            request_size=RequestSize(c, p, p * side_px**2),
         )
         for c, p in sizes
     ]
@@ -40,7 +48,7 @@ def replies(count: Count, number: int = 30, pictures: tuple[int, int] = (1, 5)) 
     ],
 )
 @pytest.mark.parametrize(
-    ("number", "pictures"), [(30, (1, 5)), (400, (1, 1))], ids=["several", "one each"]
+    ("number", "pictures"), [(30, (1, 5)), (600, (1, 1))], ids=["several", "one each"]
 )
 def test_a_server_that_counts_no_pictures_is_noticed(
     count: Count, words: str, number: int, pictures: tuple[int, int]
@@ -71,3 +79,31 @@ def test_a_judge_that_sees_pictures_is_not(
 )
 def test_what_says_nothing_of_pictures_gives_no_mark(given: list[JudgeReply]) -> None:
     assert unseen_pictures(given) == ""
+
+
+@pytest.mark.parametrize("number", [5, 8, 50])
+@pytest.mark.parametrize("characters", [(1500, 1530), (1300, 1900)], ids=["alike", "similar"])
+def test_requests_of_similar_sizes_give_no_mark_by_chance(
+    number: int, characters: tuple[int, int]
+) -> None:
+    for seed in range(300):
+        seen = replies(
+            lambda c, p: c / 4 + 64 * p, number, (1, 1), characters=characters, seed=seed
+        )
+        assert unseen_pictures(seen) == ""
+
+
+@pytest.mark.parametrize(
+    ("side_px", "per_picture"),
+    [
+        pytest.param(96, 9, id="Qwen, 96 x 96"),
+        pytest.param(96, 12, id="Claude, 96 x 96"),
+        pytest.param(56, 4, id="Qwen's least"),
+        pytest.param(200, 36, id="Qwen3-VL, 200 x 200"),
+    ],
+)
+def test_a_small_picture_may_have_few_tokens(side_px: int, per_picture: int) -> None:
+    def few(c: int, p: int) -> float:
+        return c // 4 + per_picture * p
+
+    assert unseen_pictures(replies(few, 400, side_px=side_px)) == ""

@@ -7,7 +7,7 @@ import pytest
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
-from mmie_tasks.record.reply import JudgeReply, Usage
+from mmie_tasks.record.reply import JudgeReply, RequestSize, Usage
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.marks import paper_marks
@@ -190,5 +190,5 @@ def test_a_judge_whose_server_counts_the_same_tokens_for_all_requests_is_named()
 
 
 def judge_reply(number: int) -> JudgeReply:
-    usage = Usage(input_tokens=2050)
-    return JudgeReply(text="", model="m", usage=usage, request_size=(900 + number, 1))
+    usage, size = Usage(input_tokens=2050), RequestSize(900 + 100 * number, 1, 512**2)
+    return JudgeReply(text="", model="m", usage=usage, request_size=size)
