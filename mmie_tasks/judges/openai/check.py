@@ -49,6 +49,9 @@ _COLOURS = {
     "black": (0, 0, 0),
     "white": (255, 255, 255),
 }
+_SPEAKS_OF_PICTURES = re.compile(
+    rf"\b(?:yes|images?|pictures?|photos?|{'|'.join(_COLOURS)})\b", re.IGNORECASE
+)
 _SIDE_PX = 256  # models that count by size count more than `LEAST_PER_PICTURE` tokens for it
 
 
@@ -159,8 +162,8 @@ async def _refuses_pictures(
 
 
 def _warn_if_blind(reply: JudgeReply, colours: Sequence[str], judge: str) -> None:
-    """Warn unless a reply names the colours of the pictures: if it names none, though it is whole,
-    or its prompt has too few tokens for pictures.
+    """Warn unless a reply names the colours of the pictures: if it answers without them, though it
+    is whole, or its prompt has too few tokens for pictures.
     """
     tokens, images = reply.usage.input_tokens, counted(len(colours), "picture")
     named = set(re.findall(r"[a-z]+", reply.text.lower())).intersection(colours)
@@ -168,7 +171,7 @@ def _warn_if_blind(reply: JudgeReply, colours: Sequence[str], judge: str) -> Non
         return
     if 0 < tokens < len(colours) * LEAST_PER_PICTURE:
         reason = f"its server counts {tokens} prompt tokens for a question with {images}"
-    elif not named and reply.finish == "stop":
+    elif not named and reply.finish == "stop" and _SPEAKS_OF_PICTURES.search(reply.text):
         words = " ".join(reply.text.split())[:100]
         reason = f"asked for the colours of {images}, {' and '.join(colours)}, it replied `{words}`"
     else:

@@ -125,6 +125,7 @@ FEW = {"usage": {"prompt_tokens": 30, "completion_tokens": 1}}
     [
         pytest.param("{second}, {first}", {}, id="both"),
         pytest.param("**{first}**", {}, id="one"),
+        pytest.param("### Score: 4", {}, id="no-answer-to-the-question"),
         pytest.param("Got it, let me look at the image", {"finish_reason": "length"}, id="cut"),
         pytest.param("{first}, {second}", FEW, id="Llama-3.2-Vision-on-Ollama"),
     ],
