@@ -20,6 +20,7 @@ from transformers.models.phi3.modeling_phi3 import Phi3RotaryEmbedding
 
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
 from mmie_tasks.judges.mmie_score.engine.budget import MemoryPlan
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder
@@ -28,7 +29,6 @@ from mmie_tasks.judges.mmie_score.engine.model import FlatSteps, TextModel, Visi
 from mmie_tasks.judges.mmie_score.engine.schedule import Chunk, Schedule
 from mmie_tasks.judges.mmie_score.generation import Completion, FailedPrompt, JudgePrompt, Result
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder, reply_text
-from mmie_tasks.judges.mmie_score.loading import load_model
 from support import internvl_golden as golden
 from support import stock_internvl as stock
 

@@ -11,8 +11,8 @@ from torch import nn
 from transformers import GenerationConfig, InternVLForConditionalGeneration, Phi3Config
 
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.engine.model import Rotary
-from mmie_tasks.judges.mmie_score.loading import load_model
 
 JudgePrompt: TypeAlias = "tuple[list[int], torch.Tensor | None]"
 """Token ids, and the tiles of all its images in order, (tiles, 3, side, side), if it has any."""

@@ -5,16 +5,14 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
-import torch
 from loguru import logger
-from torch import nn
 from transformers import InternVLForConditionalGeneration
 
 from mmie_tasks.core.errors import first_line
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.judges.mmie_score import memory
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.weights import empty_model, merged, native_names
+from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.engine.attention import PagedAttention
 from mmie_tasks.judges.mmie_score.engine.budget import LEAST_TOKENS, MemoryPlan, Placement, plan
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, StaticDecoder, cuda_capture
@@ -67,30 +65,6 @@ def load_engine(checkpoint: Checkpoint, placement: Placement) -> PagedEngine:
             f"{budget.pages * budget.page_tokens:,}. This changes no reply."
         )
         budget = fewer
-
-
-def load_model(
-    checkpoint: Checkpoint, *, device: torch.device, dtype: torch.dtype
-) -> InternVLForConditionalGeneration:
-    """Build the model and load its weights one at a time, so that none is in memory twice.
-
-    The model is built without memory, and each weight is rounded once. It has no rotary embedding:
-    the engine computes positions itself, with `Rotary`. Raises like `merged`.
-
-    Raises:
-        torch.OutOfMemoryError: The device has less memory than `Checkpoint.weight_bytes`.
-    """
-    model = empty_model(checkpoint.config, image_token_id=checkpoint.image_token_id)
-    names, state = native_names(model), {}
-    for official, weight in sorted(checkpoint.weights.items(), key=lambda named: named[1][0].path):
-        parts = merged(weight).chunk(len(names[official]))
-        for native, part in zip(names[official], parts, strict=True):
-            state[native] = part.to(device=device, dtype=dtype, copy=True)
-    model.load_state_dict(state, strict=True, assign=True)
-    model.model.language_model.rotary_emb = nn.Identity()
-    model.requires_grad_(False)
-    model.eval()  # type: ignore[no-untyped-call]
-    return model
 
 
 def _build(
