@@ -31,12 +31,9 @@ from support.judge_workload import SIZES, requests
 from support.random_checkpoint import write
 
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
-from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
-from mmie_tasks.judges.mmie_score.engine.budget import Placement
 from mmie_tasks.judges.mmie_score.exact import exact_arithmetic
 from mmie_tasks.judges.mmie_score.generation import Engine, JudgePrompt
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder
-from mmie_tasks.judges.mmie_score.loading import load_engine
 from mmie_tasks.judges.mmie_score.transformers_engine import TransformersEngine
 from mmie_tasks.judges.mmie_score.vllm_engine import VllmEngine, supported
 
@@ -53,22 +50,7 @@ def start_vllm(checkpoint: Checkpoint) -> Engine:
     )
 
 
-def start_paged(checkpoint: Checkpoint) -> Engine:
-    placement = Placement(
-        device=CPU,
-        dtype=torch.float32,
-        attention=SdpaAttention(256),
-        attention_reason="the only one on a CPU",
-        max_memory_bytes=MEMORY_BYTES,
-        max_rows=64,
-        graphs=False,
-        fixed=False,
-    )
-    return load_engine(checkpoint, placement)
-
-
 ENGINES: Mapping[str, Callable[[Checkpoint], Engine]] = {
-    "paged": start_paged,
     "transformers": start_transformers,
     "vllm": start_vllm,
 }
