@@ -175,6 +175,19 @@ def test_rows_that_ended_are_not_computed_any_more(model, checkpoint, monkeypatc
     assert rows == [4, 2, 1, 1]
 
 
+def test_a_round_is_no_longer_than_the_longest_reply_that_is_left(model, checkpoint, monkeypatch):
+    steps: list[int] = []
+    generate = model.generate
+
+    def counted(**arguments):
+        steps.append(arguments["generation_config"].max_new_tokens)
+        return generate(**arguments)
+
+    monkeypatch.setattr(model, "generate", counted)
+    outputs(sized(model, checkpoint, round_steps=4), [replace(PROMPTS[0], max_new_tokens=6)])
+    assert steps == [4, 2]
+
+
 def test_another_size_and_two_images_of_13_tiles_give_the_tokens_of_transformers(tmp_path):
     folder = random_checkpoint.write(tmp_path / "random", random_checkpoint.TINY_SHAPE)
     checkpoint = open_folder(folder)
@@ -203,9 +216,12 @@ class Failing:
 @pytest.mark.parametrize("after", [0, 1, 2], ids=["at once", "in round 2", "in round 3"])
 def test_a_batch_without_memory_is_computed_in_halves(monkeypatch, model, checkpoint, logs, after):
     calls = Failing(monkeypatch, model, most_rows=4, after=after)
+    released: list[int] = []
+    monkeypatch.setattr(memory, "release_memory", lambda: released.append(len(calls.rows)))
     assert outputs(sized(model, checkpoint, round_steps=3), PROMPTS) == EXPECTED
     assert calls.rows[after] > 4
     assert calls.rows[-1] <= 4
+    assert released[0] == after + 1  # before anything is computed again
     assert any("ran out of memory" in message and "at once" in message for message in logs)
 
 
