@@ -18,7 +18,6 @@ from transformers import GenerationConfig
 from transformers.models.phi3.modeling_phi3 import Phi3RotaryEmbedding
 
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.generation import (
     Completion,
     Engine,
@@ -26,6 +25,7 @@ from mmie_tasks.judges.mmie_score.generation import (
     JudgePrompt,
     Result,
 )
+from mmie_tasks.judges.mmie_score.loading import load_model
 from mmie_tasks.judges.mmie_score.tiles import read_tiles
 from mmie_tasks.judges.mmie_score.transformers_engine import normalized
 from mmie_tasks.judges.mmie_score.vllm_engine import VllmEngine

@@ -36,7 +36,6 @@ from mmie_tasks.core.files import readable_size
 from mmie_tasks.judges.base import JudgeUnavailable
 from mmie_tasks.judges.mmie_score import memory
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.generation import (
     Completion,
     Engine,
@@ -45,6 +44,7 @@ from mmie_tasks.judges.mmie_score.generation import (
     PromptSource,
     Result,
 )
+from mmie_tasks.judges.mmie_score.loading import load_model
 
 ROUND_STEPS = 64
 """Tokens after which rows that ended leave a batch."""
@@ -156,7 +156,7 @@ def _rounded(logprob: float) -> float | None:
 
 
 @dataclass(kw_only=True, slots=True)
-class _Row:
+class _LiveRow:
     """A prompt, and what was generated for it so far."""
 
     prompt: JudgePrompt
@@ -173,7 +173,7 @@ class _Row:
 class _Batch:
     """Rows, padded on the left: ids and mask are (rows, tokens)."""
 
-    rows: list[_Row]
+    rows: list[_LiveRow]
     ids: torch.Tensor
     mask: torch.Tensor
     pixels: dict[str, torch.Tensor]  # of the first round
@@ -356,7 +356,7 @@ class TransformersEngine(Engine):
         ids = [[end] * count + one.ids for count, one in zip(padding, prompts, strict=True)]
         mask = [[0] * count + [1] * (width - count) for count in padding]
         batch = _Batch(
-            rows=[_Row(prompt=prompt) for prompt in prompts],
+            rows=[_LiveRow(prompt=prompt) for prompt in prompts],
             ids=torch.tensor(ids, device=self._device),
             mask=torch.tensor(mask, device=self._device),
             pixels={},
@@ -368,7 +368,7 @@ class TransformersEngine(Engine):
         return batch
 
     @torch.inference_mode()
-    def _round(self, batch: _Batch) -> list[_Row]:
+    def _round(self, batch: _Batch) -> list[_LiveRow]:
         """Generate some tokens for each row; the rows that ended, which leave the batch."""
         width, end = batch.ids.shape[1], self._checkpoint.end_token_id
         steps = min(self._round_steps, max(row.left for row in batch.rows))
@@ -389,7 +389,7 @@ class TransformersEngine(Engine):
         )
         batch.pixels = {}
         live: list[int] = []
-        ended: list[_Row] = []
+        ended: list[_LiveRow] = []
         for number, tokens in enumerate(output.sequences[:, width:].tolist()):
             row = batch.rows[number]
             said = tokens[: tokens.index(end) + 1 if end in tokens else len(tokens)][: row.left]

@@ -34,8 +34,8 @@ from support.transformers_5 import needs_transformers_5
 from mmie_tasks.judges.base import JudgeUnavailable, RequestBroken
 from mmie_tasks.judges.mmie_score import memory
 from mmie_tasks.judges.mmie_score.checkpoint.config import read_config
-from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.generation import FailedPrompt, JudgePrompt
+from mmie_tasks.judges.mmie_score.loading import load_model
 from mmie_tasks.judges.mmie_score.memory import GIB, DeviceFull
 from mmie_tasks.judges.mmie_score.transformers_engine import TransformersEngine, batch_tokens
 

@@ -16,11 +16,10 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import torch
 from safetensors import SafetensorError, safe_open
-from torch import nn
 from transformers import (
     InternVLConfig,
     InternVLForConditionalGeneration,
@@ -30,9 +29,6 @@ from transformers import (
 
 from mmie_tasks.judges.mmie_score.checkpoint.config import Config, TextConfig
 from mmie_tasks.judges.mmie_score.checkpoint.files import CONFIG, DOWNLOAD_HINT, Tensor, unusable
-
-if TYPE_CHECKING:
-    from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 
 Weight: TypeAlias = tuple[Tensor, ...]
 """A stored weight; if a fine-tune updates it, then the factors of the update: ``lora_A``, (rank,
@@ -224,27 +220,3 @@ def text_config(config: TextConfig) -> Phi3Config:
         bos_token_id=None,
         eos_token_id=None,
     )
-
-
-def load_model(
-    checkpoint: Checkpoint, *, device: torch.device, dtype: torch.dtype
-) -> InternVLForConditionalGeneration:
-    """Build the model and load its weights one at a time, so that none is in memory twice.
-
-    The model is built without memory, and each weight is rounded once. It has no rotary embedding:
-    that of transformers is right for one row at a time only. Raises like `merged`.
-
-    Raises:
-        torch.OutOfMemoryError: The device has less memory than `Checkpoint.weight_bytes`.
-    """
-    model = empty_model(checkpoint.config, image_token_id=checkpoint.image_token_id)
-    names, state = native_names(model), {}
-    for official, weight in sorted(checkpoint.weights.items(), key=lambda named: named[1][0].path):
-        parts = merged(weight).chunk(len(names[official]))
-        for native, part in zip(names[official], parts, strict=True):
-            state[native] = part.to(device=device, dtype=dtype, copy=True)
-    model.load_state_dict(state, strict=True, assign=True)
-    model.model.language_model.rotary_emb = nn.Identity()
-    model.requires_grad_(False)
-    model.eval()  # type: ignore[no-untyped-call]
-    return model
