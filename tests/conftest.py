@@ -14,9 +14,6 @@ import pytest
 from hypothesis import settings
 from loguru import logger
 
-# Before Triton is imported by any module: its kernels run on the CPU.
-os.environ.setdefault("TRITON_INTERPRET", "1")
-
 # No test needs a certificate. Every client would read those of the machine, which takes 30 ms.
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
@@ -38,11 +35,9 @@ SLOW = (  # starts the runner, a cluster or other processes, or computes for lon
     "gpu",
     "hub/test_download.py",
     "judges/mmie_score/checkpoint/test_source.py",
-    "judges/mmie_score/engine",
-    "judges/mmie_score/test_cluster.py",
-    "judges/mmie_score/test_fixed_shapes.py",
     "judges/mmie_score/test_fork.py",
     "judges/mmie_score/test_real_width.py",
+    "judges/mmie_score/test_transformers_engine.py",
     "judges/openai/test_shared_cache.py",
     "judges/openai_batch/test_resuming.py",
     "parity",

@@ -1,10 +1,10 @@
 """Checks the judge MMIE-Score on a GPU and prints a table: ``make gpu``.
 
 Needs a GPU, torch, transformers and the small packages that `machine.NEEDED` lists; neither the
-network nor an installed package of ours. Each
-part runs in a process of its own, so that a crash or the end of the time costs that part only.
-Rows, tables and logs stay in a folder (``--out``). ``--device cpu --tiny`` goes through the same
-code with tiny models, to see that it works; its figures mean nothing.
+network nor an installed package of ours. vLLM is checked where it is installed. Each part runs in a
+process of its own, so that a crash or the end of the time costs that part only. ``--device cpu
+--tiny`` goes through the same code with tiny models, to see that it works; its figures mean
+nothing.
 """
 
 from __future__ import annotations
@@ -16,98 +16,32 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Literal, TypeAlias
+from random import Random
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
+    from mmie_tasks.judges.mmie_score.generation import Engine, JudgePrompt
 
 Outcome: TypeAlias = Literal["passed", "failed", "measured", "not run"]
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTS_PROGRAM = Path(__file__).with_name("parts.py")
 MACHINE_PROGRAM = Path(__file__).with_name("machine.py")
 DEFAULT_SECONDS = 570
 MACHINE_SECONDS = 300  # to import torch from a slow disk and start CUDA
-
-
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    """Checks that run in one process.
-
-    Attributes:
-        title: In the table.
-        checks: The text of each check in the table, by its key.
-        least_s: The part is not started with fewer seconds left.
-    """
-
-    title: str
-    checks: Mapping[str, str]
-    least_s: float
-
-
-PARTS: Mapping[str, Part] = {
-    "kernel": Part(
-        title="single kernels",
-        checks={
-            "torch_bfloat16": "torch's own attention, bfloat16, 32 heads of 96",
-            "triton_bfloat16": "attention in Triton, bfloat16, 32 heads of 96",
-            "triton_float16": "attention in Triton, float16, 32 heads of 96",
-            "prefill_time": "time of attention in a prefill step of 4,096 tokens",
-            "decoding_time": "time of attention in a decoding step of 64 rows, some alive",
-            "row_position": "a row of a matrix product has the same bits at every position",
-        },
-        least_s=15,
-    ),
-    "steps": Part(
-        title="steps, bfloat16, 4 layers of real width",
-        checks={
-            "chosen": "attention that the judge chooses",
-            "captured": "the decoding step is captured, and its replay has the same bits",
-            "decode": "decoding step with 1, 29 and 56 rows alive",
-            "prefill": "prefill step of 4,096 tokens",
-            "vision": "vision batch of 64 tiles",
-            "gap": "time between decoding steps on the host",
-            "profile": "kernels of a decoding and a prefill step: shares, and the longest",
-        },
-        least_s=30,
-    ),
-    "speed": Part(
-        title="speed, bfloat16, 4.15 B, prompts of about 4.9k tokens",
-        checks={
-            "judge": "the judge",
-            "parts": "time by part, and hours for 20,000 samples",
-            "memory": "peak memory, and what was free then",
-            "single": "`generate()`, one request a call",
-        },
-        least_s=40,
-    ),
-    "bits": Part(
-        title="same logits, bfloat16, real width",
-        checks={
-            "order": "requests in another order, so that prompts are cut elsewhere",
-            "graphs": "without CUDA graphs",
-            "half": "each half of the requests, as two engines or a resumed run have them",
-            "rows": "half as many rows",
-            "sdpa": "sdpa in place of the paged kernel",
-        },
-        least_s=25,
-    ),
-    "drills": Part(
-        title="drills",
-        checks={
-            "fork": "a process that is forked after the judge's check can use CUDA",
-            "capture": "a capture that fails inside: decoding goes on, memory can be returned",
-            "memory": "memory that runs out: steps get smaller, and every request has a reply",
-        },
-        least_s=20,
-    ),
-    "recorded": Part(
-        title="recorded cases, float32",
-        checks={"single": "one request a call", "together": "all in one call, in random order"},
-        least_s=15,
-    ),
+ALONE = 8  # requests of the speed part that are also computed one by one
+ENGINES = ("transformers", "vllm")
+PARTS = {
+    f"{engine}-{what}": (engine, what)
+    for what in ("float32", "bfloat16", "speed")
+    for engine in ENGINES
 }
+"""By name: the engine, and the dtype of the recorded cases or the speed of the real size."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,56 +49,144 @@ class Row:
     """What came of one check.
 
     Attributes:
-        check: Its key in `Part.checks`.
         outcome: ``measured`` is a figure that is neither right nor wrong.
         detail: Figures, or the reason.
     """
 
+    part: str
     check: str
     outcome: Outcome
     detail: str
 
 
-def table(rows: Mapping[str, Sequence[Row]], caption: str, reason: str = "") -> str:
-    """The Markdown table, under a caption.
-
-    Args:
-        rows: By part. A check without a row is "not run".
-        caption: The paragraph above the table.
-        reason: Why checks without a row were not run.
-    """
+def table(rows: Sequence[Row], caption: str) -> str:
+    """The Markdown table, under a caption."""
     lines = [caption, "", "| part | check | outcome | |", "| --- | --- | --- | --- |"]
-    for name, part in PARTS.items():
-        by_check = {row.check: row for row in rows.get(name, ())}
-        for key, text in part.checks.items():
-            row = by_check.get(key) or Row(check=key, outcome="not run", detail=reason)
-            detail = " ".join(row.detail.split()).replace("|", "\\|")
-            lines.append(f"| {part.title} | {text} | {row.outcome} | {detail} |".replace("  ", " "))
+    for row in rows:
+        detail = " ".join(row.detail.split()).replace("|", "\\|")
+        lines.append(f"| {row.part} | {row.check} | {row.outcome} | {detail} |")
     return "\n".join(lines)
 
 
-def completed(part: Part, rows: Sequence[Row], *, log: str, cut_s: float | None) -> list[Row]:
-    """The rows of a part, with one for each check that its process left out.
+@contextmanager
+def started(
+    engine: str, checkpoint: Checkpoint, device: str, dtype: str
+) -> Iterator[tuple[Engine, float]]:
+    """An engine, and the seconds that it took to start."""
+    import torch
 
-    Args:
-        part: What was to be checked.
-        rows: What the process wrote.
-        log: What it printed.
-        cut_s: Seconds after which it was stopped; None: it ended by itself.
-    """
-    written = {row.check for row in rows}
-    missing = [check for check in part.checks if check not in written]
-    if cut_s is not None:
-        rest = [
-            Row(check=key, outcome="not run", detail=f"stopped at {cut_s:.0f} s") for key in missing
-        ]
-        return [*rows, *rest]
-    failed = [Row(check=key, outcome="failed", detail=error_line(log)) for key in missing[:1]]
-    rest = [
-        Row(check=key, outcome="not run", detail="the check before it failed")
-        for key in missing[1:]
-    ]
-    return [*rows, *failed, *rest]
+    from mmie_tasks.judges.mmie_score.exact import exact_arithmetic
+    from mmie_tasks.judges.mmie_score.transformers_engine import TransformersEngine
+    from mmie_tasks.judges.mmie_score.vllm_engine import VllmEngine
+
+    start = TransformersEngine.start if engine == "transformers" else VllmEngine.start
+    began = time.perf_counter()
+    options = {"device": torch.device(device), "dtype": getattr(torch, dtype)}
+    with exact_arithmetic(), closing(start(checkpoint, **options)) as running:
+        yield running, time.perf_counter() - began
+
+
+def alone_and_together(
+    engine: Engine, prompts: Sequence[JudgePrompt], batch: Sequence[JudgePrompt]
+) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
+    """Replies to prompts one a call, and those of a call with all of a batch in random order."""
+    from support.judge_engines import outputs
+
+    alone: dict[int, list[int]] = {}
+    for prompt in prompts:
+        alone |= outputs(engine, [prompt])
+    return alone, outputs(engine, Random(0).sample(batch, len(batch)))  # noqa: S311
+
+
+def recorded_rows(part: str, chosen: argparse.Namespace, work: Path) -> Iterator[Row]:
+    """The recorded cases of the official code, on a tiny checkpoint."""
+    from support import internvl_golden as golden
+    from support import wide_heads
+    from support.judge_engines import golden_prompts, open_folder
+
+    engine, dtype = PARTS[part]
+    folder = wide_heads.write(golden.CHECKPOINT, work / "wide")  # vLLM has no heads of 16
+    prompts, expected = golden_prompts(), [[*case.output_ids] for case in golden.cases()]
+    with started(engine, open_folder(folder), chosen.device, dtype) as (running, start_s):
+        alone, together = alone_and_together(running, prompts, prompts)
+    official = sum(together[key] == ids for key, ids in enumerate(expected))
+    equal = sum(together[key] == ids for key, ids in alone.items())
+    for check, count in (("official replies", official), ("equal alone and in a batch", equal)):
+        is_right = "passed" if count == len(prompts) else "failed"
+        yield Row(
+            part=part,
+            check=check,
+            outcome=is_right if dtype == "float32" else "measured",
+            detail=f"{count} of {len(prompts)}; started in {start_s:.0f} s",
+        )
+
+
+def made_up(chosen: argparse.Namespace, work: Path) -> tuple[Checkpoint, list[JudgePrompt]]:
+    """A checkpoint with random weights of the real size, and prompts for it."""
+    from support.judge_engines import open_folder
+    from support.judge_workload import SIZES, requests
+    from support.random_checkpoint import write
+
+    from mmie_tasks.judges.mmie_score.inputs import InputBuilder
+
+    size, count = SIZES["tiny" if chosen.tiny else "real"], 8 if chosen.tiny else 128
+    folder = write(work / "checkpoint", size.shape, seed=1, ends=False, device=chosen.device)
+    builder = InputBuilder(checkpoint := open_folder(folder))
+    numbered = enumerate(requests(size, count, 1, work, compress_level=0))
+    return checkpoint, [builder.prompt(key, request) for key, request in numbered]
+
+
+def speed_rows(part: str, chosen: argparse.Namespace, work: Path) -> Iterator[Row]:
+    """Speed, memory and equal replies, in bfloat16."""
+    from support.judge_engines import outputs
+
+    def measured(check: str, detail: str) -> Row:
+        return Row(part=part, check=check, outcome="measured", detail=detail)
+
+    checkpoint, prompts = made_up(chosen, work)
+    with started(PARTS[part][0], checkpoint, chosen.device, "bfloat16") as (running, start_s):
+        yield measured("start", f"{start_s:.0f} s")
+        outputs(running, prompts[:1])
+        began = time.perf_counter()
+        together = outputs(running, prompts)
+        seconds = time.perf_counter() - began
+        tokens, read = sum(map(len, together.values())), sum(len(one.ids) for one in prompts)
+        yield measured(
+            "speed",
+            f"{len(prompts) / seconds:.2f} samples/s, {tokens / seconds:.0f} generated and "
+            f"{read / seconds:.0f} prompt tokens/s",
+        )
+        yield measured("memory", memory_used(chosen.device))
+        alone, again = alone_and_together(running, prompts[:: len(prompts) // ALONE], prompts)
+        equal = sum(again[key] == ids for key, ids in alone.items())
+        yield measured("equal alone and in a batch", f"{equal} of {len(alone)}")
+        equal = sum(together[key] == ids for key, ids in again.items())
+        yield measured("equal in another order", f"{equal} of {len(again)}")
+
+
+def memory_used(device: str) -> str:
+    """The memory in use by all processes: vLLM has its own."""
+    import torch
+
+    if device == "cpu":
+        return "not measured on a CPU"
+    free, total = torch.cuda.mem_get_info(torch.device(device))
+    return f"{(total - free) / 2**30:.1f} of {total / 2**30:.1f} GiB in use"
+
+
+def part_rows(part: str, chosen: argparse.Namespace, work: Path) -> Iterator[Row]:
+    """The rows of a part, in its own process."""
+    import torch
+
+    from mmie_tasks.judges.mmie_score.vllm_engine import supported
+
+    engine, what = PARTS[part]
+    if engine == "vllm" and (problem := supported(torch.device(chosen.device))):
+        yield Row(part=part, check="all", outcome="not run", detail=problem)
+    elif what == "speed":
+        yield from speed_rows(part, chosen, work)
+    else:
+        yield from recorded_rows(part, chosen, work)
 
 
 def error_line(log: str) -> str:
@@ -178,59 +200,40 @@ def error_line(log: str) -> str:
     return messages[0 if is_traceback else -1] if messages else "it ended without a message"
 
 
-def read_rows(path: Path) -> list[Row]:
-    """The rows that a part wrote so far."""
-    if not path.exists():
-        return []
-    return [Row(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def write_row(path: Path, row: Row) -> None:
-    """Append a row to a part's file."""
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(asdict(row)) + "\n")
-
-
-def run_part(name: str, chosen: argparse.Namespace, left_s: float) -> list[Row]:
+def run_part(part: str, chosen: argparse.Namespace, left_s: float) -> list[Row]:
     """Run a part in its own process, for as long as there is time."""
-    part = PARTS[name]
-    if left_s < part.least_s:
-        reason = f"{max(left_s, 0):.0f} s were left, and it needs {part.least_s:.0f} s"
-        return [Row(check=key, outcome="not run", detail=reason) for key in part.checks]
-    rows_path, log_path = chosen.out / f"{name}.jsonl", chosen.out / f"{name}.log"
-    rows_path.unlink(missing_ok=True)
-    cut_s = None
+    log_path = chosen.out / f"{part}.log"
+    problem: Row | None = None
     with tempfile.TemporaryDirectory() as work, log_path.open("w", encoding="utf-8") as log:
-        more = ["--rows", str(rows_path), "--work", work, "--seconds", str(left_s)]
+        rows_path = Path(work) / "rows.jsonl"
+        rows_path.touch()
+        command = [sys.executable, "-W", "ignore", str(Path(__file__).resolve()), "--rows"]
+        command += [str(rows_path), "--parts", part, "--device", chosen.device]
         try:
-            subprocess.run(
-                command(name, chosen, more),
+            process = subprocess.run(
+                [*command, *(["--tiny"] if chosen.tiny else [])],
                 stdout=log,
                 stderr=log,
-                env=environment(chosen),
-                timeout=left_s,
+                env=environment(),
+                timeout=max(left_s, 0.1),
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            cut_s = left_s
-    log_text = log_path.read_text(encoding="utf-8", errors="replace")
-    return completed(part, read_rows(rows_path), log=log_text, cut_s=cut_s)
+            detail = f"stopped after {max(left_s, 0):.0f} s"
+            problem = Row(part=part, check="the rest", outcome="not run", detail=detail)
+        else:
+            if process.returncode:
+                detail = error_line(log_path.read_text(encoding="utf-8", errors="replace"))
+                problem = Row(part=part, check="the rest", outcome="failed", detail=detail)
+        lines = rows_path.read_text(encoding="utf-8").splitlines()
+    rows = [Row(**json.loads(line)) for line in lines]
+    return [*rows, problem] if problem else rows
 
 
-def command(name: str, chosen: argparse.Namespace, more: Sequence[str] = ()) -> list[str]:
-    """What starts the process of a part."""
-    tiny = ["--tiny"] if chosen.tiny else []
-    peaks = ["--tflops", str(chosen.tflops), "--tb-s", str(chosen.tb_s)]
-    program = [sys.executable, "-W", "ignore", str(PARTS_PROGRAM), name]
-    return [*program, "--device", chosen.device, *tiny, *peaks, *more]
-
-
-def environment(chosen: argparse.Namespace) -> dict[str, str]:
-    """The environment of a part: our modules, which are not installed, and Triton's switch."""
+def environment() -> dict[str, str]:
+    """The environment of a part: our modules, which are not installed."""
     folders = [str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]
-    path = os.pathsep.join(filter(None, folders))
-    interpret = {"TRITON_INTERPRET": "1"} if chosen.device == "cpu" else {}
-    return {**os.environ, "PYTHONPATH": path, **interpret}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders))}
 
 
 def machine_facts(chosen: argparse.Namespace, show: Callable[[str], None]) -> str:
@@ -240,7 +243,7 @@ def machine_facts(chosen: argparse.Namespace, show: Callable[[str], None]) -> st
     try:
         machine = subprocess.run(
             [sys.executable, "-W", "ignore", str(MACHINE_PROGRAM), chosen.device],
-            env=environment(chosen),
+            env=environment(),
             capture_output=True,
             text=True,
             timeout=MACHINE_SECONDS,
@@ -267,20 +270,27 @@ def run(chosen: argparse.Namespace, show: Callable[[str], None] = print) -> int:
     machine = machine_facts(chosen, show)
     if not machine:
         return 1
-    rows: dict[str, list[Row]] = {}
-    for name in chosen.parts:
-        rows[name] = run_part(name, chosen, chosen.seconds - (time.monotonic() - began))
-        for row in rows[name]:
-            show(f"{name} {row.check}: {row.outcome}. {row.detail}")
+    rows: list[Row] = []
+    for part in chosen.parts:
+        for row in run_part(part, chosen, chosen.seconds - (time.monotonic() - began)):
+            show(f"{part} {row.check}: {row.outcome}. {row.detail}")
+            rows.append(row)
     seconds = time.monotonic() - began
-    today = datetime.now(timezone.utc).date()
     tiny = " Tiny models: the figures mean nothing." if chosen.tiny else ""
-    caption = f"Run on {today} in {seconds:.0f} s: {machine}.{tiny}"
-    result = table(rows, caption, reason="left out")
+    today = datetime.now(timezone.utc).date()
+    result = table(rows, f"Run on {today} in {seconds:.0f} s: {machine}.{tiny}")
     (chosen.out / "table.md").write_text(result + "\n", encoding="utf-8")
     show(f"\n{result}")
-    outcomes = {row.outcome for part_rows in rows.values() for row in part_rows}
-    return int("failed" in outcomes)
+    return int(any(row.outcome == "failed" for row in rows))
+
+
+def write_rows(chosen: argparse.Namespace) -> None:
+    """Append the rows of the chosen parts to a file, each when it is known."""
+    with tempfile.TemporaryDirectory() as work:
+        for part in chosen.parts:
+            for row in part_rows(part, chosen, Path(work)):
+                with chosen.rows.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(asdict(row)) + "\n")
 
 
 def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -289,14 +299,13 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         prog="check.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=DEFAULT_SECONDS, help="for everything")
-    parser.add_argument("--device", default="cuda", help="cuda, cuda:N or cpu (with --tiny)")
+    parser.add_argument("--device", default="cuda:0", help="cuda:N, or cpu (with --tiny)")
     parser.add_argument("--tiny", action="store_true", help="tiny models; only to try the program")
     parser.add_argument(
         "--parts", type=lambda text: text.split(","), default=list(PARTS), help="joined by commas"
     )
     parser.add_argument("--out", type=Path, default=Path("out/gpu"), help="for tables and logs")
-    parser.add_argument("--tflops", type=float, default=0, help="of the GPU; default: by its name")
-    parser.add_argument("--tb-s", type=float, default=0, help="memory bandwidth, terabytes/s")
+    parser.add_argument("--rows", type=Path, help=argparse.SUPPRESS)  # of a part's own process
     chosen = parser.parse_args(arguments)
     if unknown := [name for name in chosen.parts if name not in PARTS]:
         parser.error(f"no such part: {', '.join(unknown)}; the parts are {', '.join(PARTS)}")
@@ -308,4 +317,7 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(run(parsed()))
+    options = parsed()
+    if options.rows is None:
+        sys.exit(run(options))
+    write_rows(options)

@@ -14,15 +14,25 @@ from parity.comparison import Check, Comparison, Folders, compared
 
 
 def tokens(_folders: Folders) -> Comparison | None:
-    """The tokens that the engine generates, and their text."""
+    """The tokens that transformers' engine generates, and their text."""
     if version("transformers").startswith("4."):
         return None
-    from support.mmie_engine import Plan, build_engine, golden_prompts, reply
+    import torch
+    from support.judge_engines import CPU, golden_prompts, open_folder, outputs
 
-    outputs = build_engine(Plan()).outputs(golden_prompts())
+    from mmie_tasks.judges.mmie_score.inputs import reply_text
+    from mmie_tasks.judges.mmie_score.transformers_engine import TransformersEngine
+
+    checkpoint = open_folder(golden.CHECKPOINT)
+    engine = TransformersEngine.start(checkpoint, device=CPU, dtype=torch.float32)
+    generated = outputs(engine, golden_prompts())
+
+    def text(ids: list[int]) -> str:
+        return reply_text(checkpoint.tokenizer.decode(ids))
+
     return compared(
         [
-            (case.name, [list(case.output_ids), case.response], [outputs[n], reply(outputs[n])])
+            (case.name, [list(case.output_ids), case.response], [generated[n], text(generated[n])])
             for n, case in enumerate(golden.cases())
         ],
         note="tokens and text, in 32-bit floats on the CPU, all cases together; no real checkpoint",

@@ -37,17 +37,14 @@ class Size:
     """
 
     shape: Shape
-    samples: int
-    alone: int
-    rows: int
     prompts_by: int
     replies_by: int
 
 
 SIZES = {
-    "real": Size(shape=REAL, samples=256, alone=8, rows=64, prompts_by=1, replies_by=1),
-    "reduced": Size(shape=REDUCED, samples=128, alone=16, rows=64, prompts_by=28, replies_by=2),
-    "tiny": Size(shape=TINY_SHAPE, samples=8, alone=2, rows=4, prompts_by=28, replies_by=40),
+    "real": Size(shape=REAL, prompts_by=1, replies_by=1),
+    "reduced": Size(shape=REDUCED, prompts_by=28, replies_by=2),
+    "tiny": Size(shape=TINY_SHAPE, prompts_by=28, replies_by=40),
 }
 
 

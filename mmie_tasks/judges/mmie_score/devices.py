@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 DtypeOption: TypeAlias = Literal["auto", "bfloat16", "float16", "float32"]
-AttentionOption: TypeAlias = Literal["auto", "flash", "triton", "sdpa"]
 
 
 def choose_device(option: str, environment: Mapping[str, str]) -> torch.device:

@@ -13,7 +13,6 @@ from importlib.metadata import PackageNotFoundError, version
 
 from loguru import logger
 
-from mmie_tasks.core.files import readable_size
 from mmie_tasks.core.log import warn
 from mmie_tasks.hub.asset import Asset, Check, installed_asset
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, Outcome
@@ -25,9 +24,14 @@ from mmie_tasks.judges.mmie_score.checkpoint.source import (
     checkpoint_assets,
     is_repository,
 )
-from mmie_tasks.judges.mmie_score.devices import AttentionOption, DtypeOption
+from mmie_tasks.judges.mmie_score.devices import DtypeOption
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder, control_strings
-from mmie_tasks.judges.mmie_score.local import LocalJudge, LocalOptions, check_libraries
+from mmie_tasks.judges.mmie_score.local import (
+    EngineOption,
+    LocalJudge,
+    LocalOptions,
+    check_libraries,
+)
 from mmie_tasks.judges.mmie_score.ray_engines import (
     INSTALL_RAY,
     RayEngines,
@@ -35,6 +39,13 @@ from mmie_tasks.judges.mmie_score.ray_engines import (
     idle_gpus,
 )
 from mmie_tasks.judges.mmie_score.request_queue import longest_first
+
+_GONE = {
+    "attention": "an engine chooses its attention by itself, and `engine=` chooses the engine",
+    "graphs": "vLLM captures CUDA graphs by itself: `engine=vllm`",
+    "deadline_s": "Ray restarts an engine that dies, and `engine=` chooses the engine",
+}
+"""Options of earlier versions, and what replaced them."""
 
 _PACKAGES = ("torch", "transformers", "sentencepiece", "safetensors", "pillow", "psutil")
 
@@ -58,16 +69,19 @@ class MmieScoreJudge:
         revision: str | None = None,
         device: str = "auto",
         dtype: DtypeOption = "auto",
-        attention: AttentionOption = "auto",
+        engine: EngineOption = "auto",
+        batch_invariant: bool = False,
         max_memory: str | None = None,
         max_rows: int = 64,
-        graphs: bool = True,
         engines: str = "auto",
+        attention: str = "",
+        graphs: str = "",
         deadline_s: str = "",
         environment: Mapping[str, str],
     ) -> None:
-        if deadline_s:
-            message = "`deadline_s` is gone: Ray restarts an engine that dies."
+        gone = {"attention": attention, "graphs": graphs, "deadline_s": deadline_s}
+        for name in filter(gone.get, gone):
+            message = f"The option `{name}` is gone: {_GONE[name]}."
             raise JudgeMisconfigured(message, hint="leave it out")
         if max_rows < 1:
             message = f"`max_rows={max_rows}` leaves nothing to compute."
@@ -77,10 +91,10 @@ class MmieScoreJudge:
             revision=revision,
             device=device,
             dtype=dtype,
-            attention=attention,
+            engine=engine,
+            batch_invariant=batch_invariant,
             max_memory_bytes=None if max_memory is None else memory.parse_bytes(max_memory),
             max_rows=max_rows,
-            graphs=graphs,
         )
         self.local = LocalJudge(self.options, environment)
         limit = engine_limit(engines, device, environment)
@@ -110,7 +124,7 @@ class MmieScoreJudge:
         return self.local.signature(torch.device("cuda"))
 
     def settle(self) -> None:
-        """Fix the signature by trying the kernels, after the tested model has been freed.
+        """Fix the signature by starting CUDA, after the tested model has been freed.
 
         Raises:
             JudgeMisconfigured: The device or all engines of Ray cannot be used, or have no memory.
@@ -201,27 +215,17 @@ class MmieScoreJudge:
         )
 
     def _describe_memory(self, checkpoint: Checkpoint) -> str:
-        """How many requests fit into memory at once, as a run plans it, and which attention is used
-        and why; raises if none fits.
+        """What is computed at once in what memory, and by which engine and why; raises if not even
+        a request fits.
         """
-        from mmie_tasks.judges.mmie_score.loading import memory_plan
-
         gpus = self.ray_gpus()
         if gpus and not self.has_device():
             return (
                 f"{gpus} engines, on the GPUs of Ray; this machine has none, so their memory "
                 "is not checked"
             )
-        placement = self.local.placement(checkpoint)
-        capacity = memory_plan(checkpoint, placement).capacity(
-            checkpoint.config.llm_config.max_position_embeddings
-        )
         engines = f"{gpus} engines, on the GPUs of Ray" if gpus else "one engine, in this process"
-        return (
-            f"{readable_size(memory.free_bytes(placement.device))} free on {placement.device}: "
-            f"{capacity}, in {placement.dtype_name}; attention {placement.attention.name}: "
-            f"{placement.attention_reason}; {engines}"
-        )
+        return f"{self.local.capacity(checkpoint)}; {engines}"
 
     def check(self) -> None:
         """Check the checkpoint's files and the device, without reading weights.
@@ -230,11 +234,12 @@ class MmieScoreJudge:
         still have to fork.
 
         Raises:
-            JudgeMisconfigured: The checkpoint or the device cannot be used.
+            JudgeMisconfigured: The checkpoint, the device or the engine cannot be used.
             DataMissing: The checkpoint could not be downloaded.
         """
         with self._open_lock:
             name = self.local.checkpoint.location.name
+            self._likely_signature()  # raises if the engine cannot be used
             if gpus := self.ray_gpus():
                 logger.info(f"The judge is MMIE-Score, {name}, on {gpus} GPUs by Ray.")
                 return

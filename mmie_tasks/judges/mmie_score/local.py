@@ -7,12 +7,15 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from loguru import logger
+
+from mmie_tasks.core.files import readable_size
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, Outcome
 from mmie_tasks.judges.mmie_score import devices, exact, memory
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, locate, open_checkpoint
-from mmie_tasks.judges.mmie_score.devices import AttentionOption, DtypeOption
+from mmie_tasks.judges.mmie_score.devices import DtypeOption
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder, reply_text
 from mmie_tasks.judges.mmie_score.request_queue import PromptPreparer, RequestQueue, queue_of
 from mmie_tasks.record.reply import DigitToken, JudgeReply, Usage
@@ -21,9 +24,7 @@ from mmie_tasks.record.signature import signature_text
 if TYPE_CHECKING:
     import torch
 
-    from mmie_tasks.judges.mmie_score.engine.budget import Placement
-    from mmie_tasks.judges.mmie_score.engine.engine import PagedEngine
-    from mmie_tasks.judges.mmie_score.generation import Completion
+    from mmie_tasks.judges.mmie_score.generation import Completion, Engine
 
 # With 4.57 the model cannot be built: `Phi3Config` has no `rope_parameters`. And
 # `InternVLModel.get_image_features` returns a tensor there, not an object with `pooler_output`.
@@ -36,6 +37,49 @@ _SECOND_ENVIRONMENT = (
     "choose another judge"
 )
 
+EngineOption: TypeAlias = Literal["auto", "vllm", "transformers"]
+
+_VLLM_SPEED = 2.6
+"""Times as fast as transformers, by CPU seconds of the reduced model (``make bench``)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineChoice:
+    """The engine that computes.
+
+    Attributes:
+        version: Of what computes in it: ``vllm 0.32.0``.
+        reason: Why this one, in a few words.
+    """
+
+    name: Literal["vllm", "transformers"]
+    version: str
+    reason: str
+
+    def __str__(self) -> str:
+        """The engine, the reason, and what the other one would cost."""
+        other, cost = ("vLLM", 1 / _VLLM_SPEED)
+        if self.name == "vllm":
+            other, cost = ("transformers", _VLLM_SPEED)
+        return (
+            f"{self.version} ({self.reason}); {other} would take about {cost:.1f} times as long "
+            "(measured on a CPU; on a GPU: not run)"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Where and how the model is computed."""
+
+    device: torch.device
+    dtype: torch.dtype
+    engine: EngineChoice
+
+    @property
+    def dtype_name(self) -> str:
+        """The dtype as users write it: ``bfloat16``."""
+        return str(self.dtype).removeprefix("torch.")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalOptions:
@@ -45,10 +89,10 @@ class LocalOptions:
     revision: str | None = None
     device: str = "auto"
     dtype: DtypeOption = "auto"
-    attention: AttentionOption = "auto"
+    engine: EngineOption = "auto"
+    batch_invariant: bool = False
     max_memory_bytes: int | None = None
     max_rows: int = 64
-    graphs: bool = True
 
 
 class LocalJudge:
@@ -62,7 +106,7 @@ class LocalJudge:
         self.options = options
         self._environment = environment
         self._placement: Placement | None = None
-        self._engine: PagedEngine | None = None
+        self._engine: Engine | None = None
 
     @cached_property
     def checkpoint(self) -> Checkpoint:
@@ -77,78 +121,78 @@ class LocalJudge:
     def signature(self, device: torch.device | None = None) -> str:
         """The checkpoint's content, and how it is computed.
 
-        Until `start`, how it will likely be computed, by what can be imported: the tested model may
-        still fill the GPU, so nothing is computed and CUDA is not started.
+        Until `start`, how it will likely be computed: the tested model may still fill the GPU, so
+        CUDA is not started.
 
         Args:
             device: Where it will be computed, if not on the device of this process.
-        """
-        checkpoint, placement = self.checkpoint, self._placement
-        if placement is not None:
-            device, dtype, attention = placement.device, placement.dtype, placement.attention.name
-        else:
-            from mmie_tasks.judges.mmie_score.engine.kernels import likely_attention
 
-            device = device or self.device()
-            dtype = devices.choose_dtype(self.options.dtype, device)
-            attention = likely_attention(
-                self.options.attention,
-                device=device,
-                dtype=dtype,
-                config=checkpoint.config.llm_config,
-            )
+        Raises:
+            JudgeMisconfigured: As `choose_engine`.
+        """
+        placement = self._placement or self._likely_placement(device or self.device())
         return signature_text(
             judge="mmie_score",
-            model=f"MMIE-Score@{checkpoint.digest}",
-            dtype=str(dtype).removeprefix("torch."),
-            device=device.type,
-            attention=attention,
+            model=f"MMIE-Score@{self.checkpoint.digest}",
+            dtype=placement.dtype_name,
+            device=placement.device.type,
+            engine=placement.engine.version,
+            batch_invariant="true" if self.options.batch_invariant else None,
             stop="end",
         )
 
-    def placement(self, checkpoint: Checkpoint) -> Placement:
-        """Where and how a checkpoint is computed; starts CUDA and tries the kernels on a GPU.
-
-        Raises:
-            JudgeMisconfigured: The device cannot be used, or has no memory for the trial.
-        """
-        from mmie_tasks.judges.mmie_score.engine.budget import Placement
-        from mmie_tasks.judges.mmie_score.engine.kernels import choose_attention
-
-        options, device = self.options, self.device()
-        devices.start(device)
-        dtype = devices.choose_dtype(options.dtype, device)
-        chosen = choose_attention(
-            options.attention, device=device, dtype=dtype, config=checkpoint.config.llm_config
-        )
+    def _likely_placement(self, device: torch.device) -> Placement:
         return Placement(
             device=device,
-            dtype=dtype,
-            attention=chosen.attention,
-            attention_reason=chosen.reason,
-            max_memory_bytes=options.max_memory_bytes,
-            max_rows=options.max_rows,
-            graphs=options.graphs,
-            fixed=device.type == "cuda",
+            dtype=devices.choose_dtype(self.options.dtype, device),
+            engine=choose_engine(self.options, device),
         )
+
+    def placement(self) -> Placement:
+        """Where and how the model is computed; starts CUDA.
+
+        Raises:
+            JudgeMisconfigured: The device cannot be used, or as `choose_engine`.
+        """
+        device = self.device()
+        devices.start(device)
+        return self._likely_placement(device)
 
     def start(self) -> Placement:
         """Choose the placement, once; from then on `signature` names it. Raises like `placement`,
         and may be called again then.
         """
         if self._placement is None:
-            self._placement = self.placement(self.checkpoint)
+            self._placement = self.placement()
+            logger.info(f"MMIE-Score's engine: {self._placement.engine}.")
         return self._placement
+
+    def capacity(self, checkpoint: Checkpoint) -> str:
+        """What is free, and what a run computes with it; starts CUDA.
+
+        Raises:
+            JudgeMisconfigured: As `placement`, or the weights and one request do not fit.
+        """
+        placement, limit = self.placement(), self.options.max_memory_bytes
+        device, dtype, free = placement.device, placement.dtype, memory.free_bytes(placement.device)
+        if placement.engine.name == "transformers":
+            from mmie_tasks.judges.mmie_score.transformers_engine import batch_tokens
+
+            tokens = batch_tokens(checkpoint, device=device, dtype=dtype, max_memory_bytes=limit)
+            size = f"batches of at most {self.options.max_rows} requests and {tokens:,} tokens"
+        else:
+            from mmie_tasks.judges.mmie_score.vllm_engine import planned_bytes
+
+            taken = planned_bytes(checkpoint, device, dtype, limit)
+            size = f"vLLM takes {readable_size(taken)}"
+        return (
+            f"{readable_size(free)} free on {device}: {size}, in {placement.dtype_name}; engine "
+            f"{placement.engine}"
+        )
 
     def machine(self) -> str | None:
         """GPU and versions, for the provenance of a run; None before `start`."""
         return devices.describe(self._placement.device) if self._placement else None
-
-    @property
-    def captured(self) -> bool:
-        """Whether decoding steps are replayed from a CUDA graph."""
-        decoder = self._engine.decoder if self._engine is not None else None
-        return decoder is not None and decoder.captured
 
     def ask(
         self, requests: Sequence[JudgeRequest], order: Sequence[int]
@@ -159,11 +203,10 @@ class LocalJudge:
     def serve(self, requests: RequestQueue) -> Iterator[tuple[int, Outcome]]:
         """Yield the outcome of every request of a queue, by its key, until the queue has no more.
 
-        For one thread at a time; raises like `start` and `load_engine`. Replies do not depend on
-        what else is in the queue.
+        For one thread at a time; raises like `start` and the start of the engine. Replies do not
+        depend on what else is in the queue.
         """
         from mmie_tasks.judges.mmie_score.generation import Completion
-        from mmie_tasks.judges.mmie_score.loading import load_engine
 
         placement = self.start()
         with (
@@ -171,12 +214,35 @@ class LocalJudge:
             closing(PromptPreparer(InputBuilder(self.checkpoint), requests)) as prompts,
         ):
             if self._engine is None:
-                self._engine = load_engine(self.checkpoint, placement)
+                self._engine = self._start_engine(placement)
             for result in self._engine.run(prompts):
                 if isinstance(result, Completion):
                     yield result.key, self._reply(result)
                 else:
                     yield result.key, result.error
+
+    def _start_engine(self, placement: Placement) -> Engine:
+        options = self.options
+        if placement.engine.name == "vllm":
+            from mmie_tasks.judges.mmie_score.vllm_engine import VllmEngine
+
+            return VllmEngine.start(
+                self.checkpoint,
+                device=placement.device,
+                dtype=placement.dtype,
+                max_rows=options.max_rows,
+                max_memory_bytes=options.max_memory_bytes,
+                batch_invariant=options.batch_invariant,
+            )
+        from mmie_tasks.judges.mmie_score.transformers_engine import TransformersEngine
+
+        return TransformersEngine.start(
+            self.checkpoint,
+            device=placement.device,
+            dtype=placement.dtype,
+            max_rows=options.max_rows,
+            max_memory_bytes=options.max_memory_bytes,
+        )
 
     def _reply(self, completion: Completion) -> JudgeReply:
         tokenizer = self.checkpoint.tokenizer
@@ -201,8 +267,45 @@ class LocalJudge:
     def close(self) -> None:
         """Release all memory. Later requests load the weights again."""
         if self._engine is not None:
+            self._engine.close()
             self._engine = None
-            memory.release_memory()
+
+
+def choose_engine(options: LocalOptions, device: torch.device) -> EngineChoice:
+    """The engine for a device; neither imports vLLM nor starts CUDA.
+
+    ``auto`` is vLLM on a GPU that it supports, where it is installed, else transformers.
+
+    Raises:
+        JudgeMisconfigured: vLLM, or what only vLLM has, was requested and cannot be used.
+    """
+    from mmie_tasks.judges.mmie_score import vllm_engine
+
+    problem = vllm_engine.supported(device)
+    requested = f"`engine={options.engine}`"
+    if options.engine == "vllm" and problem:
+        raise JudgeMisconfigured(
+            f"{requested} cannot be used on `{device}`: {problem}.",
+            hint="`pip install 'mmie-tasks[vllm]'` on a machine with a GPU, or "
+            "`engine=transformers`",
+        )
+    if options.engine == "vllm" or (
+        options.engine == "auto" and device.type == "cuda" and not problem
+    ):
+        reason = "installed, and supports this GPU" if options.engine == "auto" else requested
+        return EngineChoice(name="vllm", version=vllm_engine.installed(), reason=reason)
+    if options.engine == "auto":
+        reason = f"`{device}` is not a GPU" if device.type == "cpu" else problem
+    else:
+        reason = requested
+    if options.batch_invariant:
+        raise JudgeMisconfigured(
+            f"`batch_invariant=true` needs vLLM, and the engine is transformers ({reason}).",
+            hint="leave it out, or use `engine=vllm`",
+        )
+    return EngineChoice(
+        name="transformers", version=f"transformers {version('transformers')}", reason=reason
+    )
 
 
 def check_libraries() -> None:

@@ -79,14 +79,10 @@ def _empty_cache() -> None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether a device, or the machine, had no memory left; torch has no class for the latter.
-
-    After a failed capture, torch before 2.13 raises an internal error that names
-    ``captures_underway`` when memory runs out.
-    """
+    """Whether a device, or the machine, had no memory left; torch has no class for the latter."""
     import torch
 
-    texts = ("not enough memory", "can't allocate memory", "captures_underway")
+    texts = ("not enough memory", "can't allocate memory")
     return isinstance(error, torch.OutOfMemoryError) or any(text in str(error) for text in texts)
 
 

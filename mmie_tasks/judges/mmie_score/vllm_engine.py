@@ -431,17 +431,40 @@ def engine_arguments(
     }
 
 
+def planned_bytes(
+    checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype, limit_bytes: int | None
+) -> int:
+    """The memory that vLLM would take now: of a GPU for all, of a CPU for its cache.
+
+    Raises:
+        DeviceFull: As `GpuMemory.check`.
+    """
+    if device.type == "cpu":  # whose memory other programs use too
+        free = memory.free_bytes(device)
+        return min(free, limit_bytes or free) // 2
+    gpu = _checked_gpu(checkpoint, device, dtype, limit_bytes)
+    return int(gpu.share * gpu.device_bytes)
+
+
+def _checked_gpu(
+    checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype, limit_bytes: int | None
+) -> GpuMemory:
+    gpu = GpuMemory(
+        free_bytes=memory.free_bytes(device),
+        device_bytes=memory.device_bytes(device),
+        limit_bytes=limit_bytes,
+    )
+    gpu.check(checkpoint, dtype)
+    return gpu
+
+
 def _memory_arguments(
     checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype, limit_bytes: int | None
 ) -> dict[str, object]:
-    free = memory.free_bytes(device)
-    if device.type == "cpu":  # whose memory other programs use too
-        return {"kv_cache_memory_bytes": min(free, limit_bytes or free) // 2, "enforce_eager": True}
-    gpu = GpuMemory(
-        free_bytes=free, device_bytes=memory.device_bytes(device), limit_bytes=limit_bytes
-    )
-    gpu.check(checkpoint, dtype)
-    return {"gpu_memory_utilization": gpu.share}
+    if device.type == "cpu":
+        cache_bytes = planned_bytes(checkpoint, device, dtype, limit_bytes)
+        return {"kv_cache_memory_bytes": cache_bytes, "enforce_eager": True}
+    return {"gpu_memory_utilization": _checked_gpu(checkpoint, device, dtype, limit_bytes).share}
 
 
 def _start(arguments: Mapping[str, object]) -> LLMEngine:

@@ -41,8 +41,8 @@ from vllm.multimodal.processing import (
 from mmie_tasks.judges.mmie_score.checkpoint import files
 from mmie_tasks.judges.mmie_score.checkpoint.config import MAX_TILES, Config, read_config
 from mmie_tasks.judges.mmie_score.checkpoint.weights import merged, text_config, weights_of
-from mmie_tasks.judges.mmie_score.engine.model import Rotary, normalized
 from mmie_tasks.judges.mmie_score.exact import exact_arithmetic
+from mmie_tasks.judges.mmie_score.transformers_engine import Rotary, normalized
 
 # Kinds of tokens: the second position minus the first.
 _GENERATED, _LONG_PROMPT, _SHORT_PROMPT = 0, 1, 2
@@ -207,7 +207,7 @@ class TokenRope(nn.Module):
         for is_long, length in ((False, min(self.long_after, max_tokens)), (True, max_tokens)):
             positions = torch.arange(length)
             parts = rotary(positions, torch.full_like(positions, is_long, dtype=torch.bool), dtype)
-            halves.append(torch.cat([part[:, 0, : self.head_dim // 2] for part in parts], -1))
+            halves.append(torch.cat([part[:, : self.head_dim // 2] for part in parts], -1))
         self.first_long = len(halves[0])
         # By position, short ones first: cosines, then sines, (positions, head_dim).
         self._table: torch.Tensor

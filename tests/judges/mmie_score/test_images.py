@@ -19,8 +19,8 @@ from support.golden import vectors
 
 from mmie_tasks.judges.base import RequestBroken
 from mmie_tasks.judges.mmie_score.checkpoint.config import MAX_TILES
-from mmie_tasks.judges.mmie_score.engine.model import normalized
 from mmie_tasks.judges.mmie_score.tiles import TILE_PX, grid, read_tiles, tiles
+from mmie_tasks.judges.mmie_score.transformers_engine import normalized
 
 TOKENS_PER_TILE = 256
 CASES = golden.read("preprocess_cases")

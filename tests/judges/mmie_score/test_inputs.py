@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support import internvl_golden as golden
-from support.mmie_engine import checkpoint
+from support.internvl_golden import CHECKPOINT
+from support.judge_engines import open_folder
 
 from mmie_tasks.judges.base import JudgeRequest, ReplySchema, RequestBroken, RequestUnfit
 from mmie_tasks.judges.mmie_score.generation import FailedPrompt, JudgePrompt
@@ -21,9 +22,11 @@ from mmie_tasks.judges.mmie_score.tiles import read_tiles
 CASES = golden.cases()
 IMAGE = golden.IMAGES / "vga.png"
 
+ADDED = open_folder(CHECKPOINT).tokenizer.added
+
 
 def builder() -> InputBuilder:
-    return InputBuilder(checkpoint())
+    return InputBuilder(open_folder(CHECKPOINT))
 
 
 def request_of(*parts: str | Path) -> JudgeRequest:
@@ -124,8 +127,8 @@ CONTROL_STRINGS = [
 
 @pytest.mark.parametrize(("texts", "strings"), CONTROL_STRINGS)
 def test_control_strings_in_the_text_are_listed(texts: list[str], strings: tuple[str]) -> None:
-    assert set(control_strings([*texts, IMAGE], checkpoint().tokenizer.added)) == set(strings)
+    assert set(control_strings([*texts, IMAGE], ADDED)) == set(strings)
 
 
 def test_a_control_string_in_a_path_is_not_text(tmp_path: Path) -> None:
-    assert control_strings(["See ", tmp_path / "<image>.png"], checkpoint().tokenizer.added) == ()
+    assert control_strings(["See ", tmp_path / "<image>.png"], ADDED) == ()

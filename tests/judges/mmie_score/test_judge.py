@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import shutil
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
+from random import Random
 
 import pytest
 import torch
 from loguru import logger
 from support import scripted_checkpoint
 from support.internvl_golden import CHECKPOINT, IMAGES, cases, read
-from support.mmie_engine import checkpoint, digit_logprobs, golden_prompts, stock_output
-from support.paged_kernel import paged_kernel
+from support.judge_engines import assert_equal_digits, golden_prompts, open_folder, references
 from support.transformers_5 import needs_transformers_5
 from transformers.utils import import_utils
 
@@ -30,14 +32,16 @@ from mmie_tasks.judges.base import (
 )
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_store import CacheFile
-from mmie_tasks.judges.mmie_score import loading, local
-from mmie_tasks.judges.mmie_score.engine.attention import PagedAttention
+from mmie_tasks.judges.mmie_score import local, transformers_engine, vllm_engine
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 from mmie_tasks.judges.mmie_score.local import LocalJudge, check_libraries
 from mmie_tasks.judges.registry import create
 from mmie_tasks.record.reply import JudgeReply
 
 pytestmark = needs_transformers_5
+
+TRANSFORMERS = f"transformers {version('transformers')}"
+GPU = torch.device("cuda", 0)
 
 
 def judge_with(model: Path = CHECKPOINT, **options: str):
@@ -59,10 +63,13 @@ def judge():
     return judge_with()
 
 
-def test_every_golden_case_has_the_official_reply(judge) -> None:
-    requests = [request(*case.parts, max_tokens=case.max_new_tokens) for case in cases()]
+def check_golden(judge, numbers: Sequence[int]) -> None:
+    """One call with some of the golden cases has the official replies."""
+    chosen = [cases()[number] for number in numbers]
+    requests = [request(*case.parts, max_tokens=case.max_new_tokens) for case in chosen]
     outcomes = dict(judge.ask(requests))
-    for index, case in enumerate(cases()):
+    assert len(outcomes) == len(chosen)
+    for index, case in enumerate(chosen):
         reply = outcomes[index]
         assert isinstance(reply, JudgeReply)
         assert reply.text == case.response
@@ -71,26 +78,37 @@ def test_every_golden_case_has_the_official_reply(judge) -> None:
         assert usage == (len(case.input_ids), len(case.output_ids), 0.0)
 
 
-def test_digits_of_a_reply_have_their_offsets_and_the_probabilities_of_the_stock_model(
-    judge,
-) -> None:
+def test_all_golden_cases_in_one_call_have_the_official_replies(judge) -> None:
+    check_golden(judge, range(len(cases())))
+
+
+@pytest.mark.parametrize("number", range(len(cases())), ids=[case.name for case in cases()])
+def test_a_golden_case_alone_has_the_official_reply(judge, number: int) -> None:
+    check_golden(judge, [number])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_mixes_of_golden_cases_have_the_official_replies(seed: int) -> None:
+    random = Random(seed)  # noqa: S311 - a test's numbers
+    judge = judge_with(max_rows=str(random.randrange(1, 7)))
+    check_golden(judge, random.choices(range(len(cases())), k=random.randrange(2, 20)))
+
+
+def test_digits_of_a_reply_have_their_offsets_and_the_probabilities_of_transformers(judge) -> None:
     outcomes = dict(
         judge.ask([request(*case.parts, max_tokens=case.max_new_tokens) for case in cases()])
     )
-    digit_ids = checkpoint().tokenizer.digit_ids
+    checkpoint = open_folder(CHECKPOINT)
+    digit_ids = checkpoint.tokenizer.digit_ids
     digit_of = {token: str(digit) for digit, ids in enumerate(digit_ids) for token in ids}
     spelt = ""
-    for index, prompt in enumerate(golden_prompts()):
-        reply, (ids, logits) = outcomes[index], stock_output(prompt)
-        steps = [step for step, token in enumerate(ids) if token in digit_of]
-        assert [reply.text[digit.offset] for digit in reply.digits] == [
-            digit_of[ids[step]] for step in steps
-        ]
-        for step, digit in zip(steps, reply.digits, strict=True):
-            assert digit.logprobs == pytest.approx(
-                digit_logprobs(logits[step], digit_ids), abs=1e-3, rel=0
-            )
-            spelt += reply.text[digit.offset]
+    for index, reference in enumerate(references(checkpoint, golden_prompts())):
+        reply = outcomes[index]
+        digits = [digit_of[reference.ids[step]] for step in reference.digits]
+        assert [reply.text[digit.offset] for digit in reply.digits] == digits
+        found = dict(zip(reference.digits, (digit.logprobs for digit in reply.digits), strict=True))
+        assert_equal_digits(found, reference.digits)
+        spelt += "".join(digits)
     assert spelt == "468"
 
 
@@ -140,7 +158,7 @@ def test_the_signature_depends_on_content_and_not_on_the_folder(tmp_path: Path, 
     copied = judge_with(tmp_path / "copy").signature
     assert copied == judge.signature
     assert str(tmp_path) not in copied
-    assert copied.endswith("|dtype:float32|device:cpu|attention:sdpa|stop:end")
+    assert copied.endswith(f"|dtype:float32|device:cpu|engine:{TRANSFORMERS}|stop:end")
     (tmp_path / "copy" / "generation_config.json").unlink()
     assert (
         judge_with(tmp_path / "copy").signature == judge.signature
@@ -156,42 +174,15 @@ def test_a_judge_that_cannot_be_loaded_after_the_run_leaves_samples_unscored() -
     assert "--predict_only" in str(outcomes[0])
 
 
-@pytest.mark.parametrize("failures", [2])
-def test_a_device_with_less_memory_than_reported_gets_a_smaller_cache(
-    monkeypatch, failures, logs
-) -> None:
-    sizes = without_memory(monkeypatch, "TextModel", failures)
-    outcomes = dict(judge_with().ask([request("Why?"), request("How?"), request("When?")]))
-    assert all(isinstance(outcome, JudgeReply) for outcome in outcomes.values())
-    pages = [size["pages"] for size in sizes]
-    assert pages == sorted(set(pages), reverse=True)
-    assert len(sizes) == failures + 1
-    assert sum("fewer requests at once" in message for message in logs) == failures
+def test_a_device_without_memory_leaves_samples_unscored_with_a_hint(monkeypatch) -> None:
+    def failing(*_: object, **__: object) -> object:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
 
-
-@pytest.mark.parametrize("part", ["TextModel", "load_model"])
-def test_a_device_without_memory_leaves_samples_unscored_with_a_hint(
-    monkeypatch, part: str
-) -> None:
-    without_memory(monkeypatch, part, 99)
+    monkeypatch.setattr(transformers_engine, "load_model", failing)
     ((_, outcome),) = judge_with().ask([request("Why?")])
     assert isinstance(outcome, JudgeMisconfigured)
     assert "`cpu` ran out of memory" in str(outcome)
     assert "--predict_only" in str(outcome)
-
-
-def without_memory(monkeypatch, part: str, failures: int) -> list[dict[str, object]]:
-    """Let a part of the loading run out of memory; returns the arguments of every call."""
-    original, calls = getattr(loading, part), []
-
-    def failing(*arguments: object, **named: object) -> object:
-        calls.append(named)
-        if len(calls) <= failures:
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
-        return original(*arguments, **named)
-
-    monkeypatch.setattr(loading, part, failing)
-    return calls
 
 
 @pytest.mark.parametrize(
@@ -204,11 +195,12 @@ def without_memory(monkeypatch, part: str, failures: int) -> list[dict[str, obje
             for dtype in ("int8", "bf16", "Tensor", "")
         ),
         *(
-            pytest.param(
-                {"attention": attention}, "'auto', 'flash', 'triton' or 'sdpa'", id=attention
-            )
-            for attention in ("magic", "eager")
+            pytest.param({"engine": engine}, "'auto', 'vllm' or 'transformers'", id=engine)
+            for engine in ("paged", "vLLM", "")
         ),
+        pytest.param({"attention": "flash"}, r"`attention` is gone.*`engine=`", id="attention"),
+        pytest.param({"graphs": "false"}, r"`graphs` is gone.*`engine=vllm`", id="graphs"),
+        pytest.param({"deadline_s": "5"}, r"`deadline_s` is gone: Ray restarts", id="deadline_s"),
     ],
 )
 def test_an_unusable_option_is_an_error_at_once(options, words: str) -> None:
@@ -243,24 +235,24 @@ def test_torch_that_transformers_does_not_use_is_refused_before_anything_is_gene
             check()
 
 
-def settles_on_triton(monkeypatch) -> None:
-    """A device on which a kernel fails its check, so that another one is used than was likely."""
+def settles_on_another_engine(monkeypatch) -> None:
+    """A GPU that turns out, once CUDA is started, to be too old for the engine that was likely."""
     usual = LocalJudge.placement
-    attention = PagedAttention(name="triton", kernel=paged_kernel)
 
-    def placement(self, checkpoint):
-        return replace(usual(self, checkpoint), attention=attention)
+    def placement(self):
+        likely = usual(self)
+        return replace(likely, engine=replace(likely.engine, version="transformers 9.9"))
 
     monkeypatch.setattr(LocalJudge, "placement", placement)
 
 
-def test_replies_of_the_kernel_that_was_used_in_the_end_are_cached_under_its_name(
+def test_replies_of_the_engine_that_was_used_in_the_end_are_cached_under_its_name(
     monkeypatch, tmp_path, logs
 ) -> None:
     file = CacheFile(tmp_path / "replies.sqlite3")
     before = CachedJudge(judge=judge_with(), file=file)
     list(before.ask([request("Why?")]))
-    settles_on_triton(monkeypatch)
+    settles_on_another_engine(monkeypatch)
     freed: list[str] = []
     after = CachedJudge(judge=judge_with(), file=file)
     after.judge.before_loading(lambda: freed.append("freed"))
@@ -269,17 +261,17 @@ def test_replies_of_the_kernel_that_was_used_in_the_end_are_cached_under_its_nam
         index: (after.signature, reply.cached)
         for index, reply in after.ask([request("Why?"), request("How?")])
     }
-    triton = before.signature.replace("attention:sdpa", "attention:triton")
-    assert signatures == {0: (before.signature, True), 1: (triton, False)}
+    settled = before.signature.replace(TRANSFORMERS, "transformers 9.9")
+    assert signatures == {0: (before.signature, True), 1: (settled, False)}
     assert freed == ["freed"]
-    assert any(triton in message and "expected" in message for message in logs)
+    assert any(settled in message and "expected" in message for message in logs)
     with file.open() as replies:
         stored = [reply.signature for reply in replies.read_all()]
-    assert sorted(stored) == sorted([before.signature, triton])
+    assert sorted(stored) == sorted([before.signature, settled])
     resumed = CachedJudge(judge=judge_with(), file=file)
     ((_, reply),) = resumed.ask([request("How?")])
     assert reply.cached
-    assert resumed.signature == triton
+    assert resumed.signature == settled
 
 
 def test_the_machine_that_computed_is_known_after_the_run_and_not_in_the_signature(
@@ -296,7 +288,7 @@ def test_without_a_gpu_here_the_signature_starts_no_engine_of_ray(monkeypatch) -
     judge = create("mmie_score", {"model": str(CHECKPOINT)}, {})
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     monkeypatch.setattr(MmieScoreJudge, "ray_gpus", lambda _: 8)
-    assert judge.signature.endswith("|dtype:bfloat16|device:cuda|attention:flash|stop:end")
+    assert judge.signature.endswith(f"|dtype:bfloat16|device:cuda|engine:{TRANSFORMERS}|stop:end")
     assert not judge._uses_ray
 
 
@@ -340,3 +332,108 @@ def test_calls_from_several_threads_all_get_replies(judge) -> None:
     for thread in threads:
         thread.join()
     assert replies == [alone] * 4
+
+
+class StubVllm:
+    """In the place of vLLM's engine: keeps how it was started, and is transformers'."""
+
+    arguments: dict[str, object]
+
+    @classmethod
+    def start(cls, checkpoint, *, batch_invariant: bool, **arguments: object):
+        cls.arguments = {"batch_invariant": batch_invariant, **arguments}
+        arguments["device"] = torch.device("cpu")
+        return transformers_engine.TransformersEngine.start(checkpoint, **arguments)
+
+
+@pytest.fixture
+def vllm(monkeypatch):
+    """A vLLM that supports GPUs and this CPU."""
+    monkeypatch.setattr(vllm_engine, "installed", lambda: "vllm 0.33.1")
+    monkeypatch.setattr(vllm_engine, "supported", lambda _: "")
+    monkeypatch.setattr(vllm_engine, "VllmEngine", StubVllm)
+    return StubVllm
+
+
+@pytest.mark.parametrize(
+    ("option", "device", "supported", "name", "reason"),
+    [
+        pytest.param("auto", GPU, "", "vllm", "supports this GPU", id="auto on a GPU"),
+        pytest.param("auto", GPU, "too old", "transformers", "too old", id="auto without vLLM"),
+        pytest.param("auto", "cpu", "", "transformers", "`cpu` is not a GPU", id="auto on a CPU"),
+        pytest.param("vllm", "cpu", "", "vllm", "`engine=vllm`", id="vllm on a CPU"),
+        pytest.param("vllm", GPU, "", "vllm", "`engine=vllm`", id="vllm"),
+        pytest.param("transformers", GPU, "", "transformers", "`engine=t", id="transformers"),
+    ],
+)
+@pytest.mark.usefixtures("vllm")
+def test_the_engine_follows_option_device_and_vllm(
+    monkeypatch, option, device, supported, name, reason
+) -> None:
+    monkeypatch.setattr(vllm_engine, "supported", lambda _: supported)
+    options = local.LocalOptions(model="", engine=option)
+    choice = local.choose_engine(options, torch.device(device))
+    assert choice.name == name
+    assert choice.version == ("vllm 0.33.1" if name == "vllm" else TRANSFORMERS)
+    assert reason in choice.reason
+    other = "transformers would take about 2.6" if name == "vllm" else "vLLM would take about 0.4"
+    assert other in str(choice)
+    assert "on a GPU: not run" in str(choice)
+
+
+@pytest.mark.parametrize("options", [{"engine": "vllm"}, {"batch_invariant": "true"}])
+def test_what_only_vllm_has_is_an_error_of_the_check_where_it_cannot_be_used(
+    monkeypatch, options
+) -> None:
+    monkeypatch.setattr(vllm_engine, "supported", lambda _: "vLLM is not installed")
+    for look in (MmieScoreJudge.check, lambda judge: judge.signature):
+        with pytest.raises(JudgeMisconfigured, match=r"(?s)vLLM.*hint: .*engine="):
+            look(judge_with(**options))
+
+
+def test_vllm_is_started_with_the_options_of_the_judge_and_is_in_its_signature(vllm, logs) -> None:
+    judge = judge_with(
+        engine="vllm", batch_invariant="true", max_rows="3", max_memory="9GiB", dtype="float32"
+    )
+    check_golden(judge, [0, 1])
+    assert vllm.arguments == {
+        "batch_invariant": True,
+        "device": torch.device("cpu"),
+        "dtype": torch.float32,
+        "max_rows": 3,
+        "max_memory_bytes": 9 * 2**30,
+    }
+    tail = "|device:cpu|engine:vllm 0.33.1|batch_invariant:true|stop:end"
+    assert judge.signature.endswith(tail)
+    assert sum("vllm 0.33.1 (`engine=vllm`)" in message for message in logs) == 1
+
+
+def test_the_engine_is_named_once_with_the_reason_and_the_cost_of_the_other(logs) -> None:
+    judge = judge_with()
+    for _ in range(2):
+        list(judge.ask([request("Why?")]))
+    (line,) = [message for message in logs if "MMIE-Score's engine" in message]
+    assert f"{TRANSFORMERS} (`cpu` is not a GPU); vLLM would take about 0.4 times" in line
+
+
+def test_replies_that_the_former_engine_computed_are_replayed_under_their_own_signature(
+    tmp_path,
+) -> None:
+    """By `replay` from the same cache file; the judge itself computes its own."""
+    judge = judge_with()
+    former = judge.signature.replace(f"engine:{TRANSFORMERS}", "attention:sdpa")
+    file = CacheFile(tmp_path / "replies.sqlite3")
+    list(CachedJudge(judge=Signed(judge, former), file=file).ask([request("Why?")]))
+    ((_, computed),) = CachedJudge(judge=judge, file=file).ask([request("Why?")])
+    assert not computed.cached
+    replayed = create("replay", {"path": str(file.path), "signature": "attention:sdpa"}, {})
+    ((_, reply),) = replayed.ask([request("Why?")])
+    assert reply.text == computed.text
+    assert replayed.signature.startswith(former)
+
+
+class Signed:
+    """A judge under another signature."""
+
+    def __init__(self, judge, signature: str) -> None:
+        self.ask, self.signature = judge.ask, signature

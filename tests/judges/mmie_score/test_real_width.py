@@ -19,14 +19,13 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from support.judge_engines import references
 from support.random_checkpoint import REAL_WIDTH, write
-from support.stock_internvl import generate, load
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
-from mmie_tasks.judges.mmie_score.engine.model import normalized
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder, reply_text
 from mmie_tasks.record.reply import JudgeReply
 
@@ -116,22 +115,12 @@ def expected(
     checkpoint: Checkpoint, inputs: InputBuilder, requests: Sequence[JudgeRequest]
 ) -> list[Reply]:
     """Replies of transformers to each request alone."""
-    model = load(checkpoint, device=torch.device("cpu"), dtype=torch.float32)
+    prompts = [inputs.prompt(key, request) for key, request in enumerate(requests)]
     replies = []
-    for key, request in enumerate(requests):
-        prompt = inputs.prompt(key, request)
-        tiles = None
-        if prompt.tiles is not None:
-            tiles = normalized(torch.from_numpy(prompt.tiles), torch.float32)
-        (ids,) = generate(
-            model,
-            [(prompt.ids, tiles)],
-            max_new_tokens=prompt.max_new_tokens,
-            checkpoint=checkpoint,
-        )
-        text = reply_text(checkpoint.tokenizer.decode(ids))
-        ended = ids[-1] == checkpoint.end_token_id
-        replies.append(Reply(text, len(prompt.ids), len(ids), ended))
+    for prompt, reference in zip(prompts, references(checkpoint, prompts), strict=True):
+        text = reply_text(checkpoint.tokenizer.decode(reference.ids))
+        ended = reference.ids[-1] == checkpoint.end_token_id
+        replies.append(Reply(text, len(prompt.ids), len(reference.ids), ended))
     return replies
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from support import internvl_golden as golden
-from support.mmie_engine import checkpoint
+from support.internvl_golden import CHECKPOINT
+from support.judge_engines import open_folder
 
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.generation import JudgePrompt
@@ -25,7 +26,7 @@ IMAGE = golden.IMAGES / "vga.png"
 
 
 def builder() -> InputBuilder:
-    return InputBuilder(checkpoint())
+    return InputBuilder(open_folder(CHECKPOINT))
 
 
 def request_of(*parts: str | Path) -> JudgeRequest:

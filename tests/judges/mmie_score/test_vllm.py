@@ -11,27 +11,28 @@ from dataclasses import replace
 from importlib.metadata import entry_points
 from random import Random
 
-import numpy as np
 import pytest
 from support import internvl_golden as golden
 from support import random_checkpoint, wide_heads
-from support.tiny_checkpoint import TinyCheckpoint
-from support.unmerged import split
-from support.vllm_judge import (
+from support.judge_engines import (
+    GENERATED_DIGIT_IDS,
     Prompts,
     assert_equal_digits,
     completed,
     golden_prompts,
     open_folder,
+    other_prompts,
     outputs,
     references,
     results,
     started,
 )
+from support.tiny_checkpoint import TinyCheckpoint
+from support.unmerged import split
 
 from mmie_tasks.judges.base import JudgeUnavailable
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
-from mmie_tasks.judges.mmie_score.generation import FailedPrompt, JudgePrompt
+from mmie_tasks.judges.mmie_score.generation import FailedPrompt
 from mmie_tasks.judges.mmie_score.vllm_engine import installed
 
 pytestmark = [
@@ -42,9 +43,6 @@ pytestmark = [
 
 PROMPTS = golden_prompts()
 EXPECTED = {key: [*case.output_ids] for key, case in enumerate(golden.cases())}
-GENERATED = sorted({token for ids in EXPECTED.values() for token in ids})
-DIGIT_IDS = [*(GENERATED[digit::9][:8] for digit in range(9)), ()]
-"""Tokens that count as digits: 8 spellings each, and none of a 9."""
 
 
 def preemptions(engine):
@@ -74,7 +72,7 @@ def in_this_process():
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory) -> Checkpoint:
     folder = tmp_path_factory.mktemp("vllm") / "wide"
-    return open_folder(wide_heads.write(golden.CHECKPOINT, folder), DIGIT_IDS)
+    return open_folder(wide_heads.write(golden.CHECKPOINT, folder), GENERATED_DIGIT_IDS)
 
 
 @pytest.fixture(scope="module")
@@ -155,11 +153,11 @@ def test_with_few_blocks_and_prompts_in_parts_nothing_is_preempted(narrow, seed)
 def test_digits_are_those_of_transformers(engine, checkpoint):
     replies = results(engine, PROMPTS)
     count = 0
-    for prompt, (_, digits) in zip(PROMPTS, references(checkpoint, PROMPTS), strict=True):
+    for prompt, reference in zip(PROMPTS, references(checkpoint, PROMPTS), strict=True):
         completion = completed(replies[prompt.key])
-        assert_equal_digits(completion.digits, digits)
+        assert_equal_digits(completion.digits, reference.digits)
         assert completion.prompt_tokens == len(prompt.ids)
-        count += len(digits)
+        count += len(reference.digits)
     assert count > 100
 
 
@@ -194,34 +192,8 @@ def test_image_tokens_that_words_part_get_their_features_in_order(engine, checkp
     first = case.ids.index(checkpoint.image_token_id)
     ids = [*case.ids[: first + 3], *case.ids[1:9], *case.ids[first + 3 :]]
     parted = replace(case, ids=ids)
-    ((expected, _),) = references(checkpoint, [parted])
-    assert outputs(engine, [parted]) == {parted.key: expected}
-
-
-def other_prompts(checkpoint: Checkpoint) -> list[JudgePrompt]:
-    """Prompts of another size: two images of 13 tiles, and hundreds of tokens above the border."""
-    config, random = checkpoint.config, Random(0)  # noqa: S311
-    side, per_tile = config.vision_config.image_size, config.tokens_per_tile
-    border = config.llm_config.original_max_position_embeddings
-    pixels = np.random.default_rng(0)
-    prompts = []
-    for key, (tile_counts, words) in enumerate(
-        [((13, 13), 40), ((13,), 9), ((1, 5), 3 * border), ((), border - 8), ((), 4), ((1,), 90)]
-    ):
-        ids = [1, *(random.randrange(30, 900) for _ in range(words))]
-        for count in tile_counts:
-            ids += [checkpoint.image_token_id] * (count * per_tile) + [17]
-        tiles = pixels.integers(0, 256, (sum(tile_counts), side, side, 3), dtype=np.uint8)
-        prompts.append(
-            JudgePrompt(
-                key=key,
-                ids=ids,
-                tiles=tiles if tile_counts else None,
-                tile_counts=tile_counts,
-                max_new_tokens=24,
-            )
-        )
-    return prompts
+    (expected,) = references(checkpoint, [parted])
+    assert outputs(engine, [parted]) == {parted.key: expected.ids}
 
 
 @pytest.fixture(scope="module")
@@ -238,7 +210,7 @@ def test_another_size_and_an_unmerged_fine_tune_give_the_tokens_of_transformers(
     prompts = other_prompts(unmerged)
     expected = references(unmerged, prompts)
     with started(unmerged, max_num_batched_tokens=256) as engine:
-        assert outputs(engine, prompts) == {key: output for key, (output, _) in enumerate(expected)}
+        assert outputs(engine, prompts) == {key: one.ids for key, one in enumerate(expected)}
 
 
 def test_a_killed_process_of_vllm_leaves_open_requests_unavailable(checkpoint, monkeypatch):

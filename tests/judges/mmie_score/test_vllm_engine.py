@@ -10,8 +10,8 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
+from support.judge_engines import Prompts, completed, results
 from support.random_checkpoint import REAL, config_content
-from support.vllm_judge import Prompts, completed, results
 
 from mmie_tasks.judges.base import JudgeUnavailable, RequestBroken
 from mmie_tasks.judges.mmie_score import vllm_engine

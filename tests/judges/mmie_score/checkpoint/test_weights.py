@@ -1,23 +1,21 @@
-"""The loaded model against the official outputs: vision, tokens, logits, in any batch."""
+"""The loaded model against the official outputs: vision and weights."""
 
 import numpy as np
 import pytest
 import torch
-from support.internvl_golden import CHECKPOINT, cases, vision_outputs
-from support.stock_internvl import generate, generate_with_logits, load
+from support.internvl_golden import CHECKPOINT, vision_outputs
 from support.tiny_checkpoint import TinyCheckpoint
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
-from mmie_tasks.judges.mmie_score.engine.model import normalized
 from mmie_tasks.judges.mmie_score.loading import load_model
 from mmie_tasks.judges.mmie_score.tiles import read_tiles
+from mmie_tasks.judges.mmie_score.transformers_engine import normalized
 
 pytestmark = needs_transformers_5
 
 CPU = torch.device("cpu")
-CASES = cases()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -36,51 +34,27 @@ def checkpoint():
 
 @pytest.fixture(scope="module")
 def model(checkpoint):
-    return load(checkpoint, device=CPU, dtype=torch.float32)
+    return load_model(checkpoint, device=CPU, dtype=torch.float32)
 
 
-def pixels(images, dtype=torch.float32):
-    if not images:
-        return None
-    tiles = [torch.from_numpy(read_tiles(image, 56).copy()) for image in images]
-    return torch.cat([normalized(tile, dtype) for tile in tiles])
-
-
-def prompt(case):
-    return list(case.input_ids), pixels(case.images)
+def pixels(image):
+    return normalized(torch.from_numpy(read_tiles(image, 56).copy()), torch.float32)
 
 
 @pytest.mark.parametrize("image", [pytest.param(path, id=path.stem) for path in vision_outputs()])
 def test_image_features_are_the_official_ones(model, image):
     features = model.model.get_image_features(
-        pixels([image]), vision_feature_layer=-1, vision_feature_select_strategy="default"
+        pixels(image), vision_feature_layer=-1, vision_feature_select_strategy="default"
     )
     assert np.abs(features.pooler_output.numpy() - vision_outputs()[image]).max() < 5e-5
 
 
-@pytest.mark.parametrize("rows", [1, 4, len(CASES)])
-def test_every_batch_gives_the_official_tokens_and_logits(model, checkpoint, rows):
-    for start in range(0, len(CASES), rows):
-        batch = CASES[start : start + rows]
-        outputs = generate_with_logits(
-            model, [prompt(case) for case in batch], max_new_tokens=40, checkpoint=checkpoint
-        )
-        for case, output in zip(batch, outputs, strict=True):
-            assert output.ids == list(case.output_ids)
-            assert np.abs(output.logits[0].numpy() - case.logits).max() < 1e-4
-            assert np.abs(output.logits[-1].numpy() - case.last_logits).max() < 1e-4
-
-
-def test_the_model_can_be_cast_and_has_no_gradients_or_meta_tensors(checkpoint):
+def test_the_model_has_no_gradients_or_meta_tensors(checkpoint):
     model = load_model(checkpoint, device=CPU, dtype=torch.float32)
     assert not model.training
     tensors = [*model.parameters(), *model.buffers()]
     assert not any(tensor.requires_grad or tensor.is_meta for tensor in tensors)
     assert {tensor.dtype for tensor in tensors} == {torch.float32}
-    model = load(checkpoint, device=CPU, dtype=torch.float32).to(torch.bfloat16)
-    assert model.dtype == torch.bfloat16
-    case = next(case for case in CASES if not case.images)
-    assert generate(model, [prompt(case)], max_new_tokens=2, checkpoint=checkpoint)[0]
 
 
 def test_the_loaded_weights_do_not_depend_on_the_files(tmp_path):

@@ -1,1 +1,0 @@
-"""Many prompts at once through one model: continuous batching over a paged key/value cache."""

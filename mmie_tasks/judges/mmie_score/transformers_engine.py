@@ -1,0 +1,456 @@
+"""MMIE-Score on transformers' own ``generate()``: the reference, for CPUs and any GPU.
+
+Rotary positions follow ``Phi3SuScaledRotaryEmbedding`` of InternVL's ``modeling_phi3.py``. It looks
+at the highest position of a call: above 4,096 tokens (``original_max_position_embeddings``) every
+token of that call gets the long factors, else the short ones, and keys in the cache stay as they
+were rotated. For one sample a call that means: a prompt's tokens follow the length of the prompt, a
+generated token its own position. `RowRope` does this for each row of a batch, whatever is in the
+others; transformers' own rotary embedding has the longest row decide for all.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from inspect import signature
+from typing import Any
+
+import numpy as np
+import torch
+from loguru import logger
+from torch import nn
+from transformers import (
+    DynamicCache,
+    GenerationConfig,
+    InternVLForConditionalGeneration,
+    LogitsProcessor,
+    LogitsProcessorList,
+    Phi3Config,
+)
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+from mmie_tasks.core.errors import first_line
+from mmie_tasks.core.files import readable_size
+from mmie_tasks.judges.base import JudgeUnavailable
+from mmie_tasks.judges.mmie_score import memory
+from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
+from mmie_tasks.judges.mmie_score.generation import (
+    Completion,
+    Engine,
+    FailedPrompt,
+    JudgePrompt,
+    PromptSource,
+    Result,
+)
+from mmie_tasks.judges.mmie_score.loading import load_model
+
+ROUND_STEPS = 64
+"""Tokens after which rows that ended leave a batch."""
+
+_MEAN = (0.485, 0.456, 0.406)  # of ImageNet: red, green, blue
+_DEVIATION = (0.229, 0.224, 0.225)
+_LEAST_TOKENS = 4096  # memory for fewer is not worth loading the weights
+_RESERVE_BYTES = {"cuda": 5 * memory.GIB // 2, "cpu": memory.GIB}  # for libraries
+_SHARE = {"cuda": 0.8, "cpu": 0.5}  # the rest is for masks, images and, on a CPU, other programs
+_LINGER_S, _POLL_S = 0.1, 0.01  # for the next prompt of a batch, which may be in preparation
+
+
+def normalized(tiles: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Tiles as the vision tower takes them, on the device they are on.
+
+    Steps and order are those of torchvision's ``ToTensor`` and ``Normalize`` in 32 bits, as in
+    ``load_image`` of ``main.py``; the result is rounded to `dtype` at the end.
+
+    8-bit tiles (tiles, side, side, 3) become (tiles, 3, side, side), about -2.1 to 2.7.
+    """
+    pixels = tiles.permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format)
+    mean, deviation = (
+        torch.tensor(channels, dtype=torch.float32, device=tiles.device).view(1, 3, 1, 1)
+        for channels in (_MEAN, _DEVIATION)
+    )
+    return pixels.div_(255).sub_(mean).div_(deviation).to(dtype)
+
+
+class Rotary:
+    """Cosine and sine of positions, computed in fp32 and rounded to the model's dtype at the
+    end.
+    """
+
+    def __init__(self, config: Phi3Config, device: torch.device) -> None:
+        parameters: Any = config.rope_parameters
+        self.long_after: int = parameters["original_max_position_embeddings"]
+        frequencies = ROPE_INIT_FUNCTIONS["longrope"]
+        self._short, self._scale = frequencies(config, device)
+        self._long, _ = frequencies(config, device, seq_len=self.long_after + 1)
+
+    def __call__(
+        self, positions: torch.Tensor, is_long: torch.Tensor, dtype: torch.dtype
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Cosine and sine, each (..., head_dim), of positions from 0 and whether they have the long
+        factors, each (...).
+        """
+        angles = positions.to(torch.float32)[..., None] * torch.where(
+            is_long[..., None], self._long, self._short
+        )
+        angles = torch.cat((angles, angles), dim=-1)
+        return (angles.cos() * self._scale).to(dtype), (angles.sin() * self._scale).to(dtype)
+
+
+class RowRope(nn.Module):
+    """The rotary embedding of transformers' own forward pass, with factors for each row.
+
+    The frequencies are not buffers: casting the model to bf16 would round them, and a model built
+    on the meta device would have none.
+    """
+
+    def __init__(self, config: Phi3Config, device: torch.device) -> None:
+        super().__init__()
+        self._rotary = Rotary(config, device)
+
+    @torch.no_grad()
+    def forward(
+        self, x: torch.Tensor, position_ids: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Cosine and sine, each (rows, tokens, head_dim), in the type of `x`.
+
+        Args:
+            x: A tensor of the requested type.
+            position_ids: From 0, (rows, tokens).
+        """
+        is_long = position_ids.amax(-1, keepdim=True) + 1 > self._rotary.long_after
+        return self._rotary(position_ids, is_long, x.dtype)
+
+
+class DigitLogprobs(LogitsProcessor):
+    """Records log-probabilities of the digits 0 to 9 where one is generated, summed over the tokens
+    that spell it; logits are unchanged.
+
+    Attributes:
+        steps: Of each step, by row.
+    """
+
+    def __init__(self, spellings: Sequence[Sequence[int]], device: torch.device) -> None:
+        self.steps: list[dict[int, tuple[float | None, ...]]] = []
+        self._columns = [torch.tensor(ids, dtype=torch.long, device=device) for ids in spellings]
+        self._ids = torch.cat(self._columns)
+
+    def __call__(self, _: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
+        """Record a step; `scores` are its logits, (rows, vocabulary)."""
+        rows = torch.isin(scores.argmax(-1), self._ids).nonzero().flatten()
+        of_tokens = scores[rows].log_softmax(-1, dtype=torch.float32)
+        of_digits = [of_tokens[:, ids].logsumexp(-1) for ids in self._columns]
+        logprobs = torch.stack(of_digits, -1).tolist()
+        self.steps.append(
+            {
+                row: tuple(map(_rounded, own))
+                for row, own in zip(rows.tolist(), logprobs, strict=True)
+            }
+        )
+        return scores
+
+
+def _rounded(logprob: float) -> float | None:
+    return round(logprob, 4) + 0.0 if logprob > -math.inf else None  # + 0.0 makes 0.0 of -0.0
+
+
+@dataclass(kw_only=True, slots=True)
+class _LiveRow:
+    """A prompt, and what was generated for it so far."""
+
+    prompt: JudgePrompt
+    output: list[int] = field(default_factory=list)
+    digits: dict[int, tuple[float | None, ...]] = field(default_factory=dict)
+
+    @property
+    def left(self) -> int:
+        """How many tokens may follow."""
+        return self.prompt.max_new_tokens - len(self.output)
+
+
+@dataclass(kw_only=True, slots=True)
+class _Batch:
+    """Rows, padded on the left: ids and mask are (rows, tokens)."""
+
+    rows: list[_LiveRow]
+    ids: torch.Tensor
+    mask: torch.Tensor
+    pixels: dict[str, torch.Tensor]  # of the first round
+    cache: DynamicCache = field(default_factory=DynamicCache)
+
+
+class TransformersEngine(Engine):
+    """Batches of prompts of about one length; rows that ended leave a batch every so many tokens.
+
+    Args:
+        model: From `load_model`.
+        checkpoint: The model's.
+        max_rows: The most prompts of a batch.
+        max_tokens: The most tokens of a batch: padded prompts and longest replies.
+        round_steps: Tokens after which rows leave.
+    """
+
+    def __init__(
+        self,
+        model: InternVLForConditionalGeneration,
+        checkpoint: Checkpoint,
+        *,
+        max_rows: int = 64,
+        max_tokens: int = 60_000,
+        round_steps: int = ROUND_STEPS,
+    ) -> None:
+        text = model.model.language_model
+        self._device, self._dtype = model.lm_head.weight.device, model.lm_head.weight.dtype
+        text.rotary_emb = RowRope(text.config, self._device)
+        self._model: Any = model  # whose `generate` declares wider types than it returns
+        arguments = signature(model.forward).parameters  # transformers 5.24 has another name
+        self._cache_name = "cache" if "cache" in arguments else "past_key_values"
+        self._checkpoint = checkpoint
+        self._max_rows, self._max_tokens = max_rows, max_tokens
+        self._fitting_tokens = max_tokens  # less once memory has run out
+        self._round_steps = round_steps
+
+    @classmethod
+    def start(
+        cls,
+        checkpoint: Checkpoint,
+        *,
+        device: torch.device,
+        dtype: torch.dtype,
+        max_rows: int = 64,
+        max_memory_bytes: int | None = None,
+    ) -> TransformersEngine:
+        """Load the weights.
+
+        Args:
+            checkpoint: The model.
+            device: Where.
+            dtype: Of the computation.
+            max_rows: The most prompts of a batch.
+            max_memory_bytes: Of the device, by an estimate; None is all that is free.
+
+        Raises:
+            DeviceFull: The memory does not hold the weights and a request.
+            JudgeMisconfigured: The weights cannot be read.
+        """
+        tokens = batch_tokens(
+            checkpoint, device=device, dtype=dtype, max_memory_bytes=max_memory_bytes
+        )
+        logger.info(
+            f"Loading MMIE-Score, {checkpoint.location.name}: "
+            f"{readable_size(checkpoint.weight_bytes)}, as {str(dtype).removeprefix('torch.')} on "
+            f"{device}; at most {max_rows} requests and {tokens:,} tokens at once."
+        )
+        try:
+            model = load_model(checkpoint, device=device, dtype=dtype)
+        except RuntimeError as error:
+            if not memory.is_out_of_memory(error):
+                raise
+            raise memory.DeviceFull(
+                f"`{device}` ran out of memory for the weights of MMIE-Score: {first_line(error)}",
+                hint=f"{memory.TWO_STEPS}; or `device=`",
+            ) from error
+        return cls(model, checkpoint, max_rows=max_rows, max_tokens=tokens)
+
+    def run(self, source: PromptSource) -> Iterator[Result]:
+        """The result of every prompt of the source, when a round of its batch has ended.
+
+        A batch that memory does not hold is computed in halves; a request that it does not hold
+        alone is `JudgeUnavailable`.
+        """
+        window: list[JudgePrompt] = []
+        while True:
+            yield from self._fill(window, source)
+            if not window:
+                return
+            yield from self._results(self._take(window))
+
+    def close(self) -> None:
+        """Drop the weights."""
+        self._model = None
+        memory.release_memory()
+
+    def _fill(self, window: list[JudgePrompt], source: PromptSource) -> Iterator[FailedPrompt]:
+        """Take the prompts of a batch, or those that are ready; wait only for the first."""
+        ends_at = math.inf
+        while len(window) < self._max_rows:
+            prompt = source.get(wait=not window)
+            if isinstance(prompt, FailedPrompt):
+                yield prompt
+            elif prompt is None:
+                ends_at = min(ends_at, time.monotonic() + _LINGER_S)
+                if not window or time.monotonic() >= ends_at:
+                    return
+                time.sleep(_POLL_S)
+            elif (tokens := len(prompt.ids) + prompt.max_new_tokens) > self._max_tokens:
+                yield _failed(
+                    prompt,
+                    f"this request may come to {tokens:,} tokens, and the judge's memory holds "
+                    f"{self._max_tokens:,} at once",
+                )
+            else:
+                window.append(prompt)
+                ends_at = math.inf
+
+    def _take(self, window: list[JudgePrompt]) -> list[JudgePrompt]:
+        """The longest prompts that fit together; at least one."""
+        window.sort(key=lambda prompt: len(prompt.ids), reverse=True)
+        width, longest_reply, count = len(window[0].ids), 0, 0
+        for prompt in window[: self._max_rows]:
+            longest_reply = max(longest_reply, prompt.max_new_tokens)
+            if count and (width + longest_reply) * (count + 1) > self._fitting_tokens:
+                break
+            count += 1
+        batch = window[:count]
+        del window[:count]
+        return batch
+
+    def _results(self, prompts: list[JudgePrompt]) -> Iterator[Result]:
+        """The results of a batch, in halves where memory runs out."""
+        open_batches = [prompts]
+        while open_batches:
+            prompts = open_batches.pop()
+            done: set[int] = set()
+            try:
+                for completion in self._completions(prompts):
+                    done.add(completion.key)
+                    yield completion
+                continue
+            except RuntimeError as error:
+                if not memory.is_out_of_memory(error):
+                    raise
+                reason = first_line(error)
+            memory.release_memory()
+            left = [prompt for prompt in prompts if prompt.key not in done]
+            if len(prompts) == 1:
+                text = f"the judge's device ran out of memory on this request alone: {reason}"
+                yield _failed(left[0], text)
+                continue
+            self._fitting_tokens = min(self._fitting_tokens, _padded_tokens(prompts) // 2)
+            logger.warning(
+                f"The judge's device ran out of memory with {len(prompts)} requests at once; "
+                f"batches have at most {self._fitting_tokens:,} tokens from now on. In half "
+                "precision single tokens of replies may differ from those of other runs."
+            )
+            half = -(-len(left) // 2)
+            open_batches += [part for part in (left[half:], left[:half]) if part]
+
+    def _completions(self, prompts: Sequence[JudgePrompt]) -> Iterator[Completion]:
+        """The completions of a batch, after each round those that ended in it."""
+        batch = self._padded(prompts)
+        while batch.rows:
+            for row in self._round(batch):
+                ended = row.output[-1] == self._checkpoint.end_token_id
+                yield Completion(
+                    key=row.prompt.key,
+                    output=row.output,
+                    digits=row.digits,
+                    finish="stop" if ended else "length",
+                    prompt_tokens=len(row.prompt.ids),
+                )
+
+    def _padded(self, prompts: Sequence[JudgePrompt]) -> _Batch:
+        width, end = max(len(prompt.ids) for prompt in prompts), self._checkpoint.end_token_id
+        padding = [width - len(prompt.ids) for prompt in prompts]
+        ids = [[end] * count + one.ids for count, one in zip(padding, prompts, strict=True)]
+        mask = [[0] * count + [1] * (width - count) for count in padding]
+        batch = _Batch(
+            rows=[_LiveRow(prompt=prompt) for prompt in prompts],
+            ids=torch.tensor(ids, device=self._device),
+            mask=torch.tensor(mask, device=self._device),
+            pixels={},
+        )
+        tiles = [prompt.tiles for prompt in prompts if prompt.tiles is not None]
+        if tiles:  # `generate` fails on `pixel_values=None`
+            on_device = torch.from_numpy(np.concatenate(tiles)).to(self._device)
+            batch.pixels["pixel_values"] = normalized(on_device, self._dtype)
+        return batch
+
+    @torch.inference_mode()
+    def _round(self, batch: _Batch) -> list[_LiveRow]:
+        """Generate some tokens for each row; the rows that ended, which leave the batch."""
+        width, end = batch.ids.shape[1], self._checkpoint.end_token_id
+        steps = min(self._round_steps, max(row.left for row in batch.rows))
+        digits = DigitLogprobs(self._checkpoint.tokenizer.digit_ids, self._device)
+        output = self._model.generate(
+            input_ids=batch.ids,
+            attention_mask=batch.mask,
+            generation_config=GenerationConfig(  # type: ignore[no-untyped-call]
+                max_new_tokens=steps,
+                do_sample=False,
+                eos_token_id=end,
+                pad_token_id=end,
+                return_dict_in_generate=True,
+            ),
+            logits_processor=LogitsProcessorList([digits]),
+            **{self._cache_name: batch.cache},
+            **batch.pixels,
+        )
+        batch.pixels = {}
+        live: list[int] = []
+        ended: list[_LiveRow] = []
+        for number, tokens in enumerate(output.sequences[:, width:].tolist()):
+            row = batch.rows[number]
+            said = tokens[: tokens.index(end) + 1 if end in tokens else len(tokens)][: row.left]
+            for step, recorded in enumerate(digits.steps[: len(said)]):
+                if number in recorded:
+                    row.digits[len(row.output) + step] = recorded[number]
+            row.output += said
+            if row.left and row.output[-1] != end:
+                live.append(number)
+            else:
+                ended.append(row)
+        batch.rows = [batch.rows[number] for number in live]
+        if live:
+            rows = torch.tensor(live, device=self._device)
+            if ended:
+                batch.cache.batch_select_indices(rows)
+            batch.ids = output.sequences[rows]
+            new = batch.mask.new_ones(len(live), batch.ids.shape[1] - width)
+            batch.mask = torch.cat((batch.mask[rows], new), 1)
+        return ended
+
+
+def batch_tokens(
+    checkpoint: Checkpoint,
+    *,
+    device: torch.device,
+    dtype: torch.dtype,
+    max_memory_bytes: int | None = None,
+) -> int:
+    """How many tokens, padded prompts and longest replies, a batch may have in the free memory.
+
+    An estimate: keys and values of each token, and what a prompt's token takes in a layer.
+
+    Raises:
+        DeviceFull: The weights do not fit, or too little is left.
+    """
+    text, size = checkpoint.config.llm_config, dtype.itemsize
+    key_bytes = 2 * text.num_hidden_layers * text.kv_heads * text.head_dim * size
+    layer_bytes = 4 * (text.hidden_size + text.intermediate_size) * size + 8 * text.hidden_size
+    stored_bytes = 4 if checkpoint.dtype == "float32" else 2
+    weights = checkpoint.weight_bytes * size // stored_bytes
+    fixed, share = weights + _RESERVE_BYTES[device.type], _SHARE[device.type]
+    free = memory.free_bytes(device)
+    allowed = min(free, max_memory_bytes or free)
+    tokens = int(share * (allowed - fixed)) // (key_bytes + layer_bytes)
+    if tokens < _LEAST_TOKENS:
+        needed = fixed + int(_LEAST_TOKENS * (key_bytes + layer_bytes) / share)
+        raise memory.DeviceFull(
+            f"MMIE-Score needs {readable_size(needed)} free on `{device}`: "
+            f"{readable_size(weights)} for its weights, the rest for its work and a request. "
+            f"{readable_size(free)} are free, and it may take {readable_size(allowed)}.",
+            hint=f"{memory.TWO_STEPS}; or choose another device with `device=`; or, where "
+            "`max_memory=` says less than is free, allow more",
+        )
+    return tokens
+
+
+def _padded_tokens(prompts: Sequence[JudgePrompt]) -> int:
+    longest = max(len(prompt.ids) for prompt in prompts)
+    return len(prompts) * (longest + max(prompt.max_new_tokens for prompt in prompts))
+
+
+def _failed(prompt: JudgePrompt, reason: str) -> FailedPrompt:
+    return FailedPrompt(key=prompt.key, error=JudgeUnavailable(reason))

@@ -1,0 +1,356 @@
+"""MMIE-Score on transformers gives the official replies, whatever else is in a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import internvl_golden as golden
+from support import random_checkpoint
+from support.judge_engines import (
+    CPU,
+    GENERATED_DIGIT_IDS,
+    Prompts,
+    assert_equal_digits,
+    completed,
+    golden_prompts,
+    open_folder,
+    other_prompts,
+    outputs,
+    references,
+    results,
+)
+from support.random_checkpoint import REAL, config_content
+from support.transformers_5 import needs_transformers_5
+
+from mmie_tasks.judges.base import JudgeUnavailable, RequestBroken
+from mmie_tasks.judges.mmie_score import memory
+from mmie_tasks.judges.mmie_score.checkpoint.config import read_config
+from mmie_tasks.judges.mmie_score.generation import FailedPrompt, JudgePrompt
+from mmie_tasks.judges.mmie_score.loading import load_model
+from mmie_tasks.judges.mmie_score.memory import GIB, DeviceFull
+from mmie_tasks.judges.mmie_score.transformers_engine import TransformersEngine, batch_tokens
+
+pytestmark = needs_transformers_5
+
+CASES = golden.cases()
+PROMPTS = golden_prompts()
+EXPECTED = {key: [*case.output_ids] for key, case in enumerate(CASES)}
+BORDER = 256  # of the golden checkpoint
+GPU = torch.device("cuda", 0)
+
+
+@pytest.fixture(scope="module")
+def checkpoint():
+    return open_folder(golden.CHECKPOINT, GENERATED_DIGIT_IDS)
+
+
+@pytest.fixture(scope="module")
+def model(checkpoint):
+    return load_model(checkpoint, device=CPU, dtype=torch.float32)
+
+
+@pytest.fixture(scope="module")
+def expected(checkpoint):
+    return references(checkpoint, PROMPTS)
+
+
+@pytest.fixture
+def engine(model, checkpoint):
+    return TransformersEngine(model, checkpoint)
+
+
+def words(length: int) -> JudgePrompt:
+    """A prompt of so many tokens; its key is 99."""
+    random = Random(length)  # noqa: S311 - made-up words
+    ids = [1, *(random.randrange(30, 900) for _ in range(length - 1))]
+    return JudgePrompt(key=99, ids=ids, max_new_tokens=12)
+
+
+def sized(model, checkpoint, **options: int) -> TransformersEngine:
+    return TransformersEngine(model, checkpoint, **options)
+
+
+def test_the_references_have_the_recorded_logits_of_the_official_code(expected):
+    for case, reference in zip(CASES, expected, strict=True):
+        assert reference.ids == [*case.output_ids]
+        assert np.abs(reference.logits[0].numpy() - case.logits).max() < 1e-4
+        assert np.abs(reference.logits[-1].numpy() - case.last_logits).max() < 1e-4
+
+
+@pytest.mark.parametrize("prompt", PROMPTS, ids=[case.name for case in CASES])
+def test_a_golden_case_alone_gives_the_official_tokens(engine, prompt):
+    assert outputs(engine, [prompt]) == {prompt.key: EXPECTED[prompt.key]}
+
+
+@pytest.fixture(scope="module")
+def mixed(checkpoint):
+    """Short and long prompts, and such whose replies cross the border, with their replies."""
+    others = [*other_prompts(checkpoint), words(BORDER + 1), words(BORDER + 50)]
+    pairs = [*zip(PROMPTS, EXPECTED.values(), strict=True)]
+    pairs += zip(others, (one.ids for one in references(checkpoint, others)), strict=True)
+    ends = [(len(prompt.ids), len(prompt.ids) + len(output)) for prompt, output in pairs]
+    assert sum(end < BORDER for _, end in ends) > 3
+    assert sum(start > BORDER for start, _ in ends) > 1
+    assert sum(start < BORDER < end - 1 for start, end in ends) > 1
+    return pairs
+
+
+@pytest.mark.parametrize("round_steps", [1, 2, 3, 7, 64])
+def test_all_cases_at_once_give_the_official_tokens_and_digits(
+    model, checkpoint, expected, round_steps
+):
+    replies = results(sized(model, checkpoint, round_steps=round_steps), PROMPTS)
+    count = 0
+    for key, reference in enumerate(expected):
+        completion = completed(replies[key])
+        assert completion.output == EXPECTED[key]
+        assert completion.prompt_tokens == len(PROMPTS[key].ids)
+        assert completion.finish == ("stop" if CASES[key].ended else "length")
+        assert_equal_digits(completion.digits, reference.digits)
+        count += len(reference.digits)
+    assert count > 100
+
+
+@given(
+    mix=st.lists(st.tuples(st.integers(0, 19), st.integers(1, 40)), min_size=1, max_size=14),
+    max_rows=st.integers(1, 9),
+    max_tokens=st.integers(1100, 5000),
+    round_steps=st.integers(1, 12),
+)
+@settings(max_examples=25, deadline=None)
+def test_any_mix_in_any_order_gives_the_tokens_of_each_request_alone(
+    model, checkpoint, mixed, mix, max_rows, max_tokens, round_steps
+):
+    """Limits cut replies at any token, also at the last one of a round and at the border."""
+    engine = sized(
+        model, checkpoint, max_rows=max_rows, max_tokens=max_tokens, round_steps=round_steps
+    )
+    prompts, expected = [], {}
+    for key, (number, limit) in enumerate(mix):
+        prompt, output = mixed[number]
+        limit = min(limit, prompt.max_new_tokens)
+        prompts.append(replace(prompt, key=key, max_new_tokens=limit))
+        expected[key] = output[:limit]
+    assert outputs(engine, prompts) == expected
+
+
+@pytest.mark.parametrize("length", range(BORDER - 6, BORDER + 4))
+def test_a_reply_that_crosses_the_border_in_any_round_is_that_of_transformers(
+    model, checkpoint, length
+):
+    crossing = words(length)
+    (reference,) = references(checkpoint, [crossing])
+    for round_steps in (1, 3, 64):
+        engine = sized(model, checkpoint, round_steps=round_steps)
+        assert outputs(engine, [*PROMPTS, crossing]) == {**EXPECTED, 99: reference.ids}
+
+
+def test_a_row_that_ends_with_a_round_leaves_and_the_others_go_on(model, checkpoint):
+    lengths = sorted({len(output) for output in EXPECTED.values()})
+    for length in lengths:
+        assert outputs(sized(model, checkpoint, round_steps=length), PROMPTS) == EXPECTED
+
+
+def test_rows_that_ended_are_not_computed_any_more(model, checkpoint, monkeypatch):
+    rows: list[int] = []
+    generate = model.generate
+
+    def counted(**arguments):
+        rows.append(len(arguments["input_ids"]))
+        return generate(**arguments)
+
+    monkeypatch.setattr(model, "generate", counted)
+    limits = (1, 4, 8, 16)
+    prompts = [replace(PROMPTS[0], key=n, max_new_tokens=limit) for n, limit in enumerate(limits)]
+    outputs(sized(model, checkpoint, round_steps=4), prompts)
+    assert rows == [4, 2, 1, 1]
+
+
+def test_a_round_is_no_longer_than_the_longest_reply_that_is_left(model, checkpoint, monkeypatch):
+    steps: list[int] = []
+    generate = model.generate
+
+    def counted(**arguments):
+        steps.append(arguments["generation_config"].max_new_tokens)
+        return generate(**arguments)
+
+    monkeypatch.setattr(model, "generate", counted)
+    outputs(sized(model, checkpoint, round_steps=4), [replace(PROMPTS[0], max_new_tokens=6)])
+    assert steps == [4, 2]
+
+
+def test_another_size_and_two_images_of_13_tiles_give_the_tokens_of_transformers(tmp_path):
+    folder = random_checkpoint.write(tmp_path / "random", random_checkpoint.TINY_SHAPE)
+    checkpoint = open_folder(folder)
+    prompts = other_prompts(checkpoint)
+    engine = TransformersEngine.start(checkpoint, device=CPU, dtype=torch.float32)
+    expected = references(checkpoint, prompts)
+    assert outputs(engine, prompts) == {key: one.ids for key, one in enumerate(expected)}
+
+
+class Failing:
+    """A call of the model that runs out of memory with more rows than it is allowed."""
+
+    def __init__(self, monkeypatch, model, most_rows: int, after: int = 0) -> None:
+        self.rows: list[int] = []
+        generate = model.generate
+
+        def failing(**arguments):
+            self.rows.append(rows := len(arguments["input_ids"]))
+            if rows > most_rows and len(self.rows) > after:
+                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB\nmore")
+            return generate(**arguments)
+
+        monkeypatch.setattr(model, "generate", failing)
+
+
+@pytest.mark.parametrize("after", [0, 1, 2], ids=["at once", "in round 2", "in round 3"])
+def test_a_batch_without_memory_is_computed_in_halves(monkeypatch, model, checkpoint, logs, after):
+    calls = Failing(monkeypatch, model, most_rows=4, after=after)
+    released: list[int] = []
+    monkeypatch.setattr(memory, "release_memory", lambda: released.append(len(calls.rows)))
+    assert outputs(sized(model, checkpoint, round_steps=3), PROMPTS) == EXPECTED
+    assert calls.rows[after] > 4
+    assert calls.rows[-1] <= 4
+    assert released[0] == after + 1  # before anything is computed again
+    assert any("ran out of memory" in message and "at once" in message for message in logs)
+
+
+def test_after_memory_ran_out_the_next_batches_are_smaller(monkeypatch, model, checkpoint):
+    calls = Failing(monkeypatch, model, most_rows=3)
+    engine = sized(model, checkpoint)
+    same = [replace(PROMPTS[0], key=key) for key in range(8)]
+    outputs(engine, same)
+    begun = len(calls.rows)
+    outputs(engine, same)
+    assert calls.rows[:3] == [8, 4, 2]
+    assert max(calls.rows[begun:]) <= 3
+
+
+def test_a_request_without_memory_alone_is_unavailable_and_the_next_one_is_answered(
+    monkeypatch, model, checkpoint
+):
+    longest = max(PROMPTS, key=lambda prompt: len(prompt.ids))
+    generate = model.generate
+
+    def failing(**arguments):
+        if arguments["input_ids"].shape[1] >= len(longest.ids):
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried")
+        return generate(**arguments)
+
+    monkeypatch.setattr(model, "generate", failing)
+    replies = results(sized(model, checkpoint), PROMPTS)
+    failed = replies.pop(longest.key)
+    assert isinstance(failed, FailedPrompt)
+    assert isinstance(failed.error, JudgeUnavailable)
+    assert "on this request alone: DefaultCPUAllocator" in str(failed.error)
+    assert {key: completed(reply).output for key, reply in replies.items()} == {
+        key: output for key, output in EXPECTED.items() if key != longest.key
+    }
+
+
+def test_another_error_of_the_model_is_raised(monkeypatch, model, engine):
+    def failing(**_):
+        raise RuntimeError("CUDA error: an illegal memory access")
+
+    monkeypatch.setattr(model, "generate", failing)
+    with pytest.raises(RuntimeError, match="illegal"):
+        results(engine, PROMPTS[:2])
+
+
+def test_a_request_that_can_never_fit_is_unavailable_and_others_are_answered(model, checkpoint):
+    long = replace(PROMPTS[0], key=99, max_new_tokens=2000)
+    engine = sized(model, checkpoint, max_tokens=1000)
+    replies = results(engine, [PROMPTS[0], long, PROMPTS[1]])
+    assert completed(replies[0]).output == EXPECTED[0]
+    assert completed(replies[1]).output == EXPECTED[1]
+    assert isinstance(replies[99], FailedPrompt)
+    assert "2,030 tokens, and the judge's memory holds 1,000 at once" in str(replies[99].error)
+
+
+class SlowPrompts(Prompts):
+    """Has the next prompt ready at every third question only."""
+
+    def __init__(self, prompts: Iterator[JudgePrompt | FailedPrompt]) -> None:
+        super().__init__(prompts)  # type: ignore[arg-type]
+        self.questions = 0
+
+    def get(self, *, wait: bool) -> JudgePrompt | FailedPrompt | None:
+        self.questions += 1
+        return super().get(wait=wait) if wait or self.questions % 3 == 0 else None
+
+
+def test_prompts_that_are_prepared_meanwhile_come_into_the_batch(monkeypatch, model, engine):
+    calls = Failing(monkeypatch, model, most_rows=99)
+    broken = FailedPrompt(key=77, error=RequestBroken("no image"))
+    replies = {result.key: result for result in engine.run(SlowPrompts(iter([broken, *PROMPTS])))}
+    assert replies.pop(77) == broken
+    assert {key: completed(reply).output for key, reply in replies.items()} == EXPECTED
+    assert calls.rows[0] == len(PROMPTS)
+
+
+def test_a_reader_that_stops_leaves_nothing_behind(engine):
+    reader = engine.run(Prompts(PROMPTS))
+    next(reader)
+    reader.close()
+    assert outputs(engine, PROMPTS) == EXPECTED
+
+
+def test_a_model_in_bfloat16_has_a_reply_to_every_request(checkpoint):
+    engine = TransformersEngine.start(checkpoint, device=CPU, dtype=torch.bfloat16)
+    assert all(outputs(engine, PROMPTS).values())
+    engine.close()
+
+
+REAL_CHECKPOINT = SimpleNamespace(
+    config=read_config(config_content(REAL), Path("config.json")),
+    weight_bytes=8_294_000_000,
+    dtype="bfloat16",
+)
+
+
+def tokens_in(monkeypatch, gigabytes: float, limit: int | None = None, device=GPU) -> int:
+    monkeypatch.setattr(memory, "free_bytes", lambda _: int(gigabytes * 1e9))
+    return batch_tokens(
+        REAL_CHECKPOINT, device=device, dtype=torch.bfloat16, max_memory_bytes=limit
+    )
+
+
+@pytest.mark.parametrize(
+    ("gigabytes", "tokens"),
+    [
+        pytest.param(0.92 * 24, 17_500, id="L4"),
+        pytest.param(0.92 * 80, 98_800, id="H100"),
+        pytest.param(0.92 * 141, 187_000, id="H200"),
+    ],
+)
+def test_a_batch_of_the_real_model_has_the_computed_size(monkeypatch, gigabytes, tokens):
+    """By hand: 80 % of what weights (8.29 GB) and a reserve (2.68) leave, at 0.508 MB a token."""
+    assert tokens_in(monkeypatch, gigabytes) == pytest.approx(tokens, rel=0.01)
+
+
+def test_a_limit_and_a_cpu_give_smaller_batches(monkeypatch):
+    whole = tokens_in(monkeypatch, 80)
+    assert tokens_in(monkeypatch, 80, limit=40 * GIB) < whole / 1.8
+    assert tokens_in(monkeypatch, 80, device=CPU) < whole * 0.7
+
+
+def test_a_device_without_memory_for_a_request_is_refused_with_what_is_needed(monkeypatch):
+    with pytest.raises(DeviceFull) as caught:
+        tokens_in(monkeypatch, 11)
+    message = str(caught.value)
+    for words in ("free on `cuda:0`", "7.7 GiB for its weights", "--predict_only", "max_memory="):
+        assert words in message
+    needed = float(message.split("needs ")[1].split(" GiB")[0])
+    assert tokens_in(monkeypatch, (needed + 0.05) * GIB / 1e9) >= 4096
+    with pytest.raises(DeviceFull):
+        tokens_in(monkeypatch, (needed - 0.1) * GIB / 1e9)

@@ -1,0 +1,202 @@
+"""Prompts for the engines of the judge, and what plain ``generate()`` of transformers replies.
+
+vLLM is imported when an engine is started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import GenerationConfig
+from transformers.models.phi3.modeling_phi3 import Phi3RotaryEmbedding
+
+from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
+from mmie_tasks.judges.mmie_score.generation import (
+    Completion,
+    Engine,
+    FailedPrompt,
+    JudgePrompt,
+    Result,
+)
+from mmie_tasks.judges.mmie_score.loading import load_model
+from mmie_tasks.judges.mmie_score.tiles import read_tiles
+from mmie_tasks.judges.mmie_score.transformers_engine import normalized
+from mmie_tasks.judges.mmie_score.vllm_engine import VllmEngine
+from support import internvl_golden as golden
+
+CPU = torch.device("cpu")
+CACHE_BYTES = 2**26
+"""For all prompts of a test at once, in vLLM's cache."""
+
+_GENERATED = sorted({token for case in golden.cases() for token in case.output_ids})
+GENERATED_DIGIT_IDS = [*(_GENERATED[digit::9][:8] for digit in range(9)), ()]
+"""Tokens that may count as digits: 8 spellings each, and none of a 9."""
+
+
+class Prompts:
+    """A source of prompts, all of them ready."""
+
+    def __init__(self, prompts: Iterable[JudgePrompt]) -> None:
+        self._prompts = iter(prompts)
+
+    def get(self, *, wait: bool) -> JudgePrompt | FailedPrompt | None:
+        return next(self._prompts, None)
+
+
+def results(engine: Engine, prompts: Iterable[JudgePrompt]) -> dict[int, Result]:
+    """The result of each prompt, by its key."""
+    return {result.key: result for result in engine.run(Prompts(prompts))}
+
+
+def outputs(engine: Engine, prompts: Iterable[JudgePrompt]) -> dict[int, list[int]]:
+    """The tokens generated for each prompt, by its key; none may fail."""
+    return {key: completed(result).output for key, result in results(engine, prompts).items()}
+
+
+def completed(result: Result) -> Completion:
+    assert isinstance(result, Completion), result
+    return result
+
+
+def open_folder(folder: Path, digit_ids: Sequence[Sequence[int]] | None = None) -> Checkpoint:
+    """A checkpoint in which other tokens may count as digits: tiny models hardly generate any."""
+    checkpoint = open_checkpoint(CheckpointLocation(folder=folder, name="test"))
+    if digit_ids is not None:
+        vars(checkpoint.tokenizer)["digit_ids"] = tuple(map(tuple, digit_ids))
+    return checkpoint
+
+
+def golden_prompts() -> list[JudgePrompt]:
+    """A prompt of each golden case; the key is its number."""
+    prompts = []
+    for key, case in enumerate(golden.cases()):
+        images = [read_tiles(path, golden.TILE_PX) for path in case.images]
+        prompts.append(
+            JudgePrompt(
+                key=key,
+                ids=[*case.input_ids],
+                tiles=np.concatenate(images) if images else None,
+                tile_counts=case.tiles,
+                max_new_tokens=case.max_new_tokens,
+            )
+        )
+    return prompts
+
+
+def other_prompts(checkpoint: Checkpoint) -> list[JudgePrompt]:
+    """Prompts of another size: two images of 13 tiles, and hundreds of tokens above the border."""
+    config, random = checkpoint.config, Random(0)  # noqa: S311
+    side, per_tile = config.vision_config.image_size, config.tokens_per_tile
+    border = config.llm_config.original_max_position_embeddings
+    pixels = np.random.default_rng(0)
+    prompts = []
+    for key, (tile_counts, words) in enumerate(
+        [((13, 13), 40), ((13,), 9), ((1, 5), 3 * border), ((), border - 8), ((), 4), ((1,), 90)]
+    ):
+        ids = [1, *(random.randrange(30, 900) for _ in range(words))]
+        for count in tile_counts:
+            ids += [checkpoint.image_token_id] * (count * per_tile) + [17]
+        tiles = pixels.integers(0, 256, (sum(tile_counts), side, side, 3), dtype=np.uint8)
+        prompts.append(
+            JudgePrompt(
+                key=key,
+                ids=ids,
+                tiles=tiles if tile_counts else None,
+                tile_counts=tile_counts,
+                max_new_tokens=24,
+            )
+        )
+    return prompts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """What transformers' own ``generate()`` replies to a prompt alone.
+
+    Attributes:
+        ids: Up to and with the end token, or the prompt's limit of them.
+        logits: Of each step, (steps, vocabulary).
+        digits: As in a `Completion`.
+    """
+
+    ids: list[int]
+    logits: torch.Tensor
+    digits: Mapping[int, tuple[float | None, ...]]
+
+
+def references(checkpoint: Checkpoint, prompts: Iterable[JudgePrompt]) -> list[Reference]:
+    """The reply to each prompt, with the rotary embedding of transformers: no code of ours is
+    between the weights and the tokens.
+    """
+    model: Any = load_model(checkpoint, device=CPU, dtype=torch.float32)
+    text = model.model.language_model
+    text.rotary_emb = Phi3RotaryEmbedding(text.config)
+    return [_reference(model, checkpoint, prompt) for prompt in prompts]
+
+
+@torch.inference_mode()
+def _reference(model: Any, checkpoint: Checkpoint, prompt: JudgePrompt) -> Reference:
+    pixels = {}
+    if prompt.tiles is not None:
+        pixels["pixel_values"] = normalized(torch.from_numpy(prompt.tiles), torch.float32)
+    output = model.generate(
+        input_ids=torch.tensor([prompt.ids]),
+        generation_config=GenerationConfig(
+            max_new_tokens=prompt.max_new_tokens,
+            do_sample=False,
+            eos_token_id=checkpoint.end_token_id,
+            pad_token_id=checkpoint.end_token_id,
+            return_dict_in_generate=True,
+            output_logits=True,
+        ),
+        **pixels,
+    )
+    ids = output.sequences[0, len(prompt.ids) :].tolist()
+    logits = torch.cat(output.logits)
+    return Reference(ids=ids, logits=logits, digits=_digits(checkpoint, ids, logits))
+
+
+def _digits(
+    checkpoint: Checkpoint, ids: Sequence[int], logits: torch.Tensor
+) -> dict[int, tuple[float | None, ...]]:
+    spellings = checkpoint.tokenizer.digit_ids
+    logprobs = logits.double().log_softmax(-1)
+    return {
+        index: tuple(
+            logprobs[index, [*of_digit]].logsumexp(-1).item() if of_digit else None
+            for of_digit in spellings
+        )
+        for index, token in enumerate(ids)
+        if any(token in of_digit for of_digit in spellings)
+    }
+
+
+def assert_equal_digits(
+    digits: Mapping[int, tuple[float | None, ...]], expected: Mapping[int, tuple[float | None, ...]]
+) -> None:
+    """Digits at the same tokens, within 1e-4 beside the rounding to 4 digits."""
+    assert digits.keys() == expected.keys()
+    for index, logprobs in expected.items():
+        for value, right in zip(digits[index], logprobs, strict=True):
+            assert (value is None) == (right is None)
+            assert value is None or right is None or abs(value - right) < 1.5e-4
+
+
+@contextmanager
+def started(
+    checkpoint: Checkpoint, max_rows: int = 24, **arguments: object
+) -> Iterator[VllmEngine]:
+    """An engine on the CPU, with further arguments of vLLM."""
+    arguments = {"kv_cache_memory_bytes": CACHE_BYTES, **arguments}
+    engine = VllmEngine.start(
+        checkpoint, device=CPU, dtype=torch.float32, max_rows=max_rows, arguments=arguments
+    )
+    with closing(engine):
+        yield engine
