@@ -216,7 +216,7 @@ class RayEngines:
                     index, actor = in_flight.pop(reference)
                     result = _result(reference)
                     if isinstance(result, _Died):
-                        self._actors.pop(actor, None)
+                        self._drop(actor, result)
                         if self._actors and index not in moved:  # another one computes it
                             moved.add(index)
                             waiting.appendleft(index)
@@ -227,6 +227,10 @@ class RayEngines:
         finally:
             if waiting or in_flight:
                 self.close()
+
+    def _drop(self, actor: _Actor, error: _Died) -> None:
+        if self._actors.pop(actor, None) is not None:
+            logger.warning(f"MMIE-Score: {error}; others compute its requests.")
 
     def _hand_out(
         self,
@@ -278,7 +282,6 @@ class RayEngines:
         alive, _ = ray.wait(list(answers.values()), num_returns=len(answers), timeout=_LOOK_S)
         for actor, answer in answers.items():
             if answer not in alive or isinstance(_result(answer), JudgeError):
-                logger.warning("MMIE-Score: an engine was lost with its machine.")
                 ray.kill(actor)
 
     def _connect(self, address: str, local_gpus: int) -> None:
