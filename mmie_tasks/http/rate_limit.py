@@ -19,13 +19,14 @@ _PART = (
 _DURATION = rf"{_PART}(?:(?:,|\s|\band\b)*{_PART})*"
 _CLOCK = r"(\d+):(\d\d):(\d\d)"
 _MOMENT = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:\s?(?:Z|UTC|GMT)|[+-]\d\d:\d\d)?"
+_SECONDS = r"\d{1,6}(?=[.!\s]*(?:[\"'}]|\Z))"  # without a unit, at the end of a sentence
 _BETWEEN = r"[\s\"':=-]*"
 _DEMAND = re.compile(
     r"\b(?:(?:try (?:(?:your|the|this) request )?again|retry(?:ing)?(?: (?:your|the|this) request)?"
-    r"|(?:please|must|to) wait)\b"
+    r"|wait)\b"
     r"|(?:resets?|replenished|available(?: again)?) (?=(?:in|after|at|on)\b))"
     rf"{_BETWEEN}(?:\b(?:in|after|for|at|until|on|about|around|approximately|least|another)\b"
-    rf"{_BETWEEN})*(?P<wait>{_MOMENT}|{_CLOCK}|{_DURATION})",
+    rf"{_BETWEEN})*(?P<wait>{_MOMENT}|{_CLOCK}|{_DURATION}|{_SECONDS})",
     re.IGNORECASE,
 )
 _FIELD = re.compile(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from importlib.metadata import entry_points
 from random import Random
@@ -30,10 +31,11 @@ from support.judge_engines import (
 from support.tiny_checkpoint import TinyCheckpoint
 from support.unmerged import split
 
-from mmie_tasks.judges.base import JudgeUnavailable
+from mmie_tasks.judges.base import JudgeRequest, JudgeUnavailable
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 from mmie_tasks.judges.mmie_score.generation import FailedPrompt
 from mmie_tasks.judges.mmie_score.vllm_engine import installed
+from mmie_tasks.judges.registry import create
 
 pytestmark = [
     pytest.mark.skipif(not installed(), reason="vLLM is not installed: make test-vllm"),
@@ -228,3 +230,18 @@ def test_a_killed_process_of_vllm_leaves_open_requests_unavailable(checkpoint, m
     for result in failed:
         assert isinstance(result.error, JudgeUnavailable)
         assert "vLLM's engine failed" in str(result.error)
+
+
+def test_the_judge_on_vllm_gives_the_official_replies(checkpoint):
+    asked = [
+        JudgeRequest(parts=case.parts, max_tokens=case.max_new_tokens) for case in golden.cases()
+    ]
+    folder = str(checkpoint.location.folder)
+    options = {"model": folder, "device": "cpu", "engine": "vllm", "max_memory": "2GiB"}
+    judge = create("mmie_score", options, {})
+    assert f"|engine:{installed()}|" in judge.signature
+    judge.check()
+    with closing(judge):
+        outcomes = dict(judge.ask(asked))
+    texts = {index: reply.text for index, reply in outcomes.items()}
+    assert texts == {index: case.response for index, case in enumerate(golden.cases())}
