@@ -108,6 +108,9 @@ test-transformers4:  ## the same beside transformers 4, which the tested models 
 
 test-vllm: $(VLLM)/.ready-$(INSTALL)  ## the judge MMIE-Score on vLLM, on the CPU, in an environment of its own
 	OMP_NUM_THREADS=1 $(VLLM)/bin/pytest ./tests/judges/mmie_score/test_vllm.py ./tests/judges/mmie_score/test_vllm_engine.py
+	@echo 'The newest vLLM that the extra admits has to be installable beside lmms-eval:'
+	echo 'mmie-tasks[vllm] @ file://$(CURDIR)' | $(VLLM)/bin/uv pip compile --quiet --no-header -o $(VLLM)/resolved.txt -
+	@grep -E '^(lmms-eval|torch|transformers|vllm)==' $(VLLM)/resolved.txt
 
 lint: $(READY)
 	$(BIN)/ruff check .
