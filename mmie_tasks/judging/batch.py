@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from loguru import logger
 from mmie_tasks.core.log import traceback_text, warn
 from mmie_tasks.judges.base import Outcome, Stoppable
 from mmie_tasks.judges.cache import CachedJudge
-from mmie_tasks.judging.deferred import DeferredRows, MetricRows
+from mmie_tasks.judging.deferred import DeferredRow, MetricRows
 from mmie_tasks.judging.progress import Progress
 from mmie_tasks.judging.requests import GradedRequest, ended_early, judge_all
 from mmie_tasks.judging.shared_judge import OpenJudges
@@ -34,7 +34,7 @@ class PendingSample:
     Attributes:
         request: The request to the judge, with the readers of its reply.
         make_rows: Makes the sample's rows, by metric, from the verdicts and replies.
-        metrics: The metrics that the sample has in any case; there may be more.
+        metrics: The metrics of those rows.
     """
 
     request: GradedRequest
@@ -42,7 +42,7 @@ class PendingSample:
     metrics: Sequence[str]
 
 
-WaitingSamples: TypeAlias = Sequence[tuple[PendingSample, DeferredRows]]
+WaitingSamples: TypeAlias = Sequence[tuple[PendingSample, Mapping[str, DeferredRow]]]
 """Samples with the rows that are filled in once they are judged."""
 
 
@@ -185,7 +185,9 @@ class JudgedBatch:
     def _fill(self, index: int, members: Sequence[MemberResult], panel: Panel | None) -> None:
         verdicts = combine(members, panel) if panel else members[0].verdicts
         sample, rows = self._waiting[index]
-        rows.fill(sample.make_rows(Judged(verdicts=verdicts, members=tuple(members), panel=panel)))
+        judged = Judged(verdicts=verdicts, members=tuple(members), panel=panel)
+        for metric, row in sample.make_rows(judged).items():
+            rows[metric].fill(row)
         del self._unfilled[index]
 
 

@@ -14,7 +14,7 @@ from mmie_tasks.judges.base import SettlesSignature
 from mmie_tasks.judges.choice import choose_judges, is_paper_judge
 from mmie_tasks.judges.panel_choice import ChosenJudges
 from mmie_tasks.judging.batch import JudgedBatch, PendingSample, WaitingSamples
-from mmie_tasks.judging.deferred import DeferredRows, MetricRows, RowsWithPlainScore
+from mmie_tasks.judging.deferred import DeferredRow, MetricRows, RowsWithPlainScore
 from mmie_tasks.judging.served_model import ServedModel
 from mmie_tasks.judging.session import JudgingSession, session_without_run
 from mmie_tasks.judging.shared_judge import OpenJudges
@@ -183,15 +183,13 @@ class BenchmarkJudge:
                 is `sync`, for ``--baseline``; by default none.
         """
         session = self._session
-        if self._is_sync:  # here, threads may judge in parallel
-            deferred_rows = DeferredRows(sample.metrics, lambda: None)
-            self._judge_batch(session, [(sample, deferred_rows)], title="")
-            rows = {name: row for name, row in deferred_rows.items() if isinstance(row, dict)}
-            return RowsWithPlainScore(rows, plain(rows))
         judge_pending = functools.partial(self._judge_pending, session)
-        deferred_rows = DeferredRows(sample.metrics, judge_pending)
-        session.queue(self).add(sample, deferred_rows)
-        return deferred_rows
+        rows = {metric: DeferredRow(judge_pending) for metric in sample.metrics}
+        if self._is_sync:  # here, threads may judge in parallel
+            self._judge_batch(session, [(sample, rows)], title="")
+            return RowsWithPlainScore(rows, plain(rows))
+        session.queue(self).add(sample, rows)
+        return rows
 
     def _judge_pending(self, session: JudgingSession) -> None:
         """Judge all samples together that wait in a session. Never raises: the run would be

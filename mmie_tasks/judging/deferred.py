@@ -1,76 +1,79 @@
 """Rows of a sample that are filled in after judging.
 
-What `DeferredRows` relies on is written down as a test, `tests/judging/test_deferred.py`: that
-``dict.update`` of CPython copies a subclass of dict without calling its methods, as long as
-``__iter__`` is not overridden, and that the runner reads the rows after it has copied them.
+The runner asks for the rows of one sample after the other, but a judge is fast only when it gets
+all requests together. So `process_results` returns rows that wait: the first one whose fields are
+read has everything judged. The runner itself reads no field of a row before it aggregates or
+gathers them, in whichever order it reads the rows themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
-
-if TYPE_CHECKING:
-    from _collections_abc import dict_items, dict_values
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 MetricRow: TypeAlias = dict[str, object]
 MetricRows: TypeAlias = Mapping[str, MetricRow]
 
 
-class DeferredRows(dict[str, object]):
-    """Rows by metric. Reading them waits until they are judged; copying the dict does not.
+def _reading(name: str) -> Any:  # noqa: ANN401 - a method of dict
+    read = getattr(dict, name)
 
-    The runner copies it into the log with ``dict.update``, which takes the inner dicts as they
-    are; these are the ones that are filled in. ``__iter__`` is not overridden: copying would wait.
+    def read_after_judging(row: DeferredRow, *args: object) -> object:
+        row.wait()
+        return read(row, *args)
+
+    return read_after_judging
+
+
+class DeferredRow(dict[str, object]):
+    """A row of one sample in one metric. Every way of reading it waits until it is filled in.
 
     Args:
-        metrics: The metrics that every sample has; each starts with an empty row.
-        wait: Called before every read; returns when the rows are filled in.
+        wait: Returns when the row is filled in.
     """
 
     __slots__ = ("_wait",)
 
-    def __init__(self, metrics: Sequence[str], wait: Callable[[], None]) -> None:
-        super().__init__({metric: {} for metric in metrics})
-        self._wait = wait
+    def __init__(self, wait: Callable[[], None]) -> None:
+        # The encoder of json writes a dict of length 0, by the C struct, without asking for items.
+        super().__init__(waits=True)
+        self._wait: Callable[[], None] | None = wait
 
-    def fill(self, rows: MetricRows) -> None:
-        """Fill the rows in place and add those of further metrics. Does not wait."""
-        for metric, row in rows.items():
-            deferred_row = super().setdefault(metric, {})
-            if isinstance(deferred_row, dict):
-                deferred_row.update(row)
+    def fill(self, row: MetricRow) -> None:
+        """Fill in the row. Nothing waits for it from now on."""
+        self.clear()
+        self.update(row)
+        self._wait = None
 
-    def items(self) -> dict_items[str, object]:
-        """As `dict.items`, after judging."""
-        self._wait()
-        return super().items()
+    def wait(self) -> None:
+        """Wait until the row is filled in; it is empty if judging was stopped before."""
+        if self._wait is not None:
+            self._wait()
+        if self._wait is not None:
+            self.clear()
 
-    def values(self) -> dict_values[str, object]:
-        """As `dict.values`, after judging."""
-        self._wait()
-        return super().values()
+    __contains__ = _reading("__contains__")
+    __eq__ = _reading("__eq__")
+    __getitem__ = _reading("__getitem__")
+    __iter__ = _reading("__iter__")  # dict() and ** call `keys` only where this is overridden
+    __len__ = _reading("__len__")
+    __repr__ = _reading("__repr__")
+    get = _reading("get")
+    items = _reading("items")
+    keys = _reading("keys")
+    values = _reading("values")
 
-    def __getitem__(self, key: str) -> object:
-        self._wait()
-        return super().__getitem__(key)
-
-    def get(self, key: str, default: object = None) -> object:
-        """As `dict.get`, after judging."""
-        self._wait()
-        return super().get(key, default)
-
-    def __reduce__(self) -> tuple[type[dict[str, object]], tuple[dict[str, object]]]:
-        self._wait()
-        return dict, (dict(super().items()),)
+    def __reduce__(self) -> tuple[type[MetricRow], tuple[MetricRow]]:
+        return dict, (dict(self),)
 
 
 class RowsWithPlainScore(dict[str, object]):
     """Judged rows, with a plain score for the sample's log that is not a row.
 
-    The log copies it with ``dict.update``, as `DeferredRows` says. `items` leaves it out: the
-    runner reads the rows of its table there, and gives a row that the task file does not list the
-    value ``[]`` (`consolidate_results` of lmms_eval/evaluator_utils.py).
+    The log copies it with ``dict.update``, which calls no method of a subclass of dict as long as
+    ``__iter__`` is not overridden. `items` leaves it out: the runner reads the rows of its table
+    there, and gives a row that the task file does not list the value ``[]``
+    (`consolidate_results` of lmms_eval/evaluator_utils.py).
 
     Args:
         rows: Metric to row.
@@ -83,6 +86,6 @@ class RowsWithPlainScore(dict[str, object]):
         super().__init__({**plain, **rows})
         self._rows: dict[str, object] = dict(rows)
 
-    def items(self) -> dict_items[str, object]:
+    def items(self) -> Any:  # noqa: ANN401 - as `dict.items`
         """The rows, without the plain score."""
         return self._rows.items()

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from mmie_tasks.judging.batch import PendingSample, WaitingSamples
-from mmie_tasks.judging.deferred import DeferredRows
+from mmie_tasks.judging.deferred import DeferredRow
 
 
 class SampleQueue:
     """The samples of one benchmark that wait for its judge, in one session."""
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[PendingSample, DeferredRows]] = []
+        self._waiting: list[tuple[PendingSample, Mapping[str, DeferredRow]]] = []
         self._adding = threading.Lock()
         self._judging = threading.Lock()
 
-    def add(self, sample: PendingSample, rows: DeferredRows) -> None:
+    def add(self, sample: PendingSample, rows: Mapping[str, DeferredRow]) -> None:
         """Let a sample wait."""
         with self._adding:
             self._waiting.append((sample, rows))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,7 +16,6 @@ from mmie_tasks.judges.panel_choice import ChosenJudges
 from mmie_tasks.judges.registry import JudgeChoice
 from mmie_tasks.judging.batch import PendingSample
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
-from mmie_tasks.judging.deferred import DeferredRows
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.record.reply import JudgeResult
@@ -94,7 +94,7 @@ def test_synchronous_rows_are_plain_and_have_plain_numbers(
     monkeypatch.setenv("MMIE_TASKS_SYNC", "1" if setting == "variable" else "0")
     rows = judge.submit(sample(), plain=lambda rows: {"score": rows["a"]["score"]})
     assert rows == {"score": 1.0, "a": {"score": 1.0}}
-    assert not isinstance(rows, DeferredRows)
+    assert json.loads(json.dumps(rows)) == rows
 
 
 def test_rows_are_deferred_by_default_and_every_outcome_is_reported() -> None:

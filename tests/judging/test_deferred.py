@@ -1,20 +1,20 @@
 from __future__ import annotations
 
+import copy
 import json
 import pickle
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NoReturn
 
 import pytest
 from support.judges import FunctionJudge, echo, reply, text_of
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
-from mmie_tasks.judges.base import Judge, JudgeRequest, JudgeUnavailable, Outcome
+from mmie_tasks.judges.base import Judge, JudgeRequest, Outcome
 from mmie_tasks.judging.batch import PendingSample
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
-from mmie_tasks.judging.deferred import DeferredRows, MetricRows, RowsWithPlainScore
+from mmie_tasks.judging.deferred import DeferredRow, MetricRows, RowsWithPlainScore
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.judging.shared_judge import OpenJudges, SharedJudge
@@ -30,7 +30,7 @@ def grade(result: JudgeResult) -> Verdicts:
 def make_rows(judged: Judged) -> MetricRows:
     match judged.verdicts.official:
         case Unscored(reason=reason):
-            return {"points": {"unscored": reason}, "failed": {"why": "x"}}
+            return {"points": {"unscored": reason}}
         case Scored(points=points):
             return {"points": {"score": points}}
 
@@ -53,10 +53,10 @@ class WithJudge(BenchmarkJudge):
         return OpenJudges(judges=(SharedJudge(self._judge),))
 
 
-def submit(benchmark: BenchmarkJudge, text: str) -> DeferredRows:
-    rows = benchmark.submit(sample(text), plain=lambda _: {})
-    assert isinstance(rows, DeferredRows)
-    return rows
+def submit(benchmark: BenchmarkJudge, text: str) -> DeferredRow:
+    row = benchmark.submit(sample(text), plain=lambda _: {})["points"]
+    assert isinstance(row, DeferredRow)
+    return row
 
 
 def test_submitting_sends_nothing_and_the_first_read_sends_all_requests_at_once() -> None:
@@ -64,63 +64,56 @@ def test_submitting_sends_nothing_and_the_first_read_sends_all_requests_at_once(
     benchmark = WithJudge(judge)
     rows = [submit(benchmark, str(n)) for n in range(50)]
     assert judge.calls == []
-    assert dict(rows[7].items()) == {"points": {"score": 7.0}}
+    assert rows[7] == {"score": 7.0}
     assert [len(call) for call in judge.calls] == [50]
-    assert [row["points"] for row in rows] == [{"score": float(n)} for n in range(50)]
+    assert rows == [{"score": float(n)} for n in range(50)]
     assert len(judge.calls) == 1
 
 
-def test_a_copy_made_before_judging_is_filled_in_too_and_is_json() -> None:
-    benchmark = WithJudge(FunctionJudge(echo))
-    rows, logged = submit(benchmark, "3"), {}
-    logged.update(rows)
-    assert logged == {"points": {}}
-    assert rows["points"] == {"score": 3.0}
-    assert json.dumps(logged) == '{"points": {"score": 3.0}}'
-
-
-def test_dict_update_copies_a_subclass_of_dict_without_calling_its_methods() -> None:
-    """What `DeferredRows` relies on of CPython."""
-
-    class Unreadable(dict[str, int]):
-        def keys(self) -> NoReturn:
-            raise AssertionError("read while it was copied")
-
-        items = values = __getitem__ = get = keys  # type: ignore[assignment]
-
-    class Iterating(Unreadable):
-        def __iter__(self) -> Iterator[str]:
-            return super().__iter__()
-
-    logged: dict[str, int] = {}
-    logged.update(Unreadable(points=3))
-    assert logged == {"points": 3}
-    with pytest.raises(AssertionError, match="while it was copied"):
-        logged.update(Iterating(points=4))
-
-
-def test_a_row_that_only_judging_adds_is_there_when_read() -> None:
-    rows = submit(WithJudge(FunctionJudge(lambda _: JudgeUnavailable("down"))), "3")
-    assert dict(rows.items()) == {"points": {"unscored": "unavailable"}, "failed": {"why": "x"}}
+def test_the_rows_of_a_sample_may_be_read_before_the_next_sample_is_submitted() -> None:
+    """The order of lmms-eval before its pull request 1477: nothing reads what is in a row."""
+    judge = FunctionJudge(echo)
+    benchmark = WithJudge(judge)
+    table, log = [], []
+    for n in range(50):
+        rows = benchmark.submit(sample(str(n)))
+        logged: dict[str, object] = {"doc_id": n}
+        logged.update(rows)
+        log.append(logged)
+        table += [row for _, row in rows.items()]
+    assert judge.calls == []
+    assert [row["score"] for row in table if isinstance(row, dict)] == list(range(50))
+    assert [len(call) for call in judge.calls] == [50]
+    assert json.loads(json.dumps(log[3])) == {"doc_id": 3, "points": {"score": 3.0}}
 
 
 @pytest.mark.parametrize(
     "read",
     [
-        pytest.param(lambda rows: dict(rows.items())["points"], id="items"),
-        pytest.param(lambda rows: next(iter(rows.values())), id="values"),
-        pytest.param(lambda rows: rows["points"], id="getitem"),
-        pytest.param(lambda rows: rows.get("points"), id="get"),
-        pytest.param(lambda rows: pickle.loads(pickle.dumps(rows))["points"], id="pickle"),  # noqa: S301
+        pytest.param(lambda row: dict(row.items()), id="items"),
+        pytest.param(lambda row: dict(zip(row.keys(), row.values(), strict=True)), id="keys"),
+        pytest.param(lambda row: {"score": row["score"]}, id="getitem"),
+        pytest.param(lambda row: {"score": row.get("score")}, id="get"),
+        pytest.param(lambda row: {"score": 3.0} if "score" in row else {}, id="contains"),
+        pytest.param(dict, id="dict"),
+        pytest.param(lambda row: {**row}, id="unpacked"),
+        pytest.param(lambda row: dict.fromkeys(row, 3.0), id="iter"),
+        pytest.param(lambda row: row or {}, id="bool"),
+        pytest.param(lambda row: row, id="equal"),
+        pytest.param(lambda row: eval(repr(row)), id="repr"),  # noqa: S307
+        pytest.param(copy.deepcopy, id="deepcopy"),
+        pytest.param(lambda row: json.loads(json.dumps(row)), id="json"),
+        pytest.param(lambda row: json.loads(json.dumps(row, indent=1)), id="json in Python"),
+        pytest.param(lambda row: pickle.loads(pickle.dumps(row)), id="pickle"),  # noqa: S301
     ],
 )
-def test_every_way_of_reading_rows_judges_first(read: object) -> None:
-    assert read(submit(WithJudge(FunctionJudge(echo)), "3")) == {"score": 3.0}  # type: ignore[operator]
+def test_every_way_of_reading_a_row_judges_first(read: Callable[[DeferredRow], object]) -> None:
+    assert read(submit(WithJudge(FunctionJudge(echo)), "3")) == {"score": 3.0}
 
 
 def test_rows_gathered_from_other_processes_are_plain_dicts() -> None:
-    rows = submit(WithJudge(FunctionJudge(echo)), "3")
-    assert type(pickle.loads(pickle.dumps(rows))) is dict  # noqa: S301
+    row = submit(WithJudge(FunctionJudge(echo)), "3")
+    assert type(pickle.loads(pickle.dumps(row))) is dict  # noqa: S301
 
 
 def test_a_judge_that_raises_costs_its_remaining_samples_and_not_the_run(logs: list[str]) -> None:
@@ -131,22 +124,20 @@ def test_a_judge_that_raises_costs_its_remaining_samples_and_not_the_run(logs: l
 
     benchmark = WithJudge(FunctionJudge(reply_or_raise))
     rows = [submit(benchmark, str(n)) for n in range(4)]
-    points = [row["points"] for row in rows]
-    assert points == [{"unscored": "unavailable"}] * 2 + [{"score": 2.0}, {"score": 3.0}]
+    assert rows == [{"unscored": "unavailable"}] * 2 + [{"score": 2.0}, {"score": 3.0}]
     assert "ZeroDivisionError" in "".join(logs)
     assert "2 samples left" in "".join(logs)
 
 
 def test_a_judge_that_cannot_be_opened_leaves_all_samples_unscored() -> None:
-    rows = submit(WithJudge(ValueError("no judge")), "3")
-    assert rows["points"] == {"unscored": "unavailable"}
+    assert submit(WithJudge(ValueError("no judge")), "3") == {"unscored": "unavailable"}
 
 
 def test_threads_that_submit_and_read_lose_no_sample() -> None:
     benchmark = WithJudge(FunctionJudge(echo))
     with ThreadPoolExecutor(8) as threads:
         rows = list(threads.map(lambda n: submit(benchmark, str(n)), range(200)))
-        points = list(threads.map(lambda row: row["points"], rows))
+        points = list(threads.map(dict, rows))
     assert points == [{"score": float(n)} for n in range(200)]
 
 
@@ -160,10 +151,10 @@ def test_synchronous_judging_gives_plain_rows_and_runs_in_parallel() -> None:
     benchmark = WithJudge(FunctionJudge(reply_together))
     benchmark.session = JudgingSession(sync=True)
     with ThreadPoolExecutor(4) as threads:
-        submitted = threads.map(lambda n: benchmark.submit(sample(str(n)), lambda _: {}), range(4))
-        rows = list(submitted)
-    assert rows == [{"points": {"score": float(n)}} for n in range(4)]
-    assert not any(isinstance(row, DeferredRows) for row in rows)
+        rows = list(threads.map(lambda n: benchmark.submit(sample(str(n))), range(4)))
+    assert [json.dumps(row) for row in rows] == [
+        json.dumps({"points": {"score": float(n)}}) for n in range(4)
+    ]
 
 
 def test_a_plain_score_is_copied_into_the_log_and_is_not_a_row() -> None:

@@ -103,6 +103,15 @@ def test_replies_of_a_judge_server_give_the_table_the_log_and_the_usage(
     assert KEY not in everything_written(workplace) + result.output
 
 
+def test_a_runner_that_reads_each_sample_at_once_has_all_judged_together(
+    workplace: Workplace, server: JudgeServer
+) -> None:
+    workplace.install_entry_point("lmms_eval.models", "older", "support.stub_manifest:OLDER")
+    result = evaluate(workplace, "--model", "stub_in_older_runner", url=server.url)
+    assert FULL.items() <= printed(result).items(), result.output
+    assert "Judged MIA-Bench: 8 requests" in result.output
+
+
 def test_two_processes_judge_their_own_halves(workplace: Workplace, server: JudgeServer) -> None:
     judge = f"openai:model=judge-model,base_url={server.url}"
     result = evaluate(workplace, command=TORCHRUN, MMIE_TASKS_JUDGE=judge)
