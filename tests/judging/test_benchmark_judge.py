@@ -94,7 +94,7 @@ def test_synchronous_rows_are_plain_and_have_plain_numbers(
     monkeypatch.setenv("MMIE_TASKS_SYNC", "1" if setting == "variable" else "0")
     rows = judge.submit(sample(), plain=lambda rows: {"score": rows["a"]["score"]})
     assert rows == {"score": 1.0, "a": {"score": 1.0}}
-    assert json.loads(json.dumps(rows)) == rows
+    assert json.loads(json.dumps(dict(rows))) == rows
 
 
 def test_rows_are_deferred_by_default_and_every_outcome_is_reported() -> None:

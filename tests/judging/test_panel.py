@@ -105,7 +105,7 @@ def judge(
     rows = [
         benchmark.submit(pending(str(n), [] if judged is None else judged)) for n in range(count)
     ]
-    return [dict(row.items())["points"] for row in rows]  # type: ignore[misc]
+    return [dict(row["points"]) for row in rows]  # type: ignore[call-overload]
 
 
 def number_in(body: Body) -> int:
