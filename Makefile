@@ -1,6 +1,7 @@
 # Everything runs in a virtual environment that the first target sets up.
 # INSTALL=editable (default) installs this checkout, INSTALL=wheel what users get. BESIDE is a requirement
 # to install it beside: 'transformers<5'. VENV is then another folder, as in `test-transformers4`.
+# VENV may also be an environment that `uv venv` has made, which has no pip.
 
 PYTHON  ?= python3
 VENV    ?= .venv
@@ -8,7 +9,7 @@ INSTALL ?= editable
 BESIDE  ?=
 BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready-$(INSTALL)
-UV      := $(or $(shell command -v uv),$(BIN)/uv)# an environment that `uv venv` made has no pip
+UV      := $(or $(shell command -v uv),$(BIN)/uv)
 PACKAGE := $(if $(filter wheel,$(INSTALL)),"$$(echo dist/mmie_tasks-*.whl)[dev]",--editable '.[dev]') $(if $(BESIDE),'$(BESIDE)')
 PYTEST  := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 VLLM    := $(VENV)-vllm

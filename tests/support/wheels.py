@@ -1,6 +1,4 @@
-"""Builds packages with hatchling. A wheel of ours is installed by unpacking it, so that no test needs
-pip or the network.
-"""
+"""Builds packages with hatchling and installs them by unpacking, without pip and the network."""
 
 from __future__ import annotations
 
