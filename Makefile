@@ -1,6 +1,7 @@
 # Everything runs in a virtual environment that the first target sets up.
 # INSTALL=editable (default) installs this checkout, INSTALL=wheel what users get. BESIDE is a requirement
 # to install it beside: 'transformers<5'. VENV is then another folder, as in `test-transformers4`.
+# VENV may also be an environment that `uv venv` has made, which has no pip.
 
 PYTHON  ?= python3
 VENV    ?= .venv
@@ -8,6 +9,7 @@ INSTALL ?= editable
 BESIDE  ?=
 BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready-$(INSTALL)
+UV      := $(or $(shell command -v uv),$(BIN)/uv)
 PACKAGE := $(if $(filter wheel,$(INSTALL)),"$$(echo dist/mmie_tasks-*.whl)[dev]",--editable '.[dev]') $(if $(BESIDE),'$(BESIDE)')
 PYTEST  := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 VLLM    := $(VENV)-vllm
@@ -167,11 +169,11 @@ $(VENV)/bin/python:
 $(READY): $(VENV)/bin/python $(SOURCES)
 	@echo 'Installing lmms-eval, torch and their dependencies: about 7 GB, minutes the first time.'
 	rm -rf $(VENV)/.ready-* dist
+	test -x '$(UV)' || $(BIN)/python -m pip install --quiet uv  # four times as fast as pip, which is the fallback
 ifeq ($(INSTALL),wheel)
-	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	$(UV) build --quiet --wheel --out-dir dist || $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 endif
-	$(BIN)/python -m pip install --quiet uv  # four times as fast as pip, which is the fallback
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --reinstall-package mmie-tasks $(PACKAGE) || \
+	$(UV) pip install --quiet --python $(BIN)/python --reinstall-package mmie-tasks $(PACKAGE) || \
 	  $(BIN)/python -m pip install --quiet --upgrade --upgrade-strategy only-if-needed $(PACKAGE)
 	$(BIN)/python -W ignore -m compileall -q $(VENV)/lib/python3*/site-packages/lmms_eval
 	@touch $@

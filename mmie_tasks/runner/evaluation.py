@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,19 +40,30 @@ class RunningEvaluation:
 
     Attributes:
         session: Its judges.
-        benchmarks: Its tasks that are ours, to their benchmarks; filled when ``evaluate`` begins.
+        loaded: Its tasks that are ours, by name, as the runner has loaded them.
+        benchmarks: The tasks of ours that are evaluated, to their benchmarks; filled when
+            ``evaluate`` begins.
         models: The tested model, held weakly; filled then, too.
         output: Where it writes its results.
         summary: Of its tasks.
+        until_end: Contexts that end with it.
         sketch_file: The page of ``mmie-tasks eval --sketch``; None for other evaluations.
     """
 
     session: JudgingSession
+    loaded: dict[str, object] = field(default_factory=dict)
     benchmarks: dict[object, Benchmark] = field(default_factory=dict)
     models: WeakSet[object] = field(default_factory=WeakSet)
     output: RunOutput = field(default_factory=RunOutput)
     summary: RunSummary = field(default_factory=RunSummary)
+    until_end: ExitStack = field(default_factory=ExitStack)
     sketch_file: Path | None = None
+
+    def add_loaded(self, name: str, task: object, benchmark: Benchmark) -> None:
+        """Add a task of ours, and hand the session to its judge until the evaluation ends."""
+        self.loaded[name] = task
+        if benchmark.judge is not None:
+            self.until_end.enter_context(self.session.used_by([benchmark.judge]))
 
 
 _RUNNING: ContextVar[RunningEvaluation | None] = ContextVar("running", default=None)
@@ -121,7 +132,7 @@ def running(evaluation: RunningEvaluation) -> Iterator[None]:
     forget_last_run()
     before = _RUNNING.set(evaluation)
     try:
-        with answer_folders_of_run():
+        with answer_folders_of_run(), evaluation.until_end:
             yield
     finally:
         _RUNNING.reset(before)

@@ -76,6 +76,8 @@ def test_a_benchmark_with_all_assets_has_no_problem() -> None:
 def test_a_benchmark_that_is_scored_by_rule_needs_no_judge() -> None:
     status, findings = report("--tasks", "milebench_DocVQA")
     assert status == 0
+    for name in ("mmie-tasks", "lmms-eval"):
+        assert f"{name.replace('-', '_')}`" in findings[name][0].message
     assert findings["milebench: data"][0].message.startswith("58 samples of 29 datasets")
     assert "scored by rule" in findings["milebench: judge"][0].message
 

@@ -166,11 +166,7 @@ def test_a_predict_only_run_needs_no_judge_and_is_scored_later(
 
 
 def test_a_judge_of_another_package_is_found_by_its_name(workplace: Workplace) -> None:
-    install = ("--no-deps", "--no-build-isolation", "--quiet", "--target", "plugins")
-    result = workplace.run(
-        "python", "-m", "pip", "install", *install, str(EXAMPLE.parent / "own_judge")
-    )
-    assert result.status == 0, result.output
+    workplace.install(EXAMPLE.parent / "own_judge")
     grader = "print('component 1: 1/1, component 2: 1/1, total score: 1/2. Half.')"
     (workplace.folder / "grade.py").write_text(grader, encoding="utf-8")
     result = evaluate(workplace, "--launcher_args", "name=command,command=python grade.py")
