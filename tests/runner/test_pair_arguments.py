@@ -16,26 +16,26 @@ from mmie_tasks.runner.pair_arguments import (
 )
 
 OPENAI = ("openai", {"model": "gpt-4o"})
-GPT_IMAGE = {"model": "gpt-image-1"}
+QWEN_IMAGE = {"model": "Qwen/Qwen-Image"}
 NEEDS_BOTH = "needs a writer, `lvlm=`, and a drawer, `t2i=`"
 
 WORK = [
-    "lvlm=openai:model=gpt-4o,t2i=images:model=gpt-image-1",
-    "lvlm=openai:model=gpt-4o,t2i=images:gpt-image-1",
-    "lvlm=openai:model=gpt-4o;t2i=images:model=gpt-image-1",
-    "writer=openai:model=gpt-4o,drawer=images:gpt-image-1",
-    "LVLM=openai:model=gpt-4o, T2I=images:gpt-image-1",
-    "t2i=images:gpt-image-1,lvlm=openai:model=gpt-4o",
-    "lvlm=openai,model=gpt-4o,t2i=images,model=gpt-image-1",
-    "lvlm=openai;model=gpt-4o,t2i=images;model=gpt-image-1",
-    " lvlm = openai : model=gpt-4o , t2i = images : gpt-image-1 ",
-    "lvlm='openai:model=gpt-4o',t2i=\"images:gpt-image-1\"",
-    "'lvlm=openai:model=gpt-4o,t2i=images:gpt-image-1'",
-    "lvlm=openai:model=gpt-4o,t2i=images:gpt-image-1,protocol=STEP",
-    {"lvlm": "openai:model=gpt-4o", "t2i": "images:gpt-image-1"},
+    "lvlm=openai:model=gpt-4o,t2i=images:model=Qwen/Qwen-Image",
+    "lvlm=openai:model=gpt-4o,t2i=images:Qwen/Qwen-Image",
+    "lvlm=openai:model=gpt-4o;t2i=images:model=Qwen/Qwen-Image",
+    "writer=openai:model=gpt-4o,drawer=images:Qwen/Qwen-Image",
+    "LVLM=openai:model=gpt-4o, T2I=images:Qwen/Qwen-Image",
+    "t2i=images:Qwen/Qwen-Image,lvlm=openai:model=gpt-4o",
+    "lvlm=openai,model=gpt-4o,t2i=images,model=Qwen/Qwen-Image",
+    "lvlm=openai;model=gpt-4o,t2i=images;model=Qwen/Qwen-Image",
+    " lvlm = openai : model=gpt-4o , t2i = images : Qwen/Qwen-Image ",
+    "lvlm='openai:model=gpt-4o',t2i=\"images:Qwen/Qwen-Image\"",
+    "'lvlm=openai:model=gpt-4o,t2i=images:Qwen/Qwen-Image'",
+    "lvlm=openai:model=gpt-4o,t2i=images:Qwen/Qwen-Image,protocol=STEP",
+    {"lvlm": "openai:model=gpt-4o", "t2i": "images:Qwen/Qwen-Image"},
     {
         "writer": {"name": "openai", "model": "gpt-4o"},
-        "drawer": {"name": "images", "model": "gpt-image-1"},
+        "drawer": {"name": "images", "model": "Qwen/Qwen-Image"},
     },
 ]
 FAIL = [
@@ -46,7 +46,7 @@ FAIL = [
         "`lvlm=qwen2_5_vl:pretrained=Qwen/Qwen2.5-VL-7B-Instruct`",
     ),
     ("lvlm=gpt-4o,t2i=images:m", "`lvlm=openai:model=gpt-4o`"),
-    ("lvlm=openai:model=m,t2i=gpt-image-1", "`t2i=images:gpt-image-1`"),
+    ("lvlm=openai:model=m,t2i=qwen-image", "`t2i=images:qwen-image`"),
     ("lvlm=openai:model=m,t2i=stabilityai/sdxl", "`t2i=diffusers:stabilityai/sdxl`"),
     ("lvlm=openai:model=m,t2i=openai:dall-e-3", "one of images, diffusers, self"),
     ("lvml=openai:model=m,t2i=images:m", "did you mean `lvlm=`?"),
@@ -73,7 +73,7 @@ def parsed(model_args):
 def test_a_spelling_that_is_read(model_args):
     arguments = parsed(model_args)
     assert (arguments.writer, arguments.writer_arguments) == OPENAI
-    assert (arguments.drawer.name, arguments.drawer.options) == ("images", GPT_IMAGE)
+    assert (arguments.drawer.name, arguments.drawer.options) == ("images", QWEN_IMAGE)
     assert arguments.protocol.name == "step"
 
 
