@@ -13,7 +13,7 @@ from mmie_tasks.http.bodies import json_object
 from mmie_tasks.http.errors import ServerError
 
 _SECRET = re.compile(
-    r"(?:^|_)(?:key|passwd)$|api_?key$|access_?key$|secret(?:_?key)?$|token$|password$"
+    r"^key$|passwd$|api_?key$|access_?key$|secret(?:_?key)?$|token$|password$"
     r"|authorization$|credentials?$"
 )
 _VALUES = re.compile(
@@ -49,7 +49,7 @@ def read_extra_body(
     if not text.strip():
         return ""
     try:
-        fields = json.loads(text, parse_constant=_refuse_constant)
+        fields = json.loads(text.strip("'\" "), parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):

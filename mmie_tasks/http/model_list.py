@@ -117,6 +117,25 @@ async def _problem(
     return None
 
 
+def announce_retirement(access: Access, model: str) -> None:
+    """Warn of a model that leaves as `warn_of_retirement`, by the lists that come in two seconds.
+
+    No server makes it fail, and without a key that is required, nothing is sent.
+    """
+    lists: list[ModelList] = []
+    short = replace(access, timeout_s=min(1.0, access.timeout_s))
+
+    async def look(url: str) -> None:
+        async with http_client.async_client(short, url) as client:
+            models = await list_models(client, short)
+        if not isinstance(models, Failure):
+            lists.append(models)
+
+    if access.missing_key(MmieTasksError) is None:
+        http_client.check_servers(access, look)
+    warn_of_retirement(access, model, lists)
+
+
 def check_listed(access: Access, model: str, error: type[ErrorT], hint: str) -> None:
     """Raise an error of this class if every server has a list of models without this one.
 

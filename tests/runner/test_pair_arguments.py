@@ -4,6 +4,8 @@ what is meant.
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from mmie_tasks.core.errors import SettingWrong
@@ -136,3 +138,53 @@ def test_a_pair_is_named_by_both_models_and_what_else_makes_another_picture():
     assert name("images:flux;steps=4", protocol="describe") == "gpt-4o + flux (describe, steps=4)"
     assert (name("self"), name("self:instruct=yes")) == ("gpt-4o", "gpt-4o (instruct)")
     assert len({name(f"images:flux;negative_prompt={words}") for words in ("a", "b")}) == 2
+
+
+BODY = '{"chat_template_kwargs": {"enable_thinking": false, "a;b": [1, 2]}}'
+ADDED = {
+    "reasoning_effort": "low",
+    "extra_body": '{"chat_template_kwargs":{"a;b":[1,2],"enable_thinking":false}}',
+}
+
+
+@pytest.mark.parametrize(
+    "model_args",
+    [
+        f"lvlm=openai:model=m;reasoning_effort=low;extra_body={BODY},t2i=images:flux",
+        f"lvlm=openai:model=m,extra_body={BODY},reasoning_effort=low,t2i=images:flux",
+        f"t2i=images:flux,lvlm=async_openai:extra_body={BODY},reasoning_effort=low,model=m",
+        {
+            "writer": {
+                "name": "openai",
+                "model": "m",
+                "reasoning_effort": "low",
+                "extra_body": json.loads(BODY),
+            },
+            "drawer": "images:flux",
+        },
+    ],
+    ids=str,
+)
+def test_the_fields_that_a_writers_requests_get_are_no_arguments_of_its_class(model_args):
+    arguments = parsed(model_args)
+    assert arguments.writer_arguments == {"model": "m"}
+    assert arguments.added == ADDED
+    assert arguments.request_fields == {"reasoning_effort": "low", **json.loads(BODY)}
+    assert "reasoning_effort=low, extra_body=" in arguments.pair
+
+
+@pytest.mark.parametrize(
+    ("extra_body", "words"),
+    [
+        ('{"api_key": "hush"}', "`api_key`"),
+        ('{"model": "m"}', "`model=`"),
+        ('{"modalities": ["image"]}', "t2i=self:modalities="),
+        ('{"max_tokens": 1}', "gen_kwargs"),
+        ("[1]", "no JSON object"),
+    ],
+)
+def test_a_field_that_a_writer_sets_itself_or_a_secret_is_refused(extra_body, words):
+    with pytest.raises(SettingWrong) as error:
+        parsed(f"lvlm=openai:model=m;extra_body={extra_body},t2i=images:flux")
+    assert words in str(error.value)
+    assert "hush" not in str(error.value)
