@@ -74,7 +74,8 @@ RETIREMENTS: Mapping[str, Retirement] = {
     ),
     "gpt-image-1": Retirement(
         day=date(2026, 10, 23),
-        source="importstatic, Fabric v1.4.534; weighmyprompt.com and unifically.com differ",
+        source="importstatic, Fabric v1.4.534; two name different successors: weighmyprompt.com, "
+        "unifically.com",
         read=date(2026, 11, 27),
     ),
     **dict.fromkeys(("gpt-image-1-mini", "gpt-image-1.5"), _IMAGE),
