@@ -22,6 +22,7 @@ from weakref import WeakSet
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.model_answers import answer_folders_of_run
+from mmie_tasks.core.options import split_options
 from mmie_tasks.core.run_memory import forget_last_run
 from mmie_tasks.judges.base import Outcome
 from mmie_tasks.judges.choice import JudgeChoices
@@ -118,7 +119,7 @@ def served_model_of(options: Mapping[str, Any]) -> ServedModel | None:
         pair = parse_pair_arguments(split_arguments(arguments))
         name, arguments = pair.writer, pair.writer_arguments
     elif not isinstance(arguments, Mapping):
-        pairs = (part.partition("=") for part in str(arguments).split(","))
+        pairs = (part.partition("=") for part in split_options(str(arguments)))
         arguments = {key.strip(): value.strip() for key, _, value in pairs}
     return served_model(name, arguments, os.environ)
 

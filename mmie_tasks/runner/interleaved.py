@@ -20,6 +20,7 @@ from lmms_eval.api.model import lmms
 
 from mmie_tasks.answers.drawn import WITHHELD, DrawingFacts
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong, first_line
+from mmie_tasks.http.model_list import announce_retirement
 from mmie_tasks.interleaved.drawer import Drawer, DrawerMisconfigured, DrawingError, PictureUnusable
 from mmie_tasks.interleaved.pictures import PictureStore, draw_all
 from mmie_tasks.interleaved.protocols import INSTRUCT
@@ -35,7 +36,7 @@ from mmie_tasks.runner.pair_answers import (
 )
 from mmie_tasks.runner.pair_arguments import parse_pair_arguments, split_arguments
 from mmie_tasks.runner.pair_requests import AskedSample, asked_sample
-from mmie_tasks.runner.pair_writer import PairWriter
+from mmie_tasks.runner.pair_writer import PairWriter, writer_access, writer_model
 from mmie_tasks.runner.run_texts import RunTexts
 from mmie_tasks.runner.stage_progress import StageProgress
 from mmie_tasks.runner.writer_output import output_of, text_of
@@ -93,8 +94,8 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
             if self._arguments.drawer is not None:
                 self._drawer = open_drawer(self._arguments.drawer, os.environ)
                 self._drawer.check()
-                self._signature = drawing_text(
-                    self._arguments.protocol.signature, self._drawer.signature
+                self._signature = self._signed(
+                    drawing_text(self._arguments.protocol.signature, self._drawer.signature)
                 )
                 pictures, stored_under = self._arguments.pictures, self._drawer.storage_signature
                 self._store = PictureStore(pictures, stored_under)
@@ -102,6 +103,9 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
             self._writer = PairWriter(
                 self._arguments, runner_options, force_simple=self.force_simple
             )
+            access = writer_access(self._arguments)
+            if access is not None and self._writer.model.rank == 0:
+                announce_retirement(access, writer_model(self._arguments))
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
         self.pair, self.words = self._arguments.pair, self._arguments.words
@@ -109,6 +113,10 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         self.is_simple = self._writer.model.is_simple
         self.task_dict = self._writer.task_dict  # the runner fills it
         self._rank, self._world_size = self._writer.model.rank, self._writer.model.world_size
+
+    def _signed(self, answers: str) -> str:
+        """The signature of answers, with the fields that are added to the writer's requests."""
+        return ",".join((answers, *self._arguments.added_names))
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the writer's
         """What the runner asks of a model beside its answers: accelerator, device, tokenizer, chat
@@ -178,7 +186,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         for portion in self._writer.outputs(requests, samples, range(len(requests)), len(samples)):
             outputs |= portion
         if self.words is INSTRUCT:
-            facts = DrawingFacts(signature=INSTRUCT.signature)
+            facts = DrawingFacts(signature=self._signed(INSTRUCT.signature))
             for i, sample in enumerate(samples):
                 if sample:
                     outputs[i] = answer_of(Draft(whole=text_of(outputs[i])), {}, facts)

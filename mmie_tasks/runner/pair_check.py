@@ -13,7 +13,7 @@ from typing import Any
 
 from mmie_tasks.benchmarks.registry import entry_of_task
 from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong, first_line
-from mmie_tasks.http.access import Access, public_address, read_base_urls
+from mmie_tasks.http.access import public_address
 from mmie_tasks.http.model_list import check_model_lists
 from mmie_tasks.http.pace import Pace
 from mmie_tasks.hub.asset import Check
@@ -29,9 +29,8 @@ from mmie_tasks.runner.pair_arguments import (
     parse_pair_arguments,
     split_arguments,
 )
+from mmie_tasks.runner.pair_writer import writer_access, writer_model
 
-_CHAT_CLIENTS = ("openai", "async_openai")
-_KEY, _URL = "OPENAI_API_KEY", "OPENAI_API_BASE"  # what those read (``simple/openai.py:142``)
 _TIMEOUT_S = 10.0
 UNKNOWN_TIME = "time not known: `mmie-tasks eval ... --sketch 2` measures two samples"
 
@@ -81,17 +80,9 @@ def _check_writer(arguments: PairArguments) -> str:
 
     options = arguments.writer_arguments
     check_writer_arguments(get_model(arguments.writer), options)
-    if arguments.writer not in _CHAT_CLIENTS:
+    if (access := writer_access(arguments)) is None:
         return _files_of(str(options["pretrained"])) if options.get("pretrained") else ""
-    model = str(options.get("model") or options.get("model_version") or "")
-    url = str(options.get("base_url") or os.environ.get(_URL) or "")
-    access = Access(
-        service=f"The writer `{model}`",
-        base_urls=read_base_urls("writer", url or None),
-        api_key=str(options.get("api_key") or os.environ.get(_KEY) or "") or None,
-        key_variables=(_KEY,),
-        timeout_s=_TIMEOUT_S,
-    )
+    model = writer_model(arguments)
     check_model_lists(access, model, Pace().check_s, SettingWrong)
     return f"`{model}` at {', '.join(map(public_address, access.base_urls))}"
 

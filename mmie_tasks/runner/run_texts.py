@@ -91,6 +91,7 @@ def _text_paths(
     options = sorted(f"{name}={value}" for name, value in named if name not in _DELIVERY)
     served = served_model(arguments.writer, arguments.writer_arguments, os.environ)
     server = storage_names([served.url]) if served else None
+    options += [f"{name}={value}" for name, value in arguments.added.items() if value]
     named_by = [arguments.writer, options, arguments.protocol.signature, server]
     writer = json.dumps([part for part in named_by if part is not None])
     times = Counter[str]()
