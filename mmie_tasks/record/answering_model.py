@@ -125,7 +125,8 @@ def other_models(judge: Signature, models: Iterable[str]) -> list[str]:
     fields = judge.fields
     requested = "" if "checkpoint" in fields else fields.get("model", "")
     hosts = filter(None, fields.get("host", "").split("+"))
-    at_azure = all(host.endswith(_AZURE) for host in hosts)  # its own hosts are not in a signature
+    # A signature does not name the hosts of OpenAI, nor those of OpenAI at Azure.
+    at_azure = judge.has("judge", "openai") and all(host.endswith(_AZURE) for host in hosts)
     return [
         model
         for model in dict.fromkeys(models)
