@@ -35,6 +35,7 @@ _VERSION = re.compile(r"(?<=-)(\d)-(\d)(?=-|$)")  # claude-3-5
 _NUMBERED = re.compile(r"[a-z]-?\d|router")
 _SIZES = {"mini", "nano", "pro", "turbo"}  # words of OpenAI's names for other sizes
 _UNNAMED = ("gpt", "3.5", "turbo")
+_IN_PROCESS = "mmie_score"
 _AZURE = (".azure.com", ".azure.us", ".azure.cn")
 
 
@@ -118,12 +119,12 @@ def other_models(judge: Signature, models: Iterable[str]) -> list[str]:
     """The models, each once, that are not the one that a judge was asked for.
 
     Args:
-        judge: The signature of a single judge. One without a model, or with the digest of its
-            checkpoint, was not asked for a name.
+        judge: The signature of a single judge. One without a model, or that runs in this process,
+            is not asked for a name.
         models: As the replies name them.
     """
     fields = judge.fields
-    requested = "" if "checkpoint" in fields else fields.get("model", "")
+    requested = "" if fields.get("judge") == _IN_PROCESS else fields.get("model", "")
     hosts = filter(None, fields.get("host", "").split("+"))
     # A signature does not name the hosts of OpenAI, nor those of OpenAI at Azure.
     at_azure = judge.has("judge", "openai") and all(host.endswith(_AZURE) for host in hosts)
