@@ -30,6 +30,7 @@ from mmie_tasks.judges.openai.adaptations import Adaptations
 from mmie_tasks.judges.openai.chat_request import top_logprobs_of
 from mmie_tasks.judges.openai.chat_server import ChatServer
 from mmie_tasks.judges.openai.settings import Settings
+from mmie_tasks.judges.other_models import warn_of_others
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.sight import LEAST_PER_PICTURE
 
@@ -149,6 +150,7 @@ async def _problem(
         traits.accepts_logprobs = False
         if isinstance(failure, JudgeReply):
             _warn_if_blind(failure, colours, f"`{settings.model}` at {address}")
+            warn_of_others(settings.signature, [failure.model], address)
             return None
         if failure is None:
             return None

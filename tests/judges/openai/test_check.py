@@ -154,6 +154,15 @@ def test_a_judge_that_may_not_see_pictures_is_named_before_the_run(
     assert words in warning
 
 
+def test_another_model_that_answers_is_named_before_the_run(server, warnings):
+    colours = "{first} and {second}"
+    assert warnings_of_check(server, warnings, colours, model="judge-model-2026-01-02") == []
+    (warning,) = warnings_of_check(server, warnings, colours, model="other-model")
+    assert "`judge-model`" in warning
+    assert "`other-model`" in warning
+    assert server.url in warning
+
+
 def test_a_judge_cannot_know_the_colours_beforehand(server):
     judge = judge_at(server.url)
     judge.max_images = 2
