@@ -251,3 +251,45 @@ def test_a_person_with_scores_of_two_answers_of_a_sample_is_refused_without_a_ru
     files = [people(tmp_path / f"{name}.csv", rows, "id,answer,score") for name in "ab"]
     with pytest.raises(AnswersUnusable, match=r"a.csv`, line 3: .* two answers of the sample a"):
         agreement(*files, "--task", "mmie")
+
+
+def test_a_run_of_another_model_is_put_on_the_scale_of_the_reference(judges, tmp_path):
+    of_model_b = mmie_lines(60, judge=OURS, answers="model-b", skill=0.7)
+    write_run(tmp_path / "c" / "model", "mmie", of_model_b)
+    sources = [f"old={judges[0]}", f"new={judges[1]}", f"theirs={tmp_path / 'c'}"]
+    for order in (sources, [sources[2], *sources[:2]]):
+        output = as_json(*order, reference="old")
+        assert [rater["name"] for rater in output["raters"]] == ["old", "new"]
+        [bridge] = output["bridges"]
+        assert (bridge["judge"], bridge["reference"]) == ("new", "old")
+        assert bridge["samples"] == output["samples"]["compared"] - unscored_in_any(output)
+        assert [run["run"] for run in bridge["translations"]] == ["new", "theirs"]
+    bias = output["with_reference"][0]["measures"]["bias"]["value"]
+    assert bridge["difference"]["value"] == pytest.approx(bias * 100 / 6)
+    text = agreement(*sources)
+    assert f"On these {bridge['samples']} answers new gives the score of old" in text
+    assert "That holds for answers like these." in text
+    assert re.search(r"\| theirs +\| +\d+ \| +\d\d\.\d\d \| \d\d\.\d\d \[", text)
+
+
+def unscored_in_any(output):
+    """Samples that lack points of a rater, where no sample lacks them of two."""
+    return output["samples"]["compared"] - output["with_reference"][0]["samples"]
+
+
+def test_people_may_be_the_reference_of_a_run_of_another_model(judges, tmp_path):
+    lines = list(mmie_lines(60, judge=OURS))
+    write_run(tmp_path / "c" / "model", "mmie", mmie_lines(60, judge=OURS, answers="model-b"))
+    csv = people(tmp_path / "crowd.csv", [(line["official"]["id"], 3) for line in lines])
+    output = as_json(f"b={judges[1]}", f"c={tmp_path / 'c'}", csv)
+    [bridge] = output["bridges"]
+    assert (bridge["judge"], bridge["reference"]) == ("b", "crowd")
+    assert [run["run"] for run in bridge["translations"]] == ["b", "c"]
+
+
+def test_a_run_by_a_judge_without_a_bridge_is_an_error(judges, tmp_path):
+    other = "judge:openai|model:a-third-one"
+    write_run(tmp_path / "c" / "model", "mmie", mmie_lines(60, judge=other, answers="model-b"))
+    with pytest.raises(AnswersUnusable, match="different answers") as error:
+        agreement(*judges, tmp_path / "c")
+    assert "judged as it was" in error.value.hint
