@@ -4,9 +4,9 @@ That is 400 samples in MMIE's layout, two models' answers, and the replies of tw
 
 ``python make.py OUT`` writes ``OUT/data``, ``OUT/answers-a``, ``OUT/answers-b``,
 ``OUT/replies.jsonl`` and ``OUT/old_replies.jsonl``; ``python make.py OUT PLAN`` then writes
-``OUT/people.csv``: the plan, scored as two people would. All of it is made up: a story has six sentences, an answer tells some of them,
-people count them with an error, and the judge is kind to bad answers. It reports the probabilities
-of its points. The old judge is nearer to people.
+``OUT/people.csv``: the plan, scored as two people would. All of it is made up: a story has six
+sentences, an answer tells some of them, people count them with an error, and the judge is kind to
+bad answers. It reports the probabilities of its points. The old judge is nearer to people.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from mmie_tasks.record.intervals import LEVEL, MIN_SAMPLES
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.agreement import measures
 from mmie_tasks.results.agreement.analysis import Agreement, RaterPair
-from mmie_tasks.results.agreement.bridge import Bridge
+from mmie_tasks.results.agreement.bridge import Bridge, Translation
 from mmie_tasks.results.agreement.measures import Measurement
 
 
@@ -64,28 +64,38 @@ def _bridge_block(bridge: Bridge) -> str:
     rows = [
         [
             *(short_name(run.run), f"{run.samples:,}", percent_cell(run.score)),
-            *(run.by_difference.cell(2), run.by_line.cell(2)),
+            *(run.by_difference.cell(2), _between_lines(run)),
         ]
         for run in bridge.translations
     ]
-    header = ["run", "n", f"by {judge}", "by the difference", "by the line"]
+    header = ["run", "n", f"by {judge}", "by the difference", "between the lines"]
     signed = signed_cell(difference.value, difference.interval)
     finding = (
         f"On these {counted(bridge.samples, 'answer')} {judge} gives the score of {reference} "
         f"{signed} (percentage points); rank correlation {rank.cell(3)}. That holds for answers "
         "like these."
     )
-    worth = bridge.slope.cell(3)
-    measured = [difference, bridge.slope, rank]
-    measured += [m for run in bridge.translations for m in (run.by_difference, run.by_line)]
+    measured = [difference, bridge.slope, rank, *(run.by_difference for run in bridge.translations)]
+    slopes = bridge.slope.cell(2), bridge.reverse_slope.cell(2)
     notes = [
         f"- By the difference: {judge} errs on the answers of a run as on these.",
-        f"- By the line: a point of {judge} is worth {worth} of {reference} there, too;",
-        "  chance in the points flattens the line. Where the two differ, quote both.",
+        f"- Between the lines: a point of {judge} is worth {slopes[0]} of {reference}",
+        f"  if chance is in the points of {reference} alone, and {slopes[1]}",
+        f"  if it is in those of {judge} alone. The interval holds both: quote it.",
         *(f"- {why}" for why in dict.fromkeys(filter(None, map(_missing, measured)))),
     ]
     heading = f"## Scores by {judge} on the scale of {reference}"
     return f"{heading}\n\n{finding}\n\n{table(header, rows, notes=notes)}"
+
+
+def _between_lines(run: Translation) -> str:
+    ends = [m.value for m in (run.by_line, run.by_reverse_line) if m.value is not None]
+    if not ends:
+        return NO_VALUE
+    low, high = (f"{end:.2f}" for end in (min(ends), max(ends)))
+    between = low if low == high else f"{low} to {high}"
+    interval = run.between_lines
+    return f"{between} [{interval.low:.2f}, {interval.high:.2f}]" if interval else between
 
 
 def _rater_block(agreement: Agreement) -> str:

@@ -4,12 +4,16 @@ Both judged the same answers. With ``a`` for the reference's points of these, ``
 and ``c`` for the judge's points of the answers of a run, that run has on the reference's scale::
 
     by the difference:  mean(a) + (mean(c) - mean(b))
-    by the line:        mean(a) + slope * (mean(c) - mean(b))
+    by a line:          mean(a) + slope * (mean(c) - mean(b))
 
-The slope is that of least squares, within the groups that a headline averages. Where the run has
-more answers of the same model, the line is the corrected mean of `calibrate` for a larger
-population, up to the variance in its slope (A. N. Angelopoulos, J. C. Duchi, T. Zrnic, "PPI++",
-arXiv 2311.01453). That estimate is for one population, and would mix two models.
+There are two lines, within the groups that a headline averages: least squares of ``a`` on ``b``,
+and of ``b`` on ``a``. The first is right for another model's answers if all chance is in ``a``, the
+second if all is in ``b``. Both judges err by chance, and the truth is between the lines (R. Frisch,
+"Statistical Confluence Analysis by Means of Complete Regression Systems", 1934).
+
+Where the run has more answers of the same model, the first line is the corrected mean of
+`calibrate` for a larger population, up to the variance in its slope (A. N. Angelopoulos, J. C.
+Duchi, T. Zrnic, "PPI++", arXiv 2311.01453). That estimate is for one population of answers.
 
 Intervals are for a larger population of questions. Each question moves an estimate by what it
 contributes to the means and to the slope, added up over the runs that have it; the squares of
@@ -20,8 +24,9 @@ effect of one unseen error of half the scale is added.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import pandas as pd
 from scipy.special import stdtrit
@@ -39,6 +44,13 @@ _NO_MEAN = "a group of the headline has no sample with points"
 _NO_SLOPE = "the points of the two do not rise together beyond chance"
 
 
+class _Line(NamedTuple):
+    """Its slope, and by how much each question moves it."""
+
+    slope: Measurement
+    influence: Floating
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translation:
     """A run's score by the judge, and on the reference's scale, in percent.
@@ -48,7 +60,8 @@ class Translation:
         samples: How many have points and count for the headline.
         score: By the judge; None without such samples.
         by_difference: On the reference's scale, if the two differ there as on the bridge.
-        by_line: The same, if the judge's points are worth there what they are on the bridge.
+        by_line: The same by the line of the reference's points on the judge's.
+        by_reverse_line: The same by the line of the judge's points on the reference's.
     """
 
     run: str
@@ -56,6 +69,13 @@ class Translation:
     score: float | None
     by_difference: Measurement
     by_line: Measurement
+    by_reverse_line: Measurement
+
+    @property
+    def between_lines(self) -> Interval | None:
+        """The interval that holds those of both lines; None without them."""
+        first, second = self.by_line.interval, self.by_reverse_line.interval
+        return first and second and Interval(min(*first, *second), max(*first, *second))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +86,9 @@ class Bridge:
         judge, reference: Their names.
         samples: How many answers have points of both and count for the headline.
         difference: Judge less reference, in percentage points.
-        slope: What a percentage point of the judge is worth on the reference's scale.
+        slope: What a percentage point of the judge is worth on the reference's scale, by the line
+            of the reference's points on the judge's.
+        reverse_slope: The same, by the line of the judge's points on the reference's.
         rank_correlation: Spearman's, of the points.
         translations: Of the judge's run, then of its runs of other answers.
     """
@@ -76,6 +98,7 @@ class Bridge:
     samples: int
     difference: Measurement
     slope: Measurement
+    reverse_slope: Measurement
     rank_correlation: Measurement
     translations: tuple[Translation, ...]
 
@@ -94,57 +117,65 @@ def bridge(
     points = {"a": panel.column(reference), "b": panel.column(judge.name)}
     pairs = _of_headline(pd.DataFrame(points, index=panel.points.index), judge, panel)
     influence = pairs["share"] * (_centred(pairs, "b") - _centred(pairs, "a"))
-    slope, of_slope = _line(pairs)
+    lines = _lines(pairs)
     runs = (judge, *panel.other_runs.get(judge.name, ()))
     return Bridge(
         judge=judge.name,
         reference=reference,
         samples=len(pairs),
         difference=_measurement(_mean(pairs, "b") - _mean(pairs, "a"), influence, len(pairs)),
-        slope=slope,
+        slope=lines[0].slope,
+        reverse_slope=lines[1].slope,
         rank_correlation=rank_correlation,
-        translations=tuple(_translation(run, pairs, slope, of_slope, panel) for run in runs),
+        translations=tuple(_translation(run, pairs, lines, panel) for run in runs),
     )
 
 
 def _translation(
-    run: Rater, pairs: pd.DataFrame, slope: Measurement, of_slope: Floating, panel: RaterPanel
+    run: Rater, pairs: pd.DataFrame, lines: Sequence[_Line], panel: RaterPanel
 ) -> Translation:
     frame = _of_headline(pd.DataFrame({"c": pd.Series(run.points, dtype=float)}), run, panel)
     score, samples = _mean(frame, "c"), min(len(pairs), len(frame))
     gap = score - _mean(pairs, "b")
 
-    def with_slope(worth: float, of_worth: Floating, fitted: int) -> Measurement:
-        residual = _centred(pairs, "a") - worth * _centred(pairs, "b")
-        on_bridge = pairs["share"] * residual + gap * of_worth
-        influence = on_bridge.add(worth * frame["share"] * _centred(frame, "c"), fill_value=0)
-        return _measurement(_mean(pairs, "a") + worth * gap, influence, samples, fitted=fitted)
+    def with_slope(slope: float, of_slope: Floating, fitted: int) -> Measurement:
+        residual = _centred(pairs, "a") - slope * _centred(pairs, "b")
+        on_bridge = pairs["share"] * residual + gap * of_slope
+        influence = on_bridge.add(slope * frame["share"] * _centred(frame, "c"), fill_value=0)
+        return _measurement(_mean(pairs, "a") + slope * gap, influence, samples, fitted=fitted)
+
+    def by(line: _Line) -> Measurement:
+        if line.slope.value is None or line.slope.why_not:
+            return Measurement(why_not=line.slope.why_not)
+        return with_slope(line.slope.value, line.influence, 1)
 
     return Translation(
         run=run.name,
         samples=len(frame),
         score=None if math.isnan(score) else score,
-        by_difference=with_slope(1, 0 * of_slope, 0),
-        by_line=Measurement(why_not=slope.why_not)
-        if slope.value is None or slope.why_not
-        else with_slope(slope.value, of_slope, 1),
+        by_difference=with_slope(1, 0 * pairs["a"], 0),
+        by_line=by(lines[0]),
+        by_reverse_line=by(lines[1]),
     )
 
 
-def _line(pairs: pd.DataFrame) -> tuple[Measurement, Floating]:
-    """The slope, with the reason against it if its interval is not above 0; and what each question
-    moves it by.
-    """
+def _lines(pairs: pd.DataFrame) -> tuple[_Line, _Line]:
+    """Both lines, with the reason against them if the first one's interval is not above 0."""
     a, b = _centred(pairs, "a"), _centred(pairs, "b")
-    squares = float(b @ b)
-    if squares <= _ROUNDING:
-        return Measurement(why_not=_NO_SLOPE), b
-    value = float(a @ b) / squares
-    influence = b * (a - value * b) / squares
-    slope = _measurement(value, influence, len(pairs), fitted=1, unseen=0)
-    if slope.interval and slope.interval.low <= 0:
-        slope = replace(slope, why_not=_NO_SLOPE)
-    return slope, influence
+    lines = []
+    for x in (b, a):
+        if abs(float(x @ b)) <= _ROUNDING:
+            lines.append(_Line(Measurement(why_not=_NO_SLOPE), 0 * x))
+            continue
+        value = float(x @ a) / float(x @ b)
+        influence = x * (a - value * b) / float(x @ b)
+        slope = _measurement(value, influence, len(pairs), fitted=1, unseen=0)
+        lines.append(_Line(slope, influence))
+    first = lines[0].slope
+    if first.why_not or (first.interval and first.interval.low <= 0):
+        why_not = first.why_not or _NO_SLOPE
+        lines = [line._replace(slope=replace(line.slope, why_not=why_not)) for line in lines]
+    return lines[0], lines[1]
 
 
 def _of_headline(points: pd.DataFrame, run: Rater, panel: RaterPanel) -> pd.DataFrame:
