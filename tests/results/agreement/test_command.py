@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import re
 from itertools import islice
+from pathlib import Path
 
 import pytest
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
 
+from mmie_tasks.benchmarks.opening.benchmark import BENCHMARK as OPENING
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
 from mmie_tasks.results.agreement.command import run
 from mmie_tasks.results.agreement.measures import MEASURES
 from mmie_tasks.results.commands import open_run
-from mmie_tasks.results.labels import answer_digest
+from mmie_tasks.results.labels import answer_digest, read_labels
 
 GPT = "judge:openai|model:gpt-4o-2024-11-20"
 OURS = "judge:mmie_score|model:mmie-eval"
@@ -293,3 +295,23 @@ def test_a_run_by_a_judge_without_a_bridge_is_an_error(judges, tmp_path):
     with pytest.raises(AnswersUnusable, match="different answers") as error:
         agreement(*judges, tmp_path / "c")
     assert "judged as it was" in error.value.hint
+
+
+def test_the_page_makes_a_reference_of_published_replies_of_opening(tmp_path, monkeypatch):
+    page = Path(__file__).parents[3] / "docs" / "judge.md"
+    [code] = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    replies = [
+        {
+            "data_id": id_,
+            "model": {"id": "1", "name": name},
+            "score": {"Correctness": {"Score": first}, "Completeness": {"Score": second}},
+        }
+        for id_, name, first, second in (("0301096", "SEED-X", 3, 6), ("0301096", "GILL", 1, 1))
+    ]
+    (tmp_path / "Interleaved_Arena").mkdir()
+    file = tmp_path / "Interleaved_Arena" / "gpt-score_results.json"
+    file.write_text(json.dumps(replies), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})  # noqa: S102 - of our own page
+    [label] = read_labels(tmp_path / "gpt-4o.csv", OPENING.scale)
+    assert (label.id, label.points) == ("0301096", 4.5)
