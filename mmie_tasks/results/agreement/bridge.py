@@ -44,7 +44,7 @@ _NO_MEAN = "a group of the headline has no sample with points"
 _NO_SLOPE = "the points of the two do not rise together beyond chance"
 
 
-class _Line(NamedTuple):
+class _FittedLine(NamedTuple):
     """Its slope, and by how much each question moves it."""
 
     slope: Measurement
@@ -132,7 +132,7 @@ def bridge(
 
 
 def _translation(
-    run: Rater, pairs: pd.DataFrame, lines: Sequence[_Line], panel: RaterPanel
+    run: Rater, pairs: pd.DataFrame, lines: Sequence[_FittedLine], panel: RaterPanel
 ) -> Translation:
     frame = _of_headline(pd.DataFrame({"c": pd.Series(run.points, dtype=float)}), run, panel)
     score, samples = _mean(frame, "c"), min(len(pairs), len(frame))
@@ -144,7 +144,7 @@ def _translation(
         influence = on_bridge.add(slope * frame["share"] * _centred(frame, "c"), fill_value=0)
         return _measurement(_mean(pairs, "a") + slope * gap, influence, samples, fitted=fitted)
 
-    def by(line: _Line) -> Measurement:
+    def by(line: _FittedLine) -> Measurement:
         if line.slope.value is None or line.slope.why_not:
             return Measurement(why_not=line.slope.why_not)
         return with_slope(line.slope.value, line.influence, 1)
@@ -159,18 +159,18 @@ def _translation(
     )
 
 
-def _lines(pairs: pd.DataFrame) -> tuple[_Line, _Line]:
+def _lines(pairs: pd.DataFrame) -> tuple[_FittedLine, _FittedLine]:
     """Both lines, with the reason against them if the first one's interval is not above 0."""
     a, b = _centred(pairs, "a"), _centred(pairs, "b")
     lines = []
     for x in (b, a):
         if abs(float(x @ b)) <= _ROUNDING:
-            lines.append(_Line(Measurement(why_not=_NO_SLOPE), 0 * x))
+            lines.append(_FittedLine(Measurement(why_not=_NO_SLOPE), 0 * x))
             continue
         value = float(x @ a) / float(x @ b)
         influence = x * (a - value * b) / float(x @ b)
         slope = _measurement(value, influence, len(pairs), fitted=1, unseen=0)
-        lines.append(_Line(slope, influence))
+        lines.append(_FittedLine(slope, influence))
     first = lines[0].slope
     if first.why_not or (first.interval and first.interval.low <= 0):
         why_not = first.why_not or _NO_SLOPE
