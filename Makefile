@@ -86,10 +86,14 @@ calibrate: $(READY)  ## what `calibrate` says of two made-up models, a judge and
 	  MMIE_OUTPUT_ROOT=$(CALIBRATE)/answers-$$model $(EVALUATE) --tasks mmie --model_args path=$(CALIBRATE)/answers-$$model \
 	  --judge replay:path=$(CALIBRATE)/replies.jsonl --output_path $(CALIBRATE)/model-$$model > $(CALIBRATE)/model-$$model.log 2>&1 || exit 1; \
 	done
+	@HF_HUB_OFFLINE=1 MMIE_DATA=$(CALIBRATE)/data MMIE_OTHER_PROMPTS=$(MMIE)/prompts.json \
+	  MMIE_OUTPUT_ROOT=$(CALIBRATE)/answers-a $(BIN)/mmie-tasks rejudge $(CALIBRATE)/model-a \
+	  --judge replay:path=$(CALIBRATE)/old_replies.jsonl --output_path $(CALIBRATE)/model-a-by-old > $(CALIBRATE)/model-a-by-old.log 2>&1
 	$(BIN)/mmie-tasks calibrate A=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b --plan 100 -o $(CALIBRATE)/plan.csv
 	@$(BIN)/python examples/calibrate/make.py $(CALIBRATE) $(CALIBRATE)/plan.csv
 	$(BIN)/mmie-tasks calibrate A=$(CALIBRATE)/model-a --people $(CALIBRATE)/people.csv
 	$(BIN)/mmie-tasks calibrate A=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b --people $(CALIBRATE)/people.csv
+	$(BIN)/mmie-tasks agreement old=$(CALIBRATE)/model-a-by-old new=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b
 	$(BIN)/mmie-tasks table A=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b --people $(CALIBRATE)/people.csv
 	$(BIN)/mmie-tasks report A=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b --people $(CALIBRATE)/people.csv -o $(CALIBRATE)/report.html
 
