@@ -58,10 +58,7 @@ SETUP_COMMANDS: Mapping[str, tuple[str, str]] = {
         "cli:_prefetch",
         "download data, prompts and judges, for machines without internet",
     ),
-    "judge-exam": (
-        "quality.judge_exam.command:run",
-        "grade a judge by people's verdicts, or stress-test it",
-    ),
+    "judge-exam": ("quality.judge_exam.command:run", "grade a judge by people's verdicts"),
     "cache": (
         "judges.cache_command:run",
         "the cache of judge replies: statistics, export, import, prune",

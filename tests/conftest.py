@@ -46,7 +46,6 @@ SLOW = (  # starts the runner, a cluster or other processes, or computes for lon
     "quality/calibrate/test_coverage.py",
     "quality/judge_exam/test_mmrb2_hub.py",
     "quality/judge_exam/test_planted_judges.py",
-    "quality/judge_exam/test_stress.py",
     "interleaved/test_chat_pictures.py",
     "runner/test_interleaved.py",
     "runner/test_model_check.py",
