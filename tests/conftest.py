@@ -44,7 +44,6 @@ SLOW = (  # starts the runner, a cluster or other processes, or computes for lon
     "preflight/test_doctor_hub.py",
     "preflight/test_prefetch.py",
     "quality/calibrate/test_coverage.py",
-    "quality/judge_exam/test_mmrb2_hub.py",
     "quality/judge_exam/test_planted_judges.py",
     "interleaved/test_chat_pictures.py",
     "runner/test_interleaved.py",

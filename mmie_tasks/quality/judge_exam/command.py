@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mmie_tasks.benchmarks.registry import entries
@@ -21,16 +20,9 @@ from mmie_tasks.quality.judge_exam.exam_result import COMPARE, ExamResult
 from mmie_tasks.quality.judge_exam.exam_text import exam_text, without_details
 from mmie_tasks.quality.judge_exam.examine import FOLDER_HINT, examine, published_exam
 from mmie_tasks.quality.judge_exam.methods import ExamMethod, comparing, giving_points
-from mmie_tasks.quality.judge_exam.mmrb2 import load_mmrb2
 from mmie_tasks.quality.judge_exam.opening import load_opening
 from mmie_tasks.quality.judge_exam.stored_exams import exam_json
-from mmie_tasks.quality.judge_exam.verdict_set import SetName, VerdictSet
 from mmie_tasks.results.commands import require_range
-
-_SETS: Mapping[SetName, Callable[[Path | None, Mapping[str, str]], VerdictSet]] = {
-    "mmrb2": load_mmrb2,
-    "opening": load_opening,
-}
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:
@@ -39,27 +31,30 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:
 
     Raises:
         MmieTasksError: An option is invalid, the judge cannot be used or gave no verdict at all, or
-            the set could not be loaded.
+            people's verdicts could not be loaded.
     """
     options = _parser().parse_args(arguments)
     _check_options(options)
     folder = Path(options.folder).expanduser() if options.folder else None
-    load = partial(_SETS[options.set], folder, environment)
     if options.verdicts:
-        exam = published_exam(Path(options.verdicts).expanduser(), load())
+        exam = published_exam(
+            Path(options.verdicts).expanduser(), load_opening(folder, environment)
+        )
         return _printed(exam, is_json=options.json)
     text = options.judge
     if options.judge_args:
         text = with_judge_args(text, options.judge_args)
     choice = parse_choice(text, "`judge-exam`")
     shared = JudgingSession(environment=environment).open(choice)
-    if options.set == "opening" and folder is None:
+    if folder is None:
         message = "OpenING's answers are read from a local folder only."
         raise SettingWrong(message, hint=FOLDER_HINT)
     try:
         method = _method(choice, options.method)
         shared.check()  # before a download
-        exam = examine(shared, method, load(), options.limit, environment)
+        exam = examine(
+            shared, method, load_opening(folder, environment), options.limit, environment
+        )
     except KeyboardInterrupt:
         sys.stderr.write(
             "\nInterrupted. The replies so far are in the cache: the same command asks for the "
@@ -72,9 +67,9 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mmie-tasks judge-exam",
-        description="Grade a judge on people's published verdicts: it compares two answers to the "
-        "same question, in both orders, or gives points to each one in a benchmark's own prompt. "
-        "The grade says how often it agrees with people.",
+        description="Grade a judge on people's published verdicts on OpenING: it compares two "
+        "answers to the same question, in both orders, or gives points to each one in a "
+        "benchmark's own prompt. The grade says how often it agrees with people.",
     )
     add = parser.add_argument
     judge_help = "as for `--judge`: openai:MODEL, or NAME:k=v,..."
@@ -82,11 +77,9 @@ def _parser() -> argparse.ArgumentParser:
     args_help = "more options of the judge; default: none"
     add("--judge_args", default="", metavar="k=v,...", help=args_help)
     add("--judge-args", dest="judge_args", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-    set_help = "whose verdicts: MMRB2 (interleaved pairs) or OpenING; default: %(default)s"
-    add("--set", choices=tuple(_SETS), default="mmrb2", help=set_help)
     folder_help = (
-        "a local folder with the set; OpenING's answers are read from a folder only; "
-        "default: download the set"
+        "a local folder in the layout of OpenING's repository; default: download the verdicts, "
+        "which is enough for `--verdicts`"
     )
     add("--folder", metavar="FOLDER", help=folder_help)
     method_help = (

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from mmie_tasks.core.tables import percent_cell, short_name, signed_cell, table
 from mmie_tasks.core.wording import counted, listed, wrapped
-from mmie_tasks.quality.judge_exam.exam_result import COMPARE, ExamResult, PublishedVerdicts
+from mmie_tasks.quality.judge_exam.exam_result import COMPARE, ExamResult
 from mmie_tasks.quality.judge_exam.grade import Grade
 from mmie_tasks.quality.judge_exam.question_shares import Share
 from mmie_tasks.quality.judge_exam.verdict_set import NoVerdict
@@ -18,8 +18,6 @@ def exam_text(exam: ExamResult) -> str:
     """The grade in tables, by order and by subset, and what it is of."""
     verdict_set = exam.verdict_set
     how = "An undecided judge counts as half."
-    if isinstance(exam.judge, PublishedVerdicts) and verdict_set.name == "mmrb2":
-        how = "A verdict that names neither answer counts as wrong, as in the set's own script."
     if exam.method != COMPARE:
         scores = f"Official scores in the prompt of {exam.method}"
         how = f"{scores} are compared; equal scores count as half."
@@ -58,8 +56,6 @@ def _shares(result: Grade) -> Iterator[tuple[str, Share | None, Share | None]]:
         yield "agreement with B shown first", result.by_order["reverse"], None
     yield "another verdict in the other order", result.flips, None
     yield "prefers the answer shown first", result.first_answer, result.first_answer_people
-    yield "a rater agrees with people's verdict", None, result.raters
-    yield "two raters agree", None, result.rater_pairs
 
 
 def _leanings(result: Grade) -> str:

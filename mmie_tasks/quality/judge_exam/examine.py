@@ -15,8 +15,8 @@ from mmie_tasks.core.wording import counted
 from mmie_tasks.judging.shared_judge import SharedJudge
 from mmie_tasks.quality.judge_exam.exam_result import COMPARE, ExamResult, PublishedVerdicts
 from mmie_tasks.quality.judge_exam.grade import grade_judge
-from mmie_tasks.quality.judge_exam.judgement_file import read_judgements
 from mmie_tasks.quality.judge_exam.methods import ExamMethod
+from mmie_tasks.quality.judge_exam.opening import read_judgements
 from mmie_tasks.quality.judge_exam.stored_exams import store_exam
 from mmie_tasks.quality.judge_exam.verdict_set import Judgement, NoVerdict, Pair, VerdictSet
 from mmie_tasks.record.signature import Signature, signature_text
