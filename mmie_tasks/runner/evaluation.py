@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
@@ -44,7 +43,6 @@ class RunningEvaluation:
         models: The tested model, held weakly; filled then, too.
         output: Where it writes its results.
         summary: Of its tasks.
-        sketch_file: The page of ``mmie-tasks eval --sketch``; None for other evaluations.
     """
 
     session: JudgingSession
@@ -52,7 +50,6 @@ class RunningEvaluation:
     models: WeakSet[object] = field(default_factory=WeakSet)
     output: RunOutput = field(default_factory=RunOutput)
     summary: RunSummary = field(default_factory=RunSummary)
-    sketch_file: Path | None = None
 
 
 _RUNNING: ContextVar[RunningEvaluation | None] = ContextVar("running", default=None)
@@ -83,12 +80,7 @@ def new_evaluation(choices: JudgeChoices, options: Mapping[str, Any]) -> Running
         sync=bool(getattr(options.get("cli_args"), "baseline", None)),
         tested=command.tested or served_model_of(options),
     )
-    return RunningEvaluation(
-        session=session,
-        models=models,
-        output=RunOutput.of_run(options),
-        sketch_file=command.sketch_file,
-    )
+    return RunningEvaluation(session=session, models=models, output=RunOutput.of_run(options))
 
 
 def served_model_of(options: Mapping[str, Any]) -> ServedModel | None:

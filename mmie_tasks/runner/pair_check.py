@@ -33,7 +33,6 @@ from mmie_tasks.runner.pair_arguments import (
 _CHAT_CLIENTS = ("openai", "async_openai")
 _KEY, _URL = "OPENAI_API_KEY", "OPENAI_API_BASE"  # what those read (``simple/openai.py:142``)
 _TIMEOUT_S = 10.0
-UNKNOWN_TIME = "time not known: `mmie-tasks eval ... --sketch 2` measures two samples"
 
 
 def main(model_args: str, *tasks: str) -> None:
@@ -137,7 +136,7 @@ def _describe_task(task: str, words: PictureProtocol | None, price_usd: float | 
         )
     loaded = _load(task)
     docs = loaded.eval_docs_no_media
-    lines = [f"{workload(docs, limit_of, price_usd)}; {UNKNOWN_TIME}"]
+    lines = [workload(docs, limit_of, price_usd)]
     if (doc := next((doc for doc in docs if limit_of(doc)), None)) is not None:
         question = loaded.config.doc_to_text(doc, loaded.lmms_eval_specific_kwargs)
         asked = f"{question}\n\n{words.instruction(limit_of(doc))}" if words else question
