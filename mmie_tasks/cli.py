@@ -169,10 +169,10 @@ def _table(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
 
 def _doctor(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     from mmie_tasks.preflight.doctor import mute_logs, run
-    from mmie_tasks.runner.model_check import check_model
+    from mmie_tasks.runner.pair_check import check_pair
 
     mute_logs()
-    report = run(arguments, environment, check_model)
+    report = run(arguments, environment, check_pair)
     print(report.text)
     return report.status
 

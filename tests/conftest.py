@@ -47,7 +47,6 @@ SLOW = (  # starts the runner, a cluster or other processes, or computes for lon
     "quality/judge_exam/test_planted_judges.py",
     "interleaved/test_chat_pictures.py",
     "runner/test_interleaved.py",
-    "runner/test_model_check.py",
     "runner/test_pair_check.py",
     "seam",
     "test_import_cost.py",
