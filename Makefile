@@ -22,7 +22,7 @@ OPENING := examples/opening
 RESULTS := examples/results
 INTERLEAVED := examples/interleaved
 CALIBRATE := out/calibrate
-PARITY := OPENING_FOLDER V2PE_FOLDER MILEBENCH_FOLDER MMIE_FOLDER MIA_FOLDER MMRB2_FOLDER
+PARITY := OPENING_FOLDER V2PE_FOLDER MILEBENCH_FOLDER MMIE_FOLDER MIA_FOLDER
 
 # Bytecode is written, whatever the environment says: a start of lmms-eval then takes 8 s, not 20.
 export PYTHONDONTWRITEBYTECODE :=

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
@@ -48,7 +47,6 @@ class RunningEvaluation:
         output: Where it writes its results.
         summary: Of its tasks.
         until_end: Contexts that end with it.
-        sketch_file: The page of ``mmie-tasks eval --sketch``; None for other evaluations.
     """
 
     session: JudgingSession
@@ -58,7 +56,6 @@ class RunningEvaluation:
     output: RunOutput = field(default_factory=RunOutput)
     summary: RunSummary = field(default_factory=RunSummary)
     until_end: ExitStack = field(default_factory=ExitStack)
-    sketch_file: Path | None = None
 
     def add_loaded(self, name: str, task: object, benchmark: Benchmark) -> None:
         """Add a task of ours, and hand the session to its judge until the evaluation ends."""
@@ -95,12 +92,7 @@ def new_evaluation(choices: JudgeChoices, options: Mapping[str, Any]) -> Running
         sync=bool(getattr(options.get("cli_args"), "baseline", None)),
         tested=command.tested or served_model_of(options),
     )
-    return RunningEvaluation(
-        session=session,
-        models=models,
-        output=RunOutput.of_run(options),
-        sketch_file=command.sketch_file,
-    )
+    return RunningEvaluation(session=session, models=models, output=RunOutput.of_run(options))
 
 
 def served_model_of(options: Mapping[str, Any]) -> ServedModel | None:

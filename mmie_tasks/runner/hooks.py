@@ -219,11 +219,6 @@ def _judging(
             functions.append(lambda: output.save(tasks))
             if is_command:
                 functions.append(stack.enter_context(judging_stops_on_ctrl_c(session, output)))
-        if evaluation.sketch_file is not None and is_first_process(os.environ):
-            from mmie_tasks.runner.sketch import write_sketch
-
-            file = evaluation.sketch_file
-            functions.append(functools.partial(write_sketch, list(ours.items()), model, file))
         stack.enter_context(called_after_generation(model, functions))
         yield
 

@@ -92,7 +92,7 @@ class PairArguments:
     @property
     def pair(self) -> str:
         """The name of writer and drawer, for folders and tables: ``gpt-4o + sdxl``, with what else
-        tells runs apart: ``gpt-4o + sdxl (describe, steps=4)``.
+        tells runs apart: ``gpt-4o + sdxl (steps=4)``.
         """
         names = [short_model_name(self.writer, self.writer_arguments)]
         details = [] if self.words is None or self.words.name == "step" else [self.words.name]

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,22 +21,10 @@ from mmie_tasks.interleaved.protocols import PictureProtocol
 from mmie_tasks.interleaved.registry import open_drawer
 from mmie_tasks.preflight.asset_checks import run_check
 from mmie_tasks.preflight.findings import Finding, problem_from
-from mmie_tasks.runner.model_check import import_model, print_findings
-from mmie_tasks.runner.pair_arguments import (
-    PairArguments,
-    check_writer_arguments,
-    parse_pair_arguments,
-    split_arguments,
-)
+from mmie_tasks.runner.pair_arguments import PairArguments, parse_pair_arguments, split_arguments
 from mmie_tasks.runner.pair_writer import writer_access, writer_model
 
 _TIMEOUT_S = 10.0
-UNKNOWN_TIME = "time not known: `mmie-tasks eval ... --sketch 2` measures two samples"
-
-
-def main(model_args: str, *tasks: str) -> None:
-    """Print the findings of `check_pair` as `print_findings`."""
-    print_findings(check_pair(model_args, tasks))
 
 
 def check_pair(model_args: str, tasks: Sequence[str]) -> Iterator[Finding]:
@@ -52,10 +39,7 @@ def check_pair(model_args: str, tasks: Sequence[str]) -> Iterator[Finding]:
     except MmieTasksError as error:
         yield problem_from("model interleaved", error)
         return
-    findings = list(import_model(arguments.writer))
-    yield from (replace(finding, subject="writer") for finding in findings)
-    if findings[0].status == "ok":
-        yield from run_check(Check(subject="writer", describe=partial(_check_writer, arguments)))
+    yield from run_check(Check(subject="writer", describe=partial(_check_writer, arguments)))
     price_usd: float | None = None
     if arguments.drawer is not None:
         try:
@@ -74,12 +58,9 @@ def _check_writer(arguments: PairArguments) -> str:
     """Where the writer is.
 
     Raises:
-        MmieTasksError: Its server or its files cannot be used, or an argument is misspelt.
+        MmieTasksError: Its server or its files cannot be used.
     """
-    from lmms_eval.models import get_model
-
     options = arguments.writer_arguments
-    check_writer_arguments(get_model(arguments.writer), options)
     if (access := writer_access(arguments)) is None:
         return _files_of(str(options["pretrained"])) if options.get("pretrained") else ""
     model = writer_model(arguments)
@@ -128,7 +109,7 @@ def _describe_task(task: str, words: PictureProtocol | None, price_usd: float | 
         )
     loaded = _load(task)
     docs = loaded.eval_docs_no_media
-    lines = [f"{workload(docs, limit_of, price_usd)}; {UNKNOWN_TIME}"]
+    lines = [workload(docs, limit_of, price_usd)]
     if (doc := next((doc for doc in docs if limit_of(doc)), None)) is not None:
         question = loaded.config.doc_to_text(doc, loaded.lmms_eval_specific_kwargs)
         asked = f"{question}\n\n{words.instruction(limit_of(doc))}" if words else question
@@ -137,8 +118,10 @@ def _describe_task(task: str, words: PictureProtocol | None, price_usd: float | 
 
 
 def _load(task: str) -> Any:  # noqa: ANN401 - the runner's
+    from datasets import disable_progress_bars
     from lmms_eval.tasks import TaskManager, get_task_dict
 
+    disable_progress_bars()
     try:
         return get_task_dict([task], TaskManager(model_name="interleaved"), "chat")[task]
     except SystemExit as error:  # so a task ends a run: see `process_docs` of ours

@@ -68,14 +68,12 @@ class RunTexts:
             )
         return texts
 
-    def save(self, outputs: Mapping[int, object]) -> int:
+    def save(self, outputs: Mapping[int, object]) -> None:
         """Save the texts of a writer's outputs, by the request's number, but those that are a
-        failure of its API; returns how many are saved.
+        failure of its API.
         """
         texts = {self._paths[i]: text_of(output) for i, output in outputs.items()}
-        usable = {path: text for path, text in texts.items() if not failure_of(text.text)}
-        save_texts(usable)
-        return len(usable)
+        save_texts({path: text for path, text in texts.items() if not failure_of(text.text)})
 
 
 def _text_paths(

@@ -135,7 +135,7 @@ def test_a_pair_is_named_by_both_models_and_what_else_makes_another_picture():
         return parsed({"lvlm": "openai:model=org/gpt-4o", "t2i": more, **arguments}).pair
 
     assert name("images:flux;timeout=9") == "gpt-4o + flux"
-    assert name("images:flux;steps=4", protocol="describe") == "gpt-4o + flux (describe, steps=4)"
+    assert name("images:flux;steps=4", protocol="step") == "gpt-4o + flux (steps=4)"
     assert (name("self"), name("self:instruct=yes")) == ("gpt-4o", "gpt-4o (instruct)")
     assert len({name(f"images:flux;negative_prompt={words}") for words in ("a", "b")}) == 2
 
