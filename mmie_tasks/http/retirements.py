@@ -41,7 +41,7 @@ _GPT_4 = Retirement(
     day=date(2027, 1, 14),
     azure_day=date(2027, 4, 14),
     source=_GPT_4O_SOURCES,
-    read=date(2026, 11, 10),
+    read=date(2026, 11, 26),
 )
 _GPT_4O = Retirement(
     day=_GPT_4.day,
@@ -53,7 +53,7 @@ _GPT_4O = Retirement(
 _GPT_5 = Retirement(
     day=date(2026, 12, 11),
     source="copies of OpenAI's page of deprecations, whose successors differ",
-    read=date(2026, 11, 10),
+    read=date(2026, 11, 26),
 )
 _IMAGE = Retirement(
     day=date(2026, 12, 1),
