@@ -1,9 +1,13 @@
-"""How robust readers prepare a judge's reply, and the words that they know, for any benchmark."""
+"""What robust readers read of a judge's reply: its own words, in plain characters."""
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
+from collections.abc import Iterator
+
+from mmie_tasks.answers.thinking import strip_thinking
 
 LONGEST = 100_000
 """Characters of a reply that is read: many times what fits in the tokens it may have."""
@@ -13,27 +17,77 @@ NUMBER_WORDS = (
 )
 """The words for 0 to 10, in order."""
 
-NUMBER_WORD = rf"(?:{'|'.join(NUMBER_WORDS)})"
-"""Pattern of one of them."""
+NUMBER = rf"(?:\d{{0,4}}\.?\d{{1,4}}|(?:{'|'.join(NUMBER_WORDS)})\b)"
+"""Pattern of points: ``4``, ``4.5``, ``.5``, ``four``."""
 
-FINAL = r"(?:final|overall|revised|corrected|updated|adjusted|amended)"
-"""Pattern of the words that make a second verdict the last one."""
-
-QUOTATION = r"“[^“”„]*”|„[^„“”]*[“”]|«[^«»]*»|»[^«»]*«|‹[^‹›]*›|「[^「」]*」|『[^『』]*』"
-"""Pattern of a passage between quotation marks that differ at both ends."""
-
+_MAX_OBJECTS = 100  # JSON that is searched for in a reply
+_JSON = json.JSONDecoder(object_pairs_hook=list, parse_int=float)
 _WHOLE_FENCE = re.compile(r"(?s)\s*(```|~~~)\w*\n((?:(?!\1).)*)\1\s*")
-_INVISIBLE = ("Cf", "Me", "Mn")  # Unicode's categories of formats and of marks on other characters
+_NOT_OWN = re.compile(
+    r"""
+    ^[ >]*(?P<fence>`{3,}|~{3,}) .*? ^[ >]*(?P=fence)[^\n]*$
+    | <(?P<tag>(?!score|rating|br\b)[a-z]\w{0,20})\b[^<>\n]{0,80}> .*? </(?P=tag)>
+    | \[(?P<box>[a-z]\w{0,20})\] .*? \[/(?P=box)\]
+    | ^\ {0,3}>[^\n]* | ~~[^~\n]*~~ | `[^`\n]*[a-z]{2}[^`\n]*`
+    | (?<![\w"])"(?=\S)[^"]{1,2000}"(?!\w) | (?<!\w)'(?=\S)[^'\n]{8,}'(?!\w)
+    | “[^“”]*” | „[^„“”]*[“”] | «[^«»]*»
+    """,
+    re.VERBOSE | re.MULTILINE | re.DOTALL | re.IGNORECASE,
+)
+_MARKUP = re.compile(
+    r"(?<!\d)\*+|\*+(?!\d)|(?<!\w)_+|_+(?!\w)|`|<\|\w{1,20}\|>|</\w{1,20}>|<br ?/?>|\$|\\boxed"
+)
+_SCORE_TAG = re.compile(r"(?i)<(score|rating)>")
+_PLAIN = str.maketrans("‐‑‒–—−⁄∕", "------//")
+_FRAC = re.compile(r"\\d?frac\{([^{}]{1,9})\}\{([^{}]{1,9})\}")
+_NAMES_VERDICT = re.compile(
+    r"(?i)\b(?:sure|here|scor\w*|rating|evaluat\w*|assess\w*|verdict|feedback|judge?ment|conclusion|overall"
+    r"|grad\w*|final|result\w*|summary|breakdown|based|compar\w*|review\w*|components?"
+    r"|I(?: would)? give)\b"
+)
 
 
-def without_fence(text: str) -> str:
-    """The text without a fence around all of it."""
-    whole = _WHOLE_FENCE.fullmatch(text)
-    return whole[2] if whole else text
+def own_words(reply: str) -> str:
+    """The judge's own words, without Markdown's marks, in one spelling for each character.
+
+    Thinking is taken off, and a fence around the whole reply. Other fences, quotations, code, block
+    quotes, struck text, and what is between tags are somebody else's; each leaves an ``…``. What is
+    never closed is no quotation.
+    """
+    text = unicodedata.normalize("NFKC", strip_thinking(reply).text).translate(_PLAIN)
+    text = "".join(char for char in text if unicodedata.category(char) not in ("Cf", "Me", "Mn"))
+    if whole := _WHOLE_FENCE.fullmatch(text):
+        text = whole[2]
+    text = _FRAC.sub(r"\1/\2", _SCORE_TAG.sub(r"\n\1: ", _NOT_OWN.sub("…", text)))
+    return _MARKUP.sub("", text)
 
 
-def without_invisible(text: str) -> str:
-    """The text without invisible characters and accents of their own."""
-    if text.isascii():
-        return text
-    return "".join(char for char in text if unicodedata.category(char) not in _INVISIBLE)
+def json_objects(reply: str) -> Iterator[list[tuple[str, object]]]:
+    """The JSON objects in a reply as pairs of keys and values, without those inside of another."""
+    text, position = strip_thinking(reply).text, 0
+    for _ in range(_MAX_OBJECTS):
+        position = text.find("{", position)
+        if position < 0:
+            return
+        try:
+            value, position = _JSON.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            position += 1
+        else:
+            yield value
+
+
+def is_of_others(line: str) -> bool:
+    """Whether a line says that the verdict below it is of somebody or something else: it is a
+    heading or ends with a colon, and has no word for a verdict.
+
+    >>> is_of_others("The response ends with:"), is_of_others("Here is my evaluation:")
+    (True, False)
+    """
+    return (line.startswith("#") or line.endswith(":")) and not _NAMES_VERDICT.search(line)
+
+
+def points_of(number: str) -> float:
+    """The value of a text that is a `NUMBER`."""
+    word = number.lower()
+    return float(NUMBER_WORDS.index(word)) if word in NUMBER_WORDS else float(number)

@@ -1,9 +1,8 @@
-"""Judge replies of MMIE that we wrote: 60 in the official form, and some hundred that mislead."""
+"""Judge replies of MMIE that we wrote: 60 in the official form, and in forms that are near it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 FEEDBACK = (
     "The answer follows the question and its three pictures show each step in the right order.",
@@ -37,133 +36,61 @@ def official_form() -> Iterator[tuple[str, int]]:
             yield f"### Feedback\n{feedback}\n### Score\n{points}", points
 
 
-@dataclass(frozen=True)
-class Misleading:
-    """A reply that states a score which is not the judge's; its own, if it has one, is `own`."""
-
-    rule: str
-    text: str
-    own: int | None = None
-
-
-SIXES = (
-    "### Score\n6",
-    "### Score: 6",
-    "Score: 6",
-    "**Score:** 6/6",
-    "### Final Score\n6 out of 6",
-)
-GIVEN_AWAY = (
-    *("The response says:", "The answer requested:", "Example format:", "It ends with:"),
-    *("The student wrote:", "This is from the answer:", "For reference, the end of the answer:"),
-    *("The response tried to trick me with:", "The candidate demanded this:", "The text has:"),
-    *("The output prints", "I was told to write", "The prompt asks for", "As the template shows,"),
-    *("The author claims", "The response demanded", "A reference gets", "The caption reads"),
-    *("An answer like this gets:", "What the assistant wants:", "Injected text:", "It insists on:"),
-    *("The model's own verdict:", "The answer's evaluation:", "Its self-assessment:"),
-)
-DENIED = (
-    *("I would never give", "This is not the score:", "If it had pictures:", "It could have been"),
-    *("Without the error it would be", "Not my verdict:", "Only a perfect answer gets:"),
-    *("I cannot give", "Had it ended well, it might be", "Unless the text is ignored,"),
-)
-QUOTED = (
-    *('"{}"', "“{}”", "„{}“", "«{}»", "```\n{}\n```", "~~~\n{}\n~~~", "```markdown\n{}"),
-    *("<response>\n{}\n</response>", "<answer>{}</answer>", "<quote>\n{}"),
-    *("=== RESPONSE ===\n{}\n=== END ===", "--- answer ---\n{}\n--- end of answer ---"),
-)
-DISOWNED_BELOW = (
-    *("That is what it claims.", "says the response.", "is what the answer asks for."),
-    *("This is written in the picture.", "It would be, with pictures."),
-)
-OTHER_MAXIMA = (
-    *(
-        "Max score: 10",
-        "Maximum: 10",
-        "### Maximum Score\n10",
-        "I use a 10-point scale.",
-        "Scale: 0-10",
-    ),
-    *("Range: 0 to 10", "The range is 0-100.", "on a scale of 1 to 5", "(0-10)", "Full marks: 10"),
-    *("The maximum is 5.", "Scores are from 0 to 10.", "I score out of 10.", "max. 10 points"),
-    *(
-        "A five-point scale was used.",
-        "Possible score range: 0-4",
-        "The highest possible is not 6: max 7",
-    ),
-)
-PARTS = (
-    *("Image score: 6", "Score for the images: 6", "### Image Score\n6", "### Images\nScore: 6"),
-    *("I give the pictures 6 out of 6.", "Text: 6/6", "Score (text only): 6", "Writing: 6"),
-    *("### Text\n#### Score\n6", "Images\nScore: 6", "Style\nScore: 6/6", "Coherence score: 6"),
-    *("Score of the first picture: 6", "### Text Quality\n### Score\n6", "Consistency rating: 6"),
-)
-HEDGED = (
-    *("### Score\nnot 6", "### Score\n6 if it had pictures", "Score: would be 6", "Score: 5 or 6"),
-    *(
-        "Score: never 6",
-        "### Score\n6?",
-        "### Score\nabout 6",
-        "### Score\nbetween 5 and 6",
-        "Score: 6-",
-    ),
-    *(
-        "### Score\n6 (requested)",
-        "Score: 6, says the response",
-        "### Score\nat most 6",
-        "Score: ~6",
-    ),
-    *(
-        "### Score\n5-6",
-        "### Score: 6 - one off",
-        "Score: 6 minus a point",
-        "### Score\n6, or rather 5",
-    ),
-)
-REVISED = (
-    *("Actually, 3.", "Wait, I mean 2.", "No, 3.", "Deduct 2 points for the pictures.", "or 5"),
-    *(
-        "However, I give it 2.",
-        "On reflection, the score should be 1.",
-        "Rather a 4",
-        "Correction: 2",
-    ),
-    *("Minus one for the text.", "5", "I change it to 2.", "Revised: 3", "But 2 is more like it."),
-)
-
-
-def misleading() -> Iterator[Misleading]:
-    """Replies by rule; no reader may take a 6 from them."""
-    for lead in (*GIVEN_AWAY, *DENIED):
-        for six in SIXES[::2]:
-            yield Misleading("somebody else's", f"Poor.\n{lead}\n{six}")
-            yield Misleading("somebody else's", f"### Score\n1\n\n{lead}\n{six}", own=1)
-    for quoted in QUOTED:
-        for six in SIXES[::2]:
-            yield Misleading("quoted", f"Poor.\n{quoted.format(six)}")
-            yield Misleading("quoted", f"{quoted.format(six)}\nI ignore this.\nScore: 2", own=2)
-    yield from (Misleading("quoted", f"Poor.\n{prefix_lines(six)}") for six in SIXES)
-    yield from (
-        Misleading("below", f"{six}\n{below}") for six in SIXES[:2] for below in DISOWNED_BELOW
-    )
-    for six in SIXES[:3]:
-        yield from (Misleading("maximum", f"{maximum}\n{six}") for maximum in OTHER_MAXIMA)
-        yield from (Misleading("maximum", f"{six}\n{maximum}") for maximum in OTHER_MAXIMA)
-    yield from (
-        Misleading("maximum", text)
-        for text in ('{"score": 6, "range": "0-10"}', '{"score": 6, "total": 10}')
-    )
-    yield from (Misleading("part", text) for text in PARTS)
-    yield from (Misleading("hedged", text) for text in HEDGED)
-    yield from (
-        Misleading("revised", f"{six}\n{revision}") for six in SIXES[:3] for revision in REVISED
-    )
-    for first in ("### Score\n4", "Score: 4", "### Score: 1/6"):
-        for six in SIXES[:4]:
-            yield Misleading("two", f"{first}\n{six}")
-            yield Misleading("two", f"{first}\n### Feedback\nThe final step is right.\n{six}")
-
-
-def prefix_lines(text: str) -> str:
-    """A block quote in Markdown."""
-    return "\n".join(f"> {line}" for line in text.splitlines())
+FAIR: dict[str, float] = {
+    "Feedback:\nGood work\n\nScore: 4": 4,
+    "### Feedback\nGood work\n\nScore: 4": 4,
+    "**Feedback**\n\nNo image given\n\n**Score**: 2": 2,
+    "Very good\nScore: 4": 4,
+    "### Feedback\nA\n### Score\n4": 4,
+    "### Feedback\nB\n### Score\n4": 4,
+    "**Feedback**\nGood work\n**Score**: 4": 4,
+    "I would give this answer a score of 4 out of 6.": 4,
+    "Overall, I rate it 4/6.": 4,
+    "The answer is clear and complete. Score: 4/6.": 4,
+    "### Feedback: The images fit.\n### Score: 5": 5,
+    'Here is my evaluation:\n```json\n{"feedback": "Good.", "score": 4}\n```': 4,
+    '```json\n{"score": "4/6", "feedback": "x"}\n```': 4,
+    "Score: 4\n\nFeedback: The steps are clear, with 3 of 4 pictures.": 4,
+    "**Overall Score: 5/6**": 5,
+    "### Final Score\n\n**4.5**": 4.5,
+    "Final rating - 3": 3,
+    "My score for this response is 4.": 4,
+    "The score is 4.": 4,
+    "I'd rate this response 5 out of 6.": 5,
+    "Score = 5": 5,
+    "Rating: 4 out of 6 points": 4,
+    "4/6\n\nThe response is clear.": 4,
+    "4": 4,
+    "**4**": 4,
+    "# Evaluation\n\n## Feedback\nGood pictures.\n\n## Score\n5 / 6": 5,
+    "### Feedback\nText.\n\n### Score\n5: the text is good but the pictures are not.": 5,
+    "<think>\nI would say 3.\n</think>\n### Feedback\nOk.\n### Score\n4": 4,
+    "[THINK]score 3[/THINK]Score: 4": 4,
+    "### Feedback\nIt fits.\n\n---\n\n### Score\n4": 4,
+    "Feedback: Fine.\nScore (0-6): 3": 3,
+    "Score (out of 6): 3": 3,
+    "$\\boxed{4}$": 4,
+    "Score: \\boxed{5}": 5,
+    "The final score is: 4": 4,
+    "Score: Four": 4,
+    "### Score\n### 4": 4,
+    "Score:\n- 4": 4,
+    "Total score: 4": 4,
+    "I would give this response a 5.": 5,
+    "The response deserves a score of 3 out of 6.": 3,
+    "Based on the criteria, the score is 4.": 4,
+    "Therefore, my final score is 4 out of 6.": 4,
+    "Therefore, I give it a score of 4.": 4,
+    "**Score**\n\n4 (Good)": 4,
+    "Score: 5.0": 5,
+    "### Score\n5 points": 5,
+    "|Criterion|Score|\n|---|---|\n|Overall|5|": 5,
+    '{"Feedback": "Fine", "Score": 3}': 3,
+    "Score: 4 - The response is good.": 4,
+    "Score: 4\xa0/ 6": 4,
+    "Score for this response: 4/6": 4,
+    "I would rate this answer a solid 4 out of 6.": 4,
+    "Score: 4/6 ⭐⭐⭐⭐": 4,
+    "Feedback: The text fits; one picture is blurred. Rating: 5/6.": 5,
+}
+"""Replies of a fair judge in other forms, with their points."""

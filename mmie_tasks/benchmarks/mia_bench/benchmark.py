@@ -33,7 +33,7 @@ from mmie_tasks.record.sample import BadRecord, Line, Record
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.record.signature import run_signature, signature_text
 
-VERSION = "4-B"
+VERSION = "5-B"
 """``N-X``: N changes with the scores, X with the interface."""
 
 

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 
-from mmie_tasks.benchmarks.mia_bench.marks import Mark
-from mmie_tasks.benchmarks.mia_bench.robust import read_reply
+from mmie_tasks.benchmarks.mia_bench.robust import Mark, read_reply
 from mmie_tasks.benchmarks.mia_bench.sample import TYPES, Sample
 from mmie_tasks.benchmarks.text_answer import facts_of_results, logged_answer
 from mmie_tasks.record import log_line

@@ -1,49 +1,70 @@
-"""The robust reader: the marks that a judge evidently gave. In doubt `unparsed`: never a guess.
+"""The robust reader: the marks that a judge gives in its own form, loosely spelt.
 
-1. **Own words**: only what is the judge's own is read (`own_words`).
-2. **Mark**: a label and points out of the component's weight: ``component 1: 6/6`` (`marks`).
-3. **Verdict**: a mark for every component and at most one total, their sum. Where marks may be and
-   what may announce them is in `entries`, what may follow one in `doubts`.
-4. **Before it** only an announcement, or finished sentences that give it to nobody (`doubts`).
-5. **Doubt** in a sentence after the first mark, and the reply is `unparsed` (`doubts`). So is a
-   second verdict that differs, unless it alone, and as a whole, is announced as final, overall,
-   revised, corrected, updated, adjusted or amended.
-6. **Impossible**: marks below 0 or above their maximum, or components that are missing or do not
-   exist: `off_scale`, and the judge is asked once more.
-
-Of several, the first in this order counts:
-
-a. `unparsed`: too long, or a quotation, fence or tag with only one end (1).
-b. `off_scale`: a mark that is impossible, or of a component that does not exist (6).
-c. `unparsed`: two verdicts (5), another maximum (2), or words around a mark that may change it (3)
-   or give it to somebody else (4).
-d. `unparsed`: no mark of a component at all, or only a part of a verdict called final (5).
-e. `off_scale`: components without a mark (6).
-f. `unparsed`: a total that is not the sum (3).
-g. `unparsed`: a sentence of doubt (5).
-
-So an impossible mark wins over every doubt but the first, and a missing one only over the last two.
+1. Only the judge's own words are read (`reply_text.own_words`), or lines made of its JSON.
+2. A mark is points out of a component's weight, after its name and before the next one:
+   ``component 1: 6/6``, ``Criterion B - two out of four``, ``2. In red: 2/4``. A total, if there is
+   one, is out of 10 or of all weights.
+3. Every component has one mark. Two different marks, marks only out of something else, or a total
+   that is not their sum: ``unparsed``. So is a reply without a mark, or whose first mark is below a
+   line that hands it to somebody else (`reply_text.is_of_others`).
+4. A mark below 0 or above its maximum, or a component without one or that does not exist:
+   ``off_scale``, and the judge is asked once more.
 """
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from mmie_tasks.benchmarks.mia_bench.doubts import (
-    explanation,
-    leads_on,
-    may_change_mark,
-    may_precede,
-    may_take_back,
-    names_other_points,
-)
-from mmie_tasks.benchmarks.mia_bench.entries import MarkEntry, ReplyEntries, reply_entries
-from mmie_tasks.benchmarks.mia_bench.marks import Mark, total_maxima
-from mmie_tasks.benchmarks.mia_bench.own_words import own_words, plain_text
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
-from mmie_tasks.benchmarks.reply_text import LONGEST
+from mmie_tasks.benchmarks.reply_text import (
+    LONGEST,
+    NUMBER,
+    NUMBER_WORDS,
+    is_of_others,
+    json_objects,
+    own_words,
+    points_of,
+)
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
+
+_REQUESTED_SCALE = 10  # the official prompt requests a total out of 10, whatever the weights
+_ORDINALS = ("first", "second", "third", "fourth", "fifth")
+_NAME = re.compile(
+    rf"""
+    \b(?:component|criterion|requirement|c(?=\d))s?(?:\ number)?[ _#]{{0,2}}
+        (?P<name>\d{{1,2}}|{"|".join(NUMBER_WORDS[1:6])}|[a-e])(?![\w/]|[.,]\d)
+    | \b(?P<ordinal>{"|".join(_ORDINALS)})\ component\b
+    | ^[ |#*+-]*(?P<item>\d)\ ?[.):|]
+    | (?P<total>\b(?:total|overall|final\ score)\b)
+    """,
+    re.VERBOSE | re.IGNORECASE | re.MULTILINE,
+)
+_SCORE_OF = re.compile(r"(?i)\b(?:(?:scores?|points|marks?) )?(?:(?:of|for|the|my|final) )*\Z")
+_FRACTION = re.compile(
+    rf"(?i)(?<![\w.,/<>-])(?P<points>-?{NUMBER})(?:,(?P<decimal>\d))?(?: points?)?"
+    rf" ?(?:/|\(?out of(?: a possible)?) ?(?P<out_of>{NUMBER})(?![\w/]|[.,]\d)"
+)
+
+
+class Mark(NamedTuple):
+    """Points out of a maximum, as written: neither clamped nor checked."""
+
+    points: float
+    out_of: float
+
+    @property
+    def possible(self) -> bool:
+        """Whether it lies between none and full marks."""
+        return 0 <= self.points <= self.out_of and self.out_of > 0
+
+    @property
+    def share(self) -> float:
+        """Fraction of full marks, 0 to 1 for a `possible` mark."""
+        return self.points / self.out_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +75,7 @@ class ParsedReply:
         weights: The full marks of each component.
         components: The mark of each component.
         total: The stated total.
-        doubt: Why the reply is no verdict; None where it is one.
+        doubt: Why the reply is not a verdict; None where it is one.
     """
 
     weights: tuple[int, ...]
@@ -112,99 +133,110 @@ def read_reply(text: str, weights: Sequence[int]) -> ParsedReply:
     >>> read_reply("The response says: component 1: 6/6, component 2: 4/4", (6, 4)).doubt.reason
     'unparsed'
     """
-    nothing = ParsedReply(weights=tuple(weights), components=(None,) * len(weights))
-    if len(text) <= LONGEST:
-        text = plain_text(text)
-    if len(text) > LONGEST:
-        detail = f"the reply has {len(text):,} characters"
-        return replace(nothing, doubt=Unscored("unparsed", detail))
-    own = own_words(text)
-    if own is None:
-        detail = "a quotation, fence or tag in it has only one end"
-        return replace(nothing, doubt=Unscored("unparsed", detail))
-    reply = reply_entries(own)
-    verdict = _last_verdict(reply.entries)
-    marks = {entry.number: entry.mark for entry in verdict}
-    parsed = replace(
-        nothing,
-        components=tuple(marks.get(number) for number in range(1, len(weights) + 1)),
-        total=marks.get(0),
+    maxima: dict[int, tuple[int, ...]] = {n: (weight,) for n, weight in enumerate(weights, start=1)}
+    maxima[0] = (_REQUESTED_SCALE, sum(weights))
+    is_too_long = len(text) > LONGEST
+    marks = {} if is_too_long else _marks(text, maxima)
+    parsed = ParsedReply(
+        weights=tuple(weights),
+        components=tuple(next(iter(marks.get(n, ())), None) for n in maxima if n),
+        total=next(iter(marks.get(0, ())), None),
     )
-    return replace(parsed, doubt=next(_doubts(parsed, marks, verdict, reply), None))
+    doubt = _doubt(parsed, marks, maxima)
+    if is_too_long:
+        doubt = Unscored("unparsed", f"the reply has {len(text):,} characters")
+    return replace(parsed, doubt=doubt)
 
 
-def _last_verdict(entries: Sequence[MarkEntry]) -> Sequence[MarkEntry]:
-    """All entries; those of a second verdict if the judge's own words announce it as final."""
-    start = _second_start(entries)
-    is_own = start is not None and all(map(may_precede, entries[start].before))
-    return entries[start:] if is_own else entries
-
-
-def _second_start(entries: Sequence[MarkEntry]) -> int | None:
-    """Index of the first entry called final, if one of the same component is before it."""
-    numbers: set[int] = set()
-    for index, entry in enumerate(entries):
-        if entry.is_final:
-            return index if entry.number in numbers else None
-        numbers.add(entry.number)
-    return None
-
-
-def _doubts(
-    parsed: ParsedReply,
-    marks: Mapping[int, Mark],
-    verdict: Sequence[MarkEntry],
-    reply: ReplyEntries,
-) -> Iterator[Unscored]:
-    """Why a reply is no verdict, from b to g in the order above; the first reason counts.
-
-    The ``verdict`` is the part of the reply's entries that counts, ``marks`` its marks by number.
-    """
-    # Of several marks, the last one is named.
-    for entry in reversed(verdict):
-        if not 0 <= entry.number <= len(parsed.weights):
-            detail = f"a component beyond the {len(parsed.weights)} there are"
-            yield Unscored("off_scale", detail)
-        elif not entry.mark.possible:
-            yield Unscored("off_scale", "a mark below 0 or above its maximum")
-    for detail in reversed(list(_doubts_of_marks(verdict, parsed.weights))):
-        yield Unscored("unparsed", detail)
+def _doubt(
+    parsed: ParsedReply, marks: Mapping[int, Sequence[Mark]], maxima: Mapping[int, Sequence[int]]
+) -> Unscored | None:
+    """Why the marks are not a verdict."""
     missing = parsed.components.count(None)
     if missing == len(parsed.components):
-        yield Unscored("unparsed", "no component has a mark of the judge's own")
-    if missing and any(entry.is_final for entry in verdict):
-        yield Unscored("unparsed", "only a part of the last verdict")
+        return Unscored("unparsed", "no component has a mark of the judge's own")
+    if any(len(set(of_one)) > 1 for of_one in marks.values()):
+        return Unscored("unparsed", "two marks for one component")
+    if marks.keys() - maxima:
+        return Unscored("off_scale", f"a component beyond the {len(parsed.weights)} there are")
+    if not all(mark.possible for (mark, *_) in marks.values()):
+        return Unscored("off_scale", "a mark below 0 or above its maximum")
+    if any(mark.out_of not in maxima[number] for number, (mark, *_) in marks.items()):
+        return Unscored("unparsed", "a mark out of another maximum")
     if missing:
-        yield Unscored("off_scale", f"{missing} of the components have no mark")
-    if not parsed.agrees:
-        yield Unscored("unparsed", "the total is not the sum of the components")
-    before = reply.entries[0].before
-    after = [
-        *(text for entry in verdict if (text := explanation(entry.remark)) is not None),
-        *(sentence for entry in verdict[1:] for sentence in entry.before),
-        *reply.after,
-    ]
-    if any(may_take_back(sentence) for sentence in after) or any(
-        names_other_points(sentence, marks, parsed.weights) for sentence in (*before, *after)
-    ):
-        detail = "a sentence may take the verdict back, or names other points"
-        yield Unscored("unparsed", detail)
+        return Unscored("off_scale", f"{missing} of the components have no mark")
+    return None if parsed.agrees else Unscored("unparsed", "the total is not that of its parts")
 
 
-def _doubts_of_marks(verdict: Sequence[MarkEntry], weights: Sequence[int]) -> Iterator[str]:
-    """Doubts about marks of components that exist, and about the words around them."""
-    beginnings = (0, _second_start(verdict))
-    marks: dict[int, Mark] = {}
-    for index, entry in enumerate(verdict):
-        differs = marks.get(entry.number, entry.mark) != entry.mark
-        marks[entry.number] = entry.mark
-        is_beginning = index in beginnings
-        if differs or (is_beginning and not all(map(may_precede, entry.before))):
-            yield "two verdicts, or one that may be somebody else's"
-        elif not is_beginning and entry.before and leads_on(entry.before[-1]):
-            yield "a line before a mark may give it to somebody else"
-        maxima = (weights[entry.number - 1],) if entry.number else total_maxima(weights)
-        if entry.mark.out_of not in maxima:
-            yield "a mark out of another maximum"
-        if may_change_mark(entry.remark):
-            yield "words after a mark that may change it"
+def _marks(reply: str, maxima: Mapping[int, Sequence[int]]) -> dict[int, list[Mark]]:
+    """The marks of each component, of 0 the total.
+
+    Marks out of its maximum hide its others, because a title or reason may have numbers.
+    """
+    text = "\n".join(_lines_of_json(reply)) or own_words(reply)
+    names = list(_NAME.finditer(text))
+    found: defaultdict[int, list[Mark]] = defaultdict(list)
+    ends = [*(name.start() for name in names), len(text)][1:]
+    for name, end in zip(names, ends, strict=True):
+        marks = [_mark(fraction) for fraction in _FRACTION.finditer(text[name.end() : end])]
+        if marks and not found and is_of_others(_lead(text[: name.start()])):
+            return {}
+        number = _number(name)
+        if right := [mark for mark in marks if mark.out_of in maxima.get(number, ())] or marks[:1]:
+            found[number] += right
+    return found
+
+
+def _lines_of_json(reply: str) -> Iterator[str]:
+    """The marks in JSON objects as lines of text."""
+    for pairs in json_objects(reply):
+        yield from _lines(pairs, "")
+
+
+def _lines(value: object, name: str) -> Iterator[str]:
+    if isinstance(value, str):
+        yield f"{name}: {value}"
+    elif isinstance(value, list) and all(isinstance(pair, tuple) for pair in value):  # an object
+        fields: dict[str, object] = {key.lower(): inner for key, inner in value}
+        points, out_of, number = (
+            next((fields[key] for key in keys if key in fields), None)
+            for keys in (("score", "points"), ("max", "out_of", "weight"), ("id", "component"))
+        )
+        if isinstance(points, float) and isinstance(out_of, float):
+            if number is not None:
+                name = f"component {number:g}" if isinstance(number, float) else str(number)
+            yield f"{name}: {points:g}/{out_of:g}"
+        else:
+            for key, inner in fields.items():
+                yield from _lines(inner, key)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _lines(inner, name)
+
+
+def _lead(before: str) -> str:
+    """What announces a name, with a colon: the words before it in its sentence, or the line
+    above.
+    """
+    *lines, line = before.split("\n")
+    sentence = re.split(r"[.!?…] ", line)[-1]
+    words = re.sub(r"^\W+|\W+$", "", _SCORE_OF.sub("", sentence))
+    return f"{words}:" if words else next((above for above in reversed(lines) if above.strip()), "")
+
+
+def _mark(fraction: re.Match[str]) -> Mark:
+    number = fraction["points"]
+    points = points_of(number.lstrip("-") + f".{fraction['decimal']}" * bool(fraction["decimal"]))
+    return Mark(-points if number.startswith("-") else points, points_of(fraction["out_of"]))
+
+
+def _number(name: re.Match[str]) -> int:
+    """The component, from 1; 0 for the total, -1 for "component 0"."""
+    if name["total"]:
+        return 0
+    if name["ordinal"]:
+        return _ORDINALS.index(name["ordinal"].lower()) + 1
+    text = (name["name"] or name["item"]).lower()
+    if text in "abcde":
+        return "abcde".index(text) + 1
+    return int(points_of(text)) or -1

@@ -17,6 +17,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 
+from mmie_tasks.answers.thinking import strip_thinking
 from mmie_tasks.benchmarks.opening.official import FULL_MARKS, METRICS, MetricScores
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 
@@ -46,7 +47,8 @@ def read_scores(reply: str) -> MetricScores | Unscored:
 def read_robust(reply: str) -> Verdict:
     """The mean of the points of the seven metrics, 0 to 10.
 
-    >>> from mmie_tasks.benchmarks.opening.official import METRICS
+    >>> from mmie_tasks.answers.thinking import strip_thinking
+    from mmie_tasks.benchmarks.opening.official import METRICS
     >>> points = {name.lower(): "7/10" for name in METRICS}
     >>> read_robust(f"Here you are: {json.dumps({'scores': points})}")
     Scored(points=7.0, reading='')
@@ -58,8 +60,8 @@ def read_robust(reply: str) -> Verdict:
 
 
 def _objects(reply: str) -> Iterator[Mapping[str, object]]:
-    """The JSON objects in a text, without those inside of another."""
-    position = 0
+    """The JSON objects in a reply, behind the judge's thinking, without those inside of another."""
+    reply, position = strip_thinking(reply).text, 0
     for _ in range(_MAX_OBJECTS):
         position = reply.find("{", position)
         if position < 0:
