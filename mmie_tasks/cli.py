@@ -62,10 +62,7 @@ SETUP_COMMANDS: Mapping[str, tuple[str, str]] = {
         "quality.judge_exam.command:run",
         "grade a judge by people's verdicts, or stress-test it",
     ),
-    "cache": (
-        "judges.cache_command:run",
-        "the cache of judge replies: statistics, export, import, prune",
-    ),
+    "cache": ("judges.cache_command:run", "the cache of judge replies: path, export, clear"),
     "path": ("cli:_path", "print the folder of our task files, for `--include_path`"),
 }
 
