@@ -59,10 +59,7 @@ SETUP_COMMANDS: Mapping[str, tuple[str, str]] = {
         "download data, prompts and judges, for machines without internet",
     ),
     "judge-exam": ("quality.judge_exam.command:run", "grade a judge by people's verdicts"),
-    "cache": (
-        "judges.cache_command:run",
-        "the cache of judge replies: statistics, export, import, prune",
-    ),
+    "cache": ("judges.cache_command:run", "the cache of judge replies: path, export, clear"),
     "path": ("cli:_path", "print the folder of our task files, for `--include_path`"),
 }
 

@@ -78,14 +78,6 @@ WHERE (:signature IS NULL OR signature = CAST(:signature AS TEXT))
 ORDER BY signature, request
 """
 _OF_REQUEST = "WHERE signature = CAST(? AS TEXT) AND request = ?"
-_FROM_JUDGES = "FROM replies WHERE instr(signature, CAST(? AS TEXT))"
-_TOTALS = f"""
-SELECT signature, count(*), sum(input_tokens), sum(output_tokens), sum(cost_usd), count(cost_usd),
-       sum(length(CAST(text AS BLOB))), min(time), max(time)
-{_FROM_JUDGES}
-GROUP BY signature
-ORDER BY signature
-"""
 _STATE = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
 _CacheRow: TypeAlias = tuple[str, str, str, str, str, int, int, int, float | None, int, str | None]
 
@@ -105,33 +97,6 @@ class CachedReply:
     request_key: str
     reply: JudgeReply
     time_s: int
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeTotals:
-    """Sums over the replies of one judge.
-
-    Attributes:
-        signature: The judge's signature.
-        replies: Number of replies.
-        input_tokens: Input tokens of the original requests.
-        output_tokens: Output tokens of the original requests.
-        cost_usd: Cost of the replies with a known cost, in US dollars; None if there are none.
-        priced: Number of replies with a known cost.
-        text_bytes: Length of all texts, in bytes.
-        oldest_s: When the first reply arrived, in seconds since 1970 (UTC).
-        newest_s: When the last one arrived.
-    """
-
-    signature: str
-    replies: int
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float | None
-    priced: int
-    text_bytes: int
-    oldest_s: int
-    newest_s: int
 
 
 class ReplyTable:
@@ -186,19 +151,9 @@ class ReplyTable:
         parameters = {"signature": None if signature is None else _encoded(signature)}
         return map(_from_row, self._connection.execute(f"{_SELECT} {_OF_JUDGE}", parameters))
 
-    def totals(self, judge: str = "") -> tuple[JudgeTotals, ...]:
-        """The sums of each judge with this text in its signature (case matters), in the order of
-        their signatures.
-        """
-        return tuple(
-            JudgeTotals(*row) for row in self._connection.execute(_TOTALS, (_encoded(judge),))
-        )
-
-    def delete(self, judge: str) -> int:
-        """Delete the replies of judges with this text in their signature, shrink the file, and
-        return their number.
-        """
-        deleted = self._connection.execute(f"DELETE {_FROM_JUDGES}", (_encoded(judge),))
+    def clear(self) -> int:
+        """Delete all replies, shrink the file, and return their number."""
+        deleted = self._connection.execute("DELETE FROM replies")
         self._connection.execute("VACUUM")
         return deleted.rowcount
 
@@ -290,11 +245,6 @@ class CacheFile:
                     _create_tables(connection, self)
                 connection.execute("PRAGMA synchronous = NORMAL")  # safe but for a power failure
             yield ReplyTable(connection, self.path)
-
-
-def log_path(path: Path) -> Path:
-    """Path of SQLite's write-ahead log, which exists while a process has a cache file open."""
-    return path.with_name(f"{path.name}-wal")
 
 
 @contextmanager

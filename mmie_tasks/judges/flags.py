@@ -68,7 +68,7 @@ def add_judge_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="k=v,...",
-        help="options of a single `--judge`, or of several judges together (rule, min_valid); "
+        help="options of a single `--judge`, or of several judges together (rule); "
         "default: none. Those of one of several follow it: `--judge openai:MODEL,k=v`",
     )
     hidden = argparse.SUPPRESS

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-
-from pydantic import PositiveInt
+from typing import Literal
 
 from mmie_tasks.core import options as core_options
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.suggestions import valid_names_text
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.registry import JudgeChoice
-from mmie_tasks.record.panel import Panel, Rule
+from mmie_tasks.record.panel import Panel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +38,7 @@ def join_judges(judges: Sequence[JudgeChoice], panel_options: str = "") -> Chose
         SettingWrong: A judge is there twice, or has no such option, or the panel has none such.
 
     >>> join_judges([JudgeChoice(name="replay"), JudgeChoice(name="mmie_score")]).panel
-    Panel(rule='mean', min_valid=2)
+    Panel(rule='median', min_valid=2)
     """
     if len(judges) == 1:
         registry.parse_options(judges[0].name, judges[0].options)
@@ -69,27 +68,19 @@ def _parse_panel(text: str, judges: int) -> Panel:
         raise SettingWrong(
             f"{source} for a panel is in an invalid form.", hint="`k=v,k=v`, each option once"
         )
-    valid = core_options.option_types(_create_panel)
+    valid = core_options.option_types(_rule)
     if unknown := [key for key in options if key not in valid]:
         hint = (
             f"options of a judge follow it: `--judge openai:MODEL,{unknown[0]}=...`; those of a "
             f"panel: {valid_names_text(valid, unknown[0])}"
         )
         raise SettingWrong(f"{source}: a panel has no option `{unknown[0]}`.", hint=hint)
-    more_than_half = str(judges // 2 + 1)
-    choice = JudgeChoice(name="panel", options={"min_valid": more_than_half, **options})
-    panel = core_options.create("choice", choice, _create_panel, {})
-    if panel.min_valid > judges:
-        raise SettingWrong(
-            f"{source}: `min_valid={panel.min_valid}` is more than the {judges} judges of the "
-            "panel.",
-            hint=f"`min_valid=` with a number from 1 to {judges}",
-        )
-    return panel
+    rule = core_options.create("choice", JudgeChoice(name="panel", options=options), _rule, {})
+    return Panel(rule=rule, min_valid=judges // 2 + 1)
 
 
-def _create_panel(*, rule: Rule = "mean", min_valid: PositiveInt) -> Panel:
-    return Panel(rule=rule, min_valid=min_valid)
+def _rule(*, rule: Literal["median", "mean"] = "median") -> Literal["median", "mean"]:
+    return rule
 
 
 def refuse_equal_judges(judges: Sequence[JudgeChoice], source: str) -> None:

@@ -216,12 +216,3 @@ def _rows(verdicts: Mapping[str, Verdict] | None) -> dict[str, object]:
     return {
         kind: as_row(verdict) for kind, verdict in (verdicts or {}).items() if kind in READER_KINDS
     }
-
-
-def with_panel(record: Record, panel: Panel) -> dict[str, object]:
-    """The record of a panel's sample with another rule, in its signature too."""
-    signature = Signature(optional_text(record, "signature")).with_panel(panel)
-    renewed = {**record, "signature": str(signature)}
-    if logged_panel := mapping(record, "panel"):  # not of an answer that was not judged
-        renewed["panel"] = {**logged_panel, **asdict(panel)}
-    return renewed

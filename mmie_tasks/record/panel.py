@@ -17,19 +17,19 @@ class Panel:
     """How several judges make one verdict.
 
     Attributes:
-        rule: Combines the points of the judges that gave any. ``majority``: the points that most
-            judges give; of several such, their mean.
+        rule: Combines the points of the judges that gave any. ``majority``, which older logs have:
+            the points that most judges give; of several such, their mean.
         min_valid: The fewest judges with points; with fewer, the sample is unscored.
     """
 
-    rule: Rule = "mean"
+    rule: Rule = "median"
     min_valid: int
 
     def combined(self, points: Sequence[float]) -> float:
         """The panel's points: one value of those of its judges, not rounded.
 
-        >>> Panel(rule="majority", min_valid=1).combined([2, 2, 5])
-        2.0
+        >>> Panel(min_valid=2).combined([2, 2, 5])
+        2
         """
         match self.rule:
             case "median":

@@ -236,15 +236,6 @@ class Signature:
         match = _PANEL.match(self.text)
         return Panel(rule=cast("Rule", match[1]), min_valid=int(match[2])) if match else None
 
-    def with_panel(self, panel: Panel) -> Signature:
-        """The same judges with another rule.
-
-        >>> signature = Signature("panel:mean,min_valid=2|judge:a|judge:b")
-        >>> str(signature.with_panel(Panel(rule="median", min_valid=1)))
-        'panel:median,min_valid=1|judge:a|judge:b'
-        """
-        return Signature(_PANEL.sub(panel_text(panel), self.text))
-
     def with_package(self, version: str) -> Signature:
         """The same signature, of another version of this package.
 

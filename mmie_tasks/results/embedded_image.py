@@ -5,7 +5,10 @@ from __future__ import annotations
 import base64
 import io
 import stat
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from PIL import Image
@@ -13,6 +16,7 @@ from PIL import Image
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.hub.images import DECODE_ERRORS, TooManyPixels, check_end, open_rgb, size_px
 
+_THREADS = 4
 _MAX_PIXELS = 50_000_000  # of an image that is decoded: 150 MB as RGB
 # Decoded by Pillow itself: it hands other kinds to other programs (EPS to Ghostscript).
 _IMAGE_FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
@@ -25,10 +29,31 @@ class EmbeddedImage:
     address: str | None
     note: str = ""
 
-    @property
-    def size_bytes(self) -> int:
-        """What it adds to a page before it is written as text."""
-        return len(self.address or "") * 3 // 4
+
+def embed_images(
+    files: Sequence[str], max_side_px: int, quality: int, budget_characters: int
+) -> dict[str, EmbeddedImage]:
+    """Embed files in their order, until the next one exceeds the budget.
+
+    Args:
+        files: The files, each once.
+        max_side_px: See `embed_image`.
+        quality: See `embed_image`.
+        budget_characters: Of all addresses together.
+
+    Returns:
+        What `embed_image` gives for each file; the files that exceed the budget are missing.
+    """
+    embed = partial(embed_image, max_side_px=max_side_px, quality=quality)
+    images: dict[str, EmbeddedImage] = {}
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for file, image in zip(files, pool.map(embed, files), strict=True):
+            budget_characters -= len(image.address or "")
+            if budget_characters < 0:
+                pool.shutdown(wait=False, cancel_futures=True)
+                break
+            images[file] = image
+    return images
 
 
 def embed_image(image: str, max_side_px: int, quality: int) -> EmbeddedImage:

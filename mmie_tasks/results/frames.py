@@ -14,7 +14,6 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import ALL_KINDS, Scored, Verdict
 from mmie_tasks.core.wording import counted
 from mmie_tasks.record.log_line import IMAGE_PLACEHOLDER
-from mmie_tasks.record.members import disagreement
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segments
@@ -210,23 +209,4 @@ def _reply_columns(sample: LoggedSample) -> Mapping[str, object]:
         "output_tokens": sum(reply.usage.output_tokens for reply in sample.replies),
         "cost_usd": sum(known_costs) if len(known_costs) == len(costs) else math.nan,
         "cached": bool(sample.replies) and all(reply.cached for reply in sample.replies),
-        **_panel_columns(sample),
     }
-
-
-def _panel_columns(sample: LoggedSample) -> dict[str, object]:
-    if not sample.members:
-        return {}
-    columns: dict[str, object] = {}
-    for number, member in enumerate(sample.members, 1):
-        replies = member.result.replies
-        columns |= {
-            f"judge_{number}": member.judge.name,
-            f"judge_{number}_official": _points(member.verdicts.official),
-            f"judge_{number}_robust": _points(member.verdicts.robust),
-            f"judge_{number}_reply": _TextOrNone(replies[-1].text if replies else None),
-        }
-    spread = disagreement(sample.members)
-    columns["judges_range"] = spread.range if spread else math.nan
-    columns["judges_sd"] = spread.sd if spread else math.nan
-    return columns

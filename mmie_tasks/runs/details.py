@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from statistics import fmean
+from collections.abc import Sequence
 from typing import get_args
 
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, UnscoredReason
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.sample import READER_KINDS, Record, ScoreKind
-from mmie_tasks.runs.panels import disagreements, judge_runs
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import metrics_of, reasons_of, value_of
 
@@ -28,13 +26,9 @@ def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float 
     the metrics in the runner's table, both ends of the 95 % interval of the official score,
     ``ci95_low_<metric>`` and ``ci95_high_<metric>``. Counts of samples: ``scored_<metric>``,
     ``samples_<metric>``, ``unscored_<reason>``, ``points_<n>`` where points are whole numbers,
-    ``differ``, and the benchmark's own. Of a benchmark that computes expected scores: ``expected``
-    in percent, the samples that have one, and their mean entropy in bits.
-
-    Of a panel, whose points need not be whole: for the n-th judge ``judge_<n>_asked`` and
-    ``judge_<n>_scored`` in samples, and ``judge_<n>_official``, its own score; ``judges_compared``,
-    the samples with points of two judges or more, and the means of their range and standard
-    deviation in points, ``judges_range`` and ``judges_sd``.
+    which a panel's need not be, ``differ``, and the benchmark's own. Of a benchmark that computes
+    expected scores: ``expected`` in percent, the samples that have one, and their mean entropy in
+    bits.
     """
     benchmark, samples = task_run.benchmark, task_run.samples
     details: dict[str, float | None] = {}
@@ -45,9 +39,8 @@ def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float 
     for kind, prefix in prefixes.items():
         unscored = reasons_of(task_run, kind)
         details |= {f"{prefix}unscored_{reason}": float(unscored[reason]) for reason in REASONS}
-    if by_judge := judge_runs(task_run):
-        details |= _panel_details(task_run, by_judge)
-    elif benchmark.scale.whole:
+    is_panel = any(signature.panel for signature in task_run.signatures)
+    if benchmark.scale.whole and not is_panel:
         points = Counter(v.points for s in samples if isinstance(v := s.official, Scored))
         full_marks = int(benchmark.scale.full_marks)
         details |= {f"points_{n}": float(points[n]) for n in range(full_marks + 1)}
@@ -70,21 +63,6 @@ def _metric_details(task_run: TaskRun, metric: Metric) -> dict[str, float | None
         low, high = (official and official.interval) or (None, None)
         details |= {f"ci95_low{name}": low, f"ci95_high{name}": high}
     return details | {f"robust{name}": robust.percent if robust else None}
-
-
-def _panel_details(task_run: TaskRun, by_judge: Mapping[str, TaskRun]) -> dict[str, float | None]:
-    details: dict[str, float | None] = {}
-    for number, judge_run in enumerate(by_judge.values(), 1):
-        total = len(judge_run.samples)
-        details[f"judge_{number}_asked"] = float(total)
-        details[f"judge_{number}_scored"] = float(total - reasons_of(judge_run, "official").total())
-        details[f"judge_{number}_official"] = _headline_percent(judge_run, "official")
-    spreads = disagreements(task_run)
-    return details | {
-        "judges_compared": float(len(spreads)),
-        "judges_range": fmean(spread.range for spread in spreads) if spreads else None,
-        "judges_sd": fmean(spread.sd for spread in spreads) if spreads else None,
-    }
 
 
 def _expected_details(task_run: TaskRun) -> dict[str, float | None]:

@@ -13,14 +13,17 @@ from mmie_tasks.runs.run import TaskRun
 
 def judge_runs(task_run: TaskRun) -> dict[str, TaskRun]:
     """The name of each judge of a panel to the samples that it was asked about, with its own
-    official verdicts; empty for a single judge.
+    verdicts; empty for a single judge.
     """
     names = max((signature.judge_names for signature in task_run.signatures), key=len, default=[])
     by_judge = {}
     for index, name in enumerate(names):
         asked = [sample for sample in task_run.samples if len(sample.members) > index]
-        verdicts = [sample.members[index].verdicts.official for sample in asked]
-        judged = (replace(s, official=v) for s, v in zip(asked, verdicts, strict=True))
+        verdicts = [sample.members[index].verdicts for sample in asked]
+        judged = (
+            replace(s, official=v.official, robust=v.robust, expected=v.expected)
+            for s, v in zip(asked, verdicts, strict=True)
+        )
         by_judge[name] = replace(task_run, samples=tuple(judged))
     return by_judge
 

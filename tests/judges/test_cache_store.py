@@ -74,8 +74,8 @@ def test_nothing_of_a_request_is_in_the_file(path):
         CachedJudge(ScriptedJudge(), CacheFile(path)).ask([scripted_request("a secret")])
     ) as outcomes:
         next(outcomes)
-    with CacheFile(path).open() as replies:
-        replies.delete("no judge")
+    with CacheFile(path).open() as replies:  # moves SQLite's log into the file
+        assert len(list(replies.read_all())) == 1
     data = path.read_bytes().replace(b"re: a secret", b"")
     assert content_key(scripted_request("a secret")).encode() in data
     assert b"secret" not in data
@@ -85,7 +85,7 @@ def test_nothing_of_a_request_is_in_the_file(path):
 @given(record=cached_replies)
 def test_a_reply_is_read_as_it_was_stored(tmp_path, record):
     with CacheFile(tmp_path / "replies.sqlite3").open() as replies:
-        replies.delete("")
+        replies.clear()
         assert replies.put(record)
         assert replies.find(record.signature, record.request_key) == record.reply
         assert list(replies.read_all(record.signature)) == [record]
@@ -144,7 +144,7 @@ def test_a_cache_file_of_version_1_is_read_and_written(path):
         assert replies.put(record := cached_reply("1", digits=(digit(5),)))
         other, first, last = sorted(replies.read_all(), key=lambda cached: cached.time_s)
         assert last == record
-        assert replies.delete("judge:") == 2
+        assert replies.clear() == 3
     assert (first.signature, first.request_key, first.time_s) == (SIGNATURE, key, 1_700_000_000)
     assert (other.reply.text, other.reply.finish, other.reply.usage.cost_usd) == (
         *("\ud800", "length"),
@@ -152,13 +152,16 @@ def test_a_cache_file_of_version_1_is_read_and_written(path):
     )
 
 
-def test_pruning_deletes_the_digits_of_the_deleted_replies_only(path):
+def test_clearing_deletes_replies_and_digits_and_makes_the_file_smaller(path):
     with CacheFile(path).open() as replies:
-        for text in ("1", "2"):
-            replies.put(cached_reply(text, signature=f"judge:{text}", digits=(digit(5),)))
-        assert replies.delete("judge:1") == 1
-        assert [cached.reply.digits for cached in replies.read_all()] == [(digit(5),)]
-        assert replies._connection.execute("SELECT count(*) FROM digits").fetchall() == [(1,)]
+        replies.put(cached_reply("1", "x" * 500_000))
+        replies.put(cached_reply("2", digits=(digit(5),)))
+    assert path.stat().st_size > 500_000
+    with CacheFile(path).open() as replies:
+        assert replies.clear() == 2
+        assert list(replies.read_all()) == []
+        assert replies._connection.execute("SELECT count(*) FROM digits").fetchall() == [(0,)]
+    assert path.stat().st_size < 100_000
 
 
 def test_a_reply_is_stored_with_its_digits_or_not_at_all(path):
@@ -282,7 +285,7 @@ def test_damage_during_a_run_costs_no_reply_and_is_one_warning(damaged, warnings
     assert len(warnings) == 1
 
 
-@pytest.mark.parametrize("arguments", [["stats"], ["export", "-"]])
+@pytest.mark.parametrize("arguments", [["export", "-"], ["clear"]])
 def test_a_damaged_cache_is_an_error_with_a_hint(damaged, capsys, arguments):
     assert run([*arguments, "--cache", str(damaged)], {}) == 1
     message = capsys.readouterr().err

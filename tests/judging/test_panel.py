@@ -120,32 +120,32 @@ def refuses_even_numbers(body: Body) -> Says:
     return "5" if number_in(body) % 2 else error(400)
 
 
-@pytest.mark.parametrize(("min_valid", "scored"), [(2, range(10)), (3, range(1, 10, 2))])
-def test_every_sample_with_enough_valid_verdicts_is_scored_and_none_else(
-    serve: Callable[..., list[JudgeServer]], logs: list[str], min_valid: int, scored: range
+@pytest.mark.parametrize(("judges", "scored"), [(3, range(10)), (2, range(1, 10, 2))])
+def test_every_sample_with_points_of_more_than_half_of_the_judges_is_scored_and_none_else(
+    serve: Callable[..., list[JudgeServer]], logs: list[str], judges: int, scored: range
 ) -> None:
-    servers = serve("2", refuses_even_numbers, "3")
-    rows = judge(choose(servers, panel=f"min_valid={min_valid}"), 10)
+    servers = serve(*("2", refuses_even_numbers, "3")[:judges])
+    rows = judge(choose(servers, panel="rule=mean"), 10)
     assert [n for n, row in enumerate(rows) if "score" in row] == list(scored)
-    assert rows[1]["score"] == pytest.approx(10 / 3)
+    assert rows[1]["score"] == pytest.approx(10 / 3 if judges == 3 else 3.5)
     assert rows[0] == (
         {"score": 2.5}
-        if min_valid == 2
+        if judges == 3
         else {
             "unscored": "refused",
-            "detail": "2 of 3 judges gave points, 3 are needed (openai/m2: refused)",
+            "detail": "1 of 2 judges gave points, 2 are needed (openai/m2: refused)",
         }
     )
     summaries = [line.partition(": ")[2] for line in logs if line.startswith("Judged MMIE, judge ")]
-    assert sorted("5 failed" in line for line in summaries) == [False, False, True]
+    assert sorted("5 failed" in line for line in summaries) == [False] * (judges - 1) + [True]
 
 
 def test_another_rule_makes_no_requests(serve: Callable[..., list[JudgeServer]]) -> None:
     servers = serve("2", "6", "6")
     points = {}
-    for rule in ("mean", "median", "majority"):
+    for rule in ("mean", "median"):
         points[rule] = {row["score"] for row in judge(choose(servers, panel=f"rule={rule}"), 4)}
-    assert points == {"mean": {14 / 3}, "median": {6.0}, "majority": {6.0}}
+    assert points == {"mean": {14 / 3}, "median": {6.0}}
     assert [numbers(server) for server in servers] == [[0, 1, 2, 3]] * 3
 
 
@@ -162,7 +162,7 @@ def test_the_signature_names_the_panel_and_all_judges(
     serve: Callable[..., list[JudgeServer]],
 ) -> None:
     judged: list[Judged] = []
-    benchmark = choose(serve("2", "4"), panel="rule=median")
+    benchmark = choose(serve("2", "4"))
     judge(benchmark, 1, judged)
     signatures = [str(member.judge) for member in judged[0].members]
     assert benchmark.signature() == "|".join(
@@ -322,7 +322,7 @@ def test_a_judge_that_raises_costs_only_its_own_verdicts(
 
     register(monkeypatch, raising=FunctionJudge(reply_or_raise))
     judged: list[Judged] = []
-    rows = judge(choose(serve("2", "2"), "raising"), 4, judged)
+    rows = judge(choose(serve("2", "2"), "raising", panel="rule=mean"), 4, judged)
     assert rows == [{"score": 2.0}] * 2 + [{"score": pytest.approx(8 / 3)}] * 2
     failures = [one.members[2].result.failure for one in judged if one.members[2].result.failure]
     assert [failure.reason for failure in failures] == ["unavailable"] * 2

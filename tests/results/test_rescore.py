@@ -261,43 +261,22 @@ def test_a_bug_in_one_packages_functions_costs_only_its_own_task_or_log(
     assert "mmie" in log.name
 
 
-def write_panel_run(folder):
+def test_a_panels_replies_are_combined_by_the_rule_of_an_older_log(tmp_path):
     lines = [
-        mmie_line(judged(4, 5, 6), "SA-1"),
-        mmie_line(judged(1, None, 4), "SA-2"),
+        mmie_line(judged(4, 4, 6, rule="majority"), "SA-1"),
+        mmie_line(judged(1, None, 4, rule="majority"), "SA-2"),
         mmie_line(NOT_JUDGED, "SA-3"),
     ]
-    write_run(folder, "mmie", lines)
-
-
-@pytest.mark.parametrize(
-    ("options", "expected", "signature"),
-    [
-        (["--rule", "majority"], [5, 2.5, "no_answer"], "panel:majority,min_valid=2"),
-        (["--min_valid", "3"], [5, "unavailable", "no_answer"], "panel:mean,min_valid=3"),
-    ],
-)
-def test_another_rule_is_applied_to_the_saved_replies_of_several_judges(
-    tmp_path, options, expected, signature
-):
-    write_panel_run(tmp_path / "run")
-    rescore(tmp_path / "run", *options, "-o", tmp_path / "new")
+    lines[0]["coverage"]["official"] = {"points": 0}
+    write_run(tmp_path / "run", "mmie", lines)
+    rescore(tmp_path / "run", "-o", tmp_path / "new")
     task_run = open_run(str(tmp_path / "new")).tasks["mmie"]
     official = [sample.official for sample in task_run.samples]
-    assert [v.points if isinstance(v, Scored) else v.reason for v in official] == expected
-    assert [logged.parts[0] for logged in task_run.signatures] == [signature]
+    assert [v.points if isinstance(v, Scored) else v.reason for v in official] == [
+        *(4, 2.5, "no_answer")
+    ]
 
 
-def test_options_that_the_panel_cannot_have_are_errors(tmp_path):
-    write_panel_run(tmp_path)
-    with pytest.raises(SettingWrong, match="more than the 3 judges"):
-        rescore(tmp_path, "--min_valid", "4")
-    for options in (["--min_valid", "0"], ["--top", "-1"]):
-        with pytest.raises(SystemExit):
-            rescore(tmp_path, *options)
-
-
-def test_a_run_of_a_single_judge_has_no_rule(tmp_path):
-    write_run(tmp_path, "mmie", LINES["mmie"])
-    with pytest.raises(SettingWrong, match="no sample that several judges scored"):
-        rescore(tmp_path, "--rule", "median")
+def test_the_number_of_changes_to_print_is_not_negative(tmp_path):
+    with pytest.raises(SystemExit):
+        rescore(tmp_path, "--top", "-1")

@@ -157,16 +157,11 @@ def test_a_panel_is_named_after_its_judges_and_rule() -> None:
     assert f"judge: {headline.judge}, not the paper's" in headline.marks
 
 
-def test_details_count_each_judges_failures_and_the_disagreement() -> None:
+def test_the_numbers_of_a_panel_are_those_of_a_judge_without_counts_of_whole_points() -> None:
     run, records = run_of(judged(3, 6, 3), judged(3, 6, None), judged(3, 6, "none"), NOT_JUDGED)
     details = details_of(run, records)
-    assert [details[f"judge_{n}_asked"] for n in (1, 2, 3)] == [3, 3, 3]
-    assert [details[f"judge_{n}_scored"] for n in (1, 2, 3)] == [3, 3, 1]
-    assert [details[f"judge_{n}_official"] for n in (1, 2, 3)] == [50, 100, None]
-    assert (details["judges_compared"], details["judges_range"]) == (3, 3)
-    assert details["judges_sd"] == pytest.approx((2**0.5 + 1.5 + 1.5) / 3)
     assert details["parse_rate"] == pytest.approx(100 * 7 / 8)  # of the replies of all judges
-    assert not [name for name in details if name.startswith("points_")]
+    assert not [name for name in details if name.startswith(("points_", "judge"))]
     assert details.keys() == details_of(*run_of(NOT_JUDGED)).keys() | {"parse_rate"}
 
 
@@ -184,14 +179,11 @@ def test_the_last_lines_of_a_run_name_each_judges_failures_and_all_tokens() -> N
     assert "80 tokens in, 8 out, 4.0000 USD" in replies
 
 
-def test_a_table_of_samples_has_columns_for_each_judge() -> None:
+def test_a_table_of_samples_has_the_panels_points_and_no_single_reply() -> None:
     run, _ = run_of(judged(4, 5, None), judged(None, 3, 3))
     frame = LoadedRun(Run(name="r", date="", folder=Path(), tasks={"mmie": run})).samples()
-    assert list(frame["judge_1_official"].fillna(-1)) == [4, -1]
-    assert list(frame["judge_3"]) == ["qwen", "qwen"]
-    assert list(frame["judges_range"]) == [1, 0]
-    assert frame["judge_2_reply"][0] == "### Score\n5"
-    assert list(frame["judge_1_reply"]) == ["### Score\n4", None]
+    assert list(frame["official"]) == [4.5, 3]
+    assert not [name for name in frame if name.startswith(("judge_", "judges_"))]
     assert set(frame["reply"]) == set(frame["second_reply"]) == {None}
     assert list(frame["input_tokens"]) == [20, 20]
 

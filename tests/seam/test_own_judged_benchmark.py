@@ -195,8 +195,7 @@ def test_several_judges_need_no_line_of_the_package(
         for model in ("judge-model", "b")
         for word in ("--judge", f"openai:{model},base_url={server.url}")
     ]
-    words = (*judges, "--judge_args", "rule=median")
-    result = run(workplace, ("mmie-tasks", "eval"), "panel", EXAMPLE / "answers.json", *words)
+    result = run(workplace, ("mmie-tasks", "eval"), "panel", EXAMPLE / "answers.json", *judges)
     assert float(result.values[TASK, "official"]) == 70, result.output
     assert sorted(body["model"] for body in server.asked) == ["b"] * 6 + ["judge-model"] * 6
     assert "judge 2, b: points in 6 of 6 samples" in result.output

@@ -57,7 +57,7 @@ def evaluate_panel(
     judges = [
         word for model in MODELS for word in ("--judge", f"openai:{model},base_url={server.url}")
     ]
-    rules = ("--judge_args", f"rule={rule},min_valid=2")
+    rules = ("--judge_args", f"rule={rule}")
     return evaluate(
         workplace,
         *(*judges, *rules, "--output_path", output),
@@ -117,9 +117,7 @@ def test_the_end_of_the_run_and_the_results_file_count_the_failures_of_each_judg
     assert "panel of strict, generous, flaky (mean)" in panel_run.result.output
     message = results(panel_run.workplace)
     details = message["mmie_tasks"]["mmie"]
-    assert [details[f"judge_{n}_scored"] for n in (1, 2, 3)] == [6, 5, 3]
-    assert details["judge_1_official"] == 72.22
-    assert (details["judges_compared"], details["judges_range"]) == (5, 3.2)
+    assert not [name for name in details if name.startswith("judge")]
     assert message["usage"]["by_source"]["judge"]["n_api_calls"] == 14
 
 
@@ -136,17 +134,8 @@ def test_another_rule_sends_only_the_requests_that_have_no_reply_and_none_on_the
     assert "median,min_valid=2" in compared.output, compared.output
     raters = panel_run.workplace.run("mmie-tasks", "agreement", "out", "median").output
     assert "answers.json by panel of strict, generous, flaky (median)" in raters, raters
-    before = len(panel_run.server)
-    rescored = panel_run.workplace.run(
-        "mmie-tasks", "rescore", "out", "--rule", "median", "-o", "as_median", **SETTINGS
-    )
-    assert len(panel_run.server) == before, rescored.output
-    for line, other in zip(
-        lines_of(panel_run, "as_median"), lines_of(panel_run, "median"), strict=True
-    ):
-        for name in ("official", "robust", "signature"):
-            assert line["coverage"][name] == other["coverage"][name]
-        assert line["coverage"]["panel"]["rule"] == "median"
+    members = panel_run.workplace.run("mmie-tasks", "agreement", "out").output
+    assert all(f"| {model} " in members for model in MODELS), members
 
 
 def test_replies_that_are_read_again_give_the_same_numbers(panel_run: PanelRun) -> None:

@@ -120,7 +120,7 @@ def verdict(points: float | None, reason: str = "unparsed") -> Json:
 def in_run(text: str, official: float | None, robust: float | None, signature: int = 0) -> Json:
     reply = {"text": f"### Feedback\n{text}\n### Score\n{official}", "model": "judge-model"}
     usage = {"input_tokens": 1234, "output_tokens": 56, "cost_usd": 0.0021}
-    drawn = {"image": PIXEL, "alt": text, "note": "", "prompt": f"prompt {text[:200]}"}
+    drawn = {"image": "x-picture-0", "alt": text, "note": "", "prompt": f"prompt {text[:200]}"}
     expected = {"points": 4.31, "reading": "", "entropy_bits": 0.8}
     return {
         "answer": [{"text": text}, drawn],
@@ -140,7 +140,7 @@ def detail(index: int, official: float | None, robust: float | None, other: floa
     missing["prompt"] = f"prompt of the missing {text}"
     return {
         "question": [{"text": f"Question {index}: {text}"}, missing, {"text": "and then?"}],
-        "gold": [{"text": "gold"}, {"image": "javascript:window.pwned=8", "alt": "", "note": ""}],
+        "gold": [{"text": "gold"}, {"image": "x-picture-1", "alt": "", "note": ""}],
         "runs": [
             in_run(text if index else LONG, official, robust),
             None if index == 1 else in_run(f"another answer {index}", other, other, 1),
@@ -230,6 +230,7 @@ def hostile() -> Json:
         "judge_error": "The intervals hold something.",
         "judges": [f"Judge of MMIE: {ATTACK} is ungraded."],
         "runs": [{"name": name, **folder} for name in NAMES],
+        "pictures": [PIXEL, "javascript:window.pwned=8"],
         "tasks": [task, {**task, "task": "mmie_sa", "title": "MMIE, SA", "judged": False}],
     }
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from markupsafe import Markup
@@ -19,7 +17,7 @@ from mmie_tasks.quality.calibrate.plan import PlannedAnswer
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segment
-from mmie_tasks.results.embedded_image import EmbeddedImage, embed_image
+from mmie_tasks.results.embedded_image import EmbeddedImage, embed_images
 from mmie_tasks.results.labels import csv_cell, id_in_csv
 from mmie_tasks.results.page import inert_json, rendered
 from mmie_tasks.results.page_data import (
@@ -38,7 +36,6 @@ BUDGET_CHARACTERS = 200 * 1024 * 1024
 """Of all pictures of a page, as base64."""
 
 _QUALITY = 80
-_THREADS = 4
 # Full marks of a scale of whole points that is scored with a button and a key for each of them.
 _MAX_BUTTONS = 10
 _ASSETS = Path(__file__).resolve().parent / "assets"
@@ -74,7 +71,7 @@ def labelling_page(
     """
     images = _embedded_images([answer.sample for answer in answers])
     addresses = dict.fromkeys(image.address for image in images.values() if image.address)
-    pictures = {address: number for number, address in enumerate(addresses)}
+    pictures = {address: f"x-picture-{number}" for number, address in enumerate(addresses)}
     samples = [_sample_json(answer, images, pictures) for answer in answers]
     identity = json.dumps([seed, [[answer.id, answer.answer] for answer in answers]])
     content = {
@@ -104,27 +101,20 @@ def _embedded_images(samples: Sequence[LoggedSample]) -> Mapping[str, EmbeddedIm
     parts = [part[:MAX_SEGMENTS] for s in samples for part in (s.question, s.gold, s.answer)]
     shown = [segment for part in parts for segment in part if has_image(segment)]
     files = list(dict.fromkeys(s.image for s in shown if s.image and not s.problem))
-    embed = partial(embed_image, max_side_px=MAX_SIDE_PX, quality=_QUALITY)
-    images: dict[str, EmbeddedImage] = {}
-    characters = 0
-    with ThreadPoolExecutor(_THREADS) as pool:
-        for file, image in zip(files, pool.map(embed, files), strict=True):
-            images[file] = image
-            characters += len(image.address or "")
-            if characters > BUDGET_CHARACTERS:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise SettingWrong(
-                    f"The pictures of {counted(len(samples), 'sample')} take more than "
-                    f"{readable_size(BUDGET_CHARACTERS)}, too much for one labelling page.",
-                    hint="plan fewer samples: a smaller number after `--plan`",
-                )
+    images = embed_images(files, MAX_SIDE_PX, _QUALITY, BUDGET_CHARACTERS)
+    if len(images) < len(files):
+        raise SettingWrong(
+            f"The pictures of {counted(len(samples), 'sample')} take more than "
+            f"{readable_size(BUDGET_CHARACTERS)}, too much for one labelling page.",
+            hint="plan fewer samples: a smaller number after `--plan`",
+        )
     return images
 
 
 def _sample_json(
-    answer: PlannedAnswer, images: Mapping[str, EmbeddedImage], pictures: Mapping[str, int]
+    answer: PlannedAnswer, images: Mapping[str, EmbeddedImage], pictures: Mapping[str, str]
 ) -> Json:
-    """What the page shows and exports of a sample; `image` is the number of a picture."""
+    """What the page shows and exports of a sample; `image` is the id of a picture."""
 
     def part(segments: Sequence[Segment], owner: str, *, name_files: bool = True) -> list[Json]:
         find_image = images.__getitem__

@@ -25,6 +25,7 @@ from mmie_tasks.results.agreement.rater_panel import (
 from mmie_tasks.results.commands import open_run, require_kind
 from mmie_tasks.results.comparability import signature_differences
 from mmie_tasks.results.labels import answer_digest, read_labels
+from mmie_tasks.runs.panels import judge_runs
 from mmie_tasks.runs.run import Run, TaskRun
 from mmie_tasks.runs.values import metrics_of
 
@@ -33,8 +34,9 @@ def read_raters(sources: Sequence[str], task: str | None, score_kind: ScoreKind)
     """Read every rater that the command line names, ``PATH`` or ``NAME=PATH`` of runs and CSV
     files, and align them.
 
-    The task may be None where the runs have one in common. `score_kind` says which score of the
-    replies is a judge's points.
+    The raters of a panel's run are its judges if no other rater is named. The task may be None
+    where the runs have one in common. `score_kind` says which score of the replies is a judge's
+    points.
 
     Raises:
         AnswersUnusable: A run or CSV cannot be read, no sample is in two of them, or all those were
@@ -47,7 +49,10 @@ def read_raters(sources: Sequence[str], task: str | None, score_kind: ScoreKind)
     runs = [open_run(word, [task] if task else []) for word in words]
     task_runs = _task_runs(runs, task)
     benchmark = task_runs[0].benchmark if task_runs else _benchmark_of(task)
-    judges = [_judge(*pair, score_kind) for pair in zip(runs, task_runs, strict=True)]
+    judges = [
+        _judge(run.name, run, task_run, score_kind)
+        for run, task_run in zip(runs, task_runs, strict=True)
+    ]
     other_runs = _other_runs(judges, others=is_csv.count(True))
     compared = [task_run for i, task_run in enumerate(task_runs) if i not in other_runs]
     raters: list[Rater] = []
@@ -58,6 +63,9 @@ def read_raters(sources: Sequence[str], task: str | None, score_kind: ScoreKind)
         else:
             positions.append(len(raters))
             raters.append(judges[len(positions) - 1])
+    if len(raters) == len(runs) == 1 and (members := judge_runs(task_runs[0])):
+        raters = [_judge(name, runs[0], member, score_kind) for name, member in members.items()]
+        judges, positions = raters, list(range(len(raters)))
     if len(raters) < 2:
         message = f"Agreement needs two raters or more, and `{raters[0].name}` is the only one."
         raise SettingWrong(message, hint="name a second run, or a CSV with `id, score`")
@@ -134,13 +142,13 @@ def _benchmark_of(task: str | None) -> Benchmark:
     return benchmark
 
 
-def _judge(run: Run, task_run: TaskRun, score_kind: ScoreKind) -> Rater:
-    require_kind(task_run, run.name, score_kind)
+def _judge(name: str, run: Run, task_run: TaskRun, score_kind: ScoreKind) -> Rater:
+    require_kind(task_run, name, score_kind)
     verdicts = {sample.id: sample.verdict(score_kind) for sample in task_run.samples}
     return Rater(
-        name=run.name,
+        name=name,
         kind="judge",
-        party=run.name,
+        party=name,
         source=task_run.log,
         points={
             i: round(v.points, POINTS_DIGITS) for i, v in verdicts.items() if isinstance(v, Scored)

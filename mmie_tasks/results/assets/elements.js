@@ -38,7 +38,8 @@ function logText(text, limit = 1500) {
 
 const IMAGE_DATA = /^data:image\/(webp|png|jpeg|gif);base64,[A-Za-z0-9+/=]*$/;
 
-/** Texts and images in their order; a missing image has a note with the reason. `limit`: see `logText`. */
+/** Texts and images in their order; `image` is the id of the element with the image's address, and a missing image has a
+ * note with the reason. `limit`: see `logText`. */
 function segments(pieces, limit) {
   return element("div", { class: "segments" }, ...pieces.map((piece) => segment(piece, limit)));
 }
@@ -48,10 +49,11 @@ function segment(piece, limit) {
   const note = piece.note ? element("span", { class: "log-text", dir: "auto" }, piece.note) : "";
   const name = element("span", { class: "log-text faint", dir: "auto" }, piece.alt);
   const prompt = piece.prompt ? element("figcaption", {}, "drawn to: ", logText(piece.prompt, limit)) : "";
-  if (!piece.image || !IMAGE_DATA.test(piece.image)) {
+  const address = piece.image === null ? null : byId(piece.image)?.textContent;
+  if (!IMAGE_DATA.test(address)) {
     const absent = element("p", { class: "absent" }, note || "image not shown", " ", name);
     return prompt ? element("figure", { class: "picture" }, absent, prompt) : absent;
   }
-  const image = element("img", { src: piece.image, alt: piece.alt || "image", loading: "lazy" });
+  const image = element("img", { src: address, alt: piece.alt || "image", loading: "lazy" });
   return element("figure", { class: "picture" }, image, note, prompt);
 }

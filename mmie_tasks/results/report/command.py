@@ -8,7 +8,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
-from functools import partial
 from pathlib import Path
 
 from mmie_tasks.core import __version__
@@ -24,26 +23,18 @@ from mmie_tasks.results.annotation import (
     add_people_options,
     judge_lines,
 )
-from mmie_tasks.results.commands import (
-    listed_names,
-    notes_of,
-    open_runs,
-    result_parser,
-    whole_number,
-)
+from mmie_tasks.results.commands import listed_names, notes_of, open_runs, result_parser
 from mmie_tasks.results.comparability import mixed_keys
+from mmie_tasks.results.embedded_image import EmbeddedImage, embed_images
 from mmie_tasks.results.page_data import Json, cut, ends, page_data
 from mmie_tasks.results.report.page import packed_text, render
 from mmie_tasks.results.report.samples import (
-    BUDGET_BYTES,
     MAX_SIGNATURE,
-    SAMPLES_WITH_THUMBNAILS,
     JoinedTask,
-    TaskThumbnails,
+    image_files,
     join_tasks,
     sample_columns,
     sample_detail,
-    task_thumbnails,
 )
 from mmie_tasks.results.report.tables import (
     METHOD,
@@ -59,6 +50,13 @@ _MAX_NOTES = 3  # that the command prints; the report has all
 _MAX_MODEL = 100  # characters of a model's name
 _MAX_REASON = 500  # characters of why there is no corrected score: it may hold ids of samples
 _MAX_MARK = 150  # characters of a mark: it may hold a model's name
+
+BUDGET_CHARACTERS = 12 * 1024 * 1024
+"""Of all images of a report, as base64."""
+
+_SIDE_PX = 384  # the longest side of an image
+_QUALITY = 60
+_NOT_SHOWN = EmbeddedImage(None, "left out for lack of space:")
 
 CHUNK_BYTES = 300_000
 """Of the JSON of one chunk, before it is packed; a single sample may be larger."""
@@ -84,7 +82,6 @@ def run(
             title=options.title or f"Results of {', '.join(opened.name for opened in runs)}",
             made=f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
             corrected_only=options.population == "run",
-            samples_with_thumbnails=options.thumbnails,
         )
     )
     try:
@@ -121,14 +118,6 @@ def _parser() -> argparse.ArgumentParser:
         "--title", metavar="TEXT", default="", help="of the page; default: the names of the runs"
     )
     add_people_options(parser)
-    parser.add_argument(
-        "--thumbnails",
-        metavar="N",
-        type=whole_number(0),
-        default=SAMPLES_WITH_THUMBNAILS,
-        help="show the images of at most N samples of a task, the worst and most disputed first, "
-        f"up to {readable_size(BUDGET_BYTES)} of thumbnails; 0 for none; default: %(default)s",
-    )
     return parser
 
 
@@ -150,8 +139,7 @@ def payload(
     title: str,
     made: str,
     corrected_only: bool = False,
-    samples_with_thumbnails: int = SAMPLES_WITH_THUMBNAILS,
-    budget_bytes: int = BUDGET_BYTES,
+    budget_characters: int = BUDGET_CHARACTERS,
 ) -> Json:
     """Everything that the page shows, ready for JSON; `render` takes it.
 
@@ -161,32 +149,32 @@ def payload(
         title: Of the page.
         made: Date and time, for the page's head.
         corrected_only: Whether the first screen has only scores that people corrected.
-        samples_with_thumbnails: At most this many of each task.
-        budget_bytes: Of all thumbnails; what one task leaves is available to the next.
+        budget_characters: Of all images; what one task leaves is available to the next.
     """
     joined_tasks = join_tasks(runs)
     judges: list[JudgeNote] = []
     tasks = []
-    left_bytes = budget_bytes
+    pictures: list[str] = []
     for index, task in enumerate(joined_tasks):
-        share = left_bytes // (len(joined_tasks) - index)
-        thumbnails = task_thumbnails(task, samples_with_thumbnails, share)
-        left_bytes -= thumbnails.used_bytes
+        files = image_files(task)
+        left_characters = budget_characters - sum(map(len, pictures))
+        share = left_characters // (len(joined_tasks) - index)
+        images = _stored(embed_images(files, _SIDE_PX, _QUALITY, share), pictures)
         annotations = {number: annotator.annotation(run_) for number, run_ in task.present}
         judges += [judge for annotation in annotations.values() for judge in annotation.judges]
         differences = differences_of(task)
         notes = _notes(task)
         if differences.why_not:
             notes.append((None, differences.why_not))
-        if thumbnails.left_out and samples_with_thumbnails:  # 0: the user disabled images
+        if left_out := len(files) - len(images):
             note = (
-                f"images of {counted(thumbnails.left_out, 'sample')} are not shown: the limit is "
-                f"{counted(samples_with_thumbnails, 'sample')} of a task, and "
-                f"{readable_size(budget_bytes)} of thumbnails in all"
+                f"{counted(left_out, 'image')} left out: a report has at most "
+                f"{readable_size(budget_characters)} of images, those of the most disputed, then "
+                "of the worst samples first"
             )
             notes.append((None, note))
         tables = metric_tables(task, differences)
-        tasks.append({**_task_json(task, tables, thumbnails, annotations), "notes": notes})
+        tasks.append({**_task_json(task, tables, images, annotations), "notes": notes})
     is_judged = any(task.benchmark.judge is not None for task in joined_tasks)
     content = {
         "title": title,
@@ -207,13 +195,24 @@ def payload(
         ],
         "tasks": tasks,
     }
-    return page_data(content)
+    return {**page_data(content), "pictures": pictures}
+
+
+def _stored(images: Mapping[str, EmbeddedImage], pictures: list[str]) -> dict[str, EmbeddedImage]:
+    """The images with ids of elements as addresses; adds their contents to `pictures`."""
+    stored = {}
+    for file, image in images.items():
+        stored[file] = image
+        if image.address:
+            stored[file] = EmbeddedImage(f"x-picture-{len(pictures)}")
+            pictures.append(image.address)
+    return stored
 
 
 def _task_json(
     task: JoinedTask,
     tables: Sequence[Json],
-    thumbnails: TaskThumbnails,
+    images: Mapping[str, EmbeddedImage],
     annotations: Mapping[int, Annotation],
 ) -> Json:
     """A task, without its notes."""
@@ -224,8 +223,8 @@ def _task_json(
         index: [reply for s in run_.samples for reply in s.replies] for index, run_ in task.present
     }
     details = (
-        sample_detail(row, signatures, partial(thumbnails.find, index))
-        for index, row in enumerate(task.rows)
+        sample_detail(row, signatures, lambda file: images.get(file, _NOT_SHOWN))
+        for row in task.rows
     )
     chunk_starts, chunks = pack(details)
     return {

@@ -58,8 +58,8 @@ def render(payload: Json) -> str:
 
     Args:
         payload: ``{"title", "made", "package", "method", "corrected_only", "judge_error", "judges",
-            "runs", "tasks"}``, without lone surrogates. Percentages are of full marks, points on
-            the benchmark's own scale.
+            "runs", "tasks", "pictures"}``, without lone surrogates. Percentages are of full marks,
+            points on the benchmark's own scale.
     """
     library = get_plotlyjs()
     run_names = [{"name": run["name"]} for run in payload["runs"]]
@@ -69,6 +69,7 @@ def render(payload: Json) -> str:
         "library": _packed_library(),
         "data": [inert_json(block) for block in (run_names, *task_data)],
         # base64, which is not escaped
+        "pictures": list(map(Markup, payload["pictures"])),
         "chunks": [list(map(Markup, task["chunks"])) for task in payload["tasks"]],
     }
     return rendered(_ASSETS, _SCRIPTS, values, library=library, filters=_FILTERS)

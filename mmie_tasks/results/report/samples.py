@@ -1,16 +1,14 @@
 """The samples of the report: aligned by run, as columns for filters, and in detail.
 
-Columns hold what the page needs of every sample to filter and sort. Details (texts, replies and
-thumbnails) are unpacked in the browser when a sample is opened.
+Columns hold what the page needs of every sample to filter and sort. Details (texts and replies) are
+unpacked in the browser when a sample is opened.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from typing import TypeAlias, TypeVar
 
@@ -22,7 +20,6 @@ from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.sample import READER_KINDS, LoggedSample
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.results.embedded_image import EmbeddedImage, embed_image
 from mmie_tasks.results.page_data import (
     MAX_LABEL,
     MAX_SEGMENTS,
@@ -43,20 +40,6 @@ MAX_SIGNATURE = 2_000  # characters of a signature
 _T = TypeVar("_T")
 _MAX_REPLIES = 10
 _MAX_FACTS = 50
-
-BUDGET_BYTES = 9 * 1024 * 1024
-"""Of all thumbnails of a report together; in the file they take a third more."""
-
-SAMPLES_WITH_THUMBNAILS = 400
-"""Of each task, unless the user sets another number: images take most of the time."""
-
-SIDE_PX = 192  # the longest side of a thumbnail
-_THREADS = 4
-_BATCH = 32  # samples between two checks of the budget
-_QUALITY = 60
-
-thumbnail = partial(embed_image, max_side_px=SIDE_PX, quality=_QUALITY)
-"""The thumbnail of a logged file; never raises."""
 
 SampleRow: TypeAlias = tuple[LoggedSample | None, ...]
 """One sample in each run; None where a run does not have it."""
@@ -120,12 +103,6 @@ def dispute(row: SampleRow, full_marks: float) -> float:
     return (max(points) - min(points)) / full_marks if len(points) == len(verdicts) else 1.0
 
 
-def thumbnail_priority(row: SampleRow, full_marks: float) -> float:
-    """Higher for the worst and the most disputed samples; 0 to 2."""
-    points = [v.points if isinstance(v, Scored) else 0.0 for v in _verdicts(row)]
-    return dispute(row, full_marks) + 1 - min(points) / full_marks
-
-
 def _verdicts(row: SampleRow) -> list[Verdict]:
     return [s.verdict(kind) for s in row if s is not None for kind in READER_KINDS]
 
@@ -176,86 +153,37 @@ def _group_columns(benchmark: Benchmark, kind: str, samples: Sequence[LoggedSamp
     }
 
 
-NO_THUMBNAIL = EmbeddedImage(None, "no thumbnail")  # of an image that is outside the budget
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskThumbnails:
-    """The thumbnails of a task.
-
-    Attributes:
-        rows: The samples whose images are shown.
-        by_image: A file's name in the log to its thumbnail.
-        left_out: How many samples have images and no thumbnails.
-        used_bytes: Of the budget; an image counts as often as it is shown.
-    """
-
-    rows: Collection[int]
-    by_image: Mapping[str, EmbeddedImage]
-    left_out: int
-    used_bytes: int
-
-    def find(self, row: int, image: str) -> EmbeddedImage:
-        """The thumbnail of an image of a sample."""
-        return self.by_image.get(image, NO_THUMBNAIL) if row in self.rows else NO_THUMBNAIL
-
-
-def task_thumbnails(task: JoinedTask, max_samples: int, budget_bytes: int) -> TaskThumbnails:
-    """The thumbnails of the worst and most disputed samples of a task, see `make_thumbnails`."""
-    full_marks = task.benchmark.scale.full_marks
-    priorities = [thumbnail_priority(row, full_marks) for row in task.rows]
-    order = sorted(range(len(task.rows)), key=priorities.__getitem__, reverse=True)
-    samples = ((row, shown_images(task.rows[row])) for row in order)
-    return make_thumbnails(samples, max_samples, budget_bytes)
-
-
-def make_thumbnails(
-    samples: Iterable[tuple[int, Sequence[str]]], max_samples: int, budget_bytes: int
-) -> TaskThumbnails:
-    """Make thumbnails until those of the next sample exceed the budget; each file is read once.
-
-    Args:
-        samples: Index of each sample and the files it shows, as often as it shows them; the most
-            important samples first.
-        max_samples: Samples that get thumbnails at most.
-        budget_bytes: Of all thumbnails.
-    """
-    with_images = [(row, images) for row, images in samples if images]
-    by_image: dict[str, EmbeddedImage] = {}
-    rows: set[int] = set()
-    used = 0
-    with ThreadPoolExecutor(_THREADS) as pool:
-        for position, (row, images) in enumerate(with_images[:max_samples]):
-            if position % _BATCH == 0:
-                batch = with_images[position : min(position + _BATCH, max_samples)]
-                new = dict.fromkeys(i for _, files in batch for i in files if i not in by_image)
-                by_image.update(zip(new, pool.map(thumbnail, new), strict=True))
-            size = sum(by_image[image].size_bytes for image in images)
-            if used + size > budget_bytes:
-                break
-            used += size
-            rows.add(row)
-    return TaskThumbnails(
-        rows=rows, by_image=by_image, left_out=len(with_images) - len(rows), used_bytes=used
-    )
-
-
 def sample_detail(
-    row: SampleRow, signatures: Mapping[Signature, int], find_thumbnail: FindImage
+    row: SampleRow, signatures: Mapping[Signature, int], find_image: FindImage
 ) -> Json:
     """The details of a sample in every run.
 
     Args:
         row: The sample.
         signatures: Each signature of the task to its index in the payload.
-        find_thumbnail: Gives the thumbnail of an image.
+        find_image: Gives what is shown of an image.
     """
     question, gold = question_and_gold(row)
     return {
-        "question": segments_json(question, "the question", find_thumbnail, MAX_IMAGES),
-        "gold": segments_json(gold, "the gold answer", find_thumbnail, MAX_IMAGES),
-        "runs": [sample and _run_json(sample, signatures, find_thumbnail) for sample in row],
+        "question": segments_json(question, "the question", find_image, MAX_IMAGES),
+        "gold": segments_json(gold, "the gold answer", find_image, MAX_IMAGES),
+        "runs": [sample and _run_json(sample, signatures, find_image) for sample in row],
     }
+
+
+def image_files(task: JoinedTask) -> list[str]:
+    """The image files that a task's samples show, each once: those of the most disputed samples
+    first, of equally disputed ones those of the worst.
+    """
+    full_marks = task.benchmark.scale.full_marks
+
+    def priority(row: SampleRow) -> tuple[float, float]:
+        points = [v.points if isinstance(v, Scored) else 0.0 for v in _verdicts(row)]
+        return -dispute(row, full_marks), min(points)
+
+    return list(
+        dict.fromkeys(i for row in sorted(task.rows, key=priority) for i in shown_images(row))
+    )
 
 
 def shown_images(row: SampleRow) -> list[str]:
@@ -281,12 +209,12 @@ def question_and_gold(row: SampleRow) -> tuple[Sequence[Segment], Sequence[Segme
 
 
 def _run_json(
-    sample: LoggedSample, signatures: Mapping[Signature, int], find_thumbnail: FindImage
+    sample: LoggedSample, signatures: Mapping[Signature, int], find_image: FindImage
 ) -> Json:
     facts = {**judge_facts(sample), **sample.facts}
     expected = sample.expected
     return {
-        "answer": segments_json(sample.answer, "the answer", find_thumbnail, MAX_IMAGES),
+        "answer": segments_json(sample.answer, "the answer", find_image, MAX_IMAGES),
         "official": _verdict_json(sample.official),
         "robust": _verdict_json(sample.robust),
         "expected": {**_verdict_json(expected), "entropy_bits": sample.entropy_bits}

@@ -12,8 +12,7 @@ from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import percent_cell, signed_cell, table
 from mmie_tasks.core.verdict import Scored, Verdict
-from mmie_tasks.record.panel import RULES
-from mmie_tasks.results.commands import listed_names, open_runs, result_parser, whole_number
+from mmie_tasks.results.commands import listed_names, open_runs, result_parser
 from mmie_tasks.results.render import json_text
 from mmie_tasks.results.rescore.attempt import attempt, printable
 from mmie_tasks.results.rescore.logs import write_logs
@@ -30,27 +29,17 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int: 
 
     Raises:
         AnswersUnusable: A run cannot be read.
-        SettingWrong: An option is out of range, or the output folder exists.
+        SettingWrong: The output folder exists, or cannot be written.
     """
     options = _parser().parse_args(arguments)
-    named = {"rule": options.rule, "min_valid": options.min_valid}
-    panel_options = {name: value for name, value in named.items() if value is not None}
     folder = Path(options.output).expanduser() if options.output else None
     if folder is not None and folder.exists():
         raise SettingWrong(f"`{folder}` already exists.", hint="name a new folder with `-o`")
     runs: list[tuple[Run, Sequence[RescoredTask]]] = []
     is_complete = True
     for opened in open_runs(options.runs, listed_names(options.tasks)):
-        samples = (sample for task_run in opened.tasks.values() for sample in task_run.samples)
-        if panel_options and not any(sample.members for sample in samples):
-            raise SettingWrong(
-                f"`{opened.name}` has no sample that several judges scored.",
-                hint="leave `--rule` and `--min_valid` out",
-            )
         tasks = [
-            attempt(
-                rescored_task, f"{opened.name}: {task} is not rescored", task_run, panel_options
-            )
+            attempt(rescored_task, f"{opened.name}: {task} is not rescored", task_run)
             for task, task_run in opened.tasks.items()
         ]
         is_complete &= None not in tasks
@@ -77,9 +66,6 @@ def _parser() -> argparse.ArgumentParser:
         reading=False,
         top=20,
     )
-    parser.add_argument("--rule", choices=RULES, help="of several judges; default: the logged one")
-    help_text = "the fewest of several judges with points; default: the logged number"
-    parser.add_argument("--min_valid", type=whole_number(1), metavar="N", help=help_text)
     help_text = (
         "a new folder for the logs with the new verdicts, for the other commands. The record under "
         "`coverage` is updated and marked `rescored`; the rows of single metrics, from which the "

@@ -15,7 +15,7 @@ from mmie_tasks.record import log_line
 from mmie_tasks.record.judged_sample import with_verdicts
 from mmie_tasks.record.sample import Line, Record
 from mmie_tasks.results.rescore.attempt import attempt
-from mmie_tasks.results.rescore.rescoring import RescoredTask, with_panel_options
+from mmie_tasks.results.rescore.rescoring import RescoredTask
 from mmie_tasks.runs.run import Run, sample_lines
 
 _RUNNER_KEYS = (
@@ -66,8 +66,7 @@ def _write_log(rescored: RescoredTask, path: Path) -> Path:
         for sample, line in sample_lines(rescored.task_run):
             rewritten = line
             if sample.id not in rescored.not_rescored:
-                current = with_panel_options(line, rescored.panel_options)
-                record = new_record(rescored.task_run.benchmark, current)
+                record = new_record(rescored.task_run.benchmark, line)
                 is_changed = after[sample.id] != sample
                 record = log_line.rescored(record, __version__, changed=is_changed)
                 runner_values = {key: line[key] for key in _RUNNER_KEYS if key in line}

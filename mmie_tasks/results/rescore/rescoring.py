@@ -8,12 +8,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Unscored, Verdict, differ
-from mmie_tasks.record import log_line
-from mmie_tasks.record.judged_sample import with_panel
 from mmie_tasks.record.metrics import Metric, MetricValue, metric_value
-from mmie_tasks.record.sample import READER_KINDS, BadRecord, Line, LoggedSample, ScoreKind
+from mmie_tasks.record.sample import READER_KINDS, BadRecord, LoggedSample, ScoreKind
 from mmie_tasks.runs.run import TaskRun, sample_lines
 from mmie_tasks.runs.values import metrics_of
 
@@ -40,7 +37,6 @@ class RescoredTask:
     samples: tuple[LoggedSample, ...]
     changes: tuple[VerdictChange, ...]
     not_rescored: Mapping[str, str]
-    panel_options: Mapping[str, Any]
 
     @property
     def change_counts(self) -> dict[ScoreKind, int]:
@@ -49,15 +45,11 @@ class RescoredTask:
         return {kind: counts[kind] for kind in READER_KINDS}
 
 
-def rescored_task(task_run: TaskRun, panel_options: Mapping[str, Any]) -> RescoredTask:
+def rescored_task(task_run: TaskRun) -> RescoredTask:
     """Apply the current readers to the replies in a task's log.
-
-    ``rule`` and ``min_valid`` in `panel_options` take the place of the logged ones, for samples
-    that a panel judged.
 
     Raises:
         AnswersUnusable: The log cannot be read.
-        SettingWrong: A panel cannot have these options.
     """
     after = task_run.by_id
     not_rescored: dict[str, str] = {}
@@ -66,7 +58,7 @@ def rescored_task(task_run: TaskRun, panel_options: Mapping[str, Any]) -> Rescor
         sample = after[logged.id]
         reason = "the log does not hold the reply or answer"
         try:
-            verdicts = task_run.benchmark.reread(with_panel_options(line, panel_options))
+            verdicts = task_run.benchmark.reread(line)
         except BadRecord as error:
             verdicts, reason = None, str(error)
         if not verdicts:
@@ -85,23 +77,7 @@ def rescored_task(task_run: TaskRun, panel_options: Mapping[str, Any]) -> Rescor
         samples=tuple(after.values()),
         changes=tuple(changes),
         not_rescored=not_rescored,
-        panel_options=panel_options,
     )
-
-
-def with_panel_options(line: Line, options: Mapping[str, Any]) -> Line:
-    """The line with other options of the panel that judged it; the same line for a single judge."""
-    record = log_line.record_of(line)
-    signature = log_line.signature(record)
-    if not options or signature.panel is None:
-        return line
-    panel = replace(signature.panel, **options)
-    if panel.min_valid > (judges := len(signature.judges)):
-        raise SettingWrong(
-            f"`--min_valid {panel.min_valid}` is more than the {judges} judges of the panel.",
-            hint=f"`--min_valid` with a number from 1 to {judges}",
-        )
-    return log_line.with_record(line, with_panel(record, panel))
 
 
 def _is_changed(before: Verdict, after: Verdict) -> bool:

@@ -82,7 +82,7 @@ def test_a_panel_with_the_papers_judge_is_not_the_papers_judge(docs, monkeypatch
     panel = parse_flags(["openai:gpt-4o-mini", "openai:gpt-4o-2024-11-20"], ())
     monkeypatch.setattr(benchmark.JUDGE, "session", JudgingSession(panel))
     signature = benchmark.signature(docs[0])
-    assert signature.startswith("panel:mean,min_valid=2|judge:openai|model:gpt-4o-mini|")
+    assert signature.startswith("panel:median,min_valid=2|judge:openai|model:gpt-4o-mini|")
     assert "|paper_judge:no|" in signature
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
+from support.panels import judged, mmie_line
 
 from mmie_tasks.benchmarks.opening.benchmark import BENCHMARK as OPENING
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
@@ -310,3 +311,22 @@ def test_the_page_makes_a_reference_of_published_replies_of_opening(tmp_path, mo
     exec(code, {})  # noqa: S102 - of our own page
     [label] = read_labels(tmp_path / "gpt-4o.csv", OPENING.scale)
     assert (label.id, label.points) == ("0301096", 4.5)
+
+
+@pytest.mark.parametrize("kind", ["official", "robust"])
+def test_the_judges_of_a_panel_are_compared_if_its_run_is_the_only_source(tmp_path, kind):
+    lines = [
+        mmie_line(judged(4, 5, None), "SA-0"),
+        mmie_line(judged(2, 3, 3), "SA-1"),
+        mmie_line(judged(6, 6, 0), "SA-2"),
+    ]
+    write_run(tmp_path / "one", "mmie", lines)
+    output = as_json(tmp_path / "one", reading=kind)
+    assert {rater["name"]: rater["mean"] for rater in output["raters"]} == {
+        "gpt-4o": 4,
+        "gpt-4o-mini": pytest.approx(14 / 3),
+        "qwen": 1.5,
+    }
+    csv = people(tmp_path / "ann.csv", [("SA-0", 4), ("SA-1", 2), ("SA-2", 5)])
+    names = [rater["name"] for rater in as_json(tmp_path / "one", csv)["raters"]]
+    assert names == ["one", "ann"]

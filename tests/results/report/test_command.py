@@ -60,12 +60,6 @@ def test_an_unwritable_folder_is_an_error(folder: Path) -> None:
     assert "hint: name another file" in str(caught.value)
 
 
-@pytest.mark.parametrize("number", ["-1", "many"])
-def test_thumbnails_are_a_number_or_none(folder: Path, number: str) -> None:
-    with pytest.raises(SystemExit):
-        run([str(folder / "good"), "--thumbnails", number], {})
-
-
 def test_huge_replies_do_not_make_a_huge_report(tmp_path: Path) -> None:
     lines = list(mmie_lines(3))
     for line in lines:

@@ -25,7 +25,7 @@ from mmie_tasks.results.report.samples import (
     shown_images,
 )
 
-SEEN = EmbeddedImage("data:image/webp;base64,AAAA")
+SEEN = EmbeddedImage("x-picture-0")
 
 
 def detail_of(*row: Any) -> Any:
@@ -73,7 +73,7 @@ def test_images_after_the_sixth_are_replaced_by_their_count() -> None:
     assert shown == ["and 2 more images", "between", "and 1 more image"]
 
 
-def test_thumbnails_are_requested_for_the_shown_images_only() -> None:
+def test_only_the_shown_images_are_looked_up() -> None:
     images = [Segment(image=f"{k}") for k in range(9)]
     question = (Segment(image="x", problem="outside"), *images)
     requested: list[str] = []

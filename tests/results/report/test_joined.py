@@ -3,12 +3,9 @@ from __future__ import annotations
 import pytest
 from support.report_runs import run, sample
 
-from mmie_tasks.results.report.samples import (
-    dispute,
-    join_tasks,
-    sample_columns,
-    thumbnail_priority,
-)
+from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.record.segment import Segment
+from mmie_tasks.results.report.samples import dispute, image_files, join_tasks, sample_columns
 
 
 def test_samples_keep_the_order_of_the_first_run_and_those_of_later_runs_follow() -> None:
@@ -48,9 +45,13 @@ def test_the_dispute_is_the_largest_difference_of_runs_or_readings(
     assert dispute(samples, 4) == expected
 
 
-def test_the_worst_and_most_disputed_get_thumbnails_first() -> None:
-    rows = [(sample("a", 4),), (sample("b", 0),), (sample("c", 4, 0),), (sample("d", 2),)]
-    assert [thumbnail_priority(row, 4) for row in rows] == [0, 1, 2, 0.5]
+def test_images_of_the_most_disputed_then_of_the_worst_samples_come_first_and_each_once() -> None:
+    def pictured(name: str, *points: float) -> LoggedSample:
+        return sample(name, *points, question=(Segment(image=name), Segment(image="all")))
+
+    samples = [pictured("a", 4), pictured("b", 0), pictured("c", 4, 0), pictured("d", 2)]
+    (task,) = join_tasks([run("one", samples)])
+    assert image_files(task) == ["c", "all", "b", "d", "a"]
 
 
 def test_only_samples_without_points_have_a_reason() -> None:

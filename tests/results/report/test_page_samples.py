@@ -1,4 +1,4 @@
-"""The report's samples in a real browser: searching, sorting, paging, opening and linking."""
+"""The report's samples in a real browser: searching, sorting, opening and linking."""
 
 from __future__ import annotations
 
@@ -96,23 +96,33 @@ def test_a_search_of_many_samples_can_be_stopped(opened: Open, large: Path) -> N
     expect(section(page).get_by_role("status")).to_have_text("0 of 20,000 samples match")
 
 
-def test_twenty_thousand_samples_are_shown_a_page_at_a_time(opened: Open, large: Path) -> None:
+def test_twenty_thousand_samples_are_shown_in_groups_that_open(opened: Open, large: Path) -> None:
     page = opened(large)
     shown, status = section(page).locator(".sample"), section(page).get_by_role("status")
-    expect(shown).to_have_count(25)
+    expect(shown).to_have_count(100)
     expect(status).to_have_text("20,000 of 20,000 samples match")
     section(page).get_by_label("Search in all texts").fill("word-1999")
     expect(status).to_have_text("11 of 20,000 samples match")
+    expect(shown).to_have_count(11)
+    expect(section(page).get_by_text("Samples 1 to 11")).to_be_hidden()
     section(page).get_by_role("button", name="Clear filters").click()
     choice_of(page, "Order").select_option(label="best first")
     expect(section(page).locator(".id").first).to_have_text("id-6")
-    section(page).get_by_role("button", name="Next").first.click()
-    expect(section(page).locator(".id").first).to_have_text("id-181")
-    section(page).get_by_label("page", exact=True).last.fill("800")
-    section(page).get_by_label("page", exact=True).last.press("Enter")
+    section(page).get_by_text("Samples 19,901 to 20,000").click()
     expect(section(page).locator(".id").last).to_have_text("id-19999")
-    expect(shown).to_have_count(25)
-    expect(section(page).get_by_role("button", name="Next").first).to_be_disabled()
+    expect(shown).to_have_count(200)
+
+
+def test_a_button_opens_the_first_samples_and_print_has_them_and_every_open_one(
+    opened: Open, large: Path
+) -> None:
+    page = opened(large, "#mmie/id-12346")
+    expect(section(page).locator(".sample[open]")).to_have_count(1)
+    page.emulate_media(media="print")
+    expect(section(page).locator(".sample:visible")).to_have_count(26)
+    page.emulate_media(media="screen")
+    section(page).get_by_role("button", name="Open the first 25").click()
+    expect(section(page).locator(".in-runs")).to_have_count(26)
 
 
 @pytest.mark.parametrize("number", [1, 4, 6])
@@ -125,7 +135,7 @@ def test_an_address_leads_to_a_sample(opened: Open, hostile: Path, number: int) 
     expect(absent).to_have_count(int(number == 1))
 
 
-def test_an_address_leads_to_a_sample_on_any_page_and_past_any_filter(
+def test_an_address_leads_to_a_sample_in_any_group_and_past_any_filter(
     opened: Open, large: Path
 ) -> None:
     page = opened(large)

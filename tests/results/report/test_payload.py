@@ -60,11 +60,11 @@ def image(path: Path, side_px: int = 100) -> str:
 
 
 def shown_samples(task_payload: Any) -> list[int]:
-    """Indices of the samples with a thumbnail."""
+    """Indices of the samples with an image."""
     return [
         index
         for index, detail in enumerate(details_of(task_payload))
-        if "data:image" in json.dumps(detail)
+        if "x-picture-" in json.dumps(detail)
     ]
 
 
@@ -247,10 +247,13 @@ def pictured(folder: Path, points: Iterable[float]) -> list[LoggedSample]:
 
 def test_a_small_budget_shows_the_worst_samples_and_is_noted(tmp_path: Path) -> None:
     one = run("one", pictured(tmp_path, [4, 0, 3, 1]))
-    size = len(json.dumps(details_of(task_of(one))[0])) * 3 // 4
-    content = task_of(one, budget_bytes=int(2.2 * size))
-    assert shown_samples(content) == [1, 3]
-    assert [run for run, note in content["notes"] if "images of 2 samples" in note] == [None]
+    size = len(payload_of(one)["pictures"][0])
+    content = payload_of(one, budget_characters=int(2.2 * size))
+    (only_task,) = content["tasks"]
+    assert shown_samples(only_task) == [1, 3]
+    assert len(content["pictures"]) == 2
+    assert [run for run, note in only_task["notes"] if "2 images left out" in note] == [None]
+    assert "left out for lack of space" in details_of(only_task)[0]["question"][0]["note"]
 
 
 def test_all_tasks_share_one_budget(tmp_path: Path) -> None:
@@ -259,24 +262,13 @@ def test_all_tasks_share_one_budget(tmp_path: Path) -> None:
         run("one", samples),
         tasks={**run("one", samples).tasks, **run("one", samples, task="sketch_x").tasks},
     )
-    size = len(json.dumps(details_of(task_of(run("one", samples)))[0])) * 3 // 4
-    content = payload_of(two, budget_bytes=int(2.2 * size))
+    size = len(payload_of(run("one", samples))["pictures"][0])
+    content = payload_of(two, budget_characters=int(2.2 * size))
     assert [len(shown_samples(task_payload)) for task_payload in content["tasks"]] == [1, 1]
 
 
-NOTE = (
-    "images of 2 samples are not shown: the limit is 1 sample of a task, and 9.0 MiB of "
-    "thumbnails in all"
-)
-
-
-@pytest.mark.parametrize(
-    ("most", "expected", "notes"), [(0, [], []), (1, [1], [NOTE]), (9, [0, 1, 2], [])]
-)
-def test_an_option_limits_the_samples_with_thumbnails(
-    tmp_path: Path, most: int, expected: list[int], notes: list[str]
-) -> None:
-    one = run("one", pictured(tmp_path, [4, 0, 3]))
-    content = task_of(one, samples_with_thumbnails=most)
-    assert shown_samples(content) == expected
-    assert [note for _, note in content["notes"]] == notes
+def test_an_image_of_many_samples_is_in_the_page_once(tmp_path: Path) -> None:
+    question = (Segment(image=image(tmp_path / "a.png")),)
+    content = payload_of(run("one", [sample(str(k), 1, question=question) for k in range(30)]))
+    assert len(content["pictures"]) == 1
+    assert shown_samples(content["tasks"][0]) == list(range(30))

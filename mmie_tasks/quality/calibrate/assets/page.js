@@ -14,8 +14,7 @@ const pointButtons = [...document.querySelectorAll("[data-points]")];
 
 /** Segments with their pictures, each of which a button enlarges. */
 function content(pieces) {
-  const address = (number) => (number === null ? null : byId(`x-picture-${number}`).textContent);
-  const node = segments(pieces.map((piece) => ("image" in piece ? { ...piece, image: address(piece.image) } : piece)), Infinity);
+  const node = segments(pieces, Infinity);
   for (const image of node.querySelectorAll("img")) {
     const button = element("button", { type: "button", class: "zoom", title: "Enlarge", click: () => enlarge(image) });
     image.replaceWith(button);

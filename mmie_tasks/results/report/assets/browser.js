@@ -1,10 +1,12 @@
-// The list of samples, one page at a time; a sample's details are loaded when it is opened.
+// The samples that match, in groups; a group's rows and a sample's details are made when it is opened.
 
-const PAGE_SIZE = 25;
+const GROUP_SIZE = 100;
+const FEW = 25; // samples that one button opens; as many are printed without being open
 
 class Browser {
   #search = null;
-  #rows = new Map(); // of the page that is shown
+  #rows = []; // of every sample, once it has been shown
+  matches = null;
 
   constructor(container, number, task, runs) {
     this.task = task;
@@ -14,35 +16,39 @@ class Browser {
     this.controls = new Controls(this.index, runs, () => this.show(), (query) => this.search(query));
     this.count = element("p", { class: "count", role: "status" });
     this.stop = element("button", { type: "button", hidden: true, click: () => this.#stopSearch() }, "Stop the search");
-    this.list = element("ol", { class: "samples" });
-    this.pagers = [this.#pager("Pages of samples"), this.#pager("Pages of samples, below the list")];
-    const open = element("button", { type: "button", click: () => this.openAll() }, "Open all on this page");
+    this.list = element("div", {});
+    const open = element("button", { type: "button", click: () => this.openFirst() }, `Open the first ${FEW}`);
     const key = element("p", { class: "legend" }, ...task.present.map((run) => runName(runs, run)), "official points | robust points where they differ");
-    const status = element("div", { class: "status-bar" }, this.count, this.stop, key, open);
-    container.append(this.controls.element, status, this.pagers[0].element, this.list, this.pagers[1].element);
+    container.append(this.controls.element, element("div", { class: "status-bar" }, this.count, this.stop, key, open), this.list);
     this.show();
   }
 
-  /** Show the first page of the samples that match the filters. */
-  show(page = 0) {
+  /** Show the samples that match the filters. */
+  show() {
     const hits = this.#search?.hits ?? null;
-    this.matches = this.index.select(this.controls.filters, this.controls.sort, hits);
-    this.turn(page);
+    const matches = this.index.select(this.controls.filters, this.controls.sort, hits);
+    if (matches.length !== this.matches?.length || matches.some((sample, index) => sample !== this.matches[index])) {
+      this.matches = matches;
+      const groups = Array.from({ length: Math.ceil(matches.length / GROUP_SIZE) }, (_, number) => this.#group(number));
+      this.list.replaceChildren(...groups);
+      if (groups.length > 0) this.#openGroup(0);
+    }
+    this.#updateCount();
   }
 
-  turn(page) {
-    this.pages = Math.max(1, Math.ceil(this.matches.length / PAGE_SIZE));
-    this.page = Math.min(Math.max(page, 0), this.pages - 1);
-    const samples = this.matches.slice(this.page * PAGE_SIZE, (this.page + 1) * PAGE_SIZE);
-    const rows = new Map(samples.map((sample) => [sample, this.#rows.get(sample) ?? this.#row(sample)]));
-    const items = [...rows.values()];
-    if (items.length !== this.list.children.length || items.some((row, index) => row !== this.list.children[index])) {
-      this.list.replaceChildren(...items);
-    }
-    this.list.start = this.page * PAGE_SIZE + 1;
-    this.#rows = rows;
-    for (const pager of this.pagers) pager.update();
-    this.#updateCount();
+  #group(number) {
+    const first = number * GROUP_SIZE + 1;
+    const last = Math.min(first + GROUP_SIZE - 1, this.matches.length);
+    const title = element("summary", {}, `Samples ${counted(first)} to ${counted(last)}`);
+    const list = element("ol", { class: "samples", start: first });
+    return element("details", { class: "rows", toggle: ({ target }) => target.open && this.#openGroup(number) }, title, list);
+  }
+
+  #openGroup(number) {
+    const group = this.list.children[number];
+    const samples = this.matches.slice(number * GROUP_SIZE, (number + 1) * GROUP_SIZE);
+    group.lastElementChild.replaceChildren(...samples.map((sample) => (this.#rows[sample] ??= this.#row(sample))));
+    group.open = true;
   }
 
   #updateCount() {
@@ -63,31 +69,13 @@ class Browser {
   }
 
   #onProgress(search) {
-    if (search === this.#search) this.show(search.searched === 0 ? 0 : this.page);
+    if (search === this.#search) this.show();
   }
 
   #stopSearch() {
     this.#search.stop();
     this.#search.done = true;
     this.#updateCount();
-  }
-
-  #pager(label) {
-    const number = element("input", { type: "number", min: 1, "aria-label": "page" });
-    number.addEventListener("change", () => this.turn((number.valueAsNumber || 1) - 1));
-    const total = element("span", {});
-    const back = element("button", { type: "button", click: () => this.turn(this.page - 1) }, "Previous");
-    const on = element("button", { type: "button", click: () => this.turn(this.page + 1) }, "Next");
-    const nav = element("nav", { class: "pager", "aria-label": label }, back, element("span", {}, "Page ", number, total), on);
-    const update = () => {
-      nav.hidden = this.pages === 1;
-      number.value = this.page + 1;
-      number.max = this.pages;
-      total.textContent = ` of ${counted(this.pages)}`;
-      back.disabled = this.page === 0;
-      on.disabled = this.page === this.pages - 1;
-    };
-    return { element: nav, update };
   }
 
   #row(sample) {
@@ -97,12 +85,11 @@ class Browser {
       element("span", { class: "first log-text", dir: "auto" }, first[sample]),
       element("span", { class: "marks" }, ...this.task.present.map((run) => this.#mark(run, sample))),
     ];
-    const body = element("div", { class: "whole-sample" });
-    const details = element("details", { class: "sample" }, element("summary", {}, ...columns), body);
+    const details = element("details", { class: "sample" }, element("summary", {}, ...columns));
     details.addEventListener("toggle", () => {
-      if (details.open && body.childElementCount === 0) this.#fill(body, sample);
+      if (details.open) this.#fill(details, sample);
     });
-    return element("li", { value: null }, details);
+    return element("li", {}, details);
   }
 
   /** The points of a sample in a run: official, and robust where they differ. */
@@ -119,9 +106,12 @@ class Browser {
     return mark;
   }
 
-  async #fill(body, sample) {
-    const detail = await this.details.of(sample);
-    body.replaceChildren(this.#about(sample), ...sampleBlocks(detail, this));
+  /** Put the details into a sample's row, once. */
+  async #fill(details, sample) {
+    if (details.childElementCount > 1) return;
+    const body = element("div", { class: "whole-sample" });
+    details.append(body);
+    body.append(this.#about(sample), ...sampleBlocks(await this.details.of(sample), this));
   }
 
   #about(sample) {
@@ -134,26 +124,22 @@ class Browser {
     return element("p", { class: "about" }, ...groups, link, copy);
   }
 
-  async openAll() {
-    for (const [sample, row] of this.#rows) {
-      const details = row.firstElementChild;
-      if (details.lastElementChild.childElementCount === 0) await this.#fill(details.lastElementChild, sample);
-      details.open = true;
-    }
+  openFirst() {
+    for (const sample of this.matches.slice(0, FEW)) this.#rows[sample].firstElementChild.open = true;
   }
 
   /** Show and open the sample with this id; false if no sample has it. */
   async open(id) {
     const sample = this.index.indexOf.get(id);
     if (sample === undefined) return false;
-    if (!this.#rows.has(sample)) {
+    if (!this.matches.includes(sample)) {
       this.controls.reset();
       this.controls.fill();
       this.search("");
-      this.turn(Math.floor(this.matches.indexOf(sample) / PAGE_SIZE));
     }
-    const details = this.#rows.get(sample).firstElementChild;
-    await this.#fill(details.lastElementChild, sample);
+    this.#openGroup(Math.floor(this.matches.indexOf(sample) / GROUP_SIZE));
+    const details = this.#rows[sample].firstElementChild;
+    await this.#fill(details, sample);
     details.open = true;
     details.scrollIntoView({ block: "start" });
     details.firstElementChild.focus({ preventScroll: true });

@@ -1,6 +1,6 @@
 // Search in the details, chunk by chunk, so that the page stays responsive and the search can be stopped.
 
-/** Every text in a JSON value, without images. */
+/** Every text in a JSON value, without the ids of images. */
 function textsOf(value, texts = []) {
   if (typeof value === "string") texts.push(value);
   else if (value !== null && typeof value === "object") {
