@@ -208,7 +208,9 @@ def _lines(task: Task) -> Iterator[str]:
     """A JSON line for each sample of this process that has an answer in text."""
     from mmie_tasks.runner.predictions import id_columns
 
-    columns = id_columns(task.eval_docs_no_media)
+    ids = next(iter(id_columns(task.eval_docs_no_media)), None)
+    if ids is None:  # nothing would read them
+        return
     seen: set[int] = set()
     for request in task.instances:
         number = request.doc_id
@@ -216,10 +218,5 @@ def _lines(task: Task) -> Iterator[str]:
         if not is_text or number in seen:
             continue
         seen.add(number)
-        line = {
-            "doc_id": number,
-            "input": request.args[0],
-            "resps": request.resps,
-            "sample": {"id": columns[0][number]} if columns else {},
-        }
+        line = {"doc_id": number, "resps": request.resps, "sample": {"id": ids[number]}}
         yield json.dumps(line, default=str) + "\n"

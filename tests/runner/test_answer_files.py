@@ -78,7 +78,7 @@ def test_saved_answers_are_read_as_the_model_gave_them(
 ) -> None:
     begun(tmp_path).save([task([responses])])
     (saved,) = read_answers(str(tmp_path)).answers
-    assert (saved.answer, saved.task, saved.doc_id, saved.ids) == (answer, "t", 0, ("s0",))
+    assert (saved.answer, saved.task, saved.id) == (answer, "t", "s0")
 
 
 def test_requests_without_a_text_answer_are_left_out(tmp_path: Path) -> None:
@@ -121,6 +121,7 @@ def logged(folder: Path, samples: list[dict[str, Any]]) -> None:
 
 def sample(number: int) -> dict[str, Any]:
     answer = {"resps": [["a"]], "filtered_resps": ["a"], "target": ""}
+    answer["official"] = {"id": f"s{number}"}
     return {"doc_id": number, "doc": {}, "arguments": [f"question {number}"], **answer}
 
 
@@ -130,7 +131,7 @@ def test_answers_are_removed_when_their_samples_are_logged(tmp_path: Path) -> No
     logged(tmp_path, [sample(0), sample(1)])
     output.remove("t", 2)
     assert not list(tmp_path.rglob("*_answers_*"))
-    assert [answer.doc_id for answer in read_answers(str(tmp_path)).answers] == [0, 1]
+    assert [answer.id for answer in read_answers(str(tmp_path)).answers] == ["s0", "s1"]
 
 
 @pytest.mark.parametrize("count", [0, 1])
@@ -143,8 +144,8 @@ def test_answers_stay_while_their_log_is_incomplete_and_both_are_read(
         logged(tmp_path, [sample(0)])
     output.remove("t", 2)
     assert any(f"has {count} of 2 samples" in line for line in logs)
-    answers = {answer.doc_id: answer.answer for answer in read_answers(str(tmp_path)).answers}
-    assert answers == {0: "a", 1: "b"}
+    answers = {answer.id: answer.answer for answer in read_answers(str(tmp_path)).answers}
+    assert answers == {"s0": "a", "s1": "b"}
 
 
 # Several runs in one folder
