@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.answers.saved import AnswerFormat, SavedAnswer
 from mmie_tasks.core.errors import AnswersUnusable
 
-SampleIds: TypeAlias = Sequence[str]
-"""The id of a sample; and its URL if the benchmark's own files name samples by URLs."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestedSample:
+    """A sample that needs an answer.
+
+    Attributes:
+        ids: Its id; and its URL if the benchmark's own files name samples by URLs.
+        input: The text that the tested model is sent.
+    """
+
+    ids: tuple[str, ...]
+    input: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,27 +90,28 @@ class AnswerMatcher:
         for answer in saved:
             self._by_id[answer.id].append(answer)
 
-    def has_answers(self, ids: Iterable[str], task: str) -> bool:
-        """Whether a task has any answer to one of the ids."""
-        return any(self._answers((sample_id,), task) for sample_id in ids)
+    def has_answers(self, ids: Iterable[str]) -> bool:
+        """Whether any answer has one of the ids."""
+        return any(sample_id in self._by_id for sample_id in ids)
 
     def match(
-        self, task: str, samples: Sequence[SampleIds], *, all_ids: Collection[str] = ()
+        self, task: str, samples: Sequence[RequestedSample], *, all_ids: Collection[str] = ()
     ) -> MatchedAnswers:
         """Match the answers to samples of one task.
 
-        Answers in a log of another task do not count.
+        The log of another task counts if its model was sent the same text: the answers to
+        ``milebench`` have those to ``milebench_DocVQA``, but none to its variants.
 
         Args:
             task: Name of the task.
-            samples: The ids of the requested samples.
+            samples: The requested samples.
             all_ids: The ids of all samples of the task, also of those not requested here.
 
         Raises:
             AnswersUnusable: A sample has two answers; names both locations.
         """
-        answers = tuple(self._only_answer(ids, task) for ids in samples)
-        known = {*all_ids, *(sample_id for ids in samples for sample_id in ids)}
+        answers = tuple(self._only_answer(sample, task) for sample in samples)
+        known = {*all_ids, *(sample_id for sample in samples for sample_id in sample.ids)}
         missing = answers.count(None)
         report = MatchReport(
             task=task,
@@ -117,10 +127,10 @@ class AnswerMatcher:
         )
         return MatchedAnswers(answers, report)
 
-    def no_match_error(self, task: str, samples: Sequence[SampleIds]) -> AnswersUnusable:
+    def no_match_error(self, task: str, samples: Sequence[RequestedSample]) -> AnswersUnusable:
         """The error for a task without a single answer; shows an id of either side."""
         saved = self.saved[0]
-        requested = f"id `{samples[0][0]}`" if samples[0] else "samples without an id"
+        requested = f"id `{samples[0].ids[0]}`" if samples[0].ids else "samples without an id"
         log = f" in a log of `{saved.task}`" if saved.task else ""
         return AnswersUnusable(
             f"None of the {len(self.saved)} saved answers is to `{task}` ({len(samples)} samples). "
@@ -129,16 +139,15 @@ class AnswerMatcher:
             hint="point `path` at the answers to this task",
         )
 
-    def _answers(self, ids: SampleIds, task: str) -> list[SavedAnswer]:
-        found = (answer for sample_id in ids for answer in self._by_id.get(sample_id, ()))
-        return [answer for answer in found if answer.task in {None, task}]
-
-    def _only_answer(self, ids: SampleIds, task: str) -> SavedAnswer | None:
-        answers = self._answers(ids, task)
+    def _only_answer(self, sample: RequestedSample, task: str) -> SavedAnswer | None:
+        with_id = [answer for one in sample.ids for answer in self._by_id.get(one, ())]
+        answers = [answer for answer in with_id if answer.task in {None, task}] or [
+            answer for answer in with_id if answer.input == sample.input
+        ]
         if len(answers) > 1:
             raise AnswersUnusable(
-                f"Two saved answers to `{ids[0]}`, a sample of `{task}`: {answers[0].location}, "
-                f"and {answers[1].location}.",
+                f"Two saved answers to `{sample.ids[0]}`, a sample of `{task}`: "
+                f"{answers[0].location}, and {answers[1].location}.",
                 hint="remove one of them, or point `path` at one file or folder",
             )
         return answers[0] if answers else None

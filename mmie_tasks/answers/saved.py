@@ -47,6 +47,7 @@ class SavedAnswer:
         location: File, position in it and field of the id, for messages.
         id: The sample's.
         task: Its name, in logs of lmms-eval and in answers that a run saved before judging.
+        input: The text that the model was sent, in the same files.
     """
 
     answer: Answer
@@ -54,6 +55,7 @@ class SavedAnswer:
     location: str
     id: str
     task: str | None = None
+    input: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +155,7 @@ def _read_sample_log(record: AnswerRecord, source: Source) -> SavedAnswer | None
         location=source.location_of(field),
         id=fields[field],
         task=source.task,
+        input=text if isinstance(text := record.get("input"), str) else None,
     )
 
 

@@ -205,12 +205,10 @@ def _unlink(paths: Iterable[Path]) -> None:
 
 
 def _lines(task: Task) -> Iterator[str]:
-    """A JSON line for each sample of this process that has an answer in text."""
+    """A JSON line for each sample of this process that has an answer in text; raises without ids."""
     from mmie_tasks.runner.predictions import id_columns
 
     ids = next(iter(id_columns(task.eval_docs_no_media)), None)
-    if ids is None:  # nothing would read them
-        return
     seen: set[int] = set()
     for request in task.instances:
         number = request.doc_id
@@ -218,5 +216,12 @@ def _lines(task: Task) -> Iterator[str]:
         if not is_text or number in seen:
             continue
         seen.add(number)
-        line = {"doc_id": number, "resps": request.resps, "sample": {"id": ids[number]}}
+        if ids is None:
+            raise LookupError("its samples have no `id`, so nothing could match the answers")
+        line = {
+            "doc_id": number,
+            "input": request.args[0],
+            "resps": request.resps,
+            "sample": {"id": ids[number]},
+        }
         yield json.dumps(line, default=str) + "\n"

@@ -18,7 +18,7 @@ from loguru import logger
 
 from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.answers.files import read_answers
-from mmie_tasks.answers.matching import AnswerMatcher
+from mmie_tasks.answers.matching import AnswerMatcher, RequestedSample
 from mmie_tasks.answers.saved import Answer
 from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
@@ -45,6 +45,7 @@ class _ParsedRequest:
 
     task: str
     doc_id: int
+    input: str
     task_object: object
 
 
@@ -135,10 +136,15 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
             AnswersUnusable: No sample has an answer, or two answers belong to one sample.
         """
         columns = id_columns(getattr(requests[0].task_object, "eval_docs_no_media", None))
-        samples = [[column[request.doc_id] for column in columns] for request in requests]
+        samples = [
+            RequestedSample(
+                ids=tuple(column[request.doc_id] for column in columns), input=request.input
+            )
+            for request in requests
+        ]
         all_ids = {sample_id for column in columns for sample_id in column}
         matched = self._matcher.match(task, samples, all_ids=all_ids)
-        shared = self.world_size > 1 and self._matcher.has_answers(all_ids, task)
+        shared = self.world_size > 1 and self._matcher.has_answers(all_ids)
         if not matched.report.matched and not shared:
             raise self._matcher.no_match_error(task, samples)
         level = "WARNING" if matched.report.doubtful else "INFO"
@@ -150,8 +156,8 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
 
 def _parse(request: RunnerRequest) -> _ParsedRequest:
     match request.args:
-        case (str(), messages, _, int(doc_id), str(task), _) if callable(messages):
-            return _ParsedRequest(task, doc_id, getattr(messages, "__self__", None))
+        case (str(text), messages, _, int(doc_id), str(task), _) if callable(messages):
+            return _ParsedRequest(task, doc_id, text, getattr(messages, "__self__", None))
     raise _unsupported([request], "sends requests of an unknown kind")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from mmie_tasks.answers.failures import NOT_TEXT
 from mmie_tasks.answers.files import read_answers
-from mmie_tasks.answers.matching import AnswerMatcher
+from mmie_tasks.answers.matching import AnswerMatcher, RequestedSample
 from mmie_tasks.answers.saved import Answer
 from mmie_tasks.core.errors import AnswersUnusable
 
@@ -86,4 +86,4 @@ def test_a_folder_with_two_models_is_an_error_that_names_both_files(tmp_path: Pa
         write(tmp_path / f"{model}_output" / "0301096.json", STEPS)
     matcher = AnswerMatcher(read_answers(str(tmp_path)).answers)
     with pytest.raises(AnswersUnusable, match=r"0301096(.|\n)*A_output(.|\n)*B_output"):
-        matcher.match("opening", [["0301096"]])
+        matcher.match("opening", [RequestedSample(ids=("0301096",), input="")])

@@ -38,7 +38,10 @@ def begun(folder: Path, **options: Any) -> RunOutput:
 
 
 def task(
-    responses: Sequence[Sequence[object]], name: str = "t", kind: str = "generate_until"
+    responses: Sequence[Sequence[object]],
+    name: str = "t",
+    kind: str = "generate_until",
+    id_name: str = "id",
 ) -> SimpleNamespace:
     """A task with one request for each sample, as the runner has it after generation."""
     instances = [
@@ -51,7 +54,7 @@ def task(
         )
         for n, texts in enumerate(responses)
     ]
-    docs = [{"id": f"s{n}"} for n in range(len(responses))]
+    docs = [{id_name: f"s{n}"} for n in range(len(responses))]
     return SimpleNamespace(
         config=SimpleNamespace(task=name), eval_docs_no_media=docs, instances=instances
     )
@@ -97,6 +100,12 @@ def test_a_task_whose_answers_cannot_be_saved_costs_no_other(
     begun(tmp_path).save(tasks)
     assert len(lines(tmp_path)) == 1
     assert any("`broken` could not be saved" in line for line in logs)
+
+
+def test_answers_to_samples_without_an_id_cost_a_warning(tmp_path: Path, logs: list[str]) -> None:
+    begun(tmp_path).save([task([["a"]], id_name="name")])
+    assert not list(tmp_path.rglob("*_answers_*"))
+    assert any("have no `id`" in line for line in logs)
 
 
 def test_a_folder_that_cannot_be_written_costs_a_warning(tmp_path: Path, logs: list[str]) -> None:
