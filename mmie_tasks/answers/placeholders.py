@@ -57,8 +57,6 @@ _MARKUP = re.compile(
         |(?P<data>data:image/[\w.+-]{1,20};base64,[A-Za-z0-9+/=]+)
         |(?P<bare>(?:[^()\s]|\([^()\s]{0,300}\)){1,1024}))
       (?:\s+(?:"[^"\n]{0,300}"|'[^'\n]{0,300}'))?\s*\)
-    | <img\s[^<>]{0,300}?src\s*=\s*["'](?P<src>[^"'<>\n]{1,1024}|data:image/[^"'<>\s]+)["']
-      [^<>]{0,300}>
     | (?P<uri>data:image/[\w.+-]{1,20};base64,[A-Za-z0-9+/]{80,}={0,2})
     """,
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
@@ -265,15 +263,13 @@ def _with_runs(markers: Sequence[_Marker]) -> list[_Marker]:
 
 
 def image_spans(text: str) -> list[ImageSpan]:
-    """Every markdown or HTML image and every data URI of a text, outside code."""
-    if not any(mark in text for mark in ("![", "data:image/")) and "<img" not in text.lower():
+    """Every markdown image and every data URI of a text, outside code."""
+    if "![" not in text and "data:image/" not in text:
         return []
     return [
         ImageSpan(match.start(), match.end(), reference)
         for match in _MARKUP.finditer(text)
-        if (
-            reference := next(filter(None, match.group("angled", "data", "bare", "src", "uri")), "")
-        )
+        if (reference := next(filter(None, match.group("angled", "data", "bare", "uri")), ""))
     ]
 
 

@@ -181,6 +181,12 @@ def id_columns(docs: object) -> list[list[str]]:
     return [column for column in (ids, columns["url"]) if column]
 
 
+def id_of(doc: object) -> str | None:
+    """The id of a sample by its row; None if it has no such column."""
+    fields = doc if isinstance(doc, Mapping) else {}
+    return next((str(fields[name]) for name in _ID_COLUMNS if name in fields), None)
+
+
 def _texts(docs: object, name: str) -> list[str]:
     """A column of unique texts or numbers; empty if it is something else."""
     column: list[object] = []

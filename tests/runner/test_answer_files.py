@@ -143,6 +143,14 @@ def test_answers_are_removed_when_their_samples_are_logged(tmp_path: Path) -> No
     assert [answer.id for answer in read_answers(str(tmp_path)).answers] == ["s0", "s1"]
 
 
+def test_a_log_without_metrics_has_the_ids_of_its_samples(tmp_path: Path) -> None:
+    tracker_ = tracker(tmp_path)
+    RunOutput.of_run({"evaluation_tracker": tracker_, "datetime_str": DATE})
+    predicted = {**sample(0), "doc": {"id": "s7"}, "official": 0, "bypass": 999}
+    tracker_.save_results_samples(task_name="t", samples=[predicted])
+    assert [answer.id for answer in read_answers(str(tmp_path)).answers] == ["s7"]
+
+
 @pytest.mark.parametrize("count", [0, 1])
 def test_answers_stay_while_their_log_is_incomplete_and_both_are_read(
     tmp_path: Path, logs: list[str], count: int
