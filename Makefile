@@ -1,6 +1,7 @@
 # Everything runs in a virtual environment that the first target sets up.
 # INSTALL=editable (default) installs this checkout, INSTALL=wheel what users get. BESIDE is a requirement
 # to install it beside: 'transformers<5'. VENV is then another folder, as in `test-transformers4`.
+# VENV may also be an environment that `uv venv` has made, which has no pip.
 
 PYTHON  ?= python3
 VENV    ?= .venv
@@ -8,6 +9,7 @@ INSTALL ?= editable
 BESIDE  ?=
 BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready-$(INSTALL)
+UV      := $(or $(shell command -v uv),$(BIN)/uv)
 PACKAGE := $(if $(filter wheel,$(INSTALL)),"$$(echo dist/mmie_tasks-*.whl)[dev]",--editable '.[dev]') $(if $(BESIDE),'$(BESIDE)')
 PYTEST  := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 VLLM    := $(VENV)-vllm
@@ -20,7 +22,7 @@ OPENING := examples/opening
 RESULTS := examples/results
 INTERLEAVED := examples/interleaved
 CALIBRATE := out/calibrate
-PARITY := OPENING_FOLDER V2PE_FOLDER MILEBENCH_FOLDER MMIE_FOLDER MIA_FOLDER MMRB2_FOLDER
+PARITY := OPENING_FOLDER V2PE_FOLDER MILEBENCH_FOLDER MMIE_FOLDER MIA_FOLDER
 
 # Bytecode is written, whatever the environment says: a start of lmms-eval then takes 8 s, not 20.
 export PYTHONDONTWRITEBYTECODE :=
@@ -84,10 +86,14 @@ calibrate: $(READY)  ## what `calibrate` says of two made-up models, a judge and
 	  MMIE_OUTPUT_ROOT=$(CALIBRATE)/answers-$$model $(EVALUATE) --tasks mmie --model_args path=$(CALIBRATE)/answers-$$model \
 	  --judge replay:path=$(CALIBRATE)/replies.jsonl --output_path $(CALIBRATE)/model-$$model > $(CALIBRATE)/model-$$model.log 2>&1 || exit 1; \
 	done
+	@HF_HUB_OFFLINE=1 MMIE_DATA=$(CALIBRATE)/data MMIE_OTHER_PROMPTS=$(MMIE)/prompts.json \
+	  MMIE_OUTPUT_ROOT=$(CALIBRATE)/answers-a $(BIN)/mmie-tasks rejudge $(CALIBRATE)/model-a \
+	  --judge replay:path=$(CALIBRATE)/old_replies.jsonl --output_path $(CALIBRATE)/model-a-by-old > $(CALIBRATE)/model-a-by-old.log 2>&1
 	$(BIN)/mmie-tasks calibrate A=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b --plan 100 -o $(CALIBRATE)/plan.csv
 	@$(BIN)/python examples/calibrate/make.py $(CALIBRATE) $(CALIBRATE)/plan.csv
 	$(BIN)/mmie-tasks calibrate A=$(CALIBRATE)/model-a --people $(CALIBRATE)/people.csv
 	$(BIN)/mmie-tasks calibrate A=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b --people $(CALIBRATE)/people.csv
+	$(BIN)/mmie-tasks agreement old=$(CALIBRATE)/model-a-by-old new=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b
 	$(BIN)/mmie-tasks table A=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b --people $(CALIBRATE)/people.csv
 	$(BIN)/mmie-tasks report A=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b --people $(CALIBRATE)/people.csv -o $(CALIBRATE)/report.html
 
@@ -167,11 +173,11 @@ $(VENV)/bin/python:
 $(READY): $(VENV)/bin/python $(SOURCES)
 	@echo 'Installing lmms-eval, torch and their dependencies: about 7 GB, minutes the first time.'
 	rm -rf $(VENV)/.ready-* dist
+	test -x '$(UV)' || $(BIN)/python -m pip install --quiet uv  # four times as fast as pip, which is the fallback
 ifeq ($(INSTALL),wheel)
-	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	$(UV) build --quiet --wheel --out-dir dist || $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 endif
-	$(BIN)/python -m pip install --quiet uv  # four times as fast as pip, which is the fallback
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --reinstall-package mmie-tasks $(PACKAGE) || \
+	$(UV) pip install --quiet --python $(BIN)/python --reinstall-package mmie-tasks $(PACKAGE) || \
 	  $(BIN)/python -m pip install --quiet --upgrade --upgrade-strategy only-if-needed $(PACKAGE)
 	$(BIN)/python -W ignore -m compileall -q $(VENV)/lib/python3*/site-packages/lmms_eval
 	@touch $@

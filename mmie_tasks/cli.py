@@ -58,10 +58,7 @@ SETUP_COMMANDS: Mapping[str, tuple[str, str]] = {
         "cli:_prefetch",
         "download data, prompts and judges, for machines without internet",
     ),
-    "judge-exam": (
-        "quality.judge_exam.command:run",
-        "grade a judge by people's verdicts, or stress-test it",
-    ),
+    "judge-exam": ("quality.judge_exam.command:run", "grade a judge by people's verdicts"),
     "cache": (
         "judges.cache_command:run",
         "the cache of judge replies: statistics, export, import, prune",
@@ -172,10 +169,10 @@ def _table(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
 
 def _doctor(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     from mmie_tasks.preflight.doctor import mute_logs, run
-    from mmie_tasks.runner.model_check import check_model
+    from mmie_tasks.runner.pair_check import check_pair
 
     mute_logs()
-    report = run(arguments, environment, check_model)
+    report = run(arguments, environment, check_pair)
     print(report.text)
     return report.status
 
@@ -208,34 +205,11 @@ def _run_lmms_eval(arguments: Sequence[str]) -> None:
         raise SystemExit(str(error)) from None
     sys.argv[1:] = split.for_runner
     try:
-        if "--sketch" in {argument.partition("=")[0] for argument in split.for_runner}:
-            status = _run_sketch(split.for_runner)
-        else:
-            status = run_lmms_eval(split.choices)
+        status = run_lmms_eval(split.choices)
     finally:
         if {"-h", "--help"} & {*arguments}:  # the runner has printed its options, and ended
-            print(f"\n{judge_options_help()}{_SKETCH_HELP}", end="")
+            print(f"\n{judge_options_help()}", end="")
     raise SystemExit(status)
-
-
-_SKETCH_HELP = """
-trial run:
-  --sketch N            answer the first N samples of each task, ask no judge, and
-                        write `sketch.html` to --output_path, or to this folder
-"""
-
-
-def _run_sketch(arguments: Sequence[str]) -> int:
-    """Evaluate the first samples; the runner's own output is not kept."""
-    import tempfile
-
-    from mmie_tasks.runner.command_line import run_lmms_eval
-    from mmie_tasks.runner.sketch import split_sketch
-
-    sketch = split_sketch(arguments)
-    with tempfile.TemporaryDirectory() as folder:
-        sys.argv[1:] = [*sketch.for_runner, "--output_path", folder]
-        return run_lmms_eval(sketch_file=sketch.file)
 
 
 def _stop_at_unknown_command(name: str, runner_commands: Collection[str]) -> None:

@@ -24,13 +24,13 @@ import yaml
 from packaging.requirements import Requirement
 from support.fork_server import STARTUP
 from support.runner import Workplace
+from support.wheels import build, unpack
 
 from mmie_tasks import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
 TASKS = ROOT / "task_yamls"
 
-BUILD = "import sys; from hatchling import build; print(getattr(build, sys.argv[1])(sys.argv[2]))"
 ENTRY_POINT = """
 from importlib.metadata import entry_points
 (ours,) = entry_points(group="lmms_eval.models", name="mmie_tasks")
@@ -63,21 +63,15 @@ class Installed:
 
 def installed(wheel: Path, folder: Path) -> Installed:
     output_of(sys.executable, "-m", "venv", "--without-pip", folder, cwd=wheel.parent)
-    python = folder / "bin" / "python"
-    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index")
-    output_of(*pip, "--disable-pip-version-check", wheel, cwd=wheel.parent)
     (site_packages,) = folder.glob("lib/python*/site-packages")
+    unpack(wheel, site_packages)
     (site_packages / "outer.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return Installed(folder=folder)
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    pip = (sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation")
-    output_of(*pip, "--disable-pip-version-check", "-w", folder, ".", cwd=ROOT)
-    (wheel,) = folder.glob("*.whl")
-    return wheel
+    return build("wheel", ROOT, tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
@@ -87,9 +81,8 @@ def from_wheel(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Install
 
 @pytest.fixture(scope="module")
 def editable(tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    folder = tmp_path_factory.mktemp("editable_wheel")
-    name = output_of(sys.executable, "-c", BUILD, "build_editable", str(folder), cwd=ROOT)
-    return installed(folder / name.strip(), tmp_path_factory.mktemp("editable"))
+    wheel = build("editable", ROOT, tmp_path_factory.mktemp("editable_wheel"))
+    return installed(wheel, tmp_path_factory.mktemp("editable"))
 
 
 @pytest.fixture(params=["from_wheel", "editable"])
@@ -116,8 +109,7 @@ def test_the_wheel_holds_our_package_whole_and_nothing_else(wheel: Path) -> None
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The unpacked source distribution."""
     folder = tmp_path_factory.mktemp("sdist")
-    name = output_of(sys.executable, "-c", BUILD, "build_sdist", str(folder), cwd=ROOT)
-    with tarfile.open(folder / name.strip()) as archive:
+    with tarfile.open(build("sdist", ROOT, folder)) as archive:
         archive.extractall(folder)  # noqa: S202 - ours
     (unpacked,) = (path for path in folder.iterdir() if path.is_dir())
     return unpacked
@@ -126,9 +118,8 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_can_be_built_from_the_source_distribution(
     sdist: Path, wheel: Path, tmp_path: Path
 ) -> None:
-    name = output_of(sys.executable, "-c", BUILD, "build_wheel", str(tmp_path), cwd=sdist)
     with (
-        zipfile.ZipFile(tmp_path / name.strip()) as from_sdist,
+        zipfile.ZipFile(build("wheel", sdist, tmp_path)) as from_sdist,
         zipfile.ZipFile(wheel) as from_checkout,
     ):
         assert set(from_sdist.namelist()) == set(from_checkout.namelist())
@@ -191,8 +182,7 @@ def test_with_the_owners_address_links_and_pictures_are_those_of_the_release(
     (line,) = (line for line in text.splitlines() if line.startswith("repository = "))
     filled_in = text.replace(line, 'repository = "https://host.example/us/mmie-tasks"')
     project.write_text(filled_in, encoding="utf-8")
-    name = output_of(sys.executable, "-c", BUILD, "build_wheel", str(tmp_path), cwd=source)
-    metadata = metadata_of(tmp_path / name.strip())
+    metadata = metadata_of(build("wheel", source, tmp_path))
     page = metadata.get_payload()
     assert isinstance(page, str)
     for target in relative_links((source / "README.md").read_text(encoding="utf-8")):
@@ -208,7 +198,7 @@ def metadata_of(wheel: Path) -> Message:
 
 
 def test_the_path_that_is_printed_holds_every_task_file(either: Installed) -> None:
-    folder = Path(either.output_of("mmie-tasks", "path").strip())
+    folder = Path(either.output_of("python", "-m", "mmie_tasks", "path").strip())
     assert files_below(folder) == files_below(TASKS)
 
 

@@ -1,12 +1,12 @@
 """Script of this repository, no example of use: writes what `make calibrate` runs on.
 
-That is 400 samples in MMIE's layout, two models' answers, and a judge's replies.
+That is 400 samples in MMIE's layout, two models' answers, and the replies of two judges.
 
-``python make.py OUT`` writes ``OUT/data``, ``OUT/answers-a``, ``OUT/answers-b`` and
-``OUT/replies.jsonl``; ``python make.py OUT PLAN`` then writes ``OUT/people.csv``: the plan, scored
-as two people would. All of it is made up: a story has six sentences, an answer tells some of them,
-people count them with an error, and the judge is kind to bad answers. It reports the probabilities
-of its points.
+``python make.py OUT`` writes ``OUT/data``, ``OUT/answers-a``, ``OUT/answers-b``,
+``OUT/replies.jsonl`` and ``OUT/old_replies.jsonl``; ``python make.py OUT PLAN`` then writes
+``OUT/people.csv``: the plan, scored as two people would. All of it is made up: a story has six
+sentences, an answer tells some of them, people count them with an error, and the judge is kind to
+bad answers. It reports the probabilities of its points. The old judge is nearer to people.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ STORIES = {
 }
 ENDING = ("Nothing is missing now", "That is all")
 JUDGE = "made-up"
+OLD_JUDGE = "made-up-old"
 
 
 def normal(key: str, mean: float, spread: float) -> float:
@@ -113,16 +114,18 @@ def rows() -> list[dict[str, Any]]:
     ]
 
 
-def judge_points(sample_id: str, count: int) -> tuple[int, list[float]]:
-    """The judge's points for an answer, and the logarithms of its probabilities of 0 to 9."""
+def judge_points(judge: str, sample_id: str, count: int) -> tuple[int, list[float]]:
+    """A judge's points for an answer, and the logarithms of its probabilities of 0 to 9."""
     level = 2.4 + 0.55 * count + normal(f"judge {sample_id} {count}", 0, 0.8)
+    if judge == OLD_JUDGE:
+        level = 0.5 + 0.85 * count + normal(f"{judge} {sample_id} {count}", 0, 0.7)
     weights = [math.exp(-((points - level) ** 2)) if points <= 6 else 0.0 for points in range(10)]
     logprobs = [math.log(weight / sum(weights)) if weight else -99.0 for weight in weights]
     return max(range(7), key=logprobs.__getitem__), [round(value, 4) for value in logprobs]
 
 
-def replies(out: Path) -> Iterator[str]:
-    """The lines of the recording: the reply to both answers of each sample."""
+def replies(out: Path, judge: str) -> Iterator[str]:
+    """The lines of a judge's recording: the reply to both answers of each sample."""
     from mmie_tasks.benchmarks.mmie.data import dataset
     from mmie_tasks.benchmarks.mmie.request import build_request
     from mmie_tasks.benchmarks.mmie.sample import Sample
@@ -137,11 +140,11 @@ def replies(out: Path) -> Iterator[str]:
             request = build_request(sample, [answer(sample.category, count)], "mmie").request
             if request is None:
                 raise ValueError(f"{sample.id} is not judged")
-            points, logprobs = judge_points(sample.id, count)
+            points, logprobs = judge_points(judge, sample.id, count)
             text = f"### Feedback\nIt tells a part of the story.\n### Score\n{points}"
             digit = DigitToken(offset=len(text) - 1, logprobs=tuple(logprobs))
-            reply = JudgeReply(text=text, model=JUDGE, digits=(digit,))
-            signature = f"judge:made_up|model:{JUDGE}"
+            reply = JudgeReply(text=text, model=judge, digits=(digit,))
+            signature = f"judge:made_up|model:{judge}"
             yield export_line(CachedReply(signature, content_key(request), reply, 0))
 
 
@@ -160,7 +163,8 @@ def write_run_inputs(out: Path) -> None:
         "MMIE_OTHER_PROMPTS": str(EXAMPLES / "mmie" / "prompts.json"),
         "MMIE_OUTPUT_ROOT": str(out / "answers-a"),
     }
-    (out / "replies.jsonl").write_text("".join(replies(out)), encoding="utf-8")
+    for name, judge in (("replies", JUDGE), ("old_replies", OLD_JUDGE)):
+        (out / f"{name}.jsonl").write_text("".join(replies(out, judge)), encoding="utf-8")
 
 
 def fill_in(out: Path, plan: Path) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from mmie_tasks.core.errors import DataBroken, DataMissing
+from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing
 from mmie_tasks.core.files import json_problem
+
+_Sample = TypeVar("_Sample")
 
 
 def read_data_file(path: Path, hint: str) -> bytes:
@@ -59,3 +63,38 @@ def read_json_file(path: Path, *, layout: str, repair: str) -> JsonFile:
     except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested too deeply
         raise DataBroken(f"`{path}`: not JSON ({json_problem(error)}).", hint=repair) from error
     return JsonFile(value=value, digest=digest_of(content))
+
+
+def read_samples(
+    file: Path,
+    rows: Iterable[object],
+    read: Callable[[int, object], _Sample],
+    id_of: Callable[[_Sample], str],
+    *,
+    repair: str,
+) -> list[_Sample]:
+    """The samples of a data file's rows. Ids must be unique: answers are matched by them.
+
+    Args:
+        file: The data file.
+        rows: Its rows.
+        read: Position and row to the sample. Raises `BadSample` for a row that cannot be used.
+        id_of: The id of a sample.
+        repair: The hint where a row cannot be used.
+
+    Raises:
+        DataBroken: A row cannot be used; names row and field.
+    """
+    samples: dict[str, _Sample] = {}
+    positions: dict[str, int] = {}
+    for position, row in enumerate(rows):
+        try:
+            sample = read(position, row)
+        except BadSample as error:
+            raise DataBroken(f"`{file}`: {error}.", hint=repair) from error
+        id_ = id_of(sample)
+        if (first := positions.setdefault(id_, position)) != position:
+            problem = f"row {position}: the id {id_!r} is that of row {first}"
+            raise DataBroken(f"`{file}`: {problem}.", hint=repair)
+        samples[id_] = sample
+    return list(samples.values())

@@ -8,6 +8,7 @@ environment.
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import typing
 from collections.abc import Callable, Mapping
@@ -29,6 +30,9 @@ _OPTION_KINDS = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR
 ComponentT = TypeVar("ComponentT")
 
 
+_COMMA = re.compile(",")
+_JSON_VALUE = re.compile(r"=\s*['\"]?\{")
+_BRACES = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]')
 _MAY_HOLD_SECRET = re.compile(r"\?|://[^/\s]*@")  # in an address
 
 
@@ -62,8 +66,36 @@ class Choice:
         return f"{self.name}:{','.join(pairs)}" if pairs else self.name
 
 
+def split_options(text: str, separator: re.Pattern[str] = _COMMA) -> list[str]:
+    """Split a text at the matches of a pattern, but not within a value that begins with ``{``: it
+    reaches to the matching brace, as JSON has them.
+
+    >>> split_options('a=1,b={"c": [1, 2], "d": "},"},e=2')
+    ['a=1', 'b={"c": [1, 2], "d": "},"}', 'e=2']
+    """
+    parts, start, position = [], 0, 0
+    while match := separator.search(text, position):
+        value = _JSON_VALUE.search(text, position)
+        if value is not None and value.end() <= match.start():
+            position = _end_of_object(text, value.end() - 1)
+            continue
+        parts.append(text[start : match.start()])
+        start = position = match.end()
+    return [*parts, text[start:]]
+
+
+def _end_of_object(text: str, start: int) -> int:
+    """The position after the brace that closes the one at the start; the text's end without it."""
+    depth = 0
+    for token in _BRACES.finditer(text, start):
+        depth += {"{": 1, "}": -1}.get(token[0], 0)
+        if depth == 0:
+            return token.end()
+    return len(text)
+
+
 def parse_choice(text: str, source: str, kind: str, first: str = "model") -> Choice:
-    """Parse ``NAME``, ``NAME:MODEL`` or ``NAME:k=v,...``.
+    """Parse ``NAME``, ``NAME:MODEL`` or ``NAME:k=v,...``, split by `split_options`.
 
     A first part without ``=`` is the value of the option `first`; `kind` is ``judge`` or
     ``drawer``, for messages.
@@ -76,7 +108,7 @@ def parse_choice(text: str, source: str, kind: str, first: str = "model") -> Cho
     {'model': 'gpt-4o', 'timeout': '60'}
     """
     name, _, rest = text.strip().partition(":")
-    pairs = [pair.strip() for pair in rest.split(",") if pair.strip()]
+    pairs = [pair.strip() for pair in split_options(rest) if pair.strip()]
     if pairs and "=" not in pairs[0]:
         pairs[0] = f"{first}={pairs[0]}"
     options: dict[str, str] = {}
@@ -89,6 +121,15 @@ def parse_choice(text: str, source: str, kind: str, first: str = "model") -> Cho
             )
         options[key] = value
     return Choice(name=name, options=options, source=source)
+
+
+def option_text(value: object) -> str:
+    """An option as it is typed: JSON for a map.
+
+    >>> option_text({"top_k": True}), option_text(0.5)
+    ('{"top_k": true}', '0.5')
+    """
+    return json.dumps(value) if isinstance(value, Mapping) else str(value)
 
 
 def import_factory(path: str) -> Callable[..., Any]:

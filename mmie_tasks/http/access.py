@@ -17,6 +17,7 @@ ApiType: TypeAlias = Literal["openai", "azure"]
 
 _DEFAULT_URL = "https://api.openai.com/v1"
 _PROVIDER_DOMAINS = (".api.openai.com", ".openai.azure.com")  # OpenAI's own, and OpenAI at Azure
+_AZURE_DOMAIN = ".azure.com"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _THIS_MACHINE = ("localhost", "0.0.0.0")  # noqa: S104 - what vLLM prints; nothing is bound to it
 _ROUTES = re.compile(r"/+(?:(?:chat/completions|images/generations)/*)?$")
@@ -52,6 +53,12 @@ class Access:
     @property
     def _foreign_urls(self) -> list[str]:
         return [url for url in self.base_urls if not f".{_host(url)}".endswith(_PROVIDER_DOMAINS)]
+
+    @property
+    def is_at_azure(self) -> bool:
+        """Whether all servers are at Azure, whose days of shutdown are its own."""
+        is_azure = self.api_type == "azure"
+        return is_azure or all(f".{_host(url)}".endswith(_AZURE_DOMAIN) for url in self.base_urls)
 
     @property
     def foreign_hosts(self) -> list[str]:

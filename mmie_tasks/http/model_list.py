@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from datetime import date, datetime, timezone
+from typing import TypeAlias, TypeVar
 
 import openai
 
@@ -18,8 +19,13 @@ from mmie_tasks.http.access import Access
 from mmie_tasks.http.attempt import Failure
 from mmie_tasks.http.bodies import json_list, json_object, parse_json
 from mmie_tasks.http.errors import ServerError, UnusableBody
+from mmie_tasks.http.retirements import retirement_notice, shutdown_day
 
 _TIMEOUT_S = 10.0
+
+ModelList: TypeAlias = Mapping[str, date | None]
+"""Models by name, in the server's order, to the day on which it shuts them down, if it names one.
+"""
 
 ErrorT = TypeVar("ErrorT", bound=MmieTasksError)
 
@@ -30,20 +36,58 @@ def check_model_lists(
     """Raise an error of this class without a key, or if no server can be used.
 
     A server certainly cannot be used if it denies the key, or cannot be reached after so many
-    pauses. The log warns of a model that is not in its list.
+    pauses. The log warns of a model that is not in its list, or that will be shut down soon.
     """
     if (missing_key := access.missing_key(error)) is not None:
         raise missing_key
     access = replace(access, timeout_s=min(_TIMEOUT_S, access.timeout_s))
+    lists: list[ModelList] = []
 
     async def problem(url: str) -> ErrorT | None:
-        return await _problem(access, url, model, pauses_s, error)
+        return await _problem(access, url, model, pauses_s, error, lists)
 
-    http_client.check_servers(access, problem)
+    try:
+        http_client.check_servers(access, problem)
+    finally:
+        warn_of_retirement(access, model, lists)
+
+
+def warn_of_retirement(
+    access: Access, model: str, lists: Sequence[ModelList], today: date | None = None
+) -> None:
+    """Log a warning of a model that was shut down, or will be soon: see `retirement_notice`.
+
+    Args:
+        access: Its servers.
+        model: Its name.
+        lists: Of its servers, as far as they are known; the first day in them counts.
+        today: By default, today.
+    """
+    plain = _without_prefix(model)
+    days = [
+        day
+        for models in lists
+        for name, day in models.items()
+        if day and (name == model or (model not in models and _without_prefix(name) == plain))
+    ]
+    notice = retirement_notice(
+        model,
+        today or datetime.now(timezone.utc).date(),
+        is_at_azure=access.is_at_azure,
+        shutdown=min(days, default=None),
+    )
+    if notice is not None:
+        subject = access.service.partition(" `")[0]
+        warn(f"{subject} {notice}.", hint="choose another one with `model=`")
 
 
 async def _problem(
-    access: Access, url: str, model: str, pauses_s: Sequence[float], error: type[ErrorT]
+    access: Access,
+    url: str,
+    model: str,
+    pauses_s: Sequence[float],
+    error: type[ErrorT],
+    lists: list[ModelList],
 ) -> ErrorT | None:
     name = f"{access.service} at {http_access.public_address(url)}"
     async with http_client.async_client(access, url) as client:
@@ -52,6 +96,8 @@ async def _problem(
             if not isinstance(models, Failure) or models.kind != "failed" or wait_s is None:
                 break
             await asyncio.sleep(wait_s)
+    if not isinstance(models, Failure):
+        lists.append(models)
     match models:
         case Failure(error=None):
             return error(
@@ -62,13 +108,32 @@ async def _problem(
         ) and "scope" not in denial.message:
             reason = models.reason.rstrip(".")
             return error(f"{name} cannot be used: it answered {reason}.", hint=access.key_hint)
-        case [*_] if models and model not in models:
+        case Mapping() if models and model not in models:
             others = ", ".join(f"`{other}`" for other in nearest_names(model, models))
             warn(
                 f"{name} is not in the server's list of models. It has {others}.",
                 hint="check `model=`",
             )
     return None
+
+
+def announce_retirement(access: Access, model: str) -> None:
+    """Warn of a model that leaves as `warn_of_retirement`, by the lists that come in two seconds.
+
+    No server makes it fail, and without a key that is required, nothing is sent.
+    """
+    lists: list[ModelList] = []
+    short = replace(access, timeout_s=min(1.0, access.timeout_s))
+
+    async def look(url: str) -> None:
+        async with http_client.async_client(short, url) as client:
+            models = await list_models(client, short)
+        if not isinstance(models, Failure):
+            lists.append(models)
+
+    if access.missing_key(MmieTasksError) is None:
+        http_client.check_servers(access, look)
+    warn_of_retirement(access, model, lists)
 
 
 def check_listed(access: Access, model: str, error: type[ErrorT], hint: str) -> None:
@@ -94,10 +159,14 @@ def check_listed(access: Access, model: str, error: type[ErrorT], hint: str) -> 
 
 
 def _plain_name(model: str) -> str:
-    return model.rpartition("/")[2].partition(":")[0]
+    return _without_prefix(model).partition(":")[0]
 
 
-async def list_models(client: openai.AsyncOpenAI, access: Access) -> list[str] | Failure:
+def _without_prefix(model: str) -> str:
+    return model.rpartition("/")[2]
+
+
+async def list_models(client: openai.AsyncOpenAI, access: Access) -> ModelList | Failure:
     """The models that a server lists; none if it takes long or sends something else.
 
     A failure if it cannot be reached, or answers with an error.
@@ -110,13 +179,16 @@ async def list_models(client: openai.AsyncOpenAI, access: Access) -> list[str] |
     except http_client.ATTEMPT_ERRORS as error:
         failure = http_client.failure_from_error(error, access.secrets)
         is_slow = failure.kind == "timed_out" and "Connect" not in type(error.__cause__).__name__
-        return [] if is_slow or isinstance(error, UnusableBody) else failure
-    names = (json_object(entry).get("id") for entry in entries)
-    return [name for name in names if isinstance(name, str)]
+        return {} if is_slow or isinstance(error, UnusableBody) else failure
+    models: dict[str, date | None] = {}
+    for entry in map(json_object, entries):
+        if isinstance(name := entry.get("id"), str):
+            models[name] = shutdown_day(entry.get("shutdown_date"))
+    return models
 
 
-def nearest_names(model: str, names: Sequence[str]) -> list[str]:
+def nearest_names(model: str, names: Collection[str]) -> list[str]:
     """The names, at most five, that are most similar to a model's; the first ones if none is
     similar.
     """
-    return difflib.get_close_matches(model, names, n=5, cutoff=0.4) or list(names[:5])
+    return difflib.get_close_matches(model, names, n=5, cutoff=0.4) or list(names)[:5]

@@ -49,9 +49,28 @@ def chat_completions(model: object) -> Any | None:  # noqa: ANN401 - of the Open
         return None
 
 
-def keep_chat_pictures(
-    model: object, folder: Path, extra_body: Mapping[str, object] | None = None
-) -> bool:
+def add_to_requests(model: object, fields: Mapping[str, object]) -> None:
+    """Let the chat client of a model add fields to the body of every request; those that the model
+    adds itself win. Without such a client, nothing is changed.
+
+    Args:
+        model: As for `keep_chat_pictures`.
+        fields: ``{"modalities": ["image", "text"]}``.
+    """
+    if (completions := chat_completions(model)) is None or not fields:
+        return
+    create = completions.create
+
+    @functools.wraps(create)
+    def create_with_fields(
+        *args: object, extra_body: Mapping[str, object] | None = None, **options: object
+    ) -> object:
+        return create(*args, extra_body={**fields, **(extra_body or {})}, **options)
+
+    completions.create = create_with_fields
+
+
+def keep_chat_pictures(model: object, folder: Path) -> bool:
     """Let the chat client of a model write pictures to files and return them as an answer in text.
 
     Of a reply with pictures, or whose content is no text, ``content`` becomes the JSON that
@@ -65,8 +84,6 @@ def keep_chat_pictures(
             is changed in place.
         folder: For the pictures, each in a file that is named by the SHA-256 of its content;
             created here.
-        extra_body: Added to the ``extra_body`` of every request, whose own keys stay:
-            ``{"modalities": ["image", "text"]}``.
 
     Returns:
         Whether the model holds such a client. False also leaves `folder` alone.
@@ -87,13 +104,10 @@ def keep_chat_pictures(
             hint="name one that can",
         ) from error
     resolver = ImageResolver((), folder.absolute())
-    added = extra_body or {}
 
     @functools.wraps(create)
-    def create_and_keep(
-        *args: object, extra_body: Mapping[str, object] | None = None, **options: object
-    ) -> object:
-        reply = create(*args, extra_body={**added, **(extra_body or {})} or None, **options)
+    def create_and_keep(*args: object, **options: object) -> object:
+        reply = create(*args, **options)
         return (
             _keep_later(reply, resolver) if inspect.isawaitable(reply) else _keep(reply, resolver)
         )

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from tqdm import tqdm  # type: ignore[import-untyped]
 
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.hub.images import ImageBroken, image_suffix, open_bounded
@@ -148,25 +150,21 @@ class PictureStore:
 
 
 def draw_all(
-    drawer: Drawer,
-    store: PictureStore,
-    requests: Iterable[PictureRequest],
-    on_start: Callable[[int, int], object],
-    on_picture: Callable[[Path | DrawingError], object],
+    drawer: Drawer, store: PictureStore, requests: Iterable[PictureRequest], *, shows_bar: bool
 ) -> dict[PictureRequest, Path | DrawingError]:
     """Draw the pictures that the store lacks, and return the file of each picture, or why there is
     none.
 
     A picture is stored as soon as it has arrived. Once one cannot be stored, no further one is
-    drawn. `on_start` is called once, with the number of pictures and of those that the store has;
-    `on_picture` for each outcome.
+    drawn. The progress bar counts all pictures, also those that the store has.
     """
     paths = {request: store.find(request) for request in requests}
     missing = [request for request, path in paths.items() if path is None]
     outcomes: dict[PictureRequest, Path | DrawingError]
     outcomes = {request: path for request, path in paths.items() if path}
-    on_start(len(paths), len(outcomes))
-    with closing(drawer.draw(missing)) as drawn:
+    options = {"desc": "Drawing", "unit": "picture", "total": len(paths), "initial": len(outcomes)}
+    hidden = {} if shows_bar else {"disable": True}  # if shown, TQDM_DISABLE may hide it
+    with closing(drawer.draw(missing)) as drawn, tqdm(**options, **hidden) as bar:
         for index, outcome in drawn:
             request = missing[index]
             try:
@@ -174,5 +172,5 @@ def draw_all(
             except PictureNotStored as error:
                 return {**dict.fromkeys(missing, error), **outcomes}
             outcomes[request] = result
-            on_picture(result)
+            bar.update()
     return outcomes

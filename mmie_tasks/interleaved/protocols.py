@@ -10,18 +10,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mmie_tasks.answers.json_values import JsonValue, json_value
 from mmie_tasks.record.signature import INSTRUCTED
 
-NO_FORM = "answers that are not in the requested form"
 NO_PICTURE = "answers without a picture"
 OVER_LIMIT = "pictures over the limit"
 NO_WORDS = "pictures without words to draw"
-AROUND = "texts around the JSON"
-CUT_OFF = "answers that are cut off"
 LIKE_MARKER = "what looks like a marker"
 
 _NEUTRAL = """\
@@ -33,14 +29,6 @@ _STEP = f"""\
 After each step, put the marker [picture] on a line of its own. A picture is drawn by a \
 text-to-image model that reads only the step before it, so name the people, the things and the \
 place in every step, and describe what appears again in the same words."""
-
-_DESCRIBE = """\
-Answer with text and pictures: exactly {steps}. Reply with one JSON object and nothing else:
-{{"steps": [{{"text": "...", "picture": "..."}}]}}
-"text" is the step as the reader sees it: plain text, in the language of the question. "picture" \
-describes its picture in one or two sentences for a text-to-image model that reads nothing else: \
-name the people, the things, the place and the style, and describe what appears again in the same \
-words."""
 
 # The marker as writers vary it; `![picture](a.png)` and `[picture](a.png)` are links. What simple
 # models read in place of the question's pictures, `<image>` or `[image 1]`, is a marker only on a
@@ -73,14 +61,6 @@ _LINE_START = re.compile(
     re.IGNORECASE,
 )
 _FORMATTING = re.compile(r"^[ \t]*```.*$|\*+|__+|`+|\|", re.MULTILINE)
-
-_FENCE = re.compile(r"```[ \t]*\w*[ \t]*")
-_TRAILING_COMMA = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|,(?=\s*[\]}])', re.DOTALL)
-_BRACKET = re.compile(r"[\[{]")
-_MAX_VALUES = 50  # of JSON in a text
-_NAME_CHARACTERS = 40  # of a key in counts
-# As writers vary it.
-_PICTURE_KEYS = ("picture", "description", "image_description", "image_prompt", "prompt")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,80 +153,10 @@ def _without_formatting(step: str) -> str:
     return "\n".join(filter(None, lines))
 
 
-def read_descriptions(text: str, limit: int) -> WrittenAnswer:
-    """Read an answer in JSON: steps of a text and the description of a picture.
-
-    The JSON may have prose around it, and commas after the last value; of a list that breaks off,
-    the whole steps are read. An answer in another form is one text without pictures, and is
-    counted; so are descriptions above the limit.
-
-    >>> read_descriptions('{"steps": [{"text": "It opens.", "picture": "A red door."}]}', 1).parts
-    ('It opens.', Prompt(text='A red door.'))
-    """
-    for value, around in _json_values(text):
-        if (steps := _steps_of(value.value)) is None:
-            continue
-        unused = Counter(
-            {AROUND: int(bool(_FENCE.sub("", around).strip())), CUT_OFF: int(value.is_cut_off)}
-        )
-        parts: list[str | Prompt] = []
-        drawn = 0
-        for part in [part for step in steps for part in _step_parts(step, unused)]:
-            if isinstance(part, Prompt) and drawn == limit:
-                unused[OVER_LIMIT] += 1
-            else:
-                parts.append(part)
-                drawn += isinstance(part, Prompt)
-        return _written(parts, unused)
-    return _written([text.strip()], Counter({NO_FORM: 1}))
-
-
 def _written(parts: Sequence[str | Prompt], unused: Counter[str]) -> WrittenAnswer:
     if not any(isinstance(part, Prompt) for part in parts):
         unused[NO_PICTURE] += 1
     return WrittenAnswer(parts=tuple(parts), unused=dict(+unused))
-
-
-def _json_values(text: str) -> Iterator[tuple[JsonValue, str]]:
-    """The JSON values in a text, outer ones before those inside them, each with the text around
-    it.
-    """
-    start = -1
-    for _ in range(_MAX_VALUES):
-        if (bracket := _BRACKET.search(text, start + 1)) is None:
-            return
-        start = bracket.start()
-        rest = _TRAILING_COMMA.sub(lambda match: match[1] or "", text[start:])
-        value = json_value(rest, 0)
-        yield value, text[:start] + rest[value.end :]
-        if value.value is None:
-            start += max(0, value.resume - 1)
-
-
-def _steps_of(value: object) -> list[object] | None:
-    """The steps in JSON; None without one that has a text or a description."""
-    match value:
-        case {"steps": list() as steps} | [*steps] if any(
-            isinstance(step, dict) and not step.keys().isdisjoint(("text", *_PICTURE_KEYS))
-            for step in steps
-        ):
-            return steps
-    return None
-
-
-def _step_parts(step: object, unused: Counter[str]) -> Iterator[str | Prompt]:
-    fields: Mapping[object, object] = step if isinstance(step, dict) else {"text": step}
-    picture_key = next((key for key in _PICTURE_KEYS if key in fields), None)
-    for key, value in fields.items():
-        words = value.strip() if isinstance(value, str) else ""
-        if key == "text" and words:
-            yield words
-        elif key == picture_key and words:
-            yield Prompt(text=words)
-        elif key == picture_key and value == "":
-            unused[NO_WORDS] += 1
-        elif words or not (value is None or isinstance(value, str) or value in ([], {})):
-            unused[f"`{str(key)[:_NAME_CHARACTERS]}` of a step"] += 1
 
 
 INSTRUCT = PictureProtocol(
@@ -258,9 +168,6 @@ INSTRUCT = PictureProtocol(
 """For models that draw themselves: the words of `step` that name no marker and no drawer."""
 
 PROTOCOLS: Mapping[str, PictureProtocol] = {
-    "step": PictureProtocol(name="step", version=2, words=_STEP, read=read_steps),
-    "describe": PictureProtocol(
-        name="describe", version=2, words=_DESCRIBE, read=read_descriptions
-    ),
+    "step": PictureProtocol(name="step", version=2, words=_STEP, read=read_steps)
 }
 """The protocols by name."""

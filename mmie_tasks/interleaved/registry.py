@@ -29,7 +29,7 @@ def open_drawer(choice: str | options.Choice, environment: Mapping[str, str]) ->
     drawer = options.parse_choice(choice, "`t2i`", "drawer") if isinstance(choice, str) else choice
     if (factory := BUILT_IN.get(drawer.name)) is None:
         drawers = valid_names_text(BUILT_IN, drawer.name)
-        hint = f"one of {drawers} (as in `t2i=images:model=gpt-image-1`)"
+        hint = f"one of {drawers} (as in `t2i=images:model=Qwen/Qwen-Image`)"
         raise SettingWrong(f"There is no drawer `{drawer.name}`.", hint=hint)
     opened: Drawer = options.create("drawer", drawer, options.import_factory(factory), environment)
     return opened

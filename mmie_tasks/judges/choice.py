@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.options import split_options
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import Judge
 from mmie_tasks.judges.cache import CachedJudge
@@ -28,6 +29,7 @@ PANEL_HINT = "several judges for a benchmark need `mmie-tasks eval --judge a --j
 
 _ON = ("on", "true", "yes", "1")
 _OFF = ("off", "false", "no", "0")
+_NEXT_CHOICE = re.compile(r"(?<![\s,])\s+(?=[^\s=:,]+=)")
 _DATE = re.compile(r"-\d{4}-\d\d-\d\d$")  # of a model: `gpt-4o-2024-11-20`
 
 ALL_OTHERS = ""
@@ -73,7 +75,7 @@ def environment_choices(environment: Mapping[str, str]) -> JudgeChoices:
     ['', 'mmie']
     """
     source, text = f"`{VARIABLE}`", environment.get(VARIABLE, "").strip()
-    texts = re.split(r"(?<![\s,])\s+(?=[^\s=:,]+=)", text) if text else []
+    texts = split_options(text, _NEXT_CHOICE) if text else []
     chosen = parse_texts(texts, source)
     for benchmark, judges in chosen.items():
         if len(judges) > 1:

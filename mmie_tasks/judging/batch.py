@@ -155,6 +155,7 @@ class JudgedBatch:
                 watch = _SightWatch(name or "the judge")
                 for index, result in judge_all(shared.judge, requests, bar.update):
                     watch.add(result.replies)
+                    shared.warn_of_others(result.replies)
                     self._add(position, index, result)
                     if self._stopped.is_set():
                         return

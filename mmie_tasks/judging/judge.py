@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
+from mmie_tasks.core.options import option_text
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.registry import parse_choice
 from mmie_tasks.judging.progress import Progress
@@ -55,7 +56,8 @@ def judge(
     ]
     choice = parse_choice(name, "`judge`")
     choice = replace(
-        choice, options={**choice.options, **{key: str(value) for key, value in options.items()}}
+        choice,
+        options={**choice.options, **{key: option_text(value) for key, value in options.items()}},
     )
     return judge_together(session_without_run().open(choice), checked, f"with {choice.name}")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from loguru import logger
 
@@ -11,9 +12,11 @@ from mmie_tasks.core.log import warn
 from mmie_tasks.judges.base import InProcess, Judge, JudgeMisconfigured, OnServers, SelfChecking
 from mmie_tasks.judges.cache import unwrapped
 from mmie_tasks.judges.model_variables import OWN_ADDRESS_HINT
+from mmie_tasks.judges.other_models import warn_of_others
 from mmie_tasks.judges.registry import plugin_errors
 from mmie_tasks.judging.served_model import ServedModel, judges_itself, shared_server
 from mmie_tasks.record.panel import Panel
+from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.signature import panel_text, signature_text
 
 CHECK_VALID_S = 900.0
@@ -29,12 +32,14 @@ class SharedJudge:
         name: As the user chose it, for messages.
         checked_until_s: Until when, on the monotonic clock, the last check holds.
         checked_images: The `max_images` of that check.
+        warned_of: The other models that replied, of which the log has warned.
     """
 
     judge: Judge
     name: str = ""
     checked_until_s: float = 0.0
     checked_images: int = 0
+    warned_of: set[str] = field(default_factory=set)
 
     @property
     def wrapped(self) -> Judge:
@@ -80,6 +85,13 @@ class SharedJudge:
                 _ = self.judge.signature
         self.checked_until_s = time.monotonic() + CHECK_VALID_S
         self.checked_images = max_images
+
+    def warn_of_others(self, replies: Iterable[JudgeReply]) -> None:
+        """Warn of each other model than the judge's at its first reply."""
+        models = {reply.model for reply in replies} - self.warned_of
+        if models:
+            warn_of_others(self.judge.signature, models)
+        self.warned_of |= models
 
     def close(self) -> None:
         """Free the judge's memory if it runs in this process; it can be used again.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -29,44 +29,46 @@ PAIR = "interleaved"
 """The model whose arguments are checked, too."""
 
 
-CheckModel: TypeAlias = Callable[[str, Mapping[str, str], Sequence[str]], Sequence[Finding]]
-"""Returns the findings on a model of the runner; takes its name, the environment of the run, and of
-`interleaved` its arguments and the tasks of the run.
+CheckPair: TypeAlias = Callable[[str, Sequence[str]], Iterable[Finding]]
+"""Returns the findings on a writer and a drawer, given the arguments of `interleaved` and the tasks
+of the run.
 """
 
 
-def run(
-    arguments: Sequence[str], environment: Mapping[str, str], check_model: CheckModel
-) -> Report:
-    """Check this machine, the named models, and the requested benchmarks with their judges.
+def run(arguments: Sequence[str], environment: Mapping[str, str], check_pair: CheckPair) -> Report:
+    """Check this machine, a writer and a drawer, and the requested benchmarks with their judges.
 
     Args:
         arguments: Those after ``doctor``.
         environment: Of this process; judges and benchmarks read it themselves.
-        check_model: Checks a model of ``--model``.
+        check_pair: Checks the models of ``--model interleaved``.
 
     Raises:
         SettingWrong: An option has an invalid value.
     """
     options = _parser().parse_args(arguments)
-    models, tasks = split_names(options.model), split_names(options.tasks)
+    tasks = split_names(options.tasks)
     selection = select_tasks(tasks) or dict.fromkeys(entries(), ())
     choices = parse_flags(options.judge, options.judge_args)
     require_judged(choices, "`--judge`")
-    pair = (options.model_args, *tasks) if options.model_args else ()
-    if pair and models != [PAIR]:
+    if options.model_args and options.model != PAIR:
         raise SettingWrong(
             f"`--model_args` is for `--model {PAIR}`.", hint="leave it out for other models"
         )
+    served = served_model(options.model, {}, environment)
+    if options.model not in ("", PAIR) and served is None:
+        raise SettingWrong(
+            f"`doctor` does not check the model `{options.model}`.",
+            hint="leave `--model` out: lmms-eval itself says at once what a model lacks",
+        )
     findings = list(check_machine(environment))
-    for model in models:
-        findings += check_model(model, environment, pair)
+    if options.model_args:
+        findings += check_pair(options.model_args, tasks)
     try:
         require_judged(environment_choices(environment), f"`{VARIABLE}`")
     except SettingWrong as error:
         findings.append(problem_from(VARIABLE, error))
-    served = (served_model(model, {}, environment) for model in models)
-    session = JudgingSession(choices, environment, tested=next(filter(None, served), None))
+    session = JudgingSession(choices, environment, tested=served)
     for entry in filter(selection.__contains__, entries()):
         new = check_benchmark(entry, environment, session, selection[entry])
         findings += (finding for finding in new if finding not in findings)
@@ -87,12 +89,11 @@ def mute_logs() -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mmie-tasks doctor",
-        description="Check whether a run can start: packages, disk space, the tested model's code, "
-        "data, prompts, judges. Nothing large is downloaded. The exit status is 1 if there is a "
-        "problem.",
+        description="Check whether a run can start: packages, disk space, data, prompts, judges. "
+        "Nothing large is downloaded. The exit status is 1 if there is a problem.",
     )
-    model_help = "tested models, whose code is imported as by lmms-eval; default: none"
-    parser.add_argument("--model", default="", metavar="A,B", help=model_help)
+    model_help = f"{PAIR}, or a client whose server the judge may share; default: none"
+    parser.add_argument("--model", default="", metavar="NAME", help=model_help)
     pair_help = f"of --model {PAIR}: check writer and drawer; default: data and judge only"
     parser.add_argument("--model_args", default="", metavar="k=v,...", help=pair_help)
     tasks_help = "tasks of ours; default: all"

@@ -10,9 +10,10 @@ from pathlib import Path
 from mmie_tasks.core.files import cache_dir, free_bytes, readable_size
 from mmie_tasks.hub.asset import hub_cache
 from mmie_tasks.preflight.findings import Finding
+from mmie_tasks.preflight.package_copies import check_copies
 from mmie_tasks.preflight.plan import is_writable
 
-PACKAGES = ("mmie-tasks", "lmms-eval", "torch", "transformers", "huggingface_hub", "datasets")
+PACKAGES = ("torch", "transformers", "huggingface_hub", "datasets")
 
 _LOW_DISK_BYTES = 2**30
 
@@ -21,6 +22,8 @@ def check_machine(environment: Mapping[str, str]) -> Iterator[Finding]:
     """Python, packages and caches: what every benchmark needs."""
     python = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     yield Finding("ok", "Python", python)
+    yield from check_copies("mmie-tasks", "mmie_tasks")
+    yield from check_copies("lmms-eval", "lmms_eval")
     yield from map(_check_package, PACKAGES)
     yield check_folder("data cache", cache_dir(environment), "set `MMIE_TASKS_CACHE` to a folder")
     yield check_folder("Hub cache", hub_cache(), "set `HF_HOME` to a folder")

@@ -1,1 +1,1 @@
-"""How good a judge is: exams, stress tests, and scores corrected by people."""
+"""How good a judge is: exams, and scores corrected by people."""

@@ -20,8 +20,6 @@ from mmie_tasks.record.sample import ALL, LoggedSample, ScoreKind
 if TYPE_CHECKING:
     from mmie_tasks.record.intervals import Interval, StratifiedMean
 
-_LEFT_OUT = 0.001  # share of a run's samples that odd rows of the data may cost it
-
 
 def slug(title: str) -> str:
     """The name of a metric or a task for a title.
@@ -282,7 +280,7 @@ def in_proportion(
 ) -> bool:
     """Whether a run has the benchmark's strata in their proportions, or a single one of them.
 
-    A run differs by one sample of a stratum at most, and by the odd rows that were left out of it.
+    A run differs by one sample of a stratum at most.
 
     Args:
         samples: All of a task of a run.
@@ -293,10 +291,7 @@ def in_proportion(
     if not stratum_sizes or len(counts) < 2:
         return True
     share = len(samples) / sum(stratum_sizes.values())
-    return all(
-        abs(counts[name] - size * share) <= 1 + _LEFT_OUT * len(samples)
-        for name, size in stratum_sizes.items()
-    )
+    return all(abs(counts[name] - size * share) <= 1 for name, size in stratum_sizes.items())
 
 
 def floor_of(sample: LoggedSample) -> float:

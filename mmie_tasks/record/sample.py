@@ -116,6 +116,13 @@ class LoggedSample:
         )
 
     @property
+    def replies_by_judge(self) -> tuple[tuple[Signature, tuple[JudgeReply, ...]], ...]:
+        """The signature of each judge, empty if it is not logged, and its replies."""
+        if self.members:
+            return tuple((member.judge, member.result.replies) for member in self.members)
+        return ((next(iter(self.signature.judges), Signature()), self.replies),)
+
+    @property
     def differs(self) -> bool:
         """Whether official and robust points differ, or only one of them exists."""
         return differ(self.official, self.robust)

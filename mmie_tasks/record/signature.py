@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
@@ -169,6 +169,18 @@ class Signature:
         'm at 127.0.0.1:8000'
         """
         return self.fields.get("judges_itself", "")
+
+    def answered_by(self, models: Iterable[str]) -> Signature:
+        """The signature of a sample whose judges' replies are by other models: that is not the
+        paper's judge.
+
+        >>> str(Signature("judge:a|model:m|paper_judge:yes|pkg:1").answered_by(["n"]))
+        'judge:a|model:m|paper_judge:no|pkg:1|answered_by:n'
+        """
+        marked = self.text.replace("|paper_judge:yes", "|paper_judge:no")
+        paper_judge = None if "|paper_judge:" in marked else "no"
+        names = ", ".join(models)
+        return Signature(signature_text(marked, paper_judge=paper_judge, answered_by=names))
 
     @property
     def has_other_prompt(self) -> bool:

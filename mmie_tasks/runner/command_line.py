@@ -30,16 +30,11 @@ def runner_commands() -> frozenset[str]:
     return frozenset(getattr(dispatch, "_SUBCOMMANDS", ()))
 
 
-def run_lmms_eval(
-    judges: JudgeChoices | None = None,
-    sketch_file: Path | None = None,
-    tested: ServedModel | None = None,
-) -> int:
+def run_lmms_eval(judges: JudgeChoices | None = None, tested: ServedModel | None = None) -> int:
     """Run lmms-eval's command line on ``sys.argv``, with our tasks and launchers.
 
     Args:
         judges: Those of ``--judge``, for all evaluations of the command line; None for none.
-        sketch_file: The page of ``--sketch``; None without it.
         tested: The tested model whose saved answers are judged, if it was on a server.
 
     Returns:
@@ -61,9 +56,7 @@ def run_lmms_eval(
     after_import("lmms_eval.__main__", watch_evaluations)
     from lmms_eval.cli.dispatch import main
 
-    options = COMMAND_OPTIONS.set(
-        CommandOptions(judges=judges or {}, sketch_file=sketch_file, tested=tested)
-    )
+    options = COMMAND_OPTIONS.set(CommandOptions(judges=judges or {}, tested=tested))
     try:
         main()
     finally:

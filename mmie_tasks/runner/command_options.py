@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,12 +18,10 @@ class CommandOptions:
 
     Attributes:
         judges: Those of ``--judge``, as `JudgeChoices`.
-        sketch_file: The page of ``--sketch``; None without it.
         tested: The tested model whose saved answers are judged, if it was on a server.
     """
 
     judges: Mapping[str, ChosenJudges] = field(default_factory=dict)
-    sketch_file: Path | None = None
     tested: ServedModel | None = None
 
 

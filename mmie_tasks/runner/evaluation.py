@@ -13,15 +13,15 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.model_answers import answer_folders_of_run
+from mmie_tasks.core.options import split_options
 from mmie_tasks.core.run_memory import forget_last_run
 from mmie_tasks.judges.base import Outcome
 from mmie_tasks.judges.choice import JudgeChoices
@@ -40,19 +40,28 @@ class RunningEvaluation:
 
     Attributes:
         session: Its judges.
-        benchmarks: Its tasks that are ours, to their benchmarks; filled when ``evaluate`` begins.
+        loaded: Its tasks that are ours, by name, as the runner has loaded them.
+        benchmarks: The tasks of ours that are evaluated, to their benchmarks; filled when
+            ``evaluate`` begins.
         models: The tested model, held weakly; filled then, too.
         output: Where it writes its results.
         summary: Of its tasks.
-        sketch_file: The page of ``mmie-tasks eval --sketch``; None for other evaluations.
+        until_end: Contexts that end with it.
     """
 
     session: JudgingSession
+    loaded: dict[str, object] = field(default_factory=dict)
     benchmarks: dict[object, Benchmark] = field(default_factory=dict)
     models: WeakSet[object] = field(default_factory=WeakSet)
     output: RunOutput = field(default_factory=RunOutput)
     summary: RunSummary = field(default_factory=RunSummary)
-    sketch_file: Path | None = None
+    until_end: ExitStack = field(default_factory=ExitStack)
+
+    def add_loaded(self, name: str, task: object, benchmark: Benchmark) -> None:
+        """Add a task of ours, and hand the session to its judge until the evaluation ends."""
+        self.loaded[name] = task
+        if benchmark.judge is not None:
+            self.until_end.enter_context(self.session.used_by([benchmark.judge]))
 
 
 _RUNNING: ContextVar[RunningEvaluation | None] = ContextVar("running", default=None)
@@ -83,12 +92,7 @@ def new_evaluation(choices: JudgeChoices, options: Mapping[str, Any]) -> Running
         sync=bool(getattr(options.get("cli_args"), "baseline", None)),
         tested=command.tested or served_model_of(options),
     )
-    return RunningEvaluation(
-        session=session,
-        models=models,
-        output=RunOutput.of_run(options),
-        sketch_file=command.sketch_file,
-    )
+    return RunningEvaluation(session=session, models=models, output=RunOutput.of_run(options))
 
 
 def served_model_of(options: Mapping[str, Any]) -> ServedModel | None:
@@ -107,7 +111,7 @@ def served_model_of(options: Mapping[str, Any]) -> ServedModel | None:
         pair = parse_pair_arguments(split_arguments(arguments))
         name, arguments = pair.writer, pair.writer_arguments
     elif not isinstance(arguments, Mapping):
-        pairs = (part.partition("=") for part in str(arguments).split(","))
+        pairs = (part.partition("=") for part in split_options(str(arguments)))
         arguments = {key.strip(): value.strip() for key, _, value in pairs}
     return served_model(name, arguments, os.environ)
 
@@ -121,7 +125,7 @@ def running(evaluation: RunningEvaluation) -> Iterator[None]:
     forget_last_run()
     before = _RUNNING.set(evaluation)
     try:
-        with answer_folders_of_run():
+        with answer_folders_of_run(), evaluation.until_end:
             yield
     finally:
         _RUNNING.reset(before)

@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
+from loguru import logger
+
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.settings import is_first_process
 from mmie_tasks.record.rows import COVERAGE
@@ -70,11 +72,14 @@ def wrap_task_loader(load: Method) -> Method:
     @functools.wraps(load)
     def load_and_prepare(manager: object, *args: object, **kwargs: object) -> Mapping[Any, Any]:
         loaded: Mapping[Any, Any] = load(manager, *args, **kwargs)
-        for task in leaf_tasks(loaded).values():
+        evaluation = running_evaluation()
+        for name, task in leaf_tasks(loaded).items():
             if (benchmark := benchmark_of(task)) is not None:
                 BENCHMARKS[task] = benchmark
                 add_provenance(task, benchmark)
                 check_before_requests(task, benchmark)
+                if evaluation is not None:
+                    evaluation.add_loaded(name, task, benchmark)
         return loaded
 
     return load_and_prepare
@@ -129,7 +134,7 @@ def _summarise(aggregate: Method) -> Method:
         aggregate(output, *args, **kwargs)
         if (evaluation := running_evaluation()) is None:
             return
-        if (benchmark := evaluation.benchmarks.get(output.task)) is None:
+        if (benchmark := loaded_benchmark(output.task)) is None:
             return
         arguments = getattr(output.task, "args", None)
         options = {name: getattr(arguments, name, None) or 0 for name in ("limit", "offset")}
@@ -143,9 +148,11 @@ def _summarise(aggregate: Method) -> Method:
 
 def _prepare_model(evaluate: Method) -> Method:
     """Wrap ``evaluate``: the model is recorded, no batch mixes tasks, and the results get the
-    details of our tasks.
+    details of our tasks. A function with other parameters is left alone.
     """
     signature = inspect.signature(evaluate)
+    if not signature.parameters.keys() >= {"lm", "task_dict"}:
+        return evaluate
 
     @functools.wraps(evaluate)
     def evaluate_prepared_model(*args: object, **kwargs: object) -> object:
@@ -212,11 +219,6 @@ def _judging(
             functions.append(lambda: output.save(tasks))
             if is_command:
                 functions.append(stack.enter_context(judging_stops_on_ctrl_c(session, output)))
-        if evaluation.sketch_file is not None and is_first_process(os.environ):
-            from mmie_tasks.runner.sketch import write_sketch
-
-            file = evaluation.sketch_file
-            functions.append(functools.partial(write_sketch, list(ours.items()), model, file))
         stack.enter_context(called_after_generation(model, functions))
         yield
 
@@ -240,6 +242,8 @@ def _check_first(evaluate: Method) -> Method:
             raise SystemExit(str(error)) from None
         with running(evaluation), exits_on_ctrl_c() if command_line is not None else nullcontext():
             results = evaluate(*args, **kwargs)
+            if isinstance(results, dict) and evaluation.loaded and not evaluation.benchmarks:
+                _complete(results, evaluation)
         if command_line is not None and results is not None:
             report = report_command(
                 command_line.output_path,
@@ -251,3 +255,17 @@ def _check_first(evaluate: Method) -> Method:
         return results
 
     return simple_evaluate
+
+
+def _complete(results: dict[str, Any], evaluation: RunningEvaluation) -> None:
+    """Warn that the runner did not call ``evaluate``, and sign its results."""
+    names = ", ".join(evaluation.loaded)
+    logger.warning(
+        f"mmie-tasks: this version of lmms-eval is not supported: it did not call "
+        f"`lmms_eval.evaluator.evaluate` for {names}. Batches of the model may have mixed tasks, "
+        "and no answers were saved before judging. hint: lmms-eval 0.7.3 is supported"
+    )
+    configs = results.get("configs", {})
+    tasks = {name: task for name, task in evaluation.loaded.items() if name in configs}
+    add_signatures(configs, tasks, BENCHMARKS)
+    evaluation.summary.add_details(results, as_rows=shows_all_rows(os.environ))

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.instance import Instance
@@ -20,7 +18,8 @@ from lmms_eval.api.model import lmms
 
 from mmie_tasks.answers.drawn import WITHHELD, DrawingFacts
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong, first_line
-from mmie_tasks.interleaved.drawer import Drawer, DrawerMisconfigured, DrawingError, PictureUnusable
+from mmie_tasks.http.model_list import announce_retirement
+from mmie_tasks.interleaved.drawer import Drawer, DrawerMisconfigured, DrawingError
 from mmie_tasks.interleaved.pictures import PictureStore, draw_all
 from mmie_tasks.interleaved.protocols import INSTRUCT
 from mmie_tasks.interleaved.registry import open_drawer
@@ -35,9 +34,8 @@ from mmie_tasks.runner.pair_answers import (
 )
 from mmie_tasks.runner.pair_arguments import parse_pair_arguments, split_arguments
 from mmie_tasks.runner.pair_requests import AskedSample, asked_sample
-from mmie_tasks.runner.pair_writer import PairWriter
+from mmie_tasks.runner.pair_writer import PairWriter, writer_access, writer_model
 from mmie_tasks.runner.run_texts import RunTexts
-from mmie_tasks.runner.stage_progress import StageProgress
 from mmie_tasks.runner.writer_output import output_of, text_of
 
 
@@ -51,7 +49,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         arguments: See `PairArguments`: ``lvlm``, ``t2i``, ``protocol``, ``pictures``.
 
     Attributes:
-        pair, words, price_usd, stages: See `ModelPair`.
+        pair: See `ModelPair`.
 
     Raises:
         SystemExit: An argument is wrong, or the drawer cannot be used. The runner ends every other
@@ -87,14 +85,13 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         options = {"batch_size": batch_size, "max_batch_size": max_batch_size, "device": device}
         runner_options = {key: value for key, value in options.items() if value is not None}
         self._drawer: Drawer | None = None
-        self.stages: dict[str, StageProgress] = {}
         try:
             self._arguments = parse_pair_arguments(split_arguments(arguments))
             if self._arguments.drawer is not None:
                 self._drawer = open_drawer(self._arguments.drawer, os.environ)
                 self._drawer.check()
-                self._signature = drawing_text(
-                    self._arguments.protocol.signature, self._drawer.signature
+                self._signature = self._signed(
+                    drawing_text(self._arguments.protocol.signature, self._drawer.signature)
                 )
                 pictures, stored_under = self._arguments.pictures, self._drawer.storage_signature
                 self._store = PictureStore(pictures, stored_under)
@@ -102,13 +99,19 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
             self._writer = PairWriter(
                 self._arguments, runner_options, force_simple=self.force_simple
             )
+            access = writer_access(self._arguments)
+            if access is not None and self._writer.model.rank == 0:
+                announce_retirement(access, writer_model(self._arguments))
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
-        self.pair, self.words = self._arguments.pair, self._arguments.words
-        self.price_usd = None if self._drawer is None else self._drawer.price_usd
+        self.pair = self._arguments.pair
         self.is_simple = self._writer.model.is_simple
         self.task_dict = self._writer.task_dict  # the runner fills it
         self._rank, self._world_size = self._writer.model.rank, self._writer.model.world_size
+
+    def _signed(self, answers: str) -> str:
+        """The signature of answers, with the fields that are added to the writer's requests."""
+        return ",".join((answers, *self._arguments.added_names))
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the writer's
         """What the runner asks of a model beside its answers: accelerator, device, tokenizer, chat
@@ -177,8 +180,8 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         outputs: dict[int, object] = {}
         for portion in self._writer.outputs(requests, samples, range(len(requests)), len(samples)):
             outputs |= portion
-        if self.words is INSTRUCT:
-            facts = DrawingFacts(signature=INSTRUCT.signature)
+        if self._arguments.words is INSTRUCT:
+            facts = DrawingFacts(signature=self._signed(INSTRUCT.signature))
             for i, sample in enumerate(samples):
                 if sample:
                     outputs[i] = answer_of(Draft(whole=text_of(outputs[i])), {}, facts)
@@ -192,19 +195,10 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         outputs = {i: output_of(text) for i, text in texts.read().items()}
         missing = [i for i in range(len(requests)) if i not in outputs]
         portions = self._writer.outputs(requests, samples, missing, self._writer.portion_size)
-        with closing(self._stage("Writing", "answer", None)) as progress:
-            progress.begin(len(requests), len(outputs))
-            for portion in portions:
-                outputs |= portion
-                saved = texts.save(portion)
-                progress.update(len(portion), failed=len(portion) - saved, paid=saved)
+        for portion in portions:
+            outputs |= portion
+            texts.save(portion)
         return [outputs[i] for i in range(len(requests))]
-
-    def _stage(self, title: str, unit: str, price_usd: float | None) -> StageProgress:
-        """The progress of a stage; in a run of several processes the first shows its own."""
-        progress = StageProgress(title, unit, price_usd=price_usd, is_shown=self.rank == 0)
-        self.stages[title] = progress
-        return progress
 
     def _draw(self, drafts: Iterable[Draft], drawer: Drawer) -> Outcomes:
         """The outcome of every picture; the writer is freed first.
@@ -216,14 +210,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         if not requests:
             return {}
         self._writer.free()
-        with closing(self._stage("Drawing", "picture", drawer.price_usd)) as progress:
-
-            def count(outcome: Path | DrawingError) -> None:
-                failed = isinstance(outcome, DrawingError)
-                is_paid = not failed or isinstance(outcome, PictureUnusable)
-                progress.update(1, failed=failed, paid=is_paid)
-
-            outcomes = draw_all(drawer, self._store, requests, progress.begin, count)
+        outcomes = draw_all(drawer, self._store, requests, shows_bar=self.rank == 0)
         drawer.close()
         errors = [outcome for outcome in outcomes.values() if isinstance(outcome, DrawingError)]
         withheld = next((error for error in errors if error.name in WITHHELD), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
@@ -13,9 +13,6 @@ from mmie_tasks.judges.cache import storage_signature, unwrapped
 from mmie_tasks.judges.cache_store import CachedReply, CacheFile, named_errors
 from mmie_tasks.judges.choice import JudgeChoices, cache_path, choose_judges, open_judge
 from mmie_tasks.judges.registry import JudgeChoice
-from mmie_tasks.record.reply import JudgeReply
-from mmie_tasks.record.sample import LoggedSample
-from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.run import TaskRun
 
 
@@ -65,7 +62,7 @@ def _replies(
     for sample in task_run.samples:
         given = {
             logged: replies
-            for logged, replies in _replies_by_judge(sample)
+            for logged, replies in sample.replies_by_judge
             if str(logged) == signature or (not signature and logged.has("judge", choice.name))
         }
         if sample.replies and not given:
@@ -85,12 +82,3 @@ def _replies(
                     )
                 stored = storage_signature(judge) if signature else str(logged)
                 yield CachedReply(stored, reply.request_key, reply, int(time.time()))
-
-
-def _replies_by_judge(sample: LoggedSample) -> Iterator[tuple[Signature, Sequence[JudgeReply]]]:
-    """Each judge of a sample with its replies."""
-    for member in sample.members:
-        yield member.judge, member.result.replies
-    if not sample.members:
-        for judge in sample.signature.judges:
-            yield judge, sample.replies

@@ -1,13 +1,8 @@
-"""What the tested model tells of itself if it is a pair: its writer, its name, its progress."""
+"""What the tested model tells of itself if it is a pair: its writer and its name."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
-
-if TYPE_CHECKING:
-    from mmie_tasks.interleaved.protocols import PictureProtocol
-    from mmie_tasks.runner.stage_progress import StageProgress
+from typing import Protocol, runtime_checkable
 
 
 @runtime_checkable
@@ -16,15 +11,9 @@ class ModelPair(Protocol):
 
     Attributes:
         pair: The name of writer and drawer; see `PairArguments.pair`.
-        words: The protocol whose words the writer gets; None if it gets the bare question.
-        price_usd: Of a picture; see `Drawer.price_usd`.
-        stages: The progress of the last call by title, of writing and drawing.
     """
 
     pair: str
-    words: PictureProtocol | None
-    price_usd: float | None
-    stages: Mapping[str, StageProgress]
 
     @property
     def writer(self) -> object:

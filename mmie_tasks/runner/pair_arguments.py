@@ -21,7 +21,8 @@ from lmms_eval.utils import simple_parse_args_string
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import cache_dir
-from mmie_tasks.core.options import Choice, create, parse_choice
+from mmie_tasks.core.options import Choice, create, option_text, parse_choice, split_options
+from mmie_tasks.http.extra_fields import extra_fields, read_extra_body
 from mmie_tasks.interleaved.protocols import INSTRUCT, PROTOCOLS, PictureProtocol
 from mmie_tasks.interleaved.registry import BUILT_IN
 from mmie_tasks.runner.run_summary import short_model_name
@@ -31,6 +32,17 @@ HINT = (
     "t2i=self)"
 )
 _SELF = "self"  # the drawer of a writer that draws itself
+CHAT_CLIENTS = ("openai", "async_openai")
+_OF_TASK = "the task's `generation_kwargs`, or `--gen_kwargs`"
+_COMPUTED: Mapping[str, str] = {
+    "model": "`model=`",
+    "reasoning_effort": "`reasoning_effort=`",
+    "modalities": "`t2i=self:modalities=image+text`",
+    **dict.fromkeys(("temperature", "max_tokens", "max_completion_tokens"), _OF_TASK),
+    **dict.fromkeys(("messages", "n", "stream", "response_format"), "leave it out"),
+}
+"""Fields of a request that lmms-eval's chat clients set or rely on, to what sets them."""
+_SEMICOLON = re.compile(";")
 _TEXT_CLIENTS = ("gemini", "litellm")  # drop the pictures of a reply (``chat/gemini.py:183``)
 _WRITER, _DRAWER = "lvlm", "t2i"
 _NAMES = {
@@ -58,6 +70,8 @@ class PairArguments:
     Attributes:
         writer: Name of the writer in lmms-eval.
         writer_arguments: Its ``model_args``.
+        added: ``reasoning_effort`` and ``extra_body`` of a chat client, which lmms-eval has not;
+            the second as `read_extra_body` returns it.
         drawer: For `interleaved.registry.open_drawer`; None if the writer draws itself.
         modalities: What such a writer's server is told to reply with: ``("image", "text")``; empty
             to say nothing.
@@ -68,6 +82,7 @@ class PairArguments:
 
     writer: str
     writer_arguments: Mapping[str, object]
+    added: Mapping[str, str]
     drawer: Choice | None
     modalities: tuple[str, ...]
     words: PictureProtocol | None
@@ -77,10 +92,11 @@ class PairArguments:
     @property
     def pair(self) -> str:
         """The name of writer and drawer, for folders and tables: ``gpt-4o + sdxl``, with what else
-        tells runs apart: ``gpt-4o + sdxl (describe, steps=4)``.
+        tells runs apart: ``gpt-4o + sdxl (steps=4)``.
         """
         names = [short_model_name(self.writer, self.writer_arguments)]
         details = [] if self.words is None or self.words.name == "step" else [self.words.name]
+        details += self.added_names
         if self.drawer is not None:
             options = dict(self.drawer.options)
             names.append(short_model_name(self.drawer.name, options))
@@ -88,6 +104,23 @@ class PairArguments:
                 options["negative_prompt"] = hashlib.sha256(negative.encode()).hexdigest()[:8]
             details += [f"{key}={options[key]}" for key in _IN_PAIR if key in options]
         return " + ".join(names) + (f" ({', '.join(details)})" if details else "")
+
+    @property
+    def added_names(self) -> list[str]:
+        """What `added` says in names and signatures: the effort, and the hash of the body."""
+        effort, body = self.added.get("reasoning_effort"), self.added.get("extra_body")
+        digest = hashlib.sha256(body.encode()).hexdigest()[:8] if body else None
+        values = {"reasoning_effort": effort, "extra_body": digest}
+        return [f"{name}={value}" for name, value in values.items() if value]
+
+    @property
+    def request_fields(self) -> dict[str, object]:
+        """The fields that are added to the body of every request to the writer."""
+        modalities = {"modalities": list(self.modalities)} if self.modalities else {}
+        added = extra_fields(
+            self.added.get("reasoning_effort", ""), self.added.get("extra_body", "")
+        )
+        return {**modalities, **added}
 
 
 def split_arguments(model_args: str | Mapping[str, object] | None) -> dict[str, object]:
@@ -105,7 +138,7 @@ def split_arguments(model_args: str | Mapping[str, object] | None) -> dict[str, 
     if isinstance(model_args, Mapping):
         pairs = [(str(name), value) for name, value in model_args.items()]
     else:
-        texts = _BETWEEN.split(_unquoted(model_args or ""))
+        texts = split_options(_unquoted(model_args or ""), _BETWEEN)
         pairs = [(text.partition("=")[0], text.partition("=")[2]) for text in filter(None, texts)]
     arguments: dict[str, object] = {}
     for name, value in pairs:
@@ -150,10 +183,12 @@ def parse_pair_arguments(arguments: Mapping[str, object]) -> PairArguments:
     draws_itself = choice.name == _SELF
     own = create("drawer", choice, _OwnDrawing, os.environ) if draws_itself else _OwnDrawing()
     _check_writer(writer.name, draws_itself=draws_itself)
+    added = _added(writer)
     pictures = str(arguments.get("pictures") or cache_dir(os.environ) / "pictures")
     return PairArguments(
         writer=writer.name,
-        writer_arguments=writer.options,
+        writer_arguments={k: v for k, v in writer.options.items() if k not in added},
+        added=added,
         drawer=None if draws_itself else choice,
         modalities=tuple(re.findall(r"[^+\s]+", own.modalities)),
         words=(INSTRUCT if own.instruct else None) if draws_itself else PROTOCOLS[protocol],
@@ -183,7 +218,7 @@ def _component(value: object, argument: str) -> _Component | None:
     match = _COMPONENT.fullmatch(str(value or "").strip())
     if match is None:
         return None
-    name, rest = match[1], match[2].replace(";", ",").strip(" ,")
+    name, rest = match[1], ",".join(split_options(match[2], _SEMICOLON)).strip(" ,")
     if argument == _DRAWER:
         options = dict(parse_choice(f"{name}:{rest}", "`t2i`", "drawer").options)
         return _Component(name=name, options=options)
@@ -196,6 +231,21 @@ def _component(value: object, argument: str) -> _Component | None:
             f"`lvlm={name}:` is followed by `{first}`, which is no `k=v`.",
             hint=f"`lvlm={name}:{key}={first}`, as its `--model_args` alone",
         ) from None
+
+
+def _added(writer: _Component) -> dict[str, str]:
+    """The options of `PairArguments.added`; empty texts are their defaults."""
+    if writer.name not in CHAT_CLIENTS:
+        return {}
+    names = writer.options.keys() & {"reasoning_effort", "extra_body"}
+    given = {name: writer.options[name] for name in sorted(names)}
+    added = {
+        name: "" if value is None else option_text(value).strip() for name, value in given.items()
+    }
+    if "extra_body" in added:
+        secret = str(writer.options.get("api_key") or os.environ.get("OPENAI_API_KEY") or "")
+        added["extra_body"] = read_extra_body("writer", added["extra_body"], _COMPUTED, [secret])
+    return added
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

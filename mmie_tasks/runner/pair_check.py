@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mmie_tasks.benchmarks.registry import entry_of_task
 from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong, first_line
-from mmie_tasks.http.access import Access, public_address, read_base_urls
+from mmie_tasks.http.access import public_address
 from mmie_tasks.http.model_list import check_model_lists
 from mmie_tasks.http.pace import Pace
 from mmie_tasks.hub.asset import Check
@@ -22,23 +21,10 @@ from mmie_tasks.interleaved.protocols import PictureProtocol
 from mmie_tasks.interleaved.registry import open_drawer
 from mmie_tasks.preflight.asset_checks import run_check
 from mmie_tasks.preflight.findings import Finding, problem_from
-from mmie_tasks.runner.model_check import import_model, print_findings
-from mmie_tasks.runner.pair_arguments import (
-    PairArguments,
-    check_writer_arguments,
-    parse_pair_arguments,
-    split_arguments,
-)
+from mmie_tasks.runner.pair_arguments import PairArguments, parse_pair_arguments, split_arguments
+from mmie_tasks.runner.pair_writer import writer_access, writer_model
 
-_CHAT_CLIENTS = ("openai", "async_openai")
-_KEY, _URL = "OPENAI_API_KEY", "OPENAI_API_BASE"  # what those read (``simple/openai.py:142``)
 _TIMEOUT_S = 10.0
-UNKNOWN_TIME = "time not known: `mmie-tasks eval ... --sketch 2` measures two samples"
-
-
-def main(model_args: str, *tasks: str) -> None:
-    """Print the findings of `check_pair` as `print_findings`."""
-    print_findings(check_pair(model_args, tasks))
 
 
 def check_pair(model_args: str, tasks: Sequence[str]) -> Iterator[Finding]:
@@ -53,10 +39,7 @@ def check_pair(model_args: str, tasks: Sequence[str]) -> Iterator[Finding]:
     except MmieTasksError as error:
         yield problem_from("model interleaved", error)
         return
-    findings = list(import_model(arguments.writer))
-    yield from (replace(finding, subject="writer") for finding in findings)
-    if findings[0].status == "ok":
-        yield from run_check(Check(subject="writer", describe=partial(_check_writer, arguments)))
+    yield from run_check(Check(subject="writer", describe=partial(_check_writer, arguments)))
     price_usd: float | None = None
     if arguments.drawer is not None:
         try:
@@ -75,23 +58,12 @@ def _check_writer(arguments: PairArguments) -> str:
     """Where the writer is.
 
     Raises:
-        MmieTasksError: Its server or its files cannot be used, or an argument is misspelt.
+        MmieTasksError: Its server or its files cannot be used.
     """
-    from lmms_eval.models import get_model
-
     options = arguments.writer_arguments
-    check_writer_arguments(get_model(arguments.writer), options)
-    if arguments.writer not in _CHAT_CLIENTS:
+    if (access := writer_access(arguments)) is None:
         return _files_of(str(options["pretrained"])) if options.get("pretrained") else ""
-    model = str(options.get("model") or options.get("model_version") or "")
-    url = str(options.get("base_url") or os.environ.get(_URL) or "")
-    access = Access(
-        service=f"The writer `{model}`",
-        base_urls=read_base_urls("writer", url or None),
-        api_key=str(options.get("api_key") or os.environ.get(_KEY) or "") or None,
-        key_variables=(_KEY,),
-        timeout_s=_TIMEOUT_S,
-    )
+    model = writer_model(arguments)
     check_model_lists(access, model, Pace().check_s, SettingWrong)
     return f"`{model}` at {', '.join(map(public_address, access.base_urls))}"
 
@@ -137,7 +109,7 @@ def _describe_task(task: str, words: PictureProtocol | None, price_usd: float | 
         )
     loaded = _load(task)
     docs = loaded.eval_docs_no_media
-    lines = [f"{workload(docs, limit_of, price_usd)}; {UNKNOWN_TIME}"]
+    lines = [workload(docs, limit_of, price_usd)]
     if (doc := next((doc for doc in docs if limit_of(doc)), None)) is not None:
         question = loaded.config.doc_to_text(doc, loaded.lmms_eval_specific_kwargs)
         asked = f"{question}\n\n{words.instruction(limit_of(doc))}" if words else question
@@ -146,8 +118,10 @@ def _describe_task(task: str, words: PictureProtocol | None, price_usd: float | 
 
 
 def _load(task: str) -> Any:  # noqa: ANN401 - the runner's
+    from datasets import disable_progress_bars
     from lmms_eval.tasks import TaskManager, get_task_dict
 
+    disable_progress_bars()
     try:
         return get_task_dict([task], TaskManager(model_name="interleaved"), "chat")[task]
     except SystemExit as error:  # so a task ends a run: see `process_docs` of ours

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lmms_eval.api.instance import Instance
@@ -10,13 +11,49 @@ from lmms_eval.api.model import lmms
 from lmms_eval.models import get_model
 from loguru import logger
 
-from mmie_tasks.interleaved.chat_pictures import chat_completions, keep_chat_pictures
+from mmie_tasks.http.access import Access, read_base_urls
+from mmie_tasks.interleaved.chat_pictures import (
+    add_to_requests,
+    chat_completions,
+    keep_chat_pictures,
+)
 from mmie_tasks.runner.model_memory import free_model
-from mmie_tasks.runner.pair_arguments import PairArguments, check_writer_arguments
+from mmie_tasks.runner.pair_arguments import CHAT_CLIENTS, PairArguments, check_writer_arguments
 from mmie_tasks.runner.pair_requests import AskedSample, instructed
 
+_KEY, _URL = (
+    "OPENAI_API_KEY",
+    "OPENAI_API_BASE",
+)  # what chat clients read (``simple/openai.py:142``)
+_TIMEOUT_S = 10.0
 _PORTION = 512  # requests that the writer gets at once; their texts are saved together
 _SERVER_PORTION = 64  # the same for a writer behind a server
+
+
+def writer_access(arguments: PairArguments) -> Access | None:
+    """The servers of a writer that is a chat client; None for another one, or one at Azure.
+
+    Raises:
+        SettingWrong: Its address is none.
+    """
+    options = arguments.writer_arguments
+    is_at_azure = str(options.get("azure_openai")).lower() in ("true", "1", "yes")
+    if arguments.writer not in CHAT_CLIENTS or is_at_azure:
+        return None
+    url = str(options.get("base_url") or os.environ.get(_URL) or "")
+    return Access(
+        service=f"The writer `{writer_model(arguments)}`",
+        base_urls=read_base_urls("writer", url or None),
+        api_key=str(options.get("api_key") or os.environ.get(_KEY) or "") or None,
+        key_variables=(_KEY,),
+        timeout_s=_TIMEOUT_S,
+    )
+
+
+def writer_model(arguments: PairArguments) -> str:
+    """The model of a chat client, as its server names it."""
+    options = arguments.writer_arguments
+    return str(options.get("model") or options.get("model_version") or "")
 
 
 class PairWriter:
@@ -51,14 +88,12 @@ class PairWriter:
         model_class = get_model(arguments.writer, self._force_simple)
         check_writer_arguments(model_class, arguments.writer_arguments)
         model = model_class(**{**self._runner_options, **arguments.writer_arguments})
-        if arguments.drawer is None:
-            modalities = arguments.modalities
-            extra_body = {"modalities": list(modalities)} if modalities else None
-            if not keep_chat_pictures(model, arguments.pictures, extra_body):
-                logger.info(
-                    f"interleaved: `{arguments.writer}` is no chat client; its answers are left as "
-                    "they are."
-                )
+        if arguments.drawer is None and not keep_chat_pictures(model, arguments.pictures):
+            logger.info(
+                f"interleaved: `{arguments.writer}` is no chat client; its answers are left as "
+                "they are."
+            )
+        add_to_requests(model, arguments.request_fields)
         return model
 
     def set_process(self, rank: int, world_size: int) -> None:

@@ -25,6 +25,7 @@ from tabulate import tabulate
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.settings import choice_setting
 from mmie_tasks.record.rows import COVERAGE
+from mmie_tasks.runs.answerers import with_answerers
 from mmie_tasks.runs.details import details_of
 from mmie_tasks.runs.headline import Headline, headline_of
 from mmie_tasks.runs.log_notes import notes_of
@@ -87,7 +88,10 @@ class RunSummary:
         """
         try:
             logged = [benchmark.read_line({COVERAGE: record}) for record in records]
-            samples = tuple(without_off_scale_points(sample, benchmark.scale) for sample in logged)
+            samples = tuple(
+                with_answerers(without_off_scale_points(sample, benchmark.scale))
+                for sample in logged
+            )
             run = TaskRun(
                 task=task,
                 benchmark=benchmark,

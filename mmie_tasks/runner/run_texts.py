@@ -68,14 +68,12 @@ class RunTexts:
             )
         return texts
 
-    def save(self, outputs: Mapping[int, object]) -> int:
+    def save(self, outputs: Mapping[int, object]) -> None:
         """Save the texts of a writer's outputs, by the request's number, but those that are a
-        failure of its API; returns how many are saved.
+        failure of its API.
         """
         texts = {self._paths[i]: text_of(output) for i, output in outputs.items()}
-        usable = {path: text for path, text in texts.items() if not failure_of(text.text)}
-        save_texts(usable)
-        return len(usable)
+        save_texts({path: text for path, text in texts.items() if not failure_of(text.text)})
 
 
 def _text_paths(
@@ -91,6 +89,7 @@ def _text_paths(
     options = sorted(f"{name}={value}" for name, value in named if name not in _DELIVERY)
     served = served_model(arguments.writer, arguments.writer_arguments, os.environ)
     server = storage_names([served.url]) if served else None
+    options += [f"{name}={value}" for name, value in arguments.added.items() if value]
     named_by = [arguments.writer, options, arguments.protocol.signature, server]
     writer = json.dumps([part for part in named_by if part is not None])
     times = Counter[str]()

@@ -10,6 +10,7 @@ from mmie_tasks.core.wording import counted, listed, plural
 from mmie_tasks.record.answer_facts import UNPLACED
 from mmie_tasks.record.metrics import in_proportion
 from mmie_tasks.record.sight import unseen_pictures
+from mmie_tasks.runs.answerers import answerer_marks
 from mmie_tasks.runs.panels import judge_runs
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.text_marks import text_marks
@@ -34,6 +35,7 @@ def _marks(task_run: TaskRun) -> Iterator[str]:
         yield f"{plural(benchmark.strata)} not in {benchmark.title}'s proportions"
     if any(signature.is_of_another_judge for signature in signatures):
         yield f"judge: {task_run.judge_name}, not the paper's"
+    yield from answerer_marks(task_run.samples)
     for judge in {signature.self_judge: None for signature in signatures if signature.self_judge}:
         yield f"judge and tested model are one: {judge}"
     yield from _sight_marks(task_run)

@@ -19,6 +19,7 @@ from mmie_tasks.record.log_line import is_scored
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import READER_KINDS, BadRecord, Line, LoggedSample, ScoreKind
 from mmie_tasks.record.signature import AnswerForm, Signature
+from mmie_tasks.runs.answerers import with_answerers
 from mmie_tasks.runs.saved_results import read_saved_results
 from mmie_tasks.runs.start_time import start_text, utc_time
 
@@ -180,8 +181,9 @@ def read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
         except BadRecord as error:
             where = f"`{log.path}`, line {numbered.number}"
             raise AnswersUnusable(f"{where}: {error}.", hint=HINT) from error
-        sample = without_off_scale_points(logged, benchmark.scale)
-        off_scale += sample is not logged
+        on_scale = without_off_scale_points(logged, benchmark.scale)
+        off_scale += on_scale is not logged
+        sample = with_answerers(on_scale)
         first = samples.setdefault(sample.id, sample)
         repeated += first is not sample
         if first != sample:

@@ -29,7 +29,7 @@ from mmie_tasks.answers.images import ImageFile, ImageResolver
 from mmie_tasks.answers.parsed_answer import ParsedAnswer
 from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.interleaved.chat_pictures import keep_chat_pictures
+from mmie_tasks.interleaved.chat_pictures import add_to_requests, keep_chat_pictures
 
 Message = Mapping[str, object]
 
@@ -370,7 +370,8 @@ def test_the_extra_body_is_in_every_request_and_the_models_own_keys_stay(
     own = {"enable_thinking_kwarg": False} if (name, simple) == ("openai", False) else {}
     model = model_for(chat, name, simple, **own)
     extra_body = {"modalities": ["image", "text"], "chat_template_kwargs": {"a": 1}}
-    assert keep_chat_pictures(model, tmp_path, extra_body)
+    assert keep_chat_pictures(model, tmp_path)
+    add_to_requests(model, extra_body)
     ask(model, 2)
     assert [request["modalities"] for request in chat.asked] == [["image", "text"]] * 2
     expected = {"enable_thinking": False} if own else {"a": 1}

@@ -53,7 +53,7 @@ def test_a_key_as_an_option_is_refused_and_not_repeated(option):
     ("options", "signature"),
     [
         ("flux", "model=flux,size=512x512,stored=512px"),
-        ("gpt-image-1", "model=gpt-image-1,size=1024x1024,stored=512px"),
+        ("gpt-image-2", "model=gpt-image-2,size=1024x1024,stored=512px"),
         ("dall-e-3", "model=dall-e-3,size=1024x1024,stored=512px"),
         ("flux,size=64X32,max_side_px=0", "model=flux,size=64x32,stored=0px"),
         (

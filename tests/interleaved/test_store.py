@@ -34,21 +34,25 @@ class Pens:
 
 
 def draw(folder, requests, pens, signature="pens"):
-    numbers = []
-    store = PictureStore(folder, signature)
-    outcomes = draw_all(pens, store, requests, lambda *n: numbers.append(n), lambda _: None)
-    return outcomes, numbers
+    return draw_all(pens, PictureStore(folder, signature), requests, shows_bar=True)
 
 
 def test_a_picture_is_drawn_once_in_a_run_and_in_all_later_ones(tmp_path):
     pens = Pens()
-    outcomes, numbers = draw(tmp_path, [CAT, OWL, CAT], pens)
+    outcomes = draw(tmp_path, [CAT, OWL, CAT], pens)
     assert outcomes[CAT].read_bytes() == b"a ?"
-    assert numbers == [(2, 0)]
-    again, numbers = draw(tmp_path, [OWL, CAT], pens)
-    assert again == outcomes
-    assert numbers == [(2, 2)]
+    assert draw(tmp_path, [OWL, CAT], pens) == outcomes
     assert sorted(pens.prompts) == [CAT.prompt, "an owl"]
+
+
+def test_the_bar_counts_the_pictures_that_are_stored_and_is_shown_by_one_process(tmp_path, capfd):
+    draw(tmp_path, [CAT], Pens())
+    capfd.readouterr()
+    draw(tmp_path, [CAT, OWL], Pens())
+    assert "Drawing: 100%" in (shown := capfd.readouterr().err.rpartition("\r")[2])
+    assert "2/2" in shown
+    draw_all(Pens(), PictureStore(tmp_path, "other"), [CAT], shows_bar=False)
+    assert capfd.readouterr().err == ""
 
 
 def test_pictures_of_other_seeds_prompts_and_drawers_are_others(tmp_path):
@@ -62,7 +66,7 @@ def test_pictures_of_other_seeds_prompts_and_drawers_are_others(tmp_path):
 
 def test_a_refusal_is_an_outcome_and_is_requested_again_later(tmp_path):
     pens = Pens()
-    outcomes, _ = draw(tmp_path, [DOG, CAT], pens)
+    outcomes = draw(tmp_path, [DOG, CAT], pens)
     assert isinstance(outcomes[DOG], DrawerRefused)
     draw(tmp_path, [DOG, CAT], pens)
     assert pens.prompts.count("a dog") == 2
@@ -80,7 +84,7 @@ def test_a_folder_that_cannot_be_written_is_known_before_anything_is_drawn(tmp_p
 def test_once_a_picture_cannot_be_stored_no_further_one_is_drawn(tmp_path):
     (tmp_path / "full").write_text("a file in the place of a folder")
     pens = Pens()
-    outcomes, _ = draw(tmp_path / "full", [CAT, DOG, OWL], pens)
+    outcomes = draw(tmp_path / "full", [CAT, DOG, OWL], pens)
     assert all(isinstance(outcome, PictureNotStored) for outcome in outcomes.values())
     assert len(outcomes) == 3
     assert pens.prompts == ["an owl"]

@@ -124,3 +124,15 @@ def test_a_judge_whose_server_counts_the_same_tokens_is_warned_of_once(
     assert dict(rows[0].items()) == {"a": {"score": 1.0}}
     (warning,) = [line for line in logs if "may not see the pictures" in line]
     assert "3 prompt tokens for each of 5 requests" in warning
+
+
+def test_another_model_that_answers_is_warned_of_at_its_first_reply(
+    logs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", "counting:gpt-4o,cache=off")
+    judge = BenchmarkJudge("", "counting")
+    judge.session = JudgingSession(sync=True)  # a batch for each sample
+    for _ in range(3):
+        judge.submit(sample())
+    (warning,) = [line for line in logs if "another model" in line]
+    assert "`gpt-4o` is answered by another model, `m`" in warning

@@ -103,13 +103,6 @@ SOURCES = (
         size="3.3 MB",
         licence="Apple's sample code licence",
     ),
-    Source(
-        variable="MMRB2_FOLDER",
-        repository="facebookresearch/MMRB2",
-        commit="7ff0552",
-        size="17 MB",
-        licence="CC BY-NC 4.0",
-    ),
 )
 
 

@@ -19,7 +19,7 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
 from mmie_tasks.preflight.doctor import run
 from mmie_tasks.preflight.findings import Finding
-from mmie_tasks.runner.model_check import check_model
+from mmie_tasks.runner.pair_check import check_pair
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TINY = GOLDEN / "internvl" / "checkpoint"
@@ -43,7 +43,7 @@ def _examples(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def report(*arguments: str) -> tuple[int, dict[str, list[Finding]]]:
     """The status, and the findings by subject."""
-    result = run(arguments, os.environ, check_model)
+    result = run(arguments, os.environ, check_pair)
     by_subject: dict[str, list[Finding]] = {}
     for finding in result.findings:
         by_subject.setdefault(finding.subject, []).append(finding)
@@ -76,6 +76,8 @@ def test_a_benchmark_with_all_assets_has_no_problem() -> None:
 def test_a_benchmark_that_is_scored_by_rule_needs_no_judge() -> None:
     status, findings = report("--tasks", "milebench_DocVQA")
     assert status == 0
+    for name in ("mmie-tasks", "lmms-eval"):
+        assert f"{name.replace('-', '_')}`" in findings[name][0].message
     assert findings["milebench: data"][0].message.startswith("58 samples of 29 datasets")
     assert "scored by rule" in findings["milebench: judge"][0].message
 
@@ -122,9 +124,7 @@ def test_a_server_is_contacted_and_a_key_is_never_printed(monkeypatch: pytest.Mo
     with judge_server(key="another") as server:
         args = f"base_url={server.url},cache=off"
         result = run(
-            ["--tasks", "mmie", "--judge", "openai:m", "--judge_args", args],
-            os.environ,
-            check_model,
+            ["--tasks", "mmie", "--judge", "openai:m", "--judge_args", args], os.environ, check_pair
         )
     assert result.status == 1
     assert "HTTP 401" in result.text
@@ -140,8 +140,8 @@ def test_a_judge_at_the_tested_models_server_is_named_and_must_be_in_its_list(
         monkeypatch.setenv("OPENAI_API_BASE", server.url)
         _, findings = report("--model", "openai", "--tasks", "mmie", "--judge", "openai:m")
     shared = f"judge m at {server.url}, from `OPENAI_API_BASE`, which the tested model uses too"
-    (warning,) = [finding for finding in findings["mmie: judge"] if finding.status == "warning"]
-    assert shared in warning.message
+    (warning,) = [finding for finding in findings["mmie: judge"] if shared in finding.message]
+    assert warning.status == "warning"
     lacking = [
         finding for finding in findings["mmie: judge"] if "which has `judge-" in finding.message
     ]
@@ -207,7 +207,7 @@ def test_prompts_that_cannot_be_downloaded_do_not_hide_a_missing_key(
 )
 def test_an_invalid_option_is_an_error_before_any_check(arguments: list[str], text: str) -> None:
     with pytest.raises(SettingWrong, match=text):
-        run(arguments, os.environ, check_model)
+        run(arguments, os.environ, check_pair)
 
 
 class BrokenJudge:

@@ -147,7 +147,6 @@ def test_the_interval_of_a_plain_mean_is_about_the_mean_with_the_errors_within_s
     [
         pytest.param((25, 57, 18), True, id="rounded"),
         pytest.param((33, 34, 33), False, id="thirds"),
-        pytest.param((5005, 11_470, 3616), True, id="without twelve odd rows"),
         pytest.param((0, 0, 9), True, id="one stratum"),
     ],
 )

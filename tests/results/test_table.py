@@ -319,10 +319,10 @@ def judged_runs(two_models: list[str], tmp_path: Path) -> tuple[list[str], dict[
 
 
 GRADED = (
-    "made-up agrees with people on 71.08 [66.08, 76.08] % of 100 pairs (MMRB2, comparing, "
+    "made-up agrees with people on 71.08 [66.08, 76.08] % of 100 pairs (OpenING, comparing, "
     "verdicts on 99.50 %)."
 )
-UNGRADED_LINE = "Judge of MMIE: m_1 is ungraded (mmie-tasks judge-exam openai:m_1)."
+UNGRADED_LINE = "Judge of MMIE: m_1 is ungraded (mmie-tasks judge-exam openai:m_1 --folder ...)."
 
 
 def test_the_judges_stand_below_the_table_with_their_grades(

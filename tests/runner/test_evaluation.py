@@ -83,21 +83,18 @@ def test_evaluate_alone_is_an_evaluation_too() -> None:
     check_apart(runner.evaluations)
 
 
-def test_options_of_our_command_hold_until_it_ends(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_options_of_our_command_hold_until_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     evaluations: list[RunningEvaluation] = []
     monkeypatch.setattr(
         "lmms_eval.cli.dispatch.main", lambda: evaluations.append(new_evaluation({}, {}))
     )
     monkeypatch.setattr(command_line, "after_import", lambda *_: None)
     judges = parse_flags(["replay"], ())
-    command_line.run_lmms_eval(judges, tmp_path / "sketch.html")
+    command_line.run_lmms_eval(judges)
     command_line.run_lmms_eval()
     evaluations.append(new_evaluation({}, {}))
     assert [bool(each.session.choices) for each in evaluations] == [True, False, False]
     assert evaluations[0].session.choices[ALL_OTHERS].judges[0].name == "replay"
-    assert [each.sketch_file for each in evaluations] == [tmp_path / "sketch.html", None, None]
 
 
 def test_the_log_of_an_evaluation_costs_no_answers_of_another_with_the_same_tracker(

@@ -12,7 +12,9 @@ from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts
 from lmms_eval.models import get_model
 from lmms_eval.models.model_utils.gen_metrics import reset_logged_metrics
 from lmms_eval.tasks import TaskManager, get_task_dict
+from support.chat_server import chat_server
 from support.image_server import image_server
+from support.judge_server import Sent
 from support.mmie_data import conversations_folder
 
 from mmie_tasks.answers.drawn import read_drawn_answer
@@ -344,3 +346,31 @@ def test_requests_of_other_tasks_reach_the_writer_as_they_are_and_one_task_at_a_
     assert calls == [requests[:2], requests[2:]]
     assert not len(server)
     reset_logged_metrics()
+
+
+def test_what_a_writers_requests_get_is_in_each_and_in_the_signature_and_the_key_of_its_texts(
+    drawer, mmie_requests
+):
+    with chat_server("A cat.\n[picture]") as writer:
+        at = f"openai:model=m;base_url={writer.url};api_key=x"
+        for effort in ("", ";reasoning_effort=low", ";reasoning_effort=none"):
+            model = Interleaved(lvlm=f'{at}{effort};extra_body={{"top_k": 1}}', t2i=drawer)
+            answers = model.generate_until(mmie_requests(model))
+            wanted = has_pictures(model)
+            texts = [answer for answer, is_drawn in zip(answers, wanted, strict=True) if is_drawn]
+            signature = read_drawn_answer(texts[0].text).facts.signature
+            assert (f",{effort[1:]},extra_body=" in signature) == bool(effort)
+            assert ",extra_body=" in signature
+    bodies = [body for body in writer.asked if "top_k" in body]
+    assert len(bodies) == len(writer.asked) == 3 * len(answers)
+    assert {body.get("reasoning_effort") for body in bodies} == {None, "low", "none"}
+
+
+def test_a_writer_that_leaves_is_announced_before_the_run_and_a_list_is_not_needed(drawer, logs):
+    with chat_server("A cat.") as writer:
+        writer.models = Sent(b'{"data": [{"id": "m", "shutdown_date": "2020-02-02"}]}')
+        Interleaved(lvlm=f"openai:model=m;base_url={writer.url};api_key=x", t2i=drawer)
+        assert [line for line in logs if "The writer `m` was shut down on 2020-02-02" in line]
+        writer.models = None
+        Interleaved(lvlm=f"openai:model=m;base_url={writer.url};api_key=x", t2i="self")
+        assert len(writer.asked) == 0

@@ -4,6 +4,8 @@ what is meant.
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from mmie_tasks.core.errors import SettingWrong
@@ -16,26 +18,26 @@ from mmie_tasks.runner.pair_arguments import (
 )
 
 OPENAI = ("openai", {"model": "gpt-4o"})
-GPT_IMAGE = {"model": "gpt-image-1"}
+QWEN_IMAGE = {"model": "Qwen/Qwen-Image"}
 NEEDS_BOTH = "needs a writer, `lvlm=`, and a drawer, `t2i=`"
 
 WORK = [
-    "lvlm=openai:model=gpt-4o,t2i=images:model=gpt-image-1",
-    "lvlm=openai:model=gpt-4o,t2i=images:gpt-image-1",
-    "lvlm=openai:model=gpt-4o;t2i=images:model=gpt-image-1",
-    "writer=openai:model=gpt-4o,drawer=images:gpt-image-1",
-    "LVLM=openai:model=gpt-4o, T2I=images:gpt-image-1",
-    "t2i=images:gpt-image-1,lvlm=openai:model=gpt-4o",
-    "lvlm=openai,model=gpt-4o,t2i=images,model=gpt-image-1",
-    "lvlm=openai;model=gpt-4o,t2i=images;model=gpt-image-1",
-    " lvlm = openai : model=gpt-4o , t2i = images : gpt-image-1 ",
-    "lvlm='openai:model=gpt-4o',t2i=\"images:gpt-image-1\"",
-    "'lvlm=openai:model=gpt-4o,t2i=images:gpt-image-1'",
-    "lvlm=openai:model=gpt-4o,t2i=images:gpt-image-1,protocol=STEP",
-    {"lvlm": "openai:model=gpt-4o", "t2i": "images:gpt-image-1"},
+    "lvlm=openai:model=gpt-4o,t2i=images:model=Qwen/Qwen-Image",
+    "lvlm=openai:model=gpt-4o,t2i=images:Qwen/Qwen-Image",
+    "lvlm=openai:model=gpt-4o;t2i=images:model=Qwen/Qwen-Image",
+    "writer=openai:model=gpt-4o,drawer=images:Qwen/Qwen-Image",
+    "LVLM=openai:model=gpt-4o, T2I=images:Qwen/Qwen-Image",
+    "t2i=images:Qwen/Qwen-Image,lvlm=openai:model=gpt-4o",
+    "lvlm=openai,model=gpt-4o,t2i=images,model=Qwen/Qwen-Image",
+    "lvlm=openai;model=gpt-4o,t2i=images;model=Qwen/Qwen-Image",
+    " lvlm = openai : model=gpt-4o , t2i = images : Qwen/Qwen-Image ",
+    "lvlm='openai:model=gpt-4o',t2i=\"images:Qwen/Qwen-Image\"",
+    "'lvlm=openai:model=gpt-4o,t2i=images:Qwen/Qwen-Image'",
+    "lvlm=openai:model=gpt-4o,t2i=images:Qwen/Qwen-Image,protocol=STEP",
+    {"lvlm": "openai:model=gpt-4o", "t2i": "images:Qwen/Qwen-Image"},
     {
         "writer": {"name": "openai", "model": "gpt-4o"},
-        "drawer": {"name": "images", "model": "gpt-image-1"},
+        "drawer": {"name": "images", "model": "Qwen/Qwen-Image"},
     },
 ]
 FAIL = [
@@ -46,7 +48,7 @@ FAIL = [
         "`lvlm=qwen2_5_vl:pretrained=Qwen/Qwen2.5-VL-7B-Instruct`",
     ),
     ("lvlm=gpt-4o,t2i=images:m", "`lvlm=openai:model=gpt-4o`"),
-    ("lvlm=openai:model=m,t2i=gpt-image-1", "`t2i=images:gpt-image-1`"),
+    ("lvlm=openai:model=m,t2i=qwen-image", "`t2i=images:qwen-image`"),
     ("lvlm=openai:model=m,t2i=stabilityai/sdxl", "`t2i=diffusers:stabilityai/sdxl`"),
     ("lvlm=openai:model=m,t2i=openai:dall-e-3", "one of images, diffusers, self"),
     ("lvml=openai:model=m,t2i=images:m", "did you mean `lvlm=`?"),
@@ -73,7 +75,7 @@ def parsed(model_args):
 def test_a_spelling_that_is_read(model_args):
     arguments = parsed(model_args)
     assert (arguments.writer, arguments.writer_arguments) == OPENAI
-    assert (arguments.drawer.name, arguments.drawer.options) == ("images", GPT_IMAGE)
+    assert (arguments.drawer.name, arguments.drawer.options) == ("images", QWEN_IMAGE)
     assert arguments.protocol.name == "step"
 
 
@@ -133,6 +135,56 @@ def test_a_pair_is_named_by_both_models_and_what_else_makes_another_picture():
         return parsed({"lvlm": "openai:model=org/gpt-4o", "t2i": more, **arguments}).pair
 
     assert name("images:flux;timeout=9") == "gpt-4o + flux"
-    assert name("images:flux;steps=4", protocol="describe") == "gpt-4o + flux (describe, steps=4)"
+    assert name("images:flux;steps=4", protocol="step") == "gpt-4o + flux (steps=4)"
     assert (name("self"), name("self:instruct=yes")) == ("gpt-4o", "gpt-4o (instruct)")
     assert len({name(f"images:flux;negative_prompt={words}") for words in ("a", "b")}) == 2
+
+
+BODY = '{"chat_template_kwargs": {"enable_thinking": false, "a;b": [1, 2]}}'
+ADDED = {
+    "reasoning_effort": "low",
+    "extra_body": '{"chat_template_kwargs":{"a;b":[1,2],"enable_thinking":false}}',
+}
+
+
+@pytest.mark.parametrize(
+    "model_args",
+    [
+        f"lvlm=openai:model=m;reasoning_effort=low;extra_body={BODY},t2i=images:flux",
+        f"lvlm=openai:model=m,extra_body={BODY},reasoning_effort=low,t2i=images:flux",
+        f"t2i=images:flux,lvlm=async_openai:extra_body={BODY},reasoning_effort=low,model=m",
+        {
+            "writer": {
+                "name": "openai",
+                "model": "m",
+                "reasoning_effort": "low",
+                "extra_body": json.loads(BODY),
+            },
+            "drawer": "images:flux",
+        },
+    ],
+    ids=str,
+)
+def test_the_fields_that_a_writers_requests_get_are_no_arguments_of_its_class(model_args):
+    arguments = parsed(model_args)
+    assert arguments.writer_arguments == {"model": "m"}
+    assert arguments.added == ADDED
+    assert arguments.request_fields == {"reasoning_effort": "low", **json.loads(BODY)}
+    assert "reasoning_effort=low, extra_body=" in arguments.pair
+
+
+@pytest.mark.parametrize(
+    ("extra_body", "words"),
+    [
+        ('{"api_key": "hush"}', "`api_key`"),
+        ('{"model": "m"}', "`model=`"),
+        ('{"modalities": ["image"]}', "t2i=self:modalities="),
+        ('{"max_tokens": 1}', "gen_kwargs"),
+        ("[1]", "no JSON object"),
+    ],
+)
+def test_a_field_that_a_writer_sets_itself_or_a_secret_is_refused(extra_body, words):
+    with pytest.raises(SettingWrong) as error:
+        parsed(f"lvlm=openai:model=m;extra_body={extra_body},t2i=images:flux")
+    assert words in str(error.value)
+    assert "hush" not in str(error.value)

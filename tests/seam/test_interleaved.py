@@ -312,33 +312,6 @@ def test_a_run_that_is_killed_while_writing_repeats_one_portion_at_most(
     assert len(writer) - count <= portion  # what is paid for twice
 
 
-def test_a_sketch_writes_and_draws_some_samples_and_asks_no_judge(
-    workplace: Workplace, judge: JudgeServer, writer: JudgeServer, drawer: JudgeServer
-) -> None:
-    write(
-        workplace.folder / "pair.yaml",
-        f"model: interleaved\ntasks: mmie\nmodel_args:\n"
-        f"  writer: {{name: openai, model: writer, base_url: '{writer.url}'}}\n"
-        f"  drawer: {{name: images, model: image-model, base_url: '{drawer.url}', price: 0.5,\n"
-        "    negative_prompt: 'letters, frames'}\n",
-    )
-    options = ("--config", "pair.yaml", "--output_path", "out", "--sketch", "2")
-    variables = {"MMIE_DATA": "data", "OPENAI_API_KEY": "none"}
-    result = workplace.run("mmie-tasks", "eval", *options, **variables)
-    assert result.status == 0, result.output
-    page = workplace.folder / "out" / "sketch.html"
-    assert str(page) in result.output
-    assert [path.name for path in page.parent.iterdir()] == ["sketch.html"]
-    assert (len(writer), len(judge)) == (2, 0)
-    assert {body["negative_prompt"] for body in drawer.asked} == {"letters, frames"}
-    html = page.read_text(encoding="utf-8")
-    assert "Sketch: writer + image-model" in html
-    assert html.count("exactly 2 steps, each followed by one picture") == len(drawer) / 2 > 0
-    assert html.count('<img src="data:image/webp;base64,') == len(drawer)
-    assert f"{N:,} requests to the writer and at most {2 * N_DRAWN} pictures" in html
-    assert f"at most {N_DRAWN:.2f} USD" in html
-
-
 def test_a_drawer_that_fails_altogether_stops_the_run_and_keeps_the_texts(
     workplace: Workplace, judge: JudgeServer, writer: JudgeServer, drawer: JudgeServer
 ) -> None:

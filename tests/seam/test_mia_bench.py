@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.judge_server import JudgeServer, judge_server
+from support.judge_server import JudgeServer, completion, judge_server
 from support.mia_judge import failing_every_other, full_marks, image_of, stormy
 from support.runner import TORCHRUN, CommandResult, Workplace
 
@@ -112,6 +112,24 @@ def test_a_runner_that_reads_each_sample_at_once_has_all_judged_together(
     assert "Judged MIA-Bench: 8 requests" in result.output
 
 
+def test_cached_replies_of_another_model_are_counted_in_the_mark(
+    workplace: Workplace, server: JudgeServer
+) -> None:
+    server.says(lambda body: completion(full_marks(body), model="gemini-3.8-flash"))
+    result = evaluate(workplace, "--limit", "3", "--output_path", "first", url=server.url)
+    assert "; answered by gemini-3.8-flash\n" in result.output
+    assert result.output.count("answered by another model, `gemini-3.8-flash`") == 1
+    server.says(full_marks)
+    result = evaluate(workplace, url=server.url)
+    assert len(server) == 8
+    assert "answered by gemini-3.8-flash (3 of 8 replies)" in result.output
+    rescored = workplace.run("mmie-tasks", "rescore", "out", "-o", "again")
+    assert rescored.status == 0, rescored.output
+    for folder in ("out", "again"):
+        table = workplace.run("mmie-tasks", "table", folder).output
+        assert "answered by gemini-3.8-flash (3 of 8 replies)" in table
+
+
 def test_two_processes_judge_their_own_halves(workplace: Workplace, server: JudgeServer) -> None:
     judge = f"openai:model=judge-model,base_url={server.url}"
     result = evaluate(workplace, command=TORCHRUN, MMIE_TASKS_JUDGE=judge)
@@ -166,11 +184,7 @@ def test_a_predict_only_run_needs_no_judge_and_is_scored_later(
 
 
 def test_a_judge_of_another_package_is_found_by_its_name(workplace: Workplace) -> None:
-    install = ("--no-deps", "--no-build-isolation", "--quiet", "--target", "plugins")
-    result = workplace.run(
-        "python", "-m", "pip", "install", *install, str(EXAMPLE.parent / "own_judge")
-    )
-    assert result.status == 0, result.output
+    workplace.install(EXAMPLE.parent / "own_judge")
     grader = "print('component 1: 1/1, component 2: 1/1, total score: 1/2. Half.')"
     (workplace.folder / "grade.py").write_text(grader, encoding="utf-8")
     result = evaluate(workplace, "--launcher_args", "name=command,command=python grade.py")

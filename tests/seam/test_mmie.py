@@ -90,17 +90,6 @@ def test_an_exported_run_can_be_scored_again_with_the_same_table(judged_run: Jud
     assert [part["text"] for part in row["answer"]] == ["Then a.", "Then b.", "Then c."]
 
 
-def test_a_leaderboard_row_is_exported(judged_run: JudgedRun) -> None:
-    workplace = judged_run.workplace
-    command = "mmie-tasks export mmie --leaderboard out -o rows.csv --model Ours"
-    result = workplace.run(*command.split())
-    assert result.status == 0, result.output
-    assert (workplace.folder / "rows.csv").read_text().splitlines() == [
-        "Model,Model Type,SA,PBL,MSR,AVG",
-        "Ours,Interleaved LVLM,50.0,66.67,100.0,72.22",
-    ]
-
-
 def test_missing_answers_and_judge_failures_are_counted_and_not_scored_zero(
     workplace: Workplace, judge: JudgeServer
 ) -> None:

@@ -17,10 +17,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 def test_answers_of_a_drawing_model_are_judged_with_its_images(
     workplace: Workplace, judge: JudgeServer
 ) -> None:
-    install = ("--no-deps", "--no-build-isolation", "--quiet", "--target", "plugins")
-    model = str(EXAMPLES / "interleaved_model")
-    result = workplace.run("python", "-m", "pip", "install", *install, model)
-    assert result.status == 0, result.output
+    workplace.install(EXAMPLES / "interleaved_model")
     options = ("--model", "drawing", "--model_args", "output_dir=drawings")
     result = evaluate(workplace, *options, url=judge.url, processes=2)
     assert TABLE.items() <= printed(result).items(), result.output

@@ -7,13 +7,13 @@ import math
 import runpy
 import shutil
 import sys
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from support.runner import TESTS, CommandResult, Workplace, write
+from support.wheels import build, unpack
 
 from mmie_tasks import __version__, load_run
 from mmie_tasks.extend import BadRecord, Benchmark, Scored, Unscored
@@ -43,16 +43,12 @@ DETAILS = {  # in the results file only
     "points_0": 6.0,
     "points_1": 5.0,
 }
-BUILD_EDITABLE = "from hatchling import build; print(build.build_editable('..'))"
 
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
-    """The package is installed with pip, as users do it."""
     workplace = Workplace(folder=tmp_path_factory.mktemp("own_benchmark"))
-    install = ("--no-deps", "--no-build-isolation", "--quiet", "--target", "plugins")
-    result = workplace.run("python", "-m", "pip", "install", *install, str(EXAMPLE))
-    assert result.status == 0, result.output
+    workplace.install(EXAMPLE)
     return workplace
 
 
@@ -248,8 +244,7 @@ def test_the_doctor_reports_broken_packages_as_problems(tmp_path: Path) -> None:
 def test_an_editable_install_has_its_tasks_in_the_checkout(tmp_path: Path) -> None:
     workplace = Workplace(folder=tmp_path)
     source = shutil.copytree(EXAMPLE, tmp_path / "source")
-    built = workplace.run("sh", "-c", f'cd source && python -c "{BUILD_EDITABLE}"')
-    zipfile.ZipFile(tmp_path / built.output.split()[-1]).extractall(workplace.plugins)
+    unpack(build("editable", source, tmp_path), workplace.plugins)
     (link,) = workplace.plugins.glob("*.pth")
     assert Path(link.read_text().strip()) == source
     listed = workplace.run(

@@ -45,11 +45,8 @@ def server() -> Iterator[JudgeServer]:
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
-    """The package is installed with pip, as users do it."""
     workplace = Workplace(folder=tmp_path_factory.mktemp("own_judged_benchmark"))
-    install = ("--no-deps", "--no-build-isolation", "--quiet", "--target", "plugins")
-    result = workplace.run("python", "-m", "pip", "install", *install, str(EXAMPLE))
-    assert result.status == 0, result.output
+    workplace.install(EXAMPLE)
     return workplace
 
 

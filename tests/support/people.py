@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from mmie_tasks.core.verdict import Scored
+from mmie_tasks.quality.calibrate.judged_samples import judged_samples
 from mmie_tasks.quality.calibrate.plan import planned_answers
-from mmie_tasks.quality.judged_samples import judged_samples
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.results.labels import COLUMNS, Label
 from mmie_tasks.runs.run import TaskRun

@@ -19,6 +19,7 @@ from pathlib import Path
 import mmie_tasks
 from mmie_tasks.core.files import task_dir
 from support.fork_server import STARTUP, ForkServer, Script
+from support.wheels import build, unpack
 
 TESTS = Path(__file__).resolve().parents[1]
 PACKAGE = Path(mmie_tasks.__file__).parents[1]  # what the tests import, wherever it is
@@ -85,6 +86,11 @@ class Workplace:
         shutil.copytree(package, self.plugins / "mmie_tasks", ignore=leave)
         if not self.task_dir.is_dir():  # a checkout: the tasks lie beside the package
             shutil.copytree(task_dir(), self.task_dir)
+
+    def install(self, project: Path) -> None:
+        """Install a package: what its wheel has, and nothing else of its folder."""
+        with tempfile.TemporaryDirectory() as folder:
+            unpack(build("wheel", project, Path(folder)), self.plugins)
 
     def install_entry_point(self, group: str, name: str, value: str) -> None:
         """Do what installing a package with this entry point does."""

@@ -15,7 +15,10 @@ def document(judge: str, percent: float, **fields: Any) -> dict[str, Any]:
     content = {
         "judge": judge,
         "method": fields.pop("method", "compare"),
-        "set": {"name": fields.pop("set_name", "mmrb2"), "pairs": fields.pop("pairs", 100)},
+        "set": {
+            "title": fields.pop("title", "OpenING: pairs of answers"),
+            "pairs": fields.pop("pairs", 100),
+        },
         "grade": {
             "asked": fields.pop("asked", 200),
             "judged": fields.pop("judged", 200),
@@ -25,7 +28,6 @@ def document(judge: str, percent: float, **fields: Any) -> dict[str, Any]:
                 "n": 200,
                 "why_not": "",
             },
-            "rater_pairs": {"value": fields.pop("rater_pairs", None), "interval": None},
             "leanings": fields.pop("leanings", []),
         },
         "seconds_per_1000": None,

@@ -5,18 +5,8 @@ Tests read each text. Those with a description are rows of the page's table, too
 
 from __future__ import annotations
 
-from mmie_tasks.interleaved.protocols import (
-    AROUND,
-    CUT_OFF,
-    LIKE_MARKER,
-    NO_FORM,
-    NO_PICTURE,
-    NO_WORDS,
-    OVER_LIMIT,
-)
+from mmie_tasks.interleaved.protocols import LIKE_MARKER, NO_PICTURE, NO_WORDS, OVER_LIMIT
 
-STEPS = '{"steps": [{"text": "A.", "picture": "a cat"}, {"text": "B."}]}'
-READ = ["A.", "<a cat>", "B."]
 # What it is on the page, or empty; the text; texts and, in brackets, prompts; what is counted.
 STEP_CASES = [
     ("a marker on a line of its own", "A.\n[picture]\nB.", ["A.", "<A.>", "B."], {}),
@@ -107,63 +97,4 @@ STEP_CASES = [
         {NO_PICTURE: 1},
     ),
 ]
-DESCRIBE_CASES = [
-    ("as requested, also in a code fence", STEPS, READ, {}),
-    ("", f"```json\n{STEPS}\n```", READ, {}),
-    ("with prose around it", f"Sure {{x}}: {STEPS} Done.", READ, {AROUND: 1}),
-    (
-        "with a comma after the last value",
-        '{"steps": [{"text": "A,]", "picture": "a cat",},],}',
-        ["A,]", "<a cat>"],
-        {},
-    ),
-    (
-        "cut off: its whole steps",
-        '{"steps": [{"text": "A.", "picture": "a cat"}, {"text": "B',
-        ["A.", "<a cat>"],
-        {CUT_OFF: 1},
-    ),
-    ("", '{"steps": [{"text": "A."', ['{"steps": [{"text": "A."'], {NO_FORM: 1, NO_PICTURE: 1}),
-    ("inside another object", f'{{"answer": {STEPS}}}', READ, {AROUND: 1}),
-    (
-        "a list of steps, another key",
-        '[{"text": "A.", "image_description": "a cat"}]',
-        ["A.", "<a cat>"],
-        {},
-    ),
-    ("", '{"steps": ["A.", {"picture": "a cat"}]}', ["A.", "<a cat>"], {}),
-    ("", '{"steps": [{"text": "A\nB", "picture": null}]}', ["A\nB"], {NO_PICTURE: 1}),
-    (
-        "further keys",
-        '{"steps": [{"text": "A.", "picture": "a cat", "title": "T", "n": 1, "x": []}]}',
-        ["A.", "<a cat>"],
-        {"`title` of a step": 1, "`n` of a step": 1},
-    ),
-    (
-        "an empty description",
-        '{"steps": [{"text": "A.", "picture": ""}]}',
-        ["A."],
-        {NO_WORDS: 1, NO_PICTURE: 1},
-    ),
-    (
-        "more descriptions than pictures that the judge sees",
-        '[{"picture": "a"}, {"picture": "b"}, {"text": "C.", "picture": "c"}]',
-        ["<a>", "<b>", "C."],
-        {OVER_LIMIT: 1},
-    ),
-    (
-        "other JSON, or prose",
-        '{"steps": [{"caption": "A."}]}',
-        ['{"steps": [{"caption": "A."}]}'],
-        {NO_FORM: 1, NO_PICTURE: 1},
-    ),
-    ("", '{"steps": []}', ['{"steps": []}'], {NO_FORM: 1, NO_PICTURE: 1}),
-    ("", "[" * 100_000, ["[" * 100_000], {NO_FORM: 1, NO_PICTURE: 1}),
-    (
-        "",
-        '{"steps": [{"text": 5, "picture": ["x"]}]}',
-        [],
-        {"`text` of a step": 1, "`picture` of a step": 1, NO_PICTURE: 1},
-    ),
-]
-CASES = {"step": STEP_CASES, "describe": DESCRIBE_CASES}
+CASES = {"step": STEP_CASES}

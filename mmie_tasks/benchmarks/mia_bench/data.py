@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from loguru import logger
 
 from mmie_tasks.benchmarks.data_fields import object_of
-from mmie_tasks.benchmarks.json_file import read_json_file
+from mmie_tasks.benchmarks.json_file import read_json_file, read_samples
 from mmie_tasks.benchmarks.mia_bench.download import ANNOTATION, hub_folder
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
-from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing
 from mmie_tasks.hub.images import inside
 from mmie_tasks.hub.run_images import check_images
@@ -53,20 +52,18 @@ def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
     may be missing), ``url`` (the image as annotated),
     ``instruction``, ``type``, ``components``, ``component_weight`` (points), ``component_type`` and
     ``data`` (the revision: ``sha256:`` and 12 digits of a local annotation, or repository and
-    commit; and the rows that were left out: see `OddRows`).
+    commit).
 
     Args:
-        environment: ``MIA_BENCH_DATA``, ``MMIE_TASKS_ODD_ROWS``, and the variables of the Hub
-            download.
+        environment: ``MIA_BENCH_DATA``, and the variables of the Hub download.
 
     Raises:
         DataMissing: The data is missing.
-        DataBroken: Too many rows cannot be used (see `OddRows`); names row and field.
+        DataBroken: A row cannot be used; names row and field.
         SettingWrong: A variable has an invalid value.
     """
     import datasets
 
-    odd_rows = OddRows("MIA-Bench", _REPAIR, environment)
     if local := environment.get("MIA_BENCH_DATA"):
         folder, revision = _local_folder(Path(local).expanduser()), ""
     else:
@@ -76,9 +73,9 @@ def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
     file = read_json_file(path, layout=_LAYOUT, repair=_REPAIR)
     if not isinstance(file.value, list) or not file.value:
         raise DataBroken(f"`{path}`: not a list with rows in it.", hint=_REPAIR)
-    rows = odd_rows.usable(path, file.value, partial(_row, folder=folder), itemgetter("id"))
-    odd_rows.check(path, len(rows))
-    data = f"{revision or file.digest}{odd_rows.report()}"
+    read = partial(_row, folder=folder)
+    rows = read_samples(path, file.value, read, itemgetter("id"), repair=_REPAIR)
+    data = revision or file.digest
     paths = image_paths(folder, {int(row["id"]): row["url"] for row in rows})
     if len(rows) == 400 and words_digest(rows) != OFFICIAL_WORDS:
         logger.info(

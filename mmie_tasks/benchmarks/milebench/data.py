@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.json_file import read_json_file
+from mmie_tasks.benchmarks.json_file import read_json_file, read_samples
 from mmie_tasks.benchmarks.milebench import download
 from mmie_tasks.benchmarks.milebench.prompts import combined
 from mmie_tasks.benchmarks.milebench.sample import (
@@ -25,7 +25,6 @@ from mmie_tasks.benchmarks.milebench.sample import (
     has_variant,
     rule_of,
 )
-from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.benchmarks.order import fair_order
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.suggestions import nearest
@@ -55,32 +54,28 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     Columns: ``id`` (``DocVQA/131``), ``dataset``, ``variant``, ``question_type``, ``instruction``,
     ``context``, ``choices``, ``gold`` (null if the annotation has none), ``images`` and
     ``combined`` (paths of files, none of them opened), ``image_set`` (shared by samples with the
-    same images) and ``data`` (the revision, and the samples that were left out: see `OddRows`).
+    same images) and ``data`` (the revision).
 
     Args:
         selection: ``DocVQA``, ``all``, or either with ``@adv`` or ``@combined1``. ``all`` goes
             round the datasets, so that the first n samples are from as many of them as possible.
             In a local folder it takes the datasets that the folder has.
-        environment: Read: ``MILEBENCH_DATA``, ``MMIE_TASKS_ODD_ROWS`` and what the Hub download
-            reads.
+        environment: Read: ``MILEBENCH_DATA`` and what the Hub download reads.
 
     Raises:
         SettingWrong: No dataset or variant has that name, or a variable has an invalid value.
         DataMissing: The data does not exist, or could not be downloaded.
-        DataBroken: A file, or too many samples in it (see `OddRows`), cannot be used; names it.
+        DataBroken: A file or a sample cannot be used; names file, row and field.
     """
     import datasets
 
     names, variant = _parse_selection(selection)
-    odd_rows = OddRows("MileBench", REPAIR, environment)
-    per_dataset = _load_rows(names, variant, environment, odd_rows)
-    suffix = odd_rows.report()
+    per_dataset = _load_rows(names, variant, environment)
     rows = [row for turn in itertools.zip_longest(*per_dataset) for row in turn if row is not None]
     revisions = {str(row["dataset"]): str(row["data"]) for row in rows}
     if len(set(revisions.values())) > 1:  # local files have one each: a digest of all of them
         digest = _digest([f"{name} {revisions[name]}" for name in sorted(revisions)])
         rows = [{**row, "data": f"sha256:{digest}"} for row in rows]
-    rows = [{**row, "data": f"{row['data']}{suffix}"} for row in rows]
     text = datasets.Value("string")
     features = {k: [text] if isinstance(v, list) else text for k, v in rows[0].items()}
     return datasets.Dataset.from_list(rows, features=datasets.Features(features))
@@ -121,7 +116,7 @@ def _parse_selection(selection: str) -> tuple[Sequence[str], Variant]:
 
 
 def _load_rows(
-    names: Sequence[str], variant: Variant, environment: Mapping[str, str], odd_rows: OddRows
+    names: Sequence[str], variant: Variant, environment: Mapping[str, str]
 ) -> list[list[DatasetRow]]:
     """Rows per dataset. Only if there are several, and in a local folder, may some be missing."""
     is_lenient = len(names) > 1 and bool(environment.get("MILEBENCH_DATA"))
@@ -129,7 +124,7 @@ def _load_rows(
     errors: dict[str, DataMissing] = {}
     for name in names:
         try:
-            per_dataset.append(_rows(name, variant, environment, odd_rows))
+            per_dataset.append(_rows(name, variant, environment))
         except DataMissing as error:  # noqa: PERF203 - the other datasets are read
             errors[name] = error
     if errors and not (per_dataset and is_lenient):
@@ -140,9 +135,7 @@ def _load_rows(
     return per_dataset
 
 
-def _rows(
-    name: str, variant: Variant, environment: Mapping[str, str], odd_rows: OddRows
-) -> list[DatasetRow]:
+def _rows(name: str, variant: Variant, environment: Mapping[str, str]) -> list[DatasetRow]:
     """The rows of a dataset, from ``MILEBENCH_DATA`` if it is set, otherwise from the Hub."""
     folder, revision = _folder(name, environment)
     path = folder / (f"{name}-adv.json" if variant == "adv" else f"{name}.json")
@@ -163,8 +156,7 @@ def _rows(
         source = {"question_type": question_type, "data": revision or file.digest}
         return _row(sample, variant, folder) | source
 
-    rows = odd_rows.usable(path, entries, read, itemgetter("id"))
-    odd_rows.check(path, len(rows))
+    rows = read_samples(path, entries, read, itemgetter("id"), repair=REPAIR)
     return fair_order(rows, itemgetter("id"))
 
 

@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.json_file import read_json_file
+from mmie_tasks.benchmarks.json_file import read_json_file, read_samples
 from mmie_tasks.benchmarks.mmie.download import ANNOTATION, IMAGES, hub_folder
 from mmie_tasks.benchmarks.mmie.image_folder import ImageFolder
 from mmie_tasks.benchmarks.mmie.published import CATEGORY_SIZES
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
-from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.benchmarks.order import fair_order
 from mmie_tasks.benchmarks.picture_data import described, missing_images, picture_dataset
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing, SettingWrong
@@ -55,24 +54,22 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     Columns: those of `picture_dataset`, ``id``, ``index`` (position among these samples in the
     order of the data file, from 0), ``category`` (by the id), ``field`` and ``subfield`` (may be
     empty). An image is the absolute path of a file that was not opened and may be missing. ``data``
-    is the revision: ``MMIE/MMIE@<commit>``, or ``sha256:`` and 12 digits of a local data file; and
-    the rows that were left out: see `OddRows`.
+    is the revision: ``MMIE/MMIE@<commit>``, or ``sha256:`` and 12 digits of a local data file.
 
     Args:
         selection: ``all``, one category (``sa``, ``pbl``, ``msr``), or ``1k``: the sample that
             `ids_of_1k` draws, which is ours and no published subset.
-        environment: ``MMIE_DATA``, ``MMIE_TASKS_ODD_ROWS``, and the variables of the Hub download.
+        environment: ``MMIE_DATA``, and the variables of the Hub download.
 
     Raises:
         DataMissing: The data is missing, or has no such rows.
-        DataBroken: Too many rows cannot be used (see `OddRows`); names row, id and field.
+        DataBroken: A row cannot be used; names row, id and field.
         SettingWrong: No such selection, or a variable has an invalid value.
     """
     if selection not in TASKS:
         raise SettingWrong(
             f"MMIE has no selection `{selection}`.", hint=f"one of {', '.join(TASKS)}"
         )
-    odd_rows = OddRows("MMIE", _REPAIR, environment)
     if local := environment.get("MMIE_DATA"):
         path, revision = _local_file(Path(local).expanduser().absolute()), ""
     else:
@@ -83,15 +80,13 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
         raise DataBroken(f"`{path}`: not a list with rows in it.", hint=_REPAIR)
     images = ImageFolder(path.parent, hub=bool(revision), references=_references(file.value))
     read = partial(_read_row, images)
-    samples: Sequence[Sample] = odd_rows.usable(path, file.value, read, lambda s: s.id)
-    odd_rows.check(path, len(samples))
-    data = f"{revision or file.digest}{odd_rows.report()}"
+    samples = read_samples(path, file.value, read, lambda s: s.id, repair=_REPAIR)
     _count(samples, revision)
     selected = _selected(samples, selection, path)
     numbered = [replace(sample, index=index) for index, sample in enumerate(selected)]
     return picture_dataset(
         fair_order(numbered, lambda s: s.id, lambda s: s.category, lambda s: s.field),
-        data,
+        revision or file.digest,
         texts=("id", "category", "field", "subfield"),
         numbers=("index",),
     )

@@ -1,14 +1,21 @@
-"""``mmie-tasks export mmie``: a run as input of the official script, or as leaderboard rows."""
+"""``mmie-tasks export mmie``: a run as input of the official script, a JSON file and images."""
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mmie_tasks.benchmarks.export_run import export_parser, named_runs
-from mmie_tasks.benchmarks.mmie.judge_input import write_judge_input
-from mmie_tasks.benchmarks.mmie.leaderboard import MODEL_TYPES, write_leaderboard
-from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.benchmarks.export_run import ExportedRun, export_parser, named_runs, samples_of
+from mmie_tasks.benchmarks.mmie import data, download
+from mmie_tasks.benchmarks.mmie.record import read_line
+from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.core.verdict import Unscored
+from mmie_tasks.record.picture_sample import shown_answer
+from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.record.segment import Segment, Segments
 
 
 def run_export(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
@@ -21,17 +28,92 @@ def run_export(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     """
     parser = export_parser(
         "mmie",
-        "Write a run as input of MMIE's official script: a folder with `data.json` and images. Or, "
-        "with --leaderboard, write one or more runs as rows of its leaderboard: a CSV file.",
-        "the new folder, or the CSV file",
+        "Write a run as input of MMIE's official script: a folder with `data.json` and images.",
+        "the new folder",
     )
-    parser.add_argument("--leaderboard", action="store_true", help="write a CSV, one row per run")
-    help_text = "the leaderboard's kind of model, for all runs; default: integrated for pairs"
-    parser.add_argument("--type", choices=MODEL_TYPES, help=help_text)
     parsed = parser.parse_args(arguments)
-    runs, output = named_runs(parsed), Path(parsed.output).expanduser()
-    if parsed.leaderboard:
-        return write_leaderboard(runs, MODEL_TYPES.get(parsed.type), output)
+    runs = named_runs(parsed)
     if len(runs) > 1:
         raise SettingWrong("A judge's input is made of one run.", hint="name one RUN")
-    return write_judge_input(runs[0], output, environment)
+    return _write_judge_input(runs[0], Path(parsed.output).expanduser(), environment)
+
+
+def _write_judge_input(run: ExportedRun, folder: Path, environment: Mapping[str, str]) -> str:
+    """Write ``data.json`` and ``images/``; an existing folder is not touched."""
+    if folder.exists():
+        raise SettingWrong(f"`{folder}` exists already.", hint="name a new folder with `-o`")
+    if not (environment.get("MMIE_DATA") or download.is_here(environment)):
+        hint = (
+            "set `MMIE_DATA` to the data that the run used, or download it: `mmie-tasks prefetch "
+            "mmie`"
+        )
+        raise DataMissing("The export needs MMIE's data, which is not on this machine.", hint=hint)
+    samples = {doc["id"]: Sample.from_doc(doc) for doc in data.dataset("all", environment)}
+    logged = samples_of(
+        run.path, "mmie", read_line, same=lambda one: shown_answer(one.record), noun="answer"
+    )
+    if unknown := [sample_id for sample_id in logged if sample_id not in samples]:
+        message = f"{len(unknown)} samples of the run are not in the data, the first: {unknown[0]}."
+        raise DataBroken(message, hint="point `MMIE_DATA` at the data that the run used")
+    with_answer = {
+        sample_id: exported
+        for sample_id, exported in logged.items()
+        if not _is_without_answer(exported.sample)
+    }
+    unfinished = folder.with_name(f"{folder.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)  # left by a killed process
+    images = _ExportedImages(unfinished)
+    rows = [
+        _export_row(samples[sample_id], shown_answer(exported.record), run.model, images)
+        for sample_id, exported in with_answer.items()
+    ]
+    text = json.dumps(rows, ensure_ascii=False, indent=1)
+    (unfinished / "data.json").write_text(f"{text}\n", encoding="utf-8")
+    unfinished.replace(folder)
+    left_out = len(logged) - len(with_answer)
+    more = f"; {left_out} without an answer were left out" if left_out else ""
+    return f"{len(rows)} samples and {len(images.names)} images written to `{folder}`{more}."
+
+
+def _is_without_answer(logged: LoggedSample) -> bool:
+    official = logged.official
+    return isinstance(official, Unscored) and official.reason in ("no_answer", "not_text")
+
+
+def _export_row(
+    sample: Sample, shown: Segments, model: str, images: _ExportedImages
+) -> dict[str, object]:
+    question, answer, gold = (
+        [images.part(segment) for segment in segments]
+        for segments in (sample.question, shown, sample.gold)
+    )
+    return {
+        "id": sample.id,
+        "model": model,
+        "question": question,
+        "answer": answer,
+        "gt_answer": gold or [{"text": "", "image": None}],  # the script needs one
+        "category": sample.category,
+        "field": sample.field,
+    }
+
+
+class _ExportedImages:
+    """Copies files into ``images/``, every file once, numbered in order of first use."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "images"
+        self._folder.mkdir(parents=True)
+        self.names: dict[str, str] = {}  # of every copied file
+
+    def part(self, segment: Segment) -> dict[str, str | None]:
+        """The segment in the script's form; a missing file keeps its name."""
+        image = segment.image
+        if image is not None and image not in self.names and Path(image).is_file():
+            name = f"{len(self.names)}{Path(image).suffix.lower()}"
+            shutil.copyfile(image, self._folder / name)
+            self.names[image] = f"images/{name}"
+        return {
+            "text": segment.text,
+            "image": None if image is None else self.names.get(image, Path(image).name),
+        }

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.json_file import digest_of, read_data_file
-from mmie_tasks.benchmarks.odd_rows import OddRows
+from mmie_tasks.benchmarks.json_file import digest_of, read_data_file, read_samples
 from mmie_tasks.benchmarks.opening.official_files import (
     DATA,
     PINS,
@@ -75,34 +74,32 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
 
     Columns: those of `picture_dataset`, ``id``, ``topic`` and ``subtask``. An image is the absolute
     path of a file that was not opened and may be missing. ``data`` is the revision:
-    ``LanceZPF/OpenING@56b663b``, or ``sha256:`` and 12 digits of another file; and the rows that
-    were left out: see `OddRows`.
+    ``LanceZPF/OpenING@56b663b``, or ``sha256:`` and 12 digits of another file.
 
     Args:
         selection: ``all`` or a topic.
-        environment: ``OPENING_DATA``, ``MMIE_TASKS_ODD_ROWS``, and the variables of a download.
+        environment: ``OPENING_DATA``, and the variables of a download.
 
     Raises:
         DataMissing: The data is missing, or has no question of the topic.
-        DataBroken: Too many rows cannot be used (see `OddRows`); names row, id and field.
+        DataBroken: A row cannot be used; names row, id and field.
         SettingWrong: No such selection, or a variable has an invalid value.
     """
     if selection not in TASKS:
         raise SettingWrong(
             f"OpenING has no topic `{selection}`.", hint=f"one of {', '.join(TASKS)}"
         )
-    odd_rows = OddRows("OpenING", _REPAIR, environment)
     source = _source(environment)
     lines = source.content.removeprefix(b"\xef\xbb\xbf").splitlines()
-    samples = odd_rows.usable(
+    samples = read_samples(
         source.path,
         [line for line in lines if line.strip()],
         partial(_read_row, source),
         lambda sample: sample.id,
+        repair=_REPAIR,
     )
-    odd_rows.check(source.path, len(samples))
     if not samples:
-        raise DataBroken(f"`{source.path}` has no usable row.", hint=_REPAIR)
+        raise DataBroken(f"`{source.path}` has no row.", hint=_REPAIR)
     official = PINS[QUESTIONS].holds(source.content)
     if not official:
         logger.info(f"OpenING: {len(samples):,} samples; published are 2,160 of another file.")
@@ -112,7 +109,7 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
             raise DataMissing(f"`{source.path}` has no question of {selection}.", hint=_LAYOUT)
     return picture_dataset(
         fair_order(samples, lambda s: s.id, lambda s: s.topic, lambda s: s.subtask),
-        f"{REVISION if official else digest_of(source.content)}{odd_rows.report()}",
+        REVISION if official else digest_of(source.content),
         texts=("id", "topic", "subtask"),
     )
 

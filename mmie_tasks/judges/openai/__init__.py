@@ -23,6 +23,7 @@ from mmie_tasks.http.access import (
     read_base_urls,
     read_key,
 )
+from mmie_tasks.http.extra_fields import read_extra_body
 from mmie_tasks.judges.base import Judge
 from mmie_tasks.judges.model_variables import MODEL_VARIABLES, OWN_URL_VARIABLE
 from mmie_tasks.judges.openai.judge import OpenAIJudge
@@ -38,6 +39,20 @@ _URL_VARIABLES: Mapping[ApiType, tuple[str, ...]] = {
     "openai": (OWN_URL_VARIABLE, "OPENAI_API_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE"),
     "azure": (OWN_URL_VARIABLE, "AZURE_OPENAI_ENDPOINT", "AZURE_ENDPOINT"),
 }
+_COMPUTED: Mapping[str, str] = {
+    **{name: f"`{name}=`" for name in ("model", "temperature", "max_tokens", "reasoning_effort")},
+    "max_completion_tokens": "`max_tokens=`",
+    **dict.fromkeys(("logprobs", "top_logprobs"), "`logprobs=`"),
+    **dict.fromkeys(("messages", "response_format"), "leave it out: the benchmark sets it"),
+    **dict.fromkeys(
+        ("functions", "function_call", "tools", "tool_choice"),
+        "leave it out: the benchmark's schema sets it",
+    ),
+    **dict.fromkeys(
+        ("n", "stream", "stream_options"), "leave it out: a request has one whole reply"
+    ),
+}
+"""Fields of a request that `chat_request` sets or `completion` relies on, to what sets them."""
 _AZURE_VERSION_VARIABLES = ("API_VERSION", "AZURE_API_VERSION", "OPENAI_API_VERSION")
 _AZURE_VERSION = "2024-10-21"
 
@@ -60,6 +75,8 @@ def open_judge(
     price: str | None = None,
     max_cost: PositiveFloat | None = None,
     batch: bool = False,
+    reasoning_effort: str = "",
+    extra_body: str = "",
 ) -> Judge:
     """Open a judge; no request is sent yet.
 
@@ -85,6 +102,9 @@ def open_judge(
         price: US dollars per million tokens in and out, ``2.5/10``; built in for some models.
         max_cost: US dollars that all processes of the run may spend together.
         batch: Use the provider's Batch API: half the price, up to 24 hours.
+        reasoning_effort: ``none``, ``low`` or whatever else the server takes; empty for its
+            default.
+        extra_body: A JSON object, whose fields are added to the body of every request.
 
     Raises:
         SettingWrong: An option or variable has an invalid value, or one is missing.
@@ -126,6 +146,8 @@ def open_judge(
         max_cost_usd=cost_share_usd(max_cost, environment),
         patience_s=patience,
         cache_dir=cache_dir(environment),
+        reasoning_effort=reasoning_effort.strip(),
+        extra_body=read_extra_body("judge", extra_body, _COMPUTED, access.secrets),
     )
     if batch:
         from mmie_tasks.judges.openai.batch import BatchJudge  # and the OpenAI SDK: a second

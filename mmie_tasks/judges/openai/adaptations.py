@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.judges.openai.dialect import Dialect, dialect_of
+from mmie_tasks.judges.openai.dialect import Dialect
+from mmie_tasks.judges.openai.settings import Settings
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,6 +37,6 @@ class Adaptations:
     out_of_tokens: set[JudgeRequest] = field(default_factory=set)
     failures: Counter[JudgeRequest] = field(default_factory=Counter)
 
-    def of(self, address: str, model: str) -> ServerTraits:
+    def of(self, address: str, settings: Settings) -> ServerTraits:
         """The traits of a server; at first, what the model's name shows."""
-        return self.servers.setdefault(address, ServerTraits(dialect=dialect_of(model)))
+        return self.servers.setdefault(address, ServerTraits(dialect=settings.dialect))

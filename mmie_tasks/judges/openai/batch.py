@@ -183,7 +183,7 @@ class _BatchRun:
             if price is None
             else Price(input_usd=DISCOUNT * price.input_usd, output_usd=DISCOUNT * price.output_usd)
         )
-        self._dialect = judge.adaptations.of(provider.address, settings.model).dialect
+        self._dialect = judge.adaptations.of(provider.address, settings).dialect
         self._limits, self._pace = judge.limits, judge.pace
         if any(top_logprobs_of(request, settings, self._dialect) for request in waiting.values()):
             number = min(judge.limits.requests, _MAX_REQUESTS_WITH_LOGPROBS)

@@ -47,6 +47,7 @@ def chat_body(request: JudgeRequest, settings: Settings, dialect: Dialect) -> di
         "model": settings.model,
         "messages": [*system, {"role": "user", "content": content}],
         dialect.max_tokens_name: limit + dialect.headroom,
+        **settings.extra_fields,
     }
     if request.schema:
         body |= schema_fields(request.schema, dialect.schema_style)

@@ -12,6 +12,7 @@ from mmie_tasks.http.attempt import Failure, Success
 from mmie_tasks.http.bodies import parse_json
 from mmie_tasks.http.client import ATTEMPT_ERRORS, failure_from_error, receive
 from mmie_tasks.http.errors import ServerError, UnusableBody, redact
+from mmie_tasks.http.extra_fields import refused_field
 from mmie_tasks.judges.base import JudgeError, JudgeRequest, RequestBroken
 from mmie_tasks.judges.openai.adaptations import Adaptations
 from mmie_tasks.judges.openai.chat_request import chat_body, cost_of, top_logprobs_of
@@ -42,7 +43,7 @@ class ChatServer:
         self._client = client
         self._address = address
         self._adaptations = adaptations
-        self._traits = adaptations.of(address, settings.model)
+        self._traits = adaptations.of(address, settings)
 
     async def attempt(self, request: JudgeRequest) -> Success[JudgeReply | JudgeError] | Failure:
         """Send a request; again at once if the server only rejects a parameter.
@@ -85,6 +86,8 @@ class ChatServer:
         error = failure.error
         if error is None:
             return True
+        if refused_field(error, self._settings.extra_fields):
+            return False
         is_account = error.status == 402 or error.is_key or error.is_quota or error.is_model
         return not (is_account or error.is_content_filter)
 
@@ -140,14 +143,18 @@ class ChatServer:
         completions = self._client.chat.completions.with_streaming_response
         try:
             body = chat_body(request, settings, dialect)
+            added = {name: body.pop(name) for name in settings.extra_fields}
             content, pause_s = await receive(
-                completions.create(**body),  # type: ignore[call-overload]
+                completions.create(**body, extra_body=added or None),  # type: ignore[call-overload]
                 settings.access.timeout_s,
             )
         except RequestBroken as error:
             return Failure(kind="invalid", reason=str(error))
         except ATTEMPT_ERRORS as error:
-            return failure_from_error(error, settings.access.secrets)
+            failure = failure_from_error(error, settings.access.secrets)
+            if refused_field(failure.error, settings.extra_fields):  # and so every request
+                return replace(failure, kind="denied")
+            return failure
         return self._read(request, content, pause_s)
 
     def _read(

@@ -8,7 +8,7 @@ import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date, datetime, timezone
+from datetime import date
 from pathlib import Path
 
 import openai
@@ -20,7 +20,8 @@ from mmie_tasks.http.access import UNREACHABLE_HINT, Access, public_address
 from mmie_tasks.http.attempt import Failure, Success
 from mmie_tasks.http.client import async_client, check_servers
 from mmie_tasks.http.errors import ServerError
-from mmie_tasks.http.model_list import list_models, nearest_names
+from mmie_tasks.http.extra_fields import refusal_hint, refused_field
+from mmie_tasks.http.model_list import ModelList, list_models, nearest_names, warn_of_retirement
 from mmie_tasks.http.pace import Pace
 from mmie_tasks.http.rate_limit import LONGEST_WAIT_S, demand_text
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, JudgeUnavailable
@@ -28,8 +29,8 @@ from mmie_tasks.judges.model_variables import OWN_ADDRESS_HINT
 from mmie_tasks.judges.openai.adaptations import Adaptations
 from mmie_tasks.judges.openai.chat_request import top_logprobs_of
 from mmie_tasks.judges.openai.chat_server import ChatServer
-from mmie_tasks.judges.openai.retirements import retirement_notice
 from mmie_tasks.judges.openai.settings import Settings
+from mmie_tasks.judges.other_models import warn_of_others
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.sight import LEAST_PER_PICTURE
 
@@ -40,6 +41,7 @@ _PICTURE_HINT = (
 )
 _TIMEOUT_S = 30.0
 _LIST_TIMEOUT_S = 5.0  # `list_models` waits at most twice as long
+_LIST_PATIENCE_S = 1.0  # for the list of models, after the reply
 _QUESTION = "Which colours do the pictures have? Say yes if there are none."
 _COLOURS = {
     "red": (220, 20, 20),
@@ -66,8 +68,8 @@ def check(
     """Check every server by a chat request as the run's, for a few tokens: with its parameters, and
     with a picture, or two if the run's requests have several.
 
-    One server that works is enough; the log warns about the others, and about a model that will be
-    shut down soon.
+    One server that works is enough; the log warns about the others, and about a model that was shut
+    down or will be soon, by the list of models that is asked for meanwhile, or else by our table.
 
     Args:
         settings: The judge's.
@@ -82,10 +84,8 @@ def check(
     """
     if (missing_key := settings.access.missing_key(JudgeMisconfigured)) is not None:
         raise missing_key
-    notice = retirement_notice(settings.model, today or datetime.now(timezone.utc).date())
-    if notice is not None:
-        warn(f"The judge {notice}.", hint="choose another one with `model=`")
     shared = (pace or Pace(), adaptations or Adaptations())
+    lists: list[ModelList] = []
     # Of random colours: a model that sees none may guess.
     colours = random.sample(list(_COLOURS), min(max_images, 2))
     with tempfile.TemporaryDirectory() as folder:
@@ -93,9 +93,27 @@ def check(
         ping = JudgeRequest(parts=(_QUESTION, *pictures), max_tokens=16, wants_digits=True)
 
         async def problem(url: str) -> JudgeMisconfigured | None:
-            return await _problem(settings, url, ping, colours, max_images, *shared)
+            listing = asyncio.create_task(_listed(settings, url))
+            try:
+                return await _problem(settings, url, ping, colours, max_images, *shared)
+            finally:
+                await asyncio.wait([listing], timeout=_LIST_PATIENCE_S)
+                if listing.done() and not isinstance(models := listing.result(), Failure):
+                    lists.append(models)
+                listing.cancel()
 
-        check_servers(settings.access, problem)
+        try:
+            check_servers(settings.access, problem)
+        finally:
+            warn_of_retirement(settings.access, settings.model, lists, today)
+
+
+async def _listed(settings: Settings, url: str) -> ModelList | Failure:
+    """The models of a server: without a list, or with a slow one, the check goes on."""
+    timeout_s = min(_LIST_TIMEOUT_S, settings.access.timeout_s)
+    access = replace(settings.access, timeout_s=timeout_s)
+    async with async_client(access, url) as client:
+        return await list_models(client, access)
 
 
 def _pictures(folder: Path, colours: Sequence[str]) -> list[Path]:
@@ -125,13 +143,14 @@ async def _problem(
         short = replace(settings, max_tokens=None, access=access)
         server = ChatServer(short, client, address, adaptations)
         # With log-probabilities unless the run will request none.
-        traits = adaptations.of(address, settings.model)
+        traits = adaptations.of(address, settings)
         wants_digits = top_logprobs_of(ping, settings, traits.dialect) > 0
         failure = await _failure(server, replace(ping, wants_digits=wants_digits), pace)
         # What it accepts with a few tokens may fail with a whole reply.
         traits.accepts_logprobs = False
         if isinstance(failure, JudgeReply):
             _warn_if_blind(failure, colours, f"`{settings.model}` at {address}")
+            warn_of_others(settings.signature, [failure.model], address)
             return None
         if failure is None:
             return None
@@ -226,6 +245,8 @@ async def _describe(
 
 
 def _hint(error: ServerError, settings: Settings) -> str:
+    if name := refused_field(error, settings.extra_fields):
+        return refusal_hint(name, settings.extra_fields, error)
     if error.is_quota or error.status == 402:
         return "the account has no credit left: top it up, or use another account's key"
     if error.is_key or error.status == 403:

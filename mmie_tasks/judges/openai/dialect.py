@@ -45,10 +45,11 @@ REASONING = Dialect(
 _REASONING = re.compile(r"(?:gpt-5|gpt-6|o1|o3|o4)(?:[-.:_].*)?")
 
 
-def dialect_of(model: str) -> Dialect:
+def dialect_of(model: str, reasoning_effort: str = "") -> Dialect:
     """The parameters that a model accepts, as far as its name shows.
 
-    A gateway's prefix is ignored.
+    A gateway's prefix is ignored. With the effort ``none``, reasoning models take a temperature and
+    log-probabilities (OpenAI's guide to GPT-5.1; vercel/ai #10940).
 
     >>> models = ("gpt-6-luna", "openai/o3-mini", "gpt-4o", "o12")
     >>> [dialect_of(model) is REASONING for model in models]
@@ -56,5 +57,6 @@ def dialect_of(model: str) -> Dialect:
     """
     name = without_prefix(model)
     if _REASONING.fullmatch(name):
-        return REASONING
+        is_off = reasoning_effort == "none"
+        return replace(PLAIN, max_tokens_name="max_completion_tokens") if is_off else REASONING
     return replace(PLAIN, schema_style="functions") if name.startswith("gpt-4o") else PLAIN

@@ -8,10 +8,10 @@ from mmie_tasks.quality.calibrate.corrected_scores import corrected_scores
 from mmie_tasks.quality.calibrate.correction import CorrectedScore, Correction
 from mmie_tasks.quality.calibrate.correlations import agreement_of_raters, correlation, other_scores
 from mmie_tasks.quality.calibrate.estimate import Population
+from mmie_tasks.quality.calibrate.judged_samples import counts_without_points, judged_samples
 from mmie_tasks.quality.calibrate.label_choice import all_labels, first_of_plan, plan_seeds
 from mmie_tasks.quality.calibrate.matching import match_labels
 from mmie_tasks.quality.calibrate.problems import Problem
-from mmie_tasks.quality.judged_samples import counts_without_points, judged_samples
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.labels import Label
 from mmie_tasks.runs.run import TaskRun

@@ -11,9 +11,9 @@ import numpy as np
 
 from mmie_tasks.quality.calibrate.correction import CorrectedScore
 from mmie_tasks.quality.calibrate.estimate import Population, StratumScores, corrected_mean
+from mmie_tasks.quality.calibrate.judged_samples import stratum_weights
 from mmie_tasks.quality.calibrate.label_choice import LabelChoice
 from mmie_tasks.quality.calibrate.matching import LabelledScores
-from mmie_tasks.quality.judged_samples import stratum_weights
 from mmie_tasks.record.intervals import Floats
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.runs.run import TaskRun

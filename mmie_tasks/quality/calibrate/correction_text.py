@@ -10,7 +10,7 @@ from mmie_tasks.core.wording import counted, wrapped
 from mmie_tasks.quality.calibrate.correction import Correction, RaterAgreement
 from mmie_tasks.quality.calibrate.estimate import Estimate
 from mmie_tasks.quality.calibrate.judged_runs import NamedRun, notes_on
-from mmie_tasks.quality.judged_samples import without_points_text
+from mmie_tasks.quality.calibrate.judged_samples import without_points_text
 from mmie_tasks.results.comparability import scored_signatures, signature_differences
 
 _FormatCell: TypeAlias = Callable[..., str]  # `percent_cell`, or of differences `signed_cell`

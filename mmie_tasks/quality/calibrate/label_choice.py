@@ -14,10 +14,10 @@ from itertools import takewhile
 from typing import TypeAlias
 
 from mmie_tasks.core.tables import short_name
+from mmie_tasks.quality.calibrate.judged_samples import JudgedSamples, stratum_weights
 from mmie_tasks.quality.calibrate.matching import LabelledScores, Ratings
 from mmie_tasks.quality.calibrate.plan import strata_in_order
 from mmie_tasks.quality.calibrate.problems import Problem, problem_with_ids
-from mmie_tasks.quality.judged_samples import JudgedSamples, stratum_weights
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import metrics_of
 

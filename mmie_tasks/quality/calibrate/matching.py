@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from mmie_tasks.quality.calibrate.judged_samples import JudgedSamples
 from mmie_tasks.quality.calibrate.problems import Problem, ProblemName, problem_with_ids
-from mmie_tasks.quality.judged_samples import JudgedSamples
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.results.labels import Label, answer_digest, id_in_csv
 from mmie_tasks.runs.run import TaskRun

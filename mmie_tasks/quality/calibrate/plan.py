@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mmie_tasks.quality.judged_samples import JudgedSamples
+from mmie_tasks.quality.calibrate.judged_samples import JudgedSamples
 from mmie_tasks.record.intervals import allocation
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.results.labels import answer_digest

@@ -9,13 +9,13 @@ from pathlib import Path
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.wording import counted
 from mmie_tasks.quality.calibrate.judged_runs import NamedRun, notes_on
-from mmie_tasks.quality.calibrate.labelling_page import labelling_page
-from mmie_tasks.quality.calibrate.plan import PlannedAnswer, planned_answers
-from mmie_tasks.quality.judged_samples import (
+from mmie_tasks.quality.calibrate.judged_samples import (
     counts_without_points,
     judged_samples,
     without_points_text,
 )
+from mmie_tasks.quality.calibrate.labelling_page import labelling_page
+from mmie_tasks.quality.calibrate.plan import PlannedAnswer, planned_answers
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.commands import read_text, require_range, write_text
 from mmie_tasks.results.labels import Label, csv_text, id_in_csv

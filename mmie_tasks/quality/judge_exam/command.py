@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import SettingWrong
@@ -18,24 +16,13 @@ from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.flags import with_judge_args
 from mmie_tasks.judges.registry import JudgeChoice, parse_choice
 from mmie_tasks.judging.session import JudgingSession
-from mmie_tasks.judging.shared_judge import SharedJudge
 from mmie_tasks.quality.judge_exam.exam_result import COMPARE, ExamResult
 from mmie_tasks.quality.judge_exam.exam_text import exam_text, without_details
 from mmie_tasks.quality.judge_exam.examine import FOLDER_HINT, examine, published_exam
 from mmie_tasks.quality.judge_exam.methods import ExamMethod, comparing, giving_points
-from mmie_tasks.quality.judge_exam.mmrb2 import load_mmrb2
 from mmie_tasks.quality.judge_exam.opening import load_opening
 from mmie_tasks.quality.judge_exam.stored_exams import exam_json
-from mmie_tasks.quality.judge_exam.stress import stress_test
-from mmie_tasks.quality.judge_exam.stress_text import stress_text
-from mmie_tasks.quality.judge_exam.verdict_set import SetName, VerdictSet
-from mmie_tasks.results.commands import open_run, require_range
-from mmie_tasks.results.render import json_text
-
-_SETS: Mapping[SetName, Callable[[Path | None, Mapping[str, str]], VerdictSet]] = {
-    "mmrb2": load_mmrb2,
-    "opening": load_opening,
-}
+from mmie_tasks.results.commands import require_range
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:
@@ -44,30 +31,30 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:
 
     Raises:
         MmieTasksError: An option is invalid, the judge cannot be used or gave no verdict at all, or
-            the set could not be loaded.
+            people's verdicts could not be loaded.
     """
     options = _parser().parse_args(arguments)
     _check_options(options)
     folder = Path(options.folder).expanduser() if options.folder else None
-    load = partial(_SETS[options.set], folder, environment)
     if options.verdicts:
-        exam = published_exam(Path(options.verdicts).expanduser(), load())
+        exam = published_exam(
+            Path(options.verdicts).expanduser(), load_opening(folder, environment)
+        )
         return _printed(exam, is_json=options.json)
     text = options.judge
     if options.judge_args:
         text = with_judge_args(text, options.judge_args)
     choice = parse_choice(text, "`judge-exam`")
     shared = JudgingSession(environment=environment).open(choice)
-    if not options.stress and options.set == "opening" and folder is None:
+    if folder is None:
         message = "OpenING's answers are read from a local folder only."
         raise SettingWrong(message, hint=FOLDER_HINT)
     try:
-        if options.stress:
-            limit = options.limit or _STRESS_LIMIT
-            return _stress(shared, options.stress, options.task, limit, is_json=options.json)
         method = _method(choice, options.method)
         shared.check()  # before a download
-        exam = examine(shared, method, load(), options.limit, environment)
+        exam = examine(
+            shared, method, load_opening(folder, environment), options.limit, environment
+        )
     except KeyboardInterrupt:
         sys.stderr.write(
             "\nInterrupted. The replies so far are in the cache: the same command asks for the "
@@ -80,9 +67,9 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mmie-tasks judge-exam",
-        description="Grade a judge on people's published verdicts: it compares two answers to the "
-        "same question, in both orders, or gives points to each one in a benchmark's own prompt. "
-        "The grade says how often it agrees with people.",
+        description="Grade a judge on people's published verdicts on OpenING: it compares two "
+        "answers to the same question, in both orders, or gives points to each one in a "
+        "benchmark's own prompt. The grade says how often it agrees with people.",
     )
     add = parser.add_argument
     judge_help = "as for `--judge`: openai:MODEL, or NAME:k=v,..."
@@ -90,11 +77,9 @@ def _parser() -> argparse.ArgumentParser:
     args_help = "more options of the judge; default: none"
     add("--judge_args", default="", metavar="k=v,...", help=args_help)
     add("--judge-args", dest="judge_args", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-    set_help = "whose verdicts: MMRB2 (interleaved pairs) or OpenING; default: %(default)s"
-    add("--set", choices=tuple(_SETS), default="mmrb2", help=set_help)
     folder_help = (
-        "a local folder with the set; OpenING's answers are read from a folder only; "
-        "default: download the set"
+        "a local folder in the layout of OpenING's repository; default: download the verdicts, "
+        "which is enough for `--verdicts`"
     )
     add("--folder", metavar="FOLDER", help=folder_help)
     method_help = (
@@ -102,29 +87,19 @@ def _parser() -> argparse.ArgumentParser:
         "mmie, mia_bench, opening; default: compare, and for mmie_score mmie"
     )
     add("--method", metavar="NAME", help=method_help)
-    limit_help = (
-        "ask about N pairs or answers, a fixed random choice; default: all pairs, 100 answers"
-    )
+    limit_help = "ask about N pairs, a fixed random choice; default: all"
     add("--limit", type=int, metavar="N", help=limit_help)
     verdicts_help = (
         "grade the verdicts that are published for a judge in this file, and ask no "
         "judge; default: none"
     )
     add("--verdicts", metavar="FILE", help=verdicts_help)
-    stress_help = (
-        "change answers of this run and say how far the judge's points move; default: none"
-    )
-    add("--stress", default="", metavar="RUN", help=stress_help)
-    task_help = "the task of the run, if it has several judged ones; default: the only one"
-    add("--task", default="", metavar="NAME", help=task_help)
     add("--json", action="store_true", help="print JSON")
     return parser
 
 
 def _check_options(options: argparse.Namespace) -> None:
-    """Refuse options that have no effect with published verdicts, in a stress test, or without
-    one; and a bad number.
-    """
+    """Refuse a bad number, and options that have no effect with published verdicts."""
     if bool(options.judge) == bool(options.verdicts):
         problem = "both a judge and `--verdicts`" if options.judge else "no judge"
         hint = "`mmie-tasks judge-exam openai:MODEL`, or `--verdicts FILE` for published verdicts"
@@ -132,15 +107,10 @@ def _check_options(options: argparse.Namespace) -> None:
     if options.limit is not None:
         hint = "the number of pairs: 100, for example"
         require_range("--limit", options.limit, 1, None, hint=hint)
-    names: tuple[str, ...] = ("task",)
-    where = "without `--stress`"
-    if options.stress:
-        names, where = ("folder", "method"), "with `--stress`"
-    elif options.verdicts:
-        names, where = ("judge_args", "limit", "method", "task"), "with `--verdicts`"
-    for name in names:
-        if getattr(options, name):
-            raise SettingWrong(f"`--{name}` has no effect {where}.", hint=f"leave `--{name}` out")
+    for name in ("judge_args", "limit", "method"):
+        if options.verdicts and getattr(options, name):
+            message = f"`--{name}` has no effect with `--verdicts`."
+            raise SettingWrong(message, hint=f"leave `--{name}` out")
 
 
 def _method(choice: JudgeChoice, name: str | None) -> ExamMethod:
@@ -167,34 +137,6 @@ def _method(choice: JudgeChoice, name: str | None) -> ExamMethod:
         message = f"The judge `{choice.name}` is that of no benchmark."
     hint = "`--method compare`, or a benchmark with a judge's prompt: `--method mmie`"
     raise SettingWrong(message, hint=hint)
-
-
-_STRESS_LIMIT = 100  # samples of a run whose answers a stress test changes
-
-
-def _stress(shared: SharedJudge, source: str, task: str, limit: int, *, is_json: bool) -> str:
-    """Change answers of a run, ask a judge about them, and print how far its points move.
-
-    Args:
-        shared: The judge.
-        source: The run, as a results command takes it.
-        task: May be empty if the run has a single judged one.
-        limit: How many samples at most.
-        is_json: Whether to return JSON.
-
-    Raises:
-        MmieTasksError: The run cannot be read or has no such task, or the judge cannot be used.
-    """
-    tasks = list(open_run(source, [task] if task else []).tasks.values())
-    judged = [own for own in tasks if own.benchmark.judge_request is not None]
-    if len(judged) > 1:
-        message = f"`{source}` has several judged tasks: "
-        names = ", ".join(f"`{own.task}`" for own in judged)
-        raise SettingWrong(f"{message}{names}.", hint="name one of them with `--task`")
-    task_run = (judged or tasks)[0]
-    with TemporaryDirectory(prefix="mmie-tasks-stress-") as folder:
-        result = stress_test(shared, task_run, limit, Path(folder))
-    return json_text(result) if is_json else stress_text(result)
 
 
 def _printed(exam: ExamResult, *, is_json: bool) -> str:

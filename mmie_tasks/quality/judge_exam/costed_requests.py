@@ -42,10 +42,3 @@ def judge_with_cost(
         usd_per_1000=1000 * sum(known) / len(known) if known and len(known) == len(costs) else None,
         seconds_per_1000=1000 * elapsed_s / sent if sent else None,
     )
-
-
-def cost_text(noun: str, usd_per_1000: float | None, seconds_per_1000: float | None) -> str:
-    """The cost as a sentence."""
-    usd = "unknown" if usd_per_1000 is None else f"{usd_per_1000:.2f}"
-    seconds = "unknown" if seconds_per_1000 is None else f"{seconds_per_1000:,.1f}"
-    return f"Per 1,000 {noun}: US dollars {usd}, seconds {seconds}."

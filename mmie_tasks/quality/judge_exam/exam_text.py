@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from mmie_tasks.core.tables import percent_cell, short_name, signed_cell, table
 from mmie_tasks.core.wording import counted, listed, wrapped
-from mmie_tasks.quality.judge_exam.costed_requests import cost_text
-from mmie_tasks.quality.judge_exam.exam_result import COMPARE, ExamResult, PublishedVerdicts
+from mmie_tasks.quality.judge_exam.exam_result import COMPARE, ExamResult
 from mmie_tasks.quality.judge_exam.grade import Grade
 from mmie_tasks.quality.judge_exam.question_shares import Share
 from mmie_tasks.quality.judge_exam.verdict_set import NoVerdict
@@ -19,8 +18,6 @@ def exam_text(exam: ExamResult) -> str:
     """The grade in tables, by order and by subset, and what it is of."""
     verdict_set = exam.verdict_set
     how = "An undecided judge counts as half."
-    if isinstance(exam.judge, PublishedVerdicts) and verdict_set.name == "mmrb2":
-        how = "A verdict that names neither answer counts as wrong, as in the set's own script."
     if exam.method != COMPARE:
         scores = f"Official scores in the prompt of {exam.method}"
         how = f"{scores} are compared; equal scores count as half."
@@ -59,8 +56,6 @@ def _shares(result: Grade) -> Iterator[tuple[str, Share | None, Share | None]]:
         yield "agreement with B shown first", result.by_order["reverse"], None
     yield "another verdict in the other order", result.flips, None
     yield "prefers the answer shown first", result.first_answer, result.first_answer_people
-    yield "a rater agrees with people's verdict", None, result.raters
-    yield "two raters agree", None, result.rater_pairs
 
 
 def _leanings(result: Grade) -> str:
@@ -90,7 +85,7 @@ def _sentences(exam: ExamResult) -> Iterator[str]:
     yield f"Coverage {percent_cell(result.coverage)} %: {judged} have a verdict{without}."
     if isinstance(exam.judge, Signature):
         noun = "comparisons" if exam.method == COMPARE else "answers"
-        yield cost_text(noun, exam.usd_per_1000, exam.seconds_per_1000)
+        yield _cost_text(noun, exam.usd_per_1000, exam.seconds_per_1000)
     if exam.cut_images or exam.cut_texts:
         cut = f"{counted(exam.cut_images, 'picture')} and {counted(exam.cut_texts, 'text')}"
         yield f"The prompt of {exam.method} does not show {cut} of the answers."
@@ -98,6 +93,13 @@ def _sentences(exam: ExamResult) -> Iterator[str]:
         missing = counted(verdict_set.missing_answers, "published pair")
         yield f"{missing} left out: their answers are not in the folder."
     yield f"Licence: {verdict_set.licence}. Source: {verdict_set.source}."
+
+
+def _cost_text(noun: str, usd_per_1000: float | None, seconds_per_1000: float | None) -> str:
+    """The cost as a sentence."""
+    usd = "unknown" if usd_per_1000 is None else f"{usd_per_1000:.2f}"
+    seconds = "unknown" if seconds_per_1000 is None else f"{seconds_per_1000:,.1f}"
+    return f"Per 1,000 {noun}: US dollars {usd}, seconds {seconds}."
 
 
 def without_details(no_verdicts: Mapping[NoVerdict, int]) -> Mapping[str, int]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,12 +14,11 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.wording import counted
 from mmie_tasks.judging.shared_judge import SharedJudge
 from mmie_tasks.quality.judge_exam.exam_result import COMPARE, ExamResult, PublishedVerdicts
-from mmie_tasks.quality.judge_exam.fixed_choice import choose_pairs
 from mmie_tasks.quality.judge_exam.grade import grade_judge
-from mmie_tasks.quality.judge_exam.judgement_file import read_judgements
 from mmie_tasks.quality.judge_exam.methods import ExamMethod
+from mmie_tasks.quality.judge_exam.opening import read_judgements
 from mmie_tasks.quality.judge_exam.stored_exams import store_exam
-from mmie_tasks.quality.judge_exam.verdict_set import Judgement, NoVerdict, VerdictSet
+from mmie_tasks.quality.judge_exam.verdict_set import Judgement, NoVerdict, Pair, VerdictSet
 from mmie_tasks.record.signature import Signature, signature_text
 
 FOLDER_HINT = (
@@ -92,6 +91,32 @@ def examine(
         seconds_per_1000=comparisons.outcome.seconds_per_1000,
     )
     return store_exam(exam, environment) if exam.grade.judged else exam
+
+
+def choose_pairs(pairs: Sequence[Pair], limit: int | None) -> tuple[Pair, ...]:
+    """A fixed random choice of `limit` pairs, in which every subset has about its share.
+
+    A smaller choice is the beginning of a larger one, and the order of the pairs does not matter.
+    Without a limit, or with one that the pairs do not reach, they are all, in their order.
+    """
+    if limit is None or limit >= len(pairs):
+        return tuple(pairs)
+    by_subset: defaultdict[str, list[Pair]] = defaultdict(list)
+    for pair in sorted(pairs, key=lambda pair: _fraction(pair.id)):
+        by_subset[pair.subset].append(pair)
+    # Systematic sampling: a subset's pairs are spread evenly from 0 to 1, with a random start.
+    positions = {
+        pair.id: ((rank + _fraction(subset)) / len(members), _fraction(pair.id), pair.id)
+        for subset, members in by_subset.items()
+        for rank, pair in enumerate(members)
+    }
+    return tuple(sorted(pairs, key=lambda pair: positions[pair.id])[:limit])
+
+
+def _fraction(name: str) -> float:
+    """A number from 0 to 1 that looks random, the same in every process."""
+    digest = hashlib.sha256(name.encode(errors="surrogatepass")).digest()
+    return int.from_bytes(digest[:6], "big") / 256**6
 
 
 def _set_signature(verdict_set: VerdictSet) -> str:

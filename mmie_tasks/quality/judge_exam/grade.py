@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Literal, TypeAlias
 
 from mmie_tasks.quality.judge_exam.question_shares import Cases, Share, share_of
@@ -66,9 +65,8 @@ class Grade:
 
     Attributes:
         asked, judged: Judgements that were asked for, and those with a verdict.
-        agreement: With people's verdict. Of MMRB2 with both orders this is the accuracy of
-            ``compute_accuracy.py`` in its repository. `agreement_untied` is without the pairs that
-            people called a tie.
+        agreement: With people's verdict; `agreement_untied` is without the pairs that people called
+            a tie.
         undecided: The judge prefers neither answer, or gives both the same points.
         by_order, by_subset: Agreement by each order that was asked for, and by `Pair.subset`.
         flips: Of the pairs with verdicts in both orders, those on which the two verdicts differ.
@@ -76,10 +74,6 @@ class Grade:
             orders, prefer the answer that was shown first.
         order, more_images, longer_text: Whether the judge favours the answer that was shown first,
             has more images, or the longer text.
-        raters: The ceiling: a single rater's side is people's verdict, on the judged pairs.
-            People's verdict depends on this rater too, so another rater would agree with it less
-            often.
-        rater_pairs: Two raters of a judged pair prefer the same side.
     """
 
     asked: int
@@ -95,8 +89,6 @@ class Grade:
     order: Leaning
     more_images: Leaning
     longer_text: Leaning
-    raters: Share
-    rater_pairs: Share
 
     @property
     def coverage(self) -> float | None:
@@ -146,7 +138,7 @@ class _GradeRow:
     @property
     def right(self) -> float:
         """How far the judge agrees with people."""
-        return 0.0 if self.judgement.is_wrong else self.preference(self.pair.winner)
+        return self.preference(self.pair.winner)
 
 
 def grade_judge(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Grade:
@@ -158,12 +150,11 @@ def grade_judge(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Gra
 
     >>> pair = Pair(
     ...     id="1", sample="q", subset="recipes", winner="A",
-    ...     is_tie=False, votes=(), models=("x", "y"),
+    ...     is_tie=False, models=("x", "y"),
     ...     question=(), answers=((), ()), images=(2, 1),
     ... )
     >>> people = VerdictSet(
-    ...     name="mmrb2", title="", licence="", source="", pairs=(pair,),
-    ...     has_answers=False, both_orders=True
+    ...     name="made up", title="", licence="", source="", pairs=(pair,), has_answers=False
     ... )
     >>> verdicts = ((False, 1.0), (True, 0.5))
     >>> first, second = (Judgement(pair="1", is_reversed=o, a_wins=wins) for o, wins in verdicts)
@@ -173,7 +164,6 @@ def grade_judge(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Gra
     """
     pairs = {pair.id: pair for pair in verdict_set.pairs}
     rows = [_GradeRow(pairs[j.pair], j, j.a_wins) for j in judgements if j.a_wins is not None]
-    judged_pairs = list({row.pair.id: row.pair for row in rows}.values())
     orders = {judgement.is_reversed for judgement in judgements}
     rows_by_subset: dict[str, list[_GradeRow]] = {pairs[j.pair].subset: [] for j in judgements}
     for row in rows:
@@ -182,12 +172,6 @@ def grade_judge(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Gra
     untied = [row for row in rows if not row.pair.is_tie]
     images = [(row, side) for row in rows if (side := _larger(row.pair.images))]
     text = [(row, side) for row in rows if (side := _larger(tuple(map(_length, row.pair.answers))))]
-    votes = [(pair, float(vote == pair.winner)) for pair in judged_pairs for vote in pair.votes]
-    vote_pairs = [
-        (pair, float(one == other))
-        for pair in judged_pairs
-        for one, other in combinations(pair.votes, 2)
-    ]
     no_order = _NO_ORDER if orders == {None} else _NO_VERDICTS
     no_flips = _NO_ORDER if orders == {None} else "no pair has verdicts in both orders"
     no_ties = "people called no judged pair a tie" if rows else _NO_VERDICTS
@@ -213,8 +197,6 @@ def grade_judge(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Gra
         order=_leaning(first, no_order, "follows order: first", "follows order: last"),
         more_images=_leaning(images, no_images, "prefers more pictures", "prefers fewer pictures"),
         longer_text=_leaning(text, no_text, "prefers longer answers", "prefers shorter answers"),
-        raters=share_of(votes, "no judged pair has published votes of single raters"),
-        rater_pairs=share_of(vote_pairs, "no judged pair has published votes of two raters"),
     )
 
 

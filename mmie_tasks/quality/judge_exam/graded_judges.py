@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from mmie_tasks.core.tables import percent_cell, short_name
 from mmie_tasks.quality.judge_exam.exam_result import COMPARE
 from mmie_tasks.quality.judge_exam.stored_exams import StoredExam, stored_exams
-from mmie_tasks.quality.judge_exam.verdict_set import SHORT_TITLES
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.run import TaskRun
 
@@ -49,11 +48,9 @@ def _exam_text(exam: StoredExam, benchmark: str) -> str:
     prompt.
     """
     method = "comparing" if exam.method == COMPARE else f"by {benchmark}'s prompt"
-    details = [SHORT_TITLES[exam.set_name], method]
+    details = [exam.set_title.partition(":")[0], method]
     if exam.judged < exam.asked:
         details.append(f"verdicts on {percent_cell(100 * exam.judged / exam.asked)} %")
-    if exam.rater_pairs is not None:
-        details.append(f"two people agree on {percent_cell(exam.rater_pairs)} %")
     details += exam.leanings
     share = percent_cell(exam.agreement, exam.interval)
     return f"{share} % of {exam.pairs:,} pairs ({', '.join(details)})"
@@ -100,7 +97,7 @@ class StoredGrades:
 
 def _chosen(exams: Sequence[StoredExam], benchmark: str) -> tuple[StoredExam, ...]:
     methods = (benchmark, COMPARE)
-    best = {(exam.method, exam.set_name): exam for exam in exams if exam.method in methods}
+    best = {(exam.method, exam.set_title): exam for exam in exams if exam.method in methods}
     ordered = sorted(best.values(), key=lambda exam: (methods.index(exam.method), -exam.pairs))
     return tuple(ordered[:_MAX_SHOWN])
 
@@ -115,4 +112,4 @@ def _command(judge: Signature) -> str:
     if not choice or "replayed" in fields:
         return ""
     server = ",base_url=..." if "host" in fields else ""
-    return f"mmie-tasks judge-exam {shlex.quote(choice + server)}"
+    return f"mmie-tasks judge-exam {shlex.quote(choice + server)} --folder ..."

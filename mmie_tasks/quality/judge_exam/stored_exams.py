@@ -21,7 +21,6 @@ from pydantic import AliasPath, BaseModel, ConfigDict, Field, ValidationError
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import atomic_write, cache_dir
 from mmie_tasks.quality.judge_exam.exam_result import ExamResult
-from mmie_tasks.quality.judge_exam.verdict_set import SetName
 from mmie_tasks.results.render import json_text
 
 _Percent: TypeAlias = Annotated[float, Field(ge=0, le=100)]
@@ -87,13 +86,12 @@ class StoredExam(BaseModel):
 
     judge: str
     method: str
-    set_name: SetName = _at("set", "name")
+    set_title: str = _at("set", "title")
     pairs: int = _at("set", "pairs")
     asked: int = _at("grade", "asked")
     judged: Annotated[int, Field(gt=0)] = _at("grade", "judged")
     agreement: _Percent = _at("grade", "agreement", "value")
     interval: tuple[_Percent, _Percent] | None = _at("grade", "agreement", "interval")
-    rater_pairs: _Percent | None = _at("grade", "rater_pairs", "value")
     leanings: tuple[str, ...] = _at("grade", "leanings")
     seconds_per_1000: Annotated[float, Field(gt=0)] | None
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 Side: TypeAlias = Literal["A", "B"]
-SetName: TypeAlias = Literal["mmrb2", "opening"]
-SHORT_TITLES: Mapping[SetName, str] = {"mmrb2": "MMRB2", "opening": "OpenING"}
 PartsInOrder: TypeAlias = tuple[str | Path, ...]
 """Texts and image files in order."""
 
@@ -21,14 +18,12 @@ class Pair:
     Attributes:
         id: Unique in its set.
         sample: The question's id. Pairs of one sample are not independent.
-        subset: MMRB2: where the question comes from; OpenING: the sample's task.
+        subset: The sample's task.
         winner: People's verdict; of a tie the side that they were forced to name.
         is_tie: Whether people called it a tie.
-        votes: The side that each rater prefers; empty if not published.
         models: The models that answered, A's first.
         question: Empty in a set without `VerdictSet.has_answers`.
-        answers: Those of A and B; in a set without `VerdictSet.has_answers` their texts, if
-            published.
+        answers: Those of A and B; empty in a set without `VerdictSet.has_answers`.
         images: How many images each answer has; None if not known.
     """
 
@@ -37,7 +32,6 @@ class Pair:
     subset: str
     winner: Side
     is_tie: bool
-    votes: tuple[Side, ...]
     models: tuple[str, str]
     question: PartsInOrder
     answers: tuple[PartsInOrder, PartsInOrder]
@@ -49,29 +43,21 @@ class VerdictSet:
     """A published set of people's verdicts.
 
     Attributes:
-        title: Its name and what its verdicts are about.
+        title: Its name, a colon, and what its verdicts are about.
         source: Repository and commit, or a local folder.
         pairs: In the published order.
         has_answers: Whether the pairs have questions and answers, so that a judge can be asked.
-        both_orders: Whether a published judge has verdicts on each pair with A first and with B
-            first.
         missing_answers: Published pairs that are not in `pairs`, because a text or an image of
             question or answers is missing or broken; 0 in a set without `has_answers`.
     """
 
-    name: SetName
+    name: str
     title: str
     licence: str
     source: str
     pairs: tuple[Pair, ...]
     has_answers: bool
-    both_orders: bool
     missing_answers: int = 0
-
-    @property
-    def short_title(self) -> str:
-        """Its name alone."""
-        return SHORT_TITLES[self.name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +86,12 @@ class Judgement:
         a_wins: 1 if the pair's A wins, 0 if B does, 0.5 if the judge is undecided; None if there is
             no verdict.
         why_not: Why there is no verdict; None if there is one.
-        is_wrong: Whether an undecided judge counts as wrong, not as half.
     """
 
     pair: str
     is_reversed: bool | None
     a_wins: float | None
     why_not: NoVerdict | None = None
-    is_wrong: bool = False
 
     @classmethod
     def in_order(cls, pair: str, *, is_reversed: bool, first_wins: float) -> Judgement:

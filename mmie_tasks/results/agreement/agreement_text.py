@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from mmie_tasks.core.tables import NO_VALUE, percent_cell, short_name, table
+from mmie_tasks.core.tables import NO_VALUE, percent_cell, short_name, signed_cell, table
 from mmie_tasks.core.wording import counted
 from mmie_tasks.record.intervals import LEVEL, MIN_SAMPLES
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.agreement import measures
 from mmie_tasks.results.agreement.analysis import Agreement, RaterPair
+from mmie_tasks.results.agreement.bridge import Bridge, Translation
 from mmie_tasks.results.agreement.measures import Measurement
 
 
@@ -26,6 +27,7 @@ def agreement_text(agreement: Agreement, score_kind: ScoreKind) -> str:
         f"# Agreement on {panel.benchmark.title} (`{panel.task}`)",
         f"The {score_kind} score, {panel.benchmark.scale.unit}; intervals in brackets.",
         *_measure_blocks(agreement),
+        *map(_bridge_block, agreement.bridges),
         _alpha_block(agreement),
         *_confusion_blocks(agreement),
         *_group_blocks(agreement),
@@ -54,6 +56,46 @@ def _measure_blocks(agreement: Agreement) -> Iterator[str]:
         yield f"## The other pairs\n\n{_measure_table(others, measures.PAPER_MEASURES)}"
     rows = _measure_table([*pairs, *others], measures.MORE_MEASURES)
     yield f"## Ranks, chance and bias\n\n{rows}"
+
+
+def _bridge_block(bridge: Bridge) -> str:
+    judge, reference = short_name(bridge.judge), short_name(bridge.reference)
+    difference, rank = bridge.difference, bridge.rank_correlation
+    rows = [
+        [
+            *(short_name(run.run), f"{run.samples:,}", percent_cell(run.score)),
+            *(run.by_difference.cell(2), _between_lines(run)),
+        ]
+        for run in bridge.translations
+    ]
+    header = ["run", "n", f"by {judge}", "by the difference", "between the lines"]
+    signed = signed_cell(difference.value, difference.interval)
+    finding = (
+        f"On these {counted(bridge.samples, 'answer')} {judge} gives the score of {reference} "
+        f"{signed} (percentage points); rank correlation {rank.cell(3)}. That holds for answers "
+        "like these."
+    )
+    measured = [difference, bridge.slope, rank, *(run.by_difference for run in bridge.translations)]
+    slopes = bridge.slope.cell(2), bridge.reverse_slope.cell(2)
+    notes = [
+        f"- By the difference: {judge} errs on the answers of a run as on these.",
+        f"- Between the lines: a point of {judge} is worth {slopes[0]} of {reference}",
+        f"  if chance is in the points of {reference} alone, and {slopes[1]}",
+        f"  if it is in those of {judge} alone. The interval holds both: quote it.",
+        *(f"- {why}" for why in dict.fromkeys(filter(None, map(_missing, measured)))),
+    ]
+    heading = f"## Scores by {judge} on the scale of {reference}"
+    return f"{heading}\n\n{finding}\n\n{table(header, rows, notes=notes)}"
+
+
+def _between_lines(run: Translation) -> str:
+    ends = [m.value for m in (run.by_line, run.by_reverse_line) if m.value is not None]
+    if not ends:
+        return NO_VALUE
+    low, high = (f"{end:.2f}" for end in (min(ends), max(ends)))
+    between = low if low == high else f"{low} to {high}"
+    interval = run.between_lines
+    return f"{between} [{interval.low:.2f}, {interval.high:.2f}]" if interval else between
 
 
 def _rater_block(agreement: Agreement) -> str:

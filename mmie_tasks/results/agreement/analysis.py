@@ -10,6 +10,7 @@ from itertools import combinations, product
 import numpy as np
 
 from mmie_tasks.core.errors import AnswersUnusable
+from mmie_tasks.results.agreement.bridge import Bridge, bridge
 from mmie_tasks.results.agreement.measures import (
     GROUP_MEASURES,
     LEVELS,
@@ -65,7 +66,8 @@ class DisputedSample:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
     """All results: of the pairs with the reference, of the others where there are few raters, of
-    the pairs with the reference by group of samples; and the samples that raters disagree on most.
+    the pairs with the reference by group of samples; the reference's scale for each judge with
+    points of the same samples; and the samples that raters disagree on most.
     """
 
     panel: RaterPanel
@@ -74,6 +76,7 @@ class Agreement:
     other_pairs: tuple[RaterPair, ...]
     alphas: tuple[RaterAlpha, ...]
     group_pairs: tuple[RaterPair, ...]
+    bridges: tuple[Bridge, ...]
     disputed: tuple[DisputedSample, ...]
 
 
@@ -112,6 +115,7 @@ def analyse(panel: RaterPanel, reference: str, top: int) -> Agreement:
         other_pairs=tuple(_rater_pair(judge, earlier, panel) for earlier, judge in other_pairs),
         alphas=tuple(_alphas(panel)),
         group_pairs=tuple(_group_pairs(judges, reference, panel)),
+        bridges=tuple(_bridges(with_reference, panel)),
         disputed=tuple(_disputed(panel, top)),
     )
 
@@ -173,6 +177,15 @@ def _group_pairs(judges: Sequence[str], reference: str, panel: RaterPanel) -> It
             kind=kind,
             group=group,
         )
+
+
+def _bridges(pairs: Sequence[RaterPair], panel: RaterPanel) -> Iterator[Bridge]:
+    """Of each judge with the reference; people are not put on a judge's scale."""
+    judges = {rater.name: rater for rater in panel.raters if rater.kind == "judge"}
+    for pair in pairs:
+        if pair.samples and pair.judge in judges:
+            judge, rank_correlation = judges[pair.judge], pair.measures["spearman"]
+            yield bridge(judge, pair.reference, rank_correlation, panel)
 
 
 def _disputed(panel: RaterPanel, top: int) -> list[DisputedSample]:

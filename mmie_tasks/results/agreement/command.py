@@ -25,7 +25,9 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         "agreement",
         "How far judges, and people, agree on the same answers: the paper's cosine, MSE, MAE and "
         "Pearson first, then Spearman, quadratic kappa, bias, Krippendorff's alpha, and the "
-        "samples they disagree on. Reads runs saved with `--log_samples`, and CSV files.",
+        "samples they disagree on. A judge's score is put on the scale of the reference, and so is "
+        "that of a further run by the same judge, of another model's answers. Reads runs saved "
+        "with `--log_samples`, and CSV files.",
         runs="RUN_OR_CSV",
         top=10,
     )
@@ -78,6 +80,7 @@ def _as_json(agreement: Agreement, score_kind: ScoreKind) -> str:
         "other_pairs": agreement.other_pairs,
         "alphas": agreement.alphas,
         "group_pairs": agreement.group_pairs,
+        "bridges": agreement.bridges,
         "disputed": agreement.disputed,
     }
     return json_text(document)

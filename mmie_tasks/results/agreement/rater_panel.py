@@ -15,6 +15,7 @@ import pandas as pd
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.record.intervals import Floats
+from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.labels import answer_digest
@@ -76,6 +77,8 @@ class RaterPanel:
         unseen_answers: How many are compared although a log does not hold the judged answer.
         in_one_only: How many have no second rater.
         samples: The judged sample, by id, where a log has it.
+        headline: The metric that is the task's score.
+        other_runs: The name of a judge to its runs of other answers, which no other rater rated.
     """
 
     task: str
@@ -88,6 +91,8 @@ class RaterPanel:
     unseen_answers: int
     in_one_only: int
     samples: Mapping[str, LoggedSample]
+    headline: Metric
+    other_runs: Mapping[str, Sequence[Rater]]
 
     def column(self, name: str) -> Floats:
         """The points of a rater, or a mean; shape ``(samples,)``."""
@@ -95,8 +100,14 @@ class RaterPanel:
         return column
 
 
-def aligned_panel(task: str, benchmark: Benchmark, raters: tuple[Rater, ...]) -> RaterPanel:
-    """Align the points of all raters by sample.
+def aligned_panel(
+    task: str,
+    benchmark: Benchmark,
+    headline: Metric,
+    raters: tuple[Rater, ...],
+    other_runs: Mapping[str, Sequence[Rater]],
+) -> RaterPanel:
+    """Align the points of all raters by sample; the arguments are fields of the panel.
 
     Raises:
         AnswersUnusable: No sample is in two sources, or all those were judged on different answers.
@@ -117,7 +128,8 @@ def aligned_panel(task: str, benchmark: Benchmark, raters: tuple[Rater, ...]) ->
             f"All {len(shared)} samples that two of the sources have were judged on different "
             "answers.",
             hint="agreement compares judges of the same answers; `mmie-tasks compare` compares "
-            "tested models",
+            "tested models. A run of other answers needs two runs that have the same ones, one of "
+            "them judged as it was",
         )
     points = pd.DataFrame({r.name: pd.Series(r.points, dtype=np.float64) for r in raters}).reindex(
         ids
@@ -145,6 +157,8 @@ def aligned_panel(task: str, benchmark: Benchmark, raters: tuple[Rater, ...]) ->
         unseen_answers=len(unseen - differing),
         in_one_only=len(times) - len(shared),
         samples={id_: s for r in reversed(raters) for id_, s in r.samples.items()},
+        headline=headline,
+        other_runs=other_runs,
     )
 
 
@@ -188,11 +202,16 @@ def _differing_answers(raters: Sequence[Rater], shared: set[str]) -> tuple[set[s
     judges = [rater for rater in raters if rater.samples]
     for judge, second in combinations(judges, 2):
         for id_ in shared & judge.samples.keys() & second.samples.keys():
-            sample, second_sample = judge.samples[id_], second.samples[id_]
-            if not sample.answer or not second_sample.answer:
+            is_same = same_answer(judge.samples[id_], second.samples[id_])
+            if is_same is None:
                 unseen.add(id_)
-            elif sample.answer != second_sample.answer and answer_digest(sample) != answer_digest(
-                second_sample
-            ):
+            elif not is_same:
                 differing.add(id_)
     return differing, unseen
+
+
+def same_answer(a: LoggedSample, b: LoggedSample) -> bool | None:
+    """Whether two logs have the same answer to a sample; None where one does not hold it."""
+    if not a.answer or not b.answer:
+        return None
+    return a.answer == b.answer or answer_digest(a) == answer_digest(b)

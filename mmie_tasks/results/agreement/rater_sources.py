@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import combinations
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.registry import benchmark_of_task, entries, entry_names
@@ -14,10 +15,18 @@ from mmie_tasks.core.wording import numbered_names
 from mmie_tasks.record.log_files import NamedPath, split_name
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import ScoreKind
-from mmie_tasks.results.agreement.rater_panel import POINTS_DIGITS, Rater, RaterPanel, aligned_panel
+from mmie_tasks.results.agreement.rater_panel import (
+    POINTS_DIGITS,
+    Rater,
+    RaterPanel,
+    aligned_panel,
+    same_answer,
+)
 from mmie_tasks.results.commands import open_run, require_kind
+from mmie_tasks.results.comparability import signature_differences
 from mmie_tasks.results.labels import answer_digest, read_labels
 from mmie_tasks.runs.run import Run, TaskRun
+from mmie_tasks.runs.values import metrics_of
 
 
 def read_raters(sources: Sequence[str], task: str | None, score_kind: ScoreKind) -> RaterPanel:
@@ -38,15 +47,60 @@ def read_raters(sources: Sequence[str], task: str | None, score_kind: ScoreKind)
     runs = [open_run(word, [task] if task else []) for word in words]
     task_runs = _task_runs(runs, task)
     benchmark = task_runs[0].benchmark if task_runs else _benchmark_of(task)
-    judges = (_judge(*pair, score_kind) for pair in zip(runs, task_runs, strict=True))
+    judges = [_judge(*pair, score_kind) for pair in zip(runs, task_runs, strict=True)]
+    other_runs = _other_runs(judges, others=is_csv.count(True))
+    compared = [task_run for i, task_run in enumerate(task_runs) if i not in other_runs]
     raters: list[Rater] = []
+    positions: list[int] = []  # of the judges
     for source, is_file in zip(named, is_csv, strict=True):
-        raters += _people(source, benchmark.scale, task_runs) if is_file else [next(judges)]
+        if is_file:
+            raters += _people(source, benchmark.scale, compared)
+        else:
+            positions.append(len(raters))
+            raters.append(judges[len(positions) - 1])
     if len(raters) < 2:
         message = f"Agreement needs two raters or more, and `{raters[0].name}` is the only one."
         raise SettingWrong(message, hint="name a second run, or a CSV with `id, score`")
-    task_name = task_runs[0].task if task_runs else task or ""
-    return aligned_panel(task_name, benchmark, _with_unique_names(raters))
+    unique = _with_unique_names(raters)
+    runs_of: defaultdict[str, list[Rater]] = defaultdict(list)
+    for run, judge in other_runs.items():
+        runs_of[unique[positions[judge]].name].append(unique[positions[run]])
+    left_out = {positions[run] for run in other_runs}
+    return aligned_panel(
+        task_runs[0].task if task_runs else task or "",
+        benchmark,
+        metrics_of(task_runs)[0] if task_runs else benchmark.metrics[0],
+        tuple(rater for i, rater in enumerate(unique) if i not in left_out),
+        runs_of,
+    )
+
+
+def _other_runs(judges: Sequence[Rater], others: int) -> dict[int, int]:
+    """The runs with answers that no other run has, by index, to the first run that was judged
+    alike; none if that leaves a single source, with this many others. Where all are such runs,
+    people may have rated the first.
+    """
+    pairs = combinations(range(len(judges)), 2)
+    compared = {i for pair in pairs if _have_same_answers(*(judges[i] for i in pair)) for i in pair}
+    compared = compared or {0}
+    other_runs = {
+        i: min(alike)
+        for i, run in enumerate(judges)
+        if i not in compared and (alike := {j for j in compared if _judged_alike(run, judges[j])})
+    }
+    return other_runs if len(judges) + others - len(other_runs) > 1 else {}
+
+
+def _have_same_answers(a: Rater, b: Rater) -> bool:
+    """Whether most samples of both have the same answer, as far as the logs hold it."""
+    same = [same_answer(sample, b.samples[i]) for i, sample in a.samples.items() if i in b.samples]
+    return len(same) > 0 and same.count(False) <= len(same) / 2
+
+
+def _judged_alike(a: Rater, b: Rater) -> bool:
+    """Whether the signatures of their points, if there are any, allow a comparison."""
+    signatures = [{rater.samples[id_].signature for id_ in rater.points} for rater in (a, b)]
+    return all(map(any, signatures)) and not signature_differences(*signatures)
 
 
 def _task_runs(runs: Sequence[Run], task: str | None) -> list[TaskRun]:

@@ -17,6 +17,7 @@ from typing import TypeAlias, TypeVar
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.tables import NO_VALUE
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
+from mmie_tasks.record.answering_model import other_models
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.sample import READER_KINDS, LoggedSample
 from mmie_tasks.record.segment import Segment
@@ -291,7 +292,7 @@ def _run_json(
         "expected": {**_verdict_json(expected), "entropy_bits": sample.entropy_bits}
         if isinstance(expected, Scored)
         else None,
-        "replies": list(map(_reply_json, sample.replies[-_MAX_REPLIES:])),
+        "replies": _replies_json(sample),
         "signature": signatures[sample.signature],
         "facts": {_label(name): _fact_json(fact) for name, fact in _first(facts)},
         "parts": {
@@ -319,10 +320,21 @@ def _verdict_json(verdict: Verdict) -> Json:
     return {"unscored": verdict.reason, "detail": _label(verdict.detail)}
 
 
-def _reply_json(reply: JudgeReply) -> Json:
+def _replies_json(sample: LoggedSample) -> list[Json]:
+    replies = [
+        _reply_json(reply, judge)
+        for judge, judge_replies in sample.replies_by_judge
+        for reply in judge_replies
+    ]
+    return replies[-_MAX_REPLIES:]
+
+
+def _reply_json(reply: JudgeReply, judge: Signature) -> Json:
+    is_other = bool(other_models(judge, [reply.model]))
     return {
         "text": cut(reply.text, MAX_REPLY),
         "model": _label(reply.model),
+        "instead_of": _label(judge.name) if is_other else "",
         "finish": reply.finish,
         "cached": reply.cached,
         "input_tokens": reply.usage.input_tokens,

@@ -165,19 +165,12 @@ def test_a_row_that_cannot_be_used_is_named(edit, message, root):
         pytest.param({"type": ["basic"]}, "sample 9: `type` is ['basic']", id="type"),
     ],
 )
-def test_an_odd_row_is_left_out_and_counted_and_the_others_keep_their_ids(row, problem, logs, root):
+def test_a_row_is_an_error_that_names_its_field(row, problem, root):
     (root.parent / "secret.png").write_bytes(b"x")
-    change(root, lambda rows: rows.extend([rows[0], {**rows[0], **row}, *rows, *rows[:7]]))
-    rows = load(root)
-    assert [row["id"] for row in rows] == [str(i) for i in range(25) if i != 9]
-    assert Path(rows[3]["image"]).name == "3.png"
-    [line] = [line for line in logs if "left out" in line]
-    assert line.startswith("MIA-Bench: 1 of 25 rows cannot be used and are left out")
-    assert problem in line
-    assert ",left_out=1,rows=" in rows[0]["data"]
+    change(root, lambda rows: rows.extend([rows[0], {**rows[0], **row}, *rows]))
     with pytest.raises(DataBroken) as caught:
-        dataset({"MIA_BENCH_DATA": str(root), "MMIE_TASKS_ODD_ROWS": "stop"})
-    assert problem in str(caught.value)
+        load(root)
+    assert problem in caught.value.message
 
 
 @pytest.mark.parametrize("content", [b"{", b"\xff\xfe", b'{"a": 1}', b"[" * 100_000])

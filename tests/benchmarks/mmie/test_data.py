@@ -15,9 +15,6 @@ def load(path, selection="all", **environment):
     return in_file_order(dataset(selection, {"MMIE_DATA": str(path), **environment}))
 
 
-STOP = {"MMIE_TASKS_ODD_ROWS": "stop"}
-
-
 def test_a_row_carries_question_and_gold_with_absolute_paths(tmp_path):
     row = load(conversations_folder(tmp_path))[4]
     assert (row["id"], row["index"], row["category"]) == ("PBL-4", 4, "PBL")

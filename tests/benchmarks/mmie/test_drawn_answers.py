@@ -140,16 +140,6 @@ def test_a_run_with_drawn_answers_is_exported_in_the_official_form(run):
     assert text["answer"] == [{"text": "42", "image": None}]
 
 
-def test_a_leaderboard_row_of_drawn_answers_has_its_kind_a_mark_and_a_warning(run, logs):
-    export.run_export([run, "-o", "rows.csv", "--leaderboard", "--model", "pair"], {})
-    (row,) = Path("rows.csv").read_text().splitlines()[1:]
-    assert row.startswith("pair (reconstruction),Integrated LVLM,")
-    assert (
-        "pair: its pictures are drawn by our reconstruction, not by the pipeline of published "
-        "rows.\n" in logs
-    )
-
-
 def test_a_run_with_drawn_answers_is_marked(run):
     task_run = open_run(run).tasks["mmie"]
     (signature,) = task_run.signatures

@@ -1,4 +1,4 @@
-"""A run's samples as input of the official script, and as rows of the leaderboard."""
+"""A run's samples as input of the official script."""
 
 import json
 import socket
@@ -114,17 +114,6 @@ def test_data_that_was_downloaded_before_is_read_without_a_connection():
     assert [row["id"] for row in written()] == ["SA-0"]
 
 
-def test_a_row_a_run_with_the_columns_of_the_leaderboard():
-    log(line("SA-0"), line("PBL-1", points=3), line("MSR-2", points=6), name=f"one/{LOG}")
-    log(line("SA-0"), name=f"two/{LOG}")
-    exported("--leaderboard", "one", "two", "-o", "rows.csv", "--model", "A", "--model", "B")
-    assert Path("rows.csv").read_text().splitlines() == [
-        "Model,Model Type,SA,PBL,MSR,AVG",
-        "A,Interleaved LVLM,66.67,50.0,100.0,72.22",
-        "B,Interleaved LVLM,66.67,,,66.67",
-    ]
-
-
 def test_a_judges_input_is_of_one_run():
     log(line("SA-0"))
     with pytest.raises(SettingWrong, match="hint: "):
@@ -146,9 +135,3 @@ def test_the_command_says_what_it_did_and_what_is_wrong_in_words(monkeypatch, ca
         with pytest.raises(SystemExit, match="2"):
             command(monkeypatch, *words)
         assert "mmie-tasks export [-h] {mmie,opening," in capsys.readouterr().err
-
-
-def test_the_leaderboard_gets_no_number_below_the_floor():
-    log(line("SA-0"), line("SA-1", unscored="refused"))
-    exported("--leaderboard", "run", "-o", "rows.csv")
-    assert Path("rows.csv").read_text().splitlines()[1] == "run,Interleaved LVLM,,,,"

@@ -1,4 +1,4 @@
-"""The data set: folders, odd rows, missing pictures, order."""
+"""The data set: folders, rows, missing pictures, order."""
 
 from __future__ import annotations
 
@@ -74,27 +74,33 @@ def test_pictures_alone_are_joined_by_the_official_questions(
     assert doc["question"][0]["image"] == str(cached.parent / "images/Task/1-i-1.jpg")
 
 
-def test_odd_rows_are_left_out_and_counted(tmp_path: Path, logs: list[str]) -> None:
-    good = [row(f"01010{number:02}") for number in range(1, 41)]
-    odd = [row("0101001"), "{", row("0101050", question=[{"text": None, "image": None}])]
-    outside = row("0101051", question=[{"text": "", "image": "../../a.jpg"}])
-    folder = write_data(tmp_path, *good, *odd, outside)
-    docs = dataset("all", {"OPENING_DATA": str(folder)})
-    assert len(docs) == 40
-    assert ",left_out=4,rows=" in docs[0]["data"]
-    (line,) = [line for line in logs if "left out" in line]
-    for words in ("4 of 44 rows", "'0101001' is that of row 0", "row 41: not JSON", "`text`"):
-        assert words in line
-    stop = {"OPENING_DATA": str(folder), "MMIE_TASKS_ODD_ROWS": "stop"}
-    with pytest.raises(DataBroken, match="row 40"):
-        dataset("all", stop)
+@pytest.mark.parametrize(
+    ("odd", "words"),
+    [
+        pytest.param(row("0101001"), "row 2: the id '0101001' is that of row 0", id="repeated"),
+        pytest.param("{", "row 2: not JSON", id="no JSON"),
+        pytest.param(
+            row("0101050", question=[{"text": None, "image": None}]), "`text`", id="field"
+        ),
+        pytest.param(
+            row("0101051", question=[{"text": "", "image": "../../a.jpg"}]), "a.jpg", id="outside"
+        ),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_an_error_that_names_row_and_field(
+    tmp_path: Path, odd: object, words: str
+) -> None:
+    folder = write_data(tmp_path, row("0101001"), row("0101002"), odd)
+    with pytest.raises(DataBroken, match="row 2") as caught:
+        dataset("all", {"OPENING_DATA": str(folder)})
+    assert words in caught.value.message
 
 
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        pytest.param(["", " "], "no usable row", id="no rows"),
-        pytest.param([row(), "{}"], "1 of 2 rows cannot be used", id="too many odd rows"),
+        pytest.param(["", " "], "has no row", id="no rows"),
+        pytest.param([row(), "{}"], "row 1", id="another form"),
     ],
 )
 def test_a_file_that_is_not_the_benchmarks_is_an_error(

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import io
+import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
@@ -153,6 +154,15 @@ def test_a_judge_that_may_not_see_pictures_is_named_before_the_run(
     assert words in warning
 
 
+def test_another_model_that_answers_is_named_before_the_run(server, warnings):
+    colours = "{first} and {second}"
+    assert warnings_of_check(server, warnings, colours, model="judge-model-2026-01-02") == []
+    (warning,) = warnings_of_check(server, warnings, colours, model="other-model")
+    assert "`judge-model`" in warning
+    assert "`other-model`" in warning
+    assert server.url in warning
+
+
 def test_a_judge_cannot_know_the_colours_beforehand(server):
     judge = judge_at(server.url)
     judge.max_images = 2
@@ -176,7 +186,7 @@ def test_a_rejected_temperature_is_found_before_the_run_and_left_out_with_a_warn
     judge = judge_at(server.url)
     judge.check()
     assert ask(judge)[0].text == "5"
-    assert server.statuses == {400: 1, 200: 2}
+    assert server.statuses == {400: 1, 200: 3}  # with the list of models
     (warning,) = [line for line in log if "no temperature" in line]
     assert message in warning
 
@@ -304,19 +314,93 @@ def test_one_server_of_two_is_enough_and_the_other_is_warned_about(server, log):
         assert any(other.url in line and "HTTP 401" in line for line in log)
 
 
+def notices(server, warnings, model, today, **options):
+    """What the check of a judge warns of on a day."""
+    options = {"model": model, "base_url": server.url, **options}
+    environment = {"OPENAI_API_KEY": KEY, "AZURE_OPENAI_API_KEY": KEY}
+    check(settings_of(environment, **options), pace=FAST, today=date.fromisoformat(today))
+    return list(warnings)
+
+
 @pytest.mark.parametrize(
-    ("today", "expected"),
+    ("model", "today", "expected"),
     [
-        pytest.param(date(2026, 11, 14), None, id="long-before"),
-        pytest.param(date(2026, 11, 15), "is shut down on 2027-01-14", id="60-days-before"),
-        pytest.param(date(2027, 1, 14), "was shut down on 2027-01-14", id="on-the-day"),
+        pytest.param("gpt-4o-2024-11-20", "2026-11-14", None, id="long-before"),
+        pytest.param("gpt-4o-2024-11-20", "2026-11-15", "is shut down on 2027-01-14; its provider "
+                     "names `gpt-6-luna` instead", id="60-days-before"),
+        pytest.param("openai/gpt-4o", "2027-01-14", "was shut down on 2027-01-14", id="on-the-day"),
+        pytest.param("gpt-4.1-mini", "2026-12-24", "is shut down on 2027-01-14.", id="mini"),
+        pytest.param("gpt-5-2025-08-07", "2026-12-01", "is shut down on 2026-12-11.", id="gpt-5"),
+        pytest.param("gemini-2.5-pro", "2026-11-30", "is answered by `gemini-3.8-flash` from "
+                     "2026-12-01 on", id="is-rerouted"),
+        pytest.param("models/gemini-2.5-pro", "2027-01-30", "is answered by `gemini-3.8-flash` "
+                     "since 2026-12-01", id="was-rerouted"),
+        pytest.param("gpt-6-luna", "2027-01-30", None, id="of-no-table"),
+    ],
+)  # fmt: skip
+def test_a_model_that_leaves_is_announced_with_what_its_provider_names(
+    server, warnings, model, today, expected
+):
+    found = notices(server, warnings, model, today)
+    assert [expected in warning for warning in found] == ([True] if expected else [])
+
+
+def listing(**shutdown_dates):
+    """A list of models that names days of shutdown; `_` in a name is `-`."""
+    models = [
+        {"id": name.replace("_", "-"), "object": "model", "shutdown_date": day}
+        for name, day in shutdown_dates.items()
+    ]
+    return Sent(content=json.dumps({"object": "list", "data": models}).encode())
+
+
+@pytest.mark.parametrize(
+    ("model", "day", "expected"),
+    [
+        pytest.param("own-model", "2026-12-24", "2026-12-24, as its server says", id="date"),
+        pytest.param("own-model", "2026-12-24T00:00:00Z", "2026-12-24", id="time"),
+        pytest.param("own-model", 1798070400, "2026-12-24", id="unix"),
+        pytest.param("own-model", "1798070400", "2026-12-24", id="unix-as-text"),
+        pytest.param("maker/own-model", "2026-12-24", "2026-12-24", id="prefix"),
+        pytest.param("own-model", "2027-12-24", None, id="long-before"),
+        pytest.param("own-model", None, None, id="none"),
+        pytest.param("own-model", {"day": 24}, None, id="unreadable"),
+        pytest.param("gpt-4o", "2027-02-02", None, id="not-the-day-of-the-table"),
+        pytest.param("gpt-4o", None, "2027-01-14", id="the-day-of-the-table"),
     ],
 )
-def test_a_retiring_model_is_announced_with_its_successor(server, log, today, expected):
-    server.models = ["gpt-4o-2024-11-20"]
-    options = {"model": "gpt-4o-2024-11-20", "base_url": server.url}
-    check(settings_of({"OPENAI_API_KEY": KEY}, **options), today=today)
-    assert any("gpt-6-luna" in line and expected in line for line in log) if expected else log == []
+def test_the_day_of_shutdown_that_a_server_lists_comes_before_the_table(
+    server, warnings, model, day, expected
+):
+    server.models = listing(other="2026-12-02", **{model.rpartition("/")[2].replace("-", "_"): day})
+    found = notices(server, warnings, model, "2026-12-01")
+    assert [f"on {expected}" in warning for warning in found] == ([True] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("today", "expected"), [("2027-02-01", []), ("2027-03-01", ["is shut down on 2027-04-14"])]
+)
+def test_at_azure_its_own_day_counts(server, warnings, today, expected):
+    url = server.url.removesuffix("/v1")
+    found = notices(server, warnings, "gpt-4o", today, api_type="azure", base_url=url)
+    assert [words in warning for words, warning in zip(expected, found, strict=True)] in (
+        [],
+        [True],
+    )
+
+
+def test_a_model_that_is_gone_is_announced_before_the_check_fails(server, warnings):
+    server.says(error(404, code="model_not_found", message="no such model"))
+    with pytest.raises(JudgeMisconfigured, match="no such model"):
+        notices(server, warnings, "gpt-5", "2026-12-12")
+    assert "was shut down on 2026-12-11" in warnings[0]
+
+
+def test_a_list_that_never_comes_is_not_waited_for(server, monkeypatch, warnings):
+    monkeypatch.setattr("mmie_tasks.judges.openai.check._LIST_PATIENCE_S", 0.01)
+    server.models = Sent(hang=True)
+    (warning,) = notices(server, warnings, "gpt-4o", "2027-01-01")
+    assert "2027-01-14" in warning
 
 
 def test_azure_gets_its_deployment_path_and_header(server):

@@ -370,7 +370,7 @@ def test_a_server_that_sends_log_probabilities_meanwhile_is_asked_for_them_as_be
     server = Racing(settings, None, "http://a", adaptations)
     assert asyncio.run(server.attempt(bad)) == Success(reply="5")
     assert sent == {bad: 2, other: 1, replace(bad, wants_digits=False): 1}
-    assert adaptations.of("http://a", settings.model).dialect.top_logprobs == 10
+    assert adaptations.of("http://a", settings).dialect.top_logprobs == 10
     assert warnings(log) == []
 
 

@@ -17,8 +17,8 @@ from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.quality.annotator import labels_by_benchmark
 from mmie_tasks.quality.calibrate.correct import correct, default_population
+from mmie_tasks.quality.calibrate.judged_samples import judged_samples
 from mmie_tasks.quality.calibrate.plan import planned_answers
-from mmie_tasks.quality.judged_samples import judged_samples
 from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.commands import open_run

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from support.logged_runs import milebench_lines, mmie_lines, write_run
 
 from mmie_tasks.core.verdict import Unscored
-from mmie_tasks.quality.calibrate.plan import planned_answers, strata_in_order
-from mmie_tasks.quality.judged_samples import (
+from mmie_tasks.quality.calibrate.judged_samples import (
     JudgedSample,
     JudgedSamples,
     judged_samples,
     stratum_weights,
 )
+from mmie_tasks.quality.calibrate.plan import planned_answers, strata_in_order
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.results.commands import open_run
 

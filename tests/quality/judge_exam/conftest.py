@@ -48,7 +48,7 @@ def exam_of(folder: Path, server: JudgeServer, environment: dict[str, str]) -> C
         judge_args: str = "price=2.5/10",
     ) -> str:
         judge = ["openai:judge-model", "--judge_args", f"base_url={server.url},{judge_args}"]
-        pairs = ["--set", "opening", "--folder", str(opening), "--method", method]
+        pairs = ["--folder", str(opening), "--method", method]
         printed = run([*judge, *pairs, *words], environment)
         assert isinstance(printed, str)
         return printed

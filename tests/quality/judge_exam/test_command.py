@@ -119,7 +119,7 @@ def test_an_interrupted_exam_is_resumed_without_a_second_request(
 ) -> None:
     server.delay_s = 0.1
     judge = f"openai:judge-model,base_url={server.url},max_concurrency=1"
-    options = ["--set", "opening", "--folder", str(folder)]
+    options = ["--folder", str(folder)]
     command = [sys.executable, "-m", "mmie_tasks", "judge-exam", judge, *options]
     process = subprocess.Popen(
         command, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True
@@ -167,7 +167,7 @@ def test_pairs_without_their_pictures_are_counted_and_not_asked(
     incomplete = write_opening(tmp_path / "opening")
     next(incomplete.rglob("*.jpg")).unlink()
     judge = f"openai:judge-model,base_url={server.url}"
-    output = run([judge, "--set", "opening", "--folder", str(incomplete)], environment)
+    output = run([judge, "--folder", str(incomplete)], environment)
     assert isinstance(output, str)
     assert "- 1 published pair left out: their answers are not in the folder." in output
     assert len(server.asked) == 22
@@ -209,7 +209,7 @@ def test_published_verdicts_are_graded_without_a_request(
     rows[0]["winner"] = {"A": "B", "B": "A"}[rows[0]["winner"]]
     published = tmp_path / "my-judge_modelAB_results.json"
     published.write_text(json.dumps(rows))
-    words = ["--verdicts", str(published), "--set", "opening", "--folder", str(folder)]
+    words = ["--verdicts", str(published), "--folder", str(folder)]
     assert values(run([*words, "--json"], environment), "agreement") == [
         pytest.approx(100 * 11 / 12)
     ]
@@ -251,8 +251,5 @@ def test_bad_input_is_an_error_with_a_hint_before_any_request(
     verdicts = folder / "Interleaved_Arena" / "judge_modelAB_results.json"
     replaced = {"JUDGE": f"openai:m,base_url={server.url}", "VERDICTS": str(verdicts)}
     with pytest.raises(MmieTasksError, match=rf"{message}[\s\S]*hint: "):
-        run(
-            ["--set", "opening", *(replaced.get(word, word) for word in words)],
-            {"MMIE_TASKS_CACHE": str(tmp_path)},
-        )
+        run([*(replaced.get(word, word) for word in words)], {"MMIE_TASKS_CACHE": str(tmp_path)})
     assert not server.asked

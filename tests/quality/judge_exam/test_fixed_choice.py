@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from support.verdict_files import pair
 
-from mmie_tasks.quality.judge_exam.fixed_choice import choose_pairs
+from mmie_tasks.quality.judge_exam.examine import choose_pairs
 
 SIZES = {"recipes": 60, "travel": 30, "history": 9, "poems": 1}
 PAIRS = [

@@ -26,13 +26,7 @@ def pairs_won_by(winners):
 
 def verdict_set(pairs):
     return VerdictSet(
-        name="mmrb2",
-        title="",
-        licence="",
-        source="",
-        pairs=tuple(pairs),
-        has_answers=False,
-        both_orders=True,
+        name="made up", title="", licence="", source="", pairs=tuple(pairs), has_answers=False
     )
 
 
@@ -76,10 +70,9 @@ def test_agreement_is_the_mean_over_both_orders_and_an_undecided_one_is_half_rig
         ),
     ],
 )
-def test_the_agreement_of_a_judge_that_is_never_undecided_is_the_accuracy_of_mmrb2s_own_script(
+def test_the_agreement_of_a_judge_that_is_never_undecided_is_the_share_of_right_verdicts(
     a_first, b_first, accuracy
 ):
-    """``accuracy`` is what ``compute_accuracy.py`` prints for these verdicts, at commit 7ff0552."""
     result = grade_judge(
         verdict_set(pairs_won_by("ABAAB")), [*forward(*a_first), *reverse(*b_first)]
     )
@@ -169,15 +162,6 @@ def test_the_verdict_says_in_words_what_a_judge_leans_to(judge, verdict):
     assert result.longer_text.interval.low < result.longer_text.interval.high
 
 
-def test_the_ceiling_is_how_often_raters_of_the_judged_pairs_name_peoples_verdict_and_agree():
-    people = verdict_set(
-        [pair(0, "A", votes="AAB"), pair(1, "B", votes="BBB"), pair(2, "B", votes="AAA")]
-    )
-    result = grade_judge(people, [*forward(1, 1, None), *reverse(0, 0)])
-    assert (result.raters.value, result.raters.n) == (pytest.approx(100 * 5 / 6), 6)
-    assert (result.rater_pairs.value, result.rater_pairs.n) == (pytest.approx(100 * 4 / 6), 6)
-
-
 @pytest.mark.parametrize(
     ("judgements", "reasons"),
     [
@@ -188,7 +172,6 @@ def test_the_ceiling_is_how_often_raters_of_the_judged_pairs_name_peoples_verdic
             {
                 "agreement": "too few questions for an interval: 1",
                 "first_answer": "too few questions for an interval: 1",
-                "raters": "no judged pair has published votes of single raters",
             },
             id="one verdict",
         ),
@@ -199,7 +182,6 @@ def test_where_there_is_nothing_to_count_there_is_no_value_but_a_reason(judgemen
     judged = [row for row in judgements if row.a_wins is not None]
     assert result.coverage == (100 * len(judged) / len(judgements) if judgements else None)
     assert result.flips.why_not == "no pair has verdicts in both orders"
-    assert result.rater_pairs.why_not == "no judged pair has published votes of two raters"
     assert result.more_images.wrong_for.why_not == (
         "no judged pair is known to have unequal numbers of images"
     )
@@ -280,20 +262,11 @@ def exams(draw, verdicts=a_wins):
     """Up to 30 pairs of up to 15 questions, each asked for in one order or both."""
     pairs, judgements = [], []
     for id_ in range(draw(st.integers(0, 30))):
-        votes = draw(st.lists(sides, max_size=3))
         images = draw(st.none() | st.tuples(st.integers(0, 3), st.integers(0, 3)))
         answers = draw(st.sampled_from([NO_SEGMENTS, (("a", "b"), ("c",)), (("a",), ("bcd",))]))
         sample, subset = str(draw(st.integers(0, 14))), draw(st.sampled_from(["maps", "art"]))
         pairs.append(
-            pair(
-                id_,
-                draw(sides),
-                sample=sample,
-                subset=subset,
-                votes=votes,
-                images=images,
-                answers=answers,
-            )
+            pair(id_, draw(sides), sample=sample, subset=subset, images=images, answers=answers)
         )
         orders = draw(st.sampled_from([(False,), (True,), (False, True)]))
         judgements += [judgement(id_, is_reversed, draw(verdicts)) for is_reversed in orders]
@@ -306,7 +279,6 @@ def swapped(people, judgements):
         replace(
             own,
             winner=OTHER[own.winner],
-            votes=tuple(OTHER[vote] for vote in own.votes),
             models=own.models[::-1],
             answers=own.answers[::-1],
             images=own.images and own.images[::-1],

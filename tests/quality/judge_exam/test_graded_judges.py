@@ -58,15 +58,15 @@ def test_each_judge_of_a_panel_has_its_own_grade(environment: dict[str, str]) ->
     assert judge_lines([*panel, *panel]) == (
         (
             "Judge of Sketch: gpt-4o-2024-11-20 agrees with people on 60.00 [55.00, 65.00] % of "
-            "100 pairs (MMRB2, comparing)."
+            "100 pairs (OpenING, comparing)."
         ),
         (
             "Judge of Sketch: Qwen/Qwen3-VL is ungraded (mmie-tasks judge-exam "
-            "openai:Qwen/Qwen3-VL,base_url=...)."
+            "openai:Qwen/Qwen3-VL,base_url=... --folder ...)."
         ),
         (
             "Judge of Sketch: MMIE-Score@12ab agrees with people on 55.00 [50.00, 60.00] % of 100 "
-            "pairs (MMRB2, by Sketch's prompt)."
+            "pairs (OpenING, by Sketch's prompt)."
         ),
     )
 
@@ -74,7 +74,7 @@ def test_each_judge_of_a_panel_has_its_own_grade(environment: dict[str, str]) ->
 def test_of_many_exams_two_are_shown_the_one_with_the_benchmarks_own_prompt_first(
     environment: dict[str, str],
 ) -> None:
-    write_exam(environment, GPT, 61.0, "a", set_name="opening", pairs=4302)
+    write_exam(environment, GPT, 61.0, "a", title="Others: pairs of recipes", pairs=4302)
     write_exam(environment, GPT, 62.0, "b", method="compare")
     write_exam(environment, GPT, 90.0, "c", method="another_benchmark")
     assert percents(environment, GPT + LOGGED) == [61, 62]
@@ -93,13 +93,17 @@ def test_of_many_exams_two_are_shown_the_one_with_the_benchmarks_own_prompt_firs
     ("signature", "text"),
     [
         pytest.param(
-            GPT + LOGGED, " (mmie-tasks judge-exam openai:gpt-4o-2024-11-20)", id="openai"
+            GPT + LOGGED,
+            " (mmie-tasks judge-exam openai:gpt-4o-2024-11-20 --folder ...)",
+            id="openai",
         ),
-        pytest.param(SCORE + LOGGED, " (mmie-tasks judge-exam mmie_score)", id="mmie-score"),
+        pytest.param(
+            SCORE + LOGGED, " (mmie-tasks judge-exam mmie_score --folder ...)", id="mmie-score"
+        ),
         pytest.param(GPT + "|replayed:0123456789ab" + LOGGED, "", id="recorded-replies"),
         pytest.param(
             "judge:openai|model:a b;c|t:0",
-            " (mmie-tasks judge-exam 'openai:a b;c')",
+            " (mmie-tasks judge-exam 'openai:a b;c' --folder ...)",
             id="a-name-that-needs-quotes",
         ),
     ],

@@ -124,7 +124,7 @@ def test_a_planted_fault_lies_in_the_interval_and_a_fair_judge_passes(
 ) -> None:
     server.says(planted.judge)
     judge = f"openai:judge-model,base_url={server.url}"
-    pairs = ["--set", "opening", "--folder", str(folders[planted.quality_in])]
+    pairs = ["--folder", str(folders[planted.quality_in])]
     output = run([judge, *pairs, "--method", planted.method, "--json"], environment)
     assert isinstance(output, str)
     grade: dict[str, Any] = json.loads(output)["grade"]

@@ -89,10 +89,7 @@ def test_answers_are_judged_through_the_batch_api(
     with batch_server() as server:
         server.reply, server.polls = FAIR, 0
         judge = f"openai:judge-model,base_url={server.url},batch=true"
-        printed = run(
-            [judge, "--set", "opening", "--folder", str(folder), "--method", "mmie", "--json"],
-            environment,
-        )
+        printed = run([judge, "--folder", str(folder), "--method", "mmie", "--json"], environment)
         assert len(server.batches) == 1
     assert json.loads(str(printed))["grade"]["agreement"]["value"] == 100
 
@@ -216,7 +213,7 @@ def test_mmie_score_gives_points_in_mmies_prompt_by_default(
     environment: dict[str, str], folder: Path, tmp_path: Path
 ) -> None:
     checkpoint = scripted_checkpoint.write(tmp_path / "judge")  # always 4 points
-    judge = ["mmie_score", "--set", "opening", "--folder", str(folder), "--limit", "2", "--json"]
+    judge = ["mmie_score", "--folder", str(folder), "--limit", "2", "--json"]
     output = run(judge, {**environment, "MMIE_SCORE_MODEL": str(checkpoint)})
     assert isinstance(output, str)
     document = json.loads(output)

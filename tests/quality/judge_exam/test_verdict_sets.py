@@ -1,4 +1,4 @@
-"""People's verdicts on pairs of answers: small files in the layouts of OpenING and MMRB2."""
+"""People's verdicts on pairs of answers: small files in the layout of OpenING."""
 
 from __future__ import annotations
 
@@ -11,12 +11,8 @@ from pathlib import Path
 import pytest
 from support.file_server import Server, sends, serving
 from support.verdict_files import (
-    MMRB2_FILE,
     OPENING_FILE,
     OPENING_ROWS,
-    built_mmrb2_folder,
-    mmrb2_file,
-    mmrb2_row,
     opening_folder,
     opening_row,
     write_json,
@@ -24,9 +20,8 @@ from support.verdict_files import (
 
 from mmie_tasks.core.errors import AnswersUnusable, DataBroken, DataMissing
 from mmie_tasks.hub.pinned_file import RetryPolicy
-from mmie_tasks.quality.judge_exam import mmrb2, opening
-from mmie_tasks.quality.judge_exam.grade import grade_judge
-from mmie_tasks.quality.judge_exam.judgement_file import read_judgements
+from mmie_tasks.quality.judge_exam import opening
+from mmie_tasks.quality.judge_exam.opening import read_judgements
 from mmie_tasks.quality.judge_exam.verdict_set import Judgement, NoVerdict, Pair, VerdictSet
 
 ONCE = RetryPolicy(tries=1, timeout_s=60.0)
@@ -71,7 +66,7 @@ def test_opening_is_downloaded_once_and_has_verdicts_only(server: Server, tmp_pa
     assert first == second
     assert server.paths == ["/verdicts"]
     assert [path.name for path in tmp_path.rglob("*.json")] == ["judge_modelAB_results.json"]
-    assert (len(first.pairs), first.has_answers, first.both_orders) == (3, False, False)
+    assert (len(first.pairs), first.has_answers) == (3, False)
     assert "none published" in first.licence
     assert first.pairs[0].question == ()
     assert first.pairs[0].answers == ((), ())
@@ -100,7 +95,6 @@ def test_opening_answers_are_texts_with_their_images_behind_them(tmp_path: Path)
         subset="task 15",
         winner="A",
         is_tie=False,
-        votes=(),
         models=("Red", "Green"),
         question=("What is 1502046?", "1502046-i-1.jpg", "Draw it."),
         answers=(
@@ -212,14 +206,13 @@ def test_verdicts_in_another_layout_are_broken_data(
     assert problem in error.value.message
 
 
-@pytest.mark.parametrize("name", ["opening", "mmrb2"])
 def test_a_folder_without_the_file_is_missing_data_with_the_layout_in_the_hint(
-    tmp_path: Path, name: str
+    tmp_path: Path,
 ) -> None:
     with pytest.raises(
         DataMissing, match=r"cannot be read(.|\n)*hint: name a folder with `[\w/]+\.json`"
     ):
-        (opening.load_opening if name == "opening" else mmrb2.load_mmrb2)(tmp_path, {})
+        opening.load_opening(tmp_path, {})
 
 
 def test_the_source_of_a_local_file_says_whether_it_is_the_published_one(tmp_path: Path) -> None:
@@ -232,82 +225,12 @@ def test_the_source_of_a_local_file_says_whether_it_is_the_published_one(tmp_pat
     assert opening.load_opening(path, {}).source.endswith("…, not the published file)")
 
 
-# MMRB2
-
-
-def test_mmrb2_verdicts_are_the_published_ones_whatever_their_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = [mmrb2_row(1), mmrb2_row(2)]
-    loaded = mmrb2.load_mmrb2(mmrb2_file(tmp_path, rows), {})
-    assert loaded.source.endswith(" (not the published verdicts)")
-    monkeypatch.setattr(mmrb2, "MMRB2_VERDICTS_SHA256", mmrb2.verdicts_sha256(loaded.pairs))
-    assert mmrb2.load_mmrb2(mmrb2_file(tmp_path, rows[::-1]), {}).source.endswith(
-        " (the published verdicts)"
-    )
-    rows[0]["chosen"] = "A" if rows[0]["chosen"] == "B" else "B"
-    assert mmrb2.load_mmrb2(mmrb2_file(tmp_path, rows), {}).source.endswith(
-        " (not the published verdicts)"
-    )
-
-
-def test_mmrb2_verdicts_have_votes_texts_and_numbers_of_images(tmp_path: Path) -> None:
-    verdict_set = mmrb2.load_mmrb2(mmrb2_file(tmp_path, [mmrb2_row(1)]), {})
-    assert verdict_set.has_answers is False
-    assert verdict_set.both_orders is True
-    assert verdict_set.missing_answers == 0
-    assert verdict_set.licence.startswith("CC BY-NC 4.0")
-    assert verdict_set.pairs == (
-        Pair(
-            id="pair-1",
-            sample="isgbench/HowTo/1",
-            subset="isgbench",
-            winner="A",
-            is_tie=False,
-            votes=("B", "A", "A"),
-            models=("red", "green"),
-            question=(),
-            answers=((" First. ",), ("One.",)),
-            images=(2, 1),
-        ),
-    )
-    assert mmrb2.load_mmrb2(tmp_path / MMRB2_FILE, {}) == verdict_set
-
-
-@pytest.mark.parametrize(("field", "value"), [pytest.param("chosen", "C", id="another-side")])
-def test_mmrb2_fields_of_another_type_are_broken_data(
-    tmp_path: Path, field: str, value: object
-) -> None:
-    folder = mmrb2_file(tmp_path, [mmrb2_row(1), mmrb2_row(2, **{field: value})])
-    with pytest.raises(DataBroken, match=rf"`pairs\.1\.{field}"):
-        mmrb2.load_mmrb2(folder, {})
-
-
-def test_a_folder_that_the_official_script_has_built_has_answers(
-    tmp_path: Path, logs: list[str]
-) -> None:
-    folder = built_mmrb2_folder(tmp_path, [mmrb2_row(1), mmrb2_row(2)])
-    verdict_set = mmrb2.load_mmrb2(folder, {})
-    assert (verdict_set.has_answers, verdict_set.missing_answers, logs) == (True, 0, [])
-    pair = readable(verdict_set)
-    assert pair.question == ("q.png", "Go on.")
-    assert pair.answers == (("1_a0.jpg", " First. ", "1_a1.jpg"), ("One.", "1_b0.jpg"))
-    (folder / "images/1_b0.jpg").unlink()
-    verdict_set = mmrb2.load_mmrb2(folder, {})
-    assert ([pair.id for pair in verdict_set.pairs], verdict_set.missing_answers) == (["pair-2"], 1)
-
-
 # Verdicts of judges
 
 
 @pytest.fixture
 def people(tmp_path: Path) -> VerdictSet:
     return opening.load_opening(write_json(tmp_path / "people.json", OPENING_ROWS), {})
-
-
-@pytest.fixture
-def experts(tmp_path: Path) -> VerdictSet:
-    return mmrb2.load_mmrb2(mmrb2_file(tmp_path, [mmrb2_row(number) for number in range(3)]), {})
 
 
 def judged(verdict_set: VerdictSet, folder: Path, content: object) -> tuple[Judgement, ...]:
@@ -348,29 +271,6 @@ def test_what_names_no_side_is_no_verdict_with_its_reason(
     assert judgement.a_wins is None
     assert str(judgement.why_not).startswith(why_not)
     assert len(str(judgement.why_not)) < 80
-
-
-def test_of_mmrb2_the_first_entry_of_each_order_counts(experts: VerdictSet, tmp_path: Path) -> None:
-    a, b, none, empty, tie = (
-        {"judgement": text, "evaluator": "x"} for text in ("A", "B", None, "", "Tie(A)")
-    )
-    content = {
-        "pair-0": {"forward": [a, b], "reverse": [b, a]},
-        "pair-1": {"forward": [empty, a], "reverse": [a], "extra": 3},
-        "pair-2": {"forward": [none], "reverse": [tie]},
-    }
-    judgements = judged(experts, tmp_path, content)
-    assert [
-        (judgement.pair[-1], judgement.is_reversed, judgement.a_wins) for judgement in judgements
-    ] == [
-        *(("0", False, 1), ("0", True, 1)),
-        *(("1", False, None), ("1", True, 0)),
-        *(("2", False, None), ("2", True, 0.5)),
-    ]
-    # as its own script counts: 4 verdicts, of which the tie is wrong
-    winners = [pair.winner for pair in experts.pairs]
-    right = [winners[0] == "A", winners[0] == "A", winners[1] == "B", False]
-    assert grade_judge(experts, judgements).agreement.value == 100 * sum(right) / 4
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import re
 from itertools import islice
+from pathlib import Path
 
 import pytest
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
 
+from mmie_tasks.benchmarks.opening.benchmark import BENCHMARK as OPENING
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
 from mmie_tasks.results.agreement.command import run
 from mmie_tasks.results.agreement.measures import MEASURES
 from mmie_tasks.results.commands import open_run
-from mmie_tasks.results.labels import answer_digest
+from mmie_tasks.results.labels import answer_digest, read_labels
 
 GPT = "judge:openai|model:gpt-4o-2024-11-20"
 OURS = "judge:mmie_score|model:mmie-eval"
@@ -251,3 +253,60 @@ def test_a_person_with_scores_of_two_answers_of_a_sample_is_refused_without_a_ru
     files = [people(tmp_path / f"{name}.csv", rows, "id,answer,score") for name in "ab"]
     with pytest.raises(AnswersUnusable, match=r"a.csv`, line 3: .* two answers of the sample a"):
         agreement(*files, "--task", "mmie")
+
+
+def test_a_run_of_another_model_is_put_on_the_scale_of_the_reference(judges, tmp_path):
+    of_model_b = mmie_lines(60, judge=OURS, answers="model-b", skill=0.7)
+    write_run(tmp_path / "c" / "model", "mmie", of_model_b)
+    sources = [f"old={judges[0]}", f"new={judges[1]}", f"theirs={tmp_path / 'c'}"]
+    for order in (sources, [sources[2], *sources[:2]]):
+        output = as_json(*order, reference="old")
+        assert [rater["name"] for rater in output["raters"]] == ["old", "new"]
+        [bridge] = output["bridges"]
+        assert (bridge["judge"], bridge["reference"]) == ("new", "old")
+        assert bridge["samples"] == output["with_reference"][0]["samples"]
+        assert [run["run"] for run in bridge["translations"]] == ["new", "theirs"]
+    bias = output["with_reference"][0]["measures"]["bias"]["value"]
+    assert bridge["difference"]["value"] == pytest.approx(bias * 100 / 6)
+    text = agreement(*sources)
+    assert f"On these {bridge['samples']} answers new gives the score of old" in text
+    assert "That holds for answers like these." in text
+    assert re.search(r"\| theirs +\| +\d+ \| +\d\d\.\d\d \| \d\d\.\d\d \[", text)
+
+
+def test_people_may_be_the_reference_of_a_run_of_another_model(judges, tmp_path):
+    lines = list(mmie_lines(60, judge=OURS))
+    write_run(tmp_path / "c" / "model", "mmie", mmie_lines(60, judge=OURS, answers="model-b"))
+    csv = people(tmp_path / "crowd.csv", [(line["official"]["id"], 3) for line in lines])
+    output = as_json(f"b={judges[1]}", f"c={tmp_path / 'c'}", csv)
+    [bridge] = output["bridges"]
+    assert (bridge["judge"], bridge["reference"]) == ("b", "crowd")
+    assert [run["run"] for run in bridge["translations"]] == ["b", "c"]
+
+
+def test_a_run_by_a_judge_without_a_bridge_is_an_error(judges, tmp_path):
+    other = "judge:openai|model:a-third-one"
+    write_run(tmp_path / "c" / "model", "mmie", mmie_lines(60, judge=other, answers="model-b"))
+    with pytest.raises(AnswersUnusable, match="different answers") as error:
+        agreement(*judges, tmp_path / "c")
+    assert "judged as it was" in error.value.hint
+
+
+def test_the_page_makes_a_reference_of_published_replies_of_opening(tmp_path, monkeypatch):
+    page = Path(__file__).parents[3] / "docs" / "judge.md"
+    [code] = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    replies = [
+        {
+            "data_id": id_,
+            "model": {"id": "1", "name": name},
+            "score": {"Correctness": {"Score": first}, "Completeness": {"Score": second}},
+        }
+        for id_, name, first, second in (("0301096", "SEED-X", 3, 6), ("0301096", "GILL", 1, 1))
+    ]
+    (tmp_path / "Interleaved_Arena").mkdir()
+    file = tmp_path / "Interleaved_Arena" / "gpt-score_results.json"
+    file.write_text(json.dumps(replies), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})  # noqa: S102 - of our own page
+    [label] = read_labels(tmp_path / "gpt-4o.csv", OPENING.scale)
+    assert (label.id, label.points) == ("0301096", 4.5)

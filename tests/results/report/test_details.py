@@ -111,6 +111,13 @@ def test_a_reply_is_shown_with_its_tokens_and_cost() -> None:
     assert second["cost_usd"] is None
 
 
+def test_a_reply_of_another_model_names_the_judge_too() -> None:
+    replies = (JudgeReply(text="4", model="made-up"), JudgeReply(text="4", model="other"))
+    own, other = detail_of(sample("1", replies=replies))["runs"][0]["replies"]
+    assert (own["model"], own["instead_of"]) == ("made-up", "")
+    assert (other["model"], other["instead_of"]) == ("other", "made-up")
+
+
 def test_verdicts_facts_and_parts_are_shown() -> None:
     facts = {"tiles": 3, "whole": True, "shape": "json", "odd": float("nan")}
     parts = {"official": {"look": 0.5, "odd": float("inf")}}

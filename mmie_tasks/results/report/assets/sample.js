@@ -37,7 +37,8 @@ function replyBlock(reply, index, total) {
     facts.push(`${counted(reply.input_tokens ?? 0)} tokens in, ${counted(reply.output_tokens ?? 0)} out`);
   }
   if (typeof reply.cost_usd === "number") facts.push(dollars(reply.cost_usd));
-  const model = element("span", { class: "log-text", dir: "auto" }, reply.model || "unnamed model");
+  const name = reply.instead_of ? `${reply.instead_of}, answered by ${reply.model}` : reply.model || "unnamed model";
+  const model = element("span", { class: "log-text", dir: "auto" }, name);
   const title = total > 1 ? `Judge's reply ${index + 1} of ${total}` : "Judge's reply";
   return element(
     "div",

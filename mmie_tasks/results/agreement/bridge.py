@@ -1,0 +1,224 @@
+"""A bridge between two judges: what the score of one is on the scale of the other.
+
+Both judged the same answers. With ``a`` for the reference's points of these, ``b`` for the judge's,
+and ``c`` for the judge's points of the answers of a run, that run has on the reference's scale::
+
+    by the difference:  mean(a) + (mean(c) - mean(b))
+    by a line:          mean(a) + slope * (mean(c) - mean(b))
+
+There are two lines, within the groups that a headline averages: least squares of ``a`` on ``b``,
+and of ``b`` on ``a``. The first is right for another model's answers if all chance is in ``a``, the
+second if all is in ``b``. Both judges err by chance, and the truth is between the lines (R. Frisch,
+"Statistical Confluence Analysis by Means of Complete Regression Systems", 1934).
+
+Where the run has more answers of the same model, the first line is the corrected mean of
+`calibrate` for a larger population, up to the variance in its slope (A. N. Angelopoulos, J. C.
+Duchi, T. Zrnic, "PPI++", arXiv 2311.01453). That estimate is for one population of answers.
+
+Intervals are for a larger population of questions. Each question moves an estimate by what it
+contributes to the means and to the slope, added up over the runs that have it; the squares of
+these are the variance (the delta method), for Student's t. As in `mmie_tasks.record.intervals`, the
+effect of one unseen error of half the scale is added.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import pandas as pd
+from scipy.special import stdtrit
+
+from mmie_tasks.record.intervals import LEVEL, MIN_SAMPLES, Interval
+from mmie_tasks.results.agreement.measures import Measurement
+from mmie_tasks.results.agreement.rater_panel import Rater, RaterPanel
+
+if TYPE_CHECKING:
+    Floating: TypeAlias = "pd.Series[float]"
+
+_UNSEEN = 50.0  # percent: an error of half the scale
+_ROUNDING = 1e-9  # squared percent: points that are all the same
+_NO_MEAN = "a group of the headline has no sample with points"
+_NO_SLOPE = "the points of the two do not rise together beyond chance"
+
+
+class _FittedLine(NamedTuple):
+    """Its slope, and by how much each question moves it."""
+
+    slope: Measurement
+    influence: Floating
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Translation:
+    """A run's score by the judge, and on the reference's scale, in percent.
+
+    Attributes:
+        run: Its name.
+        samples: How many have points and count for the headline.
+        score: By the judge; None without such samples.
+        by_difference: On the reference's scale, if the two differ there as on the bridge.
+        by_line: The same by the line of the reference's points on the judge's.
+        by_reverse_line: The same by the line of the judge's points on the reference's.
+    """
+
+    run: str
+    samples: int
+    score: float | None
+    by_difference: Measurement
+    by_line: Measurement
+    by_reverse_line: Measurement
+
+    @property
+    def between_lines(self) -> Interval | None:
+        """The interval that holds those of both lines; None without them."""
+        first, second = self.by_line.interval, self.by_reverse_line.interval
+        return first and second and Interval(min(*first, *second), max(*first, *second))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bridge:
+    """From a judge's scores to the reference's.
+
+    Attributes:
+        judge, reference: Their names.
+        samples: How many answers have points of both and count for the headline.
+        difference: Judge less reference, in percentage points.
+        slope: What a percentage point of the judge is worth on the reference's scale, by the line
+            of the reference's points on the judge's.
+        reverse_slope: The same, by the line of the judge's points on the reference's.
+        rank_correlation: Spearman's, of the points.
+        translations: Of the judge's run, then of its runs of other answers.
+    """
+
+    judge: str
+    reference: str
+    samples: int
+    difference: Measurement
+    slope: Measurement
+    reverse_slope: Measurement
+    rank_correlation: Measurement
+    translations: tuple[Translation, ...]
+
+
+def bridge(
+    judge: Rater, reference: str, rank_correlation: Measurement, panel: RaterPanel
+) -> Bridge:
+    """Relate a judge to the reference on the answers with points of both, and translate its runs.
+
+    Args:
+        judge: A run of the panel.
+        reference: A rater of the panel, or a mean of people.
+        rank_correlation: Of the two.
+        panel: Has the points, and the judge's runs of other answers.
+    """
+    points = {"a": panel.column(reference), "b": panel.column(judge.name)}
+    pairs = _of_headline(pd.DataFrame(points, index=panel.points.index), judge, panel)
+    influence = pairs["share"] * (_centred(pairs, "b") - _centred(pairs, "a"))
+    lines = _lines(pairs)
+    runs = (judge, *panel.other_runs.get(judge.name, ()))
+    return Bridge(
+        judge=judge.name,
+        reference=reference,
+        samples=len(pairs),
+        difference=_measurement(_mean(pairs, "b") - _mean(pairs, "a"), influence, len(pairs)),
+        slope=lines[0].slope,
+        reverse_slope=lines[1].slope,
+        rank_correlation=rank_correlation,
+        translations=tuple(_translation(run, pairs, lines, panel) for run in runs),
+    )
+
+
+def _translation(
+    run: Rater, pairs: pd.DataFrame, lines: Sequence[_FittedLine], panel: RaterPanel
+) -> Translation:
+    frame = _of_headline(pd.DataFrame({"c": pd.Series(run.points, dtype=float)}), run, panel)
+    score, samples = _mean(frame, "c"), min(len(pairs), len(frame))
+    gap = score - _mean(pairs, "b")
+
+    def with_slope(slope: float, of_slope: Floating, fitted: int) -> Measurement:
+        residual = _centred(pairs, "a") - slope * _centred(pairs, "b")
+        on_bridge = pairs["share"] * residual + gap * of_slope
+        influence = on_bridge.add(slope * frame["share"] * _centred(frame, "c"), fill_value=0)
+        return _measurement(_mean(pairs, "a") + slope * gap, influence, samples, fitted=fitted)
+
+    def by(line: _FittedLine) -> Measurement:
+        if line.slope.value is None or line.slope.why_not:
+            return Measurement(why_not=line.slope.why_not)
+        return with_slope(line.slope.value, line.influence, 1)
+
+    return Translation(
+        run=run.name,
+        samples=len(frame),
+        score=None if math.isnan(score) else score,
+        by_difference=with_slope(1, 0 * pairs["a"], 0),
+        by_line=by(lines[0]),
+        by_reverse_line=by(lines[1]),
+    )
+
+
+def _lines(pairs: pd.DataFrame) -> tuple[_FittedLine, _FittedLine]:
+    """Both lines, with the reason against them if the first one's interval is not above 0."""
+    a, b = _centred(pairs, "a"), _centred(pairs, "b")
+    lines = []
+    for x in (b, a):
+        if abs(float(x @ b)) <= _ROUNDING:
+            lines.append(_FittedLine(Measurement(why_not=_NO_SLOPE), 0 * x))
+            continue
+        value = float(x @ a) / float(x @ b)
+        influence = x * (a - value * b) / float(x @ b)
+        slope = _measurement(value, influence, len(pairs), fitted=1, unseen=0)
+        lines.append(_FittedLine(slope, influence))
+    first = lines[0].slope
+    if first.why_not or (first.interval and first.interval.low <= 0):
+        why_not = first.why_not or _NO_SLOPE
+        lines = [line._replace(slope=replace(line.slope, why_not=why_not)) for line in lines]
+    return lines[0], lines[1]
+
+
+def _of_headline(points: pd.DataFrame, run: Rater, panel: RaterPanel) -> pd.DataFrame:
+    """Points in percent of the samples that count for the headline, with the group and the share
+    of each in the headline.
+    """
+    group = {
+        id_: panel.headline.stratum(s) for id_, s in run.samples.items() if id_ in points.index
+    }
+    frame = points * (100 / panel.benchmark.scale.full_marks)
+    frame = frame.assign(group=pd.Series(group, dtype=object)).dropna()
+    sizes = frame.groupby("group")["group"].transform("size")
+    return frame.assign(share=frame["group"].map(dict(panel.headline.weights)) / sizes)
+
+
+def _mean(frame: pd.DataFrame, column: str) -> float:
+    """The headline; NaN where a group has no samples."""
+    is_whole = math.isclose(frame["share"].sum(), 1)
+    return float((frame["share"] * frame[column]).sum()) if is_whole else math.nan
+
+
+def _centred(frame: pd.DataFrame, column: str) -> Floating:
+    """Less the mean of the group."""
+    return frame[column] - frame.groupby("group")[column].transform("mean")
+
+
+def _measurement(
+    value: float, influence: Floating, samples: int, *, fitted: int = 0, unseen: float = _UNSEEN
+) -> Measurement:
+    """A value with its interval.
+
+    Args:
+        value: NaN where there is none.
+        influence: By how much each question moves it.
+        samples: On which it rests; of two sets, the smaller one.
+        fitted: How many slopes were fitted to them.
+        unseen: How far off an unseen answer may be, in percent.
+    """
+    if math.isnan(value):
+        return Measurement(why_not=_NO_MEAN)
+    if samples < MIN_SAMPLES:
+        return Measurement(value=value, why_not=f"there are fewer than {MIN_SAMPLES} samples")
+    degrees = samples - 1 - fitted
+    variance = float(influence @ influence) * samples / degrees + (unseen / samples) ** 2
+    half = float(stdtrit(degrees, (1 + LEVEL) / 2)) * math.sqrt(variance)
+    return Measurement(value=value, interval=Interval(value - half, value + half))

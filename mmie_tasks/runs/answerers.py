@@ -1,0 +1,51 @@
+"""The models that really replied, where they are not the ones that the judges were asked for."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import combinations
+
+from mmie_tasks.record.answering_model import is_other_model, other_models, shown_model
+from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.record.signature import Signature
+
+
+def with_answerers(sample: LoggedSample) -> LoggedSample:
+    """The sample; if other models replied than its judges, its signature names them."""
+    others = [
+        shown_model(model)
+        for judge, replies in sample.replies_by_judge
+        for model in other_models(judge, [reply.model for reply in replies])
+    ]
+    if not others:
+        return sample
+    return replace(sample, signature=sample.signature.answered_by(sorted(set(others))))
+
+
+def answerer_marks(samples: Iterable[LoggedSample]) -> Iterator[str]:
+    """For each judge the other models that replied, or else the different snapshots of its model:
+    ``answered by gemini-3.8-flash (3 of 8 replies)``, without the count if all replies are by one.
+    """
+    models: dict[Signature, Counter[str]] = defaultdict(Counter)
+    for sample in samples:
+        for judge, replies in sample.replies_by_judge:
+            models[judge].update(reply.model for reply in replies)
+    for judge, counts in models.items():
+        names = other_models(judge, counts) or _different(counts)
+        shown = ", ".join(_counted(name, counts) for name in names)
+        if shown:
+            yield f"{judge.name} answered by {shown}" if len(models) > 1 else f"answered by {shown}"
+
+
+def _different(counts: Counter[str]) -> list[str]:
+    """All of these models, if two are known to differ."""
+    differ = any(is_other_model(a, b) for a, b in combinations(counts, 2))
+    return [model for model in counts if model] if differ else []
+
+
+def _counted(model: str, counts: Counter[str]) -> str:
+    count, total = counts[model], counts.total()
+    share = "" if count == total else f" ({count:,} of {total:,} replies)"
+    return f"{shown_model(model)}{share}"

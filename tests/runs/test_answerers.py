@@ -1,0 +1,116 @@
+"""The models that really replied are named wherever a score is shown."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from support.report_runs import SKETCH
+
+from mmie_tasks.core.verdict import Scored, Verdicts
+from mmie_tasks.record.members import MemberResult
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
+from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.record.signature import Signature
+from mmie_tasks.results.comparability import NotComparable, require_comparable
+from mmie_tasks.runs.answerers import answerer_marks, with_answerers
+from mmie_tasks.runs.run import TaskRun
+
+JUDGE = "judge:openai|model:gpt-4o|t:0"
+PAPER = f"{JUDGE}|paper_judge:yes|prompt:official"
+MINI, OLD, NEW = "gpt-4o-mini-2024-07-18", "gpt-4o-2024-08-06", "gpt-4o-2024-11-20"
+
+
+def reply(model: str) -> JudgeReply:
+    return JudgeReply(text="4", model=model, cached=model == MINI)
+
+
+def answered(models: Sequence[str], signature: str = PAPER) -> list[LoggedSample]:
+    """A sample for each model, with a reply of it."""
+    return [
+        with_answerers(
+            LoggedSample(
+                id=str(number),
+                official=Scored(4),
+                robust=Scored(4),
+                groups={},
+                replies=(reply(model),),
+                signature=Signature(signature),
+            )
+        )
+        for number, model in enumerate(models)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("models", "marks"),
+    [
+        pytest.param([NEW, NEW, "gpt-4o", ""], [], id="snapshot"),
+        pytest.param([MINI] * 3, [f"answered by {MINI}"], id="all"),
+        pytest.param([NEW, MINI, NEW], [f"answered by {MINI} (1 of 3 replies)"], id="some"),
+        pytest.param(
+            [MINI, "gpt-4.1", MINI],
+            [f"answered by {MINI} (2 of 3 replies), gpt-4.1 (1 of 3 replies)"],
+            id="two",
+        ),
+        pytest.param(
+            [NEW, OLD, NEW],
+            [f"answered by {NEW} (2 of 3 replies), {OLD} (1 of 3 replies)"],
+            id="two snapshots",
+        ),
+    ],
+)
+def test_other_models_and_mixed_snapshots_are_marked_with_their_replies(
+    models: list[str], marks: list[str]
+) -> None:
+    assert list(answerer_marks(answered(models))) == marks
+
+
+def test_a_sample_of_another_model_is_not_judged_by_the_papers_judge() -> None:
+    own, other = answered([NEW, MINI])
+    assert own.signature == Signature(PAPER)
+    assert other.signature.is_of_another_judge
+    assert other.signature.fields["answered_by"] == MINI
+    assert other.signature.judges == own.signature.judges
+
+
+def test_a_replayed_reply_is_compared_with_the_recorded_name() -> None:
+    (replayed,) = answered([MINI], f"{JUDGE}|replayed:1f2e|paper_judge:yes")
+    assert replayed.signature.fields["answered_by"] == MINI
+
+
+def test_each_judge_of_a_panel_is_compared_with_its_own_replies() -> None:
+    judges = (JUDGE, "judge:openai|model:gemini-2.5-pro|t:0")
+    verdicts = Verdicts(official=Scored(4), robust=Scored(4))
+    members = [
+        MemberResult(
+            judge=Signature(judge), result=JudgeResult(reply=reply(model)), verdicts=verdicts
+        )
+        for judge, model in zip(judges, (NEW, "gemini-3.8-flash"), strict=True)
+    ]
+    sample = LoggedSample(
+        id="1", official=Scored(4), robust=Scored(4), groups={}, members=tuple(members)
+    )
+    assert list(answerer_marks([sample])) == ["gemini-2.5-pro answered by gemini-3.8-flash"]
+
+
+@pytest.mark.parametrize(
+    ("models", "differ"),
+    [
+        pytest.param([NEW] * 3, True, id="one is answered by another"),
+        pytest.param([MINI, NEW, NEW], True, id="a mixture"),
+        pytest.param([MINI] * 3, False, id="both are answered by another"),
+    ],
+)
+def test_runs_that_other_models_answered_are_not_compared_without_a_word(
+    models: list[str], differ: bool
+) -> None:
+    a, b = (
+        TaskRun(task="sketch", benchmark=SKETCH, log=Path(), samples=tuple(answered(of_run)))
+        for of_run in (models, [MINI] * 3)
+    )
+    if not differ:
+        assert require_comparable(a, b) == ()
+        return
+    with pytest.raises(NotComparable) as refused:
+        require_comparable(a, b)
+    assert "answered_by" in refused.value.keys
