@@ -30,7 +30,7 @@ from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.sample import Line
 from mmie_tasks.record.segment import Segments
 
-VERSION = "7-C"
+VERSION = "8-C"
 """``N-X`` of every task here: N changes with the scores, X with the interface."""
 
 JUDGE = BenchmarkJudge(

@@ -29,7 +29,7 @@ from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.sample import READER_KINDS, Line
 from mmie_tasks.record.segment import Segments
 
-VERSION = "2-A"
+VERSION = "3-A"
 """``N-X`` of every task here: N changes with the scores, X with the interface."""
 
 JUDGE = BenchmarkJudge(
