@@ -20,7 +20,7 @@ from mmie_tasks.answers.drawn import read_drawn_answer
 from mmie_tasks.answers.failures import failure_of
 from mmie_tasks.answers.objects import VIDEO, answer_of_object
 from mmie_tasks.answers.parsed_answer import Kind, Notation, ParsedAnswer, joined
-from mmie_tasks.answers.placeholders import image_spans, split_at_images
+from mmie_tasks.answers.placeholders import ImageSpan, split_at_images
 from mmie_tasks.answers.references import is_image_reference, is_single_path
 from mmie_tasks.answers.thinking import segments_without_thinking, strip_thinking
 from mmie_tasks.core.messages import replace_surrogates
@@ -29,6 +29,20 @@ from mmie_tasks.record.segment import Segment
 # ``models/simple/qwen_image_edit.py`` of lmms-eval 0.7.3 answers so.
 _SAVED_TO = re.compile(r"Generated image saved to: (\S[^\n]*)")
 _VIDEO_SUFFIXES = (".mp4", ".webm", ".mov", ".avi", ".mkv")
+
+# Every part is bounded, so that no text makes the search slow.
+_MARKUP = re.compile(
+    r"""
+    (?P<code>```.*?```|`[^`\n]*`)
+    | !\[[^\]\n]{0,300}\]\(\s*
+      (?:<(?P<angled>[^<>\n]{1,1024})>
+        |(?P<data>data:image/[\w.+-]{1,20};base64,[A-Za-z0-9+/=]+)
+        |(?P<bare>(?:[^()\s]|\([^()\s]{0,300}\)){1,1024}))
+      (?:\s+(?:"[^"\n]{0,300}"|'[^'\n]{0,300}'))?\s*\)
+    | (?P<uri>data:image/[\w.+-]{1,20};base64,[A-Za-z0-9+/]{80,}={0,2})
+    """,
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
 
 _NAME_CHARACTERS = 40  # of a key in counts
 
@@ -166,13 +180,17 @@ def _parse_path(text: str, is_folder: Callable[[str], bool]) -> ParsedAnswer | N
 
 
 def _prose(text: str) -> ParsedAnswer:
-    """A text split at its images, or as it is without any."""
-    spans = [
-        span
-        for span in image_spans(text)
-        if is_image_reference(span.reference)
-        or is_image_reference(re.split("[?#]", span.reference, maxsplit=1)[0])
-    ]
+    """A text split at its markdown images and data URIs outside code, or as it is without any."""
+    spans = []
+    if "![" in text or "data:image/" in text:
+        for match in _MARKUP.finditer(text):
+            references = filter(None, match.group("angled", "data", "bare", "uri"))
+            if (reference := next(references, "")) and _is_image(reference):
+                spans.append(ImageSpan(match.start(), match.end(), reference))
     if not spans:
         return ParsedAnswer(segments=(Segment(text),), kind="text")
     return ParsedAnswer(segments=split_at_images(text, spans), kind="markdown")
+
+
+def _is_image(reference: str) -> bool:
+    return any(map(is_image_reference, (reference, re.split("[?#]", reference, maxsplit=1)[0])))

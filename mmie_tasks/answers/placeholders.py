@@ -48,19 +48,6 @@ _MARKER = re.compile(
 )
 _BY_NAME = re.compile(r"(?:image|img)[ _-]?\d{0,6}", re.ASCII)
 _BETWEEN_TOKENS = re.compile(r"\s*(?:\d{1,5}\*\d{1,5}\s*)?")  # with the size, as Emu3 writes it
-# Every part is bounded, so that no text makes the search slow.
-_MARKUP = re.compile(
-    r"""
-    (?P<code>```.*?```|`[^`\n]*`)
-    | !\[[^\]\n]{0,300}\]\(\s*
-      (?:<(?P<angled>[^<>\n]{1,1024})>
-        |(?P<data>data:image/[\w.+-]{1,20};base64,[A-Za-z0-9+/=]+)
-        |(?P<bare>(?:[^()\s]|\([^()\s]{0,300}\)){1,1024}))
-      (?:\s+(?:"[^"\n]{0,300}"|'[^'\n]{0,300}'))?\s*\)
-    | (?P<uri>data:image/[\w.+-]{1,20};base64,[A-Za-z0-9+/]{80,}={0,2})
-    """,
-    re.VERBOSE | re.DOTALL | re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,17 +247,6 @@ def _with_runs(markers: Sequence[_Marker]) -> list[_Marker]:
         else:
             joined.append(marker)
     return joined
-
-
-def image_spans(text: str) -> list[ImageSpan]:
-    """Every markdown image and every data URI of a text, outside code."""
-    if "![" not in text and "data:image/" not in text:
-        return []
-    return [
-        ImageSpan(match.start(), match.end(), reference)
-        for match in _MARKUP.finditer(text)
-        if (reference := next(filter(None, match.group("angled", "data", "bare", "uri")), ""))
-    ]
 
 
 def split_at_images(text: str, spans: Sequence[ImageSpan]) -> tuple[Segment, ...]:
