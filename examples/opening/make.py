@@ -205,7 +205,7 @@ def replies(folder: Path) -> list[str]:
     samples = {doc["id"]: Sample.from_doc(doc) for doc in dataset("all", os.environ)}
     lines = []
     for saved in read_answers(str(folder / "answers")).answers:
-        uid = saved.ids[0]
+        uid = saved.id
         request = build_request(samples[uid], [saved.answer], "opening").request
         for attempt, text in enumerate(REPLIES[uid] if request else ()):
             key = content_key(replace(request, attempt=attempt))

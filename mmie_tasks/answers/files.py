@@ -13,11 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mmie_tasks.answers.failures import failure_of
 from mmie_tasks.answers.other_files import UNREADABLE, OtherFile, is_other_kind
 from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.answers.saved import (
     AnswerFormat,
+    RecordReader,
     SavedAnswer,
     Source,
     is_opening_output,
@@ -29,18 +29,18 @@ from mmie_tasks.core.files import json_problem
 from mmie_tasks.hub.images import inside
 
 SUPPORTED_FILES = (
-    "supported are lmms-eval sample logs (`*_samples_<task>.jsonl`), the answers that a run saves "
-    "before judging (`*_answers_<task>.jsonl`) and lmms-eval cache logs "
-    "(`*.audit.jsonl`), MileBench `<DATASET>/pred.json`, MMIE `data.json` with `answer`, "
-    "MIA-Bench jsonl, OpenING `<MODEL>_output/`, JSON or JSONL records of `id` and `answer`, an "
-    "object `{id: answer}`, and folders of these"
+    "supported are lmms-eval sample logs (`*_samples_<task>.jsonl`) and the answers that a run "
+    "saves before judging (`*_answers_<task>.jsonl`), both with the ids of samples, MileBench "
+    "`<DATASET>/pred.json`, MMIE `data.json` with `answer`, MIA-Bench jsonl, OpenING "
+    "`<MODEL>_output/`, JSON or JSONL records of `id` and `answer`, an object `{id: answer}`, and "
+    "folders of these"
 )
 
 # Of one run: its log of samples, and what it saved before judging, a file for each process.
 _RUN_FILE = re.compile(r"(?P<date>.*?)(?:_samples|(?P<rank>_rank\d+)_answers)_(?P<task>.+)\.jsonl")
 _NEVER_ANSWERS = re.compile(r".*_results\.json|eval\.json|eval_score\.json")
-_PARTIAL: Collection[AnswerFormat] = ("lmms-eval cache log", "answers of an ended run")
 _WHOLE_FILE = "the whole file"
+_ENDED_RUN: AnswerFormat = "answers of an ended run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +76,11 @@ def read_answers(path: str, datasets: Collection[str] = ()) -> SavedAnswers:
     for file in _newest_logs(_files(roots, datasets), notes):
         answers += _read(file, notes, is_named=file.path in roots)
     if not answers:
+        reasons = "".join(f" {note}." for note in notes)
         raise _of_another_tool(roots) or AnswersUnusable(
-            f"`path={path}` has no saved answers.", hint=SUPPORTED_FILES
+            f"`path={path}` has no saved answers.{reasons}", hint=SUPPORTED_FILES
         )
-    return SavedAnswers(tuple(_merge_partial_logs(answers)), tuple(notes))
+    return SavedAnswers(tuple(_without_repeats(answers)), tuple(notes))
 
 
 # The files
@@ -185,17 +186,22 @@ def _read(file: Source, notes: list[str], *, is_named: bool) -> list[SavedAnswer
             empty = AnswersUnusable(f"{file.path} holds nothing.", hint=SUPPORTED_FILES)
             raise _unsupported(file.path) if values else empty
         return []
-    answers = []
-    for position, reader in readers.items():
-        source = replace(file, position=position)
-        if reader is None:
-            raise source.error("it lacks the fields that other records of the file have")
-        if answer := reader(source):
-            if answer.format == "id and answer" and isinstance(answer.answer, str):
-                absolute = _with_absolute_images(answer.answer, file.path.absolute().parent)
-                answer = replace(answer, answer=absolute)
-            answers.append(answer)
-    return answers
+    answers = [_answer_at(replace(file, position=one), readers[one]) for one in readers]
+    if without_id := answers.count(None):
+        problem = "no `id` of the sample in any metric"
+        notes.append(f"{file.path}: {without_id} answers were left out: {problem}")
+    return [answer for answer in answers if answer]
+
+
+def _answer_at(source: Source, reader: RecordReader | None) -> SavedAnswer | None:
+    """The answer of a record; None for one without an id."""
+    if reader is None:
+        raise source.error("it lacks the fields that other records of the file have")
+    answer = reader(source)
+    if answer and answer.format == "id and answer" and isinstance(answer.answer, str):
+        absolute = _with_absolute_images(answer.answer, source.path.absolute().parent)
+        return replace(answer, answer=absolute)
+    return answer
 
 
 def _load_entries(path: Path, notes: list[str]) -> dict[str, object]:
@@ -282,26 +288,7 @@ def _with_absolute_images(answer: str, folder: Path) -> str:
     return answer
 
 
-def _merge_partial_logs(answers: Sequence[SavedAnswer]) -> list[SavedAnswer]:
-    """Merge files of one run: each rank has one, the whole cache another, a sample log repeats
-    them.
-
-    An answer replaces a failure that was logged for the same request.
-    """
-    whole = [answer for answer in answers if answer.format not in _PARTIAL]
-    in_sample_logs = {(one.task, one.doc_id): one for one in whole}
-    merged: dict[tuple[str | None, int | None], SavedAnswer] = {}
-    for answer in answers:
-        if answer.format not in _PARTIAL:
-            continue
-        key = (answer.task, answer.doc_id)
-        other = in_sample_logs.get(key) or merged.get(key)
-        if other is None or (failure_of(other.answer) and key not in in_sample_logs):
-            merged[key] = answer
-        elif other.answer != answer.answer and not failure_of(answer.answer):
-            raise AnswersUnusable(
-                f"Two answers to sample {answer.doc_id} of `{answer.task}`: {other.location}, and "
-                f"{answer.location}.",
-                hint="point `path` at one run: its sample log, or its folder below `runs/`",
-            )
-    return [*whole, *merged.values()]
+def _without_repeats(answers: Sequence[SavedAnswer]) -> list[SavedAnswer]:
+    """The answers without the ones of an ended run that its log of samples has, too."""
+    logged = {(a.task, a.id, a.answer) for a in answers if a.format != _ENDED_RUN}
+    return [a for a in answers if a.format != _ENDED_RUN or (a.task, a.id, a.answer) not in logged]

@@ -7,8 +7,8 @@ An answer is an object, or a list of parts:
 * a text with images: ``{"text", "images"}``, as models of lmms-eval 0.7.3 write it; the images are
   put at the placeholders of the text
 * a part: ``{"text", "image"}`` as in MMIE's ``data.json``; ``{"type": "text", "text"}`` and
-  ``{"type": "image", "path"}`` in the spellings of OpenAI and Anthropic; a message; a string,
-  which is an image reference or a text
+  ``{"type": "image", "path"}`` in the spellings of OpenAI and Anthropic; a message; under a key, a
+  string, which is a text
 
 Texts of parts stay unchanged. Messages of other roles (``"role": "user"``) are left out.
 
@@ -81,25 +81,18 @@ def answer_of_object(value: object) -> ParsedAnswer | None:
         case Mapping():
             is_others = value.get("role") in _OTHER_ROLES
             return None if is_others else _read_object(value, depth=0, strict=True)
-        # A pair of a text and images is a list once it was JSON.
-        case [str(text), list() | tuple() as images] if all(map(image_reference, images)):
-            return _read_text_with_images({"text": text}, images)
-        case [*parts] if not all(map(_is_plain_text, parts)):
-            has_images = any(isinstance(part, Mapping) and "image" in part for part in parts)
+        case [*values]:
+            parts = [value for value in values if isinstance(value, Mapping)]
+            has_images = any("image" in part for part in parts)
             contents = [_read_part(part, depth=0, strict=not has_images) for part in parts]
             read = [content for content in contents if content is not None]
-            return joined("parts", read) if len(read) == len(parts) else None
+            return joined("parts", read) if values and len(read) == len(values) else None
     return None
-
-
-def _is_plain_text(value: object) -> bool:
-    return isinstance(value, str) and not is_image_reference(value)
 
 
 def _read_part(part: object, *, depth: int, strict: bool = False) -> ParsedAnswer | None:
     if isinstance(part, str):
-        segment = Segment(image=part) if is_image_reference(part) else Segment(text=part)
-        return ParsedAnswer(kind="part", segments=(segment,))
+        return ParsedAnswer(kind="part", segments=(Segment(part),))
     if isinstance(part, Mapping) and depth <= _MAX_DEPTH:
         return _read_object(part, depth=depth, strict=strict)
     return None
@@ -125,7 +118,7 @@ def _read_object(part: Object, *, depth: int, strict: bool) -> ParsedAnswer | No
     if isinstance(images, (list, tuple)):
         return _read_text_with_images(part, images)
     if "role" in part and isinstance(content, str):
-        message = _read_part(content, depth=depth) or ParsedAnswer(kind="part")
+        message = ParsedAnswer(kind="part", segments=(Segment(content),))
         return _with_words(part, message, "content")
     return _read_single_part(part, strict=strict)
 
@@ -135,7 +128,7 @@ def _read_parts(part: Object, key: PartsKey, depth: int) -> ParsedAnswer | None:
     values, images = part[key], part.get(IMAGES_KEY)
     if not isinstance(values, (list, tuple)):
         return None
-    if key == "output" and all(map(_is_plain_text, values)):
+    if key == "output" and all(isinstance(value, str) for value in values):
         return None  # a program's JSON may have such a key
     contents = [_read_part(value, depth=depth + 1) for value in values]
     if values and not any(contents):

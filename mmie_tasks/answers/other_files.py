@@ -124,6 +124,7 @@ class OtherFile:
             for path, value in _leaves(record)
             if isinstance(value, str | int) and not isinstance(value, bool)
             if _last_name(path) in _IDS or _last_name(path).endswith("_id")
+            if _last_name(path) != "doc_id"  # the runner's number of a row
         }
 
         def rank(path: FieldPath) -> tuple[int, int]:

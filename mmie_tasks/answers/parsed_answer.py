@@ -16,12 +16,11 @@ PartsKey: TypeAlias = Literal["content", "messages", "output"]
 Kind: TypeAlias = (
     PartsKey
     | Literal["parts", "part", "text+images"]  # the other objects
-    | Literal["fence", "embedded"]  # prose with objects in it
-    | Literal["text", "markdown", "saved to", "path", "folder", "data uri"]
+    | Literal["text", "markdown", "saved to", "folder"]
     | Literal["rounds", "empty", "only thinking"]
     | Literal["sentinel", "null", "not text", "video"]  # failures
 )
-Notation: TypeAlias = Literal["", "json", "repr", "object"]
+Notation: TypeAlias = Literal["", "json", "object"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

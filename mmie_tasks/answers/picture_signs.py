@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from mmie_tasks.answers.images import ImageResolver
-from mmie_tasks.answers.references import IMAGE_SUFFIXES
+from mmie_tasks.answers.references import IMAGE_SUFFIXES, is_image_reference
 from mmie_tasks.record.segment import Segment
 
 PictureSign: TypeAlias = Literal["looks like JSON", "names an existing image", "has an image tag"]
@@ -58,8 +58,8 @@ def picture_signs(segments: Sequence[Segment], resolver: ImageResolver) -> tuple
 
     ``looks like JSON``: a text begins as JSON, or has JSON in it and what may be an image in that.
     ``names an existing image``: a path of an image file that exists where images of answers are
-    searched. ``has an image tag``: as HTML, markdown and language models write images, or the data
-    of one.
+    searched. ``has an image tag``: as HTML, markdown and language models write images, the data of
+    one, or nothing but a path or URL.
 
     Args:
         segments: The answer.
@@ -71,9 +71,14 @@ def picture_signs(segments: Sequence[Segment], resolver: ImageResolver) -> tuple
     has_sign: dict[PictureSign, bool] = {
         "looks like JSON": any(map(_looks_like_json, texts)),
         "names an existing image": any(path and path not in shown for path in named),
-        "has an image tag": any(_IMAGE_TAG.search(_CODE.sub("", text)) for text in texts),
+        "has an image tag": any(map(_has_image_tag, texts)),
     }
     return tuple(sign for sign in PICTURE_SIGNS if has_sign[sign])
+
+
+def _has_image_tag(text: str) -> bool:
+    is_path = "/" in text and is_image_reference(text)
+    return is_path or _IMAGE_TAG.search(_CODE.sub("", text)) is not None
 
 
 def _looks_like_json(text: str) -> bool:

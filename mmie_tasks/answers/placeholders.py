@@ -48,21 +48,6 @@ _MARKER = re.compile(
 )
 _BY_NAME = re.compile(r"(?:image|img)[ _-]?\d{0,6}", re.ASCII)
 _BETWEEN_TOKENS = re.compile(r"\s*(?:\d{1,5}\*\d{1,5}\s*)?")  # with the size, as Emu3 writes it
-# Every part is bounded, so that no text makes the search slow.
-_MARKUP = re.compile(
-    r"""
-    (?P<code>```.*?```|`[^`\n]*`)
-    | !\[[^\]\n]{0,300}\]\(\s*
-      (?:<(?P<angled>[^<>\n]{1,1024})>
-        |(?P<data>data:image/[\w.+-]{1,20};base64,[A-Za-z0-9+/=]+)
-        |(?P<bare>(?:[^()\s]|\([^()\s]{0,300}\)){1,1024}))
-      (?:\s+(?:"[^"\n]{0,300}"|'[^'\n]{0,300}'))?\s*\)
-    | <img\s[^<>]{0,300}?src\s*=\s*["'](?P<src>[^"'<>\n]{1,1024}|data:image/[^"'<>\s]+)["']
-      [^<>]{0,300}>
-    | (?P<uri>data:image/[\w.+-]{1,20};base64,[A-Za-z0-9+/]{80,}={0,2})
-    """,
-    re.VERBOSE | re.DOTALL | re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,19 +247,6 @@ def _with_runs(markers: Sequence[_Marker]) -> list[_Marker]:
         else:
             joined.append(marker)
     return joined
-
-
-def image_spans(text: str) -> list[ImageSpan]:
-    """Every markdown or HTML image and every data URI of a text, outside code."""
-    if not any(mark in text for mark in ("![", "data:image/")) and "<img" not in text.lower():
-        return []
-    return [
-        ImageSpan(match.start(), match.end(), reference)
-        for match in _MARKUP.finditer(text)
-        if (
-            reference := next(filter(None, match.group("angled", "data", "bare", "src", "uri")), "")
-        )
-    ]
 
 
 def split_at_images(text: str, spans: Sequence[ImageSpan]) -> tuple[Segment, ...]:

@@ -5,9 +5,7 @@ The format of a record is recognised by its fields, never by the name of its fil
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,7 +20,7 @@ from mmie_tasks.core.messages import replace_surrogates
 
 _ANSWER_FIELDS = ("answer", "text")
 _OTHERS_ANSWER_FIELDS = ("prediction", "pred", "response", "model_answer", "model_response")
-_ID_FIELDS = {"id", "sample_id", "question_id", "url"}
+_ID_FIELDS = ("id", "sample_id", "url", "question_id")
 _ANNOTATION_FIELDS = ("conversations", "task_instance", "meta_data")
 
 Answer: TypeAlias = str | tuple[str, ...]
@@ -30,7 +28,6 @@ Answer: TypeAlias = str | tuple[str, ...]
 
 AnswerFormat: TypeAlias = Literal[
     "lmms-eval sample log",
-    "lmms-eval cache log",
     "answers of an ended run",
     "MileBench pred.json",
     "MIA-Bench answers",
@@ -42,28 +39,23 @@ AnswerRecord: TypeAlias = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedAnswer:
-    """An answer, and everything that identifies its sample.
+    """An answer, and the id of its sample.
 
     Attributes:
         answer: The tested model's answer.
         format: The format of its record.
-        location: File, and position in it, for messages.
-        ids: Ids of the sample, the most reliable first.
+        location: File, position in it and field of the id, for messages.
+        id: The sample's.
         task: Its name, in logs of lmms-eval and in answers that a run saved before judging.
-        doc_id: The runner's number of the sample; only where there is a task.
-        input: The text that the model was sent; in cache logs only its hash, `input_hash`.
-        target: The gold answer as text; only in sample logs.
+        input: The text that the model was sent, in the same files.
     """
 
     answer: Answer
     format: AnswerFormat
     location: str
-    ids: tuple[str, ...] = ()
+    id: str
     task: str | None = None
-    doc_id: int | None = None
     input: str | None = None
-    input_hash: str | None = None
-    target: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +84,17 @@ class Source:
         """File and position, for messages."""
         return f"{self.path}, {self.position}"
 
+    def location_of(self, field: str) -> str:
+        """File, position and field, for messages."""
+        return f"{self.location}, `{field}`"
+
+    def only(self, fields: Collection[str], meaning: str) -> str:
+        """The only one of a record's fields that may have something; raises if there are two."""
+        if len(fields) > 1:
+            names = " and ".join(f"`{name}`" for name in fields)
+            raise self.error(f"it has {names}; which of them is {meaning} is not clear")
+        return next(iter(fields))
+
     def error(self, problem: str) -> AnswersUnusable:
         """An error that names file and position."""
         return AnswersUnusable(
@@ -106,7 +109,11 @@ class Source:
         return f"{dataset}/{sample_id}" if dataset and "/" not in sample_id else sample_id
 
 
-def reader_of(record: object) -> Callable[[Source], SavedAnswer | None] | None:
+RecordReader: TypeAlias = Callable[[Source], SavedAnswer | None]
+"""Reads a record at its place in a file; None if it has no id."""
+
+
+def reader_of(record: object) -> RecordReader | None:
     """The function that reads this record; None if it is no saved answer.
 
     >>> read = reader_of({"sample_id": 0, "pred_response": "B"})
@@ -119,49 +126,36 @@ def reader_of(record: object) -> Callable[[Source], SavedAnswer | None] | None:
         return None
     if "doc_id" in record and ("filtered_resps" in record or "resps" in record):
         return partial(_read_sample_log, record)
-    if record.keys() >= {"request_type", "task_name", "doc_id", "response"}:
-        return partial(_read_cache_log, record)
     if record.keys() >= {"sample_id", "pred_response"}:
         return partial(_read_milebench, record)
     is_others = not record.keys().isdisjoint(_OTHERS_ANSWER_FIELDS)  # then `answer` is the gold one
-    if record.keys() & _ID_FIELDS and record.keys() & {*_ANSWER_FIELDS} and not is_others:
+    if record.keys() & {*_ID_FIELDS} and record.keys() & {*_ANSWER_FIELDS} and not is_others:
         return partial(_read_plain, record)
     return None
 
 
-def _read_sample_log(record: AnswerRecord, source: Source) -> SavedAnswer:
+def _read_sample_log(record: AnswerRecord, source: Source) -> SavedAnswer | None:
     """Read a line of ``<date>_samples_<task>.jsonl`` (lmms-eval, ``evaluation_tracker.py``).
 
-    The answer is ``resps`` if present: that is before reasoning tags were stripped. The ids are
-    those that our tasks (and some others) put into what they log of a metric.
+    The answer is ``resps`` if present: that is before reasoning tags were stripped. The id is the
+    one that our tasks put into what they log of a metric; None for a line without one.
     """
-    ids = [value.get("id") for value in record.values() if isinstance(value, Mapping)]
+    fields = {
+        f"{name}.id": sample_id
+        for name, value in record.items()
+        if isinstance(value, Mapping)
+        if isinstance(sample_id := value.get("id"), str) and sample_id
+    }
+    if not fields:
+        return None
+    field = source.only([*fields][:1] if len(set(fields.values())) == 1 else fields, "the id")
     return SavedAnswer(
         answer=_logged_answer(record),
         format="answers of an ended run" if source.is_of_ended_run else "lmms-eval sample log",
-        location=source.location,
-        ids=tuple(dict.fromkeys(value for value in ids if isinstance(value, str) and value)),
+        location=source.location_of(field),
+        id=fields[field],
         task=source.task,
-        doc_id=_doc_id(record, source),
-        input=_text(record.get("input")),
-        target=_text(record.get("target")),
-    )
-
-
-def _read_cache_log(record: AnswerRecord, source: Source) -> SavedAnswer | None:
-    """Read a line of ``*.audit.jsonl`` (lmms-eval, ``caching/response_cache.py``).
-
-    None for requests that generate no text.
-    """
-    if not str(record["request_type"]).startswith("generate"):
-        return None
-    return SavedAnswer(
-        answer=_cached_answer(record["response"]),
-        format="lmms-eval cache log",
-        location=source.location,
-        task=str(record["task_name"]),
-        doc_id=_doc_id(record, source),
-        input_hash=_text(record.get("content_hash")),
+        input=text if isinstance(text := record.get("input"), str) else None,
     )
 
 
@@ -170,22 +164,24 @@ def _read_milebench(record: AnswerRecord, source: Source) -> SavedAnswer:
     return SavedAnswer(
         answer=as_answer(record["pred_response"]),
         format="MileBench pred.json",
-        location=source.location,
-        ids=(source.full_id(_id(record["sample_id"], source)),),
+        location=source.location_of("sample_id"),
+        id=source.full_id(_id(record["sample_id"], source)),
     )
 
 
 def _read_plain(record: AnswerRecord, source: Source) -> SavedAnswer:
     """Read a record of an id and an answer, as in MMIE's ``data.json`` and MIA-Bench's JSONL."""
-    fields = [name for name in _ANSWER_FIELDS if name in record]
-    if len(fields) > 1:
-        names = " and ".join(f"`{name}`" for name in fields)
-        raise source.error(f"it has {names}; which is the tested model's answer is not clear")
+    answer_field = source.only([name for name in _ANSWER_FIELDS if name in record], "the answer")
+    id_fields = [name for name in _ID_FIELDS if name in record]
+    is_mia_bench = "url" in record and "text" in record
+    # In MIA-Bench's own answers, `question_id` is the number of a line.
+    id_field = "url" if is_mia_bench else source.only(id_fields, "the id")
+    sample_id = _id(record[id_field], source)
     return SavedAnswer(
-        answer=as_answer(record[fields[0]]),
-        format="MIA-Bench answers" if "url" in record else "id and answer",
-        location=source.location,
-        ids=_plain_ids(record, source),
+        answer=as_answer(record[answer_field]),
+        format="MIA-Bench answers" if is_mia_bench else "id and answer",
+        location=source.location_of(id_field),
+        id=source.full_id(sample_id) if id_field in ("id", "sample_id") else sample_id,
     )
 
 
@@ -221,7 +217,7 @@ def read_opening(record: object, source: Source) -> SavedAnswer:
         answer=answer or as_answer(parts),
         format="OpenING output",
         location=source.location,
-        ids=(source.path.name.partition(".")[0],),
+        id=source.path.name.partition(".")[0],
     )
 
 
@@ -262,24 +258,10 @@ def _is_part(value: object) -> bool:
     return bool(keys) and (keys <= {"text", "image"} or keys >= {"text", "image"})
 
 
-def _plain_ids(record: AnswerRecord, source: Source) -> tuple[str, ...]:
-    for name in ("id", "sample_id"):
-        if name in record:
-            return (source.full_id(_id(record[name], source)),)
-    return tuple(_id(record[name], source) for name in ("url", "question_id") if name in record)
-
-
 def _id(value: object, source: Source) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
         raise source.error(f"the id is {value!r}, not a number or text")
     return str(value)
-
-
-def _doc_id(record: AnswerRecord, source: Source) -> int:
-    value = record["doc_id"]
-    if isinstance(value, bool) or not isinstance(value, (int, str)) or not str(value).isdecimal():
-        raise source.error(f"`doc_id` is {value!r}, not a number")
-    return int(value)
 
 
 def _logged_answer(record: AnswerRecord) -> Answer:
@@ -296,19 +278,3 @@ def _logged_answer(record: AnswerRecord) -> Answer:
     while isinstance(answer, list) and len(answer) == 1:
         answer = answer[0]
     return as_answer(answer)
-
-
-def _cached_answer(response: object) -> Answer:
-    if not isinstance(response, str):
-        return as_answer(response)
-    answer: object = response
-    with suppress(ValueError, RecursionError):
-        answer = json.loads(response)
-    match answer:
-        case [str(text), {**_counts}]:  # a text with its token counts
-            return as_answer(text)
-    return as_answer(answer)
-
-
-def _text(value: object) -> str | None:
-    return replace_surrogates(value) if isinstance(value, str) else None

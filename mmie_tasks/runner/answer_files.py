@@ -58,10 +58,15 @@ class RunOutput:
 
     def _removing_after_logging(self, tracker: Any) -> Method:  # noqa: ANN401 - the runner's
         """The tracker's method ``save_results_samples``: then a task's answers are in its log."""
+        from mmie_tasks.runner.predictions import id_of
+
         save = type(tracker).save_results_samples  # not the wrapper of an evaluation before
 
         @functools.wraps(save)
-        def save_results_samples(task_name: str, samples: Sequence[object]) -> None:
+        def save_results_samples(task_name: str, samples: Sequence[dict[str, object]]) -> None:
+            for sample in samples:
+                if "bypass" in sample:  # of --predict_only, which logs no metric with an id
+                    sample["sample"] = {"id": id_of(sample["doc"])}
             save(tracker, task_name=task_name, samples=samples)
             self.remove(task_name, len(samples))
 
@@ -208,7 +213,7 @@ def _lines(task: Task) -> Iterator[str]:
     """A JSON line for each sample of this process that has an answer in text."""
     from mmie_tasks.runner.predictions import id_columns
 
-    columns = id_columns(task.eval_docs_no_media)
+    ids = next(iter(id_columns(task.eval_docs_no_media)), None)
     seen: set[int] = set()
     for request in task.instances:
         number = request.doc_id
@@ -216,10 +221,12 @@ def _lines(task: Task) -> Iterator[str]:
         if not is_text or number in seen:
             continue
         seen.add(number)
+        if ids is None:
+            raise LookupError("its samples have no `id`, so nothing could match the answers")
         line = {
             "doc_id": number,
             "input": request.args[0],
             "resps": request.resps,
-            "sample": {"id": columns[0][number]} if columns else {},
+            "sample": {"id": ids[number]},
         }
         yield json.dumps(line, default=str) + "\n"

@@ -18,14 +18,14 @@ from loguru import logger
 
 from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.answers.files import read_answers
-from mmie_tasks.answers.matching import AnswerMatcher, RequestedSample, no_match_error
+from mmie_tasks.answers.matching import AnswerMatcher, RequestedSample
 from mmie_tasks.answers.saved import Answer
 from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
 
 _ARGUMENTS = "--model_args path=FILE_OR_FOLDER[;MORE][,model=NAME]"
 _PASSED_BY_THE_RUNNER = {"batch_size", "max_batch_size", "device"}
-_ID_COLUMNS = ("url", "id", "sample_id", "question_id", "index")
+_ID_COLUMNS = ("id", "sample_id", "question_id", "index")
 
 
 class RunnerRequest(Protocol):
@@ -135,29 +135,23 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         Raises:
             AnswersUnusable: No sample has an answer, or two answers belong to one sample.
         """
-        docs = getattr(requests[0].task_object, "eval_docs_no_media", None)
-        columns = id_columns(docs)
-        targets = any(answer.target is not None for answer in self._matcher.saved)
+        columns = id_columns(getattr(requests[0].task_object, "eval_docs_no_media", None))
         samples = [
             RequestedSample(
-                task=task,
-                doc_id=request.doc_id,
-                ids=tuple(column[request.doc_id] for column in columns),
-                input=request.input,
-                target=_target(request, docs) if targets else None,
+                ids=tuple(column[request.doc_id] for column in columns), input=request.input
             )
             for request in requests
         ]
-        all_ids = [sample_id for column in columns for sample_id in column]
-        matched = self._matcher.match(samples, all_ids=all_ids)
-        shared = self.world_size > 1 and self._matcher.has_answers(all_ids, task)
+        all_ids = {sample_id for column in columns for sample_id in column}
+        matched = self._matcher.match(task, samples, all_ids=all_ids)
+        shared = self.world_size > 1 and self._matcher.has_answers(all_ids)
         if not matched.report.matched and not shared:
-            raise no_match_error(samples, self._matcher.saved)
+            raise self._matcher.no_match_error(task, samples)
         level = "WARNING" if matched.report.doubtful else "INFO"
         rank = f" (rank {self.rank} of {self.world_size})" if self.world_size > 1 else ""
         logger.log(level, "predictions{}: {}", rank, matched.report.text())
-        matches = zip(samples, matched.answers, strict=True)
-        return {sample.doc_id: saved.answer if saved else MISSING for sample, saved in matches}
+        matches = zip(requests, matched.answers, strict=True)
+        return {request.doc_id: saved.answer if saved else MISSING for request, saved in matches}
 
 
 def _parse(request: RunnerRequest) -> _ParsedRequest:
@@ -178,23 +172,27 @@ def _unsupported(requests: Sequence[object], why: str) -> SystemExit:
 
 
 def id_columns(docs: object) -> list[list[str]]:
-    """The columns that identify a sample, as text: without gaps or repetitions."""
-    id_columns = []
-    for name in _ID_COLUMNS:
-        column: list[object] = []
-        if isinstance(docs, Dataset) and name in docs.column_names:
-            column = list(docs.select_columns([name])[name])
-        elif isinstance(docs, list) and all(isinstance(d, Mapping) and name in d for d in docs):
-            column = [doc[name] for doc in docs]
-        texts = [str(value) for value in column if isinstance(value, (str, int)) and value != ""]
-        if column and len(set(texts)) == len(column):
-            id_columns.append(texts)
-    return id_columns
+    """The ids of all samples, as texts without repetitions; empty if no column has such.
+
+    A column ``url`` follows: MIA-Bench's own files of answers name samples by it.
+    """
+    columns = {name: _texts(docs, name) for name in (*_ID_COLUMNS, "url")}
+    ids = next((columns[name] for name in _ID_COLUMNS if columns[name]), [])
+    return [column for column in (ids, columns["url"]) if column]
 
 
-def _target(request: _ParsedRequest, docs: object) -> str | None:
-    """The reference answer as the runner logs it; None if the task has none."""
-    doc_to_target = getattr(request.task_object, "doc_to_target", None)
-    if docs is None or not callable(doc_to_target):
-        return None
-    return str(doc_to_target(docs[request.doc_id]))  # type: ignore[index]
+def id_of(doc: object) -> str | None:
+    """The id of a sample by its row; None if it has no such column."""
+    fields = doc if isinstance(doc, Mapping) else {}
+    return next((str(fields[name]) for name in _ID_COLUMNS if name in fields), None)
+
+
+def _texts(docs: object, name: str) -> list[str]:
+    """A column of unique texts or numbers; empty if it is something else."""
+    column: list[object] = []
+    if isinstance(docs, Dataset) and name in docs.column_names:
+        column = list(docs.select_columns([name])[name])
+    elif isinstance(docs, list) and all(isinstance(doc, Mapping) and name in doc for doc in docs):
+        column = [doc[name] for doc in docs]
+    texts = {str(value): None for value in column if isinstance(value, str | int) and value != ""}
+    return list(texts) if len(texts) == len(column) else []

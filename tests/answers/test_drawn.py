@@ -128,13 +128,7 @@ def test_a_failure_of_the_writer_stays_a_failure(text: str) -> None:
 )
 def test_a_saved_answer_is_the_same_text_in_every_log(text: str, tmp_path: Path) -> None:
     records = {
-        "1_samples_mmie.jsonl": {"doc_id": 0, "resps": [[text]], "filtered_resps": [text]},
-        "a.audit.jsonl": {
-            "request_type": "generate_until",
-            "task_name": "mmie",
-            "doc_id": 0,
-            "response": text,
-        },
+        "1_samples_mmie.jsonl": {"doc_id": 0, "resps": [[text]], "official": {"id": "SA-0"}},
         "b.jsonl": {"id": "SA-0", "answer": text},
         "c.jsonl": {"id": "SA-0", "answer": json.loads(text)},
     }

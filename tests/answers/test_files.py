@@ -18,7 +18,7 @@ def write(path: Path, data: str | bytes) -> Path:
 
 
 def by_id(path: Path) -> dict[str, object]:
-    return {answer.ids[0]: answer.answer for answer in read_answers(str(path)).answers}
+    return {answer.id: answer.answer for answer in read_answers(str(path)).answers}
 
 
 @pytest.mark.parametrize(
@@ -80,19 +80,10 @@ def test_a_last_line_that_was_cut_off_is_left_out_with_a_note(tmp_path: Path, en
             "a.json", '{"meta_data": {}, "data": []}', "answers in no supported format", id="data"
         ),
         pytest.param(
-            "a.json",
-            '[{"id": 1, "answer": "x", "text": "y"}]',
-            "entry 1: it has `answer` and `text`",
-            id="ambiguous",
-        ),
-        pytest.param(
             "a.json", '[{"id": 1, "answer": "x"}, {"answer": "y"}]', "entry 2: it lacks", id="no id"
         ),
         pytest.param("a.json", '[{"id": 1.5, "answer": "x"}]', "the id is 1.5", id="fraction"),
         pytest.param("a.json", '{"1": "x", "2": 3}', "no supported format", id="text and number"),
-        pytest.param(
-            "a.jsonl", '{"doc_id": "x", "filtered_resps": "y"}', "`doc_id` is 'x'", id="odd doc_id"
-        ),
     ],
 )
 def test_a_file_that_cannot_be_read_is_named(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Sequence
 
@@ -11,205 +10,98 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmie_tasks.answers.failures import MISSING
-from mmie_tasks.answers.matching import (
-    AnswerMatcher,
-    MatchedAnswers,
-    RequestedSample,
-    no_match_error,
-    runner_hash,
-)
+from mmie_tasks.answers.matching import AnswerMatcher, MatchedAnswers, RequestedSample
 from mmie_tasks.answers.saved import SavedAnswer
 from mmie_tasks.core.errors import AnswersUnusable
 
 
-def plain(sample_id: str, answer: str = "text") -> SavedAnswer:
-    return SavedAnswer(
-        answer=answer, format="id and answer", location="a.json, entry 1", ids=(sample_id,)
-    )
-
-
-def logged(
-    doc_id: int,
-    answer: str = "text",
-    *,
-    task: str | None = "t",
-    text: str | None = "",
-    target: str | None = "gold",
-    ids: tuple[str, ...] = (),
-) -> SavedAnswer:
+def saved(sample_id: str, answer: str = "text", task: str | None = None) -> SavedAnswer:
     return SavedAnswer(
         answer=answer,
-        format="lmms-eval sample log",
-        location=f"log.jsonl, line {doc_id}",
-        ids=ids,
+        format="lmms-eval sample log" if task else "id and answer",
+        location=f"{task or 'a'}.jsonl, `{sample_id}`",
+        id=sample_id,
         task=task,
-        doc_id=doc_id,
-        input=f"Question {doc_id}?" if text == "" else text,
-        target=target,
+        input=f"Question {sample_id}?",
     )
 
 
-def cached(doc_id: int, answer: str, text: str) -> SavedAnswer:
-    return SavedAnswer(
-        answer=answer,
-        format="lmms-eval cache log",
-        location=f"cache.audit.jsonl, line {doc_id}",
-        task="t",
-        doc_id=doc_id,
-        input_hash=runner_hash(text),
-    )
+def requested(*ids: str, text: str = "?") -> RequestedSample:
+    return RequestedSample(ids=ids, input=text)
 
 
-def requested(
-    doc_id: int, *ids: str, task: str = "t", text: str = "", target: str | None = "gold"
-) -> RequestedSample:
-    return RequestedSample(
-        task=task, doc_id=doc_id, ids=ids, input=text or f"Question {doc_id}?", target=target
-    )
+def match(answers: Sequence[SavedAnswer], *ids: str) -> MatchedAnswers:
+    return AnswerMatcher(answers).match("t", list(map(requested, ids)))
 
 
 def answers_of(matched: MatchedAnswers) -> list[object]:
     return [answer.answer if answer else None for answer in matched.answers]
 
 
-def match(saved: Sequence[SavedAnswer], *samples: RequestedSample) -> MatchedAnswers:
-    return AnswerMatcher(saved).match(samples)
+def test_an_answer_is_matched_by_its_whole_id() -> None:
+    assert answers_of(match([saved("1"), saved("B/1", "b")], "A/1", "B/1")) == [None, "b"]
 
 
-def test_a_bare_id_counts_where_the_task_has_one_dataset() -> None:
-    assert answers_of(match([plain("1")], requested(0, "A/1"))) == ["text"]
-    assert answers_of(match([plain("1")], requested(0, "A/1"), requested(1, "B/2"))) == [None, None]
+def test_the_log_of_another_task_counts_where_its_model_was_sent_the_same_text() -> None:
+    matcher = AnswerMatcher([saved("1", task="other"), saved("2", task="other")])
+    samples = [requested("1", text="Question 1?"), requested("2", text="Options shuffled?")]
+    assert answers_of(matcher.match("t", samples)) == ["text", None]
 
 
-def test_samples_that_are_not_requested_also_decide_whether_a_bare_id_counts() -> None:
-    matched = AnswerMatcher([plain("1")]).match([requested(0, "A/1")], all_ids=["A/1", "B/1"])
-    assert answers_of(matched) == [None]
+def test_the_log_of_the_task_precedes_others() -> None:
+    answers = [saved("1", "other", task="other"), saved("1", "own", task="t"), saved("2", "any")]
+    assert answers_of(match(answers, "1", "2")) == ["own", "any"]
 
 
-def test_an_id_takes_precedence_over_the_number() -> None:
-    saved = [logged(0, "a", ids=("A/1",)), logged(1, "b", ids=("A/0",))]
-    assert answers_of(match(saved, requested(0, "A/0"), requested(1, "A/1"))) == ["b", "a"]
-
-
-def test_an_answer_with_another_id_is_not_matched_by_number() -> None:
-    saved = [logged(0, ids=("A/0",)), logged(1, ids=("A/1",))]
-    assert answers_of(match(saved, requested(0, "A/0"), requested(1, "A/9"))) == ["text", None]
-
-
-def test_an_id_in_the_log_of_another_task_counts_unless_the_content_differs() -> None:
-    other = logged(5, task="all", ids=("17",), text="Question 0?")
-    assert answers_of(match([other], requested(0, "17"))) == ["text"]
-    assert answers_of(match([other], requested(0, "17", target="another"))) == [None]
-    assert answers_of(match([other], requested(0, "17", text="Another?"))) == [None]
-
-
-def test_a_log_without_ids_is_matched_by_number_where_the_content_agrees() -> None:
-    matched = match([logged(1, "b"), logged(0, "a")], requested(0), requested(1))
-    assert answers_of(matched) == ["a", "b"]
-    assert matched.report.by_content == 2
-
-
-def test_after_the_order_changed_no_answer_counts() -> None:
-    saved = [logged(n, f"answer {n}") for n in range(4)]
-    matched = match(saved, *(requested(n, text=f"Question {(n + 1) % 4}?") for n in range(4)))
-    assert answers_of(matched) == [None] * 4
-    assert matched.report.mismatched == 4
-
-
-def test_a_sample_beyond_a_partial_log_does_not_take_the_answer_of_its_twin() -> None:
-    matched = match([logged(20, text="Same?")], requested(151, text="Same?"))
-    assert answers_of(matched) == [None]
-    assert matched.report.missing == 1
-
-
-def test_another_input_with_the_same_gold_is_matched_by_position_and_doubtful() -> None:
-    matched = match([logged(0, text="Prompt for model X")], requested(0))
-    assert answers_of(matched) == ["text"]
-    assert matched.report.by_position == 1
-    assert matched.report.doubtful
-
-
-def test_of_two_swapped_samples_the_one_without_an_answer_does_not_get_the_other_answer() -> None:
-    saved = [logged(n, f"answer {n}") for n in range(2, 20)]
-    matched = match([logged(0, "answer 1", text="Question 1?"), *saved], *map(requested, range(20)))
-    assert answers_of(matched) == [None, None, *(f"answer {n}" for n in range(2, 20))]
-
-
-def test_an_answer_to_the_question_of_other_samples_is_not_matched_by_position() -> None:
-    saved = [logged(0, text="Same?"), *(logged(n) for n in range(1, 20))]
-    samples = [requested(n) for n in range(20)] + [requested(n, text="Same?") for n in (20, 21)]
-    assert answers_of(match(saved, *samples)) == [None, *["text"] * 19, None, None]
-
-
-def test_if_many_gold_answers_differ_equal_ones_do_not_count() -> None:
-    saved = [logged(n, text=f"Old prompt {n}", target="AB"[n % 2]) for n in range(10)]
-    matched = match(saved, *(requested(n, target="A") for n in range(10)))
-    assert matched.report.mismatched == 10
-
-
-def test_a_cache_log_is_verified_by_its_hash() -> None:
-    saved = [cached(0, "a", "One?"), cached(1, "b", "Two?")]
-    straight = match(saved, requested(0, text="One?"), requested(1, text="Two?"))
-    crossed = match(saved, requested(0, text="Two?"), requested(1, text="One?"))
-    other = match(saved, requested(0, text="Prompt for model X"))
-    assert (answers_of(straight), answers_of(crossed), answers_of(other)) == (
-        ["a", "b"],
-        [None, None],
-        ["a"],
+def test_a_sample_has_its_id_and_its_url() -> None:
+    matcher = AnswerMatcher([saved("http://h/1.jpg", "a"), saved("2", "b")])
+    matched = matcher.match(
+        "t", [requested("1", "http://h/1.jpg"), requested("2", "http://h/2.jpg")]
     )
-    assert (straight.report.by_content, other.report.by_position) == (2, 1)
+    assert answers_of(matched) == ["a", "b"]
 
 
 @pytest.mark.parametrize(
-    ("saved", "locations"),
+    ("answers", "locations"),
     [
-        pytest.param([plain("A/1"), logged(3, ids=("A/1",))], "a.json, entry 1, and log", id="id"),
-        pytest.param([logged(0), logged(0)], "log.jsonl, line 0, and log.jsonl", id="number"),
+        pytest.param([saved("A/1"), saved("A/1", task="t")], "a.jsonl, .*, and t.jsonl", id="id"),
+        pytest.param([saved("http://h"), saved("A/1")], "`A/1`, and .*`http://h`", id="id and URL"),
     ],
 )
 def test_two_answers_to_one_sample_are_an_error_that_names_both(
-    saved: list[SavedAnswer], locations: str
+    answers: list[SavedAnswer], locations: str
 ) -> None:
     with pytest.raises(AnswersUnusable, match=locations):
-        match(saved, requested(0, "A/1"))
+        AnswerMatcher(answers).match("t", [requested("A/1", "http://h")])
 
 
-def test_the_report_counts_matched_missing_and_unused_answers() -> None:
-    saved = [plain("A/0"), plain("A/1", MISSING), plain("A/7"), logged(3, target="no")]
-    matched = match(saved, *(requested(n, f"A/{n}") for n in range(4)))
+def test_the_report_counts_missing_and_null_answers_and_names_an_id_without_a_sample() -> None:
+    answers = [saved("A/0"), saved("A/1", MISSING), saved("A/7"), saved("A/8"), saved("A/9")]
+    matcher = AnswerMatcher([*answers, saved("B/1", task="other")])
+    matched = matcher.match("t", list(map(requested, ["A/0", "A/1", "A/2"])), all_ids=["A/8"])
     assert matched.report.text() == (
-        "t: 2 of 4 answers found (2 by id; format: id and answer); 1 missing; "
-        "1 saved for another question; 1 null; 2 saved answers of other samples"
+        "t: 2 of 3 answers found (format: id and answer); 1 missing; 1 null; "
+        "2 with an id that no sample has, such as `A/7` (a.jsonl, `A/7`)"
     )
 
 
 def test_without_any_match_the_error_shows_how_both_sides_name_their_samples() -> None:
-    text = str(no_match_error([requested(0, "DocVQA/131")], [logged(5, task="mme")]))
+    matcher = AnswerMatcher([saved("131", task="mme")])
+    text = str(matcher.no_match_error("t", [requested("DocVQA/131")]))
     assert "id `DocVQA/131`" in text
-    assert "`mme`, number 5 (log.jsonl, line 5)" in text
+    assert "id `131` in a log of `mme` (mme.jsonl, `131`)" in text
+    assert "samples without an id" in str(matcher.no_match_error("t", [requested()]))
 
 
-@given(st.permutations(range(30)), st.integers(0, 30), st.sets(st.integers(0, 29)), st.randoms())
-def test_in_any_order_no_sample_gets_the_answer_of_another(
-    order: list[int], n_in_order: int, lost: set[int], rng: random.Random
-) -> None:
-    numbers = [*range(n_in_order), *(n for n in order if n >= n_in_order)]
-    saved = [
-        logged(position, f"answer {n}", text=f"Question {n}?", target=rng.choice("AB"))
-        for position, n in enumerate(numbers)
-        if n not in lost
-    ]
-    golds = {answer.input: answer.target for answer in saved}
-    samples = [requested(n, target=golds.get(f"Question {n}?", "A")) for n in range(30)]
-    for n, answer in enumerate(answers_of(match(saved, *samples))):
-        assert answer in {None, f"answer {n}"}
+@given(st.permutations(range(30)), st.sets(st.integers(0, 29)))
+def test_in_any_order_every_sample_gets_its_own_answer(order: list[int], lost: set[int]) -> None:
+    answers = [saved(str(n), f"answer {n}") for n in order if n not in lost]
+    expected = [None if n in lost else f"answer {n}" for n in range(30)]
+    assert answers_of(match(answers, *map(str, range(30)))) == expected
 
 
-@pytest.mark.parametrize("kind", ["id", "number"])
-def test_twenty_thousand_samples_take_about_a_second(kind: str) -> None:
-    sample_ids = [(f"A/{n}",) if kind == "id" else () for n in range(20_000)]
-    saved = [logged(n, ids=ids) for n, ids in enumerate(sample_ids)]
-    samples = [requested(n, *ids) for n, ids in enumerate(sample_ids)]
+def test_twenty_thousand_samples_take_about_a_second() -> None:
+    ids = [f"A/{n}" for n in range(20_000)]
     start = time.thread_time()  # processor time: the machine may be busy
-    assert match(saved, *samples).report.matched == 20_000
+    assert match([saved(sample_id) for sample_id in ids], *ids).report.matched == 20_000
     assert time.thread_time() - start < 5

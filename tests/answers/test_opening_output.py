@@ -24,7 +24,7 @@ def write(path: Path, output: object, **layout: int) -> Path:
 
 
 def answers(path: Path) -> dict[str, Answer]:
-    return {answer.ids[0]: answer.answer for answer in read_answers(str(path)).answers}
+    return {answer.id: answer.answer for answer in read_answers(str(path)).answers}
 
 
 @pytest.mark.parametrize("name", ["0301096.json", "0301096.jsonl", "0301096.v2.json"])
@@ -35,7 +35,7 @@ def test_either_ending_is_read_and_the_name_is_the_id(
     folder = tmp_path / "M_output"
     write(folder / name, STEPS, **layout)
     (answer,) = read_answers(str(folder)).answers
-    assert (answer.ids, answer.format) == (("0301096",), "OpenING output")
+    assert (answer.id, answer.format) == ("0301096", "OpenING output")
     picture = str(folder / "0301096-o-0.jpg")
     content = [{"text": "Cut.", "image": picture}, {"text": "", "image": None}]
     assert json.loads(str(answer.answer)) == {"content": content}
@@ -85,6 +85,5 @@ def test_a_folder_with_two_models_is_an_error_that_names_both_files(tmp_path: Pa
     for model in ("A", "B"):
         write(tmp_path / f"{model}_output" / "0301096.json", STEPS)
     matcher = AnswerMatcher(read_answers(str(tmp_path)).answers)
-    sample = RequestedSample(task="opening", doc_id=0, ids=("0301096",), input="", target=None)
     with pytest.raises(AnswersUnusable, match=r"0301096(.|\n)*A_output(.|\n)*B_output"):
-        matcher.match([sample], all_ids=["0301096"])
+        matcher.match("opening", [RequestedSample(ids=("0301096",), input="")])

@@ -118,7 +118,7 @@ def test_the_two_lines_of_python_make_answers_of_a_file_of_another_tool(
     assert len(code.splitlines()) == 2
     exec(code, {})  # noqa: S102 - the code that a user is told to run
     answers = read_answers("answers.jsonl").answers
-    assert {answer.ids[0]: answer.answer for answer in answers} == ANSWERS
+    assert {answer.id: answer.answer for answer in answers} == ANSWERS
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.xlsx", "a.parquet", "a.jsonl.gz", "a.gz"])

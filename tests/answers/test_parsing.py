@@ -118,7 +118,9 @@ def test_an_empty_answer_is_an_answer(results, shape, texts) -> None:
     [
         pytest.param(["one", '{"text": "two", "images": ["/o/a.png"]}'], id="results"),
         pytest.param([["one", '{"text": "two", "images": ["/o/a.png"]}']], id="one list"),
-        pytest.param(["<think>x</think>one", "<think>", ("two", [A])], id="thinking"),
+        pytest.param(
+            ["<think>x</think>one", "<think>", {"text": "two", "images": [A]}], id="thinking"
+        ),
     ],
 )
 def test_rounds_are_parsed_one_after_the_other(results) -> None:
@@ -130,8 +132,7 @@ def test_rounds_are_parsed_one_after_the_other(results) -> None:
     "value",
     [
         pytest.param({"text": "t", "images": [A]}, id="object"),
-        pytest.param(("t", [A]), id="tuple"),
-        pytest.param({"content": ("t", A)}, id="tuple of parts"),
+        pytest.param({"content": ("t", {"image": A})}, id="tuple of parts"),
     ],
 )
 def test_objects_are_parsed_as_their_json_is(value) -> None:
@@ -259,36 +260,6 @@ def test_any_object_and_its_text_are_parsed_without_an_exception(value, write, c
     check(parse_answer([written]))
     if isinstance(written, str):
         check(parse_answer([written[cut:], written[: -cut or None]]))
-
-
-PARTS = st.lists(
-    st.fixed_dictionaries(
-        {
-            "text": st.text(alphabet='ab"[]{}\\\n', min_size=1).map("x{}x".format),
-            "image": st.just(A),
-        }
-    ),
-    min_size=1,
-    max_size=4,
-)
-
-
-@given(PARTS, st.sampled_from([None, 1]))
-def test_prose_around_json_changes_nothing_in_it(parts, indent) -> None:
-    written = json.dumps(parts, indent=indent)
-    for answer in (f"Sure: {written} Bye.", f"Sure:\n```json\n{written}\n```\nBye."):
-        assert flat(parse_answer([answer])) == ["Sure:", *flat(parse_answer([written])), "Bye."]
-
-
-@given(PARTS, st.integers(min_value=1))
-def test_a_list_that_breaks_off_keeps_its_whole_parts(parts, cut) -> None:
-    written = json.dumps(parts)
-    ends = [len(json.dumps(parts[:n])) - 1 for n in range(1, len(parts) + 1)]
-    length = max(ends[0], len(written) - cut)
-    answer = parse_answer([written[:length]])
-    n_whole = sum(end <= length for end in ends)
-    assert flat(answer) == flat(parse_answer([json.dumps(parts[:n_whole])]))
-    assert bool(answer.unread) == bool(written[ends[n_whole - 1] : length].strip(", ]"))
 
 
 @given(st.text() | st.text(alphabet="{}[]()'\"\\,:<>!/ \n`ud8think image1.png"))

@@ -29,19 +29,9 @@ def save(path: Path, value: object) -> Path:
     return path
 
 
-def line(doc_id: int = 0, **fields: object) -> dict[str, object]:
-    return {"doc_id": doc_id, "target": "t", "filtered_resps": "said", "input": "i", **fields}
-
-
-def cached(doc_id: int, answer: object, **fields: object) -> dict[str, object]:
-    return {
-        "request_type": "generate_until",
-        "task_name": "mmie",
-        "doc_id": doc_id,
-        "response": json.dumps(answer),
-        "content_hash": "0123",
-        **fields,
-    }
+def line(sample_id: str = "SA-0", **fields: object) -> dict[str, object]:
+    metric = {"id": sample_id}
+    return {"doc_id": 0, "target": "t", "filtered_resps": "said", "official": metric, **fields}
 
 
 def only(path: Path) -> SavedAnswer:
@@ -51,22 +41,66 @@ def only(path: Path) -> SavedAnswer:
 
 def by_id(path: Path, datasets: Sequence[str] = ()) -> dict[str, object]:
     answers = read_answers(str(path), datasets).answers
-    return {answer.ids[0]: answer.answer for answer in answers}
+    return {answer.id: answer.answer for answer in answers}
 
 
-def test_a_line_of_a_sample_log_gives_everything_that_identifies_its_sample(tmp_path: Path) -> None:
-    metrics = {"official": {"id": "DocVQA/131", "score": 1.0}, "robust": {"id": "DocVQA/131"}}
-    path = save(tmp_path / LOG, [line(7, target="gold", input="question", **metrics)])
+def test_a_line_of_a_sample_log_has_the_id_of_its_sample(tmp_path: Path) -> None:
+    path = save(tmp_path / LOG, [line("DocVQA/131", robust={"id": "DocVQA/131"})])
     assert only(path) == SavedAnswer(
         answer="said",
         format="lmms-eval sample log",
-        location=f"{path}, the whole file",
-        ids=("DocVQA/131",),
+        location=f"{path}, the whole file, `official.id`",
+        id="DocVQA/131",
         task="mmie",
-        doc_id=7,
-        input="question",
-        target="gold",
     )
+
+
+def test_lines_of_a_sample_log_without_an_id_are_left_out_with_a_note(tmp_path: Path) -> None:
+    path = save(tmp_path / LOG, [line(), line(official=1.0), line(official={"id": ""})])
+    saved = read_answers(str(path))
+    assert [answer.id for answer in saved.answers] == ["SA-0"]
+    note = f"{path}: 2 answers were left out: no `id` of the sample in any metric"
+    assert saved.notes == (note,)
+
+
+def test_a_sample_log_without_any_id_is_an_error_that_says_so(tmp_path: Path) -> None:
+    path = save(tmp_path / LOG, [line(official=1.0)])
+    with pytest.raises(AnswersUnusable, match=r"no saved answers. .* no `id` of the sample"):
+        read_answers(str(path))
+
+
+@pytest.mark.parametrize(
+    ("record", "fields"),
+    [
+        pytest.param(line(robust={"id": "SA-1"}), "`official.id` and `robust.id`", id="log"),
+        pytest.param({"id": 1, "sample_id": 2, "answer": ""}, "`id` and `sample_id`", id="id"),
+        pytest.param({"id": 1, "url": "u", "answer": ""}, "`id` and `url`", id="URL"),
+        pytest.param({"id": 1, "answer": "a", "text": "b"}, "`answer` and `text`", id="answer"),
+    ],
+)
+def test_a_record_with_two_ids_or_two_answers_is_an_error_that_names_both_fields(
+    tmp_path: Path, record: Mapping[str, object], fields: str
+) -> None:
+    path = save(tmp_path / LOG, [line(), record])
+    with pytest.raises(AnswersUnusable, match=f"line 2: it has {fields}; which"):
+        read_answers(str(path))
+
+
+@pytest.mark.parametrize("name", ["rank_0.audit.jsonl", LOG])
+def test_the_number_of_a_row_is_never_offered_as_an_id(tmp_path: Path, name: str) -> None:
+    lines = [
+        {
+            "request_type": "generate_until",
+            "task_name": "mmie",
+            "doc_id": number,
+            "response": "said",
+            "content_hash": "0123",
+        }
+        for number in range(3)
+    ]
+    with pytest.raises(AnswersUnusable, match="`doc_id`") as raised:
+        read_answers(str(save(tmp_path / name, lines)))
+    assert "json.dumps" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -111,46 +145,14 @@ def test_answers_of_two_models_to_a_task_are_refused(tmp_path: Path, joined: boo
         read_answers(path)
 
 
-def test_a_cache_log_is_read(tmp_path: Path) -> None:
-    lines = [cached(4, "said"), cached(0, [0.1, True], request_type="loglikelihood")]
-    answer = only(save(tmp_path / "rank_0.audit.jsonl", lines))
-    assert (answer.task, answer.doc_id, answer.input_hash) == ("mmie", 4, "0123")
-
-
-@pytest.mark.parametrize(
-    ("response", "answer"),
-    [
-        pytest.param(json.dumps(["a", "b"]), ("a", "b"), id="rounds"),
-        pytest.param(json.dumps(["a", {"output_tokens": 3}]), "a", id="with token counts"),
-        pytest.param("null", MISSING, id="null"),
-        pytest.param('{"text": 1}', f'{NOT_TEXT} {{"text": 1}}', id="object"),
-    ],
-)
-def test_a_cached_response_is_unpacked(tmp_path: Path, response: str, answer: object) -> None:
-    path = save(tmp_path / "cache.audit.jsonl", [cached(0, "") | {"response": response}])
-    assert only(path).answer == answer
-
-
-def test_cache_logs_of_ranks_are_merged(tmp_path: Path) -> None:
-    save(tmp_path / "cache.audit.jsonl", [cached(0, "a"), cached(1, "b")])
-    save(tmp_path / "runs" / "r" / "rank_0.audit.jsonl", [cached(0, "a")])
-    save(tmp_path / "runs" / "r" / "rank_1.audit.jsonl", [cached(1, "b")])
-    save(tmp_path / "out" / LOG, [line(1, filtered_resps="b")])
-    answers = [(answer.doc_id, answer.answer) for answer in read_answers(str(tmp_path)).answers]
-    assert sorted(answers) == [(0, "a"), (1, "b")]
-
-
-def test_an_answer_beats_a_failure_in_cache_logs(tmp_path: Path) -> None:
-    failed = "[LMMS_EVAL_REQUEST_FAILED after 3 retries]"
-    lines = [cached(0, failed), cached(0, "a"), cached(1, "b"), cached(1, None)]
-    save(tmp_path / "rank_0.audit.jsonl", lines)
-    assert {answer.answer for answer in read_answers(str(tmp_path)).answers} == {"a", "b"}
-
-
-def test_different_cached_answers_to_a_sample_are_refused(tmp_path: Path) -> None:
-    path = save(tmp_path / "rank_0.audit.jsonl", [cached(0, "a"), cached(0, "b")])
-    with pytest.raises(AnswersUnusable, match=r"sample 0 of `mmie`: .*line 1, and .*line 2"):
-        read_answers(str(path))
+def test_an_answer_of_an_ended_run_that_its_log_repeats_counts_once(tmp_path: Path) -> None:
+    saved = [
+        {"doc_id": 0, "resps": [["said"]], "sample": {"id": name}} for name in ("SA-0", "SA-1")
+    ]
+    save(tmp_path / "one" / "20260101_110000_rank0_answers_mmie.jsonl", saved)
+    save(tmp_path / "two" / LOG, [line("SA-1")])
+    answers = {(one.id, one.format) for one in read_answers(str(tmp_path)).answers}
+    assert answers == {("SA-0", "answers of an ended run"), ("SA-1", "lmms-eval sample log")}
 
 
 def test_milebench_answers_are_identified_by_the_folder_of_their_dataset(tmp_path: Path) -> None:
@@ -217,18 +219,14 @@ def test_an_answer_of_prose_stays_as_it_was_saved(tmp_path: Path, text: str) -> 
     assert by_id(save(tmp_path / "a.json", [{"id": "SA-1", "answer": text}])) == {"SA-1": text}
 
 
-def test_mia_bench_answers_have_every_id(tmp_path: Path) -> None:
+def test_mia_bench_answers_are_identified_by_url(tmp_path: Path) -> None:
     lines = [
         {"url": "http://h/a/1.jpg?w=2", "text": "x", "question_id": 5},
         {"url": "http://h/b/2.jpg", "text": "y"},
         {"question_id": 9, "prompt": "p", "text": "w"},
     ]
-    saved = read_answers(str(save(tmp_path / "a.jsonl", lines))).answers
-    assert [answer.ids for answer in saved] == [
-        ("http://h/a/1.jpg?w=2", "5"),
-        ("http://h/b/2.jpg",),
-        ("9",),
-    ]
+    expected = {"http://h/a/1.jpg?w=2": "x", "http://h/b/2.jpg": "y", "9": "w"}
+    assert by_id(save(tmp_path / "a.jsonl", lines)) == expected
 
 
 JSON = st.recursive(

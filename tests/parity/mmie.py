@@ -159,7 +159,7 @@ def our_requests(n_samples: int = N_SAMPLES, **prompts: str) -> Sequence[object]
             docs = data.dataset("all", {"MMIE_DATA": str(folder)})
             samples = {doc["id"]: Sample.from_doc(doc) for doc in docs}
             saved = read_answers(str(folder / "data.json")).answers
-            answers = {answer.ids[0]: answer.answer for answer in saved}
+            answers = {answer.id: answer.answer for answer in saved}
             return [_our_request(samples[row["id"]], answers[row["id"]], folder) for row in rows]
 
 

@@ -120,7 +120,7 @@ def request_bodies(folders: Folders) -> Comparison:
         )
         scorer.main_evaluate_output_directory(f"{work}/outputs")
         answers = {
-            str(saved.ids[0]): saved.answer
+            str(saved.id): saved.answer
             for saved in read_answers(f"{work}/outputs/M_output").answers
         }
         cases = []

@@ -38,7 +38,10 @@ def begun(folder: Path, **options: Any) -> RunOutput:
 
 
 def task(
-    responses: Sequence[Sequence[object]], name: str = "t", kind: str = "generate_until"
+    responses: Sequence[Sequence[object]],
+    name: str = "t",
+    kind: str = "generate_until",
+    id_name: str = "id",
 ) -> SimpleNamespace:
     """A task with one request for each sample, as the runner has it after generation."""
     instances = [
@@ -51,7 +54,7 @@ def task(
         )
         for n, texts in enumerate(responses)
     ]
-    docs = [{"id": f"s{n}"} for n in range(len(responses))]
+    docs = [{id_name: f"s{n}"} for n in range(len(responses))]
     return SimpleNamespace(
         config=SimpleNamespace(task=name), eval_docs_no_media=docs, instances=instances
     )
@@ -78,7 +81,7 @@ def test_saved_answers_are_read_as_the_model_gave_them(
 ) -> None:
     begun(tmp_path).save([task([responses])])
     (saved,) = read_answers(str(tmp_path)).answers
-    assert (saved.answer, saved.task, saved.doc_id, saved.ids) == (answer, "t", 0, ("s0",))
+    assert (saved.answer, saved.task, saved.id) == (answer, "t", "s0")
 
 
 def test_requests_without_a_text_answer_are_left_out(tmp_path: Path) -> None:
@@ -97,6 +100,12 @@ def test_a_task_whose_answers_cannot_be_saved_costs_no_other(
     begun(tmp_path).save(tasks)
     assert len(lines(tmp_path)) == 1
     assert any("`broken` could not be saved" in line for line in logs)
+
+
+def test_answers_to_samples_without_an_id_cost_a_warning(tmp_path: Path, logs: list[str]) -> None:
+    begun(tmp_path).save([task([["a"]], id_name="name")])
+    assert not list(tmp_path.rglob("*_answers_*"))
+    assert any("have no `id`" in line for line in logs)
 
 
 def test_a_folder_that_cannot_be_written_costs_a_warning(tmp_path: Path, logs: list[str]) -> None:
@@ -121,6 +130,7 @@ def logged(folder: Path, samples: list[dict[str, Any]]) -> None:
 
 def sample(number: int) -> dict[str, Any]:
     answer = {"resps": [["a"]], "filtered_resps": ["a"], "target": ""}
+    answer["official"] = {"id": f"s{number}"}
     return {"doc_id": number, "doc": {}, "arguments": [f"question {number}"], **answer}
 
 
@@ -130,7 +140,15 @@ def test_answers_are_removed_when_their_samples_are_logged(tmp_path: Path) -> No
     logged(tmp_path, [sample(0), sample(1)])
     output.remove("t", 2)
     assert not list(tmp_path.rglob("*_answers_*"))
-    assert [answer.doc_id for answer in read_answers(str(tmp_path)).answers] == [0, 1]
+    assert [answer.id for answer in read_answers(str(tmp_path)).answers] == ["s0", "s1"]
+
+
+def test_a_log_without_metrics_has_the_ids_of_its_samples(tmp_path: Path) -> None:
+    tracker_ = tracker(tmp_path)
+    RunOutput.of_run({"evaluation_tracker": tracker_, "datetime_str": DATE})
+    predicted = {**sample(0), "doc": {"id": "s7"}, "official": 0, "bypass": 999}
+    tracker_.save_results_samples(task_name="t", samples=[predicted])
+    assert [answer.id for answer in read_answers(str(tmp_path)).answers] == ["s7"]
 
 
 @pytest.mark.parametrize("count", [0, 1])
@@ -143,8 +161,8 @@ def test_answers_stay_while_their_log_is_incomplete_and_both_are_read(
         logged(tmp_path, [sample(0)])
     output.remove("t", 2)
     assert any(f"has {count} of 2 samples" in line for line in logs)
-    answers = {answer.doc_id: answer.answer for answer in read_answers(str(tmp_path)).answers}
-    assert answers == {0: "a", 1: "b"}
+    answers = {answer.id: answer.answer for answer in read_answers(str(tmp_path)).answers}
+    assert answers == {"s0": "a", "s1": "b"}
 
 
 # Several runs in one folder

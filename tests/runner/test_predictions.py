@@ -28,9 +28,6 @@ class Task:
     def doc_to_messages(self, doc: object) -> object:
         raise AssertionError("opened an image")
 
-    def doc_to_target(self, doc: dict[str, object]) -> object:
-        return doc["gold"]
-
 
 @dataclass
 class Request:
@@ -55,7 +52,9 @@ def requests(docs: object, *doc_ids: int, task: str = "t") -> list[Request]:
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
     path = tmp_path / "answers.json"
-    path.write_text(json.dumps({"DocVQA/0": "zero", "2": ["two", "rounds"]}), encoding="utf-8")
+    path.write_text(
+        json.dumps({"DocVQA/0": "zero", "DocVQA/2": ["two", "rounds"]}), encoding="utf-8"
+    )
     return path
 
 
@@ -66,19 +65,17 @@ def test_saved_answers_are_returned_in_the_order_of_the_requests(
     model = Predictions(path=str(saved), batch_size=4, device="cuda:0")
     sent = requests(docs, 2, 0, 1, 0)
     assert model.generate_until_multi_round(sent) == [["two", "rounds"], "zero", MISSING, "zero"]
-    report = "t: 2 of 3 answers found (2 by id; format: id and answer); 1 missing"
+    report = "t: 2 of 3 answers found (format: id and answer); 1 missing"
     assert logs == [f"predictions: {report}\n"]
     assert logs[0].record["level"].name == "WARNING"
 
 
-def test_a_sample_log_is_joined_by_gold_answer_and_input(tmp_path: Path) -> None:
-    line = {"doc_id": 2, "target": "2", "filtered_resps": "two", "input": "Question 2?"}
-    other = {**line, "doc_id": 1, "target": "another", "input": "Question 9?"}
-    path = tmp_path / "20260101_000000_samples_t.jsonl"
-    path.write_text(f"{json.dumps(line)}\n{json.dumps(other)}\n", encoding="utf-8")
-    model = Predictions(path=path)
-    docs = Dataset.from_list([{"gold": n} for n in range(3)])
-    assert model.generate_until(requests(docs, 2, 1)) == ["two", MISSING]
+def test_a_row_of_another_order_keeps_its_answer_and_a_url_names_a_sample(tmp_path: Path) -> None:
+    docs = [{"id": str(n), "index": 2 - n, "url": f"http://h/{n}.jpg"} for n in range(3)]
+    path = tmp_path / "a.jsonl"
+    lines = [{"url": "http://h/2.jpg", "text": "two", "question_id": 0}, {"id": 0, "answer": "no"}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    assert Predictions(path=path).generate_until(requests(docs, 0, 1, 2)) == ["no", MISSING, "two"]
 
 
 def test_an_image_beside_saved_answers_is_found_from_any_folder(
@@ -134,7 +131,7 @@ def test_a_rank_without_answers_does_not_end_the_run(saved: Path) -> None:
 def test_two_answers_to_one_sample_end_the_run(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"id": "DocVQA/0", "answer": "x"}\n' * 2, encoding="utf-8")
-    with pytest.raises(SystemExit, match=r"a\.jsonl, line 1, and .*a\.jsonl, line 2"):
+    with pytest.raises(SystemExit, match=r"a\.jsonl, line 1, `id`, and .*a\.jsonl, line 2"):
         Predictions(path=path).generate_until(requests(ROWS, 0))
 
 

@@ -125,8 +125,10 @@ def test_a_missing_answer_is_counted_and_below_the_coverage_floor_there_is_no_sc
     workplace: Workplace, tmp_path: Path
 ) -> None:
     entries = [{"sample_id": 0, "pred_response": "B"}, {"sample_id": 1, "pred_response": None}]
-    (tmp_path / "pred.json").write_text(json.dumps(entries), encoding="utf-8")
-    result = play_back(workplace, tmp_path / "pred.json", "--tasks", "milebench_TQA")
+    path = tmp_path / "TQA" / "pred.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(entries), encoding="utf-8")
+    result = play_back(workplace, path, "--tasks", "milebench_TQA")
     printed = rounded(result, "MileBench TQA")
     assert printed["coverage"] == 50
     assert printed["official"] != printed["official"]  # NaN

@@ -14,10 +14,10 @@ from mmie_tasks.core.wording import counted as number
 
 A, B = "/o/a.png", "/o/b.png"
 DATA = "data:image/png;base64,AAAA"
+LONG_DATA = f"data:image/png;base64,{'A' * 80}"
 FOLDER = "out/wan"  # of the cases, the only path that names a folder
 WORDS_BESIDE = "with words under other keys, in their order; the official script ignores them"
 NOT_WORDS = "no words: a prompt or a question, references, URLs, encoded data; ids are not counted"
-BASE64 = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGMAAQAABQABJ3UyYwAAAA=="
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,6 @@ SHAPES = [
         ["Two foxes", f"@{A}"],
     ),
     Shape('[{"type": "image", "path": "/o/a.png", "alt": "Fox"}]', "json:parts", [f"@{A}", "Fox"]),
-    Shape('{"title": "Two foxes", "content": ["A"]}', "json:content", ["A"], "`title` 1"),
     Shape(
         '[{"text": 5, "image": "/o/a.png"}]',
         "json:parts",
@@ -98,6 +97,11 @@ SHAPES = [
         description="a part with a text or image that is neither: the whole stays text",
     ),
     Shape('{"content": [{"text": "A"}, {"text": ["B"]}]}', "json:content", ["A"], "`object` 1"),
+    Shape(
+        '[{"text": "A", "image": "/o/a.png"}, "B"]',
+        "text",
+        ['[{"text": "A", "image": "/o/a.png"}, "B"]'],
+    ),
     # parts
     Shape(
         '{"content": [{"type": "text", "text": "A"}, {"type": "image", "path": "/o/a.png"}]}',
@@ -247,7 +251,11 @@ SHAPES = [
     ),
     Shape('{"text": null, "images": ["/o/a.png", null, ""]}', "json:text+images", [f"@{A}"]),
     Shape('{"text": "t", "images": "/a.png"}', "text", ['{"text": "t", "images": "/a.png"}']),
+    Shape('["<image> t", ["/o/a.png"]]', "text", ['["<image> t", ["/o/a.png"]]']),
     # messages of chat servers
+    Shape('{"title": "Two foxes", "content": ["A"]}', "json:content", ["A"], "`title` 1"),
+    Shape('{"content": ["/o/a.png", {"b64_json": "AAAA"}]}', "json:content", [A, f"@{DATA}"]),
+    Shape('{"role": "assistant", "content": "/o/a.png"}', "json:part", [A]),
     Shape(
         '{"role": "assistant", "content": "A <image> B", "images": [{"type": "image_url", '
         '"image_url": {"url": "/o/a.png"}}]}',
@@ -264,96 +272,12 @@ SHAPES = [
         description="parts and a list of images: first at placeholders, the rest at the end",
     ),
     Shape(
-        '{"content": [{"type": "image", "path": "/o/a.png"}, "A"], "images": ["/o/a.png"]}',
-        "json:content",
-        [f"@{A}", "A"],
-    ),
-    Shape(
         '{"role": "assistant", "content": "A", "reasoning_content": "why", "images": []}',
         "json:text+images",
         ["A"],
         "thinking",
     ),
-    Shape('{"role": "assistant", "content": "/o/a.png"}', "json:part", [f"@{A}"]),
     Shape('{"role":"assistant","text":"B","content":"A"}', "json:part", ["A"], "`text` 1"),
-    Shape('{"content": ["A", {"b64_json": "AAAA"}]}', "json:content", ["A", f"@{DATA}"]),
-    # pairs, and what Python prints
-    Shape('["<image> t", ["/o/a.png"]]', "json:text+images", [f"@{A}", "t"]),
-    Shape(
-        "('text', ['/o/a.png', '/o/b.png'])",
-        "repr:text+images",
-        ["text", f"@{A}", f"@{B}"],
-        "2 pictures without a place",
-        "what Python prints of any of these",
-    ),
-    Shape(
-        "{'text': \"<image> it's\\n\", 'images': ['/o/a.png']}",
-        "repr:text+images",
-        [f"@{A}", "it's"],
-    ),
-    # code fences
-    Shape(
-        '```json\n{"text":"<img>f","images":["/o/a.png"]}\n```', "json:text+images", [f"@{A}", "f"]
-    ),
-    Shape(
-        'Here:\n```json\n{"text": "f <image>", "images": ["/o/a.png"]}\n```\nDone.',
-        "fence",
-        ["Here:", "f", f"@{A}", "Done."],
-        description="any of these in a code fence; prose around JSON if it has parts or images",
-    ),
-    Shape(
-        'One.\n```\n["/o/a.png"]\n```\nTwo.\n```python\nx = 1\n```\n```json\n["/o/b.png"]\n```',
-        "fence",
-        ["One.", f"@{A}", "Two.\n```python\nx = 1\n```", f"@{B}"],
-    ),
-    Shape('```\n["/o/a.png"]\n["/o/b.png"]\n```\nDone.', "fence", [f"@{A}", f"@{B}", "Done."]),
-    Shape(
-        '```json\n[{"text": "A", "image": "/o/a.png"}, {"te', "fence", ["A", f"@{A}"], "`cut off` 1"
-    ),
-    # prose around JSON
-    Shape(
-        'Sure! [{"text": "A", "image": "/o/a.png"}] I hope this helps!',
-        "embedded",
-        ["Sure!", "A", f"@{A}", "I hope this helps!"],
-        description="JSON with prose around it, several times, too, if any of it has parts or "
-        "images",
-    ),
-    Shape('Sure! {"text": "A", "images": []}', "text", ['Sure! {"text": "A", "images": []}']),
-    Shape(
-        '{"text": "A", "image": "/o/a.png"}\n{"text": "B", "image": null}',
-        "embedded",
-        ["A", f"@{A}", "B"],
-    ),
-    Shape(
-        '1: ["/o/a.png"] 2: ![](/o/b.png) 3: {}',
-        "embedded",
-        ["1:", f"@{A}", "2:", f"@{B}", "3: {}"],
-    ),
-    Shape('```python\nx = ["/o/a.png"]\n```', "text", ['```python\nx = ["/o/a.png"]\n```']),
-    # a list that breaks off
-    Shape(
-        '[{"text": "A", "image": "/o/a.png"}, {"text": "B", "ima',
-        "embedded",
-        ["A", f"@{A}"],
-        "`cut off` 1",
-        "a list of any of these that breaks off: its whole parts",
-    ),
-    Shape(
-        '{"text": "A <image>", "images": ["/o/a.png", "/o/b',
-        "embedded",
-        ["A", f"@{A}"],
-        "`cut off` 1",
-    ),
-    Shape('So: {"content": ["A", {"path": "/o/a.png"}', "embedded", ["So:", "A", f"@{A}"]),
-    Shape(
-        '[{"text": "A", "image": "/o/a.png"}, // B\n{"text": "C", "image": "/o/b.png"}]',
-        "embedded",
-        ["A", f"@{A}", "// B", "C", f"@{B}"],
-    ),
-    # read by nobody's model
-    Shape('{"response": "A", "image_paths": []}', "text", ['{"response": "A", "image_paths": []}']),
-    Shape('final", "images": ["/o/a.png"]}', "embedded", ['final", "images":', f"@{A}"]),
-    Shape(BASE64, "text", [BASE64]),
     # several strings
     Shape(
         ["A", "![](/o/a.png)"], "rounds", ["A", f"@{A}"], description="several strings are rounds"
@@ -367,13 +291,6 @@ SHAPES = [
         description="as `qwen_image_edit` answers",
     ),
     Shape(
-        A, "path", [f"@{A}"], description="only a path with a slash, a `file://` URL or a data URI"
-    ),
-    Shape("./out dir/1.png", "path", ["@./out dir/1.png"]),
-    Shape("file:///o/a.png", "path", ["@file:///o/a.png"]),
-    Shape("https://example.org/a.png", "path", ["@https://example.org/a.png"]),
-    Shape(DATA, "data uri", [f"@{DATA}"]),
-    Shape(
         FOLDER,
         "folder",
         [f"@{FOLDER}"],
@@ -382,10 +299,10 @@ SHAPES = [
     ),
     # prose
     Shape(
-        "see ![fig](/o/a.png) and <img alt='x' src='/o/b.png'/> end",
+        f"see ![fig](/o/a.png), {LONG_DATA} end",
         "markdown",
-        ["see", f"@{A}", "and", f"@{B}", "end"],
-        description="markdown and HTML images, outside code",
+        ["see", f"@{A}", ",", f"@{LONG_DATA}", "end"],
+        description="markdown images and data URIs, outside code",
     ),
     Shape('![a](</o/a b.png>)![c](/o/c(1).png "t")', "markdown", ["@/o/a b.png", "@/o/c(1).png"]),
     Shape(f"![x]({DATA})", "markdown", [f"@{DATA}"]),
@@ -395,6 +312,35 @@ SHAPES = [
         "text",
         ['{"choice": 1}'],
         description="JSON of any other shape is text: an object, numbers, a list of words",
+    ),
+    # texts, which nobody's models are known to mean as pictures
+    Shape(
+        'Sure! [{"text": "A", "image": "/o/a.png"}]',
+        "text",
+        ['Sure! [{"text": "A", "image": "/o/a.png"}]'],
+        description="JSON in prose or in a code fence, JSON that breaks off, what Python prints of "
+        "an object",
+    ),
+    *(
+        Shape(text, "text", [text])
+        for text in (
+            '```json\n[{"text": "A", "image": "/o/a.png"}]\n```',
+            '[{"text": "A", "image": "/o/a.png"}, {"text": "B", "ima',
+            '{"text": "A <image>", "images": ["/o/a.png"]}\n{"text": "B", "images": []}',
+            "{'text': 'A <image>', 'images': ['/o/a.png']}",
+            "('text', ['/o/a.png', '/o/b.png'])",
+        )
+    ),
+    Shape(A, "text", [A], description="a path or a URL of an image, an HTML image"),
+    *(
+        Shape(text, "text", [text])
+        for text in (
+            "./out dir/1.png",
+            "file:///o/a.png",
+            "https://example.org/a.png",
+            "<img alt='x' src='/o/b.png'/>",
+            "Image saved to: /o/a.png",
+        )
     ),
     # thinking
     Shape(
@@ -539,30 +485,25 @@ SOURCES = {  # of the rows of the page
     "Emu2 (`Emu2/emu/constants.py`); Janus (`janus/models/processing_vlm.py`)": (
         "the same, with equal tokens between",
     ),
-    "lmms-eval's `unwrap_generation_output`": (
-        "what Python prints of any of these",
-        "several strings are rounds",
+    "lmms-eval's `unwrap_generation_output`": ("several strings are rounds",),
+    "Antigravity-Manager (`proxy/mappers/openai/response.rs`) and other gateways to Gemini": (
+        "markdown images and data URIs, outside code",
     ),
-    "language models that are asked for JSON": (
-        "any of these in a code fence; prose around JSON if it has parts or images",
-        "JSON with prose around it, several times, too, if any of it has parts or images",
-        "a list of any of these that breaks off: its whole parts",
-    ),
+    "issue 753 of llama-farm/llamafarm": ("messages of gpt-oss without their special tokens",),
     "`qwen_image_edit`": ("as `qwen_image_edit` answers",),
     "`wan2_1_t2i`": (
         "only a folder: its files `<row in four digits>_s<seed>.png`, as `wan2_1_t2i` writes them",
     ),
     "language models": (
-        "only a path with a slash, a `file://` URL or a data URI",
-        "markdown and HTML images, outside code",
         "any other text, unchanged",
+        "JSON in prose or in a code fence, JSON that breaks off, what Python prints of an object",
+        "a path or a URL of an image, an HTML image",
         "JSON of any other shape is text: an object, numbers, a list of words",
         "a part with a text or image that is neither: the whole stays text",
         "with the text under any other key",
         "a marker of another name, as often as there are pictures",
         "a word in square brackets that no tag closes",
         "a thinking tag in quotation marks or in `code` is a mention",
-        "messages of gpt-oss without their special tokens",
         "nothing, or only thinking: an empty answer",
     ),
     "reasoning parsers of vLLM (`vllm/reasoning`) and SGLang (`reasoning_parser.py`)": (

@@ -9,10 +9,10 @@ from pathlib import Path
 from support.runner import TESTS, Workplace, write
 
 SAMPLES = [
-    {"question": "The colour of blood?", "answer": "red"},
-    {"question": "The colour of grass?", "answer": "green"},
-    {"question": "The colour of snow?", "answer": "white"},
-    {"question": "The colour of a ripe tomato?", "answer": "red"},
+    {"id": "q0", "question": "The colour of blood?", "answer": "red"},
+    {"id": "q1", "question": "The colour of grass?", "answer": "green"},
+    {"id": "q2", "question": "The colour of snow?", "answer": "white"},
+    {"id": "q3", "question": "The colour of a ripe tomato?", "answer": "red"},
 ]
 OURS = "mmie_tasks.benchmarks.sketch.task"
 

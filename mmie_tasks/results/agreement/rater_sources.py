@@ -49,11 +49,8 @@ def read_raters(sources: Sequence[str], task: str | None, score_kind: ScoreKind)
     runs = [open_run(word, [task] if task else []) for word in words]
     task_runs = _task_runs(runs, task)
     benchmark = task_runs[0].benchmark if task_runs else _benchmark_of(task)
-    judges = [
-        _judge(run.name, run, task_run, score_kind)
-        for run, task_run in zip(runs, task_runs, strict=True)
-    ]
-    other_runs = _other_runs(judges, others=is_csv.count(True))
+    judges = _judges(runs, task_runs, score_kind, is_alone=len(named) == 1)
+    other_runs = _other_runs(judges, others=is_csv.count(True)) if len(named) > 1 else {}
     compared = [task_run for i, task_run in enumerate(task_runs) if i not in other_runs]
     raters: list[Rater] = []
     positions: list[int] = []  # of the judges
@@ -63,9 +60,7 @@ def read_raters(sources: Sequence[str], task: str | None, score_kind: ScoreKind)
         else:
             positions.append(len(raters))
             raters.append(judges[len(positions) - 1])
-    if len(raters) == len(runs) == 1 and (members := judge_runs(task_runs[0])):
-        raters = [_judge(name, runs[0], member, score_kind) for name, member in members.items()]
-        judges, positions = raters, list(range(len(raters)))
+    raters += judges[len(positions) :]  # of a panel's run alone
     if len(raters) < 2:
         message = f"Agreement needs two raters or more, and `{raters[0].name}` is the only one."
         raise SettingWrong(message, hint="name a second run, or a CSV with `id, score`")
@@ -81,6 +76,19 @@ def read_raters(sources: Sequence[str], task: str | None, score_kind: ScoreKind)
         tuple(rater for i, rater in enumerate(unique) if i not in left_out),
         runs_of,
     )
+
+
+def _judges(
+    runs: Sequence[Run], task_runs: Sequence[TaskRun], score_kind: ScoreKind, *, is_alone: bool
+) -> list[Rater]:
+    """A rater for each run; the judges of a panel if its run is the only source."""
+    members = judge_runs(task_runs[0]) if is_alone and task_runs else {}
+    if members:
+        return [_judge(name, runs[0], member, score_kind) for name, member in members.items()]
+    return [
+        _judge(run.name, run, of_run, score_kind)
+        for run, of_run in zip(runs, task_runs, strict=True)
+    ]
 
 
 def _other_runs(judges: Sequence[Rater], others: int) -> dict[int, int]:

@@ -120,6 +120,8 @@ def test_every_picture_is_shown_or_counted_or_its_answer_is(answer, named):
         pytest.param("See a.png.", [1], id="an image"),
         pytest.param("See `a.png`, A.PNG or gone.png.", [1], id="an image in code"),
         pytest.param("<img>out/7</img>", [2], id="element"),
+        pytest.param("./gone.png", [2], id="nothing but a path"),
+        pytest.param("https://example.org/a.png", [2], id="nothing but a URL"),
         pytest.param('<img src=a.png> {"image_1": "b.png"}', [0, 1, 2], id="all"),
     ],
 )
@@ -137,7 +139,7 @@ def test_a_text_is_counted_under_the_names_of_its_signs(answer, signs):
         pytest.param("Look at <image 1>, <image>, [image 2] and [IMG3].", id="placeholders"),
         pytest.param("See gone.png and https://example.org/a.png.", id="names without a file"),
         pytest.param("Files end in .png; write `<img src=x>` for one.", id="a tag in code"),
-        pytest.param(f"See a.png. {PARTS}", id="an image that is shown"),
+        pytest.param("See a.png. ![](a.png)", id="an image that is shown"),
     ],
 )
 def test_a_text_without_pictures_has_no_sign(answer):

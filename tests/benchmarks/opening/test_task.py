@@ -42,7 +42,7 @@ def docs(selection: str = "all") -> dict[str, dict[str, Any]]:
 
 def lines() -> dict[str, Line]:
     """The lines of a log of the example's answers, by id."""
-    saved = {answer.ids[0]: answer.answer for answer in read_answers(str(EXAMPLE)).answers}
+    saved = {answer.id: answer.answer for answer in read_answers(str(EXAMPLE)).answers}
     judged = {
         sample_id: (doc, task.process_results(doc, [saved[sample_id]]))
         for sample_id, doc in docs().items()
@@ -215,7 +215,7 @@ def behaviour() -> str:
     shared = (task_dir() / "opening" / "_opening_shared").read_text(encoding="utf-8")
     content = yaml.load(shared.replace("!function", ""), yaml.SafeLoader)
     lines = [json.dumps(content["generation_kwargs"])]
-    saved = {answer.ids[0]: answer.answer for answer in read_answers(str(EXAMPLE)).answers}
+    saved = {answer.id: answer.answer for answer in read_answers(str(EXAMPLE)).answers}
     for sample_id, doc in sorted(docs().items()):
         request = build_request(Sample.from_doc(doc), [saved[sample_id]], "opening").request
         if request is not None:
