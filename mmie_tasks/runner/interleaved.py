@@ -21,7 +21,7 @@ from mmie_tasks.core.errors import MmieTasksError, SettingWrong, first_line
 from mmie_tasks.http.model_list import announce_retirement
 from mmie_tasks.interleaved.drawer import Drawer, DrawerMisconfigured, DrawingError
 from mmie_tasks.interleaved.pictures import PictureStore, draw_all
-from mmie_tasks.interleaved.protocols import INSTRUCT
+from mmie_tasks.interleaved.protocols import INSTRUCT, STEP
 from mmie_tasks.interleaved.registry import open_drawer
 from mmie_tasks.record.signature import drawing_text
 from mmie_tasks.runner.pair_answers import (
@@ -35,8 +35,7 @@ from mmie_tasks.runner.pair_answers import (
 from mmie_tasks.runner.pair_arguments import parse_pair_arguments, split_arguments
 from mmie_tasks.runner.pair_requests import AskedSample, asked_sample
 from mmie_tasks.runner.pair_writer import PairWriter, writer_access, writer_model
-from mmie_tasks.runner.run_texts import RunTexts
-from mmie_tasks.runner.writer_output import output_of, text_of
+from mmie_tasks.runner.run_texts import RunTexts, WrittenText
 
 
 class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
@@ -90,9 +89,8 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
             if self._arguments.drawer is not None:
                 self._drawer = open_drawer(self._arguments.drawer, os.environ)
                 self._drawer.check()
-                self._signature = self._signed(
-                    drawing_text(self._arguments.protocol.signature, self._drawer.signature)
-                )
+                drawing = drawing_text(STEP.signature, self._drawer.signature)
+                self._signature = self._signed(drawing)
                 pictures, stored_under = self._arguments.pictures, self._drawer.storage_signature
                 self._store = PictureStore(pictures, stored_under)
                 self._store.prepare()
@@ -137,10 +135,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         if self._drawer is None or not any(samples):
             return self._native(requests, samples)
         outputs = self._write(requests, samples)
-        protocol = self._arguments.protocol
-        drafts = {
-            i: draft_of(outputs[i], sample, protocol) for i, sample in enumerate(samples) if sample
-        }
+        drafts = {i: draft_of(outputs[i], sample) for i, sample in enumerate(samples) if sample}
         outcomes = self._draw(drafts.values(), self._drawer)
         all_facts = []
         for i, draft in drafts.items():
@@ -184,7 +179,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
             facts = DrawingFacts(signature=self._signed(INSTRUCT.signature))
             for i, sample in enumerate(samples):
                 if sample:
-                    outputs[i] = answer_of(Draft(whole=text_of(outputs[i])), {}, facts)
+                    outputs[i] = answer_of(Draft(whole=WrittenText.of(outputs[i])), {}, facts)
         return [outputs[i] for i in range(len(requests))]
 
     def _write(
@@ -192,7 +187,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
     ) -> list[object]:
         """The writer's outputs, whose texts are saved portion by portion until they are logged."""
         texts = RunTexts(self._arguments, requests, samples)
-        outputs = {i: output_of(text) for i, text in texts.read().items()}
+        outputs = {i: text.output for i, text in texts.read().items()}
         missing = [i for i in range(len(requests)) if i not in outputs]
         portions = self._writer.outputs(requests, samples, missing, self._writer.portion_size)
         for portion in portions:
