@@ -33,8 +33,13 @@ from mmie_tasks.runner.pair_answers import (
     log_answers,
 )
 from mmie_tasks.runner.pair_arguments import parse_pair_arguments, split_arguments
-from mmie_tasks.runner.pair_requests import AskedSample, asked_sample
-from mmie_tasks.runner.pair_writer import PairWriter, writer_access, writer_model
+from mmie_tasks.runner.pair_writer import (
+    AskedSample,
+    PairWriter,
+    asked_sample,
+    writer_access,
+    writer_model,
+)
 from mmie_tasks.runner.run_texts import RunTexts, WrittenText
 
 

@@ -20,7 +20,7 @@ from mmie_tasks.core.wording import listed
 from mmie_tasks.interleaved.drawer import DrawingError, PictureRequest
 from mmie_tasks.interleaved.protocols import NO_PICTURE, Prompt, WrittenAnswer, read_steps
 from mmie_tasks.record.segment import Segment
-from mmie_tasks.runner.pair_requests import AskedSample
+from mmie_tasks.runner.pair_writer import AskedSample
 from mmie_tasks.runner.run_texts import WrittenText
 
 Outcomes: TypeAlias = "Mapping[PictureRequest, Path | DrawingError]"
@@ -68,7 +68,7 @@ def _seed(sample_id: str, number: int) -> int:
 
 
 def facts_of(draft: Draft, outcomes: Outcomes, signature: str) -> DrawingFacts:
-    """What an answer says of its drawing: how many pictures there are and are missing, and why."""
+    """What an answer says about its drawing: how many pictures it has and lacks, and why."""
     drawn = [outcomes[picture] for picture in draft.pictures]
     failed = Counter(outcome.name for outcome in drawn if isinstance(outcome, DrawingError))
     unused = draft.written.unused if draft.written else {}
@@ -81,7 +81,8 @@ def answer_of(draft: Draft, outcomes: Outcomes, facts: DrawingFacts) -> object:
     tokens. Pictures that could not be drawn are left out.
     """
     if draft.written is None:
-        return replace(draft.whole, text=write_undrawn_answer(draft.whole.text, facts)).output
+        text = write_undrawn_answer(draft.whole.text, facts)
+        return replace(draft.whole, text=text).output
     pictures = iter(draft.pictures)
     segments = []
     for part in draft.written.parts:

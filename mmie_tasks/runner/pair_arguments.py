@@ -1,8 +1,7 @@
 """The arguments of ``--model interleaved``: the text of ``--model_args``, or the map of a file for
 ``--config``.
 
-People write these lines in many ways; each is read, or its error says what is meant. The list:
-``tests/runner/test_pair_arguments.py``.
+People write these lines in many ways; each is read, or its error says what is meant.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from mmie_tasks.interleaved.protocols import STEP
 from mmie_tasks.judging.served_model import served_model
 from mmie_tasks.runner.evaluation import running_evaluation
 from mmie_tasks.runner.pair_arguments import PairArguments
-from mmie_tasks.runner.pair_requests import AskedSample
+from mmie_tasks.runner.pair_writer import AskedSample
 
 _DELIVERY = (
     *("base_url", "api_key", "timeout", "retry_backoff_s", "max_retries", "httpx_trust_env"),
