@@ -110,6 +110,8 @@ class PairWriter:
 
     Attributes:
         model: The model of lmms-eval; freed of its weights after `free`.
+        rank: Which of the run's processes this is.
+        world_size: Number of these processes.
         task_dict: The samples by task and split, which the runner fills.
 
     Raises:
@@ -122,7 +124,7 @@ class PairWriter:
         self._arguments = arguments
         self._runner_options = runner_options
         self._force_simple = force_simple
-        self._rank, self._world_size = 0, 1
+        self.rank, self.world_size = 0, 1
         self._is_freed = False
         self.model = self._create()
         self.task_dict = self.model.task_dict
@@ -140,18 +142,14 @@ class PairWriter:
         add_to_requests(model, arguments.request_fields)
         return model
 
-    def set_process(self, rank: int, world_size: int) -> None:
-        """Set which of the run's processes this is, for this model and for later ones."""
-        self._rank, self._world_size = rank, world_size
-
     def live_model(self) -> lmms:
         """The model with its weights: created again if it has been freed."""
         if self._is_freed:
             logger.info("interleaved: the writer was freed for drawing, and is made again.")
             self.model, self._is_freed = self._create(), False
             self.model.task_dict = self.task_dict
-        if self._world_size > 1:
-            self.model._rank, self.model._world_size = self._rank, self._world_size
+        if self.world_size > 1:
+            self.model._rank, self.model._world_size = self.rank, self.world_size
         return self.model
 
     def free(self) -> None:
