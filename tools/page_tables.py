@@ -71,13 +71,12 @@ def faults() -> Iterable[Sequence[str]]:
 
 
 def protocols() -> Iterable[Sequence[str]]:
-    """What a writer writes, and what each protocol reads in it."""
-    for name, cases in CASES.items():
-        for description, text, parts, unused in cases:
-            if description:
-                counts = ", ".join(f"{count} {kind}" for kind, count in unused.items())
-                read = ", ".join(map(_part, parts or ())) or "the text"
-                yield name, description, _code(text), read, counts
+    """What a writer writes, and what the protocol reads in it."""
+    for description, text, parts, unused in CASES:
+        if description:
+            counts = ", ".join(f"{count} {kind}" for kind, count in unused.items())
+            read = ", ".join(map(_part, parts or ())) or "the text"
+            yield description, _code(text), read, counts
 
 
 def milebench_tasks() -> Iterable[Sequence[str]]:
@@ -110,7 +109,7 @@ TABLES = (
     ),
     PageTable(
         PACKAGE / "interleaved" / "README.md",
-        ("protocol", "the writer writes", "example", "the judge sees; prompts", "counted"),
+        ("the writer writes", "example", "the judge sees; prompts", "counted"),
         protocols,
     ),
     PageTable(

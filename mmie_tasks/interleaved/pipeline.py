@@ -17,8 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
-from operator import itemgetter
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from loguru import logger
 from pydantic import Field, NonNegativeInt, PositiveInt
@@ -36,21 +35,17 @@ from mmie_tasks.interleaved.drawer import (
     drawer_signature,
 )
 from mmie_tasks.interleaved.pictures import MAX_SIDE_PX, parse_size, png_of
-from mmie_tasks.interleaved.pipeline_files import (
-    PipelineFiles,
-    Untyped,
-    diffusers_version,
-    is_folder,
-    locate,
-    misconfigured,
-)
+from mmie_tasks.interleaved.pipeline_files import PipelineFiles, Untyped, locate, misconfigured
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 _SIDE_STEP_PX = 16  # what all pipelines draw without rounding: 8 for the autoencoder, 2 for a patch
 _NO_LIMIT = 10**9  # no tokenizer reads so many tokens
 
 
 class _OutOfMemory(DrawerUnavailable):
-    """The device draws nothing more."""
+    """The device has too little memory, and draws nothing more."""
 
 
 @dataclass(kw_only=True)
@@ -112,21 +107,22 @@ class PipelineDrawer:
         return self.signature
 
     def check(self) -> None:
-        """See `Drawer.check`: downloads the model if need be, and looks at its class, the options,
-        its files and the device. What else diffusers refuses is known when it loads.
+        """See `Drawer.check`: downloads the model, and checks its class, options, files and the
+        device. Damaged weights are noticed when they are loaded.
         """
         _ = self._files, self._device
 
     def describe(self) -> str:
-        """See `Drawer.describe`: of a repository on the Hub, only the index is read."""
-        if is_folder(self.model):
+        """See `Drawer.describe`: downloads only the index of a repository on the Hub."""
+        files = locate(self.model, self.revision)
+        if not files.commit:
             return f"`{self._files.name}` is here, and is drawn on {self._device}"
-        kind = locate(self.model, self.revision).pipeline_class.__name__
+        kind = files.pipeline_class.__name__
         return f"`{self.model}`, a {kind}, on {self._device}; a run downloads what is not here"
 
     @property
     def price_usd(self) -> float:
-        """Of a picture: nothing is paid."""
+        """See `Drawer.price_usd`."""
         return 0.0
 
     @cached_property
@@ -178,7 +174,7 @@ class PipelineDrawer:
         width, height = self._size or (None, None)
         negative = None if self.negative_prompt is None else [self.negative_prompt] * count
         arguments = {
-            "output_type": "np",
+            "output_type": "pil",
             "width": width,
             "height": height,
             "num_inference_steps": self.steps,
@@ -193,25 +189,24 @@ class PipelineDrawer:
         """See `Drawer.draw`. The pipeline is loaded before the first picture is drawn, and stays
         until `close`.
 
-        A batch on which the pipeline fails has errors as outcomes, and the others go on. If the
-        first batch fails twice with one error, or the device has no memory, nothing more is drawn.
+        A batch on which the pipeline fails has errors as outcomes, and the others are drawn. If the
+        first batch fails twice, or the device has no memory, nothing more is drawn.
         """
-        final: DrawingError | None = None
         try:
             pipeline = self._load(requests) if requests else None
         except DrawingError as error:
-            final = error
+            yield from enumerate([error] * len(requests))
+            return
+        final: DrawingError | None = None
         for start in range(0, len(requests), self._batch):
             batch = requests[start : start + self._batch]
             outcome = final or self._drawn(pipeline, batch)
-            if start == 0 and not final and type(outcome) is DrawerUnavailable:
-                first, outcome = outcome, self._drawn(pipeline, batch)
-                if isinstance(outcome, DrawingError) and str(outcome) == str(first):
-                    final = outcome
-            if isinstance(outcome, _OutOfMemory):
-                final = outcome
-            pictures = [outcome] * len(batch) if isinstance(outcome, DrawingError) else outcome
-            yield from enumerate(pictures, start)
+            if start == 0 and type(outcome) is DrawerUnavailable:
+                outcome = self._drawn(pipeline, batch)
+            if isinstance(outcome, DrawingError):
+                final = outcome if start == 0 or isinstance(outcome, _OutOfMemory) else final
+                outcome = [outcome] * len(batch)
+            yield from enumerate(outcome, start)
 
     def close(self) -> None:
         """Free the pipeline; a later `draw` loads it again."""
@@ -230,9 +225,8 @@ class PipelineDrawer:
             try:
                 self._pipeline = self._loaded(files).to(self._device)
             except torch.cuda.OutOfMemoryError as error:
-                raise DrawerUnavailable(
-                    "the pipeline does not fit into the memory of the GPU"
-                ) from error
+                problem = "the pipeline does not fit into the memory of the GPU"
+                raise DrawerUnavailable(problem) from error
             except Exception as error:
                 problem = f"it could not be loaded on {self._device}: {first_line(error)}"
                 raise misconfigured(files.name, problem) from error
@@ -244,21 +238,11 @@ class PipelineDrawer:
         transformers wrote them, are random: the same every time.
         """
         import torch
-        from diffusers.utils import logging
 
-        logging.disable_progress_bar()
-        logging.set_verbosity_error()  # it repeats the end of every prompt that is cut
-        dtype = "torch_dtype" if diffusers_version() < (0, 40) else "dtype"
-        options = {
-            dtype: getattr(torch, self._dtype_name),
-            "variant": self.variant,
-            "use_safetensors": True,
-            "local_files_only": True,
-        }
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(0)
             before = torch.get_rng_state()
-            pipeline = files.pipeline_class.from_pretrained(files.folder, **options)
+            pipeline = files.load(self.variant, dtype=getattr(torch, self._dtype_name))
             if not torch.equal(before, torch.get_rng_state()):  # diffusers does not say so
                 logger.warning(f"Some weights of `{files.name}` are not in its files, and random.")
         pipeline.set_progress_bar_config(disable=True)
@@ -268,7 +252,7 @@ class PipelineDrawer:
     def _drawn(
         self, pipeline: Untyped, requests: Sequence[PictureRequest]
     ) -> list[Picture | DrawingError] | DrawingError:
-        """The pictures of one batch, or why there is none."""
+        """The pictures of one batch, or why there are none."""
         import torch
 
         filled = [*requests, *[requests[-1]] * (self._batch - len(requests))]
@@ -284,7 +268,7 @@ class PipelineDrawer:
             # Few outputs say which pictures a safety checker has blackened.
             refusals = getattr(drawn, "nsfw_content_detected", None) or [False] * len(filled)
             pictures = [
-                _picture(image, self.max_side_px, is_refused=is_refused)
+                self._picture(image, is_refused=is_refused)
                 for image, is_refused, _ in zip(drawn.images, refusals, filled, strict=True)
             ]
         except torch.cuda.OutOfMemoryError:
@@ -296,6 +280,15 @@ class PipelineDrawer:
         except Exception as error:  # noqa: BLE001 - diffusers
             return DrawerUnavailable(f"the pipeline failed: {first_line(error)}")
         return pictures[: len(requests)]
+
+    def _picture(self, image: Image, *, is_refused: bool) -> Picture | DrawingError:
+        if is_refused:
+            return DrawerRefused("the safety checker of the pipeline rejected the picture")
+        try:
+            return png_of(image, self.max_side_px)
+        except PictureUnusable as error:
+            hint = "if the decoder overflowed, `dtype=float32` helps"
+            return PictureUnusable(f"{error}: {hint}")
 
 
 def _tokenizers(pipeline: Untyped) -> dict[str, Untyped]:
@@ -317,44 +310,22 @@ def _limit_tokenizers(pipeline: Untyped) -> None:
 
 
 def _log_cut_prompts(pipeline: Untyped, name: str, requests: Sequence[PictureRequest]) -> None:
-    """One line about prompts that are longer than the tokenizer that reads most.
-
-    It cuts at its own limit, and at the default of the pipeline's argument, if that is smaller.
+    """Log the number of prompts that are longer than the pipeline reads: the most of its
+    tokenizers, and at most the default of the argument ``max_sequence_length``.
     """
     argument = inspect.signature(pipeline.__call__).parameters.get("max_sequence_length")
     most = argument.default if argument and isinstance(argument.default, int) else _NO_LIMIT
-    tokenizers = _tokenizers(pipeline).values()
-    limits = [min(tokenizer.model_max_length, most) for tokenizer in tokenizers]
-    limit, widest = max(zip(limits, tokenizers, strict=True), key=itemgetter(0), default=(0, None))
-    if widest is None or limit >= _NO_LIMIT:
+    tokenizers = list(_tokenizers(pipeline).values())
+    limit = min(most, max((one.model_max_length for one in tokenizers), default=_NO_LIMIT))
+    if not tokenizers or limit >= _NO_LIMIT:
         return
+    widest = max(tokenizers, key=lambda one: min(one.model_max_length, limit))
     prompts = [replace_surrogates(request.prompt) for request in requests]
-    lengths = [len(widest(prompt, verbose=False).input_ids) for prompt in prompts]
-    if cut := sum(length > limit for length in lengths):
+    if cut := sum(len(widest(prompt, verbose=False).input_ids) > limit for prompt in prompts):
         logger.warning(
             f"{cut:,} of {len(prompts):,} prompts are longer than the {limit} tokens that "
             f"`{name}` reads; their pictures show the beginning of the prompt only."
         )
-
-
-def _picture(image: Untyped, max_side_px: int, *, is_refused: bool) -> Picture | DrawingError:
-    """The stored picture of an array ``(height, width, 3)`` from 0 to 1, or of a PIL image."""
-    import numpy as np
-    from PIL import Image
-
-    if is_refused:
-        return DrawerRefused("the safety checker of the pipeline rejected the picture")
-    pixels = np.asarray(image)
-    if pixels.dtype.kind == "f":
-        if not np.isfinite(pixels).all():
-            return PictureUnusable(
-                "its pixels are no numbers: the decoder overflowed, so set `dtype=float32`"
-            )
-        pixels = (pixels * 255).round().astype("uint8")
-    try:
-        return png_of(Image.fromarray(pixels), max_side_px)
-    except PictureUnusable as error:
-        return error
 
 
 def _minor_version(package: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mmie_tasks.record.signature import INSTRUCTED
@@ -93,13 +93,11 @@ class PictureProtocol:
         name: In signatures.
         version: Grows with every change that can change an answer.
         words: The words after the question; ``{steps}`` stands for the number of steps.
-        read: The answer in a text without its thinking, for a limit on pictures. Never raises.
     """
 
     name: str
     version: int
     words: str
-    read: Callable[[str, int], WrittenAnswer]
 
     @property
     def signature(self) -> str:
@@ -113,8 +111,8 @@ class PictureProtocol:
 
 
 def read_steps(text: str, limit: int) -> WrittenAnswer:
-    r"""Read an answer with markers: the text before a marker, from the last one on, is the
-    picture's prompt; of ``[picture: words]`` its words are.
+    r"""Read an answer to `STEP`, without its thinking, for a limit on pictures: the text before a
+    marker, from the last one on, is the picture's prompt; of ``[picture: words]`` its words are.
 
     Markers count on lines of their own; within lines only in an answer without such a line, else
     they are words of the text. Those above the limit are removed and counted. What looks like a
@@ -143,7 +141,9 @@ def read_steps(text: str, limit: int) -> WrittenAnswer:
     unused[LIKE_MARKER] = sum(
         len(pattern.findall(text)) for pattern in (_LIKE_MARKER, _INLINE_MARKER) for text in texts
     )
-    return _written(parts, unused)
+    if not drawn:
+        unused[NO_PICTURE] += 1
+    return WrittenAnswer(parts=tuple(parts), unused=dict(+unused))
 
 
 def _without_formatting(step: str) -> str:
@@ -153,21 +153,8 @@ def _without_formatting(step: str) -> str:
     return "\n".join(filter(None, lines))
 
 
-def _written(parts: Sequence[str | Prompt], unused: Counter[str]) -> WrittenAnswer:
-    if not any(isinstance(part, Prompt) for part in parts):
-        unused[NO_PICTURE] += 1
-    return WrittenAnswer(parts=tuple(parts), unused=dict(+unused))
+STEP = PictureProtocol(name="step", version=2, words=_STEP)
+"""For writers whose pictures a drawer draws."""
 
-
-INSTRUCT = PictureProtocol(
-    name=INSTRUCTED,
-    version=1,
-    words=_NEUTRAL,
-    read=lambda text, _limit: _written([text], Counter()),
-)
-"""For models that draw themselves: the words of `step` that name no marker and no drawer."""
-
-PROTOCOLS: Mapping[str, PictureProtocol] = {
-    "step": PictureProtocol(name="step", version=2, words=_STEP, read=read_steps)
-}
-"""The protocols by name."""
+INSTRUCT = PictureProtocol(name=INSTRUCTED, version=1, words=_NEUTRAL)
+"""For models that draw themselves: the words of `STEP` that name no marker and no drawer."""

@@ -50,7 +50,7 @@ from mmie_tasks.runner.loaded_tasks import (
     leaf_tasks,
     loaded_benchmark,
 )
-from mmie_tasks.runner.model_pair import ModelPair
+from mmie_tasks.runner.model_memory import ModelPair
 from mmie_tasks.runner.results_metadata import add_provenance, add_signatures
 from mmie_tasks.runner.run_summary import print_at_exit, report_command, shows_all_rows
 

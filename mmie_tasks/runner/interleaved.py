@@ -16,12 +16,12 @@ from typing import Any
 from lmms_eval.api.instance import Instance
 from lmms_eval.api.model import lmms
 
-from mmie_tasks.answers.drawn import WITHHELD, DrawingFacts
+from mmie_tasks.answers.drawn import WITHHELD
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong, first_line
 from mmie_tasks.http.model_list import announce_retirement
 from mmie_tasks.interleaved.drawer import Drawer, DrawerMisconfigured, DrawingError
 from mmie_tasks.interleaved.pictures import PictureStore, draw_all
-from mmie_tasks.interleaved.protocols import INSTRUCT
+from mmie_tasks.interleaved.protocols import INSTRUCT, STEP
 from mmie_tasks.interleaved.registry import open_drawer
 from mmie_tasks.record.signature import drawing_text
 from mmie_tasks.runner.pair_answers import (
@@ -33,10 +33,14 @@ from mmie_tasks.runner.pair_answers import (
     log_answers,
 )
 from mmie_tasks.runner.pair_arguments import parse_pair_arguments, split_arguments
-from mmie_tasks.runner.pair_requests import AskedSample, asked_sample
-from mmie_tasks.runner.pair_writer import PairWriter, writer_access, writer_model
-from mmie_tasks.runner.run_texts import RunTexts
-from mmie_tasks.runner.writer_output import output_of, text_of
+from mmie_tasks.runner.pair_writer import (
+    AskedSample,
+    PairWriter,
+    asked_sample,
+    writer_access,
+    writer_model,
+)
+from mmie_tasks.runner.run_texts import RunTexts, WrittenText
 
 
 class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
@@ -85,14 +89,13 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         options = {"batch_size": batch_size, "max_batch_size": max_batch_size, "device": device}
         runner_options = {key: value for key, value in options.items() if value is not None}
         self._drawer: Drawer | None = None
+        answers_by = INSTRUCT.signature
         try:
             self._arguments = parse_pair_arguments(split_arguments(arguments))
             if self._arguments.drawer is not None:
                 self._drawer = open_drawer(self._arguments.drawer, os.environ)
                 self._drawer.check()
-                self._signature = self._signed(
-                    drawing_text(self._arguments.protocol.signature, self._drawer.signature)
-                )
+                answers_by = drawing_text(STEP.signature, self._drawer.signature)
                 pictures, stored_under = self._arguments.pictures, self._drawer.storage_signature
                 self._store = PictureStore(pictures, stored_under)
                 self._store.prepare()
@@ -105,13 +108,10 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
         self.pair = self._arguments.pair
+        self._signature = ",".join((answers_by, *self._arguments.added_names))
         self.is_simple = self._writer.model.is_simple
         self.task_dict = self._writer.task_dict  # the runner fills it
         self._rank, self._world_size = self._writer.model.rank, self._writer.model.world_size
-
-    def _signed(self, answers: str) -> str:
-        """The signature of answers, with the fields that are added to the writer's requests."""
-        return ",".join((answers, *self._arguments.added_names))
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the writer's
         """What the runner asks of a model beside its answers: accelerator, device, tokenizer, chat
@@ -132,22 +132,22 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         Raises:
             SystemExit: Not one of the pictures could be drawn, for a reason that can be mended.
         """
-        self._writer.set_process(self.rank, self.world_size)  # the runner may have changed them
         samples = [asked_sample(request, self.task_dict) for request in requests]
-        if self._drawer is None or not any(samples):
-            return self._native(requests, samples)
-        outputs = self._write(requests, samples)
-        protocol = self._arguments.protocol
-        drafts = {
-            i: draft_of(outputs[i], sample, protocol) for i, sample in enumerate(samples) if sample
-        }
-        outcomes = self._draw(drafts.values(), self._drawer)
-        all_facts = []
+        is_drawn = self._drawer is not None and any(samples)
+        texts = RunTexts(self._arguments, requests, samples) if is_drawn else None
+        outputs = self._outputs(requests, samples, texts)
+        drafts: dict[int, Draft] = {}
+        if is_drawn:
+            drafts = {i: draft_of(outputs[i], sample) for i, sample in enumerate(samples) if sample}
+        elif self._arguments.words is INSTRUCT:
+            asked = (i for i, sample in enumerate(samples) if sample)
+            drafts = {i: Draft(whole=WrittenText.of(outputs[i])) for i in asked}
+        outcomes = self._draw(drafts.values())
+        facts = {i: facts_of(draft, outcomes, self._signature) for i, draft in drafts.items()}
         for i, draft in drafts.items():
-            facts = facts_of(draft, outcomes, self._signature)
-            outputs[i] = answer_of(draft, outcomes, facts)
-            all_facts.append(facts)
-        log_answers(all_facts, outcomes)
+            outputs[i] = answer_of(draft, outcomes, facts[i])
+        if is_drawn:
+            log_answers(list(facts.values()), outcomes)
         return outputs
 
     def generate_until_multi_round(self, requests: Sequence[Instance]) -> list[object]:
@@ -169,49 +169,39 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
             self._drawer.close()
 
     def _live_writer(self) -> lmms:
-        """The writer's model; rank and world size are the runner's."""
-        self._writer.set_process(self.rank, self.world_size)
+        """The writer's model, as this process of the run: the runner may have changed which."""
+        self._writer.rank, self._writer.world_size = self.rank, self.world_size
         return self._writer.live_model()
 
-    def _native(
-        self, requests: Sequence[Instance], samples: Sequence[AskedSample | None]
+    def _outputs(
+        self,
+        requests: Sequence[Instance],
+        samples: Sequence[AskedSample | None],
+        texts: RunTexts | None,
     ) -> list[object]:
-        """The writer's outputs; with ``instruct=yes`` the answers name the words."""
-        outputs: dict[int, object] = {}
-        for portion in self._writer.outputs(requests, samples, range(len(requests)), len(samples)):
-            outputs |= portion
-        if self._arguments.words is INSTRUCT:
-            facts = DrawingFacts(signature=self._signed(INSTRUCT.signature))
-            for i, sample in enumerate(samples):
-                if sample:
-                    outputs[i] = answer_of(Draft(whole=text_of(outputs[i])), {}, facts)
-        return [outputs[i] for i in range(len(requests))]
-
-    def _write(
-        self, requests: Sequence[Instance], samples: Sequence[AskedSample | None]
-    ) -> list[object]:
-        """The writer's outputs, whose texts are saved portion by portion until they are logged."""
-        texts = RunTexts(self._arguments, requests, samples)
-        outputs = {i: output_of(text) for i, text in texts.read().items()}
+        """The writer's outputs; with files of texts, those are read and the others saved."""
+        self._writer.rank, self._writer.world_size = self.rank, self.world_size
+        outputs = {i: text.output for i, text in texts.read().items()} if texts else {}
         missing = [i for i in range(len(requests)) if i not in outputs]
-        portions = self._writer.outputs(requests, samples, missing, self._writer.portion_size)
-        for portion in portions:
+        portion_size = self._writer.portion_size if texts else len(requests)
+        for portion in self._writer.outputs(requests, samples, missing, portion_size):
             outputs |= portion
-            texts.save(portion)
+            if texts:
+                texts.save(portion)
         return [outputs[i] for i in range(len(requests))]
 
-    def _draw(self, drafts: Iterable[Draft], drawer: Drawer) -> Outcomes:
+    def _draw(self, drafts: Iterable[Draft]) -> Outcomes:
         """The outcome of every picture; the writer is freed first.
 
         Raises:
             SystemExit: Not one picture could be drawn, for a reason that can be mended.
         """
         requests = [picture for draft in drafts for picture in draft.pictures]
-        if not requests:
+        if self._drawer is None or not requests:
             return {}
         self._writer.free()
-        outcomes = draw_all(drawer, self._store, requests, shows_bar=self.rank == 0)
-        drawer.close()
+        outcomes = draw_all(self._drawer, self._store, requests, shows_bar=self.rank == 0)
+        self._drawer.close()
         errors = [outcome for outcome in outcomes.values() if isinstance(outcome, DrawingError)]
         withheld = next((error for error in errors if error.name in WITHHELD), None)
         if withheld and len(errors) == len(outcomes):

@@ -16,11 +16,11 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from loguru import logger
 
 from mmie_tasks.core.errors import first_line
-from mmie_tasks.runner.model_pair import ModelPair
 
 SWITCH = "MMIE_TASKS_FREE"
 
@@ -49,6 +49,21 @@ MODEL_ATTRIBUTES: Mapping[str, str] = {
 _ENGINE_PACKAGES = ("vllm", "vllm_omni", "sglang", "fastvideo")
 _GIB = 2**30
 _WARN_ABOVE_GIB = 0.1
+
+
+@runtime_checkable
+class ModelPair(Protocol):
+    """A model that `interleaved` makes of a writer and a drawer.
+
+    Attributes:
+        pair: The name of both; see `PairArguments.pair`.
+        writer: The writer's model at the moment: it is freed for drawing, and made again.
+    """
+
+    pair: str
+
+    @property
+    def writer(self) -> object: ...  # noqa: D102 - above
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

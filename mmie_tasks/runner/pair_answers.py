@@ -18,11 +18,10 @@ from mmie_tasks.answers.thinking import strip_thinking
 from mmie_tasks.core.errors import first_line
 from mmie_tasks.core.wording import listed
 from mmie_tasks.interleaved.drawer import DrawingError, PictureRequest
-from mmie_tasks.interleaved.protocols import NO_PICTURE, PictureProtocol, Prompt, WrittenAnswer
-from mmie_tasks.interleaved.text_files import WrittenText
+from mmie_tasks.interleaved.protocols import NO_PICTURE, Prompt, WrittenAnswer, read_steps
 from mmie_tasks.record.segment import Segment
-from mmie_tasks.runner.pair_requests import AskedSample
-from mmie_tasks.runner.writer_output import output_of, text_of
+from mmie_tasks.runner.pair_writer import AskedSample
+from mmie_tasks.runner.run_texts import WrittenText
 
 Outcomes: TypeAlias = "Mapping[PictureRequest, Path | DrawingError]"
 """The file of each picture, or why it could not be drawn."""
@@ -43,13 +42,13 @@ class Draft:
     pictures: tuple[PictureRequest, ...] = ()
 
 
-def draft_of(output: object, sample: AskedSample, protocol: PictureProtocol) -> Draft:
+def draft_of(output: object, sample: AskedSample) -> Draft:
     """A writer's output as the protocol reads it, and the pictures to draw for it."""
-    whole = text_of(output)
+    whole = WrittenText.of(output)
     stripped = strip_thinking(whole.text)
     if not sample.limit or failure_of(whole.text) or not stripped.text.strip():
         return Draft(whole=whole)
-    written = protocol.read(stripped.text, sample.limit)
+    written = read_steps(stripped.text, sample.limit)
     segments = parse_answer([whole.text]).segments
     if not written.prompts and any(segment.image for segment in segments):
         return Draft(whole=whole)  # with pictures of the writer's own
@@ -69,7 +68,7 @@ def _seed(sample_id: str, number: int) -> int:
 
 
 def facts_of(draft: Draft, outcomes: Outcomes, signature: str) -> DrawingFacts:
-    """What an answer says of its drawing: how many pictures there are and are missing, and why."""
+    """What an answer says about its drawing: how many pictures it has and lacks, and why."""
     drawn = [outcomes[picture] for picture in draft.pictures]
     failed = Counter(outcome.name for outcome in drawn if isinstance(outcome, DrawingError))
     unused = draft.written.unused if draft.written else {}
@@ -82,7 +81,8 @@ def answer_of(draft: Draft, outcomes: Outcomes, facts: DrawingFacts) -> object:
     tokens. Pictures that could not be drawn are left out.
     """
     if draft.written is None:
-        return output_of(replace(draft.whole, text=write_undrawn_answer(draft.whole.text, facts)))
+        text = write_undrawn_answer(draft.whole.text, facts)
+        return replace(draft.whole, text=text).output
     pictures = iter(draft.pictures)
     segments = []
     for part in draft.written.parts:
@@ -90,7 +90,7 @@ def answer_of(draft: Draft, outcomes: Outcomes, facts: DrawingFacts) -> object:
             segments.append(Segment(text=part))
         elif isinstance(outcome := outcomes[next(pictures)], Path):
             segments.append(Segment(image=str(outcome), prompt=part.text))
-    return output_of(replace(draft.whole, text=write_drawn_answer(segments, facts)))
+    return replace(draft.whole, text=write_drawn_answer(segments, facts)).output
 
 
 def log_answers(all_facts: Sequence[DrawingFacts], outcomes: Outcomes) -> None:

@@ -1,8 +1,7 @@
 """The arguments of ``--model interleaved``: the text of ``--model_args``, or the map of a file for
 ``--config``.
 
-People write these lines in many ways; each is read, or its error says what is meant. The list:
-``tests/runner/test_pair_arguments.py``.
+People write these lines in many ways; each is read, or its error says what is meant.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.core.options import Choice, create, option_text, parse_choice, split_options
 from mmie_tasks.http.extra_fields import extra_fields, read_extra_body
-from mmie_tasks.interleaved.protocols import INSTRUCT, PROTOCOLS, PictureProtocol
+from mmie_tasks.interleaved.protocols import INSTRUCT, STEP, PictureProtocol
 from mmie_tasks.interleaved.registry import BUILT_IN
 from mmie_tasks.runner.run_summary import short_model_name
 
@@ -76,7 +75,6 @@ class PairArguments:
         modalities: What such a writer's server is told to reply with: ``("image", "text")``; empty
             to say nothing.
         words: The protocol whose words the writer gets; None if it gets the bare question.
-        protocol: How the writer asks for pictures.
         pictures: Folder of the pictures.
     """
 
@@ -86,7 +84,6 @@ class PairArguments:
     drawer: Choice | None
     modalities: tuple[str, ...]
     words: PictureProtocol | None
-    protocol: PictureProtocol
     pictures: Path
 
     @property
@@ -95,7 +92,7 @@ class PairArguments:
         tells runs apart: ``gpt-4o + sdxl (steps=4)``.
         """
         names = [short_model_name(self.writer, self.writer_arguments)]
-        details = [] if self.words is None or self.words.name == "step" else [self.words.name]
+        details = [INSTRUCT.name] if self.words is INSTRUCT else []
         details += self.added_names
         if self.drawer is not None:
             options = dict(self.drawer.options)
@@ -174,10 +171,10 @@ def parse_pair_arguments(arguments: Mapping[str, object]) -> PairArguments:
             raise SettingWrong(
                 f"`{part.name}` gets what is an argument of `interleaved`.", hint=f"{meant}{HINT}"
             )
-    protocol = str(arguments.get("protocol") or "step").strip().lower()
-    if protocol not in PROTOCOLS:
+    protocol = str(arguments.get("protocol") or STEP.name).strip().lower()
+    if protocol != STEP.name:
         raise SettingWrong(
-            f"There is no protocol `{protocol}`.", hint=f"one of {', '.join(PROTOCOLS)}"
+            f"There is no protocol `{protocol}`.", hint=f"leave it out: `{STEP.name}`"
         )
     choice = _drawer_choice(drawer)
     draws_itself = choice.name == _SELF
@@ -191,8 +188,7 @@ def parse_pair_arguments(arguments: Mapping[str, object]) -> PairArguments:
         added=added,
         drawer=None if draws_itself else choice,
         modalities=tuple(re.findall(r"[^+\s]+", own.modalities)),
-        words=(INSTRUCT if own.instruct else None) if draws_itself else PROTOCOLS[protocol],
-        protocol=PROTOCOLS[protocol],
+        words=(INSTRUCT if own.instruct else None) if draws_itself else STEP,
         pictures=Path(pictures).expanduser().absolute(),
     )
 

@@ -1,10 +1,19 @@
-"""The writer of a pair: a model of lmms-eval, freed for drawing and created again when needed."""
+"""The writer of a pair: a model of lmms-eval, its requests with the words of a protocol in them.
+
+It is freed for drawing, and created again when it is needed.
+"""
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import itertools
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MethodType
+from typing import Any
 
 from lmms_eval.api.instance import Instance
 from lmms_eval.api.model import lmms
@@ -17,14 +26,12 @@ from mmie_tasks.interleaved.chat_pictures import (
     chat_completions,
     keep_chat_pictures,
 )
+from mmie_tasks.interleaved.protocols import PictureProtocol
+from mmie_tasks.runner.loaded_tasks import loaded_benchmark
 from mmie_tasks.runner.model_memory import free_model
 from mmie_tasks.runner.pair_arguments import CHAT_CLIENTS, PairArguments, check_writer_arguments
-from mmie_tasks.runner.pair_requests import AskedSample, instructed
 
-_KEY, _URL = (
-    "OPENAI_API_KEY",
-    "OPENAI_API_BASE",
-)  # what chat clients read (``simple/openai.py:142``)
+_KEY, _URL = "OPENAI_API_KEY", "OPENAI_API_BASE"  # chat clients read them (simple/openai.py:142)
 _TIMEOUT_S = 10.0
 _PORTION = 512  # requests that the writer gets at once; their texts are saved together
 _SERVER_PORTION = 64  # the same for a writer behind a server
@@ -56,6 +63,43 @@ def writer_model(arguments: PairArguments) -> str:
     return str(options.get("model") or options.get("model_version") or "")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedSample:
+    """The sample of a request of a task with pictures in answers.
+
+    Attributes:
+        id: For seeds.
+        limit: How many pictures of an answer the judge can see.
+        digest: SHA-256 of its content.
+    """
+
+    id: str
+    limit: int
+    digest: str
+
+
+def asked_sample(request: Instance, task_dict: Mapping[str, Any]) -> AskedSample | None:
+    """The sample of a request; None for a task without pictures in answers.
+
+    Args:
+        request: Of the runner.
+        task_dict: The runner's samples: by task, split and number.
+    """
+    # The runner's task is the owner of ``doc_to_messages`` or ``doc_to_visual``.
+    methods = (argument for argument in request.args if isinstance(argument, MethodType))
+    benchmark = next((loaded_benchmark(method.__self__) for method in methods), None)
+    if benchmark is None or benchmark.picture_limit is None:
+        return None
+    *_, doc_id, task, split = request.args
+    doc = task_dict[task][split][doc_id]
+    content = json.dumps(doc, sort_keys=True, default=str)
+    return AskedSample(
+        id=str(doc.get("id", doc_id)),
+        limit=benchmark.picture_limit(doc),
+        digest=hashlib.sha256(content.encode(errors="surrogatepass")).hexdigest(),
+    )
+
+
 class PairWriter:
     """The writer.
 
@@ -66,6 +110,8 @@ class PairWriter:
 
     Attributes:
         model: The model of lmms-eval; freed of its weights after `free`.
+        rank: Which of the run's processes this is.
+        world_size: Number of these processes.
         task_dict: The samples by task and split, which the runner fills.
 
     Raises:
@@ -78,7 +124,7 @@ class PairWriter:
         self._arguments = arguments
         self._runner_options = runner_options
         self._force_simple = force_simple
-        self._rank, self._world_size = 0, 1
+        self.rank, self.world_size = 0, 1
         self._is_freed = False
         self.model = self._create()
         self.task_dict = self.model.task_dict
@@ -96,18 +142,14 @@ class PairWriter:
         add_to_requests(model, arguments.request_fields)
         return model
 
-    def set_process(self, rank: int, world_size: int) -> None:
-        """Set which of the run's processes this is, for this model and for later ones."""
-        self._rank, self._world_size = rank, world_size
-
     def live_model(self) -> lmms:
         """The model with its weights: created again if it has been freed."""
         if self._is_freed:
             logger.info("interleaved: the writer was freed for drawing, and is made again.")
             self.model, self._is_freed = self._create(), False
             self.model.task_dict = self.task_dict
-        if self._world_size > 1:
-            self.model._rank, self.model._world_size = self._rank, self._world_size
+        if self.world_size > 1:
+            self.model._rank, self.model._world_size = self.rank, self.world_size
         return self.model
 
     def free(self) -> None:
@@ -131,13 +173,49 @@ class PairWriter:
     ) -> Iterator[Mapping[int, object]]:
         """The outputs for some of the requests, by index, in portions of one task.
 
-        Requests with a sample get the words of `PairArguments.words`. Most Hugging Face models of
-        lmms-eval read all images of a batch from the task of its first request.
+        Requests with a sample get the words of `PairArguments.words`. A portion has one task, since
+        most Hugging Face models of lmms-eval read all images of a batch from its first request's.
         """
         words = self._arguments.words
         for _, of_task in itertools.groupby(indices, lambda i: requests[i].task_name):
             while portion := list(itertools.islice(of_task, portion_size)):
                 asked = [requests[i] for i in portion]
                 if words is not None:
-                    asked = instructed(asked, [samples[i] for i in portion], words)
+                    asked = _instructed(asked, [samples[i] for i in portion], words)
                 yield dict(zip(portion, self.live_model().generate_until(asked), strict=True))
+
+
+def _instructed(
+    requests: Sequence[Instance], samples: Sequence[AskedSample | None], protocol: PictureProtocol
+) -> list[Instance]:
+    """The requests of one task; those with a sample have the words after the question."""
+    messages: MethodType | None = None  # batching models compare and share it
+    instructed = []
+    for request, sample in zip(requests, samples, strict=True):
+        if sample is not None:
+            text, second, *others = request.args
+            request = copy.copy(request)
+            if isinstance(second, MethodType):  # a chat model's: text, messages, settings, ...
+                messages = messages or _with_words(second, protocol)
+                request.arguments = (text, messages, *others)
+            elif sample.limit:
+                words = protocol.instruction(sample.limit)
+                request.arguments = (f"{text}\n\n{words}", second, *others)
+        instructed.append(request)
+    return instructed
+
+
+def _with_words(doc_to_messages: MethodType, protocol: PictureProtocol) -> MethodType:
+    """The task's ``doc_to_messages`` with the words after the question."""
+    task = doc_to_messages.__self__
+    benchmark = loaded_benchmark(task)
+
+    def instructed_messages(_task: object, doc: Any, *args: Any) -> list[dict[str, Any]]:  # noqa: ANN401
+        messages: list[dict[str, Any]] = doc_to_messages(doc, *args)
+        if benchmark and benchmark.picture_limit and (limit := benchmark.picture_limit(doc)):
+            words = {"type": "text", "text": f"\n\n{protocol.instruction(limit)}"}
+            *before, question = messages
+            messages = [*before, {**question, "content": [*question["content"], words]}]
+        return messages
+
+    return MethodType(instructed_messages, task)

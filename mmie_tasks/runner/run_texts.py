@@ -1,30 +1,30 @@
-"""The stored texts of the writer in a run: a run that was killed resumes from them.
+"""The texts of a pair's writer, and their files: a run that was killed resumes from them.
 
-They stay until their samples are scored and logged. `mmie_tasks.interleaved.text_files` has the
-form of a file.
+A file has the text of one request, and stays until its sample is scored and logged.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MethodType
 
-from lmms_eval.api.instance import Instance
+from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts, unwrap_generation_output
 from loguru import logger
 
-from mmie_tasks.answers.failures import failure_of
-from mmie_tasks.core.files import cache_dir
+from mmie_tasks.answers.failures import NO_REPLY, failure_of
+from mmie_tasks.core.files import atomic_write, cache_dir
 from mmie_tasks.http.access import storage_names
-from mmie_tasks.interleaved.text_files import WrittenText, read_text, save_texts, text_path
+from mmie_tasks.interleaved.protocols import STEP
 from mmie_tasks.judging.served_model import served_model
 from mmie_tasks.runner.evaluation import running_evaluation
 from mmie_tasks.runner.pair_arguments import PairArguments
-from mmie_tasks.runner.pair_requests import AskedSample
-from mmie_tasks.runner.writer_output import text_of
+from mmie_tasks.runner.pair_writer import AskedSample
 
 _DELIVERY = (
     *("base_url", "api_key", "timeout", "retry_backoff_s", "max_retries", "httpx_trust_env"),
@@ -34,6 +34,37 @@ _DELIVERY = (
     "adaptive_failure_threshold",
 )
 """Arguments of lmms-eval's chat clients that change no text; a server with a port counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenText:
+    """The writer's output for one request.
+
+    Attributes:
+        text: The whole output.
+        tokens: Numbers of tokens by name, as the runner counts them; None if the writer does not
+            report them.
+    """
+
+    text: str
+    tokens: Mapping[str, int] | None = None
+
+    @classmethod
+    def of(cls, output: object) -> WrittenText:
+        """The text of a writer's output, in which a null reply is named."""
+        text, tokens = (None, None) if output is None else unwrap_generation_output(output)
+        if text is None:
+            text = NO_REPLY
+        elif not isinstance(text, str):
+            text = json.dumps(text, default=str)
+        return cls(text=text, tokens=tokens and tokens.to_dict())
+
+    @property
+    def output(self) -> object:
+        """The text as the runner gets it."""
+        if self.tokens is None:
+            return self.text
+        return GenerationResult(text=self.text, token_counts=TokenCounts(**self.tokens))
 
 
 class RunTexts:
@@ -59,7 +90,7 @@ class RunTexts:
 
     def read(self) -> dict[int, WrittenText]:
         """The texts of an earlier run, by the request's number; a warning says how many."""
-        texts = {i: text for i, path in enumerate(self._paths) if (text := read_text(path))}
+        texts = {i: text for i, path in enumerate(self._paths) if (text := _read(path))}
         if texts:
             logger.warning(
                 f"interleaved: {len(texts):,} answers were written by an earlier run that was not "
@@ -69,11 +100,32 @@ class RunTexts:
         return texts
 
     def save(self, outputs: Mapping[int, object]) -> None:
-        """Save the texts of a writer's outputs, by the request's number, but those that are a
-        failure of its API.
+        """Save the texts of a writer's outputs, by the request's number, except failures of its
+        API. A file that cannot be written ends no run: a warning says so.
         """
-        texts = {self._paths[i]: text_of(output) for i, output in outputs.items()}
-        save_texts({path: text for path, text in texts.items() if not failure_of(text.text)})
+        texts = {self._paths[i]: WrittenText.of(output) for i, output in outputs.items()}
+        try:
+            for path, written in texts.items():
+                if not failure_of(written.text):
+                    with atomic_write(path) as part:
+                        part.write_text(json.dumps(asdict(written)))
+        except OSError as error:
+            logger.warning(
+                "interleaved: what the writer writes cannot be saved "
+                f"({error.strerror or error}): if this run is killed, it is written again."
+            )
+
+
+def _read(path: Path) -> WrittenText | None:
+    """The text in a file; None if there is none that can be read."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    match content:
+        case {"text": str(text), "tokens": dict() | None as tokens}:
+            return WrittenText(text=text, tokens=tokens)
+    return None
 
 
 def _text_paths(
@@ -90,7 +142,7 @@ def _text_paths(
     served = served_model(arguments.writer, arguments.writer_arguments, os.environ)
     server = storage_names([served.url]) if served else None
     options += [f"{name}={value}" for name, value in arguments.added.items() if value]
-    named_by = [arguments.writer, options, arguments.protocol.signature, server]
+    named_by = [arguments.writer, options, STEP.signature, server]
     writer = json.dumps([part for part in named_by if part is not None])
     times = Counter[str]()
     paths = []
@@ -99,5 +151,7 @@ def _text_paths(
         digest = sample and sample.digest
         key = json.dumps([settings, digest], sort_keys=True, default=str)
         times[key] += 1
-        paths.append(text_path(folder, f"{writer}\n{key}\n{times[key]}"))
+        whole = f"{writer}\n{key}\n{times[key]}".encode(errors="surrogatepass")
+        name = hashlib.sha256(whole).hexdigest()[:32]
+        paths.append(folder / name[:2] / f"{name}.json")
     return paths

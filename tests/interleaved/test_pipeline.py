@@ -189,7 +189,7 @@ def test_code_of_a_model_is_refused_and_not_run(model, tmp_path, attack):
         ("[1]", "no `model_index.json`"),
         ("{", "no `model_index.json`"),
         ('{"_class_name": "StableDiffusionImg2ImgPipeline"}', "StableDiffusionImg2ImgPipeline"),
-        ('{"_class_name": "FluxTenPipeline"}', "`FluxTenPipeline` is no text-to-image"),
+        ('{"_class_name": "FluxTenPipeline"}', "`FluxTenPipeline` is not a text-to-image"),
     ],
 )
 def test_a_model_that_draws_nothing_from_texts_is_refused_before_the_run(tmp_path, content, words):
@@ -221,7 +221,8 @@ def half_precision(model):
     [
         (only_pickles, "`unet` has no weights as safetensors", None),
         (half_precision, "`unet` has no weights as safetensors", None),
-        (half_precision, "no weights `variant=fp8`", "fp8"),
+        (half_precision, "`unet` has no weights as safetensors with `variant=fp8`", "fp8"),
+        (lambda _: None, "no such modeling files", "fp16"),
         (package_is_missing, "DPMSolverSDEScheduler requires the torchsde library", None),
     ],
 )
@@ -271,7 +272,7 @@ def test_an_option_that_the_pipeline_does_not_have_is_refused(model):
 
 def test_a_diffusers_that_may_run_code_of_a_model_or_is_missing_is_refused(tiny, monkeypatch):
     monkeypatch.setattr("mmie_tasks.interleaved.pipeline_files.version", lambda _: "0.37.1")
-    with pytest.raises(DrawerMisconfigured, match=r"0\.37\.1[\s\S]*diffusers>=0\.38"):
+    with pytest.raises(DrawerMisconfigured, match=r"diffusers 0\.37\.1 may run code"):
         drawer(tiny).check()
     monkeypatch.setitem(sys.modules, "diffusers", None)
     with pytest.raises(DrawerMisconfigured, match=r"mmie-tasks\[diffusers\]"):
@@ -304,7 +305,7 @@ def test_a_picture_that_the_safety_checker_blackens_is_refused(tmp_path):
     assert [type(outcome) for outcome in outcomes] == [DrawerRefused] * 3
 
 
-@pytest.mark.parametrize(("value", "words"), [(float("nan"), "no numbers"), (9.0, "one colour")])
+@pytest.mark.parametrize(("value", "words"), [(float("nan"), "one colour"), (9.0, "dtype=float32")])
 def test_a_decoder_that_overflows_makes_no_picture(model, value, words):
     def overflow(weights):
         weights["decoder.conv_out.weight"].zero_()
@@ -393,11 +394,6 @@ def test_a_first_batch_that_fails_twice_ends_the_drawing(drawn_with):
     assert len(calls) == 2
 
 
-def test_two_different_errors_of_the_first_batch_end_nothing(drawn_with):
-    outcomes, _ = drawn_with(lambda call, _: RuntimeError(str(call)) if call < 3 else None, "ab")
-    assert [type(outcome) for outcome in outcomes] == [DrawerUnavailable, bytes]
-
-
 def test_a_first_batch_that_fails_once_is_drawn(drawn_with):
     outcomes, _ = drawn_with(lambda call, _: RuntimeError("busy") if call == 1 else None, "ab")
     assert [type(outcome) for outcome in outcomes] == [bytes, bytes]
@@ -408,8 +404,7 @@ def test_a_first_batch_that_fails_once_is_drawn(drawn_with):
     [
         pytest.param({}, DrawerUnavailable, id="no-images"),
         pytest.param({"images": []}, DrawerUnavailable, id="too-few"),
-        pytest.param({"images": [LEAF[..., :1]]}, DrawerUnavailable, id="one-channel"),
-        pytest.param({"images": [LEAF]}, bytes, id="whole-numbers"),
+        pytest.param({"images": [LEAF]}, DrawerUnavailable, id="no-picture"),
         pytest.param({"images": [Image.fromarray(LEAF)]}, bytes, id="pil"),
     ],
 )
@@ -446,8 +441,10 @@ def test_a_pipeline_that_does_not_fit_into_the_memory_is_loaded_once(tiny, monke
     def load(*_, **__):
         raise OutOfMemoryError
 
+    one = drawer(tiny)
+    one.check()
     monkeypatch.setattr(StableDiffusionPipeline, "from_pretrained", load)
-    first, second = drawn(drawer(tiny), requests("a", "b"))
+    first, second = drawn(one, requests("a", "b"))
     assert type(first) is DrawerUnavailable
     assert second is first
 

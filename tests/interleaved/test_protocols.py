@@ -9,25 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.writer_texts import CASES
 
-from mmie_tasks.interleaved.protocols import INSTRUCT, NO_PICTURE, PROTOCOLS, Prompt
+from mmie_tasks.interleaved.protocols import INSTRUCT, NO_PICTURE, STEP, Prompt, read_steps
 
 WORDS = {"step-2": "f6edc878b742", "instruct-1": "7d492b80f4d1"}
 LIMIT = 2
 
 
-def read(name, text, limit=LIMIT):
-    written = PROTOCOLS[name].read(text, limit)
+def read(text, limit=LIMIT):
+    written = read_steps(text, limit)
     parts = [f"<{part.text}>" if isinstance(part, Prompt) else part for part in written.parts]
     return parts, dict(written.unused)
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "parts", "unused"),
-    [(name, *case) for name, cases in CASES.items() for _, *case in cases],
-    ids=lambda value: str(value)[:40],
+    ("text", "parts", "unused"), [case for _, *case in CASES], ids=lambda value: str(value)[:40]
 )
-def test_what_a_writer_writes_is_read_and_what_is_not_used_is_counted(name, text, parts, unused):
-    read_parts, read_unused = read(name, text)
+def test_what_a_writer_writes_is_read_and_what_is_not_used_is_counted(text, parts, unused):
+    read_parts, read_unused = read(text)
     assert read_unused == unused
     assert parts is None or read_parts == parts
 
@@ -37,14 +35,13 @@ def test_what_a_writer_writes_is_read_and_what_is_not_used_is_counted(name, text
     | st.lists(st.sampled_from(["[picture]", "<image>", "A", "\n", " "])).map("".join)
 )
 def test_any_text_is_read_within_the_limit_and_without_blank_parts(text):
-    for protocol in PROTOCOLS.values():
-        written = protocol.read(text, 2)
-        assert len(written.prompts) <= 2
-        assert all(part.text.strip() for part in written.prompts)
-        assert all(count > 0 for count in written.unused.values())
-        assert (NO_PICTURE in written.unused) == (not written.prompts)
-        lost = bool(text.strip()) and not any(written.parts) and len(written.unused) == 1
-        assert not lost
+    written = read_steps(text, 2)
+    assert len(written.prompts) <= 2
+    assert all(part.text.strip() for part in written.prompts)
+    assert all(count > 0 for count in written.unused.values())
+    assert (NO_PICTURE in written.unused) == (not written.prompts)
+    lost = bool(text.strip()) and not any(written.parts) and len(written.unused) == 1
+    assert not lost
 
 
 def test_the_words_of_a_protocol_do_not_change_without_its_version():
@@ -52,18 +49,17 @@ def test_the_words_of_a_protocol_do_not_change_without_its_version():
         protocol.signature: hashlib.sha256(
             "".join(map(protocol.instruction, (1, 2, 3))).encode()
         ).hexdigest()[:12]
-        for protocol in (*PROTOCOLS.values(), INSTRUCT)
+        for protocol in (STEP, INSTRUCT)
     }
     assert words == WORDS
 
 
 def test_the_number_of_steps_stands_in_the_words():
-    for protocol in PROTOCOLS.values():
-        assert "exactly 2 steps, each followed by one picture" in protocol.instruction(2)
-        assert "exactly 1 step, followed by one picture" in protocol.instruction(1)
+    assert "exactly 2 steps, each followed by one picture" in STEP.instruction(2)
+    assert "exactly 1 step, followed by one picture" in STEP.instruction(1)
 
 
 def test_the_words_for_models_that_draw_themselves_name_no_marker_and_no_drawer():
     words = INSTRUCT.instruction(2)
-    assert PROTOCOLS["step"].instruction(2).startswith(words)
+    assert STEP.instruction(2).startswith(words)
     assert not any(name in words for name in ("marker", "[", "text-to-image"))

@@ -267,6 +267,35 @@ def test_a_text_is_written_once_whatever_else_a_call_holds(drawer, mmie_requests
     assert set(outputs[1]) <= set(outputs[0])
 
 
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"text": 1, "tokens": null}', '{"text": "A', "\xff", "9" * 5000]
+)
+def test_a_text_is_read_back_and_one_whose_file_is_damaged_is_written_again(
+    drawer, mmie_requests, tmp_path, content
+):
+    model = Interleaved(lvlm=WRITER, t2i=drawer)
+    requests = mmie_requests(model)[:1]
+    write = MagicMock(return_value=["A \ud800. [picture]"])
+    model._writer.model.generate_until = write
+    assert model.generate_until(requests) == model.generate_until(requests)
+    assert write.call_count == 1
+    (path,) = (tmp_path / "cache" / "written").rglob("*.json")
+    path.write_text(content, encoding="latin-1")
+    model.generate_until(requests)
+    assert write.call_count == 2
+
+
+def test_texts_that_cannot_be_saved_are_a_warning_and_no_error(
+    drawer, mmie_requests, tmp_path, logs
+):
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "written").write_text("")
+    model = Interleaved(lvlm=WRITER, t2i=drawer)
+    requests = mmie_requests(model)
+    assert len(model.generate_until(requests)) == len(requests)
+    assert sum("cannot be saved" in line for line in logs) == 1
+
+
 def test_texts_of_another_writer_are_not_used(drawer, mmie_requests):
     for response in ("A. [picture]", "B. [picture]"):
         model = Interleaved(lvlm=f"dummy:response={response}", t2i=drawer)

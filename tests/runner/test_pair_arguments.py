@@ -9,7 +9,7 @@ import json
 import pytest
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.interleaved.protocols import INSTRUCT
+from mmie_tasks.interleaved.protocols import INSTRUCT, STEP
 from mmie_tasks.interleaved.registry import open_drawer
 from mmie_tasks.runner.pair_arguments import (
     check_writer_arguments,
@@ -76,7 +76,7 @@ def test_a_spelling_that_is_read(model_args):
     arguments = parsed(model_args)
     assert (arguments.writer, arguments.writer_arguments) == OPENAI
     assert (arguments.drawer.name, arguments.drawer.options) == ("images", QWEN_IMAGE)
-    assert arguments.protocol.name == "step"
+    assert arguments.words is STEP
 
 
 @pytest.mark.parametrize(("model_args", "meant"), FAIL, ids=lambda value: str(value)[:60])

@@ -8,7 +8,7 @@ from support.image_server import image_server
 from support.mmie_data import conversations_folder
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.interleaved.protocols import PROTOCOLS
+from mmie_tasks.interleaved.protocols import STEP
 from mmie_tasks.preflight.doctor import run
 from mmie_tasks.runner.pair_check import check_pair, workload
 
@@ -43,7 +43,7 @@ def test_a_pair_that_works_is_shown_with_its_words_and_numbers():
     assert f"at {writer.url}" in found[0][2]
     assert [subject for subject, *_ in found] == ["writer", "drawer", "mmie: words"]
     words = found[-1][2]
-    assert PROTOCOLS["step"].instruction(2) in words
+    assert STEP.instruction(2) in words
     assert "begins." in words
     assert "6 requests to the writer and at most 8 pictures" in words
     assert "at most 4.00 USD" in words
