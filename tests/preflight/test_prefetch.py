@@ -31,7 +31,7 @@ content = {content!r}
 pin = file.OFFICIAL = dataclasses.replace(
     file.OFFICIAL, url="{url}", size_bytes=len(content), sha256=hashlib.sha256(content).hexdigest()
 )
-file.prompts_file.__defaults__ = (pin, file.RetryPolicy(tries=1))
+file.prompts_file.__defaults__ = (pin,)
 file.cached_file.__defaults__ = (pin,)
 """
 
