@@ -211,7 +211,7 @@ def _not_downloaded(repo: str, revision: str, error: BaseException) -> DrawerMis
     # The cause of these two, the second of which is diffusers' own, is why the Hub did not answer.
     is_wrapper = isinstance(error, LocalEntryNotFoundError) or type(error) is OSError
     cause = error.__cause__ if is_wrapper else None
-    why = explain(cause or error, repo=repo, revision=revision, kind="model", storage="HF_HOME")
+    why = explain(cause or error, repo=repo, revision=revision, kind="model")
     return DrawerMisconfigured(
         f"The `{_INDEX}` and weights of `{repo}` at revision `{revision}` could not be downloaded: "
         f"{why.reason}.",
