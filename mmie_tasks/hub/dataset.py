@@ -89,9 +89,8 @@ class HubDataset:
         Raises:
             SettingWrong: The variable's value cannot be a revision.
         """
-        commit = first_used_commit(self.repo, "dataset", self._revision(environment))
-        folder = self._folder(commit)
-        return folder if commit and folder.folder.is_dir() else None
+        folder = self._folder(self._revision(environment))
+        return folder if folder.folder.is_dir() else None
 
     def fetch(self, environment: Mapping[str, str]) -> HubFolder:
         """The folder, downloaded and made first if necessary, by one process.
@@ -106,7 +105,7 @@ class HubDataset:
             return cached
         revision = self._revision(environment)
         try:
-            snapshot = self._download(first_used_commit(self.repo, "dataset", revision) or revision)
+            snapshot = self._download(revision)
             folder = self._folder(snapshot.name)
             create_folder_once(
                 folder.folder, partial(self.fill, snapshot), f"unpacking `{folder.folder}`"
@@ -123,12 +122,9 @@ class HubDataset:
             SettingWrong: The variable's value cannot be a revision.
         """
         revision = self._revision(environment)
-        commit = first_used_commit(self.repo, "dataset", revision)
         unpacked = assets_folder(self.repo)
         try:
-            plan = download_plan(
-                self.repo, "dataset", commit or revision, self.files, unpacked=unpacked
-            )
+            plan = download_plan(self.repo, "dataset", revision, self.files, unpacked=unpacked)
         except download_errors() as error:
             raise self._failure(error, revision) from error
         return replace(plan, source=f"{plan.source}: {', '.join(self.files)}")
@@ -150,6 +146,7 @@ class HubDataset:
         )
 
     def _revision(self, environment: Mapping[str, str]) -> str:
+        """The commit to use, or the branch or tag if it was never downloaded."""
         revision = environment.get(self.variable) or "main"
         if not is_revision(revision):
             page = f"https://huggingface.co/datasets/{self.repo}/commits"
@@ -157,7 +154,7 @@ class HubDataset:
                 f"`{self.variable}` is {revision!r}, which cannot be a branch, tag or commit.",
                 hint=f"name one listed on {page}, or unset it",
             )
-        return revision
+        return first_used_commit(self.repo, "dataset", revision)
 
     def _folder(self, commit: str) -> HubFolder:
         return HubFolder(

@@ -68,10 +68,8 @@ def explain(
     from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
 
     if isinstance(error, LocalEntryNotFoundError) and error.__cause__ is not None:
-        error, is_downloading = (
-            error.__cause__,
-            False,
-        )  # why the Hub was not asked or did not answer
+        # The cause is why the Hub was not asked, or did not answer.
+        error, is_downloading = error.__cause__, False
     hint = "connect, or copy the cache (`HF_HOME`) from a machine that has the file"
     if (status := http_status(error)) is not None:
         return _explain_refusal(error, status, repo=repo, revision=revision, kind=kind)

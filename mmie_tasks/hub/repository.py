@@ -30,15 +30,13 @@ def is_revision(text: str) -> bool:
 
 
 def first_used_commit(repo: str, kind: RepositoryKind, revision: str) -> str:
-    """The commit that a branch or tag had when it was first downloaded; empty before that.
+    """The commit that a branch or tag had when it was first downloaded, as a revision to use.
 
-    A revision that is a commit is returned. Does not connect.
+    Before that, and if it is a commit, it is `revision` itself. Does not connect.
     """
-    if _COMMIT.fullmatch(revision):
-        return revision
     ref = hub_cache() / f"{kind}s--{repo.replace('/', '--')}" / "refs" / revision
     commit = ref.read_text(encoding="ascii", errors="replace").strip() if ref.is_file() else ""
-    return commit if _COMMIT.fullmatch(commit) else ""
+    return commit if _COMMIT.fullmatch(commit) else revision
 
 
 def download_plan(

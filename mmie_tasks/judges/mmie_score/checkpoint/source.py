@@ -98,11 +98,11 @@ def _from_hub(repo: str, revision: str) -> CheckpointLocation:
             f"`revision={revision}` is not a branch, tag or commit.",
             hint=f"name one that is listed on https://huggingface.co/{repo}/commits",
         )
-    commit = first_used_commit(repo, "model", revision)
-    location = _snapshot(repo, commit or revision)
-    if commit != revision:
-        when = "as when it was first used" if commit else "from now on"
-        logger.info(f"`{repo}`: `{revision}` is commit {location.folder.name} {when}.")
+    first_used = first_used_commit(repo, "model", revision)
+    location = _snapshot(repo, first_used)
+    if (commit := location.folder.name) != revision:
+        when = "as when it was first used" if commit == first_used else "from now on"
+        logger.info(f"`{repo}`: `{revision}` is commit {commit} {when}.")
     return location
 
 
@@ -174,7 +174,7 @@ def checkpoint_assets(
         checks = (in_folder, *checks_of(lambda: location))
         local = local_asset(_ASSET, MODEL_VARIABLE, {MODEL_VARIABLE: str(location.folder)}, checks)
         return [local] if local else []
-    commit = first_used_commit(model, "model", revision or "main") or revision or "main"
+    commit = first_used_commit(model, "model", revision or "main")
     cached = _cached_snapshot(model, commit)
     checks = (
         Check(subject=_ASSET, describe=lambda: _compare_with_hub(model, commit)),
