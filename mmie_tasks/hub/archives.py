@@ -1,4 +1,4 @@
-"""Unpacks downloaded archives: safely, completely or not at all, and once."""
+"""Unpacks downloaded archives safely."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import lzma
 import posixpath
 import tarfile
 import zlib
-from functools import partial
 from pathlib import Path
 
 from loguru import logger
 from tqdm import tqdm  # type: ignore[import-untyped]
 
-from mmie_tasks.core.errors import DataBroken, DataMissing
-from mmie_tasks.core.files import create_folder_once, readable_size
+from mmie_tasks.core.errors import DataBroken
+from mmie_tasks.core.files import readable_size
 from mmie_tasks.hub.images import inside
 
 MAX_UNPACKED_BYTES = 200 * 1024**3
@@ -26,30 +25,14 @@ _CHUNK_BYTES = 1024 * 1024
 _BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError, DataBroken, OSError)
 
 
-def unpack_once(archive: Path, destination: Path) -> Path:
-    """Unpack a tar archive into `destination`, unless that folder exists.
-
-    One process unpacks; others that need the same folder wait.
-
-    Args:
-        archive: A tar file, plain or compressed (gzip, bzip2, xz).
-        destination: The folder to create, which is returned. If it exists, it is complete.
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack a tar archive, plain or compressed (gzip, bzip2, xz), into a folder.
 
     Raises:
         DataBroken: The archive is damaged or too large, or has a member that leaves the folder.
-        DataMissing: There is no such archive, the disk is full, or the folder is not writable.
+        OSError: It cannot be read, or the folder cannot be written.
     """
-    try:
-        create_folder_once(
-            destination, partial(_extract_all, archive), f"unpacking `{destination}`"
-        )
-    except OSError as error:
-        raise _disk_error(error, archive, destination) from error
-    return destination
-
-
-def _extract_all(archive: Path, folder: Path) -> None:
-    logger.info(f"Unpacking `{archive}` into `{folder.parent}`.")
+    logger.info(f"Unpacking `{archive}`.")
     size_bytes = archive.stat().st_size
     members = unpacked_bytes = 0
     bar = tqdm(total=size_bytes, unit="B", unit_scale=True, desc=f"unpacking {archive.name}")
@@ -71,7 +54,7 @@ def _extract_all(archive: Path, folder: Path) -> None:
         path, reason = archive.resolve(), " ".join(str(error).split("\n\n")[0].split())
         raise DataBroken(
             f"The archive `{path}` ({readable_size(size_bytes)}) cannot be unpacked: {reason}.",
-            hint=f"run again; if it is still there, delete it first: `rm '{path}'`",
+            hint=f"delete it and run again, so that it is downloaded: `rm '{path}'`",
         ) from error
 
 
@@ -91,16 +74,3 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> Non
         raise ValueError(
             f"{member.name!r} is a link or no file, which needs Python 3.11.4 or later"
         )
-
-
-def _disk_error(error: OSError, archive: Path, destination: Path) -> DataMissing:
-    if not archive.is_file():
-        return DataMissing(
-            f"There is no archive `{archive}` to unpack.",
-            hint="run again, so that it is downloaded",
-        )
-    return DataMissing(
-        f"The archive `{archive}` could not be unpacked into `{destination}`: {error}.",
-        hint=f"make the folder writable, with at least {readable_size(archive.stat().st_size)} "
-        "free, or set `MMIE_TASKS_CACHE` to another folder",
-    )

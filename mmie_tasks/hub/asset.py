@@ -6,7 +6,6 @@ loop over them: ``doctor`` reports whether each is here, ``prefetch`` downloads 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Literal, NoReturn
 
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.core.files import cache_dir
-from mmie_tasks.hub.download import HubFile, locate
 
 CACHE_VARIABLE = "MMIE_TASKS_CACHE"
 
@@ -41,16 +39,13 @@ class DownloadPlan:
     Attributes:
         source: Repository, commit and files: ``MMIE/MMIE@c0ffee: data.json, images.tar.gz``.
         file_bytes: Bytes still to be downloaded of each file; None if the server gives no size.
-            All zeros if the files are in the Hub's cache and only have to be copied or unpacked.
+            All zeros if the files are in the Hub's cache and only have to be unpacked.
         disk_bytes: Folder to the bytes that are stored below it afterwards, in addition.
-        temporary_bytes: Additional bytes on the disk of the asset's folder while it is fetched: an
-            archive and its unpacked files are there at the same time.
     """
 
     source: str
     file_bytes: tuple[int | None, ...] = ()
     disk_bytes: Mapping[Path, int] = field(default_factory=dict)
-    temporary_bytes: int = 0
 
     @property
     def known_bytes(self) -> int:
@@ -139,7 +134,6 @@ def data_asset(
     fetch: Callable[[], str],
     environment: Mapping[str, str],
     describe: Callable[[], str],
-    settings: tuple[str, ...] = (),
 ) -> Asset:
     """The `local_asset` of the first variable that is set, or else one that can be downloaded.
 
@@ -159,7 +153,6 @@ def data_asset(
         plan=plan,
         fetch=fetch,
         copies={CACHE_VARIABLE: folder},
-        settings=settings,
         checks=checks,
     )
 
@@ -176,62 +169,3 @@ def installed_asset(name: str, source: str, describe: Callable[[], str]) -> Asse
         checks=(Check(subject=name, describe=describe),),
         origin="installed",
     )
-
-
-def plan_file(file: HubFile, root: Path, name: str, *, unpacked: bool) -> DownloadPlan:
-    """The plan for one file that `mmie_tasks.hub.download.install` would store.
-
-    The unpacked files are assumed to be as large as their archive: they are images, which gzip does
-    not compress.
-
-    Args:
-        file: The file on the Hub, and as for `install`:
-        root: the folder of the dataset,
-        name: the destination in the commit's folder.
-        unpacked: Whether it is an archive, which is deleted once it is unpacked.
-
-    Raises:
-        DataMissing: The Hub refuses or does not answer.
-    """
-    location = locate(file)
-    source = f"{file.repo}@{location.commit}: {file.filename}"
-    if (root / location.commit / name).exists():
-        return DownloadPlan(source=source, file_bytes=(0,))
-    if location.size_bytes is None:
-        return DownloadPlan(source=source, file_bytes=(None,))
-    if location.cached_path:
-        return DownloadPlan(source=source, file_bytes=(0,), disk_bytes={root: location.size_bytes})
-    return DownloadPlan(
-        source=source,
-        file_bytes=(location.size_bytes,),
-        disk_bytes={root: location.size_bytes},
-        temporary_bytes=location.size_bytes if unpacked else 0,
-    )
-
-
-def combined_plan(source: str, plans: Sequence[DownloadPlan]) -> DownloadPlan:
-    """The plan for several files that are fetched one after the other."""
-    disk_bytes: Counter[Path] = Counter()
-    for plan in plans:
-        disk_bytes.update(plan.disk_bytes)
-    return DownloadPlan(
-        source=source,
-        file_bytes=tuple(size for plan in plans for size in plan.file_bytes),
-        disk_bytes=disk_bytes,
-        temporary_bytes=max((plan.temporary_bytes for plan in plans), default=0),
-    )
-
-
-def hub_cache() -> Path:
-    """The folder in which `huggingface_hub` stores repositories, by this process's environment."""
-    from huggingface_hub import constants
-
-    return Path(constants.HF_HUB_CACHE).absolute()
-
-
-def hub_cache_copies() -> Mapping[str, Path]:
-    """`Asset.copies` for `hub_cache`: ``HF_HOME``, or ``HF_HUB_CACHE`` if it is not below that."""
-    from huggingface_hub import constants
-
-    home = Path(constants.HF_HOME).absolute()
-    return {"HF_HOME": home} if hub_cache() == home / "hub" else {"HF_HUB_CACHE": hub_cache()}

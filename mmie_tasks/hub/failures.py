@@ -54,7 +54,6 @@ def explain(
     repo: str,
     revision: str,
     kind: RepositoryKind = "dataset",
-    storage: str = "MMIE_TASKS_CACHE",
     is_downloading: bool = False,
 ) -> Explanation:
     """Why the Hub could not be used, and what helps.
@@ -64,11 +63,13 @@ def explain(
         repo: The requested repository.
         revision: The requested branch, tag or commit.
         kind: Kind of the repository.
-        storage: The environment variable that names the folder written to.
         is_downloading: Whether the error came while a file was transferred.
     """
-    from huggingface_hub.errors import OfflineModeIsEnabled
+    from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
 
+    if isinstance(error, LocalEntryNotFoundError) and error.__cause__ is not None:
+        # The cause is why the Hub was not asked, or did not answer.
+        error, is_downloading = error.__cause__, False
     hint = "connect, or copy the cache (`HF_HOME`) from a machine that has the file"
     if (status := http_status(error)) is not None:
         return _explain_refusal(error, status, repo=repo, revision=revision, kind=kind)
@@ -77,7 +78,7 @@ def explain(
             why = "it is not in the Hub's cache and downloads are switched off (`HF_HUB_OFFLINE`)"
         case OSError(errno=number) if number in _NOT_WRITABLE:
             why = f"it cannot be written ({error})"
-            hint = f"free some space, or set `{storage}` to a folder that can be written"
+            hint = "free some space, or set `HF_HOME` to a folder that can be written"
         case _ if is_downloading:
             why, hint = (f"the download failed: {connection_problem(error)}", "run again")
         case _:

@@ -1,7 +1,6 @@
-"""Download single files of public repositories that are known by their SHA-256.
+"""Download single files of public repositories that are known by their SHA-256, once.
 
-Nothing is ever accepted in the place of such a file. It is stored once, and read from there by
-later runs.
+Nothing is ever accepted in the place of such a file.
 """
 
 from __future__ import annotations
@@ -11,14 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from loguru import logger
-
 from mmie_tasks.core.errors import DataMissing
-from mmie_tasks.core.files import atomic_write
 from mmie_tasks.hub.failures import connection_problem
 
 _OFFLINE = {"1", "ON", "YES", "TRUE"}  # as huggingface_hub reads it
-_TRANSIENT_STATUSES = {408, 425, 429}  # and 500 and above
+_TRIES = 3
+TIMEOUT_S = 20.0  # to connect, and between bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,80 +46,42 @@ class Pin:
             return file.read(2 * self.size_bytes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryPolicy:
-    """How often and how long a download is tried."""
-
-    tries: int = 3
-    backoff_s: float = 1.0  # before the second try; doubled before each further one
-    timeout_s: float = 20.0  # to connect, and between bytes
-
-
-def pinned_bytes(
-    pin: Pin, path: Path, environment: Mapping[str, str], retry: RetryPolicy | None = None
-) -> bytes:
+def pinned_bytes(pin: Pin, path: Path, environment: Mapping[str, str]) -> bytes:
     """The bytes of a pinned file: the cached file at `path`, or a download, which is then cached.
 
     Raises:
-        DataMissing: The file could not be downloaded; with ``HF_HUB_OFFLINE`` nothing is.
+        DataMissing: The file could not be downloaded or cached; with ``HF_HUB_OFFLINE`` nothing is.
     """
     if (content := cached_bytes(pin, path)) is not None:
         return content
     if environment.get("HF_HUB_OFFLINE", "").upper() in _OFFLINE:
         raise _missing(pin, "downloads are switched off (`HF_HUB_OFFLINE`)")
-    content = _download(pin, retry or RetryPolicy())
-    logger.info(f"{pin.name} were downloaded from {pin.url}.")
+    import pooch  # type: ignore[import-untyped]
+
+    files = pooch.create(
+        path=path.parent,
+        base_url="",
+        registry={path.name: f"sha256:{pin.sha256}"},
+        urls={path.name: pin.url},
+        retry_if_failed=_TRIES - 1,
+    )
+    download = pooch.HTTPDownloader(timeout=TIMEOUT_S, stream=False)  # the socket is closed
     try:
-        with atomic_write(path) as part:
-            part.write_bytes(content)
-    except OSError as error:
-        logger.warning(f"{pin.name} could not be cached: {error}.")
-    return content
+        files.fetch(path.name, downloader=download)
+        return pin.read(path)
+    except OSError as error:  # also those of `requests`
+        raise _missing(pin, f"{pin.url}: {connection_problem(error)}") from error
+    except ValueError as error:
+        raise _missing(pin, f"{pin.url}: it is not the official file") from error
 
 
 def cached_bytes(pin: Pin, path: Path) -> bytes | None:
     """The bytes of a cached file; None if there is none, or it is another file."""
     try:
         content = pin.read(path)
-    except FileNotFoundError:
+    except OSError:
         return None
-    except OSError as error:
-        logger.warning(f"`{path}` cannot be read ({error.strerror}).")
-        return None
-    if pin.holds(content):
-        return content
-    logger.warning(f"`{path}` is damaged and will be downloaded again.")
-    return None
-
-
-def _download(pin: Pin, retry: RetryPolicy) -> bytes:
-    import httpx
-    from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
-
-    def attempt() -> bytes:
-        response = httpx.get(pin.url, timeout=retry.timeout_s, follow_redirects=True)
-        response.raise_for_status()
-        return response.content
-
-    def is_transient(error: BaseException) -> bool:
-        if isinstance(error, httpx.HTTPStatusError):
-            status = error.response.status_code
-            return status >= 500 or status in _TRANSIENT_STATUSES
-        return isinstance(error, httpx.TransportError)
-
-    attempts = Retrying(
-        stop=stop_after_attempt(retry.tries),
-        wait=wait_exponential(retry.backoff_s),
-        retry=retry_if_exception(is_transient),
-        reraise=True,
-    )
-    try:
-        content = attempts(attempt)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise _missing(pin, f"{pin.url}: {connection_problem(error)}") from error
-    if not pin.holds(content):
-        raise _missing(pin, f"{pin.url}: its {len(content):,} bytes are not the official file")
-    return content
+    return content if pin.holds(content) else None
 
 
 def _missing(pin: Pin, problem: str) -> DataMissing:

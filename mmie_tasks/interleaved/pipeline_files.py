@@ -175,7 +175,7 @@ def _explained(repo: str, revision: str) -> Iterator[None]:
             raise misconfigured(repo, first_line(error)) from error
         is_wrapper = is_own or isinstance(error, LocalEntryNotFoundError)
         cause = (is_wrapper and error.__cause__) or error
-        why = explain(cause, repo=repo, revision=revision, kind="model", storage="HF_HOME")
+        why = explain(cause, repo=repo, revision=revision, kind="model")
         problem = f"The `{_INDEX}` and weights of `{repo}` at revision `{revision}`"
         raise DrawerMisconfigured(
             f"{problem} could not be downloaded: {why.reason}.",

@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from mmie_tasks.core.files import cache_dir, free_bytes, readable_size
-from mmie_tasks.hub.asset import hub_cache
+from mmie_tasks.hub.repository import hub_cache
 from mmie_tasks.preflight.findings import Finding
 from mmie_tasks.preflight.package_copies import check_copies
 from mmie_tasks.preflight.plan import is_writable

@@ -51,8 +51,6 @@ def check_disk_space(
 ) -> str:
     """One line for each disk with the needed and the free space; unknown sizes count as 0.
 
-    What is stored adds up. Temporary space is needed by one asset at a time.
-
     Args:
         missing: The assets to be fetched.
         free: Returns the free bytes for a folder.
@@ -62,24 +60,23 @@ def check_disk_space(
     """
     folders: dict[int, Path] = {}  # one of each disk
     stored: Counter[Path] = Counter()
-    temporary: Counter[Path] = Counter()
 
     def disk_of(folder: Path) -> Path:
         return folders.setdefault(nearest_existing(folder).stat().st_dev, folder)
 
     for entry in (entry for entry in missing if not entry.error):
-        temporary |= Counter({disk_of(entry.asset.folder): entry.plan.temporary_bytes})
+        disk_of(entry.asset.folder)
         for folder, size_bytes in entry.plan.disk_bytes.items():
             stored[disk_of(folder)] += size_bytes
     lines = []
     for folder in folders.values():
         if not is_writable(folder):
             raise DataMissing(f"`{folder}` cannot be written.", hint=_other_folder("a writable"))
-        needed, available = stored[folder] + temporary[folder], free(folder)
+        needed, available = stored[folder], free(folder)
         if needed > available:
             raise DataMissing(
-                f"{readable_size(needed)} are needed for `{folder}`, including archives while they "
-                f"are unpacked, and {readable_size(available)} are free.",
+                f"{readable_size(needed)} are needed for `{folder}`, unpacked archives included, "
+                f"and {readable_size(available)} are free.",
                 hint=f"free some space, or {_other_folder('a bigger')}",
             )
         need = f"at most {readable_size(needed)} needed" if needed else "needed space unknown"
@@ -88,7 +85,7 @@ def check_disk_space(
 
 
 def _other_folder(kind: str) -> str:
-    return f"set `MMIE_TASKS_CACHE` (data) or `HF_HOME` (checkpoints) to {kind} folder"
+    return f"set `HF_HOME` (data, checkpoints) or `MMIE_TASKS_CACHE` to {kind} folder"
 
 
 def is_writable(path: Path) -> bool:

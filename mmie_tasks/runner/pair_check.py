@@ -85,7 +85,7 @@ def _files_of(name: str) -> str:
             f"There is no folder `{name}`.", hint="a folder, or a repository as `owner/name`"
         ) from None
     except download_errors() as error:
-        why = explain(error, repo=name, revision="main", kind="model", storage="HF_HOME")
+        why = explain(error, repo=name, revision="main", kind="model")
         raise DataMissing(f"`{name}` cannot be downloaded: {why.reason}.", hint=why.hint) from error
     return f"`{name}` is on the Hub: a run downloads it"
 

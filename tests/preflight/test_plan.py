@@ -17,12 +17,11 @@ from mmie_tasks.preflight.plan import PlannedAsset, check_disk_space, plan_asset
 from mmie_tasks.preflight.prefetch import fetch_all, fetch_error, overview_text
 
 FOLDER = Path("/").absolute()
-SIZES = st.lists(st.tuples(st.integers(0, 2**40), st.integers(0, 2**40)), min_size=1, max_size=6)
+SIZES = st.lists(st.integers(0, 2**40), min_size=1, max_size=6)
 
 
 def planned(
     size_bytes: int | None = 2**30,
-    temporary_bytes: int = 0,
     *,
     name: str = "a: data",
     is_here: bool = False,
@@ -33,7 +32,6 @@ def planned(
         source="owner/a@" + "c0ffee" * 6 + "c0ff",
         file_bytes=(size_bytes,),
         disk_bytes={folder: size_bytes or 0},
-        temporary_bytes=temporary_bytes,
     )
     return plan_asset(
         Asset(
@@ -76,11 +74,9 @@ def test_a_commit_is_shortened_and_a_note_follows_the_table() -> None:
 
 
 @given(SIZES)
-def test_stored_bytes_add_up_temporary_ones_count_once_and_the_disk_is_compared_to_the_byte(
-    sizes: list[tuple[int, int]],
-) -> None:
-    missing = [planned(*pair) for pair in sizes]
-    needed = sum(size for size, _ in sizes) + max(temporary for _, temporary in sizes)
+def test_sizes_add_up_and_the_disk_is_compared_to_the_byte(sizes: list[int]) -> None:
+    missing = [planned(size) for size in sizes]
+    needed = sum(sizes)
     assert check_disk_space(missing, lambda _: needed).startswith("Disk of `/`: ")
     if needed:
         with pytest.raises(DataMissing):

@@ -172,9 +172,10 @@ class HubServer:
         """The names of the requested files, in order."""
         return [request.filename for request in self.requests if request.method == method]
 
-    def next_fault(self, method: str) -> Fault | None:
+    def next_fault(self, method: str, *, of_file: bool) -> Fault | None:
+        """The fault for a request; broken transfers are those of files."""
         for fault in self.faults:
-            if fault.times > 0 and method in fault.methods:
+            if fault.times > 0 and method in fault.methods and (of_file or fault.status):
                 fault.times -= 1
                 return fault
         return None
@@ -215,7 +216,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         byte_range, token = self.headers["Range"], self.headers["Authorization"]
         self.hub.requests.append(Request(self.command, self.path, byte_range, token))
-        fault = self.hub.next_fault(self.command)
+        fault = self.hub.next_fault(self.command, of_file=True)
         if fault is not None and fault.status:
             self._refuse(fault.status, fault.error_code)
         elif missing := self._missing(repo, revision, filename):
@@ -224,8 +225,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send((repo, filename), byte_range, fault)
 
     def _answer_api(self, request: hub_api.Question) -> None:
-        """Answer a request for repository information; the same faults apply."""
-        fault = self.hub.next_fault(self.command)
+        """Answer a request for repository information; the same refusals apply."""
+        fault = self.hub.next_fault(self.command, of_file=False)
         if fault is not None and fault.status:
             self._refuse(fault.status, fault.error_code)
             return

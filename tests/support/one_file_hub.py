@@ -1,4 +1,4 @@
-"""A file of 50 kB on a loopback Hub, and how a process of its own installs it."""
+"""A file of 50 kB on a loopback Hub, and how a process of its own makes a folder of it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from support.hub_server import HubServer, ask
 REPO = "owner/images"
 CONTENT = os.urandom(50_000)
 FETCH = """
-import os
-from pathlib import Path
-from mmie_tasks.hub.download import HubFile, copy_once, install
-file = HubFile(repo="owner/images", filename="a/one.bin", alternative="set `IMAGES=DIR`")
-root = Path(os.environ["MMIE_TASKS_CACHE"])
-commit = install(file, root, "one.bin", copy_once)
-answer = {"content": (root / commit / "one.bin").read_bytes().hex(), "commit": commit}
+import os, shutil
+from mmie_tasks.hub.dataset import HubDataset
+def fill(snapshot, folder):
+    shutil.copyfile(snapshot / "a/one.bin", folder / "one.bin")
+dataset = HubDataset(
+    repo="owner/images", variable="REVISION", files=("a/one.bin",), fill=fill,
+    alternative="set `IMAGES=DIR`",
+)
+made = dataset.fetch(os.environ)
+answer = {"content": (made.folder / "one.bin").read_bytes().hex(), "commit": made.source.commit}
 """
 INTO_THE_HUBS_CACHE = """
 from huggingface_hub import hf_hub_download
@@ -36,3 +39,8 @@ def one_file_hub() -> Iterator[HubServer]:
 
 def fetch(hub: HubServer, home: Path) -> dict[str, Any]:
     return ask(hub.url, home, FETCH)
+
+
+def assets(home: Path, repo: str) -> Path:
+    """The folder with what is made of a repository."""
+    return home / "hf/assets/mmie-tasks" / repo.replace("/", "--")

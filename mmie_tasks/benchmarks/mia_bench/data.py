@@ -17,7 +17,7 @@ from loguru import logger
 
 from mmie_tasks.benchmarks.data_fields import object_of
 from mmie_tasks.benchmarks.json_file import read_json_file, read_samples
-from mmie_tasks.benchmarks.mia_bench.download import ANNOTATION, hub_folder
+from mmie_tasks.benchmarks.mia_bench.download import ANNOTATION, DATASET
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing
 from mmie_tasks.hub.images import inside
@@ -67,8 +67,8 @@ def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
     if local := environment.get("MIA_BENCH_DATA"):
         folder, revision = _local_folder(Path(local).expanduser()), ""
     else:
-        fetched = hub_folder(environment)
-        folder, revision = fetched.folder, fetched.revision
+        fetched = DATASET.fetch(environment)
+        folder, revision = fetched.folder, str(fetched.source)
     path = folder / ANNOTATION
     file = read_json_file(path, layout=_LAYOUT, repair=_REPAIR)
     if not isinstance(file.value, list) or not file.value:

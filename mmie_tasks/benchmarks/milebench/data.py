@@ -207,7 +207,7 @@ def _folder(dataset: str, environment: Mapping[str, str]) -> tuple[Path, str]:
     """The folder of a dataset, and its commit on the Hub; empty for a local folder."""
     if not (local := environment.get("MILEBENCH_DATA")):
         hub_folder = download.dataset_folder(dataset, environment)
-        return hub_folder.folder, hub_folder.commit
+        return hub_folder.folder, hub_folder.source.commit
     root = Path(local).expanduser()
     if not root.is_dir():
         raise DataMissing(f"`MILEBENCH_DATA` is `{root}`: there is no such folder.", hint=_LAYOUT)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from loguru import logger
 
 from mmie_tasks.benchmarks.json_file import read_json_file, read_samples
-from mmie_tasks.benchmarks.mmie.download import ANNOTATION, IMAGES, hub_folder
+from mmie_tasks.benchmarks.mmie.download import ANNOTATION, DATASET, IMAGES
 from mmie_tasks.benchmarks.mmie.image_folder import ImageFolder
 from mmie_tasks.benchmarks.mmie.published import CATEGORY_SIZES
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
@@ -73,8 +73,8 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     if local := environment.get("MMIE_DATA"):
         path, revision = _local_file(Path(local).expanduser().absolute()), ""
     else:
-        fetched = hub_folder(environment)
-        path, revision = fetched.folder / ANNOTATION, fetched.revision
+        fetched = DATASET.fetch(environment)
+        path, revision = fetched.folder / ANNOTATION, str(fetched.source)
     file = read_json_file(path, layout=LAYOUT, repair=_REPAIR)
     if not isinstance(file.value, list) or not file.value:
         raise DataBroken(f"`{path}`: not a list with rows in it.", hint=_REPAIR)

@@ -21,7 +21,7 @@ from mmie_tasks.benchmarks.other_prompts import StrictModel, other_name, read_ot
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.hub.asset import Asset, DownloadPlan, data_asset
-from mmie_tasks.hub.pinned_file import Pin, RetryPolicy, cached_bytes, pinned_bytes
+from mmie_tasks.hub.pinned_file import Pin, cached_bytes, pinned_bytes
 
 LOCAL, OTHER = "MMIE_PROMPTS", "MMIE_OTHER_PROMPTS"
 
@@ -113,9 +113,7 @@ class _OtherTemplates(StrictModel):
         return text
 
 
-def prompts_file(
-    environment: Mapping[str, str], pin: Pin = OFFICIAL, retry: RetryPolicy | None = None
-) -> bytes:
+def prompts_file(environment: Mapping[str, str], pin: Pin = OFFICIAL) -> bytes:
     """The bytes of the official file: a local copy, the cached file, or a download.
 
     It is cached as ``mmie/prompts-eb0fd6e.py`` below `mmie_tasks.core.files.cache_dir`.
@@ -124,14 +122,13 @@ def prompts_file(
         environment: ``MMIE_PROMPTS`` names a local copy. With ``HF_HUB_OFFLINE`` nothing is
             downloaded.
         pin: The file.
-        retry: How often and how long the download is tried.
 
     Raises:
         DataBroken: The local copy is another file.
         DataMissing: The local copy does not exist, or the file could not be downloaded.
     """
     if not (local := environment.get(LOCAL)):
-        return pinned_bytes(pin, _cache_path(environment), environment, retry)
+        return pinned_bytes(pin, _cache_path(environment), environment)
     path = Path(local).expanduser()
     hint = f"copy {pin.url} there, byte for byte, or unset `{LOCAL}`"
     try:

@@ -18,7 +18,6 @@ from pydantic import JsonValue
 from mmie_tasks.benchmarks.opening.official_files import COMMIT, DATA, PROMPT_FILES, official_bytes
 from mmie_tasks.benchmarks.other_prompts import StrictModel, other_name, read_other_prompts
 from mmie_tasks.core.files import cache_dir
-from mmie_tasks.hub.pinned_file import RetryPolicy
 from mmie_tasks.judges.base import ReplySchema
 
 OTHER = "OPENING_OTHER_PROMPTS"
@@ -55,13 +54,12 @@ def _fixed_texts(_cache: str, _data: str | None, _other: str | None) -> FixedTex
     return read_texts(os.environ)
 
 
-def read_texts(environment: Mapping[str, str], retry: RetryPolicy | None = None) -> FixedTexts:
+def read_texts(environment: Mapping[str, str]) -> FixedTexts:
     """The fixed texts.
 
     Args:
         environment: ``OPENING_OTHER_PROMPTS`` names a JSON file with other ones: scores made with
             them are not OpenING's. Otherwise the official ones; see `official_bytes`.
-        retry: How often and how long a download is tried.
 
     Raises:
         SettingWrong: The other texts are unusable.
@@ -70,7 +68,7 @@ def read_texts(environment: Mapping[str, str], retry: RetryPolicy | None = None)
     if other := environment.get(OTHER):
         return _other_texts(Path(other).expanduser())
     scorer, system, generator, instruction = (
-        official_bytes(path, environment, retry).decode() for path in PROMPT_FILES
+        official_bytes(path, environment).decode() for path in PROMPT_FILES
     )
     return FixedTexts(
         system=system,

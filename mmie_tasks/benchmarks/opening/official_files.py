@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.hub.asset import Asset, DownloadPlan, data_asset
-from mmie_tasks.hub.pinned_file import Pin, RetryPolicy, cached_bytes, pinned_bytes
+from mmie_tasks.hub.pinned_file import Pin, cached_bytes, pinned_bytes
 
 DATA = "OPENING_DATA"
 
@@ -48,23 +48,20 @@ PINS: Mapping[str, Pin] = {
 """Path in the repository to the file."""
 
 
-def official_bytes(
-    path: str, environment: Mapping[str, str], retry: RetryPolicy | None = None
-) -> bytes:
+def official_bytes(path: str, environment: Mapping[str, str]) -> bytes:
     """The bytes of an official file: of the clone that ``OPENING_DATA`` names, the cached file, or
     a download, which is then cached below `mmie_tasks.core.files.cache_dir`.
 
     Args:
         path: In the repository; one of `PINS`.
         environment: With ``HF_HUB_OFFLINE`` nothing is downloaded.
-        retry: How often and how long a download is tried.
 
     Raises:
         DataMissing: It could not be downloaded.
     """
     if (content := _bytes_here(path, environment)) is not None:
         return content
-    return pinned_bytes(PINS[path], _cache_path(path, environment), environment, retry)
+    return pinned_bytes(PINS[path], _cache_path(path, environment), environment)
 
 
 def are_here(paths: Sequence[str], environment: Mapping[str, str]) -> bool:

@@ -199,7 +199,7 @@ class MmieScoreJudge:
         """
         packages = installed_asset("mmie_score: packages", ", ".join(_PACKAGES), _describe_packages)
         model, revision = self.options.model, self.options.revision
-        return [packages, *checkpoint_assets(model, revision, self._environment, self._checks)]
+        return [packages, *checkpoint_assets(model, revision, self._checks)]
 
     def _checks(self, location: Callable[[], CheckpointLocation]) -> Sequence[Check]:
         def opened() -> Checkpoint:

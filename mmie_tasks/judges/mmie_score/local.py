@@ -112,7 +112,7 @@ class LocalJudge:
     def checkpoint(self) -> Checkpoint:
         """Raises like `check_libraries`, `locate` and `open_checkpoint`."""
         check_libraries()
-        return open_checkpoint(locate(self.options.model, self.options.revision, self._environment))
+        return open_checkpoint(locate(self.options.model, self.options.revision))
 
     def device(self) -> torch.device:
         """The device; CUDA is not started."""

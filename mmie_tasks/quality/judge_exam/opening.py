@@ -23,7 +23,7 @@ from mmie_tasks.benchmarks.json_file import read_data_file
 from mmie_tasks.core.errors import AnswersUnusable, DataBroken, DataMissing, first_line
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.hub.images import inside, size_px
-from mmie_tasks.hub.pinned_file import Pin, RetryPolicy, pinned_bytes
+from mmie_tasks.hub.pinned_file import Pin, pinned_bytes
 from mmie_tasks.quality.judge_exam.verdict_set import (
     Judgement,
     NoVerdict,
@@ -85,10 +85,7 @@ class _OpeningAnswer(BaseModel):
 
 
 def load_opening(
-    folder: Path | None,
-    environment: Mapping[str, str],
-    pin: Pin = OPENING_VERDICTS,
-    retry: RetryPolicy | None = None,
+    folder: Path | None, environment: Mapping[str, str], pin: Pin = OPENING_VERDICTS
 ) -> VerdictSet:
     """OpenING's verdicts.
 
@@ -102,7 +99,6 @@ def load_opening(
             verdicts alone.
         environment: Read: what `mmie_tasks.core.files.cache_dir` reads.
         pin: The file to download.
-        retry: How often to try.
 
     Raises:
         DataMissing: A file is missing, or could not be downloaded.
@@ -110,7 +106,7 @@ def load_opening(
     """
     if folder is None:
         path = cache_dir(environment) / "opening" / Path(OPENING_FILE).name
-        content, source = pinned_bytes(pin, path, environment, retry), pin.url
+        content, source = pinned_bytes(pin, path, environment), pin.url
     else:
         path = folder if folder.is_file() else folder / OPENING_FILE
         content = read_data_file(path, f"name a folder with `{OPENING_FILE}`, a copy of {pin.url}")

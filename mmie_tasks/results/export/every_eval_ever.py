@@ -18,7 +18,7 @@ from typing import TypeAlias
 from mmie_tasks.core import __version__
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.core.wording import listed
-from mmie_tasks.hub.commits import RepoCommit
+from mmie_tasks.hub.dataset import RepoCommit
 from mmie_tasks.record.intervals import LEVEL
 from mmie_tasks.record.metrics import Metric, MetricValue
 from mmie_tasks.record.panel import Rule

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import yaml
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.hub.commits import RepoCommit
+from mmie_tasks.hub.dataset import RepoCommit
 from mmie_tasks.results.commands import listed_names, open_run, write_with_folder
 from mmie_tasks.results.export.database_export import database_parser, official_headlines
 from mmie_tasks.runs.headline import Headline

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.hub_server import COMMIT, PROGRAM, ask, ask_and_kill, environment
 from support.mia_bench_hub import FILE, REPO, example_rows, mia_bench_hub
+from support.one_file_hub import assets
 
 LOAD = """
 import os
@@ -44,7 +45,7 @@ def hub():
 
 
 def folder(home):
-    return home / "cache" / "mia_bench" / COMMIT
+    return assets(home, REPO) / COMMIT / "data"
 
 
 def test_rows_are_those_of_the_example_and_pictures_the_bytes_of_the_hub(hub, tmp_path):
@@ -148,7 +149,7 @@ def test_a_picture_that_is_none_is_kept_for_the_check_of_headers(tmp_path):
 
 
 def test_what_a_killed_process_wrote_is_not_taken_for_the_whole(hub, tmp_path):
-    laid = folder(tmp_path).with_name(f"{COMMIT}.unfinished") / "images" / "004.webp"
+    laid = folder(tmp_path).with_name("data.unfinished") / "images" / "004.webp"
     ask_and_kill(hub.url, tmp_path, STALLS, when=laid.exists)
     assert not folder(tmp_path).exists()
     assert len(ask(hub.url, tmp_path, LOAD)) == 8

@@ -1,13 +1,11 @@
 import io
 import os
-import shutil
-import subprocess
-import sys
 import tarfile
 from pathlib import Path
 
 import pytest
-from support.hub_server import COMMIT, PROGRAM, HubServer, ask, environment, watch
+from support.hub_server import COMMIT, HubServer, ask
+from support.one_file_hub import assets
 
 from mmie_tasks.benchmarks.milebench.download import PARTS, REPO, dataset_folder
 from mmie_tasks.core.errors import SettingWrong
@@ -15,9 +13,8 @@ from mmie_tasks.core.errors import SettingWrong
 ASK = """
 import os
 from mmie_tasks.benchmarks.milebench import download
-from mmie_tasks.benchmarks.milebench import data as assets
 folder = download.dataset_folder("{dataset}", os.environ)
-answer = {{"folder": str(folder.folder), "revision": folder.commit}}
+answer = {{"folder": str(folder.folder), "revision": folder.source.commit}}
 """
 
 
@@ -47,12 +44,6 @@ def load(hub, home, dataset, **more):
     return ask(hub.url, home, ASK.format(dataset=dataset), **more)
 
 
-def left_of_downloads(home):
-    """Every file in the folder of downloads but the locks."""
-    files = (home / "cache/milebench/downloads").rglob("*")
-    return [path for path in files if path.is_file() and path.suffix != ".lock"]
-
-
 def test_the_table_has_29_datasets_in_six_archives():
     names = [name for part in PARTS for name in part]
     assert len(PARTS) == 6
@@ -61,7 +52,7 @@ def test_the_table_has_29_datasets_in_six_archives():
 
 def test_only_the_archive_with_the_dataset_is_downloaded(hub, tmp_path):
     answer = load(hub, tmp_path, "OCR-VQA")
-    folder = tmp_path / "cache/milebench" / COMMIT / "MileBench_part4/OCR-VQA"
+    folder = assets(tmp_path, REPO) / COMMIT / "MileBench_part4/OCR-VQA"
     assert answer == {"folder": str(folder), "revision": COMMIT}
     assert (folder / "OCR-VQA.json").is_file()
     assert set(hub.requested_files("HEAD") + hub.requested_files("GET")) == {
@@ -96,23 +87,13 @@ def test_a_missing_revision_is_named(hub, tmp_path):
     assert "`MILEBENCH_DATA`" in answer["message"]
 
 
-def test_a_damaged_archive_is_downloaded_again_by_the_next_run(hub, tmp_path):
+def test_a_damaged_archive_is_downloaded_again_once_it_is_deleted(hub, tmp_path):
     hub.holds(REPO, "MileBench_part5.tar.gz", archive("TQA")[:-20])
-    assert "cannot be unpacked" in load(hub, tmp_path, "TQA")["message"]
+    message = load(hub, tmp_path, "TQA")["message"]
+    assert "cannot be unpacked" in message
+    Path(message.partition("`rm '")[2].removesuffix("'`")).unlink()
     hub.holds(REPO, "MileBench_part5.tar.gz", archive("TQA"))
     assert load(hub, tmp_path, "TQA")["folder"].endswith("MileBench_part5/TQA")
-
-
-def test_an_archive_that_a_killed_run_left_unpacked_is_deleted_by_the_next(hub, tmp_path):
-    load(hub, tmp_path, "TQA")
-    shutil.rmtree(tmp_path / "cache/milebench/commits")
-    name = "MileBench_part5.tar.gz"
-    left = tmp_path / "cache/milebench/downloads" / name / name
-    left.parent.mkdir()
-    left.write_bytes(hub.files[REPO, name])
-    load(hub, tmp_path, "TQA")
-    assert left_of_downloads(tmp_path) == []
-    assert len(hub.ranges()) == 1
 
 
 def test_an_unpacked_archive_is_used_offline(hub, tmp_path):
@@ -124,30 +105,6 @@ def test_an_unpacked_archive_is_used_offline(hub, tmp_path):
         "revision": COMMIT,
     }
     assert len(hub.requests) == n_requests
-
-
-def test_one_process_downloads_and_another_waits_for_its_folder(hub, tmp_path):
-    hub.holds(REPO, "MileBench_part1.tar.gz", archive("GPR1200", filler=100_000))
-    hub.hangs(after=50_000)
-    first = start(hub, tmp_path)
-    watch(first, until=lambda: hub.requested_files("GET") != [])
-    second = start(hub, tmp_path)
-    assert any("Another process is downloading" in line for line in second.stderr)
-    hub.hangs_up()
-    answers = {process.communicate(timeout=300)[0] for process in (first, second)}
-    assert len(answers) == 1
-    assert "MileBench_part1/GPR1200" in answers.pop()
-    assert hub.ranges() == [None, "bytes=49152-"]
-
-
-def start(hub, home):
-    return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, ASK.format(dataset="GPR1200")],
-        env=environment(hub.url, home),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
 
 
 def test_what_cannot_be_a_revision_is_a_wrong_setting(tmp_path):

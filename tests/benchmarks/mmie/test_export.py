@@ -5,6 +5,7 @@ import socket
 import sys
 from pathlib import Path
 
+import huggingface_hub
 import pytest
 from support.mmie_data import conversations_folder, draw
 
@@ -104,11 +105,15 @@ def test_without_data_on_this_machine_nothing_is_downloaded_and_the_ways_to_it_a
 
 
 @pytest.mark.usefixtures("no_network")
-def test_data_that_was_downloaded_before_is_read_without_a_connection():
+def test_data_that_was_downloaded_before_is_read_without_a_connection(tmp_path, monkeypatch):
     commit = "a" * 40
-    Path("cache/mmie/commits").mkdir(parents=True)
-    Path("data").rename(f"cache/mmie/{commit}")
-    Path("cache/mmie/commits/main.txt").write_text(f"{commit}\n")
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(huggingface_hub.constants, "HF_ASSETS_CACHE", str(tmp_path / "assets"))
+    ref = tmp_path / "hub/datasets--MMIE--MMIE/refs/main"
+    ref.parent.mkdir(parents=True)
+    ref.write_text(commit)
+    (tmp_path / f"assets/mmie-tasks/MMIE--MMIE/{commit}").mkdir(parents=True)
+    Path("data").rename(tmp_path / f"assets/mmie-tasks/MMIE--MMIE/{commit}/data")
     log(line("SA-0", [STEP]))
     export.run_export(["run", "-o", "official"], {"MMIE_TASKS_CACHE": "cache"})
     assert [row["id"] for row in written()] == ["SA-0"]

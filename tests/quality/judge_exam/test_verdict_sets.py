@@ -19,12 +19,10 @@ from support.verdict_files import (
 )
 
 from mmie_tasks.core.errors import AnswersUnusable, DataBroken, DataMissing
-from mmie_tasks.hub.pinned_file import RetryPolicy
 from mmie_tasks.quality.judge_exam import opening
 from mmie_tasks.quality.judge_exam.opening import read_judgements
 from mmie_tasks.quality.judge_exam.verdict_set import Judgement, NoVerdict, Pair, VerdictSet
 
-ONCE = RetryPolicy(tries=1, timeout_s=60.0)
 CONTENT = json.dumps(OPENING_ROWS).encode()
 FIRST = "1502046 / Red / Green"
 
@@ -57,7 +55,7 @@ def download(server: Server, cache: Path, content: bytes = CONTENT) -> VerdictSe
         size_bytes=len(content),
         sha256=hashlib.sha256(content).hexdigest(),
     )
-    return opening.load_opening(None, {"MMIE_TASKS_CACHE": str(cache)}, pin, ONCE)
+    return opening.load_opening(None, {"MMIE_TASKS_CACHE": str(cache)}, pin)
 
 
 def test_opening_is_downloaded_once_and_has_verdicts_only(server: Server, tmp_path: Path) -> None:

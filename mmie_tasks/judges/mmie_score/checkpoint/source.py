@@ -1,39 +1,30 @@
 """Where a checkpoint comes from: a local folder, or a repository on the Hub, downloaded if needed;
 as an asset, too.
 
-The commit of a branch or tag is resolved once and noted in a text file, so that later runs judge
-with the same weights::
-
-    <cache_dir>/mmie_score/commits/<owner>--<name>@<revision>.txt
-
-To follow a branch that has moved, delete the text file. The files are in the Hub's own cache.
+The files are in the Hub's own cache, with the commit that a branch or tag had when it was first
+used: later runs judge with the same weights. To follow a branch that has moved, name its new commit
+as the revision, or update the cache: ``hf download MMIE/MMIE-Score config.json``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 from loguru import logger
 
 from mmie_tasks.core.errors import first_line
-from mmie_tasks.core.files import cache_dir, file_lock
-from mmie_tasks.hub.asset import (
-    CACHE_VARIABLE,
-    Asset,
-    Check,
-    DownloadPlan,
-    hub_cache,
-    hub_cache_copies,
-    local_asset,
-)
-from mmie_tasks.hub.commits import CommitNote, commit_note
+from mmie_tasks.hub.asset import Asset, Check, DownloadPlan, local_asset
 from mmie_tasks.hub.failures import download_errors, explain
-from mmie_tasks.hub.revisions import is_revision
+from mmie_tasks.hub.repository import (
+    download_plan,
+    first_used_commit,
+    hub_cache,
+    hub_copies,
+    is_revision,
+)
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import files
 
@@ -41,20 +32,15 @@ DEFAULT_MODEL = "MMIE/MMIE-Score"
 MODEL_VARIABLE = "MMIE_SCORE_MODEL"
 
 _ASSET = "mmie_score: checkpoint"
-_SELECTION: dict[str, Any] = {
-    # `conversation.py` is parsed as text; no other code, and no pickle, is downloaded.
-    "allow_patterns": [
-        "*.safetensors",
-        files.INDEX,
-        files.CONFIG,
-        "generation_config.json",
-        files.CONVERSATION,
-        *files.TOKENIZER_FILES,
-    ],
-    "ignore_patterns": ["*/*"],  # subfolders hold training states and other formats
-}
-_METADATA_TIMEOUT_S = 10.0
-_COMMIT = re.compile(r"[0-9a-f]{40}")
+_PATTERNS = (  # `conversation.py` is parsed as text; no other code, and no pickle, is downloaded
+    files.CONFIG,
+    files.INDEX,
+    "*.safetensors",
+    "generation_config.json",
+    files.CONVERSATION,
+    *files.TOKENIZER_FILES,
+)
+_IGNORED = ("*/*",)  # subfolders hold training states and other formats
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 
@@ -68,7 +54,7 @@ class CheckpointLocation:
     name: str
 
 
-def locate(model: str, revision: str | None, environment: Mapping[str, str]) -> CheckpointLocation:
+def locate(model: str, revision: str | None) -> CheckpointLocation:
     """Find the checkpoint; download it if it is on the Hub and not on this machine.
 
     `huggingface_hub` itself reads ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and
@@ -81,7 +67,7 @@ def locate(model: str, revision: str | None, environment: Mapping[str, str]) -> 
         JudgeMisconfigured: No such folder or repository, no access, no connection, or a full disk.
     """
     if is_repository(model):
-        return _from_hub(model, revision or "main", environment)
+        return _from_hub(model, revision or "main")
     folder = Path(model).expanduser().absolute()
     if not model or not folder.is_dir():
         raise JudgeMisconfigured(
@@ -106,39 +92,18 @@ def is_repository(model: str) -> bool:
     )
 
 
-def _from_hub(repo: str, revision: str, environment: Mapping[str, str]) -> CheckpointLocation:
+def _from_hub(repo: str, revision: str) -> CheckpointLocation:
     if not is_revision(revision):
         raise JudgeMisconfigured(
             f"`revision={revision}` is not a branch, tag or commit.",
             hint=f"name one that is listed on https://huggingface.co/{repo}/commits",
         )
-    if _COMMIT.fullmatch(revision):
-        return _snapshot(repo, revision)
-    note = _revision_note(repo, revision, environment)
-    if commit := note.read():
-        logger.info(f"`{repo}`: commit {commit}, as noted for `{revision}` in `{note.path}`.")
-        return _snapshot(repo, commit)
-    try:
-        note.path.parent.mkdir(parents=True, exist_ok=True)
-        with file_lock(note.path.with_suffix(".lock"), f"downloading `{repo}`"):
-            location = _snapshot(repo, note.read() or revision)
-            note.write(location.folder.name)
-    except OSError as error:
-        raise JudgeMisconfigured(
-            f"`{note.path.parent}` cannot be written: {error.strerror or error}.",
-            hint="free some space, or set `MMIE_TASKS_CACHE` to a folder that can be written",
-        ) from error
-    logger.info(
-        f"`{repo}`: `{revision}` is commit {location.folder.name} from now on; see `{note.path}`."
-    )
+    first_used = first_used_commit(repo, "model", revision)
+    location = _snapshot(repo, first_used)
+    if (commit := location.folder.name) != revision:
+        when = "as when it was first used" if commit == first_used else "from now on"
+        logger.info(f"`{repo}`: `{revision}` is commit {commit} {when}.")
     return location
-
-
-def _revision_note(repo: str, revision: str, environment: Mapping[str, str]) -> CommitNote:
-    """The note with the commit of a branch or tag."""
-    return commit_note(
-        cache_dir(environment).absolute() / "mmie_score", f"{repo.replace('/', '--')}@{revision}"
-    )
 
 
 def _snapshot(repo: str, revision: str, *, local_files_only: bool = False) -> CheckpointLocation:
@@ -149,7 +114,11 @@ def _snapshot(repo: str, revision: str, *, local_files_only: bool = False) -> Ch
     failures: tuple[type[BaseException], ...] = (*download_errors(), EntryNotFoundError, ValueError)
     try:
         path = snapshot_download(
-            repo, revision=revision, local_files_only=local_files_only, **_SELECTION
+            repo,
+            revision=revision,
+            local_files_only=local_files_only,
+            allow_patterns=[*_PATTERNS],
+            ignore_patterns=[*_IGNORED],
         )
     except failures as error:
         raise hub_failure(repo, revision, error) from error
@@ -169,32 +138,10 @@ def _cached_snapshot(repo: str, revision: str) -> CheckpointLocation | None:
 
 
 def _download_plan(repo: str, revision: str) -> DownloadPlan:
-    """The files of a revision that this machine does not have; requests one, so that a gated
-    repository is noticed.
-    """
-    from huggingface_hub import HfApi, get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
-    from huggingface_hub.utils import filter_repo_objects  # type: ignore[attr-defined]  # public, see its docs
-
-    url = hf_hub_url(repo, files.CONFIG, revision=revision)
     try:
-        commit = get_hf_file_metadata(url, timeout=_METADATA_TIMEOUT_S).commit_hash or revision
-        info = HfApi().model_info(
-            repo, revision=commit, files_metadata=True, timeout=_METADATA_TIMEOUT_S
-        )
+        return download_plan(repo, "model", revision, _PATTERNS, ignored=_IGNORED)
     except download_errors() as error:
         raise hub_failure(repo, revision, error, is_downloading=False) from error
-    # `snapshot_download(dry_run=True)` lists them too, but not before `huggingface_hub` 1.
-    selected = filter_repo_objects(
-        info.siblings or [], key=lambda file: file.rfilename, **_SELECTION
-    )
-    cached = partial(try_to_load_from_cache, repo, revision=commit)
-    sizes = [file.size for file in selected if not isinstance(cached(file.rfilename), str)]
-    folder = hub_cache() / f"models--{repo.replace('/', '--')}"
-    return DownloadPlan(
-        source=f"{repo}@{commit}",
-        file_bytes=tuple(sizes) or (0,),
-        disk_bytes={folder: sum(size or 0 for size in sizes)},
-    )
 
 
 def hub_failure(
@@ -203,17 +150,8 @@ def hub_failure(
     """The error for a checkpoint that the Hub did not provide while its files, or only their sizes,
     were requested.
     """
-    from huggingface_hub.errors import EntryNotFoundError
-
-    if isinstance(error, EntryNotFoundError) and error.__cause__ is not None:
-        error, is_downloading = error.__cause__, False  # not in the cache, and no connection
     explanation = explain(
-        error,
-        repo=repo,
-        revision=revision,
-        kind="model",
-        storage="HF_HOME",
-        is_downloading=is_downloading,
+        error, repo=repo, revision=revision, kind="model", is_downloading=is_downloading
     )
     return JudgeMisconfigured(
         f"The judge's checkpoint `{repo}` at revision `{revision}` could not be downloaded: "
@@ -225,23 +163,22 @@ def hub_failure(
 def checkpoint_assets(
     model: str,
     revision: str | None,
-    environment: Mapping[str, str],
     checks_of: Callable[[Callable[[], CheckpointLocation]], Sequence[Check]],
 ) -> Sequence[Asset]:
     """The checkpoint that the arguments of `locate` name; its checks may download it. Raises like
     `locate`.
     """
     if not is_repository(model):
-        location = locate(model, revision, environment)
+        location = locate(model, revision)
         in_folder = Check(subject=_ASSET, describe=lambda: f"the folder `{location.folder}`")
         checks = (in_folder, *checks_of(lambda: location))
         local = local_asset(_ASSET, MODEL_VARIABLE, {MODEL_VARIABLE: str(location.folder)}, checks)
         return [local] if local else []
-    commit = _revision_note(model, revision or "main", environment).read() or revision or "main"
+    commit = first_used_commit(model, "model", revision or "main")
     cached = _cached_snapshot(model, commit)
     checks = (
         Check(subject=_ASSET, describe=lambda: _compare_with_hub(model, commit)),
-        *checks_of(lambda: _cached_snapshot(model, commit) or locate(model, revision, environment)),
+        *checks_of(lambda: _cached_snapshot(model, commit) or locate(model, revision)),
     )
     asset = Asset(
         name=_ASSET,
@@ -249,8 +186,8 @@ def checkpoint_assets(
         folder=hub_cache(),
         is_here=lambda: _cached_snapshot(model, commit) is not None,
         plan=lambda: _download_plan(model, commit),
-        fetch=lambda: locate(model, revision, environment).name,
-        copies={CACHE_VARIABLE: cache_dir(environment).absolute(), **hub_cache_copies()},
+        fetch=lambda: locate(model, revision).name,
+        copies=hub_copies(),
         settings=(MODEL_VARIABLE,),
         checks=checks,
     )

@@ -21,22 +21,8 @@ from loguru import logger
 lines = []
 logger.add(lambda line: lines.append(str(line)), format="{message}")
 from mmie_tasks.judges.mmie_score.checkpoint import locate
-located = locate("MMIE/MMIE-Score", REVISION, os.environ)
+located = locate("MMIE/MMIE-Score", REVISION)
 answer = {"folder": str(located.folder), "name": located.name, "log": "".join(lines)}
-"""
-
-WAIT = f"""
-from contextlib import contextmanager
-from mmie_tasks.judges.mmie_score.checkpoint import source
-REVISION = None
-
-@contextmanager
-def file_lock(lock_file, activity):
-    # As the other process does before it releases the lock.
-    lock_file.with_suffix(".txt").write_text("{COMMIT}")
-    yield
-
-source.file_lock = file_lock
 """
 
 
@@ -57,8 +43,8 @@ def failure(hub, home, revision=None, **more):
     return answer["message"]
 
 
-def note(home, revision="main"):
-    return home / "cache/mmie_score/commits" / f"MMIE--MMIE-Score@{revision}.txt"
+def ref(home):
+    return home / "hf/hub/models--MMIE--MMIE-Score/refs/main"
 
 
 def test_a_folder_is_local_with_and_without_a_path(tmp_path, monkeypatch):
@@ -66,7 +52,7 @@ def test_a_folder_is_local_with_and_without_a_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     for model in ("judge", "./judge", "~/judge", str(tmp_path / "judge")):
-        located = locate(model, None, {})
+        located = locate(model, None)
         assert (located.folder, located.name) == (tmp_path / "judge", "local folder")
 
 
@@ -85,7 +71,7 @@ def test_a_folder_is_local_with_and_without_a_path(tmp_path, monkeypatch):
 )
 def test_a_model_that_is_neither_folder_nor_repository_is_refused(model, revision, message):
     with pytest.raises(JudgeMisconfigured) as caught:
-        locate(model, revision, {})
+        locate(model, revision)
     assert message in str(caught.value)
 
 
@@ -98,47 +84,30 @@ def test_the_complete_checkpoint_is_downloaded_and_no_other_file(hub, tmp_path):
     }
     assert not set(hub.requested_files("HEAD")) & {name.split("/")[-1] for name in UNWANTED[:3]}
     assert {request.token for request in hub.requests} == {f"Bearer {TOKEN}"}
-    opened = open_checkpoint(locate(answer["folder"], None, {}))
+    opened = open_checkpoint(locate(answer["folder"], None))
     assert opened.end_token_id == 987
 
 
-def test_a_branch_is_resolved_once_until_its_note_is_deleted(hub, tmp_path):
+def test_a_branch_stays_at_the_commit_that_was_first_used(hub, tmp_path):
     first = located(hub, tmp_path)
-    assert "`main` is commit" in first["log"]
-    assert note(tmp_path).read_text() == f"{COMMIT}\n"
+    assert f"`main` is commit {COMMIT} from now on" in first["log"]
     hub.commit = NEWER
-    assert located(hub, tmp_path)["folder"] == first["folder"]
-    note(tmp_path).unlink()
+    again = located(hub, tmp_path)
+    assert again["folder"] == first["folder"]
+    assert "as when it was first used" in again["log"]
+    ref(tmp_path).unlink()
     assert located(hub, tmp_path)["name"] == f"MMIE/MMIE-Score@{NEWER}"
 
 
-def test_a_process_that_waited_uses_the_commit_that_the_other_noted(hub, tmp_path):
-    first = located(hub, tmp_path)
-    note(tmp_path).unlink()
-    hub.commit = NEWER
-    assert ask(hub.url, tmp_path, WAIT + LOCATE)["folder"] == first["folder"]
-
-
-def test_a_note_without_a_commit_is_replaced(hub, tmp_path):
-    note(tmp_path).parent.mkdir(parents=True)
-    note(tmp_path).write_text("../../elsewhere\n")
-    assert located(hub, tmp_path)["name"] == f"MMIE/MMIE-Score@{COMMIT}"
-    assert note(tmp_path).read_text() == f"{COMMIT}\n"
-
-
-def test_a_commit_needs_no_note(hub, tmp_path):
-    assert located(hub, tmp_path, COMMIT)["name"] == f"MMIE/MMIE-Score@{COMMIT}"
-    assert not note(tmp_path).parent.exists()
+def test_a_commit_is_used_as_it_is(hub, tmp_path):
+    answer = located(hub, tmp_path, COMMIT)
+    assert (answer["name"], answer["log"]) == (f"MMIE/MMIE-Score@{COMMIT}", "")
 
 
 @pytest.mark.parametrize("more", [{"HF_HUB_OFFLINE": "1"}, {"HF_ENDPOINT": "http://127.0.0.1:9"}])
-@pytest.mark.parametrize("noted", [True, False])
-def test_a_cached_checkpoint_is_used_without_a_hub(hub, tmp_path, more, noted):
+def test_a_cached_checkpoint_is_used_without_a_hub(hub, tmp_path, more):
     folder = located(hub, tmp_path)["folder"]
-    if not noted:
-        note(tmp_path).unlink()
     assert located(hub, tmp_path, **more)["folder"] == folder
-    assert note(tmp_path).is_file()
 
 
 def test_two_processes_use_the_same_files(hub, tmp_path):
@@ -162,7 +131,7 @@ def test_a_refusal_has_a_hint(hub, tmp_path, status, code, reason):
     assert reason in message
     if "gated" in reason:
         assert f"accept the terms on https://huggingface.co/{REPO}, then `hf auth login`" in message
-    assert not note(tmp_path).exists()
+    assert not ref(tmp_path).exists()
 
 
 def test_gated_files_have_their_own_error(hub, tmp_path):
@@ -196,11 +165,3 @@ def test_local_errors_have_their_own_reasons(error, reason):
     message = str(hub_failure(REPO, "main", error))
     assert reason in message
     assert "key=1" not in message
-
-
-def test_a_cache_of_ours_that_cannot_be_written_is_named(hub, tmp_path):
-    (tmp_path / "cache").write_text("a file")
-    answer = located(hub, tmp_path)
-    assert answer["error"] == "JudgeMisconfigured"
-    assert "cannot be written" in answer["message"]
-    assert "`MMIE_TASKS_CACHE`" in answer["message"]

@@ -1,9 +1,20 @@
+import shutil
+import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from support.hub_server import COMMIT, SIGNATURE, ask, ask_and_kill
-from support.one_file_hub import CONTENT, FETCH, INTO_THE_HUBS_CACHE, REPO, fetch, one_file_hub
+from support.hub_server import COMMIT, PROGRAM, SIGNATURE, ask, ask_and_kill, environment, watch
+from support.one_file_hub import (
+    CONTENT,
+    FETCH,
+    INTO_THE_HUBS_CACHE,
+    REPO,
+    assets,
+    fetch,
+    one_file_hub,
+)
 
 
 @pytest.fixture
@@ -49,13 +60,6 @@ def test_a_refused_connection_is_reported(tmp_path):
     assert "the Hub cannot be reached: [Errno 111] Connection refused" in answer["message"]
 
 
-def test_an_answer_that_is_not_from_a_hub_is_reported(hub, tmp_path):
-    hub.commit = "../elsewhere"
-    message = fetch(hub, tmp_path)["message"]
-    assert "the server's answer has no valid commit" in message
-    assert not (tmp_path / "cache").exists()
-
-
 def test_the_token_goes_to_the_hub_only_and_a_signed_address_is_not_printed(hub, tmp_path):
     hub.forwards = True
     assert bytes.fromhex(fetch(hub, tmp_path / "one")["content"]) == CONTENT
@@ -71,14 +75,20 @@ def test_the_token_goes_to_the_hub_only_and_a_signed_address_is_not_printed(hub,
     assert SIGNATURE not in refused + broken
 
 
-def test_a_newer_file_is_preferred_to_the_hubs_cache_unless_the_hub_is_down(hub, tmp_path):
-    ask(hub.url, tmp_path, INTO_THE_HUBS_CACHE)
+def test_a_branch_stays_at_the_commit_that_was_first_used_until_the_cache_is_updated(hub, tmp_path):
+    fetch(hub, tmp_path)
     hub.commit, new = "beef" * 10, b"newer"
     hub.holds(REPO, "a/one.bin", new)
-    hub.answers(503)
-    assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == CONTENT
-    hub.faults.clear()
-    assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == new
+    assert fetch(hub, tmp_path)["commit"] == COMMIT
+    ask(hub.url, tmp_path, INTO_THE_HUBS_CACHE)
+    assert fetch(hub, tmp_path) == {"content": new.hex(), "commit": hub.commit}
+
+
+def test_a_ref_that_is_not_a_commit_is_replaced(hub, tmp_path):
+    ref = tmp_path / "hf/hub/datasets--owner--images/refs/main"
+    ref.parent.mkdir(parents=True)
+    ref.write_text("../../elsewhere")
+    assert fetch(hub, tmp_path)["commit"] == ref.read_text() == COMMIT
 
 
 def test_offline_a_cached_file_is_used_and_any_other_is_missing(hub, tmp_path):
@@ -95,7 +105,24 @@ def test_a_file_is_downloaded_once_with_its_commit(hub, tmp_path):
     first = fetch(hub, tmp_path)
     assert fetch(hub, tmp_path) == first == {"content": CONTENT.hex(), "commit": COMMIT}
     assert hub.requested_files("GET") == ["one.bin"]
-    assert [path.name for path in (tmp_path / "cache/downloads").iterdir()] == ["a%2Fone.bin.lock"]
+    names = sorted(path.name for path in (assets(tmp_path, REPO) / COMMIT).iterdir())
+    assert names == ["data", "data.lock"]
+
+
+def test_the_folder_is_where_the_library_has_assets(hub, tmp_path):
+    fetch(hub, tmp_path)
+    code = f"""
+from huggingface_hub import cached_assets_path
+answer = str(cached_assets_path("mmie-tasks", "{REPO}", "{COMMIT}"))
+"""
+    path = Path(ask(hub.url, tmp_path, code))
+    assert path.resolve() == (assets(tmp_path, REPO) / COMMIT).resolve()
+
+
+def test_the_folder_is_used_when_the_downloaded_file_was_deleted(hub, tmp_path):
+    first = fetch(hub, tmp_path)
+    shutil.rmtree(tmp_path / "hf/hub/datasets--owner--images/blobs")
+    assert ask(hub.url, tmp_path, FETCH, HF_HUB_OFFLINE="1") == first
 
 
 @pytest.mark.skipif(version("huggingface_hub") < "1", reason="0.x ends such a download")
@@ -113,39 +140,62 @@ def test_a_download_that_always_breaks_ends_with_a_hint(hub, tmp_path):
     assert "set `IMAGES=DIR`" in answer["message"]
 
 
-def test_a_killed_download_starts_over_and_leaves_nothing(hub, tmp_path):
+def test_a_killed_download_is_not_taken_for_the_whole(hub, tmp_path):
     hub.hangs(after=30_000)
-    downloads = tmp_path / "cache/downloads"
 
     def has_begun():
-        return any(path.stat().st_size > 4_096 for path in downloads.rglob("*.incomplete"))
+        files = (tmp_path / "hf/hub").rglob("*.incomplete")
+        return any(path.stat().st_size > 4_096 for path in files)
 
     ask_and_kill(hub.url, tmp_path, FETCH, when=has_begun)
+    assert not assets(tmp_path, REPO).exists()
     assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == CONTENT
-    assert hub.ranges() == [None, None]
-    assert [path.name for path in downloads.iterdir()] == ["a%2Fone.bin.lock"]
+    assert len(hub.ranges()) == 2
 
 
 def test_a_complete_download_of_a_killed_process_is_not_downloaded_again(hub, tmp_path):
     killed = FETCH.replace(
-        "commit =",
-        "import signal\ndef copy_once(*_): (root / 'downloaded').touch(); signal.pause()\ncommit =",
+        "shutil.copyfile(", f"open('{tmp_path}/downloaded', 'w'); import signal; signal.pause("
     )
-    ask_and_kill(hub.url, tmp_path, killed, when=(tmp_path / "cache/downloaded").exists)
+    ask_and_kill(hub.url, tmp_path, killed, when=(tmp_path / "downloaded").exists)
     assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == CONTENT
     assert hub.requested_files("GET") == ["one.bin"]
 
 
+def test_processes_that_start_at_once_download_once_and_make_one_folder(hub, tmp_path):
+    hub.hangs(after=30_000)
+    processes = [start(hub, tmp_path)]
+    watch(processes[0], until=lambda: hub.requested_files("GET") != [])
+    processes += [start(hub, tmp_path) for _ in range(2)]
+    watch(processes[2], until=lambda: len(list(tmp_path.glob("began-*"))) == 3)
+    hub.hangs_up()
+    answers = {process.communicate(timeout=300)[0] for process in processes}
+    assert len(answers) == 1
+    assert CONTENT.hex() in answers.pop()
+    assert [one for one in hub.ranges() if one is None] == [None]
+    assert (tmp_path / "filled").read_text() == "x"
+
+
+def start(hub, home):
+    code = FETCH.replace("made =", f"open(f'{home}/began-{{os.getpid()}}', 'w').close()\nmade =")
+    fills = f"    print('x', end='', file=open('{home}/filled', 'a'))\n    shutil"
+    code = code.replace("    shutil", fills)
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, code],
+        env=environment(hub.url, home),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+
+
 def test_a_full_disk_names_the_setting_that_helps(hub, tmp_path):
     full = FETCH.replace(
-        "commit =",
-        "import errno, huggingface_hub\n"
-        "def refuse(*_, **__): raise OSError(errno.ENOSPC, 'No space left')\n"
-        "huggingface_hub.hf_hub_download = refuse\ncommit =",
+        "shutil.copyfile(", "import errno; raise OSError(errno.ENOSPC, 'No space left'); ("
     )
     message = ask(hub.url, tmp_path, full)["message"]
     assert "could not be downloaded: it cannot be written ([Errno 28] No space left)" in message
-    assert "set `MMIE_TASKS_CACHE`" in message
+    assert "set `HF_HOME`" in message
 
 
 def test_a_file_in_the_hubs_cache_is_used_and_stays(hub, tmp_path):

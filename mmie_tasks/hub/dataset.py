@@ -1,0 +1,188 @@
+"""Datasets on the Hub: downloaded into the Hub's own cache, unpacked once into a folder beside it.
+
+::
+
+    <HF_HUB_CACHE>/datasets--MMIE--MMIE/...               see `mmie_tasks.hub.repository`
+    <HF_ASSETS_CACHE>/mmie-tasks/MMIE--MMIE/<commit>/...  what is made of the files
+
+`huggingface_hub` itself reads ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE``. A
+later run makes no request. To follow a branch that has moved, name its new commit as the revision,
+or update the cache: ``hf download --repo-type dataset MMIE/MMIE data.json``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from functools import partial
+from pathlib import Path
+
+from mmie_tasks.core.errors import DataMissing, SettingWrong
+from mmie_tasks.core.files import create_folder_once
+from mmie_tasks.hub.asset import Asset, Check, DownloadPlan
+from mmie_tasks.hub.failures import download_errors, explain
+from mmie_tasks.hub.repository import (
+    assets_folder,
+    download_plan,
+    first_used_commit,
+    hub_copies,
+    is_revision,
+)
+
+_REPO_COMMIT = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)@(?P<commit>[0-9a-f]{40})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepoCommit:
+    """A commit of a repository on the Hub, in signatures the text ``MMIE/MMIE@<commit>``."""
+
+    repo: str
+    commit: str
+
+    def __str__(self) -> str:
+        return f"{self.repo}@{self.commit}"
+
+    @classmethod
+    def from_text(cls, text: str) -> RepoCommit | None:
+        """The commit that a text begins with; None if it does not, as ``sha256:...`` of local data.
+
+        >>> RepoCommit.from_text(f"MMIE/MMIE@{'0a' * 20},left_out=1").repo
+        'MMIE/MMIE'
+        """
+        match = _REPO_COMMIT.match(text)
+        return cls(repo=match["repo"], commit=match["commit"]) if match else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubFolder:
+    """A complete local folder, made from files of one commit."""
+
+    folder: Path
+    source: RepoCommit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubDataset:
+    """Files of a dataset repository, and the folder that is made of them.
+
+    Attributes:
+        repo: The repository.
+        variable: The environment variable with a branch, tag or commit; ``main`` if it is not set.
+        files: Their names, or patterns of names.
+        fill: Makes the folder: called with the folder of the downloaded files and an empty one.
+        name: Of the folder, unique in the repository.
+        alternative: How users name local data, as the end of a hint: ``set `MMIE_DATA` to ...``.
+    """
+
+    repo: str
+    variable: str
+    files: tuple[str, ...]
+    fill: Callable[[Path, Path], object]
+    name: str = "data"
+    alternative: str
+
+    def cached(self, environment: Mapping[str, str]) -> HubFolder | None:
+        """The folder of an earlier run; None without one. Does not connect.
+
+        Raises:
+            SettingWrong: The variable's value cannot be a revision.
+        """
+        folder = self._folder(self._revision(environment))
+        return folder if folder.folder.is_dir() else None
+
+    def fetch(self, environment: Mapping[str, str]) -> HubFolder:
+        """The folder, downloaded and made first if necessary, by one process.
+
+        Raises:
+            DataMissing: No access, no such repository, revision or file, no connection, or a full
+                disk.
+            DataBroken: The files cannot be used; raised by `fill`.
+            SettingWrong: The variable's value cannot be a revision.
+        """
+        if cached := self.cached(environment):
+            return cached
+        revision = self._revision(environment)
+        try:
+            snapshot = self._download(revision)
+            folder = self._folder(snapshot.name)
+            create_folder_once(
+                folder.folder, partial(self.fill, snapshot), f"unpacking `{folder.folder}`"
+            )
+        except download_errors() as error:
+            raise self._failure(error, revision, is_downloading=True) from error
+        return folder
+
+    def plan(self, environment: Mapping[str, str]) -> DownloadPlan:
+        """What `fetch` would download, by the Hub's list of files.
+
+        Raises:
+            DataMissing: The Hub refuses or does not answer.
+            SettingWrong: The variable's value cannot be a revision.
+        """
+        revision = self._revision(environment)
+        unpacked = assets_folder(self.repo)
+        try:
+            plan = download_plan(self.repo, "dataset", revision, self.files, unpacked=unpacked)
+        except download_errors() as error:
+            raise self._failure(error, revision) from error
+        return replace(plan, source=f"{plan.source}: {', '.join(self.files)}")
+
+    def asset(self, name: str, environment: Mapping[str, str], check: Check) -> Asset:
+        """The folder as an asset; raises like `cached`."""
+        cached = self.cached(environment)
+        source = cached.source if cached else self.repo
+        return Asset(
+            name=name,
+            source=f"{source}: {', '.join(self.files)}",
+            folder=assets_folder(self.repo),
+            is_here=lambda: self.cached(environment) is not None,
+            plan=lambda: self.plan(environment),
+            fetch=lambda: f"{self.fetch(environment).source} is here",
+            copies=hub_copies(),
+            settings=(self.variable,),
+            checks=(check,),
+        )
+
+    def _revision(self, environment: Mapping[str, str]) -> str:
+        """The commit to use, or the branch or tag if it was never downloaded."""
+        revision = environment.get(self.variable) or "main"
+        if not is_revision(revision):
+            page = f"https://huggingface.co/datasets/{self.repo}/commits"
+            raise SettingWrong(
+                f"`{self.variable}` is {revision!r}, which cannot be a branch, tag or commit.",
+                hint=f"name one listed on {page}, or unset it",
+            )
+        return first_used_commit(self.repo, "dataset", revision)
+
+    def _folder(self, commit: str) -> HubFolder:
+        return HubFolder(
+            folder=assets_folder(self.repo) / commit / self.name,
+            source=RepoCommit(repo=self.repo, commit=commit),
+        )
+
+    def _download(self, revision: str) -> Path:
+        """The Hub's snapshot with the files."""
+        from huggingface_hub import hf_hub_download, snapshot_download
+
+        snapshot = Path(
+            snapshot_download(
+                self.repo, repo_type="dataset", revision=revision, allow_patterns=[*self.files]
+            )
+        )
+        names = [path.relative_to(snapshot).as_posix() for path in snapshot.rglob("*")]
+        for pattern in self.files:
+            if not any(fnmatch(name, pattern) for name in names):  # a refusal, or no connection
+                hf_hub_download(self.repo, pattern, repo_type="dataset", revision=snapshot.name)
+        return snapshot
+
+    def _failure(
+        self, error: BaseException, revision: str, *, is_downloading: bool = False
+    ) -> DataMissing:
+        why = explain(error, repo=self.repo, revision=revision, is_downloading=is_downloading)
+        files = ", ".join(f"`{name}`" for name in self.files)
+        return DataMissing(
+            f"{files} of the dataset `{self.repo}` could not be downloaded: {why.reason}.",
+            hint=f"{why.hint}, or {self.alternative}",
+        )

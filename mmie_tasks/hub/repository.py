@@ -1,0 +1,131 @@
+"""Repositories in the Hub's own cache: the commit that was first used, and what is missing.
+
+`huggingface_hub` documents this part of its cache (``HF_HUB_CACHE``)::
+
+    datasets--MMIE--MMIE/refs/<revision>           the commit of a branch or tag
+    datasets--MMIE--MMIE/snapshots/<commit>/...    its files
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mmie_tasks.hub.asset import DownloadPlan
+from mmie_tasks.hub.failures import RepositoryKind
+
+_REVISION = re.compile(r"[\w][\w.\-/]*", re.ASCII)
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_TIMEOUT_S = 10.0
+
+
+def is_revision(text: str) -> bool:
+    """Whether a text can be a branch, tag or commit.
+
+    >>> is_revision("refs/pr/1"), is_revision("../main")
+    (True, False)
+    """
+    return ".." not in text and _REVISION.fullmatch(text) is not None
+
+
+def first_used_commit(repo: str, kind: RepositoryKind, revision: str) -> str:
+    """The commit that a branch or tag had when it was first downloaded, as a revision to use.
+
+    Before that, and if it is a commit, it is `revision` itself. Does not connect.
+    """
+    ref = hub_cache() / f"{kind}s--{repo.replace('/', '--')}" / "refs" / revision
+    commit = ref.read_text(encoding="ascii", errors="replace").strip() if ref.is_file() else ""
+    return commit if _COMMIT.fullmatch(commit) else revision
+
+
+def download_plan(
+    repo: str,
+    kind: RepositoryKind,
+    revision: str,
+    patterns: Sequence[str],
+    *,
+    ignored: Sequence[str] = (),
+    unpacked: Path | None = None,
+) -> DownloadPlan:
+    """What of a revision is not in the Hub's cache. Nothing is downloaded.
+
+    Args:
+        repo: The repository.
+        kind: Its kind.
+        revision: A branch, tag or commit.
+        patterns: The files; one of them is requested, so that a gated repository is noticed.
+        ignored: Patterns of files that are left out.
+        unpacked: The folder that the files are unpacked into, if any. The unpacked files are
+            assumed to be as large as the archives: they are images, which gzip does not compress.
+
+    Raises:
+        OSError: One of `mmie_tasks.hub.failures.download_errors`; the Hub refuses or does not
+            answer.
+    """
+    from huggingface_hub import HfApi, get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
+    from huggingface_hub.utils import filter_repo_objects  # type: ignore[attr-defined]  # public, see its docs
+
+    api = HfApi()
+    list_files = api.dataset_info if kind == "dataset" else api.model_info
+    info = list_files(repo, revision=revision, files_metadata=True, timeout=_TIMEOUT_S)
+    commit = info.sha or revision
+    # `snapshot_download(dry_run=True)` lists them too, but not before `huggingface_hub` 1.
+    sizes: dict[str, int | None] = {
+        file.rfilename: file.size
+        for file in filter_repo_objects(
+            info.siblings or [],
+            allow_patterns=[*patterns],
+            ignore_patterns=[*ignored],
+            key=lambda file: file.rfilename,
+        )
+    }
+    missing = [
+        name
+        for name in sizes
+        if not isinstance(try_to_load_from_cache(repo, name, revision=commit, repo_type=kind), str)
+    ]
+    if requested := missing[:1] or ([] if sizes else patterns[:1]):
+        url = hf_hub_url(repo, requested[0], repo_type=kind, revision=commit)
+        get_hf_file_metadata(url, timeout=_TIMEOUT_S)
+    disk_bytes = {hub_cache(): sum(sizes[name] or 0 for name in missing)}
+    if unpacked:
+        disk_bytes[unpacked] = sum(size or 0 for size in sizes.values())
+    return DownloadPlan(
+        source=f"{repo}@{commit}",
+        file_bytes=tuple(sizes[name] for name in missing) or (0,),
+        disk_bytes=disk_bytes,
+    )
+
+
+def hub_cache() -> Path:
+    """The folder in which `huggingface_hub` stores repositories, by this process's environment."""
+    from huggingface_hub import constants
+
+    return Path(constants.HF_HUB_CACHE).absolute()
+
+
+def assets_folder(repo: str) -> Path:
+    """Where `huggingface_hub.cached_assets_path` has our files made from a repository.
+
+    That function also creates the folder, in which `doctor` must not leave anything.
+    """
+    from huggingface_hub import constants
+
+    folder = Path(constants.HF_ASSETS_CACHE).absolute() / "mmie-tasks"
+    return folder / repo.replace("/", "--")
+
+
+def hub_copies() -> Mapping[str, Path]:
+    """`Asset.copies` of what is in the Hub's cache and unpacked next to it: ``HF_HOME``, and the
+    folders that are not below it.
+    """
+    from huggingface_hub import constants
+
+    home, assets = Path(constants.HF_HOME).absolute(), Path(constants.HF_ASSETS_CACHE).absolute()
+    moved = {}
+    if hub_cache() != home / "hub":
+        moved["HF_HUB_CACHE"] = hub_cache()
+    if assets != home / "assets":
+        moved["HF_ASSETS_CACHE"] = assets
+    return moved if len(moved) == 2 else {"HF_HOME": home, **moved}
