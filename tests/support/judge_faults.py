@@ -95,8 +95,8 @@ def body(**changes: Any) -> Body:
 FAULTS = (
     Fault(
         name="429",
-        action="sends the request again after the wait that the server demands, or with backoff, "
-        "or to another server; has fewer requests in flight from then on",
+        action="sends the request again after the wait that the server demands, or with backoff; "
+        "has fewer requests in flight from then on",
         requests=UNTIL_ANSWERED,
         reason="unavailable",
         cases=(
@@ -108,8 +108,7 @@ FAULTS = (
     Fault(
         name="the wait that the server demands, in a header or in its error, or the reset of a "
         "used-up quota, is more than 15 minutes (or `patience`, if longer) away",
-        action="sends nothing to that server until then; when all servers say so, the remaining "
-        "samples end, and their reason names the time",
+        action="sends nothing more: the remaining samples end, and their reason names the time",
         requests=1,
         reason="unavailable",
         cases=(
@@ -131,7 +130,7 @@ FAULTS = (
     ),
     Fault(
         name="408, 409, 5xx, no connection, connection reset",
-        action="sends the request again with backoff, to another server if there is one",
+        action="sends the request again with backoff",
         requests=UNTIL_ANSWERED,
         reason="unavailable",
         cases=(
@@ -180,7 +179,7 @@ FAULTS = (
     Fault(
         name="401, 402, 403, 404, wrong key, unknown model, no credit left",
         action=f"sends the request again, and pauses the server after {FAILURES_BEFORE_PAUSE} "
-        "denials in a row; when no server answers for `patience`, the remaining samples end",
+        "denials in a row; when it does not answer for `patience`, the remaining samples end",
         requests=UNTIL_ANSWERED,
         reason="unavailable",
         cases=(

@@ -97,7 +97,7 @@ def sender_of(
     return Sender(
         access=Access(
             service="The service",
-            base_urls=("http://simulated",),
+            base_url="http://simulated",
             api_key=None,
             key_variables=(),
             timeout_s=1.0,
@@ -132,7 +132,7 @@ def simulate(
             ceiling=sender.max_concurrency,
             pace=sender.pace,
         )
-        await Dispatcher(range(count), [endpoint], sender, results.__setitem__).run()
+        await Dispatcher(range(count), endpoint, sender, results.__setitem__).run()
         server.seconds = loop.time()
 
     # In a thread: while a browser of the page tests is open, a loop runs in this one.

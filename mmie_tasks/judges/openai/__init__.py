@@ -20,7 +20,7 @@ from mmie_tasks.http.access import (
     cost_share_usd,
     first_of,
     first_set,
-    read_base_urls,
+    read_base_url,
     read_key,
 )
 from mmie_tasks.http.extra_fields import read_extra_body
@@ -86,8 +86,7 @@ def open_judge(
     Args:
         environment: Holds the API key, and settings that no option gives.
         model: The judge's model, ``gpt-4o-2024-11-20``; at Azure, the deployment.
-        base_url: Address of the server, ``http://HOST:PORT/v1``; several separated by ``;`` or
-            blanks.
+        base_url: Address of the server, ``http://HOST:PORT/v1``.
         api_type: ``openai`` or ``azure``.
         api_version: Azure's API version.
         api_key_env: Name of the environment variable that holds the key.
@@ -98,7 +97,7 @@ def open_judge(
             use.
         timeout: Seconds that one attempt may take.
         patience: Seconds without any reply after which all remaining requests are given up.
-        max_concurrency: Most requests in flight to each server; the actual number adapts.
+        max_concurrency: Most requests in flight; the actual number adapts.
         price: US dollars per million tokens in and out, ``2.5/10``; built in for some models.
         max_cost: US dollars that all processes of the run may spend together.
         batch: Use the provider's Batch API: half the price, up to 24 hours.
@@ -126,7 +125,7 @@ def open_judge(
     address = base_url if variable is None else environment[variable].strip()
     access = Access(
         service=f"The judge `{model}`",
-        base_urls=read_base_urls("judge", address or None, service),
+        base_url=read_base_url("judge", address or None, service),
         api_type=service,
         api_version=version,
         api_key=read_key("judge", api_key_env, key_variables, environment),

@@ -67,11 +67,6 @@ class BatchJudge:
                 "`batch=true` is not supported at Azure, where batches are another service.",
                 hint="leave `batch=true` out",
             )
-        if len(settings.access.base_urls) > 1:
-            raise SettingWrong(
-                f"`batch=true` was given with {len(settings.access.base_urls)} base URLs.",
-                hint="give one: a batch runs on one server",
-            )
         if settings.max_cost_usd is not None:
             raise SettingWrong(
                 "`max_cost` cannot be kept with `batch=true`: a batch is paid for as a whole, and "
@@ -92,12 +87,12 @@ class BatchJudge:
 
     @property
     def access(self) -> Access:
-        """Its servers."""
+        """Its server."""
         return self.settings.access
 
     @property
     def model(self) -> str:
-        """Its model, as its servers name it."""
+        """Its model, as its server names it."""
         return self.settings.model
 
     def check(self) -> None:

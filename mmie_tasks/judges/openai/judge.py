@@ -1,4 +1,4 @@
-"""The `openai` judge: many requests at once to one or several OpenAI-compatible servers."""
+"""The `openai` judge: many requests at once to an OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class OpenAIJudge:
     """Requests chat completions. The cost limit counts over the object's lifetime.
 
     Args:
-        settings: The model, its servers and parameters.
+        settings: The model, its server and parameters.
         pace: Waiting times between attempts.
     """
 
@@ -63,12 +63,12 @@ class OpenAIJudge:
 
     @property
     def access(self) -> Access:
-        """Its servers."""
+        """Its server."""
         return self.settings.access
 
     @property
     def model(self) -> str:
-        """Its model, as its servers name it."""
+        """Its model, as its server names it."""
         return self.settings.model
 
     def request_counts(self) -> RequestCounts:

@@ -53,8 +53,8 @@ class Settings:
     def signature(self) -> str:
         """Everything that can move a score: the model, its parameters, and whose server it is.
 
-        The hosts of servers that are not the provider's own are named, since any model may have a
-        provider's model's name there. The port is in the cache's key only: see `OnServers`.
+        The host of a server that is not the provider's own is named, since any model may have a
+        provider's model's name there. The port is in the cache's key only: see `OnServer`.
         """
         dialect = self.dialect
         headroom = f"+{dialect.headroom}" if dialect.headroom else ""
@@ -67,5 +67,5 @@ class Settings:
             detail=self.detail or None,
             reasoning=f"{self.reasoning_effort}{headroom}" or None,
             extra_body=self.extra_body or None,
-            host="+".join(self.access.foreign_hosts) or None,
+            host=self.access.foreign_host,
         )

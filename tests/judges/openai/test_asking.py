@@ -8,7 +8,7 @@ import tracemalloc
 
 import pytest
 from support.judge_asking import KEY, ask, judge_at, question_of, requests
-from support.judge_server import Sent, completion, error, judge_server
+from support.judge_server import Sent, completion, error
 
 from mmie_tasks.judges.base import JudgeRefused, JudgeRequest, RequestBroken
 from mmie_tasks.record.reply import JudgeReply
@@ -80,14 +80,6 @@ def test_a_reply_without_text_at_the_token_limit_is_sent_once_more_with_headroom
     assert isinstance(refused, JudgeRefused)
     assert "`length`" in str(refused)
     assert [body["max_tokens"] for body in server.asked] == [50, 50 + 8192]
-
-
-def test_a_request_with_poor_replies_goes_to_another_server_with_its_headroom():
-    empty = completion("", finish_reason="length")
-    with judge_server(empty) as one, judge_server("5") as two:
-        (reply,) = ask(judge_at(one.url, two.url))
-        assert isinstance(reply, JudgeReply)
-        assert sorted(body["max_tokens"] for body in one.asked + two.asked) == [50, 50 + 8192]
 
 
 @pytest.mark.parametrize("status", [429, 503])

@@ -308,12 +308,6 @@ def test_a_busy_server_is_a_warning(server, log):
     assert any("is busy" in line for line in log)
 
 
-def test_one_server_of_two_is_enough_and_the_other_is_warned_about(server, log):
-    with judge_server(key="another") as other:
-        judge_at(other.url, server.url).check()
-        assert any(other.url in line and "HTTP 401" in line for line in log)
-
-
 def notices(server, warnings, model, today, **options):
     """What the check of a judge warns of on a day."""
     options = {"model": model, "base_url": server.url, **options}

@@ -19,7 +19,6 @@ from support.judge_server import (
     alternative,
     completion,
     error,
-    judge_server,
     reporting,
     token,
 )
@@ -446,15 +445,3 @@ def test_several_parameters_are_adapted_with_one_warning(server, log):
     assert server.statuses == {400: 4, 200: 4}
     (warning,) = warnings(log)
     assert "`max_completion_tokens`, no temperature, 0 `top_logprobs`, because" in warning
-
-
-def test_each_server_of_a_judge_has_its_own_adaptation(log):
-    rejecting = with_at_most(0, error(400, message="no logprobs"))
-    with (
-        judge_server(reporting("5"), delay_s=0.02) as one,
-        judge_server(rejecting, delay_s=0.02) as other,
-    ):
-        replies = ask(judge_at(one.url, other.url), wanting(30))
-        assert {len(reply.digits or ()) for reply in replies} == {0, 1}
-        assert None not in top_logprobs(one)
-        assert all(other.url in line for line in warnings(log))

@@ -123,7 +123,7 @@ def test_requests_for_log_probabilities_are_split_into_batches_whose_results_fit
 
 
 def test_nothing_is_sent_without_a_required_key(asking):
-    outcomes = asking.texts("a", api_key=None, base_urls=("https://api.openai.com/v1",))
+    outcomes = asking.texts("a", api_key=None, base_url="https://api.openai.com/v1")
     assert outcomes[0].startswith("JudgeMisconfigured: ")
 
 
@@ -131,7 +131,6 @@ def test_nothing_is_sent_without_a_required_key(asking):
     ("wrong", "words"),
     [
         pytest.param({"api_type": "azure"}, "Azure", id="azure"),
-        pytest.param({"base_urls": ("http://a/v1", "http://b/v1")}, "2 base URLs", id="two"),
         pytest.param({"max_cost_usd": 1.0}, "`max_cost` cannot be kept", id="max-cost"),
     ],
 )
