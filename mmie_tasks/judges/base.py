@@ -83,8 +83,6 @@ class JudgeRequest:
         schema: The object that the reply is asked to be; None for free text. The reply is its JSON
             text.
         attempt: 0, or 1 if the request is sent a second time after an impossible reply.
-        wants_digits: Whether the probabilities of the digits in the reply are of use. They change
-            no reply, so they are not part of the request's content.
     """
 
     parts: tuple[str | Path, ...]
@@ -92,7 +90,6 @@ class JudgeRequest:
     system: str = ""
     schema: ReplySchema | None = None
     attempt: int = 0
-    wants_digits: bool = False
 
 
 Outcome: TypeAlias = JudgeReply | JudgeError

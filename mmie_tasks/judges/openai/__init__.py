@@ -42,7 +42,6 @@ _URL_VARIABLES: Mapping[ApiType, tuple[str, ...]] = {
 _COMPUTED: Mapping[str, str] = {
     **{name: f"`{name}=`" for name in ("model", "temperature", "max_tokens", "reasoning_effort")},
     "max_completion_tokens": "`max_tokens=`",
-    **dict.fromkeys(("logprobs", "top_logprobs"), "`logprobs=`"),
     **dict.fromkeys(("messages", "response_format"), "leave it out: the benchmark sets it"),
     **dict.fromkeys(
         ("functions", "function_call", "tools", "tool_choice"),
@@ -68,7 +67,6 @@ def open_judge(
     temperature: Annotated[float, Field(ge=0, le=2)] | None = 0.0,
     max_tokens: PositiveInt | None = None,
     detail: str | None = None,
-    logprobs: bool = True,
     timeout: PositiveFloat = 120.0,
     patience: PositiveFloat = 120.0,
     max_concurrency: PositiveInt = 100,
@@ -93,8 +91,6 @@ def open_judge(
         temperature: From 0 to 2, or None for the server's default.
         max_tokens: Longest reply in tokens, instead of the benchmark's limit.
         detail: Image resolution for the model: ``low``, ``high`` or ``auto``.
-        logprobs: Whether the probabilities of digits are requested with replies where they are of
-            use.
         timeout: Seconds that one attempt may take.
         patience: Seconds without any reply after which all remaining requests are given up.
         max_concurrency: Most requests in flight; the actual number adapts.
@@ -140,7 +136,6 @@ def open_judge(
         temperature=temperature,
         max_tokens=max_tokens,
         detail=detail,
-        logprobs=logprobs,
         price=token_price,
         max_cost_usd=cost_share_usd(max_cost, environment),
         patience_s=patience,

@@ -26,9 +26,8 @@ from mmie_tasks.http.pace import Pace
 from mmie_tasks.http.rate_limit import LONGEST_WAIT_S, demand_text
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, JudgeUnavailable
 from mmie_tasks.judges.model_variables import OWN_ADDRESS_HINT
-from mmie_tasks.judges.openai.adaptations import Adaptations
-from mmie_tasks.judges.openai.chat_request import top_logprobs_of
 from mmie_tasks.judges.openai.chat_server import ChatServer
+from mmie_tasks.judges.openai.dialect import Adaptations
 from mmie_tasks.judges.openai.settings import Settings
 from mmie_tasks.judges.other_models import warn_of_others
 from mmie_tasks.record.reply import JudgeReply
@@ -84,12 +83,12 @@ def check(
     """
     if (missing_key := settings.access.missing_key(JudgeMisconfigured)) is not None:
         raise missing_key
-    shared = (pace or Pace(), adaptations or Adaptations())
+    shared = (pace or Pace(), adaptations or Adaptations(dialect=settings.dialect))
     # Of random colours: a model that sees none may guess.
     colours = random.sample(list(_COLOURS), min(max_images, 2))
     with tempfile.TemporaryDirectory() as folder:
         pictures = _pictures(Path(folder), colours)
-        ping = JudgeRequest(parts=(_QUESTION, *pictures), max_tokens=16, wants_digits=True)
+        ping = JudgeRequest(parts=(_QUESTION, *pictures), max_tokens=16)
 
         async def check_server() -> JudgeMisconfigured | None:
             listing = asyncio.create_task(_listed(settings))
@@ -137,12 +136,7 @@ async def _problem(
     async with async_client(access) as client:
         short = replace(settings, max_tokens=None, access=access)
         server = ChatServer(short, client, address, adaptations)
-        # With log-probabilities unless the run will request none.
-        traits = adaptations.of(address, settings)
-        wants_digits = top_logprobs_of(ping, settings, traits.dialect) > 0
-        failure = await _failure(server, replace(ping, wants_digits=wants_digits), pace)
-        # What it accepts with a few tokens may fail with a whole reply.
-        traits.accepts_logprobs = False
+        failure = await _failure(server, ping, pace)
         if isinstance(failure, JudgeReply):
             _warn_if_blind(failure, colours, f"`{settings.model}` at {address}")
             warn_of_others(settings.signature, [failure.model], address)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from mmie_tasks.http.bodies import json_count, json_object
 from mmie_tasks.http.errors import UnusableBody, read_server_error
 from mmie_tasks.judges.base import JudgeError, JudgeRefused, JudgeUnavailable
-from mmie_tasks.judges.openai.digits import digits_of
 from mmie_tasks.judges.openai.prices import Price
 from mmie_tasks.judges.openai.schemas import CALLS, called_with
 from mmie_tasks.record.reply import JudgeReply, Usage
@@ -76,7 +75,6 @@ def read_completion(
         model=server_model if isinstance(server_model, str) and server_model else model,
         usage=usage,
         finish="length" if is_cut else "stop",
-        digits=digits_of(choice.get("logprobs"), text),
     )
 
 

@@ -21,7 +21,7 @@ from mmie_tasks.judges.base import (
     RequestBroken,
     RequestCounts,
 )
-from mmie_tasks.judges.openai.adaptations import Adaptations
+from mmie_tasks.judges.openai.dialect import Adaptations
 from mmie_tasks.judges.openai.settings import Settings
 
 _ERRORS: Mapping[str, type[JudgeError]] = {
@@ -31,8 +31,7 @@ _ERRORS: Mapping[str, type[JudgeError]] = {
     "invalid": RequestBroken,
 }
 
-# The OpenAI SDK and numpy take a second to import, so `check`, `chat_request` and `chat_server` are
-# imported when they are used.
+# The OpenAI SDK takes a second to import, so `check` and `chat_server` are imported when used.
 
 
 class OpenAIJudge:
@@ -53,7 +52,7 @@ class OpenAIJudge:
             patience_s=settings.patience_s,
             pace=pace or Pace(),
         )
-        self._adaptations = Adaptations()
+        self._adaptations = Adaptations(dialect=settings.dialect)
         self._stop = Event()  # of the calls that run
 
     @property

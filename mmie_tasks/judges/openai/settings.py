@@ -31,7 +31,6 @@ class Settings:
     temperature: float | None
     max_tokens: int | None
     detail: str | None
-    logprobs: bool
     price: Price | None
     max_cost_usd: float | None
     patience_s: float

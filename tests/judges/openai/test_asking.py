@@ -138,6 +138,20 @@ def test_a_reasoning_models_gateway_that_knows_only_max_tokens_gets_it(server, s
     assert server.asked[-1]["max_tokens"] == 50 + 8192
 
 
+def test_several_parameters_are_adapted_with_one_warning_and_remembered(server, log):
+    def says(body):
+        if "max_tokens" in body:
+            return error(400, code="unsupported_parameter", param="max_tokens")
+        return error(400, message="`temperature` is deprecated") if "temperature" in body else "5"
+
+    server.says(says)
+    judge = judge_at(server.url)
+    assert [reply.text for reply in ask(judge) + ask(judge, 3)] == ["5"] * 4
+    assert server.statuses == {400: 2, 200: 4}
+    (warning,) = [line for line in log if "now gets" in line]
+    assert "`max_completion_tokens`, no temperature, because" in warning
+
+
 def test_closing_the_iterator_cancels_the_requests_in_flight(server):
     server.says(lambda body: Sent(hang=True) if question_of(body) != "question 0" else "5")
     outcomes = judge_at(server.url).ask(requests(5))

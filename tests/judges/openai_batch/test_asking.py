@@ -113,15 +113,6 @@ def test_the_folder_is_only_its_owners_and_holds_no_request_while_a_batch_runs(s
     assert set(seen) == {".json"}
 
 
-def test_requests_for_log_probabilities_are_split_into_batches_whose_results_fit_into_memory(
-    server, asking
-):
-    requests = [request(str(number), wants_digits=True) for number in range(1001)]
-    assert len(asking.outcomes(*requests)) == 1001
-    totals = [batch["request_counts"]["total"] for batch in server.batches.values()]
-    assert totals == [1000, 1]
-
-
 def test_nothing_is_sent_without_a_required_key(asking):
     outcomes = asking.texts("a", api_key=None, base_url="https://api.openai.com/v1")
     assert outcomes[0].startswith("JudgeMisconfigured: ")
