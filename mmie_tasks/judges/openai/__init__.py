@@ -6,9 +6,8 @@ those that also configure the tested model.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
@@ -26,10 +25,11 @@ from mmie_tasks.http.access import (
 from mmie_tasks.http.extra_fields import read_extra_body
 from mmie_tasks.judges.base import Judge
 from mmie_tasks.judges.model_variables import MODEL_VARIABLES, OWN_URL_VARIABLE
+from mmie_tasks.judges.openai.completion import Price
 from mmie_tasks.judges.openai.judge import OpenAIJudge
-from mmie_tasks.judges.openai.model_names import without_prefix
-from mmie_tasks.judges.openai.prices import PRICES, Price
 from mmie_tasks.judges.openai.settings import Settings
+
+_UsDollars: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 _KEY_VARIABLES: Mapping[ApiType, tuple[str, ...]] = {
     "openai": ("JUDGE_API_KEY", "OPENAI_API_KEY"),
@@ -70,7 +70,8 @@ def open_judge(
     timeout: PositiveFloat = 120.0,
     patience: PositiveFloat = 120.0,
     max_concurrency: PositiveInt = 100,
-    price: str | None = None,
+    price_in: _UsDollars | None = None,
+    price_out: _UsDollars | None = None,
     max_cost: PositiveFloat | None = None,
     batch: bool = False,
     reasoning_effort: str = "",
@@ -94,8 +95,9 @@ def open_judge(
         timeout: Seconds that one attempt may take.
         patience: Seconds without any reply after which all remaining requests are given up.
         max_concurrency: Most requests in flight; the actual number adapts.
-        price: US dollars per million tokens in and out, ``2.5/10``; built in for some models.
-        max_cost: US dollars that all processes of the run may spend together.
+        price_in: US dollars per million tokens of requests.
+        price_out: US dollars per million tokens of replies, hidden reasoning included.
+        max_cost: US dollars that all processes of the run may spend together; needs both prices.
         batch: Use the provider's Batch API: half the price, up to 24 hours.
         reasoning_effort: ``none``, ``low`` or whatever else the server takes; empty for its
             default.
@@ -111,12 +113,6 @@ def open_judge(
     service: ApiType = "azure" if (api_type or environment.get("API_TYPE")) == "azure" else "openai"
     key_variables = _KEY_VARIABLES[service] if api_key_env is None else (api_key_env,)
     version = api_version or first_of(environment, _AZURE_VERSION_VARIABLES) or _AZURE_VERSION
-    token_price = _price(price, model)
-    if max_cost is not None and token_price is None:
-        raise SettingWrong(
-            f"The judge option `max_cost` is set, and the price of `{model}` is not known.",
-            hint="add `price=IN/OUT` in US dollars per million tokens, as in `price=2.5/10`",
-        )
     variable = None if base_url else first_set(environment, _URL_VARIABLES[service])
     address = base_url if variable is None else environment[variable].strip()
     access = Access(
@@ -136,7 +132,7 @@ def open_judge(
         temperature=temperature,
         max_tokens=max_tokens,
         detail=detail,
-        price=token_price,
+        price=_price(price_in, price_out, max_cost),
         max_cost_usd=cost_share_usd(max_cost, environment),
         patience_s=patience,
         cache_dir=cache_dir(environment),
@@ -150,14 +146,15 @@ def open_judge(
     return OpenAIJudge(settings)
 
 
-def _price(option: str | None, model: str) -> Price | None:
-    """The price from the option, or else the listed one."""
-    if not option:
-        return PRICES.get(without_prefix(model))
-    numbers = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*/\s*(\d+(?:\.\d*)?|\.\d+)\s*", option)
-    if numbers is None:
+def _price(price_in: float | None, price_out: float | None, max_cost: float | None) -> Price | None:
+    """The price; None if it is not set, and nothing needs it."""
+    if price_in is not None and price_out is not None:
+        return Price(input_usd=price_in, output_usd=price_out)
+    options = {"max_cost": max_cost, "price_in": price_in, "price_out": price_out}
+    if given := [name for name, value in options.items() if value is not None]:
+        missing = [name for name in ("price_in", "price_out") if name not in given]
         raise SettingWrong(
-            f"The judge option `price` is `{option}`.",
-            hint="US dollars per million tokens, in and out: `price=2.5/10`",
+            f"The judge option `{given[0]}` needs {' and '.join(f'`{name}`' for name in missing)}.",
+            hint="set both in US dollars per million tokens, as in `price_in=2.5,price_out=10`",
         )
-    return Price(input_usd=float(numbers[1]), output_usd=float(numbers[2]))
+    return None

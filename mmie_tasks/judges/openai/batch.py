@@ -34,9 +34,8 @@ from mmie_tasks.judges.openai.batch_note import BatchNote, Submission
 from mmie_tasks.judges.openai.batch_provider import BatchPace, Provider, Rejected
 from mmie_tasks.judges.openai.chat_request import chat_body
 from mmie_tasks.judges.openai.check import check
-from mmie_tasks.judges.openai.completion import PoorReply, read_completion
+from mmie_tasks.judges.openai.completion import PoorReply, Price, read_completion
 from mmie_tasks.judges.openai.dialect import Adaptations
-from mmie_tasks.judges.openai.prices import Price
 from mmie_tasks.judges.openai.settings import Settings
 
 DISCOUNT = 0.5

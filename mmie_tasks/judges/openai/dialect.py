@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.judges.openai.model_names import without_prefix
 from mmie_tasks.judges.openai.schemas import SchemaStyle
 
 HEADROOM = 8192
@@ -47,7 +46,7 @@ def dialect_of(model: str, reasoning_effort: str = "") -> Dialect:
     >>> [dialect_of(model) is REASONING for model in models]
     [True, True, False, False]
     """
-    name = without_prefix(model)
+    name = model.rpartition("/")[2]
     if _REASONING.fullmatch(name):
         is_off = reasoning_effort == "none"
         return replace(PLAIN, max_tokens_name="max_completion_tokens") if is_off else REASONING

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from mmie_tasks.http.access import Access
 from mmie_tasks.http.extra_fields import extra_fields
+from mmie_tasks.judges.openai.completion import Price
 from mmie_tasks.judges.openai.dialect import Dialect, dialect_of
-from mmie_tasks.judges.openai.prices import Price
 from mmie_tasks.record.signature import signature_text
 
 
