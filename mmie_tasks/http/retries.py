@@ -209,7 +209,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         demanded_s = failure.wait_s or 0.0
         self._heed(failure.reason, demanded_s, failure.pause_s or 0.0)
         self._silence_start = min(self._silence_start, now)
-        self._last_failure = f"{self._endpoint.address}: {failure.reason}"
+        self._last_failure = f"{self._sender.access.address}: {failure.reason}"
         if job.failures >= MAX_FAILURES and now - job.first_sent_at >= self._sender.patience_s:
             reason = f"gave up after {job.attempts} tries while others were answered"
             reason = f"{reason}; {self._last_failure}"
@@ -289,14 +289,14 @@ class Dispatcher(Generic[RequestT, ReplyT]):
     def _reason_to_give_up(self) -> Undelivered | None:
         endpoint, now = self._endpoint, self._now()
         if not self._tasks and endpoint.free_at() > now + self._longest_wait_s:
-            reason = f"{endpoint.address}: {endpoint.demand}"
+            reason = f"{self._sender.access.address}: {endpoint.demand}"
         elif now < self._patience_end():
             return None
         else:
             reason = f"no reply at all for {self._sender.patience_s:g} s; {self._last_failure}"
         is_denied = endpoint.denial is not None
         if is_denied:
-            reason = f"{endpoint.address}: {endpoint.denial}"
+            reason = f"{self._sender.access.address}: {endpoint.denial}"
         verb = "denies access" if is_denied else "is given up"
         self._sender.log_end(f"{self._sender.access.service} {verb}: {reason}.", now, "ERROR")
         return Undelivered(cause="denied" if is_denied else "unavailable", reason=reason)
@@ -324,4 +324,4 @@ class Dispatcher(Generic[RequestT, ReplyT]):
 
     @property
     def _name(self) -> str:
-        return f"{self._sender.access.service} at {self._endpoint.address}"
+        return f"{self._sender.access.service} at {self._sender.access.address}"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _STOP_CHECK_S = 0.2  # between looks at whether a call is to end
 
 AttemptWith: TypeAlias = Callable[
-    ["AsyncOpenAI", str], Callable[[RequestT], Awaitable[Success[ReplyT] | Failure]]
+    ["AsyncOpenAI"], Callable[[RequestT], Awaitable[Success[ReplyT] | Failure]]
 ]
 
 
@@ -40,8 +40,7 @@ def send_all(
 
     Args:
         requests: Not changed and not copied.
-        attempt_with: Returns, for the server's client and its address for messages, the function
-            that sends a request once.
+        attempt_with: Returns, for the server's client, the function that sends a request once.
         sender: How requests are sent and retried.
         store: Where replies are looked up before a request is sent, and stored before they are
             yielded.
@@ -88,9 +87,7 @@ async def _send_all(
 ) -> None:
     from mmie_tasks.http.client import async_client  # the SDK takes a second to import
 
-    address = sender.access.address
     async with async_client(sender.access) as client:
-        send = attempt_with(client, address)
-        ceiling, pace = sender.max_concurrency, sender.pace
-        endpoint = Endpoint(address=address, send=send, ceiling=ceiling, pace=pace)
+        send = attempt_with(client)
+        endpoint = Endpoint(send=send, ceiling=sender.max_concurrency, pace=sender.pace)
         await Dispatcher(requests, endpoint, sender, report, store).run()

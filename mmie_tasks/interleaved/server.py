@@ -176,9 +176,7 @@ class ImageServer:
             patience_s=self.patience_s,
             pace=self.pace,
         )
-        results = send_all(
-            requests, lambda client, address: partial(self._attempt, client, address), sender
-        )
+        results = send_all(requests, lambda client: partial(self._attempt, client), sender)
         for index, result in results:
             if isinstance(result, Undelivered):
                 yield index, _undrawn(result, self.access.service)
@@ -189,7 +187,7 @@ class ImageServer:
         """Do nothing: a server takes no memory of this machine."""
 
     async def _attempt(
-        self, client: openai.AsyncOpenAI, address: str, request: PictureRequest
+        self, client: openai.AsyncOpenAI, request: PictureRequest
     ) -> Success[DrawnPicture] | Failure:
         """Send a request; again at once without a parameter that the server does not know.
 
@@ -203,8 +201,8 @@ class ImageServer:
         if isinstance(result, Success) and not omitted <= _unknown_to(self.model) | self._omitted:
             self._omitted.update(omitted)
             names = " and ".join(f"`{name}`" for name in sorted(omitted))
-            service = self.access.service
-            logger.warning(f"{service} at {address} now gets no {names}: it does not know them.")
+            drawer = f"{self.access.service} at {self.access.address}"
+            logger.warning(f"{drawer} now gets no {names}: it does not know them.")
         return result
 
     async def _send(

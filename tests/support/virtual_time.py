@@ -126,12 +126,7 @@ def simulate(
     )
 
     async def main() -> None:
-        endpoint = Endpoint(
-            address="http://simulated",
-            send=server.send,
-            ceiling=sender.max_concurrency,
-            pace=sender.pace,
-        )
+        endpoint = Endpoint(send=server.send, ceiling=sender.max_concurrency, pace=sender.pace)
         await Dispatcher(range(count), endpoint, sender, results.__setitem__).run()
         server.seconds = loop.time()
 

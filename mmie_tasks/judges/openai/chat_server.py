@@ -26,16 +26,16 @@ class ChatServer:
     """Sends chat requests to one server, in the dialect that it accepts.
 
     Args:
-        address: For messages; holds no secret.
-        adaptations: Those of the judge.
+        settings: The judge's.
+        client: Of its server.
+        adaptations: Those of the judge, which requests change.
     """
 
     def __init__(
-        self, settings: Settings, client: openai.AsyncOpenAI, address: str, adaptations: Adaptations
+        self, settings: Settings, client: openai.AsyncOpenAI, adaptations: Adaptations
     ) -> None:
         self._settings = settings
         self._client = client
-        self._address = address
         self._adaptations = adaptations
 
     async def attempt(self, request: JudgeRequest) -> Success[JudgeReply | JudgeError] | Failure:
@@ -68,8 +68,9 @@ class ChatServer:
         if dialect.schema_style != initial.schema_style:
             changes.append(f"the reply's schema as `{dialect.schema_style}`")
         reasons = dict.fromkeys(f"it answered {failure.reason}" for failure in failures)
+        access = self._settings.access
         logger.warning(
-            f"The judge `{self._settings.model}` at {self._address} now gets "
+            f"{access.service} at {access.address} now gets "
             f"{', '.join(changes)}, because {'; '.join(reasons).rstrip('.')}."
         )
 

@@ -135,7 +135,7 @@ async def _problem(
     access = replace(settings.access, timeout_s=min(_TIMEOUT_S, settings.access.timeout_s))
     async with async_client(access) as client:
         short = replace(settings, max_tokens=None, access=access)
-        server = ChatServer(short, client, address, adaptations)
+        server = ChatServer(short, client, adaptations)
         failure = await _failure(server, ping, pace)
         if isinstance(failure, JudgeReply):
             _warn_if_blind(failure, colours, f"`{settings.model}` at {address}")

@@ -122,9 +122,7 @@ class OpenAIJudge:
 
         results = send_all(
             requests,
-            lambda client, address: (
-                ChatServer(settings, client, address, self._adaptations).attempt
-            ),
+            lambda client: ChatServer(settings, client, self._adaptations).attempt,
             self._sender,
             store,
             self._stop,
