@@ -60,7 +60,6 @@ if TYPE_CHECKING:  # `as` makes a name public for type checkers
     from mmie_tasks.record.metrics import Metric as Metric
     from mmie_tasks.record.metrics import Scale as Scale
     from mmie_tasks.record.panel import Panel as Panel
-    from mmie_tasks.record.reply import DigitToken as DigitToken
     from mmie_tasks.record.reply import JudgeReply as JudgeReply
     from mmie_tasks.record.reply import JudgeResult as JudgeResult
     from mmie_tasks.record.reply import Usage as Usage
@@ -120,7 +119,7 @@ _NAMES = {
     "record.members": {"MemberResult"},
     "record.metrics": {"Metric", "Scale"},
     "record.panel": {"Panel"},
-    "record.reply": {"DigitToken", "JudgeReply", "JudgeResult", "Usage"},
+    "record.reply": {"JudgeReply", "JudgeResult", "Usage"},
     "record.rows": {"Row", "RunnerTable", "aggregation", "coverage"},
     "record.sample": {"BadRecord", "Line", "LoggedSample", "Needle", "Record"},
     "record.segment": {"Segment", "Segments"},

@@ -129,7 +129,7 @@ def replies(out: Path, judge: str) -> Iterator[str]:
     from mmie_tasks.benchmarks.mmie.data import dataset
     from mmie_tasks.benchmarks.mmie.request import build_request
     from mmie_tasks.benchmarks.mmie.sample import Sample
-    from mmie_tasks.extend import DigitToken, JudgeReply
+    from mmie_tasks.extend import JudgeReply
     from mmie_tasks.judges.cache_export import export_line
     from mmie_tasks.judges.cache_store import CachedReply
     from mmie_tasks.judges.content import content_key
@@ -142,8 +142,7 @@ def replies(out: Path, judge: str) -> Iterator[str]:
                 raise ValueError(f"{sample.id} is not judged")
             points, logprobs = judge_points(judge, sample.id, count)
             text = f"### Feedback\nIt tells a part of the story.\n### Score\n{points}"
-            digit = DigitToken(offset=len(text) - 1, logprobs=tuple(logprobs))
-            reply = JudgeReply(text=text, model=judge, digits=(digit,))
+            reply = JudgeReply(text=text, model=judge, digits=tuple(logprobs))
             signature = f"judge:made_up|model:{judge}"
             yield export_line(CachedReply(signature, content_key(request), reply, 0))
 

@@ -104,10 +104,10 @@ def line(
         judge: Its model.
         request: The request.
         text: The reply.
-        last_digit: The probabilities of digits as the reply's last character, if the judge reports
-            them.
+        last_digit: The probabilities of digits as the reply's last character, its only digit, if
+            the judge reports them.
     """
-    from mmie_tasks.extend import DigitToken, JudgeReply
+    from mmie_tasks.extend import JudgeReply
     from mmie_tasks.judges.cache_export import export_line
     from mmie_tasks.judges.cache_store import CachedReply
     from mmie_tasks.judges.content import content_key
@@ -115,8 +115,7 @@ def line(
     logprobs = tuple(
         round(math.log(last_digit[n]), 4) if n in last_digit else None for n in range(10)
     )
-    digits = (DigitToken(offset=len(text) - 1, logprobs=logprobs),) if last_digit else None
-    reply = JudgeReply(text=text, model=judge, digits=digits)
+    reply = JudgeReply(text=text, model=judge, digits=logprobs if last_digit else None)
     signature = f"judge:made_up|model:{judge}"
     return export_line(
         CachedReply(signature=signature, request_key=content_key(request), reply=reply, time_s=0)

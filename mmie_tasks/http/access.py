@@ -1,4 +1,4 @@
-"""How servers are reached: addresses and keys, from options and the environment, and what of them
+"""How a server is reached: its address and key, from options and the environment, and what of them
 is secret.
 """
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -28,21 +28,20 @@ ErrorT = TypeVar("ErrorT", bound=MmieTasksError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Servers of one model, and how a client reaches them.
+    """The server of a model, and how a client reaches it.
 
     Attributes:
         service: The subject of messages: ``The judge `gpt-4o```.
-        base_urls: Servers that all serve the model; without a route. A query is sent with every
-            request.
+        base_url: Its address, without a route. A query is sent with every request.
         api_version: Azure's.
         key_variables: The environment variables that may hold the key, in order of precedence.
         timeout_s: Seconds that one attempt may take.
-        shared_variable: The environment variable that holds the addresses, if other programs read
+        shared_variable: The environment variable that holds the address, if other programs read
             it, too; empty for an option, a variable for judges alone, and the default.
     """
 
     service: str
-    base_urls: tuple[str, ...] = field(repr=False)  # an address may hold a password
+    base_url: str = field(repr=False)  # may hold a password
     api_type: ApiType = "openai"
     api_version: str = ""
     api_key: str | None = field(repr=False)
@@ -51,40 +50,40 @@ class Access:
     shared_variable: str = ""
 
     @property
-    def _foreign_urls(self) -> list[str]:
-        return [url for url in self.base_urls if not f".{_host(url)}".endswith(_PROVIDER_DOMAINS)]
+    def address(self) -> str:
+        """The `public_address` of the server."""
+        return public_address(self.base_url)
 
     @property
     def is_at_azure(self) -> bool:
-        """Whether all servers are at Azure, whose days of shutdown are its own."""
-        is_azure = self.api_type == "azure"
-        return is_azure or all(f".{_host(url)}".endswith(_AZURE_DOMAIN) for url in self.base_urls)
+        """Whether the server is at Azure, whose days of shutdown are its own."""
+        return self.api_type == "azure" or f".{_host(self.base_url)}".endswith(_AZURE_DOMAIN)
 
     @property
-    def foreign_hosts(self) -> list[str]:
-        """Hosts that are not the provider's own, where any model may have a provider's model's
-        name. Without ports.
+    def foreign_host(self) -> str | None:
+        """The host, without port, where any model may have a provider's model's name; None if it is
+        the provider's own.
         """
-        return sorted(set(map(_host, self._foreign_urls)))
+        host = _host(self.base_url)
+        return None if f".{host}".endswith(_PROVIDER_DOMAINS) else host
 
     @property
-    def storage_names(self) -> str | None:
-        """`storage_names` of the servers that are not the provider's own."""
-        return storage_names(self._foreign_urls)
+    def storage_name(self) -> str | None:
+        """`storage_name` of a server that is not the provider's own; None for that one."""
+        return None if self.foreign_host is None else storage_name(self.base_url)
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What no message may contain: the key, and passwords and queries of addresses; also
+        """What no message may contain: the key, and password and query of the address; also
         URL-quoted and unquoted, and in base64 as they are sent.
 
         The longest first, as one may be part of another.
         """
-        secrets = [self.api_key]
-        for url in self.base_urls:
-            parts = urlsplit(url)
-            secrets += [parts.password, parts.query, (basic_credentials(url) or "").rstrip("=")]
-            secrets += [value for _, value in parse_qsl(parts.query)]
-            secrets += [] if parts.password else [parts.username]  # may be a key
+        parts = urlsplit(self.base_url)
+        credentials = (basic_credentials(self.base_url) or "").rstrip("=")
+        secrets = [self.api_key, parts.password, parts.query, credentials]
+        secrets += [value for _, value in parse_qsl(parts.query)]
+        secrets += [] if parts.password else [parts.username]  # may be a key
         forms = set()
         for secret in filter(None, secrets):
             plain = unquote(secret)
@@ -93,8 +92,8 @@ class Access:
 
     @property
     def needs_key(self) -> bool:
-        """Whether a server is certain to require a key: one of the provider."""
-        return self.api_type == "azure" or len(self._foreign_urls) < len(self.base_urls)
+        """Whether the server is certain to require a key: the provider's."""
+        return self.api_type == "azure" or self.foreign_host is None
 
     @property
     def key_hint(self) -> str:
@@ -108,8 +107,7 @@ class Access:
             return None
         names = ", ".join(f"`{name}`" for name in self.key_variables)
         return error(
-            f"{self.service} at {public_address(self.base_urls[0])} needs a key, and none is set "
-            f"in {names}.",
+            f"{self.service} at {self.address} needs a key, and none is set in {names}.",
             hint=f"`export {self.key_variables[-1]}=...`, or set `base_url=` to your own server",
         )
 
@@ -140,14 +138,13 @@ def server_name(url: str) -> str:
     return f"[{host}]{port}{path}" if ":" in host else f"{host}{port}{path}"
 
 
-def storage_names(urls: Iterable[str]) -> str | None:
-    """What of addresses is in the keys of stored replies, pictures and texts, beside the hosts.
+def storage_name(url: str) -> str | None:
+    """What of an address is in the keys of stored replies, pictures and texts, next to the host.
 
-    That is the `server_name` of those with a port, joined by ``+``: several servers of one machine
-    may serve other weights under one name. None if there are none: a server without a port has the
-    keys that it had when they held the host alone.
+    That is the `server_name` if it has a port: the servers of one machine may have other weights
+    under one name. None without a port: its keys are from when they held the host alone.
     """
-    return "+".join(sorted({server_name(url) for url in urls if _port(url)})) or None
+    return server_name(url) if _port(url) else None
 
 
 def _port(url: str) -> int | None:
@@ -199,26 +196,27 @@ def read_key(
     return api_key
 
 
-def read_base_urls(kind: str, text: str | None, api_type: ApiType = "openai") -> tuple[str, ...]:
-    """The addresses in a text, separated by blanks or ``;``, each once and without route; OpenAI's
-    own if it is None.
+def read_base_url(kind: str, text: str | None, api_type: ApiType = "openai") -> str:
+    """The address in a text, without route; OpenAI's own if it is None.
 
     Raises:
-        SettingWrong: One is no address, or there is none and the servers are at Azure.
+        SettingWrong: It is not an address or holds several, or is None and the server is at Azure.
 
-    >>> read_base_urls("judge", "http://a/v1/ http://b/v1/chat/completions")
-    ('http://a/v1', 'http://b/v1')
+    >>> read_base_url("judge", "http://h/v1/chat/completions")
+    'http://h/v1'
     """
     if text is None and api_type == "azure":
         raise SettingWrong(
             f"The {kind} is at Azure, but its address is not set.",
             hint="`base_url=https://NAME.openai.azure.com`, or set `AZURE_OPENAI_ENDPOINT`",
         )
-    urls = (text or _DEFAULT_URL).replace(";", " ").split() or [""]
-    return tuple(dict.fromkeys(_base_url(kind, url, api_type) for url in urls))
-
-
-def _base_url(kind: str, url: str, api_type: ApiType) -> str:
+    url = (text or _DEFAULT_URL).strip("; ")
+    if re.search(r"[;\s]", url):
+        raise SettingWrong(
+            f"The {kind}'s `base_url` holds several addresses, and a {kind} has one server.",
+            hint="put a load balancer in front of them and name its address: `vllm-router`, "
+            "LiteLLM, nginx",
+        )
     try:
         parts = urlsplit(url)
         parts.port  # noqa: B018 - raises if it is not a number
@@ -229,7 +227,7 @@ def _base_url(kind: str, url: str, api_type: ApiType) -> str:
         address = url.rpartition("@")[2].partition("?")[0]
         raise SettingWrong(
             f"The {kind}'s base URL `{address}` is no address of a server.",
-            hint="write it as `http://HOST:PORT/v1`; several are separated by blanks",
+            hint="write it as `http://HOST:PORT/v1`",
         )
     path, query = _ROUTES.sub("", parts.path), parts.query
     if api_type == "azure" and "/openai" in path:  # a deployment's, with the API version as query

@@ -43,7 +43,7 @@ class Failure:
     Attributes:
         reason: For messages; holds no secret.
         error: The server's error response, if there was one.
-        wait_s: Seconds that the server demands this request to wait; another server may get it.
+        wait_s: Seconds that the server demands this request to wait.
         pause_s: As in `Success`.
     """
 

@@ -11,16 +11,14 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 import openai
 
-from mmie_tasks.core.errors import MmieTasksError
-from mmie_tasks.core.log import warn
 from mmie_tasks.http.access import Access, basic_credentials
 from mmie_tasks.http.attempt import Failure, FailureKind
 from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error, redact
@@ -28,6 +26,8 @@ from mmie_tasks.http.rate_limit import quota_reset_s, retry_after_s, wait_in_bod
 
 MAX_BODY_BYTES = 4 * 2**20
 """Limit of a reply, after decompression. A long one has some 100 KiB."""
+
+ResultT = TypeVar("ResultT")
 
 _CONNECT_S = 10.0
 _NO_KEY = "EMPTY"  # the SDK needs a text; servers without keys do not read it
@@ -42,22 +42,22 @@ _RETRIED = (408, 409, 425)
 ATTEMPT_ERRORS = (openai.OpenAIError, _HTTPX.HTTPError, asyncio.TimeoutError, UnusableBody, OSError)
 
 
-def async_client(access: Access, url: str) -> openai.AsyncOpenAI:
+def async_client(access: Access) -> openai.AsyncOpenAI:
     """An asynchronous client, to be opened and closed in the loop that uses it."""
     kind = openai.AsyncAzureOpenAI if access.api_type == "azure" else openai.AsyncOpenAI
-    return kind(**_options(access, url))
+    return kind(**_options(access))
 
 
-def blocking_client(access: Access, url: str) -> openai.OpenAI:
+def blocking_client(access: Access) -> openai.OpenAI:
     """A blocking client of a server that is not at Azure."""
-    return openai.OpenAI(**_options(access, url))
+    return openai.OpenAI(**_options(access))
 
 
-def _options(access: Access, url: str) -> dict[str, Any]:
+def _options(access: Access) -> dict[str, Any]:
     for name in ("openai", _HTTPX.__name__):
         library = logging.getLogger(name)
         library.setLevel(max(library.level, logging.WARNING))
-    parts, credentials = urlsplit(url), basic_credentials(url)
+    parts, credentials = urlsplit(access.base_url), basic_credentials(access.base_url)
     address = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
     azure = {"azure_endpoint": address, "api_version": access.api_version}
     return {
@@ -107,25 +107,12 @@ async def receive(
     return content, quota_reset_s(headers, time.time())
 
 
-def check_servers(
-    access: Access, problem_of: Callable[[str], Coroutine[Any, Any, MmieTasksError | None]]
-) -> None:
-    """Check all servers at once. One that works is enough; the log warns about the others.
-
-    Raises:
-        MmieTasksError: The problem of the first server, if `problem_of` finds one for each.
+def run_in_thread(coroutine: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """The result of a coroutine, from an event loop in a thread of its own: in a notebook, a loop
+    is running in this one.
     """
-
-    async def results() -> list[MmieTasksError | None]:
-        return await asyncio.gather(*(problem_of(url) for url in access.base_urls))
-
-    with ThreadPoolExecutor(1) as pool:  # in a notebook, a loop is running in this thread
-        outcomes = pool.submit(lambda: asyncio.run(results())).result()
-    problems = [problem for problem in outcomes if problem is not None]
-    if len(problems) == len(outcomes):
-        raise problems[0]
-    for problem in problems:
-        warn(f"{problem.message} The other servers are used.", hint=problem.hint)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, coroutine).result()
 
 
 def failure_from_error(error: BaseException, secrets: Sequence[str]) -> Failure:

@@ -29,7 +29,6 @@ class Endpoint(Generic[RequestT, ReplyT]):
     """A server, for one event loop. Every time is on that loop's clock.
 
     Args:
-        address: For messages; holds no secret.
         send: Sends a request once, and reads the response.
         ceiling: Most requests in flight.
 
@@ -44,12 +43,10 @@ class Endpoint(Generic[RequestT, ReplyT]):
     def __init__(
         self,
         *,
-        address: str,
         send: Callable[[RequestT], Awaitable[Success[ReplyT] | Failure]],
         ceiling: int,
         pace: Pace,
     ) -> None:
-        self.address = address
         self.send = send
         self.in_flight = 0
         self.served = 0

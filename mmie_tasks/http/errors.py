@@ -24,14 +24,13 @@ _UNSUPPORTED = re.compile(
     re.IGNORECASE,
 )
 _PARAMETERS = re.compile(
-    r"\b(?:max_tokens|max_completion_tokens|temperature|response_format|seed|(?i:(?:top_)?logprobs))\b"
+    r"\b(?:max_tokens|max_completion_tokens|temperature|response_format|seed)\b"
 )
 _WRONG_KEY = re.compile(
     r"\bapi[ _-]?key\b.{0,20}\b(?:not valid|invalid|incorrect|expired|missing|not found)\b"
     r"|\b(?:invalid|incorrect|expired|missing|no valid) api[ _-]?key\b",
     re.IGNORECASE,
 )
-_LOGPROBS_STATUSES = (400, 403, 422, 500, 501)
 _KEY = re.compile(
     r"\b(?:sk|pk|rk|hf|gsk|xai|nvapi)[-_][\w*.-]{4,}|\bAIza[\w-]{20,}|\b(?i:bearer|basic)\s+[^\s\"',}]{8,}"
 )
@@ -93,12 +92,6 @@ class ServerError:
         return self.status in (400, 422) and (has_code or bool(_UNSUPPORTED.search(self.message)))
 
     @property
-    def is_logprobs(self) -> bool:
-        """Whether the server reports no log-probabilities, or fewer than were requested."""
-        is_named = self.concerns("logprobs") or self.concerns("top_logprobs")
-        return is_named and self.status in _LOGPROBS_STATUSES
-
-    @property
     def is_model(self) -> bool:
         """Whether the server does not have the model."""
         has_code = self.code in ("model_not_found", "deploymentnotfound", "unknown_model")
@@ -110,7 +103,7 @@ class ServerError:
             return self.param.rpartition(".")[2] == parameter
         # The first parameter in the message is the wrong one; a second may be its replacement.
         match = _PARAMETERS.search(self.message)
-        return match is not None and match.group().lower() == parameter
+        return match is not None and match.group() == parameter
 
 
 def read_server_error(status: int, body: object, secrets: Sequence[str] = ()) -> ServerError:

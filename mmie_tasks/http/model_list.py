@@ -1,4 +1,4 @@
-"""Checks servers by their list of models, which costs nothing."""
+"""Checks a server by its list of models, which costs nothing."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ import openai
 
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.log import warn
-from mmie_tasks.http import access as http_access
 from mmie_tasks.http import client as http_client
-from mmie_tasks.http.access import Access
+from mmie_tasks.http.access import UNREACHABLE_HINT, Access
 from mmie_tasks.http.attempt import Failure
 from mmie_tasks.http.bodies import json_list, json_object, parse_json
 from mmie_tasks.http.errors import ServerError, UnusableBody
@@ -33,42 +32,37 @@ ErrorT = TypeVar("ErrorT", bound=MmieTasksError)
 def check_model_lists(
     access: Access, model: str, pauses_s: Sequence[float], error: type[ErrorT]
 ) -> None:
-    """Raise an error of this class without a key, or if no server can be used.
+    """Raise an error of this class without a key, or if the server cannot be used.
 
-    A server certainly cannot be used if it denies the key, or cannot be reached after so many
-    pauses. The log warns of a model that is not in its list, or that will be shut down soon.
+    It certainly cannot be used if it denies the key, or cannot be reached after so many pauses. The
+    log warns of a model that is not in its list, or that will be shut down soon.
     """
     if (missing_key := access.missing_key(error)) is not None:
         raise missing_key
     access = replace(access, timeout_s=min(_TIMEOUT_S, access.timeout_s))
-    lists: list[ModelList] = []
-
-    async def problem(url: str) -> ErrorT | None:
-        return await _problem(access, url, model, pauses_s, error, lists)
-
-    try:
-        http_client.check_servers(access, problem)
-    finally:
-        warn_of_retirement(access, model, lists)
+    models = http_client.run_in_thread(_models_after_retries(access, pauses_s))
+    warn_of_retirement(access, model, models)
+    if (problem := _problem(access, model, models, error)) is not None:
+        raise problem
 
 
 def warn_of_retirement(
-    access: Access, model: str, lists: Sequence[ModelList], today: date | None = None
+    access: Access, model: str, models: ModelList | Failure, today: date | None = None
 ) -> None:
     """Log a warning of a model that was shut down, or will be soon: see `retirement_notice`.
 
     Args:
-        access: Its servers.
+        access: Its server.
         model: Its name.
-        lists: Of its servers, as far as they are known; the first day in them counts.
+        models: Of its server, if they are known; the first day in them counts.
         today: By default, today.
     """
     plain = _without_prefix(model)
+    listed = {} if isinstance(models, Failure) else models
     days = [
         day
-        for models in lists
-        for name, day in models.items()
-        if day and (name == model or (model not in models and _without_prefix(name) == plain))
+        for name, day in listed.items()
+        if day and (name == model or (model not in listed and _without_prefix(name) == plain))
     ]
     notice = retirement_notice(
         model,
@@ -81,28 +75,23 @@ def warn_of_retirement(
         warn(f"{subject} {notice}.", hint="choose another one with `model=`")
 
 
-async def _problem(
-    access: Access,
-    url: str,
-    model: str,
-    pauses_s: Sequence[float],
-    error: type[ErrorT],
-    lists: list[ModelList],
-) -> ErrorT | None:
-    name = f"{access.service} at {http_access.public_address(url)}"
-    async with http_client.async_client(access, url) as client:
-        for wait_s in (*pauses_s, None):
+async def _models_after_retries(access: Access, pauses_s: Sequence[float]) -> ModelList | Failure:
+    async with http_client.async_client(access) as client:
+        for wait_s in pauses_s:
             models = await list_models(client, access)
-            if not isinstance(models, Failure) or models.kind != "failed" or wait_s is None:
-                break
+            if not isinstance(models, Failure) or models.kind != "failed":
+                return models
             await asyncio.sleep(wait_s)
-    if not isinstance(models, Failure):
-        lists.append(models)
+        return await list_models(client, access)
+
+
+def _problem(
+    access: Access, model: str, models: ModelList | Failure, error: type[ErrorT]
+) -> ErrorT | None:
+    name = f"{access.service} at {access.address}"
     match models:
         case Failure(error=None):
-            return error(
-                f"{name} is not reachable: {models.reason}.", hint=http_access.UNREACHABLE_HINT
-            )
+            return error(f"{name} is not reachable: {models.reason}.", hint=UNREACHABLE_HINT)
         case Failure(error=ServerError() as denial) if (
             denial.is_key or denial.status == 403
         ) and "scope" not in denial.message:
@@ -118,44 +107,31 @@ async def _problem(
 
 
 def announce_retirement(access: Access, model: str) -> None:
-    """Warn of a model that leaves as `warn_of_retirement`, by the lists that come in two seconds.
+    """Warn of a model that leaves as `warn_of_retirement`, by the list that comes in two seconds.
 
     No server makes it fail, and without a key that is required, nothing is sent.
     """
-    lists: list[ModelList] = []
-    short = replace(access, timeout_s=min(1.0, access.timeout_s))
-
-    async def look(url: str) -> None:
-        async with http_client.async_client(short, url) as client:
-            models = await list_models(client, short)
-        if not isinstance(models, Failure):
-            lists.append(models)
-
+    models: ModelList | Failure = {}
     if access.missing_key(MmieTasksError) is None:
-        http_client.check_servers(access, look)
-    warn_of_retirement(access, model, lists)
+        short = replace(access, timeout_s=min(1.0, access.timeout_s))
+        models = http_client.run_in_thread(_models_after_retries(short, ()))
+    warn_of_retirement(access, model, models)
 
 
 def check_listed(access: Access, model: str, error: type[ErrorT], hint: str) -> None:
-    """Raise an error of this class if every server has a list of models without this one.
+    """Raise an error of this class if the server has a list of models without this one.
 
     Prefixes (``openai/gpt-4o``) and tags (``qwen3:latest``) of names do not count. A list with a
     wildcard, as gateways have them, names any model.
     """
     access = replace(access, timeout_s=min(_TIMEOUT_S, access.timeout_s))
-
-    async def problem(url: str) -> ErrorT | None:
-        async with http_client.async_client(access, url) as client:
-            names = await list_models(client, access)
-        if isinstance(names, Failure) or not names or any("*" in name for name in names):
-            return None
-        if _plain_name(model) in map(_plain_name, names):
-            return None
+    names = http_client.run_in_thread(_models_after_retries(access, ()))
+    if isinstance(names, Failure) or not names or any("*" in name for name in names):
+        return
+    if _plain_name(model) not in map(_plain_name, names):
         listed = ", ".join(f"`{name}`" for name in nearest_names(model, names))
-        address = http_access.public_address(url)
-        return error(f"{access.service} is not at {address}, which has {listed}.", hint=hint)
-
-    http_client.check_servers(access, problem)
+        message = f"{access.service} is not at {access.address}, which has {listed}."
+        raise error(message, hint=hint)
 
 
 def _plain_name(model: str) -> str:

@@ -1,8 +1,8 @@
-"""Which request is sent where and when: one loop for all requests of a call.
+"""Which request is sent when: one loop for all requests of a call.
 
 Every request in flight is a task of its own, so a request's body is built only when it is sent. A
-failed request waits and is sent again, to another server if possible. All remaining requests are
-given up if no server replies for too long, or if all demand too long a wait.
+failed request waits and is sent again. All remaining requests are given up if the server does not
+reply for too long, or demands too long a wait.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any, Generic
@@ -41,7 +41,7 @@ class _Job:
     Attributes:
         attempts: Failed attempts.
         replies: Replies so far, of which only the last one can be final.
-        failures: Failures during which the same server replied to other requests.
+        failures: Failures during which the server replied to other requests.
         failed_at: When it last failed; before that, when it was first sent.
         others: Other requests that the server had in flight when this one was sent.
         served: The server's replies so far then.
@@ -55,7 +55,6 @@ class _Job:
     sent_at: float = inf
     first_sent_at: float = inf
     failed_at: float = inf
-    endpoint: Endpoint[Any, Any] | None = None
     others: int = 0
     served: int = 0
 
@@ -69,13 +68,13 @@ class Dispatcher(Generic[RequestT, ReplyT]):
     def __init__(
         self,
         requests: Sequence[RequestT],
-        endpoints: Sequence[Endpoint[RequestT, ReplyT]],
+        endpoint: Endpoint[RequestT, ReplyT],
         sender: Sender,
         report: Callable[[int, ReplyT | Undelivered], object],
         store: ReplyStore[ReplyT] | None = None,
     ) -> None:
         self._requests = requests
-        self._endpoints = endpoints
+        self._endpoint = endpoint
         self._sender = sender
         self._on_result = report
         self._store = store
@@ -123,8 +122,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         """
         while True:
             now = self._now()
-            free_at = min(endpoint.free_at() for endpoint in self._endpoints)
-            if (wake_at := max(self._next_at(), free_at)) > now:
+            if (wake_at := max(self._next_at(), self._endpoint.free_at())) > now:
                 return wake_at
             if not self._sender.budget.allows(len(self._tasks)):
                 if not self._tasks:
@@ -138,45 +136,37 @@ class Dispatcher(Generic[RequestT, ReplyT]):
                 self._send(job, now)
 
     def _send(self, job: _Job, now: float) -> None:
-        """Send a request to the best of the servers that may get one."""
-        endpoint = min(
-            (endpoint for endpoint in self._endpoints if endpoint.free_at() <= now),
-            key=lambda endpoint: (
-                endpoint.on_probation,
-                endpoint is job.endpoint,
-                endpoint.in_flight / endpoint.limit,
-            ),
-        )
+        endpoint = self._endpoint
         self._sender.retries += job.sent_at < inf
         self._sender.in_flight += 1
         job.sent_at = now
         job.first_sent_at, job.failed_at = min(job.first_sent_at, now), min(job.failed_at, now)
-        job.endpoint, job.others, job.served = endpoint, endpoint.in_flight, endpoint.served
+        job.others, job.served = endpoint.in_flight, endpoint.served
         endpoint.in_flight += 1
-        self._tasks[job] = asyncio.ensure_future(self._attempt(job, endpoint))
+        self._tasks[job] = asyncio.ensure_future(self._attempt(job))
 
-    async def _attempt(self, job: _Job, endpoint: Endpoint[RequestT, ReplyT]) -> None:
+    async def _attempt(self, job: _Job) -> None:
         result: Success[ReplyT] | Failure | Undelivered
         try:
-            result = await endpoint.send(self._requests[job.index])
+            result = await self._endpoint.send(self._requests[job.index])
         except Exception as error:  # noqa: BLE001 - our own: it costs no other request its reply
             result = self._undelivered_by_us(error)
         if self._tasks.pop(job, None) is None:
             return  # given up meanwhile
         self._sender.in_flight -= 1
-        endpoint.in_flight -= 1
+        self._endpoint.in_flight -= 1
         self._changed.set()
         match result:
             case Undelivered():
                 self._report(job, result)
             case Success():
-                self._handle_reply(job, endpoint, result)
+                self._handle_reply(job, result)
             case Failure(kind="rejected" | "invalid" as cause):
                 if cause == "rejected":
-                    self._note_response(endpoint)
+                    self._note_response()
                 self._report(job, Undelivered(cause=cause, reason=result.reason))
             case Failure():
-                self._handle_failure(job, endpoint, result)
+                self._handle_failure(job, result)
 
     def _undelivered_by_us(self, error: Exception) -> Undelivered:
         """The result of a request for which our code failed; sent again, it would fail again.
@@ -191,13 +181,11 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         reason = redact(f"{type(error).__name__}: {error}", secrets)
         return Undelivered(cause="unavailable", reason=reason)
 
-    def _handle_reply(
-        self, job: _Job, endpoint: Endpoint[RequestT, ReplyT], success: Success[ReplyT]
-    ) -> None:
+    def _handle_reply(self, job: _Job, success: Success[ReplyT]) -> None:
         self._sender.budget.pay(success.cost_usd)
-        endpoint.grow(self._now())
-        self._note_response(endpoint)
-        self._heed(endpoint, "its quota is used up", 0.0, success.pause_s or 0.0)
+        self._endpoint.grow(self._now())
+        self._note_response()
+        self._heed("its quota is used up", 0.0, success.pause_s or 0.0)
         job.replies += 1
         if success.is_final or job.replies == MAX_REPLIES:
             self._report(job, success.reply)
@@ -205,39 +193,32 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             job.last_reply = success.reply
             self._put_back(job, self._sender.pace.wait_s(job.replies))
 
-    def _note_response(self, endpoint: Endpoint[RequestT, ReplyT]) -> None:
-        if endpoint.on_probation:
-            line = f"{self._name_of(endpoint)} answers again."
-            self._sender.log_recovery(endpoint.address, line)
-        endpoint.reply(self._now())
+    def _note_response(self) -> None:
+        if self._endpoint.on_probation:
+            self._sender.log_recovery(f"{self._name} answers again.")
+        self._endpoint.reply(self._now())
         self._silence_start = inf
 
-    def _handle_failure(
-        self, job: _Job, endpoint: Endpoint[RequestT, ReplyT], failure: Failure
-    ) -> None:
+    def _handle_failure(self, job: _Job, failure: Failure) -> None:
         now = self._now()
         job.attempts += 1
         if failure.kind == "busy":
-            endpoint.throttle(now, failure.wait_s, job.others, job.served)
+            self._endpoint.throttle(now, failure.wait_s, job.others, job.served)
         else:
-            self._note_failure(job, endpoint, failure)
+            self._note_failure(job, failure)
         demanded_s = failure.wait_s or 0.0
-        self._heed(endpoint, failure.reason, demanded_s, failure.pause_s or 0.0)
+        self._heed(failure.reason, demanded_s, failure.pause_s or 0.0)
         self._silence_start = min(self._silence_start, now)
-        self._last_failure = f"{endpoint.address}: {failure.reason}"
+        self._last_failure = f"{self._sender.access.address}: {failure.reason}"
         if job.failures >= MAX_FAILURES and now - job.first_sent_at >= self._sender.patience_s:
             reason = f"gave up after {job.attempts} tries while others were answered"
             reason = f"{reason}; {self._last_failure}"
             self._report(job, Undelivered(cause="unavailable", reason=reason))
             return
-        wait_s = self._wait_s(job, endpoint, failure)
-        must_wait = not self._has_others(endpoint, demanded_s)
-        self._put_back(job, max(wait_s, demanded_s) if must_wait else wait_s)
+        self._put_back(job, max(self._wait_s(job, failure), demanded_s))
 
-    def _note_failure(
-        self, job: _Job, endpoint: Endpoint[RequestT, ReplyT], failure: Failure
-    ) -> None:
-        now = self._now()
+    def _note_failure(self, job: _Job, failure: Failure) -> None:
+        endpoint, now = self._endpoint, self._now()
         if endpoint.replied_at > job.failed_at:  # it answered others meanwhile
             is_timeout = failure.kind == "timed_out"
             job.failures += MAX_FAILURES // MAX_TIMEOUTS if is_timeout else 1
@@ -245,17 +226,13 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         denial = failure.reason if failure.kind == "denied" else None
         if endpoint.fail(now, job.sent_at, denial):
             verb = "does not answer" if denial is None else "denies access"
-            line = f"{self._name_of(endpoint)} {verb}: {failure.reason}."
-            line = f"{line} It gets a request from time to time."
-            self._sender.log_trouble(endpoint.address, line, now)
+            line = f"{self._name} {verb}: {failure.reason}. It gets a request from time to time."
+            self._sender.log_trouble(line, now)
 
-    def _heed(
-        self, endpoint: Endpoint[RequestT, ReplyT], reason: str, wait_s: float, pause_s: float
-    ) -> None:
-        """Be patient for as long as a server demands, unless that is too long.
+    def _heed(self, reason: str, wait_s: float, pause_s: float) -> None:
+        """Be patient for as long as the server demands, unless that is too long.
 
         Args:
-            endpoint: The server.
             reason: Its last failure.
             wait_s: For how long it shall not get this request, in seconds.
             pause_s: For how long it shall get none.
@@ -265,32 +242,27 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             return
         demand = f"{reason.rstrip('.')}; {demand_text(demanded_s, self._longest_wait_s)}"
         is_too_long, end = demanded_s > self._longest_wait_s, now + demanded_s
-        if is_too_long and end >= endpoint.paused_until:
-            endpoint.demand = demand
-        endpoint.pause(end if is_too_long else now + pause_s)
-        is_last = is_too_long and not self._has_others(endpoint, demanded_s)
-        if demanded_s > LOGGED_WAIT_S and not is_last:  # else the reason for giving up names it
-            line = f"{self._name_of(endpoint)} gets fewer requests: {demand}."
-            self._sender.log_wait(endpoint.address, line, end)
-        if not is_too_long and now <= self._silence_start + self._sender.patience_s:
+        if is_too_long and end >= self._endpoint.paused_until:
+            self._endpoint.demand = demand
+        self._endpoint.pause(end if is_too_long else now + pause_s)
+        if is_too_long:
+            return  # the reason for giving up names it
+        if demanded_s > LOGGED_WAIT_S:
+            self._sender.log_wait(f"{self._name} gets fewer requests: {demand}.", end)
+        if now <= self._silence_start + self._sender.patience_s:
             self._demanded_until = max(self._demanded_until, end)
-
-    def _has_others(self, endpoint: Endpoint[RequestT, ReplyT], wait_s: float) -> bool:
-        """Whether another server may get requests before these seconds are over."""
-        end = self._now() + wait_s
-        return any(other is not endpoint and other.paused_until < end for other in self._endpoints)
 
     def _put_back(self, job: _Job, wait_s: float) -> None:
         heapq.heappush(self._retries, (self._now() + wait_s, job.index, job))
 
-    def _wait_s(self, job: _Job, endpoint: Endpoint[RequestT, ReplyT], failure: Failure) -> float:
+    def _wait_s(self, job: _Job, failure: Failure) -> float:
         """The wait before a request that has failed is sent again, unless the server demands a
         longer one.
 
         It is short if the server works, unless this request alone fails again and again.
         """
         pace = self._sender.pace
-        if endpoint.on_probation or endpoint.replied_at == -inf:
+        if self._endpoint.on_probation or self._endpoint.replied_at == -inf:
             return pace.wait_s(job.attempts)
         if failure.kind == "busy":
             return pace.wait_s(job.attempts, pace.busy_cap_s)
@@ -315,20 +287,18 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         return max(start, self._demanded_until) + self._sender.patience_s
 
     def _reason_to_give_up(self) -> Undelivered | None:
-        now = self._now()
-        free_at = min(endpoint.free_at() for endpoint in self._endpoints)
-        if not self._tasks and free_at > now + self._longest_wait_s:
-            reason = self._joined(endpoint.demand for endpoint in self._endpoints)
+        endpoint, now = self._endpoint, self._now()
+        if not self._tasks and endpoint.free_at() > now + self._longest_wait_s:
+            reason = f"{self._sender.access.address}: {endpoint.demand}"
         elif now < self._patience_end():
             return None
         else:
             reason = f"no reply at all for {self._sender.patience_s:g} s; {self._last_failure}"
-        is_denied = all(endpoint.denial is not None for endpoint in self._endpoints)
+        is_denied = endpoint.denial is not None
         if is_denied:
-            reason = self._joined(endpoint.denial for endpoint in self._endpoints)
+            reason = f"{self._sender.access.address}: {endpoint.denial}"
         verb = "denies access" if is_denied else "is given up"
-        line = f"{self._sender.access.service} {verb}: {reason}."
-        self._sender.log_trouble("", line, now, "ERROR")
+        self._sender.log_end(f"{self._sender.access.service} {verb}: {reason}.", now, "ERROR")
         return Undelivered(cause="denied" if is_denied else "unavailable", reason=reason)
 
     def _stop_spending(self) -> None:
@@ -338,7 +308,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             f"and a request costs up to {budget.largest_usd:.4f}"
         )
         line = f"{self._sender.access.service} gets no more requests: {reason} (`max_cost`)."
-        self._sender.log_trouble("", line, self._now())
+        self._sender.log_end(line, self._now(), "WARNING")
         self._give_up(Undelivered(cause="over_budget", reason=reason))
 
     def _give_up(self, undelivered: Undelivered) -> None:
@@ -352,10 +322,6 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             self._store.put(job.index, result)
         self._on_result(job.index, result)
 
-    def _name_of(self, endpoint: Endpoint[RequestT, ReplyT]) -> str:
-        return f"{self._sender.access.service} at {endpoint.address}"
-
-    def _joined(self, reasons: Iterable[str | None]) -> str:
-        """The reasons of all servers, each with its address."""
-        pairs = zip(self._endpoints, reasons, strict=True)
-        return "; ".join(f"{endpoint.address}: {reason}" for endpoint, reason in pairs)
+    @property
+    def _name(self) -> str:
+        return f"{self._sender.access.service} at {self._sender.access.address}"

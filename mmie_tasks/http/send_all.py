@@ -1,16 +1,15 @@
-"""Sends many requests to one or several servers, from a thread with an event loop of its own."""
+"""Sends many requests to a server, from a thread with an event loop of its own."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Event
 from typing import TYPE_CHECKING, TypeAlias
 
-from mmie_tasks.http.access import public_address
 from mmie_tasks.http.attempt import Failure, ReplyT, RequestT, Success
 from mmie_tasks.http.endpoint import Endpoint
 from mmie_tasks.http.retries import Dispatcher
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 _STOP_CHECK_S = 0.2  # between looks at whether a call is to end
 
 AttemptWith: TypeAlias = Callable[
-    ["AsyncOpenAI", str], Callable[[RequestT], Awaitable[Success[ReplyT] | Failure]]
+    ["AsyncOpenAI"], Callable[[RequestT], Awaitable[Success[ReplyT] | Failure]]
 ]
 
 
@@ -41,8 +40,7 @@ def send_all(
 
     Args:
         requests: Not changed and not copied.
-        attempt_with: Returns, for a server's client and its address for messages, the function that
-            sends a request once.
+        attempt_with: Returns, for the server's client, the function that sends a request once.
         sender: How requests are sent and retried.
         store: Where replies are looked up before a request is sent, and stored before they are
             yielded.
@@ -89,12 +87,7 @@ async def _send_all(
 ) -> None:
     from mmie_tasks.http.client import async_client  # the SDK takes a second to import
 
-    endpoints = []
-    async with AsyncExitStack() as stack:
-        for url in sender.access.base_urls:
-            client = await stack.enter_async_context(async_client(sender.access, url))
-            address = public_address(url)
-            send = attempt_with(client, address)
-            ceiling, pace = sender.max_concurrency, sender.pace
-            endpoints.append(Endpoint(address=address, send=send, ceiling=ceiling, pace=pace))
-        await Dispatcher(requests, endpoints, sender, report, store).run()
+    async with async_client(sender.access) as client:
+        send = attempt_with(client)
+        endpoint = Endpoint(send=send, ceiling=sender.max_concurrency, pace=sender.pace)
+        await Dispatcher(requests, endpoint, sender, report, store).run()

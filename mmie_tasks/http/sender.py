@@ -1,4 +1,4 @@
-"""What all requests of one client share: servers, limits, and the log lines about them."""
+"""What all requests of one client share: the server, limits, and the log lines about them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOGGED_WAIT_S = 30.0
 """The log has a line about a server that demands a longer wait."""
 
 LINE_EVERY_S = 60.0
-"""A server in trouble gets one log line in this time, without those about demanded waits."""
+"""A server in trouble gets one log line in this time, not counting those about demanded waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +25,8 @@ class Undelivered:
     """A request without a reply, after all retries.
 
     Attributes:
-        cause: ``unavailable``: failed too often, or no server replies, or all demand too long a
-            wait. ``denied``: the same, and every server denied access last.
+        cause: ``unavailable``: failed too often, or the server does not reply, or demands too long
+            a wait. ``denied``: the same, and it denied access last.
             ``over_budget``: not sent. ``rejected``, ``invalid``: as in `Failure`.
         reason: For messages; holds no secret.
     """
@@ -40,7 +40,7 @@ class Sender:
     """What all calls of `send_all` by one client object share.
 
     Attributes:
-        max_concurrency: Most requests in flight to each server.
+        max_concurrency: Most requests in flight.
         patience_s: Seconds without any reply after which all remaining requests are given up, and
             for which a request that fails while others are answered is retried at least. A wait
             that a server demands before they are over is waited for, and then as many seconds more.
@@ -55,29 +55,33 @@ class Sender:
     pace: Pace = field(default_factory=Pace)
     in_flight: int = 0
     retries: int = 0
-    _logged_at: dict[str, float] = field(default_factory=dict)  # by server
-    _troubled: set[str] = field(default_factory=set)  # servers whose trouble was logged last
-    _logged_waits: dict[str, float] = field(default_factory=dict)  # the latest end, by server
+    _trouble_logged_at: float = -inf
+    _is_troubled: bool = False  # by the log
+    _end_logged_at: float = -inf
+    _logged_wait_end: float = -inf  # the latest
 
-    def log_trouble(
-        self, server: str, line: str, now: float, level: Literal["WARNING", "ERROR"] = "WARNING"
-    ) -> None:
-        """Log a line about a server unless the last one is less than `LINE_EVERY_S` ago."""
-        if now >= self._logged_at.get(server, -inf) + LINE_EVERY_S:
-            self._logged_at[server] = now
-            self._troubled.add(server)
-            logger.log(level, line)
+    def log_trouble(self, line: str, now: float) -> None:
+        """Log that the server does not work unless it was logged less than `LINE_EVERY_S` ago."""
+        if now >= self._trouble_logged_at + LINE_EVERY_S:
+            self._trouble_logged_at, self._is_troubled = now, True
+            logger.warning(line)
 
-    def log_recovery(self, server: str, line: str) -> None:
-        """Log that a server works again if its trouble was logged."""
-        if server in self._troubled:
-            self._troubled.remove(server)
+    def log_recovery(self, line: str) -> None:
+        """Log that the server works again if its trouble was logged."""
+        if self._is_troubled:
+            self._is_troubled = False
             logger.info(line)
 
-    def log_wait(self, server: str, line: str, end: float) -> None:
+    def log_end(self, line: str, now: float, level: Literal["WARNING", "ERROR"]) -> None:
+        """Log why a call gets no more replies, as seldom as `log_trouble`."""
+        if now >= self._end_logged_at + LINE_EVERY_S:
+            self._end_logged_at = now
+            logger.log(level, line)
+
+    def log_wait(self, line: str, end: float) -> None:
         """Log a line about a demanded wait unless one that ends about then was logged."""
-        if end > self._logged_waits.get(server, -inf) + LOGGED_WAIT_S:
-            self._logged_waits[server] = end
+        if end > self._logged_wait_end + LOGGED_WAIT_S:
+            self._logged_wait_end = end
             logger.warning(line)
 
 

@@ -95,7 +95,7 @@ def open_drawer(
     return ImageServer(
         access=Access(
             service=f"The drawer `{model}`",
-            base_urls=http_access.read_base_urls("drawer", address),
+            base_url=http_access.read_base_url("drawer", address),
             api_key=http_access.read_key("drawer", api_key_env, key_variables, environment),
             key_variables=key_variables,
             timeout_s=timeout,
@@ -114,7 +114,7 @@ def open_drawer(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ImageServer:
-    """Requests pictures from servers: the options of `open_drawer`, completed from the environment.
+    """Requests pictures from a server: the options of `open_drawer`, with the environment's.
 
     Attributes:
         parameters: Those of requests that the options set, as servers name them.
@@ -131,8 +131,8 @@ class ImageServer:
     price_usd: float | None
     budget: Budget
     pace: Pace = field(default_factory=Pace)
-    _omitted: dict[str, frozenset[str]] = field(init=False, default_factory=dict)
-    """Address of a server to the parameters that it does not know."""
+    _omitted: set[str] = field(init=False, default_factory=set)
+    """Parameters that the server turned out not to know."""
 
     @property
     def signature(self) -> str:
@@ -142,26 +142,23 @@ class ImageServer:
             words = str(values["negative_prompt"])
             values["negative_prompt"] = sha256(words.encode()).hexdigest()[:12]
         values["stored"] = f"{self.max_side_px}px"
-        values["host"] = "+".join(self.access.foreign_hosts) or None
+        values["host"] = self.access.foreign_host
         return drawer_signature("images", **{"model": self.model, **values})
 
     @property
     def storage_signature(self) -> str:
         """See `Drawer.storage_signature`."""
-        servers = self.access.storage_names
-        return self.signature if servers is None else f"{self.signature},servers={servers}"
+        server = self.access.storage_name
+        return self.signature if server is None else f"{self.signature},servers={server}"
 
     def check(self) -> None:
-        """See `Drawer.check`: no key, one that every server denies, or no server that can be
-        reached.
-        """
+        """See `Drawer.check`: no key, a key that is denied, or a server that cannot be reached."""
         check_model_lists(self.access, self.model, self.pace.check_s, DrawerMisconfigured)
 
     def describe(self) -> str:
         """See `Drawer.describe`."""
         self.check()
-        addresses = map(http_access.public_address, self.access.base_urls)
-        return f"`{self.model}` at {', '.join(addresses)}"
+        return f"`{self.model}` at {self.access.address}"
 
     def draw(self, requests: Sequence[PictureRequest]) -> Iterator[tuple[int, DrawnPicture]]:
         """See `Drawer.draw`. Nothing is sent before the first `next`; closing cancels the requests
@@ -179,9 +176,7 @@ class ImageServer:
             patience_s=self.patience_s,
             pace=self.pace,
         )
-        results = send_all(
-            requests, lambda client, address: partial(self._attempt, client, address), sender
-        )
+        results = send_all(requests, lambda client: partial(self._attempt, client), sender)
         for index, result in results:
             if isinstance(result, Undelivered):
                 yield index, _undrawn(result, self.access.service)
@@ -192,22 +187,22 @@ class ImageServer:
         """Do nothing: a server takes no memory of this machine."""
 
     async def _attempt(
-        self, client: openai.AsyncOpenAI, address: str, request: PictureRequest
+        self, client: openai.AsyncOpenAI, request: PictureRequest
     ) -> Success[DrawnPicture] | Failure:
         """Send a request; again at once without a parameter that the server does not know.
 
         That is remembered once it has replied, so an error of another cause changes nothing.
         """
-        omitted = self._omitted.setdefault(address, _unknown_to(self.model))
+        omitted = _unknown_to(self.model) | self._omitted
         result = await self._send(client, request, omitted)
         while rejected := _unknown_parameters(result) - omitted:
             omitted |= rejected
             result = await self._send(client, request, omitted)
-        if isinstance(result, Success) and omitted != self._omitted[address]:
-            self._omitted[address] |= omitted
+        if isinstance(result, Success) and not omitted <= _unknown_to(self.model) | self._omitted:
+            self._omitted.update(omitted)
             names = " and ".join(f"`{name}`" for name in sorted(omitted))
-            service = self.access.service
-            logger.warning(f"{service} at {address} now gets no {names}: it does not know them.")
+            drawer = f"{self.access.service} at {self.access.address}"
+            logger.warning(f"{drawer} now gets no {names}: it does not know them.")
         return result
 
     async def _send(

@@ -83,8 +83,6 @@ class JudgeRequest:
         schema: The object that the reply is asked to be; None for free text. The reply is its JSON
             text.
         attempt: 0, or 1 if the request is sent a second time after an impossible reply.
-        wants_digits: Whether the probabilities of the digits in the reply are of use. They change
-            no reply, so they are not part of the request's content.
     """
 
     parts: tuple[str | Path, ...]
@@ -92,7 +90,6 @@ class JudgeRequest:
     system: str = ""
     schema: ReplySchema | None = None
     attempt: int = 0
-    wants_digits: bool = False
 
 
 Outcome: TypeAlias = JudgeReply | JudgeError
@@ -105,7 +102,7 @@ class Judge(Protocol):
     def signature(self) -> str:
         """Everything of the judge that can move a score, as ``key:value|key:value``.
 
-        Replies are cached under it; of a judge `OnServers`, with the servers' ports. It holds no
+        Replies are cached under it; of a judge `OnServer`, with the server's port. It holds no
         key or limit, which move no score, and of an address at most the host.
         """
         ...
@@ -130,8 +127,8 @@ class UsesStore(Protocol):
 
 
 @runtime_checkable
-class OnServers(Protocol):
-    """A judge on servers with an address, where the tested model may be, too.
+class OnServer(Protocol):
+    """A judge on a server with an address, where the tested model may be, too.
 
     Attributes:
         max_images: The most pictures that a request of the run has; set before its check, which
@@ -142,12 +139,12 @@ class OnServers(Protocol):
 
     @property
     def access(self) -> Access:
-        """The servers; `Access.storage_names` is in the key of a cached reply."""
+        """The server; `Access.storage_name` is in the key of a cached reply."""
         ...
 
     @property
     def model(self) -> str:
-        """The model, as the servers name it."""
+        """The model, as the server names it."""
         ...
 
 

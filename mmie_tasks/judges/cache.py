@@ -16,7 +16,7 @@ from mmie_tasks.judges.base import (
     Judge,
     JudgeError,
     JudgeRequest,
-    OnServers,
+    OnServer,
     Outcome,
     RequestBroken,
     SelfChecking,
@@ -166,11 +166,11 @@ def unwrapped(judge: Judge) -> Judge:
 
 
 def storage_signature(judge: Judge) -> str:
-    """What the replies of a judge are cached under: its signature, and the servers with a port,
-    which may have other weights under the same name.
+    """What the replies of a judge are cached under: its signature, and its server if it has a port,
+    as another one may have other weights under the same name.
     """
-    servers = judge.access.storage_names if isinstance(judge, OnServers) else None
-    return signature_text(judge.signature, servers=servers)
+    server = judge.access.storage_name if isinstance(judge, OnServer) else None
+    return signature_text(judge.signature, servers=server)
 
 
 class _Store:

@@ -2,7 +2,7 @@
 
 A line is a JSON object with ``signature`` (of the judge), ``request`` (the `content_key`),
 ``text``, ``model``, ``finish``, ``usage``, ``time`` and, if the judge reported them, ``digits``:
-``[{"offset": 4, "logprobs": [ten numbers or null]}]`` (see `DigitToken`). Other keys are ignored.
+ten numbers or nulls for each digit of the text (see `JudgeReply`). Other keys are ignored.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def read_export(path: Path) -> Iterator[CachedReply]:
             try:
                 content = json.loads(line)
                 exported = _ExportedReply.model_validate(content)
-                digits = read_digits(content, exported.text)
+                digits = read_digits(content.get("digits"), exported.text)
             except (ValueError, RecursionError) as error:
                 raise DataBroken(
                     f"{path}, line {number}: {_problem_of(error)}.",

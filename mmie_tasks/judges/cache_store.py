@@ -17,7 +17,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
@@ -27,7 +27,7 @@ from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.record.reply import JudgeReply, Usage, read_digits
 
-VERSION = 1
+VERSION = 2
 
 _APPLICATION_ID = 0x6D6D6965  # "mmie": distinguishes our databases from those of other programs
 SQLITE_HEADER = b"SQLite format 3\0"
@@ -45,39 +45,34 @@ CREATE TABLE replies (
     reasoning_tokens INTEGER NOT NULL,
     cost_usd REAL,                      -- NULL if unknown
     time INTEGER NOT NULL,              -- seconds since 1970, UTC
+    digits TEXT,                        -- JSON, as in the export; NULL if there are none
     PRIMARY KEY (signature, request)
 )
 """
-_CREATE_DIGITS = """
-CREATE TABLE digits (
-    signature TEXT NOT NULL,
-    request TEXT NOT NULL,
-    digits TEXT NOT NULL,               -- JSON, as in the export
-    PRIMARY KEY (signature, request)
-) WITHOUT ROWID
-"""
-_CREATE_TRIGGER = """
-CREATE TRIGGER delete_digits AFTER DELETE ON replies
-BEGIN DELETE FROM digits WHERE signature = OLD.signature AND request = OLD.request; END
-"""
-_SELECT = """
-SELECT *, (SELECT digits FROM digits d
-           WHERE d.signature = replies.signature AND d.request = replies.request)
-FROM replies
-"""
+_FROM_VERSION_1 = (  # there, `digits` was a table
+    "ALTER TABLE replies ADD COLUMN digits TEXT",
+    """
+    UPDATE replies SET digits = (
+        SELECT digits FROM digits old
+        WHERE old.signature = replies.signature AND old.request = replies.request
+    )
+    """,
+    "DROP TRIGGER delete_digits",
+    "DROP TABLE digits",
+)
 # Text is bound as bytes and cast back: a reply may hold a lone surrogate, which SQLite does not
 # accept in a Python string.
 _PUT = """
 INSERT INTO replies VALUES
-    (CAST(? AS TEXT), ?, CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?, ?, ?, ?)
+    (CAST(? AS TEXT), ?, CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (signature, request) DO NOTHING
 """
-_PUT_DIGITS = "INSERT OR REPLACE INTO digits VALUES (CAST(? AS TEXT), ?, ?)"
 _OF_JUDGE = """
+SELECT * FROM replies
 WHERE (:signature IS NULL OR signature = CAST(:signature AS TEXT))
 ORDER BY signature, request
 """
-_OF_REQUEST = "WHERE signature = CAST(? AS TEXT) AND request = ?"
+_OF_REQUEST = "SELECT * FROM replies WHERE signature = CAST(? AS TEXT) AND request = ?"
 _STATE = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
 _CacheRow: TypeAlias = tuple[str, str, str, str, str, int, int, int, float | None, int, str | None]
 
@@ -102,22 +97,20 @@ class CachedReply:
 class ReplyTable:
     """The replies of an open cache file.
 
-    Every statement, and every reply with its digits, is a transaction of its own, so that other
-    processes need not wait. Methods raise the errors of `sqlite3`, OSError and OverflowError.
+    Every statement is a transaction of its own, so that other processes need not wait. Methods
+    raise the errors of `sqlite3`, OSError and OverflowError.
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self._path = path
         self._inode = path.stat().st_ino
-        self._transaction = threading.Lock()  # threads may share the connection
+        self._writing = threading.Lock()  # threads may share the connection
 
     def find(self, signature: str, request_key: str) -> JudgeReply | None:
         """The reply of a judge to a request; None if there is none."""
         # Fetches all rows, though there is one at most: an open cursor would block the log.
-        rows = self._connection.execute(
-            f"{_SELECT} {_OF_REQUEST}", (_encoded(signature), request_key)
-        ).fetchall()
+        rows = self._connection.execute(_OF_REQUEST, (_encoded(signature), request_key)).fetchall()
         return _from_row(rows[0]).reply if rows else None
 
     def put(self, cached: CachedReply) -> bool:
@@ -136,20 +129,15 @@ class ReplyTable:
             usage.reasoning_tokens,
             usage.cost_usd,
             cached.time_s,
+            None if reply.digits is None else json.dumps(reply.digits),
         )
-        with self._transaction, self._connection as connection:  # commits, or rolls back
-            connection.execute("BEGIN IMMEDIATE")
-            is_new = connection.execute(_PUT, row).rowcount == 1
-            if is_new and reply.digits is not None:
-                connection.execute(
-                    _PUT_DIGITS, (*row[:2], json.dumps(list(map(asdict, reply.digits))))
-                )
-        return is_new
+        with self._writing:
+            return self._connection.execute(_PUT, row).rowcount == 1
 
     def read_all(self, signature: str | None = None) -> Iterator[CachedReply]:
         """All replies, or those of one judge, in the order of the requests' keys."""
         parameters = {"signature": None if signature is None else _encoded(signature)}
-        return map(_from_row, self._connection.execute(f"{_SELECT} {_OF_JUDGE}", parameters))
+        return map(_from_row, self._connection.execute(_OF_JUDGE, parameters))
 
     def clear(self) -> int:
         """Delete all replies, shrink the file, and return their number."""
@@ -179,7 +167,7 @@ def _from_row(row: _CacheRow) -> CachedReply:
     signature, request_key, text, model, finish, *counts, cost_usd, time_s, exported = row
     input_tokens, output_tokens, reasoning_tokens = counts
     try:
-        digits = read_digits({"digits": json.loads(exported)}, text) if exported else None
+        digits = read_digits(json.loads(exported), text) if exported else None
     except (ValueError, TypeError) as error:
         raise sqlite3.DataError("the digits of a reply cannot be read") from error
     reply = JudgeReply(
@@ -241,8 +229,8 @@ class CacheFile:
             connection.text_factory = _decoded
         with closing(connection):
             with named_errors(self.path, self.hint):
-                if not _has_tables(connection, self):
-                    _create_tables(connection, self)
+                if _version(connection, self) < VERSION:
+                    _create_or_update(connection, self)
                 connection.execute("PRAGMA synchronous = NORMAL")  # safe but for a power failure
             yield ReplyTable(connection, self.path)
 
@@ -264,9 +252,9 @@ def named_errors(path: Path, hint: str = _HINT) -> Iterator[None]:
         raise DataBroken(f"`{path}` is broken: {error}.", hint=hint) from error
 
 
-def _has_tables(connection: sqlite3.Connection, file: CacheFile) -> bool:
-    """Whether the database has our tables; raises DataBroken if it is another program's, or of a
-    newer version.
+def _version(connection: sqlite3.Connection, file: CacheFile) -> int:
+    """The version of our table, 0 if there is none; raises DataBroken if the database is another
+    program's, or of a newer version.
     """
     connection.execute("BEGIN")  # one transaction: another process may be creating the tables
     application_id, version, tables = (
@@ -274,25 +262,25 @@ def _has_tables(connection: sqlite3.Connection, file: CacheFile) -> bool:
     )
     connection.execute("COMMIT")
     if application_id == version == tables == 0:
-        return False
+        return 0
     if application_id != _APPLICATION_ID:
         message = f"`{file.path}` is a database of another program, not a cache."
         raise DataBroken(message, hint=file.hint)
     if version > VERSION:
         message = f"The cache `{file.path}` has version {version}; this package reads {VERSION}."
         raise DataBroken(message, hint=f"update mmie-tasks, or {file.hint}")
-    return True
+    return version
 
 
-def _create_tables(connection: sqlite3.Connection, file: CacheFile) -> None:
-    """Create the tables, unless another process has just done so."""
+def _create_or_update(connection: sqlite3.Connection, file: CacheFile) -> None:
+    """Create the table, or bring it to `VERSION`, unless another process has just done so."""
     # SQLite does not wait for other processes when the journal mode changes: one at a time.
     with FileLock(file.path.with_name(f"{file.path.name}.lock")):
-        if _has_tables(connection, file):
+        if (version := _version(connection, file)) == VERSION:
             return
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
-        for statement in (_CREATE, _CREATE_DIGITS, _CREATE_TRIGGER):
+        for statement in _FROM_VERSION_1 if version else (_CREATE,):
             connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.http.access import first_of, public_address, read_base_urls, server_name
-from mmie_tasks.judges.base import Judge, OnServers
+from mmie_tasks.http.access import first_of, read_base_url, server_name
+from mmie_tasks.judges.base import Judge, OnServer
 
 _SDK_VARIABLES = ("OPENAI_BASE_URL",)  # the OpenAI SDK's, where its caller names no address
 _CLIENTS: Mapping[str, tuple[str, ...]] = {
@@ -55,38 +55,38 @@ def served_model(
     if is_azure or not (url or variables):
         return None
     try:
-        urls = read_base_urls("tested model", url or first_of(environment, variables[0]))
+        url = read_base_url("tested model", url or first_of(environment, variables[0]))
     except SettingWrong:  # its own error comes later
         return None
     model = arguments.get("model") or arguments.get("model_version") or ""
-    return ServedModel(model=str(model), url=urls[0])
+    return ServedModel(model=str(model), url=url)
 
 
 def shared_server(judge: Judge, tested: ServedModel | None) -> str:
     """Says that the judge got its server from a variable, and the tested model is there, too; empty
     otherwise.
     """
-    if not isinstance(judge, OnServers) or not (variable := judge.access.shared_variable):
+    if not isinstance(judge, OnServer) or not (variable := judge.access.shared_variable):
         return ""
     if tested is None or not _is_at(tested, judge):
         return ""
-    addresses = ", ".join(map(public_address, judge.access.base_urls))
-    return f"judge {judge.model} at {addresses}, from `{variable}`, which the tested model uses too"
+    address = judge.access.address
+    return f"judge {judge.model} at {address}, from `{variable}`, which the tested model uses too"
 
 
 def judges_itself(judge: Judge, tested: ServedModel | None) -> str | None:
     """``MODEL at HOST`` if judge and tested model are the same model at the same address; a
     maker's or gateway's prefix of the name does not count.
     """
-    if tested is None or not isinstance(judge, OnServers) or not _is_at(tested, judge):
+    if tested is None or not isinstance(judge, OnServer) or not _is_at(tested, judge):
         return None
     if _plain(tested.model) != _plain(judge.model):
         return None
     return f"{judge.model} at {urlsplit(tested.url).hostname}"
 
 
-def _is_at(tested: ServedModel, judge: OnServers) -> bool:
-    return server_name(tested.url) in map(server_name, judge.access.base_urls)
+def _is_at(tested: ServedModel, judge: OnServer) -> bool:
+    return server_name(tested.url) == server_name(judge.access.base_url)
 
 
 def _plain(model: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from loguru import logger
 
 from mmie_tasks.core.log import warn
-from mmie_tasks.judges.base import InProcess, Judge, JudgeMisconfigured, OnServers, SelfChecking
+from mmie_tasks.judges.base import InProcess, Judge, JudgeMisconfigured, OnServer, SelfChecking
 from mmie_tasks.judges.cache import unwrapped
 from mmie_tasks.judges.model_variables import OWN_ADDRESS_HINT
 from mmie_tasks.judges.other_models import warn_of_others
@@ -72,11 +72,11 @@ class SharedJudge:
         if shared:
             warn(f"{shared}.", hint=OWN_ADDRESS_HINT)
         with plugin_errors(self.name):
-            if isinstance(self.wrapped, OnServers):
+            if isinstance(self.wrapped, OnServer):
                 self.wrapped.max_images = max_images
             if isinstance(self.judge, SelfChecking):
                 self.judge.check()
-            if shared and isinstance(self.wrapped, OnServers):
+            if shared and isinstance(self.wrapped, OnServer):
                 from mmie_tasks.http.model_list import check_listed  # and the OpenAI SDK: a second
 
                 judge = self.wrapped

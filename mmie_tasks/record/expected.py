@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict, Verdicts
@@ -43,11 +44,9 @@ def expected_verdict(
         official: The official verdict. Without points it is the expected verdict, too.
         full_marks: Of the scale that begins at 0; at most 9.
 
-    >>> from mmie_tasks.record.reply import DigitToken
     >>> a_half, a_quarter = math.log(0.5), math.log(0.25)
     >>> logprobs = (None, None, None, a_quarter, a_half, a_quarter, *[None] * 4)
-    >>> token = DigitToken(offset=7, logprobs=logprobs)
-    >>> expected_verdict(JudgeReply(text="Score: 4", model="m", digits=(token,)), 7, Scored(4), 6)
+    >>> expected_verdict(JudgeReply(text="Score: 4", model="m", digits=logprobs), 7, Scored(4), 6)
     ExpectedScore(verdict=Scored(points=4.0, reading=''), entropy_bits=1.5)
     """
     if isinstance(official, Unscored):
@@ -56,8 +55,8 @@ def expected_verdict(
         return ExpectedScore(verdict=NO_PROBABILITIES)
     if offset is None:
         return _without("the official score is not a single digit")
-    tokens = [token for token in reply.digits if token.offset == offset]
-    logprobs = tokens[0].logprobs[: full_marks + 1] if tokens else ()
+    begin = 10 * len(re.findall("[0-9]", reply.text[:offset]))
+    logprobs = reply.digits[begin : begin + full_marks + 1]
     reported = {
         n: logprob
         for n, logprob in enumerate(logprobs)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, NamedTuple, TypeAlias
-
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Literal, NamedTuple, TypeAlias
 
 from mmie_tasks.core.verdict import Unscored, Verdict
 from mmie_tasks.record.fields import number
 
-_LogProbability: TypeAlias = Annotated[
-    float, Field(le=1e-3, allow_inf_nan=False)
-]  # rounded sums may be above 0
+_LARGEST_LOGPROB = 1e-3  # rounded sums may be above 0
+_NOT_DIGITS = "`digits` does not hold ten log-probabilities for each digit of the text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,20 +35,6 @@ class RequestSize(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DigitToken:
-    """A digit of a reply that the judge generated as a token of its own.
-
-    Attributes:
-        offset: Index of the digit in the reply's text.
-        logprobs: Natural logarithms of the probabilities of the digits 0 to 9 as this token, ten
-            values; None for a digit whose probability is not reported.
-    """
-
-    offset: int
-    logprobs: tuple[float | None, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReply:
     """A judge's reply.
 
@@ -60,8 +44,8 @@ class JudgeReply:
         usage: Tokens and cost; of a cached reply, those of the original one.
         finish: ``length`` if the reply reached ``max_tokens`` and is incomplete.
         cached: Whether the reply comes from a cache or recording.
-        digits: The digits of the text that are tokens of their own, in order; None if the judge
-            reports no probabilities.
+        digits: For each digit of the text, in order, ten natural logarithms: of the probabilities
+            of 0 to 9 in its place, each None if it is not known. None if the judge reports none.
         request_key: The `content_key` of its request, under which a cache has the reply; empty
             without a cache.
         request_size: The size of its request; None if it is not known, as in older logs. Key and
@@ -73,7 +57,7 @@ class JudgeReply:
     usage: Usage = field(default_factory=Usage)
     finish: Literal["stop", "length"] = "stop"
     cached: bool = False
-    digits: tuple[DigitToken, ...] | None = None
+    digits: tuple[float | None, ...] | None = None
     request_key: str = field(default="", compare=False)
     request_size: RequestSize | None = field(default=None, compare=False)
 
@@ -81,15 +65,15 @@ class JudgeReply:
 def read_reply(value: object) -> JudgeReply | None:
     """A reply in a log, which is `dataclasses.asdict` of it; None without a text.
 
-    Digits that cannot be those of the text are left out.
+    Probabilities that cannot be those of its digits are left out.
     """
     if not isinstance(value, Mapping) or not isinstance(reply_text := value.get("text"), str):
         return None
     model, usage, key = value.get("model"), value.get("usage"), value.get("request_key")
     usage = usage if isinstance(usage, Mapping) else {}
-    digits: tuple[DigitToken, ...] | None = None
+    digits: tuple[float | None, ...] | None = None
     with suppress(ValueError):
-        digits = read_digits(value, reply_text)
+        digits = read_digits(value.get("digits"), reply_text)
     counts = {
         name: int(number(usage.get(name)) or 0)
         for name in ("input_tokens", "output_tokens", "reasoning_tokens")
@@ -113,46 +97,46 @@ def _size(value: object) -> RequestSize | None:
     return None
 
 
-def read_digits(exported: object, text: str) -> tuple[DigitToken, ...] | None:
-    """The digits of a reply in a log or an export; None if it has none.
+def read_digits(value: object, text: str) -> tuple[float | None, ...] | None:
+    """`JudgeReply.digits` in a log, a cache or an export; None if there are none.
 
-    Args:
-        exported: The reply as a JSON object, perhaps with ``digits``.
-        text: Its text.
+    Older files hold a list of ``{"offset": ..., "logprobs": [ten numbers]}``, without the digits
+    whose probabilities are not known.
 
     Raises:
-        ValueError: They are not digits of this text, or their probabilities are impossible.
+        ValueError: They are not those of the digits of this text, or are impossible.
     """
-    digits = _ExportedDigits.model_validate(exported).digits
-    if digits is None:
+    if value is None:
         return None
-    offsets = [digit.offset for digit in digits]
-    if offsets != sorted(
-        {match.start() for match in re.finditer("[0-9]", text)}.intersection(offsets)
-    ):
-        raise ValueError(
-            "the offsets in `digits` are not those of digits in the text, in ascending order"
-        )
-    return tuple(
-        DigitToken(offset=digit.offset, logprobs=tuple(digit.logprobs)) for digit in digits
-    )
+    numbers = list(value) if isinstance(value, (list, tuple)) else [value]
+    tokens = [number for number in numbers if isinstance(number, Mapping)]
+    offsets = [match.start() for match in re.finditer("[0-9]", text)]
+    if len(tokens) == len(numbers):
+        numbers = _flat(tokens, offsets)
+    if len(numbers) != 10 * len(offsets):
+        raise ValueError(_NOT_DIGITS)
+    return tuple(map(_logprob, numbers))
 
 
-class _ExportedDigit(BaseModel):
-    model_config = ConfigDict(strict=True)
+def _flat(tokens: Sequence[Mapping[object, object]], offsets: Sequence[int]) -> list[object]:
+    """The numbers of the older form."""
+    if not all(token.get("offset") in offsets for token in tokens):
+        raise ValueError(_NOT_DIGITS)
+    numbers: list[object] = []
+    for offset in offsets:
+        ours = [token.get("logprobs") for token in tokens if token.get("offset") == offset]
+        logprobs = ours[0] if ours else [None] * 10
+        numbers += logprobs if isinstance(logprobs, (list, tuple)) else [logprobs]
+    return numbers
 
-    offset: Annotated[int, Field(ge=0)]
-    logprobs: Annotated[
-        list[_LogProbability | None], Field(min_length=10, max_length=10, strict=False)
-    ]
 
-
-class _ExportedDigits(BaseModel):
-    model_config = ConfigDict(strict=True)
-
-    digits: Annotated[list[_ExportedDigit], Field(strict=False)] | None = (
-        None  # or tuples, before they are JSON
-    )
+def _logprob(value: object) -> float | None:
+    match value:
+        case None:
+            return None
+        case int() | float() if type(value) is not bool and -math.inf < value <= _LARGEST_LOGPROB:
+            return float(value)
+    raise ValueError(_NOT_DIGITS)
 
 
 ReplyReader: TypeAlias = Callable[[str], Verdict]

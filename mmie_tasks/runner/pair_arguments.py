@@ -298,7 +298,7 @@ def check_writer_arguments(model: type, arguments: Iterable[str]) -> None:
 
 
 def _drawer_choice(drawer: _Component) -> Choice:
-    """Its options as they are typed in a text; several servers are separated by blanks."""
+    """Its options as they are typed in a text, where blanks separate the values of a list."""
     name = drawer.name.lower() if drawer.name.lower() == _SELF else drawer.name
     if name not in (*BUILT_IN, _SELF):
         kind = "diffusers" if "/" in name else "images"

@@ -12,7 +12,6 @@ from typing import Any
 
 from mmie_tasks.benchmarks.registry import entry_of_task
 from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong, first_line
-from mmie_tasks.http.access import public_address
 from mmie_tasks.http.model_list import check_model_lists
 from mmie_tasks.http.pace import Pace
 from mmie_tasks.hub.asset import Check
@@ -65,7 +64,7 @@ def _check_writer(arguments: PairArguments) -> str:
         return _files_of(str(options["pretrained"])) if options.get("pretrained") else ""
     model = writer_model(arguments)
     check_model_lists(access, model, Pace().check_s, SettingWrong)
-    return f"`{model}` at {', '.join(map(public_address, access.base_urls))}"
+    return f"`{model}` at {access.address}"
 
 
 def _files_of(name: str) -> str:

@@ -20,7 +20,7 @@ from lmms_eval.api.model import lmms
 from lmms_eval.models import get_model
 from loguru import logger
 
-from mmie_tasks.http.access import Access, read_base_urls
+from mmie_tasks.http.access import Access, read_base_url
 from mmie_tasks.interleaved.chat_pictures import (
     add_to_requests,
     chat_completions,
@@ -38,7 +38,7 @@ _SERVER_PORTION = 64  # the same for a writer behind a server
 
 
 def writer_access(arguments: PairArguments) -> Access | None:
-    """The servers of a writer that is a chat client; None for another one, or one at Azure.
+    """The server of a writer that is a chat client; None for another one, or one at Azure.
 
     Raises:
         SettingWrong: Its address is none.
@@ -50,7 +50,7 @@ def writer_access(arguments: PairArguments) -> Access | None:
     url = str(options.get("base_url") or os.environ.get(_URL) or "")
     return Access(
         service=f"The writer `{writer_model(arguments)}`",
-        base_urls=read_base_urls("writer", url or None),
+        base_url=read_base_url("writer", url or None),
         api_key=str(options.get("api_key") or os.environ.get(_KEY) or "") or None,
         key_variables=(_KEY,),
         timeout_s=_TIMEOUT_S,

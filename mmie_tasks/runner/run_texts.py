@@ -19,7 +19,7 @@ from loguru import logger
 
 from mmie_tasks.answers.failures import NO_REPLY, failure_of
 from mmie_tasks.core.files import atomic_write, cache_dir
-from mmie_tasks.http.access import storage_names
+from mmie_tasks.http.access import storage_name
 from mmie_tasks.interleaved.protocols import STEP
 from mmie_tasks.judging.served_model import served_model
 from mmie_tasks.runner.evaluation import running_evaluation
@@ -140,7 +140,7 @@ def _text_paths(
     named = arguments.writer_arguments.items()
     options = sorted(f"{name}={value}" for name, value in named if name not in _DELIVERY)
     served = served_model(arguments.writer, arguments.writer_arguments, os.environ)
-    server = storage_names([served.url]) if served else None
+    server = storage_name(served.url) if served else None
     options += [f"{name}={value}" for name, value in arguments.added.items() if value]
     named_by = [arguments.writer, options, STEP.signature, server]
     writer = json.dumps([part for part in named_by if part is not None])

@@ -12,7 +12,7 @@ from mmie_tasks.http.pace import Pace
 
 def endpoint(ceiling=100):
     pace = Pace(base_s=1.0, cap_s=8.0, no_growth_s=5.0, fraction=lambda: 1.0)
-    return Endpoint(address="http://a", send=None, ceiling=ceiling, pace=pace)
+    return Endpoint(send=None, ceiling=ceiling, pace=pace)
 
 
 def send(server):

@@ -231,12 +231,14 @@ def sender():
     return sender_of()
 
 
-def test_a_server_in_trouble_gets_one_line_a_minute(sender, lines):
+def test_trouble_and_the_end_of_calls_get_one_line_a_minute_each(sender, lines):
     for now in range(150):
-        for server in "ab":
-            sender.log_trouble(server, f"{server} is down at {now}.", now)
+        sender.log_trouble(f"down at {now}.", now)
+        sender.log_end(f"given up at {now}.", now, "ERROR")
     assert lines == [
-        f"WARNING {server} is down at {now}.\n" for now in (0, 60, 120) for server in "ab"
+        line
+        for now in (0, 60, 120)
+        for line in (f"WARNING down at {now}.\n", f"ERROR given up at {now}.\n")
     ]
 
 

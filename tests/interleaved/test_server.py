@@ -1,5 +1,5 @@
-"""The drawer `images` on real sockets: faults, parameters that servers do not know, cost, several
-servers, secrets.
+"""The drawer `images` on real sockets: faults, parameters that servers do not know, cost,
+secrets.
 """
 
 from __future__ import annotations
@@ -67,13 +67,11 @@ def log() -> Iterator[list[str]]:
     logger.remove(sink)
 
 
-def drawer_at(*urls: str, key: str | None = KEY, **options: Any) -> ImageServer:
+def drawer_at(url: str | None = None, *, key: str | None = KEY, **options: Any) -> ImageServer:
     # Longer than a busy machine takes for anything here: only what fails on purpose ends so.
     options = {"model": "image-model", "timeout": 30.0, "patience": 30.0, **options}
     environment = {**({"OPENAI_API_KEY": key} if key else {}), **options.pop("environment", {})}
-    return replace(
-        open_drawer(environment=environment, base_url=" ".join(urls) or None, **options), pace=FAST
-    )
+    return replace(open_drawer(environment=environment, base_url=url, **options), pace=FAST)
 
 
 def requests(count: int) -> list[PictureRequest]:
@@ -276,14 +274,6 @@ def test_an_unusable_reply_costs_its_price_too(server: JudgeServer) -> None:
     outcomes = draw(drawer_at(server.url, price=1.0, max_cost=4.0), 2)
     assert len(server) == 4
     assert {type(outcome) for outcome in outcomes} == {PictureUnusable}
-
-
-def test_what_is_not_known_to_one_server_is_still_sent_to_another(server: JudgeServer) -> None:
-    server.delay_s = 0.02
-    with image_server(without("seed"), delay_s=0.02) as other:
-        draw(drawer_at(server.url, other.url), 40)
-        assert all("seed" in body for body in server.asked)
-        assert "seed" not in other.asked[-1]
 
 
 ODD_KEY = "4f9a-oddly/shaped+key"

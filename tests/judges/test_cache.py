@@ -52,15 +52,6 @@ def test_a_cached_request_is_not_sent_again(file, kind):
     assert (first.calls, second.calls) == ([["a", "b"]], [["c"]])
 
 
-def test_a_cached_reply_without_digits_is_not_sent_again_for_them(file):
-    outcomes_of(ScriptedJudge(), file, A)
-    judge = ScriptedJudge()
-    assert outcomes_of(judge, file, replace(A, wants_digits=True)) == {
-        0: scripted_reply("re: a", cached=True)
-    }
-    assert judge.calls == []
-
-
 @pytest.mark.parametrize("kind", [ScriptedJudge, StoreJudge])
 def test_a_reply_that_cannot_be_stored_leaves_the_cache_to_the_others(file, warnings, kind):
     absurd = replace(scripted_reply("re: b"), usage=Usage(input_tokens=10**30))

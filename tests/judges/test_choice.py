@@ -139,9 +139,9 @@ def named(choices: JudgeChoices) -> dict[str, tuple[str, dict[str, str]]]:
             "replay:path=/a b/c", {"": ("replay", {"path": "/a b/c"})}, id="path-with-a-space"
         ),
         pytest.param(
-            "openai:base_url=http://a/v1;http://b/v1\n mmie=mmie_score  mia_bench=replay:path=x",
+            "openai:base_url=http://a/v1\n mmie=mmie_score  mia_bench=replay:path=x",
             {
-                "": ("openai", {"base_url": "http://a/v1;http://b/v1"}),
+                "": ("openai", {"base_url": "http://a/v1"}),
                 "mmie": ("mmie_score", {}),
                 "mia_bench": ("replay", {"path": "x"}),
             },

@@ -23,11 +23,6 @@ def request_of(*parts: str | Path) -> JudgeRequest:
     return JudgeRequest(parts=parts, max_tokens=9)
 
 
-def test_a_request_for_the_probabilities_of_digits_has_the_same_key(picture: Path) -> None:
-    request = request_of("x", picture)
-    assert content_key(replace(request, wants_digits=True)) == content_key(request)
-
-
 def test_a_key_depends_on_the_content_and_not_on_the_path(picture: Path) -> None:
     other = picture.rename(picture.with_name("b.jpg"))
     copy = picture

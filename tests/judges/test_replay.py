@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.judges import SIGNATURE, ScriptedJudge, scripted_reply, scripted_request
-from support.recordings import any_reply, cached_reply, digit, jsonl
+from support.recordings import DIGIT, any_reply, cached_reply, jsonl
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.judges.base import JudgeUnavailable, RequestBroken
@@ -85,9 +85,7 @@ def test_the_signature_changes_with_a_reply_and_not_with_time_cost_or_digits(tmp
 
     first, second = cached_reply("1"), cached_reply("2")
     assert signature(first, second) == signature(second, first)
-    assert signature(first) == signature(
-        cached_reply("1", time_s=5, cost_usd=None, digits=(digit(5),))
-    )
+    assert signature(first) == signature(cached_reply("1", time_s=5, cost_usd=None, digits=DIGIT))
     assert len({signature(first), signature(second), signature(cached_reply("1", "other"))}) == 3
 
 

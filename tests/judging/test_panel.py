@@ -91,7 +91,7 @@ def pending(text: str, judged: list[Judged]) -> PendingSample:
                 return {"points": {"unscored": reason, "detail": detail}}
 
     request = GradedRequest(
-        request=JudgeRequest(parts=(text,), max_tokens=9, wants_digits=True),
+        request=JudgeRequest(parts=(text,), max_tokens=9),
         is_impossible=lambda reply: reply == "9",
         grade=grade,
     )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.expected import ExpectedScore, expected_verdict
-from mmie_tasks.record.reply import DigitToken, JudgeReply
+from mmie_tasks.record.reply import JudgeReply
 
 FULL_MARKS = 6
 REPLY = "2 of 3 steps.\n### Score\n4"
@@ -22,12 +20,10 @@ Logprobs = list[float | None]
 any_logprobs = st.lists(st.none() | st.floats(-1e4, 0), min_size=10, max_size=10)
 
 
-def token(logprobs: Logprobs, offset: int = OFFSET) -> DigitToken:
-    return DigitToken(offset=offset, logprobs=tuple(logprobs))
-
-
-def reply(*digits: DigitToken) -> JudgeReply:
-    return JudgeReply(text=REPLY, model="m", digits=digits)
+def reply(logprobs: Logprobs, others: Logprobs | None = None) -> JudgeReply:
+    """A reply with probabilities at its score, and others at each of its other digits."""
+    digits = [*2 * (others or [None] * 10), *logprobs]
+    return JudgeReply(text=REPLY, model="m", digits=tuple(digits))
 
 
 def logs(**probabilities: float) -> Logprobs:
@@ -57,7 +53,7 @@ def points_of(score: ExpectedScore) -> float:
 def test_the_mean_and_the_entropy_are_those_of_the_reported_digits_on_the_scale(
     logprobs: Logprobs, points: float, entropy_bits: float
 ) -> None:
-    score = expected_verdict(reply(token(logprobs)), OFFSET, Scored(4), FULL_MARKS)
+    score = expected_verdict(reply(logprobs), OFFSET, Scored(4), FULL_MARKS)
     assert score == ExpectedScore(verdict=Scored(points), entropy_bits=entropy_bits)
 
 
@@ -65,23 +61,23 @@ def test_the_mean_and_the_entropy_are_those_of_the_reported_digits_on_the_scale(
     ("judge_reply", "offset", "detail"),
     [
         pytest.param(
-            replace(reply(), digits=None), OFFSET, "the reply has no probabilities", id="no-digits"
+            JudgeReply(text=REPLY, model="m"),
+            OFFSET,
+            "the reply has no probabilities",
+            id="no-digits",
         ),
         pytest.param(None, None, "the reply has no probabilities", id="no-reply"),
         pytest.param(
-            reply(token(logs(_4=1.0))),
-            None,
-            "the official score is not a single digit",
-            id="no-digit",
+            reply(logs(_4=1.0)), None, "the official score is not a single digit", id="no-digit"
         ),
         pytest.param(
-            reply(token(logs(_2=1.0), 0)),
+            reply(logs(), logs(_2=1.0)),
             OFFSET,
             "the reply has no probabilities at the official score",
             id="other-digits-only",
         ),
         pytest.param(
-            reply(token(logs(_8=1.0))),
+            reply(logs(_8=1.0)),
             OFFSET,
             "the reply has no probabilities at the official score",
             id="no-digit-of-the-scale",
@@ -100,17 +96,14 @@ def test_a_sample_without_official_score_has_no_expected_one_for_the_same_reason
     reason: str,
 ) -> None:
     official: Verdict = Unscored(reason, "why")  # type: ignore[arg-type]  # of this list
-    assert (
-        expected_verdict(reply(token(logs(_4=1.0))), OFFSET, official, FULL_MARKS).verdict
-        == official
-    )
+    assert expected_verdict(reply(logs(_4=1.0)), OFFSET, official, FULL_MARKS).verdict == official
 
 
 @given(any_logprobs)
 def test_the_expected_score_lies_between_the_reported_digits_and_the_entropy_has_its_bounds(
     logprobs: Logprobs,
 ) -> None:
-    score = expected_verdict(reply(token(logprobs)), OFFSET, Scored(4), FULL_MARKS)
+    score = expected_verdict(reply(logprobs), OFFSET, Scored(4), FULL_MARKS)
     reported = [
         digit for digit, logprob in enumerate(logprobs[: FULL_MARKS + 1]) if logprob is not None
     ]
@@ -124,11 +117,8 @@ def test_the_expected_score_lies_between_the_reported_digits_and_the_entropy_has
         assert isinstance(score.verdict, Unscored)
 
 
-@given(any_logprobs, st.lists(any_logprobs, max_size=3), st.randoms(use_true_random=False))
-def test_neither_other_digits_nor_the_order_of_digits_matters(
-    logprobs: Logprobs, others: list[Logprobs], lots: random.Random
-) -> None:
-    tokens = [token(logprobs), *(token(other, number) for number, other in enumerate(others))]
-    expected = expected_verdict(reply(tokens[0]), OFFSET, Scored(4), FULL_MARKS)
-    lots.shuffle(tokens)
-    assert expected_verdict(reply(*tokens), OFFSET, Scored(4), FULL_MARKS) == expected
+@given(any_logprobs, any_logprobs)
+def test_other_digits_of_the_reply_do_not_matter(logprobs: Logprobs, others: Logprobs) -> None:
+    expected = expected_verdict(reply(logprobs), OFFSET, Scored(4), FULL_MARKS)
+    score = expected_verdict(reply(logprobs, others), OFFSET, Scored(4), FULL_MARKS)
+    assert score == expected

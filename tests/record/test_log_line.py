@@ -14,7 +14,7 @@ from mmie_tasks.record import log_line
 from mmie_tasks.record.judged_sample import Judged
 from mmie_tasks.record.members import MemberResult
 from mmie_tasks.record.panel import Panel
-from mmie_tasks.record.reply import DigitToken, JudgeReply, JudgeResult
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.sample import BadRecord
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.record.verdict_row import as_row
@@ -142,10 +142,18 @@ def test_a_benchmark_without_judge_images_or_gold_needs_less() -> None:
     assert str(sample.signature) == ""
 
 
-def test_digits_of_a_reply_are_read() -> None:
-    reply = replace(REPLY, digits=(DigitToken(offset=7, logprobs=(-0.5, None, *[-2.25] * 8)),))
-    for logged in (asdict(reply), json.loads(json.dumps(asdict(reply)))):
+def test_digits_of_a_reply_are_read_also_in_the_form_of_older_logs() -> None:
+    reply = replace(REPLY, digits=(-0.5, None, *[-2.25] * 8))
+    older = {**asdict(REPLY), "digits": [{"offset": 7, "logprobs": list(reply.digits or ())}]}
+    for logged in (asdict(reply), json.loads(json.dumps(asdict(reply))), older):
         assert log_line.replies({"replies": [logged]}) == (reply,)
+
+
+def test_a_digit_without_probabilities_in_an_older_log_has_none_of_its_own() -> None:
+    ones: list[float | None] = [-1.0] * 10
+    logged = {**asdict(REPLY), "text": "5 of 6", "digits": [{"offset": 5, "logprobs": ones}]}
+    (reply,) = log_line.replies({"replies": [logged]})
+    assert reply.digits == (*[None] * 10, *ones)
 
 
 @pytest.mark.parametrize("offset", [-1, 6, 8, True, None, "7"])
@@ -158,7 +166,7 @@ def test_digits_that_are_impossible_are_left_out(offset: object, logprobs: objec
         {"offset": 7, "logprobs": logprobs},
         offset,
     ):
-        for digits in ([digit], digit):
+        for digits in ([digit], digit, logprobs if logprobs is not None else [True] * 10):
             assert log_line.replies({"replies": [{**asdict(REPLY), "digits": digits}]}) == (REPLY,)
 
 

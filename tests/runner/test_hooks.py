@@ -97,7 +97,7 @@ def test_results_are_signed_after_judging_and_name_the_machine() -> None:
 
 
 def test_results_do_not_name_a_judge_whose_address_may_hold_a_secret() -> None:
-    options = {"model": "m", "base_url": "http://plain/v1;https://host/v1?code=word"}
+    options = {"model": "m", "base_url": "https://host/v1?code=word"}
     chosen = ChosenJudges(judges=(JudgeChoice(name="openai", options=options),))
     judge = SimpleNamespace(benchmark="sketch", machine=lambda: None, choices=lambda: chosen)
     configs: dict[str, Any] = {"sketch": {}}

@@ -110,14 +110,14 @@ def test_a_map_holds_what_no_text_can():
         "model": "m",
         "steps": 4,
         "negative_prompt": "text, letters",
-        "base_url": ["http://a/v1", "http://b/v1"],
+        "base_url": "http://a/v1?b,c",
     }
     arguments = parsed({"writer": writer, "drawer": drawer})
     assert arguments.writer_arguments == {"model": "m", "num_concurrent": 4, "extra": "a;b,c"}
     server = open_drawer(arguments.drawer, {})
     assert server.parameters["num_inference_steps"] == 4
     assert server.parameters["negative_prompt"] == "text, letters"
-    assert server.access.base_urls == ("http://a/v1", "http://b/v1")
+    assert server.access.base_url == "http://a/v1?b,c"
 
 
 def test_an_argument_that_a_writer_would_ignore_is_refused():

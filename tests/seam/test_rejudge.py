@@ -16,7 +16,6 @@ from support.runner import CommandResult, Workplace
 pytestmark = pytest.mark.slow
 SETTINGS = {"MMIE_DATA": "data", "MMIE_OTHER_PROMPTS": "words.json", "OPENAI_API_KEY": KEY}
 REFUSED = 2  # samples of N
-ONE_REQUEST = ",logprobs=false"  # for a refused sample; else it may be sent again without them
 
 
 def refuses_steps(body: Body) -> str | Sent:
@@ -35,7 +34,7 @@ def run(workplace: Workplace, judge: JudgeServer) -> Workplace:
         (workplace.folder / name).rename(given / name)
     judge.says(refuses_steps)
     model = ("--model", "predictions", "--model_args", "path=given")
-    result = evaluate(workplace, *model, url=judge.url + ONE_REQUEST)
+    result = evaluate(workplace, *model, url=judge.url)
     assert result.status == 0, result.output
     assert len(judge) == N
     assert scored(workplace, "out") == N - REFUSED
@@ -99,7 +98,7 @@ def test_of_a_panel_only_the_judge_that_failed_is_asked_again(
     panel = (
         word
         for model in judge.models
-        for word in ("--judge", f"openai:{model},base_url={judge.url}{ONE_REQUEST}")
+        for word in ("--judge", f"openai:{model},base_url={judge.url}")
     )
     result = evaluate(workplace, *panel, command=("mmie-tasks", "eval"))
     assert result.status == 0, result.output

@@ -164,7 +164,7 @@ def test_a_judge_with_probabilities_gives_an_expected_score_beside_the_official_
     assert records["SA-1"]["expected"] == {"points": 4.2, "entropy_bits": 1.441}
     assert records["MSR-1"]["expected"] == {"points": 6.0, "entropy_bits": 0.0}
     assert records["MSR-3"]["expected"]["unscored"] == "left_out"
-    assert len(records["SA-1"]["replies"][0]["digits"]) == 1
+    assert len(records["SA-1"]["replies"][0]["digits"]) == 10
     (path,) = (workplace.folder / "other").rglob("*_results.json")
     details = json.loads(path.read_text("utf-8"))["mmie_tasks"]["mmie"]
     assert (details["expected"], details["expected_samples"], details["official"]) == (

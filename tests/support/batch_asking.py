@@ -58,11 +58,10 @@ class Asking:
 
     def settings(self, **more: Any) -> Settings:
         environment = {"MMIE_TASKS_CACHE": str(self.folder), "OPENAI_API_KEY": KEY}
-        options = {"model": MODEL, "base_url": self.url, "price": "2.5/10", "patience": 60.0}
-        settings = settings_of(environment, **options)
-        access = {
-            name: more.pop(name) for name in ("api_key", "api_type", "base_urls") if name in more
-        }
+        options = {"model": MODEL, "base_url": self.url, "patience": 60.0}
+        settings = settings_of(environment, price_in=2.5, price_out=10.0, **options)
+        names = ("api_key", "api_type", "base_url")
+        access = {name: more.pop(name) for name in names if name in more}
         return replace(settings, access=replace(settings.access, **access), **more)
 
     def judge(self, limits: Limits | None = None, pace: BatchPace | None = None, **more) -> Judge:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +27,11 @@ def settings_of(environment: dict[str, str] | None = None, **options: Any) -> Se
     return judge.settings
 
 
-def judge_at(*urls: str, key: str | None = KEY, pace: Pace = FAST, **options: Any) -> OpenAIJudge:
+def judge_at(url: str, *, key: str | None = KEY, pace: Pace = FAST, **options: Any) -> OpenAIJudge:
     # Longer than a busy machine takes for anything here: only what fails on purpose ends so.
     options = {"model": "judge-model", "timeout": 30.0, "patience": 30.0, **options}
     environment = {"OPENAI_API_KEY": key} if key else {}
-    settings = settings_of(environment, base_url=";".join(urls), **options)
-    return OpenAIJudge(
-        replace(settings, access=replace(settings.access, base_urls=tuple(urls))), pace=pace
-    )
+    return OpenAIJudge(settings_of(environment, base_url=url, **options), pace=pace)
 
 
 def requests(count: int, max_tokens: int = 50) -> list[JudgeRequest]:

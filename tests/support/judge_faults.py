@@ -16,11 +16,10 @@ from typing import Any
 from mmie_tasks.http.client import MAX_BODY_BYTES
 from mmie_tasks.http.endpoint import FAILURES_BEFORE_PAUSE
 from mmie_tasks.judges.base import JudgeRequest
-from support.judge_server import HANG, HANG_UP, Body, Says, Sent, completion, error, reporting
+from support.judge_server import HANG, HANG_UP, Body, Says, Sent, completion, error
 
 UNTIL_ANSWERED = None
 REQUEST = JudgeRequest(parts=("question 0",), max_tokens=50)
-WANTS_DIGITS = replace(REQUEST, wants_digits=True)
 GZIP = {"content-encoding": "gzip"}
 
 
@@ -72,21 +71,6 @@ def only_accepting(form: Callable[[Sent], Sent] = lambda sent: sent, **parameter
     return says
 
 
-def with_at_most(top_logprobs: int, rejection: Sent) -> Callable[[Body], str | Body | Sent]:
-    """A server with log-probabilities of this many alternatives, which rejects requests for
-    more.
-    """
-
-    def says(body: Body) -> Body | Sent:
-        if body.get("top_logprobs", 0) > top_logprobs or (
-            body.get("logprobs") and not top_logprobs
-        ):
-            return rejection
-        return reporting("5")(body)
-
-    return says
-
-
 def body(**changes: Any) -> Body:
     """A completion with the text ``5`` and other changes."""
     return completion(changes.pop("text", "5"), **changes)
@@ -95,8 +79,8 @@ def body(**changes: Any) -> Body:
 FAULTS = (
     Fault(
         name="429",
-        action="sends the request again after the wait that the server demands, or with backoff, "
-        "or to another server; has fewer requests in flight from then on",
+        action="sends the request again after the wait that the server demands, or with backoff; "
+        "has fewer requests in flight from then on",
         requests=UNTIL_ANSWERED,
         reason="unavailable",
         cases=(
@@ -108,8 +92,7 @@ FAULTS = (
     Fault(
         name="the wait that the server demands, in a header or in its error, or the reset of a "
         "used-up quota, is more than 15 minutes (or `patience`, if longer) away",
-        action="sends nothing to that server until then; when all servers say so, the remaining "
-        "samples end, and their reason names the time",
+        action="sends nothing more: the remaining samples end, and their reason names the time",
         requests=1,
         reason="unavailable",
         cases=(
@@ -131,7 +114,7 @@ FAULTS = (
     ),
     Fault(
         name="408, 409, 5xx, no connection, connection reset",
-        action="sends the request again with backoff, to another server if there is one",
+        action="sends the request again with backoff",
         requests=UNTIL_ANSWERED,
         reason="unavailable",
         cases=(
@@ -180,7 +163,7 @@ FAULTS = (
     Fault(
         name="401, 402, 403, 404, wrong key, unknown model, no credit left",
         action=f"sends the request again, and pauses the server after {FAILURES_BEFORE_PAUSE} "
-        "denials in a row; when no server answers for `patience`, the remaining samples end",
+        "denials in a row; when it does not answer for `patience`, the remaining samples end",
         requests=UNTIL_ANSWERED,
         reason="unavailable",
         cases=(
@@ -206,30 +189,6 @@ FAULTS = (
                 only_accepting(in_list, max_tokens="unknown", temperature="unknown"),
             ),
         ),
-    ),
-    Fault(
-        name="`logprobs` or `top_logprobs` is rejected",
-        action="sends the request again with 5 instead of 10 `top_logprobs`, then without",
-        requests=3,
-        reason=None,
-        cases=tuple(
-            Case(f"logprobs-{status}", with_at_most(0, error(status, message="no logprobs here")))
-            for status in (400, 403, 500)
-        ),
-        request=WANTS_DIGITS,
-    ),
-    Fault(
-        name="a request with `logprobs` fails, for no known reason",
-        action="sends the request again without, at once, unless the server accepted them before; "
-        "if that works, and fails when it is sent with them once more, asks for none from then on",
-        requests=3,
-        reason=None,
-        cases=(
-            Case("logprobs-502", with_at_most(0, error(502, message="Internal Server Error"))),
-            Case("logprobs-hangs-up", with_at_most(0, HANG_UP)),
-            Case("logprobs-large", with_at_most(0, Sent(content=b" " * (MAX_BODY_BYTES + 1)))),
-        ),
-        request=WANTS_DIGITS,
     ),
     Fault(
         name="content filter, refusal, 400, 413, 422",

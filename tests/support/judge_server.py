@@ -63,17 +63,10 @@ def error(status: int, *, code: str | None = None, message: str = "no", **more: 
 
 
 def completion(text: str | None, **more: Any) -> Body:
-    """A chat completion; `finish_reason=`, `refusal=`, `logprobs=`, `model=` and `usage=` are
-    optional.
-    """
+    """A chat completion; `finish_reason=`, `refusal=`, `model=` and `usage=` are optional."""
     message = {"role": "assistant", "content": text, "refusal": more.pop("refusal", None)}
     finish = more.pop("finish_reason", "stop")
-    choice = {
-        "index": 0,
-        "message": message,
-        "finish_reason": finish,
-        "logprobs": more.pop("logprobs", None),
-    }
+    choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": None}
     usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
     return {
         "id": "chatcmpl-1",
@@ -84,41 +77,6 @@ def completion(text: str | None, **more: Any) -> Body:
         "usage": usage,
         **more,
     }
-
-
-def alternative(spelling: str | bytes, logprob: float = -0.5) -> Body:
-    """A token with its log-probability."""
-    encoded = spelling if isinstance(spelling, bytes) else spelling.encode()
-    return {"token": encoded.decode(errors="replace"), "logprob": logprob, "bytes": list(encoded)}
-
-
-def token(
-    spelling: str | bytes, logprob: float = -0.5, others: Mapping[str, float] | None = None
-) -> Body:
-    """A generated token; the most likely are itself and others."""
-    generated = alternative(spelling, logprob)
-    return {
-        **generated,
-        "top_logprobs": [generated, *(alternative(*pair) for pair in (others or {}).items())],
-    }
-
-
-def reporting(text: str) -> Callable[[Body], Body]:
-    """A reply whose characters are tokens, with as many log-probabilities as are requested."""
-
-    def says(body: Body) -> Body:
-        if not body.get("logprobs"):
-            return completion(text)
-        others = {str(digit): -5.0 - digit for digit in range(body["top_logprobs"])}
-        tokens = [
-            token(mark, others={name: others[name] for name in others if name != mark})
-            for mark in text
-        ]
-        for entry in tokens:
-            del entry["top_logprobs"][body["top_logprobs"] :]
-        return completion(text, logprobs={"content": tokens})
-
-    return says
 
 
 CHECK = b'"Which colours do the pictures have'

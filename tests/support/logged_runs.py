@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -31,7 +32,7 @@ from mmie_tasks.benchmarks.mmie.record import sample_record as mmie_record
 from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.record.judged_sample import Judged
 from mmie_tasks.record.members import MemberResult
-from mmie_tasks.record.reply import DigitToken, JudgeReply, JudgeResult, Usage
+from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
 
@@ -199,12 +200,13 @@ def _reply(text: str) -> JudgeReply:
     return JudgeReply(text=text, model="made-up", usage=usage)
 
 
-def last_digit(text: str, probabilities: Mapping[int, float]) -> tuple[DigitToken, ...]:
-    """The last character of a text as the only digit with probabilities; none if it is no digit."""
+def last_digit(text: str, probabilities: Mapping[int, float]) -> tuple[float | None, ...]:
+    """The last digit of a text as the only one with probabilities, if the text ends with it."""
     logprobs = tuple(
         math.log(p) if (p := probabilities.get(digit)) else None for digit in range(10)
     )
-    return (DigitToken(offset=len(text) - 1, logprobs=logprobs),) if text[-1:].isdigit() else ()
+    others = [None] * 10 * len(re.findall("[0-9]", text[:-1]))
+    return (*others, *(logprobs if text[-1:].isdigit() else ()))
 
 
 def _line(number: int, rows: Mapping[str, object], answer: str, prompt: str, target: str) -> Line:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mmie_tasks.judges.cache_export import export_line
 from mmie_tasks.judges.cache_store import CachedReply
-from mmie_tasks.record.reply import DigitToken, JudgeReply, Usage
+from mmie_tasks.record.reply import JudgeReply, Usage
 from support.judges import SIGNATURE
 
 any_text = st.text(st.characters(exclude_categories=()))  # lone surrogates and NUL, too
@@ -27,12 +27,10 @@ _logprobs = st.lists(st.none() | st.floats(-50, 0), min_size=10, max_size=10)
 
 @st.composite
 def _with_digits(draw: st.DrawFn, replies: st.SearchStrategy[JudgeReply]) -> JudgeReply:
-    """A reply, some of its digits with probabilities."""
+    """A reply whose digits have probabilities."""
     reply = draw(replies)
-    offsets = [match.start() for match in re.finditer("[0-9]", reply.text) if draw(st.booleans())]
-    return replace(
-        reply, digits=tuple(DigitToken(offset=n, logprobs=tuple(draw(_logprobs))) for n in offsets)
-    )
+    digits = [logprob for _ in re.findall("[0-9]", reply.text) for logprob in draw(_logprobs)]
+    return replace(reply, digits=tuple(digits))
 
 
 _plain_reply = st.builds(
@@ -52,8 +50,8 @@ cached_replies = st.builds(
 )
 
 
-def digit(offset: int, logprob: float = -0.25) -> DigitToken:
-    return DigitToken(offset=offset, logprobs=(None, *[logprob] * 9))
+DIGIT = (None, *[-0.25] * 9)
+"""The probabilities of one digit."""
 
 
 def cached_reply(

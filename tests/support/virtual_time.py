@@ -97,7 +97,7 @@ def sender_of(
     return Sender(
         access=Access(
             service="The service",
-            base_urls=("http://simulated",),
+            base_url="http://simulated",
             api_key=None,
             key_variables=(),
             timeout_s=1.0,
@@ -126,13 +126,8 @@ def simulate(
     )
 
     async def main() -> None:
-        endpoint = Endpoint(
-            address="http://simulated",
-            send=server.send,
-            ceiling=sender.max_concurrency,
-            pace=sender.pace,
-        )
-        await Dispatcher(range(count), [endpoint], sender, results.__setitem__).run()
+        endpoint = Endpoint(send=server.send, ceiling=sender.max_concurrency, pace=sender.pace)
+        await Dispatcher(range(count), endpoint, sender, results.__setitem__).run()
         server.seconds = loop.time()
 
     # In a thread: while a browser of the page tests is open, a loop runs in this one.

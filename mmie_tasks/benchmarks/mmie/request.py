@@ -109,9 +109,7 @@ def _built(sample: Sample, facts: RequestFacts, answer: Segments) -> BuiltReques
     problems = Counter[str](segment.problem for segment in answer if segment.problem)
     n_unusable = sum(problems[problem] for problem in _UNUSABLE)
     built = BuiltRequest(
-        request=JudgeRequest(
-            parts=assembled.parts, max_tokens=prompts.MAX_TOKENS, wants_digits=True
-        ),
+        request=JudgeRequest(parts=assembled.parts, max_tokens=prompts.MAX_TOKENS),
         facts=replace(
             facts,
             dropped=assembled.left_out,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, locate, open_che
 from mmie_tasks.judges.mmie_score.devices import DtypeOption
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder, reply_text
 from mmie_tasks.judges.mmie_score.request_queue import PromptPreparer, RequestQueue, queue_of
-from mmie_tasks.record.reply import DigitToken, JudgeReply, Usage
+from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.signature import signature_text
 
 if TYPE_CHECKING:
@@ -248,6 +249,11 @@ class LocalJudge:
         tokenizer = self.checkpoint.tokenizer
         text = reply_text(tokenizer.decode(completion.output))
         offsets = tokenizer.digit_offsets(completion.output, text)
+        by_offset = {
+            offsets[index]: logprobs
+            for index, logprobs in completion.digits.items()
+            if index in offsets
+        }
         return JudgeReply(
             text=text,
             model=f"MMIE-Score@{self.checkpoint.digest}",
@@ -258,9 +264,9 @@ class LocalJudge:
             ),
             finish=completion.finish,
             digits=tuple(
-                DigitToken(offset=offsets[index], logprobs=logprobs)
-                for index, logprobs in completion.digits.items()
-                if index in offsets
+                logprob
+                for match in re.finditer("[0-9]", text)
+                for logprob in by_offset.get(match.start(), (None,) * 10)
             ),
         )
 

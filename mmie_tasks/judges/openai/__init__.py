@@ -6,9 +6,8 @@ those that also configure the tested model.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
@@ -20,16 +19,17 @@ from mmie_tasks.http.access import (
     cost_share_usd,
     first_of,
     first_set,
-    read_base_urls,
+    read_base_url,
     read_key,
 )
 from mmie_tasks.http.extra_fields import read_extra_body
 from mmie_tasks.judges.base import Judge
 from mmie_tasks.judges.model_variables import MODEL_VARIABLES, OWN_URL_VARIABLE
+from mmie_tasks.judges.openai.completion import Price
 from mmie_tasks.judges.openai.judge import OpenAIJudge
-from mmie_tasks.judges.openai.model_names import without_prefix
-from mmie_tasks.judges.openai.prices import PRICES, Price
 from mmie_tasks.judges.openai.settings import Settings
+
+_UsDollars: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 _KEY_VARIABLES: Mapping[ApiType, tuple[str, ...]] = {
     "openai": ("JUDGE_API_KEY", "OPENAI_API_KEY"),
@@ -42,7 +42,6 @@ _URL_VARIABLES: Mapping[ApiType, tuple[str, ...]] = {
 _COMPUTED: Mapping[str, str] = {
     **{name: f"`{name}=`" for name in ("model", "temperature", "max_tokens", "reasoning_effort")},
     "max_completion_tokens": "`max_tokens=`",
-    **dict.fromkeys(("logprobs", "top_logprobs"), "`logprobs=`"),
     **dict.fromkeys(("messages", "response_format"), "leave it out: the benchmark sets it"),
     **dict.fromkeys(
         ("functions", "function_call", "tools", "tool_choice"),
@@ -68,11 +67,11 @@ def open_judge(
     temperature: Annotated[float, Field(ge=0, le=2)] | None = 0.0,
     max_tokens: PositiveInt | None = None,
     detail: str | None = None,
-    logprobs: bool = True,
     timeout: PositiveFloat = 120.0,
     patience: PositiveFloat = 120.0,
     max_concurrency: PositiveInt = 100,
-    price: str | None = None,
+    price_in: _UsDollars | None = None,
+    price_out: _UsDollars | None = None,
     max_cost: PositiveFloat | None = None,
     batch: bool = False,
     reasoning_effort: str = "",
@@ -86,21 +85,19 @@ def open_judge(
     Args:
         environment: Holds the API key, and settings that no option gives.
         model: The judge's model, ``gpt-4o-2024-11-20``; at Azure, the deployment.
-        base_url: Address of the server, ``http://HOST:PORT/v1``; several separated by ``;`` or
-            blanks.
+        base_url: Address of the server, ``http://HOST:PORT/v1``.
         api_type: ``openai`` or ``azure``.
         api_version: Azure's API version.
         api_key_env: Name of the environment variable that holds the key.
         temperature: From 0 to 2, or None for the server's default.
         max_tokens: Longest reply in tokens, instead of the benchmark's limit.
         detail: Image resolution for the model: ``low``, ``high`` or ``auto``.
-        logprobs: Whether the probabilities of digits are requested with replies where they are of
-            use.
         timeout: Seconds that one attempt may take.
         patience: Seconds without any reply after which all remaining requests are given up.
-        max_concurrency: Most requests in flight to each server; the actual number adapts.
-        price: US dollars per million tokens in and out, ``2.5/10``; built in for some models.
-        max_cost: US dollars that all processes of the run may spend together.
+        max_concurrency: Most requests in flight; the actual number adapts.
+        price_in: US dollars per million tokens of requests.
+        price_out: US dollars per million tokens of replies, hidden reasoning included.
+        max_cost: US dollars that all processes of the run may spend together; needs both prices.
         batch: Use the provider's Batch API: half the price, up to 24 hours.
         reasoning_effort: ``none``, ``low`` or whatever else the server takes; empty for its
             default.
@@ -116,17 +113,11 @@ def open_judge(
     service: ApiType = "azure" if (api_type or environment.get("API_TYPE")) == "azure" else "openai"
     key_variables = _KEY_VARIABLES[service] if api_key_env is None else (api_key_env,)
     version = api_version or first_of(environment, _AZURE_VERSION_VARIABLES) or _AZURE_VERSION
-    token_price = _price(price, model)
-    if max_cost is not None and token_price is None:
-        raise SettingWrong(
-            f"The judge option `max_cost` is set, and the price of `{model}` is not known.",
-            hint="add `price=IN/OUT` in US dollars per million tokens, as in `price=2.5/10`",
-        )
     variable = None if base_url else first_set(environment, _URL_VARIABLES[service])
     address = base_url if variable is None else environment[variable].strip()
     access = Access(
         service=f"The judge `{model}`",
-        base_urls=read_base_urls("judge", address or None, service),
+        base_url=read_base_url("judge", address or None, service),
         api_type=service,
         api_version=version,
         api_key=read_key("judge", api_key_env, key_variables, environment),
@@ -141,8 +132,7 @@ def open_judge(
         temperature=temperature,
         max_tokens=max_tokens,
         detail=detail,
-        logprobs=logprobs,
-        price=token_price,
+        price=_price(price_in, price_out, max_cost),
         max_cost_usd=cost_share_usd(max_cost, environment),
         patience_s=patience,
         cache_dir=cache_dir(environment),
@@ -156,14 +146,15 @@ def open_judge(
     return OpenAIJudge(settings)
 
 
-def _price(option: str | None, model: str) -> Price | None:
-    """The price from the option, or else the listed one."""
-    if not option:
-        return PRICES.get(without_prefix(model))
-    numbers = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*/\s*(\d+(?:\.\d*)?|\.\d+)\s*", option)
-    if numbers is None:
+def _price(price_in: float | None, price_out: float | None, max_cost: float | None) -> Price | None:
+    """The price; None if it is not set, and nothing needs it."""
+    if price_in is not None and price_out is not None:
+        return Price(input_usd=price_in, output_usd=price_out)
+    options = {"max_cost": max_cost, "price_in": price_in, "price_out": price_out}
+    if given := [name for name, value in options.items() if value is not None]:
+        missing = [name for name in ("price_in", "price_out") if name not in given]
         raise SettingWrong(
-            f"The judge option `price` is `{option}`.",
-            hint="US dollars per million tokens, in and out: `price=2.5/10`",
+            f"The judge option `{given[0]}` needs {' and '.join(f'`{name}`' for name in missing)}.",
+            hint="set both in US dollars per million tokens, as in `price_in=2.5,price_out=10`",
         )
-    return Price(input_usd=float(numbers[1]), output_usd=float(numbers[2]))
+    return None

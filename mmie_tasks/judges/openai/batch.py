@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from threading import Event
 
 from loguru import logger
@@ -29,20 +29,18 @@ from mmie_tasks.judges.base import (
     RequestBroken,
 )
 from mmie_tasks.judges.content import content_key
-from mmie_tasks.judges.openai.adaptations import Adaptations
 from mmie_tasks.judges.openai.batch_files import Limits, read_result_lines, write_requests
 from mmie_tasks.judges.openai.batch_note import BatchNote, Submission
 from mmie_tasks.judges.openai.batch_provider import BatchPace, Provider, Rejected
-from mmie_tasks.judges.openai.chat_request import chat_body, top_logprobs_of
+from mmie_tasks.judges.openai.chat_request import chat_body
 from mmie_tasks.judges.openai.check import check
-from mmie_tasks.judges.openai.completion import PoorReply, read_completion
-from mmie_tasks.judges.openai.prices import Price
+from mmie_tasks.judges.openai.completion import PoorReply, Price, read_completion
+from mmie_tasks.judges.openai.dialect import Adaptations
 from mmie_tasks.judges.openai.settings import Settings
 
 DISCOUNT = 0.5
 """The price of a batch, as a fraction of the price of the same requests sent online."""
 
-_MAX_REQUESTS_WITH_LOGPROBS = 1000  # in one batch, whose results are read into memory: 200 KB each
 _AGAIN = "run the same command again to retry"
 _FAULTS = (JudgeUnavailable, Rejected, OSError, DataBroken)
 
@@ -67,11 +65,6 @@ class BatchJudge:
                 "`batch=true` is not supported at Azure, where batches are another service.",
                 hint="leave `batch=true` out",
             )
-        if len(settings.access.base_urls) > 1:
-            raise SettingWrong(
-                f"`batch=true` was given with {len(settings.access.base_urls)} base URLs.",
-                hint="give one: a batch runs on one server",
-            )
         if settings.max_cost_usd is not None:
             raise SettingWrong(
                 "`max_cost` cannot be kept with `batch=true`: a batch is paid for as a whole, and "
@@ -82,7 +75,7 @@ class BatchJudge:
         self.max_images = 0
         self.limits = limits or Limits()
         self.pace = pace or BatchPace()
-        self.adaptations = Adaptations()
+        self.adaptations = Adaptations(dialect=settings.dialect)
         self._stop = Event()  # of the calls that run
 
     @property
@@ -92,12 +85,12 @@ class BatchJudge:
 
     @property
     def access(self) -> Access:
-        """Its servers."""
+        """Its server."""
         return self.settings.access
 
     @property
     def model(self) -> str:
-        """Its model, as its servers name it."""
+        """Its model, as its server names it."""
         return self.settings.model
 
     def check(self) -> None:
@@ -183,11 +176,8 @@ class _BatchRun:
             if price is None
             else Price(input_usd=DISCOUNT * price.input_usd, output_usd=DISCOUNT * price.output_usd)
         )
-        self._dialect = judge.adaptations.of(provider.address, settings).dialect
+        self._dialect = judge.adaptations.dialect
         self._limits, self._pace = judge.limits, judge.pace
-        if any(top_logprobs_of(request, settings, self._dialect) for request in waiting.values()):
-            number = min(judge.limits.requests, _MAX_REQUESTS_WITH_LOGPROBS)
-            self._limits = replace(judge.limits, requests=number)
         self._provider = provider
         self._note = BatchNote(
             settings.cache_dir / "judge" / "batches",

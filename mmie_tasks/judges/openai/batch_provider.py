@@ -18,7 +18,6 @@ from pydantic import (
     WrapValidator,
 )
 
-from mmie_tasks.http.access import public_address
 from mmie_tasks.http.client import ATTEMPT_ERRORS, blocking_client, failure_from_error
 from mmie_tasks.http.errors import ServerError, UnusableBody
 from mmie_tasks.http.pace import Pace
@@ -134,11 +133,11 @@ class Provider:
     """
 
     def __init__(self, settings: Settings, pace: BatchPace, stop: Event) -> None:
-        self.address = public_address(settings.access.base_urls[0])
+        self.address = settings.access.address
         self._settings = settings
         self._pace = pace
         self._stop = stop
-        self._client = blocking_client(settings.access, settings.access.base_urls[0])
+        self._client = blocking_client(settings.access)
         self._batches = self._client.batches.with_raw_response
 
     def close(self) -> None:

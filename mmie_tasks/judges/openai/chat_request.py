@@ -18,9 +18,6 @@ from mmie_tasks.judges.openai.settings import Settings
 _CHARACTERS_PER_TOKEN = 3
 _TOKENS_PER_IMAGE = 2000
 
-# With log-probabilities, a token takes about 1 KB of the response, whose size is limited.
-_MAX_TOKENS_WITH_LOGPROBS = 2048
-
 
 def chat_body(request: JudgeRequest, settings: Settings, dialect: Dialect) -> dict[str, object]:
     """The body of a chat completion: the system message, if any, then one user message with the
@@ -53,22 +50,7 @@ def chat_body(request: JudgeRequest, settings: Settings, dialect: Dialect) -> di
         body |= schema_fields(request.schema, dialect.schema_style)
     if settings.temperature is not None and dialect.takes_temperature:
         body["temperature"] = settings.temperature
-    if top_logprobs := top_logprobs_of(request, settings, dialect):
-        body |= {"logprobs": True, "top_logprobs": top_logprobs}
     return body
-
-
-def top_logprobs_of(request: JudgeRequest, settings: Settings, dialect: Dialect) -> int:
-    """How many alternatives per token to request log-probabilities of; 0 for none.
-
-    0 unless the benchmark computes an expected score, and with long replies, which they would make
-    too large to read.
-    """
-    max_tokens = (settings.max_tokens or request.max_tokens) + dialect.headroom
-    is_of_use = (
-        request.wants_digits and settings.logprobs and max_tokens <= _MAX_TOKENS_WITH_LOGPROBS
-    )
-    return dialect.top_logprobs if is_of_use else 0
 
 
 def mime_type(content: bytes, path: Path) -> str:

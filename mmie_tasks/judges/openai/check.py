@@ -1,4 +1,4 @@
-"""The check of a judge's servers before a run."""
+"""The check of a judge's server before a run."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from loguru import logger
 
 from mmie_tasks.core.log import warn
 from mmie_tasks.core.wording import counted
-from mmie_tasks.http.access import UNREACHABLE_HINT, Access, public_address
+from mmie_tasks.http.access import UNREACHABLE_HINT, Access
 from mmie_tasks.http.attempt import Failure, Success
-from mmie_tasks.http.client import async_client, check_servers
+from mmie_tasks.http.client import async_client, run_in_thread
 from mmie_tasks.http.errors import ServerError
 from mmie_tasks.http.extra_fields import refusal_hint, refused_field
 from mmie_tasks.http.model_list import ModelList, list_models, nearest_names, warn_of_retirement
@@ -26,9 +26,8 @@ from mmie_tasks.http.pace import Pace
 from mmie_tasks.http.rate_limit import LONGEST_WAIT_S, demand_text
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, JudgeUnavailable
 from mmie_tasks.judges.model_variables import OWN_ADDRESS_HINT
-from mmie_tasks.judges.openai.adaptations import Adaptations
-from mmie_tasks.judges.openai.chat_request import top_logprobs_of
 from mmie_tasks.judges.openai.chat_server import ChatServer
+from mmie_tasks.judges.openai.dialect import Adaptations
 from mmie_tasks.judges.openai.settings import Settings
 from mmie_tasks.judges.other_models import warn_of_others
 from mmie_tasks.record.reply import JudgeReply
@@ -65,54 +64,50 @@ def check(
     today: date | None = None,
     adaptations: Adaptations | None = None,
 ) -> None:
-    """Check every server by a chat request as the run's, for a few tokens: with its parameters, and
+    """Check the server by a chat request as the run's, for a few tokens: with its parameters, and
     with a picture, or two if the run's requests have several.
 
-    One server that works is enough; the log warns about the others, and about a model that was shut
-    down or will be soon, by the list of models that is asked for meanwhile, or else by our table.
+    The log warns about a model that was shut down or will be soon, by the list of models that is
+    asked for meanwhile, or else by our table.
 
     Args:
         settings: The judge's.
         max_images: The most pictures that a request of the run has.
         pace: Waiting times between attempts.
         today: For the warning; by default, today.
-        adaptations: Gets the parameters that the servers accept.
+        adaptations: Gets the parameters that the server accepts.
 
     Raises:
-        JudgeMisconfigured: No key, a wrong key, an unknown model, or no server that answers, or
-            that takes the pictures.
+        JudgeMisconfigured: No key, a wrong key, an unknown model, or a server that does not answer,
+            or does not take the pictures.
     """
     if (missing_key := settings.access.missing_key(JudgeMisconfigured)) is not None:
         raise missing_key
-    shared = (pace or Pace(), adaptations or Adaptations())
-    lists: list[ModelList] = []
+    shared = (pace or Pace(), adaptations or Adaptations(dialect=settings.dialect))
     # Of random colours: a model that sees none may guess.
     colours = random.sample(list(_COLOURS), min(max_images, 2))
     with tempfile.TemporaryDirectory() as folder:
         pictures = _pictures(Path(folder), colours)
-        ping = JudgeRequest(parts=(_QUESTION, *pictures), max_tokens=16, wants_digits=True)
+        ping = JudgeRequest(parts=(_QUESTION, *pictures), max_tokens=16)
 
-        async def problem(url: str) -> JudgeMisconfigured | None:
-            listing = asyncio.create_task(_listed(settings, url))
-            try:
-                return await _problem(settings, url, ping, colours, max_images, *shared)
-            finally:
-                await asyncio.wait([listing], timeout=_LIST_PATIENCE_S)
-                if listing.done() and not isinstance(models := listing.result(), Failure):
-                    lists.append(models)
-                listing.cancel()
+        async def check_server() -> JudgeMisconfigured | None:
+            listing = asyncio.create_task(_listed(settings))
+            problem = await _problem(settings, ping, colours, max_images, *shared)
+            await asyncio.wait([listing], timeout=_LIST_PATIENCE_S)
+            models = listing.result() if listing.done() else {}
+            listing.cancel()
+            warn_of_retirement(settings.access, settings.model, models, today)
+            return problem
 
-        try:
-            check_servers(settings.access, problem)
-        finally:
-            warn_of_retirement(settings.access, settings.model, lists, today)
+        if (problem := run_in_thread(check_server())) is not None:
+            raise problem
 
 
-async def _listed(settings: Settings, url: str) -> ModelList | Failure:
-    """The models of a server: without a list, or with a slow one, the check goes on."""
+async def _listed(settings: Settings) -> ModelList | Failure:
+    """The models of the server: without a list, or with a slow one, the check goes on."""
     timeout_s = min(_LIST_TIMEOUT_S, settings.access.timeout_s)
     access = replace(settings.access, timeout_s=timeout_s)
-    async with async_client(access, url) as client:
+    async with async_client(access) as client:
         return await list_models(client, access)
 
 
@@ -129,25 +124,19 @@ def _pictures(folder: Path, colours: Sequence[str]) -> list[Path]:
 
 async def _problem(
     settings: Settings,
-    url: str,
     ping: JudgeRequest,
     colours: Sequence[str],
     max_images: int,
     pace: Pace,
     adaptations: Adaptations,
 ) -> JudgeMisconfigured | None:
-    """Why a server cannot be used; None if it can, or is busy."""
-    address = public_address(url)
+    """Why the server cannot be used; None if it can, or is busy."""
+    address = settings.access.address
     access = replace(settings.access, timeout_s=min(_TIMEOUT_S, settings.access.timeout_s))
-    async with async_client(access, url) as client:
+    async with async_client(access) as client:
         short = replace(settings, max_tokens=None, access=access)
-        server = ChatServer(short, client, address, adaptations)
-        # With log-probabilities unless the run will request none.
-        traits = adaptations.of(address, settings)
-        wants_digits = top_logprobs_of(ping, settings, traits.dialect) > 0
-        failure = await _failure(server, replace(ping, wants_digits=wants_digits), pace)
-        # What it accepts with a few tokens may fail with a whole reply.
-        traits.accepts_logprobs = False
+        server = ChatServer(short, client, adaptations)
+        failure = await _failure(server, ping, pace)
         if isinstance(failure, JudgeReply):
             _warn_if_blind(failure, colours, f"`{settings.model}` at {address}")
             warn_of_others(settings.signature, [failure.model], address)

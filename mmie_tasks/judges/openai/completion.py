@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from mmie_tasks.http.bodies import json_count, json_object
 from mmie_tasks.http.errors import UnusableBody, read_server_error
 from mmie_tasks.judges.base import JudgeError, JudgeRefused, JudgeUnavailable
-from mmie_tasks.judges.openai.digits import digits_of
-from mmie_tasks.judges.openai.prices import Price
 from mmie_tasks.judges.openai.schemas import CALLS, called_with
 from mmie_tasks.record.reply import JudgeReply, Usage
 
 # Finish reasons, in lower case, by servers of several makers.
 _WHOLE = (None, "stop", "eos", "eos_token", "end_turn", "stop_sequence")
 _CUT = ("length", "max_tokens", "model_length")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """US dollars per million tokens."""
+
+    input_usd: float
+    output_usd: float
+
+    def cost_usd(self, input_tokens: int, output_tokens: int) -> float:
+        """The cost of a number of tokens, in US dollars.
+
+        >>> Price(input_usd=2.5, output_usd=10.0).cost_usd(1_000_000, 100_000)
+        3.5
+        """
+        return (self.input_usd * input_tokens + self.output_usd * output_tokens) / 1e6
 
 
 class PoorReply(Exception):
@@ -76,7 +92,6 @@ def read_completion(
         model=server_model if isinstance(server_model, str) and server_model else model,
         usage=usage,
         finish="length" if is_cut else "stop",
-        digits=digits_of(choice.get("logprobs"), text),
     )
 
 

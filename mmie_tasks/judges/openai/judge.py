@@ -1,4 +1,4 @@
-"""The `openai` judge: many requests at once to one or several OpenAI-compatible servers."""
+"""The `openai` judge: many requests at once to an OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mmie_tasks.judges.base import (
     RequestBroken,
     RequestCounts,
 )
-from mmie_tasks.judges.openai.adaptations import Adaptations
+from mmie_tasks.judges.openai.dialect import Adaptations
 from mmie_tasks.judges.openai.settings import Settings
 
 _ERRORS: Mapping[str, type[JudgeError]] = {
@@ -31,15 +31,14 @@ _ERRORS: Mapping[str, type[JudgeError]] = {
     "invalid": RequestBroken,
 }
 
-# The OpenAI SDK and numpy take a second to import, so `check`, `chat_request` and `chat_server` are
-# imported when they are used.
+# The OpenAI SDK takes a second to import, so `check` and `chat_server` are imported when used.
 
 
 class OpenAIJudge:
     """Requests chat completions. The cost limit counts over the object's lifetime.
 
     Args:
-        settings: The model, its servers and parameters.
+        settings: The model, its server and parameters.
         pace: Waiting times between attempts.
     """
 
@@ -53,7 +52,7 @@ class OpenAIJudge:
             patience_s=settings.patience_s,
             pace=pace or Pace(),
         )
-        self._adaptations = Adaptations()
+        self._adaptations = Adaptations(dialect=settings.dialect)
         self._stop = Event()  # of the calls that run
 
     @property
@@ -63,12 +62,12 @@ class OpenAIJudge:
 
     @property
     def access(self) -> Access:
-        """Its servers."""
+        """Its server."""
         return self.settings.access
 
     @property
     def model(self) -> str:
-        """Its model, as its servers name it."""
+        """Its model, as its server names it."""
         return self.settings.model
 
     def request_counts(self) -> RequestCounts:
@@ -123,9 +122,7 @@ class OpenAIJudge:
 
         results = send_all(
             requests,
-            lambda client, address: (
-                ChatServer(settings, client, address, self._adaptations).attempt
-            ),
+            lambda client: ChatServer(settings, client, self._adaptations).attempt,
             self._sender,
             store,
             self._stop,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from mmie_tasks.http.access import Access
 from mmie_tasks.http.extra_fields import extra_fields
+from mmie_tasks.judges.openai.completion import Price
 from mmie_tasks.judges.openai.dialect import Dialect, dialect_of
-from mmie_tasks.judges.openai.prices import Price
 from mmie_tasks.record.signature import signature_text
 
 
@@ -31,7 +31,6 @@ class Settings:
     temperature: float | None
     max_tokens: int | None
     detail: str | None
-    logprobs: bool
     price: Price | None
     max_cost_usd: float | None
     patience_s: float
@@ -53,8 +52,8 @@ class Settings:
     def signature(self) -> str:
         """Everything that can move a score: the model, its parameters, and whose server it is.
 
-        The hosts of servers that are not the provider's own are named, since any model may have a
-        provider's model's name there. The port is in the cache's key only: see `OnServers`.
+        The host of a server that is not the provider's own is named, since any model may have a
+        provider's model's name there. The port is in the cache's key only: see `OnServer`.
         """
         dialect = self.dialect
         headroom = f"+{dialect.headroom}" if dialect.headroom else ""
@@ -67,5 +66,5 @@ class Settings:
             detail=self.detail or None,
             reasoning=f"{self.reasoning_effort}{headroom}" or None,
             extra_body=self.extra_body or None,
-            host="+".join(self.access.foreign_hosts) or None,
+            host=self.access.foreign_host,
         )

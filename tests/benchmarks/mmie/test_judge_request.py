@@ -111,7 +111,6 @@ def test_a_question_that_is_no_sample_gets_the_template_of_situational_analysis(
     request = pair_request((Segment("Why?"),), (Segment("So:", str(image)), Segment("and so on.")))
     before = "Rate the tale.### Question\nWhy?\n\n### Answer\nSo:\nImage-0: "
     assert request.request.parts == (before, image, "\nand so on.\n\n### Feedback\n")
-    assert request.request.wants_digits
     result = JudgeResult(reply=JudgeReply(text="### Score\n4", model="m"))
     assert request.grade(result).official == Scored(4.0, "4")
 

@@ -23,8 +23,7 @@ from mmie_tasks.core.errors import DataMissing, SettingWrong
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored
 from mmie_tasks.hub.run_images import ImageOpener
-from mmie_tasks.judges.content import content_key
-from mmie_tasks.record.reply import DigitToken, JudgeReply, JudgeResult
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.segment import Segment
 
 SHARED = task_dir() / "mmie" / "_mmie_shared"
@@ -127,16 +126,9 @@ def test_an_answer_may_be_json_so_the_runner_takes_no_thinking_out_of_it():
 
 
 def digits_of(text, *probabilities):
-    """The last digits of a text as tokens, one for each mapping from a digit to its probability."""
-    offsets = [offset for offset, character in enumerate(text) if character.isdigit()][
-        -len(probabilities) :
-    ]
-    return tuple(
-        DigitToken(
-            offset=offset, logprobs=tuple(math.log(p[n]) if n in p else None for n in range(10))
-        )
-        for offset, p in zip(offsets, probabilities, strict=True)
-    )
+    """The digits of a text: one mapping from 0 to 9 to its probability for each, in order."""
+    assert sum(map(str.isdigit, text)) == len(probabilities)
+    return tuple(math.log(p[n]) if n in p else None for p in probabilities for n in range(10))
 
 
 def reply_of(text, *probabilities, **fields):
@@ -147,7 +139,9 @@ def reply_of(text, *probabilities, **fields):
     ("reply", "expected"),
     [
         pytest.param(
-            reply_of("### Score\n4", {4: 0.7, 5: 0.3}), Scored(4.3), id="the-digit-of-the-score"
+            reply_of("2 steps.\n### Score\n4\n(of 6)", {2: 1}, {4: 0.7, 5: 0.3}, {6: 1}),
+            Scored(4.3),
+            id="the-digit-of-the-score",
         ),
         pytest.param(
             reply_of("### Score\n4", {4: 0.5, 2: 0.5}, finish="length"), Scored(3.0), id="cut-off"
@@ -174,12 +168,6 @@ def test_the_expected_score_is_read_where_the_official_one_is(reply, expected):
     assert (verdicts.entropy_bits is None) == isinstance(expected, Unscored)
     plain = benchmark.grade(JudgeResult(reply=replace(reply, digits=None)))
     assert (verdicts.official, verdicts.robust) == (plain.official, plain.robust)
-
-
-def test_the_judge_is_asked_for_probabilities_which_change_no_request(docs):
-    request = requests.build_request(Sample.from_doc(docs[0]), ["a"], "mmie").request
-    assert request.wants_digits
-    assert content_key(request) == content_key(replace(request, wants_digits=False))
 
 
 def test_a_sample_that_is_not_judged_has_no_expected_score_for_its_own_reason(docs):

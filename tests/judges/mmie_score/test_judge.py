@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import threading
 from collections.abc import Sequence
@@ -94,7 +95,7 @@ def test_random_mixes_of_golden_cases_have_the_official_replies(seed: int) -> No
     check_golden(judge, random.choices(range(len(cases())), k=random.randrange(2, 20)))
 
 
-def test_digits_of_a_reply_have_their_offsets_and_the_probabilities_of_transformers(judge) -> None:
+def test_digits_of_a_reply_have_the_probabilities_of_transformers(judge) -> None:
     outcomes = dict(
         judge.ask([request(*case.parts, max_tokens=case.max_new_tokens) for case in cases()])
     )
@@ -105,18 +106,20 @@ def test_digits_of_a_reply_have_their_offsets_and_the_probabilities_of_transform
     for index, reference in enumerate(references(checkpoint, golden_prompts())):
         reply = outcomes[index]
         digits = [digit_of[reference.ids[step]] for step in reference.digits]
-        assert [reply.text[digit.offset] for digit in reply.digits] == digits
-        found = dict(zip(reference.digits, (digit.logprobs for digit in reply.digits), strict=True))
+        marks = re.findall("[0-9]", reply.text)
+        tens = [reply.digits[begin : begin + 10] for begin in range(0, 10 * len(marks), 10)]
+        of_tokens = [pair for pair in zip(marks, tens, strict=True) if any(pair[1])]
+        assert [mark for mark, _ in of_tokens] == digits
+        found = dict(zip(reference.digits, (ten for _, ten in of_tokens), strict=True))
         assert_equal_digits(found, reference.digits)
         spelt += "".join(digits)
     assert spelt == "468"
 
 
-def test_the_digit_of_a_score_has_an_offset_and_ten_log_probabilities(scripted) -> None:
+def test_the_digit_of_a_score_has_ten_log_probabilities(scripted) -> None:
     [(_, reply)] = judge_with(scripted).ask([request("Why?")])
-    [digit] = reply.digits
-    assert (reply.text, digit.offset, len(digit.logprobs)) == ("### Score: 4", 11, 10)
-    assert max(digit.logprobs) == digit.logprobs[4] == pytest.approx(0, abs=1e-3)
+    assert (reply.text, len(reply.digits)) == ("### Score: 4", 10)
+    assert max(reply.digits) == reply.digits[4] == pytest.approx(0, abs=1e-3)
 
 
 def test_the_recorded_replies_of_the_judge_have_the_official_scores() -> None:

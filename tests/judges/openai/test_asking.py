@@ -8,7 +8,7 @@ import tracemalloc
 
 import pytest
 from support.judge_asking import KEY, ask, judge_at, question_of, requests
-from support.judge_server import Sent, completion, error, judge_server
+from support.judge_server import Sent, completion, error
 
 from mmie_tasks.judges.base import JudgeRefused, JudgeRequest, RequestBroken
 from mmie_tasks.record.reply import JudgeReply
@@ -82,14 +82,6 @@ def test_a_reply_without_text_at_the_token_limit_is_sent_once_more_with_headroom
     assert [body["max_tokens"] for body in server.asked] == [50, 50 + 8192]
 
 
-def test_a_request_with_poor_replies_goes_to_another_server_with_its_headroom():
-    empty = completion("", finish_reason="length")
-    with judge_server(empty) as one, judge_server("5") as two:
-        (reply,) = ask(judge_at(one.url, two.url))
-        assert isinstance(reply, JudgeReply)
-        assert sorted(body["max_tokens"] for body in one.asked + two.asked) == [50, 50 + 8192]
-
-
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_retry_after_is_obeyed(server, status):
     server.fails(status, headers={"Retry-After": "0.3"})
@@ -144,6 +136,20 @@ def test_a_reasoning_models_gateway_that_knows_only_max_tokens_gets_it(server, s
     assert [reply.text for reply in [*ask(judge), *ask(judge)]] == ["5"] * 2
     assert server.statuses == {status: 1, 200: 2}
     assert server.asked[-1]["max_tokens"] == 50 + 8192
+
+
+def test_several_parameters_are_adapted_with_one_warning_and_remembered(server, log):
+    def says(body):
+        if "max_tokens" in body:
+            return error(400, code="unsupported_parameter", param="max_tokens")
+        return error(400, message="`temperature` is deprecated") if "temperature" in body else "5"
+
+    server.says(says)
+    judge = judge_at(server.url)
+    assert [reply.text for reply in ask(judge) + ask(judge, 3)] == ["5"] * 4
+    assert server.statuses == {400: 2, 200: 4}
+    (warning,) = [line for line in log if "now gets" in line]
+    assert "`max_completion_tokens`, no temperature, because" in warning
 
 
 def test_closing_the_iterator_cancels_the_requests_in_flight(server):

@@ -9,8 +9,8 @@ from support.judge_asking import settings_of
 from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error
 from mmie_tasks.judges.base import JudgeRefused, JudgeRequest
 from mmie_tasks.judges.openai import chat_request, chat_server, completion
+from mmie_tasks.judges.openai.completion import Price
 from mmie_tasks.judges.openai.dialect import PLAIN
-from mmie_tasks.judges.openai.prices import Price
 from mmie_tasks.record.reply import JudgeReply, Usage
 
 JSON = st.recursive(

@@ -1,11 +1,9 @@
 """When a request, a server or a whole run is given up, and not before."""
 
-from itertools import chain, repeat
-
 import anyio
 import pytest
 from support.judge_asking import ask, judge_at
-from support.judge_server import HANG, error, judge_server
+from support.judge_server import error
 
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.http.endpoint import FAILURES_BEFORE_PAUSE
@@ -26,36 +24,6 @@ def test_a_slow_reply_is_waited_for_although_another_request_has_failed(server):
     server.delay_s = 0.4
     replies = ask(judge_at(server.url, patience=0.2), 4)
     assert [type(reply) for reply in replies] == [JudgeReply] * 4
-
-
-def test_another_server_goes_on_after_too_long_a_wait(log):
-    with judge_server("5") as one, judge_server("5") as two:
-        says = chain(["5"] * 5, [error(429, headers={"Retry-After": "86400"})], repeat("5"))
-        two.says(lambda _: next(says))
-        one.ready = lambda: len(two) >= min(len(one), 6)
-        replies = ask(judge_at(one.url, two.url, max_concurrency=2), 20)
-        assert {type(reply) for reply in replies} == {JudgeReply}
-        assert len(two) <= 7  # one may have been in flight
-        (line,) = [line for line in log if "a wait until" in line]
-        assert two.url in line
-
-
-def test_the_reason_for_giving_up_names_every_server_that_demands_too_long_a_wait():
-    with judge_server() as one, judge_server() as two:
-        one.says(error(429, headers={"Retry-After": "3600"}))
-        two.says(error(503, headers={"Retry-After": "86400"}))
-        (unavailable,) = ask(judge_at(one.url, two.url))
-        reason = str(unavailable)
-        assert f"{one.url}: HTTP 429" in reason
-        assert f"{two.url}: HTTP 503" in reason
-        assert reason.count("a wait until") == 2
-
-
-def test_a_request_that_shall_wait_goes_to_another_server():
-    with judge_server("a") as one, judge_server("b") as two:
-        one.fails(429, headers={"Retry-After": "600"})
-        (reply,) = ask(judge_at(one.url, two.url))
-        assert (reply.text, len(one), len(two)) == ("b", 1, 1)
 
 
 def test_the_retry_after_of_a_429_wins_over_the_reset_of_the_quota(server):
@@ -91,37 +59,6 @@ def test_nothing_is_sent_without_a_required_key():
     (refused,) = ask(judge_at("https://api.openai.com/v1", key=None))
     assert isinstance(refused, JudgeMisconfigured)
     assert "OPENAI_API_KEY" in str(refused)
-
-
-def test_several_servers_share_the_work():
-    with judge_server("a") as one, judge_server("b") as two:
-        # Neither answers while it is ahead of the other: on a busy machine one might do it all.
-        one.ready = lambda: len(two) >= min(len(one), 10)
-        two.ready = lambda: len(one) >= min(len(two), 10)
-        ask(judge_at(one.url, two.url), 40)
-        assert len(one) + len(two) == 40
-        assert min(len(one), len(two)) >= 10
-
-
-@pytest.mark.parametrize(
-    "fault", [pytest.param(error(401), id="401"), pytest.param(HANG, id="hangs")]
-)
-def test_one_dying_server_of_two_costs_no_sample(fault):
-    with judge_server("a") as one, judge_server("b") as two:
-        two.says(lambda _: fault if len(two) > 5 else "b")
-        one.ready = lambda: len(two) >= min(len(one), 6)
-        replies = ask(judge_at(one.url, two.url, timeout=0.5, max_concurrency=4), 30)
-        assert all(isinstance(reply, JudgeReply) for reply in replies)
-        assert {reply.text for reply in replies} == {"a", "b"}
-
-
-def test_everything_ends_when_all_servers_deny_access_and_all_are_named(server):
-    with judge_server(error(401)) as other:
-        server.says(error(403))
-        outcomes = ask(judge_at(server.url, other.url, patience=0.4), 50)
-        assert {type(outcome) for outcome in outcomes} == {JudgeMisconfigured}
-        assert server.url in str(outcomes[0])
-        assert other.url in str(outcomes[0])
 
 
 def test_an_error_of_our_own_costs_no_other_request_its_reply_and_is_not_tried_again(

@@ -16,7 +16,7 @@ from mmie_tasks.judges.openai import open_judge
 from mmie_tasks.record.reply import JudgeReply
 
 # The server says 100 tokens in and 10 out: at this price, one dollar a reply.
-DOLLAR = {"price": "10000/0"}
+DOLLAR = {"price_in": 10_000.0, "price_out": 0.0}
 
 
 def kinds(outcomes):
@@ -49,19 +49,32 @@ def test_the_cost_is_overestimated_if_the_server_reports_no_tokens(server, tmp_p
     image = tmp_path / "a.png"
     image.write_bytes(b"x")
     sent = [JudgeRequest(parts=("abc", image), max_tokens=1000)] * 3
-    judge = judge_at(server.url, price="0/1000", max_cost=2.0)
+    judge = judge_at(server.url, price_in=0.0, price_out=1000.0, max_cost=2.0)
     assert kinds(ask(judge, sent)).count(JudgeReply) == 2
 
 
-def test_a_limit_without_a_price_is_rejected_and_the_hint_names_the_option():
-    with pytest.raises(SettingWrong, match="`price=IN/OUT`"):
-        open_judge(environment={}, base_url="http://127.0.0.1:1", model="mine", max_cost=1.0)
+@pytest.mark.parametrize(
+    ("prices", "words"),
+    [
+        pytest.param({}, "`price_in` and `price_out`", id="none"),
+        pytest.param({"price_out": 10.0}, "`price_in`", id="one"),
+    ],
+)
+def test_a_limit_without_prices_is_rejected_and_names_the_options(prices, words):
+    with pytest.raises(SettingWrong, match=f"`max_cost` needs {words}\\.") as raised:
+        open_judge(environment={}, model="gpt-4o", max_cost=1.0, **prices)
+    assert "price_in=2.5,price_out=10" in str(raised.value)
+
+
+def test_without_prices_the_cost_of_a_reply_is_unknown(server):
+    (reply,) = ask(judge_at(server.url, model="gpt-4o"))
+    assert reply.usage.cost_usd is None
 
 
 @pytest.mark.parametrize(("processes", "share"), [("4", 2.5), ("", 10.0)])
 def test_the_processes_of_a_run_share_the_limit(processes, share):
     environment = {"WORLD_SIZE": processes}
-    judge = open_judge(environment=environment, model="gpt-4o", max_cost=10.0)
+    judge = open_judge(environment=environment, model="gpt-4o", **DOLLAR, max_cost=10.0)
     assert judge.settings.max_cost_usd == share
 
 
@@ -133,11 +146,11 @@ def test_when_replies_suddenly_cost_50_times_more_only_what_is_in_flight_exceeds
     assert 0.9 * max_cost_usd < budget.spent_usd <= most_usd + 1e-9
 
 
-@pytest.mark.parametrize("price", ["2.5/10", "2.5/0"])
-def test_a_small_limit_is_used_up_by_replies_much_shorter_than_allowed(server, price):
+@pytest.mark.parametrize(("price_out", "replies"), [(10.0, 11), (0.0, 16)])
+def test_a_small_limit_is_used_up_by_replies_much_shorter_than_allowed(server, price_out, replies):
     """A reply of 2,000 tokens would cost more than the limit; the server's cost 0.00035 or 0.00025
     US dollars.
     """
-    judge = judge_at(server.url, price=price, max_cost=0.0041)
+    judge = judge_at(server.url, price_in=2.5, price_out=price_out, max_cost=0.0041)
     outcomes = ask(judge, [replace(request, max_tokens=2000) for request in requests(50)])
-    assert kinds(outcomes).count(JudgeReply) == (11 if price == "2.5/10" else 16)
+    assert kinds(outcomes).count(JudgeReply) == replies

@@ -113,17 +113,8 @@ def test_the_folder_is_only_its_owners_and_holds_no_request_while_a_batch_runs(s
     assert set(seen) == {".json"}
 
 
-def test_requests_for_log_probabilities_are_split_into_batches_whose_results_fit_into_memory(
-    server, asking
-):
-    requests = [request(str(number), wants_digits=True) for number in range(1001)]
-    assert len(asking.outcomes(*requests)) == 1001
-    totals = [batch["request_counts"]["total"] for batch in server.batches.values()]
-    assert totals == [1000, 1]
-
-
 def test_nothing_is_sent_without_a_required_key(asking):
-    outcomes = asking.texts("a", api_key=None, base_urls=("https://api.openai.com/v1",))
+    outcomes = asking.texts("a", api_key=None, base_url="https://api.openai.com/v1")
     assert outcomes[0].startswith("JudgeMisconfigured: ")
 
 
@@ -131,7 +122,6 @@ def test_nothing_is_sent_without_a_required_key(asking):
     ("wrong", "words"),
     [
         pytest.param({"api_type": "azure"}, "Azure", id="azure"),
-        pytest.param({"base_urls": ("http://a/v1", "http://b/v1")}, "2 base URLs", id="two"),
         pytest.param({"max_cost_usd": 1.0}, "`max_cost` cannot be kept", id="max-cost"),
     ],
 )

@@ -45,7 +45,7 @@ def exam_of(folder: Path, server: JudgeServer, environment: dict[str, str]) -> C
         *words: str,
         opening: Path = folder,
         method: str = "compare",
-        judge_args: str = "price=2.5/10",
+        judge_args: str = "price_in=2.5,price_out=10",
     ) -> str:
         judge = ["openai:judge-model", "--judge_args", f"base_url={server.url},{judge_args}"]
         pairs = ["--folder", str(opening), "--method", method]

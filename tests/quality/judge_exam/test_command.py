@@ -107,7 +107,9 @@ def test_a_judge_without_any_verdict_is_an_error_with_the_reasons_and_has_no_gra
 def test_the_cost_limit_ends_an_exam_with_the_replies_that_were_paid(
     exam: Exam, server: JudgeServer
 ) -> None:
-    output = json.loads(exam("--json", judge_args="price=2.5/10,max_cost=0.004,max_concurrency=1"))
+    output = json.loads(
+        exam("--json", judge_args="price_in=2.5,price_out=10,max_cost=0.004,max_concurrency=1")
+    )
     assert 0 < output["grade"]["judged"] < 24
     assert output["grade"]["judged"] == len(server.asked)
     assert {reason.partition(":")[0] for reason in output["without_verdict"]} == {"budget"}
