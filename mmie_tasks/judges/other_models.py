@@ -15,7 +15,7 @@ def warn_of_others(judge: str, models: Iterable[str], address: str = "") -> None
     Args:
         judge: Its signature.
         models: As its replies name them.
-        address: Its server's, if it may be only one of several.
+        address: Its server's; empty if it is not known.
     """
     signature = Signature(judge)
     name = f"`{signature.name}` at {address}" if address else f"`{signature.name}`"

@@ -72,7 +72,7 @@ def panel_text(panel: Panel) -> str:
     """Everything of a panel that can move a score, except its judges, as it stands before them.
 
     >>> panel_text(Panel(min_valid=2))
-    'panel:mean,min_valid=2'
+    'panel:median,min_valid=2'
     """
     return f"panel:{panel.rule},min_valid={panel.min_valid}"
 

@@ -47,8 +47,7 @@ def read_scores(reply: str) -> MetricScores | Unscored:
 def read_robust(reply: str) -> Verdict:
     """The mean of the points of the seven metrics, 0 to 10.
 
-    >>> from mmie_tasks.answers.thinking import strip_thinking
-    from mmie_tasks.benchmarks.opening.official import METRICS
+    >>> from mmie_tasks.benchmarks.opening.official import METRICS
     >>> points = {name.lower(): "7/10" for name in METRICS}
     >>> read_robust(f"Here you are: {json.dumps({'scores': points})}")
     Scored(points=7.0, reading='')
