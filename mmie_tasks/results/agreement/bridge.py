@@ -33,7 +33,7 @@ from scipy.special import stdtrit
 
 from mmie_tasks.record.intervals import LEVEL, MIN_SAMPLES, Interval
 from mmie_tasks.results.agreement.measures import Measurement
-from mmie_tasks.results.agreement.rater_panel import Rater, RaterPanel
+from mmie_tasks.results.agreement.verdicts import Rater, RaterPanel
 
 if TYPE_CHECKING:
     Floating: TypeAlias = "pd.Series[float]"
@@ -114,8 +114,8 @@ def bridge(
         rank_correlation: Of the two.
         panel: Has the points, and the judge's runs of other answers.
     """
-    points = {"a": panel.column(reference), "b": panel.column(judge.name)}
-    pairs = _of_headline(pd.DataFrame(points, index=panel.points.index), judge, panel)
+    points = panel.points[[reference, judge.name]].set_axis(["a", "b"], axis=1)
+    pairs = _of_headline(points, judge, panel)
     influence = pairs["share"] * (_centred(pairs, "b") - _centred(pairs, "a"))
     lines = _lines(pairs)
     runs = (judge, *panel.other_runs.get(judge.name, ()))
@@ -134,7 +134,7 @@ def bridge(
 def _translation(
     run: Rater, pairs: pd.DataFrame, lines: Sequence[_FittedLine], panel: RaterPanel
 ) -> Translation:
-    frame = _of_headline(pd.DataFrame({"c": pd.Series(run.points, dtype=float)}), run, panel)
+    frame = _of_headline(run.verdicts[["points"]].set_axis(["c"], axis=1), run, panel)
     score, samples = _mean(frame, "c"), min(len(pairs), len(frame))
     gap = score - _mean(pairs, "b")
 
@@ -182,11 +182,8 @@ def _of_headline(points: pd.DataFrame, run: Rater, panel: RaterPanel) -> pd.Data
     """Points in percent of the samples that count for the headline, with the group and the share
     of each in the headline.
     """
-    group = {
-        id_: panel.headline.stratum(s) for id_, s in run.samples.items() if id_ in points.index
-    }
     frame = points * (100 / panel.benchmark.scale.full_marks)
-    frame = frame.assign(group=pd.Series(group, dtype=object)).dropna()
+    frame = frame.assign(group=run.verdicts["stratum"]).dropna()
     sizes = frame.groupby("group")["group"].transform("size")
     return frame.assign(share=frame["group"].map(dict(panel.headline.weights)) / sizes)
 
