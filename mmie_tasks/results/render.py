@@ -187,8 +187,8 @@ def markdown_text(title: str, text: str, sections: Iterable[Section]) -> str:
 
 
 def json_text(result: object) -> str:
-    """A result with its fields by their names; null for missing values, with the reason next to
-    them.
+    """A result with its fields by their names, except those without a repr; null for missing
+    values, with the reason next to them.
     """
     return json.dumps(result, default=_plain, indent=1, ensure_ascii=False, allow_nan=False)
 
@@ -213,5 +213,5 @@ def _plain(value: object) -> object:
         case Mapping():
             return dict(value)
     if is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
+        return {at.name: getattr(value, at.name) for at in fields(value) if at.repr}
     raise TypeError(f"{type(value).__name__} is not a part of a result")

@@ -7,13 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from pathlib import Path
 
 import pandas as pd
 
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.record.sample import ScoreKind
-from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.agreement.bridge import Bridge, bridge
 from mmie_tasks.results.agreement.measures import (
     GROUP_MEASURES,
@@ -68,31 +66,14 @@ class DisputedSample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RaterSummary:
-    """A rater, its mean points, and how many samples have points or, by reason, have none."""
-
-    name: str
-    kind: str
-    source: Path
-    with_points: int
-    mean: float | None
-    unscored: Mapping[str, int]
-    signatures: Sequence[Signature]
-    notes: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
     """All results, as ``--json`` prints them.
 
     Attributes:
-        task, benchmark, reading, scale: What was rated, and which score are a judge's points.
         reference: The rater that the others are compared with.
         samples: How many are compared, and how many are not, or with a doubt.
-        raters: Each with its mean, and how many samples have no points, by reason.
         means: The name of the mean of each CSV with several people to these people.
-        with_reference: The pairs with the reference.
-        other_pairs: The others, where there are few raters.
+        other_pairs: The pairs without the reference, where there are few raters.
         alphas: Of all raters, and of people and of judges where both are several.
         group_pairs: The pairs with the reference by group of samples.
         bridges: The reference's scale, for each judge with points of the same samples.
@@ -105,7 +86,7 @@ class Agreement:
     scale: Mapping[str, object]
     reference: str
     samples: Mapping[str, int]
-    raters: Sequence[RaterSummary]
+    raters: Sequence[Rater]
     means: Mapping[str, Sequence[str]]
     with_reference: Sequence[RaterPair]
     other_pairs: Sequence[RaterPair]
@@ -133,11 +114,10 @@ def analyse(panel: RaterPanel, reference: str, score_kind: ScoreKind, top: int) 
     ordered = [rater.name for rater in sorted(panel.raters, key=lambda r: r.kind != "person")]
     others = [name for name in ordered if name != reference]
     other_pairs = combinations(others if len(ordered) <= _MAX_PAIRED_RATERS else (), 2)
-    raters = list(map(_summary, panel.raters))
     with_reference = [_pair(judge, reference, panel) for judge in judges]
     if not any(pair.samples for pair in with_reference):
         counts = []
-        for rater in raters:
+        for rater in panel.raters:
             listed = ", ".join(f"{n} {reason}" for reason, n in rater.unscored.items())
             counts.append(f"{rater.name} has {rater.with_points} ({listed or 'none unscored'})")
         raise AnswersUnusable(
@@ -151,13 +131,8 @@ def analyse(panel: RaterPanel, reference: str, score_kind: ScoreKind, top: int) 
         reading=score_kind,
         scale={"full_marks": scale.full_marks, "unit": scale.unit, "whole": scale.whole},
         reference=reference,
-        samples={
-            "compared": len(panel.points),
-            "in_one_only": panel.in_one_only,
-            "other_answers": panel.other_answers,
-            "unseen_answers": panel.unseen_answers,
-        },
-        raters=raters,
+        samples=panel.samples,
+        raters=panel.raters,
         means=panel.members,
         with_reference=with_reference,
         other_pairs=[_pair(judge, earlier, panel) for earlier, judge in other_pairs],
@@ -165,20 +140,6 @@ def analyse(panel: RaterPanel, reference: str, score_kind: ScoreKind, top: int) 
         group_pairs=list(_group_pairs(judges, reference, panel)),
         bridges=list(_bridges(with_reference, panel)),
         disputed=list(_disputed(panel, top)),
-    )
-
-
-def _summary(rater: Rater) -> RaterSummary:
-    points = rater.verdicts["points"].dropna()
-    return RaterSummary(
-        name=rater.name,
-        kind=rater.kind,
-        source=rater.source,
-        with_points=len(points),
-        mean=float(points.mean()) if len(points) else None,
-        unscored=dict(sorted(Counter(rater.verdicts["reason"].dropna()).items())),
-        signatures=rater.signatures,
-        notes=rater.notes,
     )
 
 

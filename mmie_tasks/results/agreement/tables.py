@@ -19,6 +19,12 @@ from mmie_tasks.results.agreement.measures import (
 )
 from mmie_tasks.results.render import Section
 
+_DOUBTS = {
+    "in_one_only": "in one source only",
+    "other_answers": "left out: the judges judged different answers",
+    "unseen_answers": "compared although a log does not hold the judged answer",
+}
+
 
 def sections(agreement: Agreement) -> Iterator[Section]:
     """All tables, the paper's first."""
@@ -84,19 +90,15 @@ def _missing(measurement: Measurement) -> str:
 
 
 def _raters(agreement: Agreement) -> Section:
-    left_out = {
-        "in one source only": agreement.samples["in_one_only"],
-        "left out: the judges judged different answers": agreement.samples["other_answers"],
-        "compared although a log does not hold the judged answer": agreement.samples[
-            "unseen_answers"
-        ],
-    }
-    notes = [f"{counted(count, 'sample')} {why}" for why, count in left_out.items() if count]
+    counts = agreement.samples
+    notes = [
+        f"{counted(counts[name], 'sample')} {why}" for name, why in _DOUBTS.items() if counts[name]
+    ]
     rows: list[list[str | int]] = []
     for rater in agreement.raters:
         unscored = sum(rater.unscored.values())
-        counts = [rater.with_points + unscored, rater.with_points]
-        rows.append([rater.name, rater.kind, *counts, percent_cell(rater.mean, decimals=3)])
+        numbers = (rater.with_points + unscored, rater.with_points)
+        rows.append([rater.name, rater.kind, *numbers, percent_cell(rater.mean, decimals=3)])
         if unscored:
             reasons = ", ".join(f"{n:,} {why}" for why, n in rater.unscored.items())
             notes.append(f"{rater.name}: {counted(unscored, 'sample')} without points ({reasons})")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Literal
@@ -28,7 +28,7 @@ from mmie_tasks.runs.run import Run, TaskRun
 from mmie_tasks.runs.values import metrics_of
 
 _DIGITS = 9  # of points: two ways to one fraction are equal
-_COLUMNS = ("id", "points", "reason", "answer", "is_logged", "stratum", "groups")
+_COLUMNS = ["id", "points", "reason", "answer", "is_logged", "stratum", "groups"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,21 +37,28 @@ class Rater:
 
     Attributes:
         name: Unique among the compared raters.
-        kind: Which of the two.
-        party: Of a person, the name of the CSV; of a judge, its own name.
         source: The log or CSV.
-        verdicts: See `verdict_table`.
+        with_points: How many samples have points.
+        mean: Of these; None without.
+        unscored: The reason why samples have no points to their number, sorted.
         signatures: Of a judge, every one in its log.
         notes: On lines of the log that were left out.
+        party: Of a person, the name of the CSV; of a judge, its own name.
+        verdicts: By sample id: ``points`` on the benchmark's scale, NaN without; the ``reason`` why
+            there are none; the digest of the judged ``answer``, and whether it ``is_logged``; the
+            ``stratum`` of the headline, and all ``groups``.
     """
 
     name: str
     kind: Literal["judge", "person"]
-    party: str
     source: Path
-    verdicts: pd.DataFrame
-    signatures: tuple[Signature, ...] = ()
-    notes: tuple[str, ...] = ()
+    with_points: int
+    mean: float | None
+    unscored: Mapping[str, int]
+    signatures: Sequence[Signature]
+    notes: Sequence[str]
+    party: str = field(repr=False)
+    verdicts: pd.DataFrame = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,9 +75,8 @@ class RaterPanel:
         points: A row for each sample that can be compared, in alphabetical order; a column for each
             rater, then for each mean; NaN where there are none.
         groups: The kinds of group of these samples to their groups, where a log has them.
-        other_answers: How many samples were left out because the judges judged different answers.
-        unseen_answers: How many are compared although a log does not hold the judged answer.
-        in_one_only: How many have no second rater.
+        samples: How many are ``compared``; are ``in_one_only`` of the sources; were left out for
+            ``other_answers``; are compared although a log does not hold the answer.
     """
 
     task: str
@@ -81,20 +87,35 @@ class RaterPanel:
     members: Mapping[str, Sequence[str]]
     points: pd.DataFrame
     groups: Mapping[str, Mapping[str, Sequence[str]]]
-    other_answers: int
-    unseen_answers: int
-    in_one_only: int
+    samples: Mapping[str, int]
 
 
-def verdict_table(rows: Iterable[Sequence[object]]) -> pd.DataFrame:
-    """Verdicts by sample id.
-
-    Columns: ``points`` on the benchmark's scale, NaN without; ``reason`` why there are none;
-    ``answer``, the digest of the judged answer, and ``is_logged``, whether the log has it;
-    ``stratum``, the group that counts for the headline; ``groups``, all of them.
-    """
-    table = pd.DataFrame(rows, columns=list(_COLUMNS)).set_index("id")
-    return table.astype({"points": float, "is_logged": bool, "stratum": object})
+def rater_of(
+    name: str,
+    kind: Literal["judge", "person"],
+    source: Path,
+    rows: Iterable[Sequence[object]],
+    *,
+    party: str = "",
+    signatures: Sequence[Signature] = (),
+    notes: Sequence[str] = (),
+) -> Rater:
+    """A rater with its verdicts: each has a sample's id, and the columns of `Rater.verdicts`."""
+    verdicts = pd.DataFrame(rows, columns=_COLUMNS).set_index("id")
+    verdicts = verdicts.astype({"points": float, "is_logged": bool, "stratum": object})
+    points = verdicts["points"].dropna()
+    return Rater(
+        name=name,
+        kind=kind,
+        source=source,
+        with_points=len(points),
+        mean=float(points.mean()) if len(points) else None,
+        unscored=dict(sorted(Counter(verdicts["reason"].dropna()).items())),
+        signatures=signatures,
+        notes=notes,
+        party=party or name,
+        verdicts=verdicts,
+    )
 
 
 def read_raters(sources: Sequence[str], task: str | None, score_kind: ScoreKind) -> RaterPanel:
@@ -189,9 +210,12 @@ def aligned_panel(
         members=members,
         points=points.assign(**means),
         groups=groups[~groups.index.duplicated()].to_dict(),
-        other_answers=int(differ.sum()),
-        unseen_answers=int(unseen.sum()),
-        in_one_only=len(times) - len(shared),
+        samples={
+            "compared": len(ids),
+            "in_one_only": len(times) - len(shared),
+            "other_answers": int(differ.sum()),
+            "unseen_answers": int(unseen.sum()),
+        },
     )
 
 
@@ -206,18 +230,22 @@ def reference_of(panel: RaterPanel, name: str | None) -> str:
         SettingWrong: There is no such name, or no rater is left to be compared.
     """
     people = [rater.name for rater in panel.raters if rater.kind == "person"]
+    means = {name: mean for mean, names in panel.members.items() for name in names}
+    parties = Counter(rater.party for rater in panel.raters)
+    known = {
+        rater.party: means.get(rater.name, rater.name)
+        for rater in panel.raters
+        if rater.name in means or parties[rater.party] == 1
+    } | {column: column for column in panel.points}
     if name is None:
         reference: str = (people or [panel.raters[0].name])[0]
         if len(people) < len(panel.raters):
-            means = [mean for mean, names in panel.members.items() if reference in names]
-            reference = (means or [reference])[0]
+            reference = means.get(reference, reference)
+    elif name in known:
+        reference = known[name]
     else:
-        in_party = [rater.name for rater in panel.raters if rater.party == name]
-        known = [known for known in (name, f"mean of {name}") if known in panel.points]
-        if not known and len(in_party) != 1:
-            listed = ", ".join(f"`{column}`" for column in panel.points)
-            raise SettingWrong(f"`{name}` is none of the raters.", hint=f"name one of {listed}")
-        reference = (known or in_party)[0]
+        listed = ", ".join(f"`{column}`" for column in panel.points)
+        raise SettingWrong(f"`{name}` is none of the raters.", hint=f"name one of {listed}")
     members = panel.members.get(reference, [reference])
     if len(members) == len(panel.raters):
         message = f"No rater is left to compare with the {reference}: all are part of it."
@@ -267,15 +295,9 @@ def _judge(run: Run, task_run: TaskRun, headline: Metric, score_kind: ScoreKind)
             score = math.nan, verdict.reason
         answer = answer_digest(sample), bool(sample.answer)
         rows.append((sample.id, *score, *answer, headline.stratum(sample), sample.groups))
-    return Rater(
-        name=run.name,
-        kind="judge",
-        party=run.name,
-        source=task_run.log,
-        verdicts=verdict_table(rows),
-        signatures=task_run.signatures,
-        notes=(*run.notes, *task_run.notes),
-    )
+    notes = (*run.notes, *task_run.notes)
+    signatures = task_run.signatures
+    return rater_of(run.name, "judge", task_run.log, rows, signatures=signatures, notes=notes)
 
 
 def _people(source: NamedPath, scale: Scale, judges: Sequence[Rater]) -> Iterator[Rater]:
@@ -301,15 +323,14 @@ def _people(source: NamedPath, scale: Scale, judges: Sequence[Rater]) -> Iterato
         else:
             of_rater[label.id] = round(label.points, _DIGITS)
     for person in filter(None, points):
-        reason_of = reasons[person] | dict.fromkeys(points[person])
-        scores = [(id_, points[person].get(id_, math.nan), why) for id_, why in reason_of.items()]
-        yield Rater(
-            name=person,
-            kind="person",
-            party=source.name or source.path.stem,
-            source=source.path,
-            verdicts=verdict_table((*score, "", False, None, {}) for score in scores),
-        )
+        of_person = points[person]
+        reason_of = reasons[person] | dict.fromkeys(of_person)
+        rows: list[Sequence[object]] = [
+            (id_, of_person.get(id_, math.nan), reason, "", False, None, {})
+            for id_, reason in reason_of.items()
+        ]
+        party = source.name or source.path.stem
+        yield rater_of(person, "person", source.path, rows, party=party)
 
 
 def _other_runs(

@@ -15,7 +15,7 @@ from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.results.agreement.bridge import bridge
 from mmie_tasks.results.agreement.measures import Measurement
-from mmie_tasks.results.agreement.verdicts import Rater, aligned_panel, verdict_table
+from mmie_tasks.results.agreement.verdicts import aligned_panel, rater_of
 
 RANK = Measurement(value=0.5)
 TRUTH = 3.6  # mean points of the new model on the reference's scale, 0 to 6
@@ -31,8 +31,7 @@ def rater(name, points, headline, first=0):
     rows = [
         (s.id, s.official.points, None, "", False, headline.stratum(s), s.groups) for s in samples
     ]
-    verdicts = verdict_table(rows)
-    return Rater(name=name, kind="judge", party=name, source=Path(name), verdicts=verdicts)
+    return rater_of(name, "judge", Path(name), rows)
 
 
 def bridged(a, b, *others, headline=BENCHMARK.metrics[0], first=0):
