@@ -60,15 +60,16 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], check_pair: Ch
             hint="leave `--model` out: lmms-eval itself says at once what a model lacks",
         )
     session = JudgingSession(choices, environment, tested=served)
-    checks: dict[str, Callable[[], Iterable[Finding]]] = {}  # by what they check
-    checks["machine"] = partial(check_machine, environment)
-    if options.model_args:
-        checks["pair"] = partial(check_pair, options.model_args, tasks)
-    checks[VARIABLE] = partial(_check_variable, environment)
+    checks: list[tuple[str, Callable[[], Iterable[Finding]]]] = [
+        ("machine", partial(check_machine, environment)),
+        *([("pair", partial(check_pair, options.model_args, tasks))] if options.model_args else []),
+        (VARIABLE, partial(_check_variable, environment)),
+    ]
     for entry in filter(selection.__contains__, entries()):
         requested = selection[entry]
-        checks[entry.name] = partial(check_benchmark, entry, environment, session, requested)
-    findings = (found for subject in checks for found in or_problem(subject, checks[subject]))
+        check = partial(check_benchmark, entry, environment, session, requested)
+        checks.append((entry.name, check))
+    findings = (finding for subject, check in checks for finding in or_problem(subject, check))
     return Report(findings=tuple(dict.fromkeys(findings)))
 
 
@@ -121,11 +122,8 @@ def check_benchmark(
         files = f"of the package `{entry.package}`, task files: {count}"
         hint = f"include `{folder}` in the package's build, and reinstall it"
         yield Finding("ok" if count else "problem", entry.name, files, "" if count else hint)
-    data = list(
-        or_problem(
-            f"{entry.name}: data", lambda: check_assets(benchmark.assets(tasks, environment))
-        )
-    )
+    subject = f"{entry.name}: data"
+    data = list(or_problem(subject, lambda: check_assets(benchmark.assets(tasks, environment))))
     yield from data
     subject, judge = f"{entry.name}: judge", benchmark.judge
     if judge is None:
