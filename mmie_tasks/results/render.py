@@ -147,7 +147,7 @@ def _csv(sheet: Sheet) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class TitledTable:
     """A part of a result with several tables: a heading, then text, table and notes where it has
     them.
 
@@ -168,21 +168,21 @@ class Section:
     notes: Sequence[str] = ()
 
 
-def markdown_text(title: str, text: str, sections: Iterable[Section]) -> str:
+def markdown_text(title: str, text: str, tables: Iterable[TitledTable]) -> str:
     """A result with several tables in Markdown, without the line break at its end."""
     blocks = [f"# {title}", text]
-    for section in sections:
-        blocks.append(f"## {section.heading}")
-        blocks += [section.text] if section.text else []
-        if section.titles:
-            titles = list(map(short_name, section.titles))
+    for part in tables:
+        blocks.append(f"## {part.heading}")
+        blocks += [part.text] if part.text else []
+        if part.titles:
+            titles = list(map(short_name, part.titles))
             rows = [
                 [short_name(cell) if isinstance(cell, str) else f"{cell:,}" for cell in row]
-                for row in section.rows
+                for row in part.rows
             ]
-            blocks.append(table(titles, rows, section.text_columns))
-        if section.notes:
-            blocks.append("\n".join(f"- {note}" for note in section.notes))
+            blocks.append(table(titles, rows, part.text_columns))
+        if part.notes:
+            blocks.append("\n".join(f"- {note}" for note in part.notes))
     return "\n\n".join(blocks)
 
 

@@ -40,7 +40,7 @@ _NO_MEAN = "a group of the headline has no sample with points"
 _NO_SLOPE = "the points of the two do not rise together beyond chance"
 
 
-class _Line(NamedTuple):
+class _FittedLine(NamedTuple):
     """Its slope, by how much each question moves it, and how many slopes were fitted."""
 
     slope: Measurement
@@ -118,13 +118,13 @@ def bridge(
 
 
 def _translation(
-    run: Rater, pairs: pd.DataFrame, lines: Sequence[_Line], panel: RaterPanel
+    run: Rater, pairs: pd.DataFrame, lines: Sequence[_FittedLine], panel: RaterPanel
 ) -> Translation:
     frame = _of_headline(run.verdicts[["points"]].set_axis(["c"], axis=1), run, panel)
     score, samples = _mean(frame, "c"), min(len(pairs), len(frame))
     gap = score - _mean(pairs, "b")
 
-    def by(line: _Line) -> Measurement:
+    def by(line: _FittedLine) -> Measurement:
         slope = line.slope.value
         if slope is None or line.slope.why_not:
             return Measurement(why_not=line.slope.why_not)
@@ -137,24 +137,24 @@ def _translation(
         run=run.name,
         samples=len(frame),
         score=None if math.isnan(score) else score,
-        by_difference=by(_Line(Measurement(value=1), 0 * pairs["a"], fitted=0)),
+        by_difference=by(_FittedLine(Measurement(value=1), 0 * pairs["a"], fitted=0)),
         by_line=by(lines[0]),
         by_reverse_line=by(lines[1]),
     )
 
 
-def _lines(pairs: pd.DataFrame) -> list[_Line]:
+def _lines(pairs: pd.DataFrame) -> list[_FittedLine]:
     """Both lines, with the reason against them if the first one's interval is not above 0."""
     a, b = _centred(pairs, "a"), _centred(pairs, "b")
     lines = []
     for x in (b, a):
         if abs(float(x @ b)) <= _ROUNDING:
-            lines.append(_Line(Measurement(why_not=_NO_SLOPE), 0 * x))
+            lines.append(_FittedLine(Measurement(why_not=_NO_SLOPE), 0 * x))
             continue
         value = float(x @ a) / float(x @ b)
         influence = x * (a - value * b) / float(x @ b)
         lines.append(
-            _Line(_measurement(value, influence, len(pairs), fitted=1, unseen=0), influence)
+            _FittedLine(_measurement(value, influence, len(pairs), fitted=1, unseen=0), influence)
         )
     first = lines[0].slope
     if first.why_not or (first.interval and first.interval.low <= 0):

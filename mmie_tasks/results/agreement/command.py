@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.results.agreement.analysis import analyse
-from mmie_tasks.results.agreement.tables import sections
+from mmie_tasks.results.agreement.tables import tables
 from mmie_tasks.results.agreement.verdicts import read_raters, reference_of
 from mmie_tasks.results.commands import listed_names, result_parser
 from mmie_tasks.results.render import json_text, markdown_text
@@ -45,4 +45,4 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     title = f"Agreement on {agreement.benchmark} (`{agreement.task}`)"
     unit = panel.benchmark.scale.unit
     text = f"The {options.score_kind} score, {unit}; intervals in brackets."
-    return markdown_text(title, text, sections(agreement))
+    return markdown_text(title, text, tables(agreement))

@@ -17,7 +17,7 @@ from mmie_tasks.results.agreement.measures import (
     PAPER_MEASURES,
     Measurement,
 )
-from mmie_tasks.results.render import Section
+from mmie_tasks.results.render import TitledTable
 
 _DOUBTS = {
     "in_one_only": "in one source only",
@@ -26,7 +26,7 @@ _DOUBTS = {
 }
 
 
-def sections(agreement: Agreement) -> Iterator[Section]:
+def tables(agreement: Agreement) -> Iterator[TitledTable]:
     """All tables, the paper's first."""
     reference = short_name(agreement.reference)
     pairs, others = agreement.with_reference, agreement.other_pairs
@@ -37,7 +37,7 @@ def sections(agreement: Agreement) -> Iterator[Section]:
     yield _measures("Ranks, chance and bias", [*pairs, *others], MORE_MEASURES)
     yield from map(_bridge, agreement.bridges)
     alphas = agreement.alphas
-    yield Section(
+    yield TitledTable(
         heading="Krippendorff's alpha",
         titles=["of", "n", "interval data", "ordinal data"],
         rows=[[a.raters, a.samples, *(m.cell(3) for m in a.measures.values())] for a in alphas],
@@ -46,7 +46,7 @@ def sections(agreement: Agreement) -> Iterator[Section]:
     yield from _confusions(agreement)
     yield from _groups(agreement)
     if agreement.disputed:
-        yield Section(
+        yield TitledTable(
             heading="Samples they disagree on most",
             titles=["sample", *(rater.name for rater in agreement.raters), "spread"],
             rows=[
@@ -54,22 +54,22 @@ def sections(agreement: Agreement) -> Iterator[Section]:
                 for d in agreement.disputed
             ],
         )
-    yield Section(heading="How it was computed", notes=list(_methods(agreement)))
+    yield TitledTable(heading="How it was computed", notes=list(_methods(agreement)))
     signatures = [
         f"{rater.name}: `{str(signature) or 'no signature in the log'}`"
         for rater in agreement.raters
         for signature in rater.signatures or (str(rater.source),)
     ]
-    yield Section(heading="Signatures", notes=signatures)
+    yield TitledTable(heading="Signatures", notes=signatures)
 
 
-def _measures(heading: str, pairs: Sequence[RaterPair], names: Sequence[str]) -> Section:
+def _measures(heading: str, pairs: Sequence[RaterPair], names: Sequence[str]) -> TitledTable:
     """A table of pairs, and below it the reasons for missing values."""
     titles: defaultdict[str, dict[str, None]] = defaultdict(dict)  # of each reason
     for pair in pairs:
         for name in names:
             titles[_missing(pair.measures[name])][MEASURES[name].title] = None
-    return Section(
+    return TitledTable(
         heading=heading,
         titles=["judge", "reference", "n", *(MEASURES[name].title for name in names)],
         rows=[[pair.judge, pair.reference, *_values(pair, names)] for pair in pairs],
@@ -89,7 +89,7 @@ def _missing(measurement: Measurement) -> str:
     return f"{NO_VALUE if measurement.value is None else 'no interval'}, {measurement.why_not}"
 
 
-def _raters(agreement: Agreement) -> Section:
+def _raters(agreement: Agreement) -> TitledTable:
     counts = agreement.samples
     notes = [
         f"{counted(counts[name], 'sample')} {why}" for name, why in _DOUBTS.items() if counts[name]
@@ -103,7 +103,7 @@ def _raters(agreement: Agreement) -> Section:
             reasons = ", ".join(f"{n:,} {why}" for why, n in rater.unscored.items())
             notes.append(f"{rater.name}: {counted(unscored, 'sample')} without points ({reasons})")
         notes += [f"{rater.name}: {note}" for note in rater.notes]
-    return Section(
+    return TitledTable(
         heading="Raters",
         titles=["rater", "is a", "samples", "with points", "mean"],
         rows=rows,
@@ -112,7 +112,7 @@ def _raters(agreement: Agreement) -> Section:
     )
 
 
-def _bridge(bridge: Bridge) -> Section:
+def _bridge(bridge: Bridge) -> TitledTable:
     judge, reference = short_name(bridge.judge), short_name(bridge.reference)
     difference, rank = bridge.difference, bridge.rank_correlation
     slopes = bridge.slope.cell(2), bridge.reverse_slope.cell(2)
@@ -122,7 +122,7 @@ def _bridge(bridge: Bridge) -> Section:
         f"  if it is in those of {judge} alone. The interval holds both: quote it."
     )
     measured = [difference, bridge.slope, rank, *(run.by_difference for run in bridge.translations)]
-    return Section(
+    return TitledTable(
         heading=f"Scores by {judge} on the scale of {reference}",
         text=(
             f"On these {counted(bridge.samples, 'answer')} {judge} gives the score of {reference} "
@@ -154,18 +154,18 @@ def _between_lines(run: Translation) -> str:
     return f"{between} [{interval.low:.2f}, {interval.high:.2f}]" if interval else between
 
 
-def _confusions(agreement: Agreement) -> Iterator[Section]:
+def _confusions(agreement: Agreement) -> Iterator[TitledTable]:
     for pair in agreement.with_reference:
         if pair.confusion and pair.samples:
             judge, reference = short_name(pair.judge), short_name(pair.reference)
-            yield Section(
+            yield TitledTable(
                 heading=f"Points of {reference} (down) and {judge} (across)",
                 titles=["", *map(str, range(len(pair.confusion)))],
                 rows=[[str(p), *(n or "·" for n in row)] for p, row in enumerate(pair.confusion)],
             )
 
 
-def _groups(agreement: Agreement) -> Iterator[Section]:
+def _groups(agreement: Agreement) -> Iterator[TitledTable]:
     several = len(agreement.with_reference) > 1
     rows: defaultdict[str, list[list[str | int]]] = defaultdict(list)
     for pair in sorted(agreement.group_pairs, key=lambda pair: pair.group):
@@ -173,7 +173,7 @@ def _groups(agreement: Agreement) -> Iterator[Section]:
         rows[pair.kind].append([pair.group, *judge, *_values(pair, GROUP_MEASURES)])
     for kind in dict.fromkeys(pair.kind for pair in agreement.group_pairs):
         names = ["group", *(["judge"] if several else [])]
-        yield Section(
+        yield TitledTable(
             heading=f"By {kind}, against {short_name(agreement.reference)}",
             titles=[*names, "n", *(MEASURES[name].title for name in GROUP_MEASURES)],
             rows=rows[kind],
