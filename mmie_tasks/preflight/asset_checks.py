@@ -3,33 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-
-from loguru import logger
 
 from mmie_tasks.core.errors import MmieTasksError
-from mmie_tasks.core.log import LoggedWarning, warning_of
 from mmie_tasks.hub.asset import Asset, Check
-from mmie_tasks.preflight.findings import Finding, problem_from
+from mmie_tasks.preflight.findings import Finding, problem_from, run_check
 from mmie_tasks.preflight.plan import PlannedAsset, check_disk_space, plan_asset
-
-
-def run_check(check: Check) -> Iterator[Finding]:
-    """The result of a check: ok, or a problem if it raises; then what it logged as warnings."""
-    warnings: list[LoggedWarning] = []
-    sink = logger.add(lambda line: warnings.append(warning_of(line.record)), level="WARNING")
-    try:
-        message = check.describe().rstrip(".")
-        finding = Finding("ok", check.subject, message) if message else None
-    except MmieTasksError as error:
-        finding = problem_from(check.subject, error)
-    finally:
-        with suppress(ValueError):  # importing lmms-eval removes all sinks
-            logger.remove(sink)
-    if finding is not None:
-        yield finding
-    for warning in dict.fromkeys(warnings):
-        yield Finding("warning", check.subject, warning.message.rstrip("."), warning.hint)
 
 
 def check_assets(assets: Sequence[Asset]) -> Iterator[Finding]:

@@ -20,8 +20,8 @@ from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.served_model import served_model
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.judging.shared_judge import SharedJudge
-from mmie_tasks.preflight.asset_checks import check_assets, run_check
-from mmie_tasks.preflight.findings import Finding, Report, problem_from
+from mmie_tasks.preflight.asset_checks import check_assets
+from mmie_tasks.preflight.findings import Finding, Report, or_problem, problem_from, run_check
 from mmie_tasks.preflight.machine import check_folder, check_gpus, check_machine
 from mmie_tasks.preflight.selection import select_tasks, split_names
 
@@ -30,9 +30,7 @@ PAIR = "interleaved"
 
 
 CheckPair: TypeAlias = Callable[[str, Sequence[str]], Iterable[Finding]]
-"""Returns the findings on a writer and a drawer, given the arguments of `interleaved` and the tasks
-of the run.
-"""
+"""Checks writer and drawer, given the arguments of `interleaved` and the tasks of the run."""
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str], check_pair: CheckPair) -> Report:
@@ -61,18 +59,18 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], check_pair: Ch
             f"`doctor` does not check the model `{options.model}`.",
             hint="leave `--model` out: lmms-eval itself says at once what a model lacks",
         )
-    findings = list(check_machine(environment))
-    if options.model_args:
-        findings += check_pair(options.model_args, tasks)
-    try:
-        require_judged(environment_choices(environment), f"`{VARIABLE}`")
-    except SettingWrong as error:
-        findings.append(problem_from(VARIABLE, error))
     session = JudgingSession(choices, environment, tested=served)
+    checks: list[tuple[str, Callable[[], Iterable[Finding]]]] = [
+        ("machine", partial(check_machine, environment)),
+        *([("pair", partial(check_pair, options.model_args, tasks))] if options.model_args else []),
+        (VARIABLE, partial(_check_variable, environment)),
+    ]
     for entry in filter(selection.__contains__, entries()):
-        new = check_benchmark(entry, environment, session, selection[entry])
-        findings += (finding for finding in new if finding not in findings)
-    return Report(findings=tuple(findings))
+        requested = selection[entry]
+        check = partial(check_benchmark, entry, environment, session, requested)
+        checks.append((entry.name, check))
+    findings = (finding for subject, check in checks for finding in or_problem(subject, check))
+    return Report(findings=tuple(dict.fromkeys(findings)))
 
 
 def mute_logs() -> None:
@@ -102,76 +100,64 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _check_variable(environment: Mapping[str, str]) -> tuple[Finding, ...]:
+    require_judged(environment_choices(environment), f"`{VARIABLE}`")
+    return ()
+
+
 def check_benchmark(
     entry: BenchmarkEntry,
     environment: Mapping[str, str],
     session: JudgingSession,
-    tasks: Sequence[str] = (),
+    tasks: Sequence[str],
 ) -> Iterator[Finding]:
-    """The findings on a benchmark: its task files, its assets, its judge.
+    """The findings on a benchmark: its task files, the assets of the requested tasks, its judge.
 
-    Args:
-        entry: The benchmark.
-        environment: Of this process.
-        session: Opens the judges.
-        tasks: The requested tasks of the benchmark; all if none is named.
+    Raises:
+        MmieTasksError: The benchmark cannot be loaded.
     """
-    try:
-        benchmark = entry.load()
-        folder = entry.task_dir()
-    except MmieTasksError as error:
-        yield problem_from(entry.name, error)
-        return
+    benchmark, folder = entry.load(), entry.task_dir()
     if not entry.is_ours:
         count = len(list(folder.rglob("*.yaml")))
         files = f"of the package `{entry.package}`, task files: {count}"
         hint = f"include `{folder}` in the package's build, and reinstall it"
         yield Finding("ok" if count else "problem", entry.name, files, "" if count else hint)
-    try:
-        findings = list(check_assets(benchmark.assets(tasks, environment)))
-    except MmieTasksError as error:
-        findings = [problem_from(f"{entry.name}: data", error)]
-    yield from findings
-    subject = f"{entry.name}: judge"
-    if benchmark.judge is None:
+    subject = f"{entry.name}: data"
+    data = list(or_problem(subject, lambda: check_assets(benchmark.assets(tasks, environment))))
+    yield from data
+    subject, judge = f"{entry.name}: judge", benchmark.judge
+    if judge is None:
         yield Finding("ok", subject, "none is needed: it is scored by rule")
         return
-    messages = {finding.message for finding in findings}
-    with session.used_by([benchmark.judge]):
-        for finding in _check_judge(subject, benchmark.judge, environment):
+    messages = {finding.message for finding in data}
+    with session.used_by([judge]):
+        for finding in or_problem(subject, lambda: _check_judges(subject, judge, environment)):
             if finding.message not in messages:  # what judging needs may be an asset, too
                 messages.add(finding.message)
                 yield finding
 
 
-def _check_judge(
+def _check_judges(
     subject: str, benchmark_judge: BenchmarkJudge, environment: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """The findings on the chosen judge, or on each judge of a panel.
-
-    A judge with assets is checked by their checks; its own check might download them.
-    """
-    try:
-        choices, judges = benchmark_judge.choices().judges, benchmark_judge.judges().judges
-    except MmieTasksError as error:
-        yield problem_from(subject, error)
-        return
-    for number, (choice, shared) in enumerate(zip(choices, judges, strict=True), start=1):
+    """The findings on the chosen judge, or on each judge of a panel."""
+    choices, judges = benchmark_judge.choices().judges, benchmark_judge.judges().judges
+    setup = Check(subject=subject, describe=partial(_check_setup, benchmark_judge))
+    for number, (choice, judge) in enumerate(zip(choices, judges, strict=True), start=1):
         numbered = subject if len(choices) == 1 else f"{subject} {number}"
         name = f"`{choice.name}`, named by {choice.source}"
+        server = partial(_check_server, judge, name, benchmark_judge)
         try:
-            assets = judge.assets() if isinstance(judge := shared.wrapped, HasAssets) else ()
+            assets = judge.wrapped.assets() if isinstance(judge.wrapped, HasAssets) else ()
         except MmieTasksError as error:
             yield problem_from(numbered, error)
             continue
-        if assets:  # it runs on this machine
+        if assets:  # it runs on this machine; its own check might download them
             yield Finding("ok", numbered, name)
             yield from check_gpus(choice.name)
             yield from check_assets(assets)
         else:
-            setup = partial(_check_setup, benchmark_judge)
-            yield from run_check(Check(subject=subject, describe=setup))
-            server = partial(_check_server, shared, name, benchmark_judge)
+            yield from run_check(setup)
             yield from run_check(Check(subject=numbered, describe=server))
         if path := cache_path(choice, environment):
             yield _check_cache(path)

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+from loguru import logger
+
 from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.core.log import LoggedWarning, warning_of
+from mmie_tasks.hub.asset import Check
 
 _wrap = partial(textwrap.wrap, width=100, break_long_words=False, break_on_hyphens=False)
 
@@ -66,10 +72,40 @@ class Report:
 
 
 def problem_from(subject: str, error: MmieTasksError) -> Finding:
-    """The problem with the message and the hint of an error.
+    """The problem with the message and the hint of an error."""
+    return Finding("problem", subject, error.message.rstrip("."), error.hint)
+
+
+def or_problem(subject: str, check: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+    """The findings of a check; an error of ours ends it as a problem.
 
     >>> from mmie_tasks.core.errors import DataMissing
-    >>> problem_from("data", DataMissing("No folder `x`.", hint="`mkdir x`")).hint
-    '`mkdir x`'
+    >>> def check():
+    ...     yield Finding("ok", "a", "is here")
+    ...     raise DataMissing("No folder `x`.", hint="`mkdir x`")
+    >>> [finding.message for finding in or_problem("data", check)]
+    ['is here', 'No folder `x`']
     """
-    return Finding("problem", subject, error.message.rstrip("."), error.hint)
+    try:
+        yield from check()
+    except MmieTasksError as error:
+        yield problem_from(subject, error)
+
+
+def run_check(check: Check) -> Iterator[Finding]:
+    """The result of a check: ok, or a problem if it raises; then what it logged as warnings."""
+
+    def result() -> Iterator[Finding]:
+        if message := check.describe().rstrip("."):
+            yield Finding("ok", check.subject, message)
+
+    warnings: list[LoggedWarning] = []
+    sink = logger.add(lambda line: warnings.append(warning_of(line.record)), level="WARNING")
+    try:
+        findings = list(or_problem(check.subject, result))
+    finally:
+        with suppress(ValueError):  # importing lmms-eval removes all sinks
+            logger.remove(sink)
+    yield from findings
+    for warning in dict.fromkeys(warnings):
+        yield Finding("warning", check.subject, warning.message.rstrip("."), warning.hint)

@@ -6,23 +6,26 @@ import argparse
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.registry import entries, entry_names, require_judged
+from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_names, require_judged
 from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.core.tables import table
-from mmie_tasks.judges.choice import DEFAULT
+from mmie_tasks.hub.asset import Asset
+from mmie_tasks.judges import registry
+from mmie_tasks.judges.base import HasAssets
+from mmie_tasks.judges.choice import DEFAULT, VARIABLE, JudgeChoices, choose_judges
 from mmie_tasks.judges.flags import parse_flags
-from mmie_tasks.preflight.asset_list import benchmark_assets, judge_assets
+from mmie_tasks.judges.registry import JudgeChoice
 from mmie_tasks.preflight.findings import problem_from
-from mmie_tasks.preflight.offline_copy import copy_text
 from mmie_tasks.preflight.plan import PlannedAsset, check_disk_space, plan_asset
 from mmie_tasks.preflight.selection import select_tasks, split_names
 
-HEADER = ("what", "from", "here", "into", "to fetch")
+HUB_HOME = "HF_HOME"
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
@@ -99,12 +102,70 @@ def _parser() -> argparse.ArgumentParser:
         help="the judges too, as in `mmie-tasks eval`; without a name, the default judge of each "
         "benchmark; without this option, none",
     )
-    parser.add_argument("--dry_run", action="store_true", help="only print the sizes")
-    hidden = argparse.SUPPRESS  # a usual spelling
-    parser.add_argument(
-        "--dry-run", action="store_true", dest="dry_run", default=hidden, help=hidden
-    )
+    parser.add_argument("--dry_run", "--dry-run", action="store_true", help="only print the sizes")
     return parser
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssetList:
+    """What is to be fetched, and notes to print with it."""
+
+    assets: tuple[Asset, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def benchmark_assets(
+    selection: Mapping[BenchmarkEntry, Sequence[str]], environment: Mapping[str, str]
+) -> AssetList:
+    """The assets of the selected tasks of benchmarks."""
+    assets: list[Asset] = []
+    notes: list[str] = []
+    for entry, tasks in selection.items():
+        new = _to_fetch(entry.load().assets(tasks, environment))
+        assets += new
+        notes += [] if new else [f"{entry.name}: it has no assets to fetch."]
+    return AssetList(assets=tuple(assets), notes=tuple(notes))
+
+
+def judge_assets(
+    explicit: JudgeChoices | None,
+    benchmarks: Iterable[BenchmarkEntry],
+    environment: Mapping[str, str],
+) -> AssetList:
+    """The assets of the judges that these benchmarks would use.
+
+    Args:
+        explicit: The choices of ``--judge``, empty for each benchmark's own judge; None for no
+            judge: a note names the judges that have assets.
+        benchmarks: The benchmarks.
+        environment: Read: ``MMIE_TASKS_JUDGE`` and what else chooses a judge, and what judges read.
+
+    Raises:
+        SettingWrong: There is no such judge, or it has no such option.
+        JudgeMisconfigured: An option of a judge is invalid.
+    """
+    requested = explicit or {}
+    judged = [own for entry in benchmarks if (own := entry.load().judge) is not None]
+    chosen = [choose_judges(j.benchmark, j.default, environment, requested) for j in judged]
+    choices: list[JudgeChoice] = []
+    for one in chosen or requested.values():
+        for choice in (replace(choice, source="") for choice in one.judges):
+            choices += [] if choice in choices else [choice]
+    assets: list[Asset] = []
+    notes: list[str] = []
+    for choice in choices:
+        judge = registry.create(choice.name, choice.options, environment)
+        new = _to_fetch(judge.assets()) if isinstance(judge, HasAssets) else []
+        if explicit is not None:
+            assets += new
+            notes += [] if new else [f"judge `{choice.name}`: nothing is to be fetched for it."]
+        elif new:
+            notes.append(f"judge `{choice.name}` is not fetched; add `--judge` for that.")
+    return AssetList(assets=tuple(assets), notes=tuple(notes))
+
+
+def _to_fetch(assets: Iterable[Asset]) -> list[Asset]:
+    return [asset for asset in assets if asset.origin != "installed"]
 
 
 def overview_text(planned: Sequence[PlannedAsset], notes: Sequence[str] = ()) -> str:
@@ -120,7 +181,11 @@ def overview_text(planned: Sequence[PlannedAsset], notes: Sequence[str] = ()) ->
             state = "yes" if entry.is_here else "?" if entry.error else "no"
             size = "-" if entry.is_here else entry.size
             rows.append((entry.asset.name, entry.source, state, str(entry.asset.folder), size))
-        lines = [table(HEADER, rows, text_columns=4), "", total]
+        lines = [
+            table(["what", "from", "here", "into", "to fetch"], rows, text_columns=4),
+            "",
+            total,
+        ]
     return "\n".join([*lines, *(f"Note: {note}" for note in notes)])
 
 
@@ -154,3 +219,33 @@ def fetch_error(failures: Iterable[PlannedAsset], total: int) -> DataMissing:
         lines += ["", f"{finding.subject}: {finding.message}.", f"  hint: {finding.hint}"]
     hint = "follow the hints above and run again; fetched files are not downloaded again"
     return DataMissing("\n".join(lines), hint=hint)
+
+
+def copy_text(assets: Iterable[Asset], doctor: str, environment: Mapping[str, str]) -> str:
+    """How to copy assets to a machine without network access.
+
+    Args:
+        assets: All assets; they are here now.
+        doctor: The command that checks them on the other machine.
+        environment: Of this process; the values of settings are not printed.
+    """
+    copies: dict[str, Path] = {}
+    settings = ["HF_ENDPOINT"]
+    for asset in assets:
+        copies |= asset.copies
+        settings += asset.settings
+    if not copies:
+        return "A machine without network access needs no copies."
+    exports = [f"export {name}={shlex.quote(str(path))}" for name, path in copies.items()]
+    lines = [
+        "For a machine without network access: copy these folders to it (or mount them), set the",
+        "variables to their paths there, and check that a run can start:",
+        "",
+        *(f"  {line}" for line in (*exports, "export HF_HUB_OFFLINE=1", doctor)),
+    ]
+    if HUB_HOME in copies:
+        lines += ["", f"Do not copy the file `token` in `{HUB_HOME}`: it is a key."]
+    names = dict.fromkeys([*settings, VARIABLE])
+    set_here = [f"`{name}`" for name in names if environment.get(name) and name not in copies]
+    lines += ["", f"Also set there, as here: {', '.join(set_here)}."] if set_here else []
+    return "\n".join(lines)

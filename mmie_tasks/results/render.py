@@ -1,4 +1,5 @@
-"""Renders results: a table of scores as Markdown, CSV or LaTeX, and any result as JSON.
+"""Renders results: a table of scores as Markdown, CSV or LaTeX, a result with several tables as
+Markdown, and any result as JSON.
 
 A command computes one object and never formats it twice: tables are made of typed cells, and JSON
 has the fields of the object itself.
@@ -9,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -17,7 +18,7 @@ from typing import Literal, TypeAlias
 from pydantic import BaseModel
 from tabulate import LATEX_ESCAPE_RULES, tabulate
 
-from mmie_tasks.core.tables import percent_cell, table
+from mmie_tasks.core.tables import percent_cell, short_name, table
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.intervals import Interval
 from mmie_tasks.record.metrics import Metric
@@ -145,9 +146,49 @@ def _csv(sheet: Sheet) -> str:
     return file.getvalue().rstrip("\n")
 
 
-def json_text(result: object) -> str:
-    """A result with its fields by their names; null for missing values, with the reason next to
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TitledTable:
+    """A part of a result with several tables: a heading, then text, table and notes where it has
     them.
+
+    Attributes:
+        heading: Of the part.
+        text: Above the table.
+        titles: Of the columns.
+        rows: Names and values, ready to print, and counts.
+        text_columns: How many columns, from the first, hold text.
+        notes: A list below the table.
+    """
+
+    heading: str
+    text: str = ""
+    titles: Sequence[str] = ()
+    rows: Sequence[Sequence[str | int]] = ()
+    text_columns: int = 1
+    notes: Sequence[str] = ()
+
+
+def markdown_text(title: str, text: str, tables: Iterable[TitledTable]) -> str:
+    """A result with several tables in Markdown, without the line break at its end."""
+    blocks = [f"# {title}", text]
+    for part in tables:
+        blocks.append(f"## {part.heading}")
+        blocks += [part.text] if part.text else []
+        if part.titles:
+            titles = list(map(short_name, part.titles))
+            rows = [
+                [short_name(cell) if isinstance(cell, str) else f"{cell:,}" for cell in row]
+                for row in part.rows
+            ]
+            blocks.append(table(titles, rows, part.text_columns))
+        if part.notes:
+            blocks.append("\n".join(f"- {note}" for note in part.notes))
+    return "\n\n".join(blocks)
+
+
+def json_text(result: object) -> str:
+    """A result with its fields by their names, except those without a repr; null for missing
+    values, with the reason next to them.
     """
     return json.dumps(result, default=_plain, indent=1, ensure_ascii=False, allow_nan=False)
 
@@ -172,5 +213,5 @@ def _plain(value: object) -> object:
         case Mapping():
             return dict(value)
     if is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
+        return {at.name: getattr(value, at.name) for at in fields(value) if at.repr}
     raise TypeError(f"{type(value).__name__} is not a part of a result")

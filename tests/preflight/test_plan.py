@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.hub.asset import Asset, DownloadPlan, local_asset
-from mmie_tasks.preflight.offline_copy import copy_text
 from mmie_tasks.preflight.plan import PlannedAsset, check_disk_space, plan_asset
-from mmie_tasks.preflight.prefetch import fetch_all, fetch_error, overview_text
+from mmie_tasks.preflight.prefetch import copy_text, fetch_all, fetch_error, overview_text
 
 FOLDER = Path("/").absolute()
 SIZES = st.lists(st.integers(0, 2**40), min_size=1, max_size=6)

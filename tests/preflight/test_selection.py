@@ -14,8 +14,7 @@ from mmie_tasks.benchmarks.registry import BenchmarkEntry, entry_of_task
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.flags import parse_flags
-from mmie_tasks.preflight.asset_list import benchmark_assets, judge_assets
-from mmie_tasks.preflight.prefetch import run
+from mmie_tasks.preflight.prefetch import benchmark_assets, judge_assets, run
 from mmie_tasks.preflight.selection import select_tasks
 
 TINY = GOLDEN / "internvl" / "checkpoint"

@@ -1,15 +1,17 @@
-"""All measures of the raters that `mmie-tasks agreement` compares."""
+"""All measures of the raters that ``mmie-tasks agreement`` compares."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 
-import numpy as np
+import pandas as pd
 
 from mmie_tasks.core.errors import AnswersUnusable
+from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.agreement.bridge import Bridge, bridge
 from mmie_tasks.results.agreement.measures import (
     GROUP_MEASURES,
@@ -19,7 +21,7 @@ from mmie_tasks.results.agreement.measures import (
     alpha,
     measure,
 )
-from mmie_tasks.results.agreement.rater_panel import RaterPanel
+from mmie_tasks.results.agreement.verdicts import Rater, RaterPanel
 
 # With up to this many raters every pair is compared; with more, each with the reference.
 _MAX_PAIRED_RATERS = 4
@@ -38,7 +40,7 @@ class RaterPair:
     reference: str
     samples: int
     measures: Mapping[str, Measurement]
-    confusion: tuple[tuple[int, ...], ...] = ()
+    confusion: Sequence[Sequence[int]] = ()
     kind: str = ""
     group: str = ""
 
@@ -59,124 +61,141 @@ class DisputedSample:
     """A sample, each rater's points (None where there are none), and their range."""
 
     id: str
-    points: tuple[float | None, ...]
+    points: Sequence[float | None]
     spread: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """All results: of the pairs with the reference, of the others where there are few raters, of
-    the pairs with the reference by group of samples; the reference's scale for each judge with
-    points of the same samples; and the samples that raters disagree on most.
+    """All results, as ``--json`` prints them.
+
+    Attributes:
+        reference: The rater that the others are compared with.
+        samples: How many are compared, and how many are not, or with a doubt.
+        means: The name of the mean of each CSV with several people to these people.
+        other_pairs: The pairs without the reference, where there are few raters.
+        alphas: Of all raters, and of people and of judges where both are several.
+        group_pairs: The pairs with the reference by group of samples.
+        bridges: The reference's scale, for each judge with points of the same samples.
+        disputed: The samples that raters disagree on most.
     """
 
-    panel: RaterPanel
+    task: str
+    benchmark: str
+    reading: ScoreKind
+    scale: Mapping[str, object]
     reference: str
-    with_reference: tuple[RaterPair, ...]
-    other_pairs: tuple[RaterPair, ...]
-    alphas: tuple[RaterAlpha, ...]
-    group_pairs: tuple[RaterPair, ...]
-    bridges: tuple[Bridge, ...]
-    disputed: tuple[DisputedSample, ...]
+    samples: Mapping[str, int]
+    raters: Sequence[Rater]
+    means: Mapping[str, Sequence[str]]
+    with_reference: Sequence[RaterPair]
+    other_pairs: Sequence[RaterPair]
+    alphas: Sequence[RaterAlpha]
+    group_pairs: Sequence[RaterPair]
+    bridges: Sequence[Bridge]
+    disputed: Sequence[DisputedSample]
 
 
-def analyse(panel: RaterPanel, reference: str, top: int) -> Agreement:
+def analyse(panel: RaterPanel, reference: str, score_kind: ScoreKind, top: int) -> Agreement:
     """Compute all measures.
 
     Args:
         panel: The raters and their points.
         reference: The rater that the others are compared with.
+        score_kind: Which score of the replies the points are.
         top: How many samples that raters disagree on.
 
     Raises:
         AnswersUnusable: No other rater has points of a sample that the reference has points of.
     """
-    raters = panel.raters
     in_reference = panel.members.get(reference, [reference])
-    judges = [rater.name for rater in raters if rater.name not in in_reference]
+    judges = [rater.name for rater in panel.raters if rater.name not in in_reference]
     # Without the reference, people are the reference of judges, else the earlier one.
-    ordered = [rater.name for rater in sorted(raters, key=lambda rater: rater.kind != "person")]
+    ordered = [rater.name for rater in sorted(panel.raters, key=lambda r: r.kind != "person")]
     others = [name for name in ordered if name != reference]
     other_pairs = combinations(others if len(ordered) <= _MAX_PAIRED_RATERS else (), 2)
-    with_reference = [_rater_pair(judge, reference, panel) for judge in judges]
+    with_reference = [_pair(judge, reference, panel) for judge in judges]
     if not any(pair.samples for pair in with_reference):
         counts = []
-        for rater in raters:
-            listed = ", ".join(f"{n} {reason}" for reason, n in rater.unscored_counts.items())
-            counts.append(f"{rater.name} has {len(rater.points)} ({listed or 'none unscored'})")
+        for rater in panel.raters:
+            listed = ", ".join(f"{n} {reason}" for reason, n in rater.unscored.items())
+            counts.append(f"{rater.name} has {rater.with_points} ({listed or 'none unscored'})")
         raise AnswersUnusable(
             f"No sample has points of {reference} and of another rater: {'; '.join(counts)}.",
             hint="check the judges' replies: `mmie-tasks report RUN`",
         )
+    scale = panel.benchmark.scale
     return Agreement(
-        panel=panel,
+        task=panel.task,
+        benchmark=panel.benchmark.title,
+        reading=score_kind,
+        scale={"full_marks": scale.full_marks, "unit": scale.unit, "whole": scale.whole},
         reference=reference,
-        with_reference=tuple(with_reference),
-        other_pairs=tuple(_rater_pair(judge, earlier, panel) for earlier, judge in other_pairs),
-        alphas=tuple(_alphas(panel)),
-        group_pairs=tuple(_group_pairs(judges, reference, panel)),
-        bridges=tuple(_bridges(with_reference, panel)),
-        disputed=tuple(_disputed(panel, top)),
+        samples=panel.samples,
+        raters=panel.raters,
+        means=panel.members,
+        with_reference=with_reference,
+        other_pairs=[_pair(judge, earlier, panel) for earlier, judge in other_pairs],
+        alphas=list(_alphas(panel)),
+        group_pairs=list(_group_pairs(judges, reference, panel)),
+        bridges=list(_bridges(with_reference, panel)),
+        disputed=list(_disputed(panel, top)),
     )
 
 
-def _rater_pair(judge: str, reference: str, panel: RaterPanel) -> RaterPair:
-    x, y = panel.column(judge), panel.column(reference)
-    both, scale = np.isfinite(x) & np.isfinite(y), panel.benchmark.scale
-    confusion: tuple[tuple[int, ...], ...] = ()
+def _pair(judge: str, reference: str, panel: RaterPanel) -> RaterPair:
+    points, scale = panel.points[[judge, reference]].dropna(), panel.benchmark.scale
+    confusion: Sequence[Sequence[int]] = ()
     if scale.whole:
-        counts = np.zeros((round(scale.full_marks) + 1,) * 2, dtype=np.intp)
-        np.add.at(counts, (np.rint(y[both]).astype(int), np.rint(x[both]).astype(int)), 1)
-        confusion = tuple(map(tuple, counts.tolist()))
+        whole = points.round().astype(int)
+        values = range(round(scale.full_marks) + 1)
+        counts = pd.crosstab(whole[reference], whole[judge])
+        confusion = counts.reindex(index=values, columns=values, fill_value=0).to_numpy().tolist()
     return RaterPair(
         judge=judge,
         reference=reference,
-        samples=int(both.sum()),
-        measures=measure(x, y, tuple(MEASURES), scale),
+        samples=len(points),
+        measures=measure(points[judge], points[reference], tuple(MEASURES), scale),
         confusion=confusion,
     )
 
 
 def _alphas(panel: RaterPanel) -> Iterator[RaterAlpha]:
     """Of all raters, and of people and of judges where both are several."""
-    kinds = np.array([rater.kind for rater in panel.raters])
-    chosen_by_name = {
-        "both raters" if len(kinds) == 2 else f"all {len(kinds)} raters": kinds != "",
-        "people": kinds == "person",
-        "judges": kinds == "judge",
-    }
-    for name, chosen in chosen_by_name.items():
-        if name in ("people", "judges") and (chosen.sum() < 2 or chosen.all()):
-            continue
-        points = panel.points.to_numpy()[:, chosen]
+    raters = [rater.name for rater in panel.raters]
+    chosen = {"both raters" if len(raters) == 2 else f"all {len(raters)} raters": raters}
+    for title, kind in (("people", "person"), ("judges", "judge")):
+        of_kind = [rater.name for rater in panel.raters if rater.kind == kind]
+        chosen |= {title: of_kind} if 1 < len(of_kind) < len(raters) else {}
+    for title, names in chosen.items():
+        points = panel.points[names]
         yield RaterAlpha(
-            raters=name,
-            samples=int((np.isfinite(points).sum(axis=1) >= 2).sum()),
-            measures={level: alpha(points, level, panel.benchmark.scale) for level in LEVELS},
+            raters=title,
+            samples=int((points.count(axis=1) > 1).sum()),
+            measures={n: alpha(points.to_numpy(), n, panel.benchmark.scale) for n in LEVELS},
         )
 
 
 def _group_pairs(judges: Sequence[str], reference: str, panel: RaterPanel) -> Iterator[RaterPair]:
     """Of each judge and each group; kinds with one group only are left out."""
-    indices_of: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for index, id_ in enumerate(panel.points.index):
-        if sample := panel.samples.get(id_):
-            for kind, names in sample.groups.items():
-                for name in names:
-                    indices_of[kind, name].append(index)
-    group_counts = Counter(kind for kind, _ in indices_of)
-    groups = [key for key in sorted(indices_of) if group_counts[key[0]] > 1]
-    for judge, (kind, group) in product(judges, groups):
-        indices = indices_of[kind, group]
-        x, y = panel.column(judge)[indices], panel.column(reference)[indices]
-        yield RaterPair(
-            judge=judge,
-            reference=reference,
-            samples=int((np.isfinite(x) & np.isfinite(y)).sum()),
-            measures=measure(x, y, GROUP_MEASURES, panel.benchmark.scale),
-            kind=kind,
-            group=group,
-        )
+    ids: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for id_ in panel.points.index:
+        for kind, groups in panel.groups.get(id_, {}).items():
+            for group in groups:
+                ids[kind, group].append(id_)
+    group_counts = Counter(kind for kind, _ in ids)
+    for judge, (kind, group) in product(judges, sorted(ids)):
+        if group_counts[kind] > 1:
+            points = panel.points.loc[ids[kind, group], [judge, reference]].dropna()
+            of_both = points[judge], points[reference]
+            yield RaterPair(
+                judge=judge,
+                reference=reference,
+                samples=len(points),
+                measures=measure(*of_both, GROUP_MEASURES, panel.benchmark.scale),
+                kind=kind,
+                group=group,
+            )
 
 
 def _bridges(pairs: Sequence[RaterPair], panel: RaterPanel) -> Iterator[Bridge]:
@@ -184,21 +203,18 @@ def _bridges(pairs: Sequence[RaterPair], panel: RaterPanel) -> Iterator[Bridge]:
     judges = {rater.name: rater for rater in panel.raters if rater.kind == "judge"}
     for pair in pairs:
         if pair.samples and pair.judge in judges:
-            judge, rank_correlation = judges[pair.judge], pair.measures["spearman"]
-            yield bridge(judge, pair.reference, rank_correlation, panel)
+            rank_correlation = pair.measures["spearman"]
+            yield bridge(judges[pair.judge], pair.reference, rank_correlation, panel)
 
 
-def _disputed(panel: RaterPanel, top: int) -> list[DisputedSample]:
-    points = panel.points.to_numpy()
-    spread = np.nan_to_num(np.fmax.reduce(points, axis=1) - np.fmin.reduce(points, axis=1)).round(9)
-    # Of equals, those with more raters, then ids.
-    order = np.lexsort((np.isnan(points).sum(axis=1), -spread))
-    return [
-        DisputedSample(
-            id=panel.points.index[index],
-            points=tuple(float(p) if np.isfinite(p) else None for p in points[index]),
-            spread=float(spread[index]),
-        )
-        for index in order[:top]
-        if spread[index] > 0
-    ]
+def _disputed(panel: RaterPanel, top: int) -> Iterator[DisputedSample]:
+    """The widest spread first; of equals, those with more raters, then ids."""
+    points = panel.points[[rater.name for rater in panel.raters]]
+    spread = (points.max(axis=1) - points.min(axis=1)).round(9)
+    order = pd.DataFrame({"spread": -spread, "raters": -points.count(axis=1)}).sort_values(
+        ["spread", "raters"], kind="stable"
+    )
+    for id_ in order.index[order["spread"] < 0][:top]:
+        row = points.loc[id_]
+        rated = [None if math.isnan(value) else float(value) for value in row]
+        yield DisputedSample(id=id_, points=rated, spread=float(spread[id_]))

@@ -12,8 +12,7 @@ second if all is in ``b``. Both judges err by chance, and the truth is between t
 "Statistical Confluence Analysis by Means of Complete Regression Systems", 1934).
 
 Where the run has more answers of the same model, the first line is the corrected mean of
-`calibrate` for a larger population, up to the variance in its slope (A. N. Angelopoulos, J. C.
-Duchi, T. Zrnic, "PPI++", arXiv 2311.01453). That estimate is for one population of answers.
+`calibrate`, up to the variance in its slope.
 
 Intervals are for a larger population of questions. Each question moves an estimate by what it
 contributes to the means and to the slope, added up over the runs that have it; the squares of
@@ -26,17 +25,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import pandas as pd
 from scipy.special import stdtrit
 
 from mmie_tasks.record.intervals import LEVEL, MIN_SAMPLES, Interval
 from mmie_tasks.results.agreement.measures import Measurement
-from mmie_tasks.results.agreement.rater_panel import Rater, RaterPanel
-
-if TYPE_CHECKING:
-    Floating: TypeAlias = "pd.Series[float]"
+from mmie_tasks.results.agreement.verdicts import Rater, RaterPanel
 
 _UNSEEN = 50.0  # percent: an error of half the scale
 _ROUNDING = 1e-9  # squared percent: points that are all the same
@@ -45,23 +41,18 @@ _NO_SLOPE = "the points of the two do not rise together beyond chance"
 
 
 class _FittedLine(NamedTuple):
-    """Its slope, and by how much each question moves it."""
+    """Its slope, by how much each question moves it, and how many slopes were fitted."""
 
     slope: Measurement
-    influence: Floating
+    influence: pd.Series
+    fitted: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translation:
-    """A run's score by the judge, and on the reference's scale, in percent.
-
-    Attributes:
-        run: Its name.
-        samples: How many have points and count for the headline.
-        score: By the judge; None without such samples.
-        by_difference: On the reference's scale, if the two differ there as on the bridge.
-        by_line: The same by the line of the reference's points on the judge's.
-        by_reverse_line: The same by the line of the judge's points on the reference's.
+    """A run's score by the judge, None without samples that count for the headline, and on the
+    reference's scale, in percent: by the difference, by the line of the reference's points on the
+    judge's, and by that of the judge's points on the reference's.
     """
 
     run: str
@@ -100,22 +91,17 @@ class Bridge:
     slope: Measurement
     reverse_slope: Measurement
     rank_correlation: Measurement
-    translations: tuple[Translation, ...]
+    translations: Sequence[Translation]
 
 
 def bridge(
     judge: Rater, reference: str, rank_correlation: Measurement, panel: RaterPanel
 ) -> Bridge:
-    """Relate a judge to the reference on the answers with points of both, and translate its runs.
-
-    Args:
-        judge: A run of the panel.
-        reference: A rater of the panel, or a mean of people.
-        rank_correlation: Of the two.
-        panel: Has the points, and the judge's runs of other answers.
+    """Relate a judge to the reference, a rater or a mean of people, on the answers with points of
+    both, and translate its runs.
     """
-    points = {"a": panel.column(reference), "b": panel.column(judge.name)}
-    pairs = _of_headline(pd.DataFrame(points, index=panel.points.index), judge, panel)
+    points = panel.points[[reference, judge.name]].set_axis(["a", "b"], axis=1)
+    pairs = _of_headline(points, judge, panel)
     influence = pairs["share"] * (_centred(pairs, "b") - _centred(pairs, "a"))
     lines = _lines(pairs)
     runs = (judge, *panel.other_runs.get(judge.name, ()))
@@ -127,39 +113,37 @@ def bridge(
         slope=lines[0].slope,
         reverse_slope=lines[1].slope,
         rank_correlation=rank_correlation,
-        translations=tuple(_translation(run, pairs, lines, panel) for run in runs),
+        translations=[_translation(run, pairs, lines, panel) for run in runs],
     )
 
 
 def _translation(
     run: Rater, pairs: pd.DataFrame, lines: Sequence[_FittedLine], panel: RaterPanel
 ) -> Translation:
-    frame = _of_headline(pd.DataFrame({"c": pd.Series(run.points, dtype=float)}), run, panel)
+    frame = _of_headline(run.verdicts[["points"]].set_axis(["c"], axis=1), run, panel)
     score, samples = _mean(frame, "c"), min(len(pairs), len(frame))
     gap = score - _mean(pairs, "b")
 
-    def with_slope(slope: float, of_slope: Floating, fitted: int) -> Measurement:
-        residual = _centred(pairs, "a") - slope * _centred(pairs, "b")
-        on_bridge = pairs["share"] * residual + gap * of_slope
-        influence = on_bridge.add(slope * frame["share"] * _centred(frame, "c"), fill_value=0)
-        return _measurement(_mean(pairs, "a") + slope * gap, influence, samples, fitted=fitted)
-
     def by(line: _FittedLine) -> Measurement:
-        if line.slope.value is None or line.slope.why_not:
+        slope = line.slope.value
+        if slope is None or line.slope.why_not:
             return Measurement(why_not=line.slope.why_not)
-        return with_slope(line.slope.value, line.influence, 1)
+        residual = _centred(pairs, "a") - slope * _centred(pairs, "b")
+        on_bridge = pairs["share"] * residual + gap * line.influence
+        influence = on_bridge.add(slope * frame["share"] * _centred(frame, "c"), fill_value=0)
+        return _measurement(_mean(pairs, "a") + slope * gap, influence, samples, fitted=line.fitted)
 
     return Translation(
         run=run.name,
         samples=len(frame),
         score=None if math.isnan(score) else score,
-        by_difference=with_slope(1, 0 * pairs["a"], 0),
+        by_difference=by(_FittedLine(Measurement(value=1), 0 * pairs["a"], fitted=0)),
         by_line=by(lines[0]),
         by_reverse_line=by(lines[1]),
     )
 
 
-def _lines(pairs: pd.DataFrame) -> tuple[_FittedLine, _FittedLine]:
+def _lines(pairs: pd.DataFrame) -> list[_FittedLine]:
     """Both lines, with the reason against them if the first one's interval is not above 0."""
     a, b = _centred(pairs, "a"), _centred(pairs, "b")
     lines = []
@@ -169,24 +153,22 @@ def _lines(pairs: pd.DataFrame) -> tuple[_FittedLine, _FittedLine]:
             continue
         value = float(x @ a) / float(x @ b)
         influence = x * (a - value * b) / float(x @ b)
-        slope = _measurement(value, influence, len(pairs), fitted=1, unseen=0)
-        lines.append(_FittedLine(slope, influence))
+        lines.append(
+            _FittedLine(_measurement(value, influence, len(pairs), fitted=1, unseen=0), influence)
+        )
     first = lines[0].slope
     if first.why_not or (first.interval and first.interval.low <= 0):
         why_not = first.why_not or _NO_SLOPE
         lines = [line._replace(slope=replace(line.slope, why_not=why_not)) for line in lines]
-    return lines[0], lines[1]
+    return lines
 
 
 def _of_headline(points: pd.DataFrame, run: Rater, panel: RaterPanel) -> pd.DataFrame:
     """Points in percent of the samples that count for the headline, with the group and the share
     of each in the headline.
     """
-    group = {
-        id_: panel.headline.stratum(s) for id_, s in run.samples.items() if id_ in points.index
-    }
     frame = points * (100 / panel.benchmark.scale.full_marks)
-    frame = frame.assign(group=pd.Series(group, dtype=object)).dropna()
+    frame = frame.assign(group=run.verdicts["stratum"]).dropna()
     sizes = frame.groupby("group")["group"].transform("size")
     return frame.assign(share=frame["group"].map(dict(panel.headline.weights)) / sizes)
 
@@ -197,22 +179,16 @@ def _mean(frame: pd.DataFrame, column: str) -> float:
     return float((frame["share"] * frame[column]).sum()) if is_whole else math.nan
 
 
-def _centred(frame: pd.DataFrame, column: str) -> Floating:
+def _centred(frame: pd.DataFrame, column: str) -> pd.Series:
     """Less the mean of the group."""
     return frame[column] - frame.groupby("group")[column].transform("mean")
 
 
 def _measurement(
-    value: float, influence: Floating, samples: int, *, fitted: int = 0, unseen: float = _UNSEEN
+    value: float, influence: pd.Series, samples: int, *, fitted: int = 0, unseen: float = _UNSEEN
 ) -> Measurement:
-    """A value with its interval.
-
-    Args:
-        value: NaN where there is none.
-        influence: By how much each question moves it.
-        samples: On which it rests; of two sets, the smaller one.
-        fitted: How many slopes were fitted to them.
-        unseen: How far off an unseen answer may be, in percent.
+    """A value, NaN where there is none, with its interval: each question moves it by its influence,
+    some slopes were fitted to the samples, and an unseen answer may be so many percent off.
     """
     if math.isnan(value):
         return Measurement(why_not=_NO_MEAN)

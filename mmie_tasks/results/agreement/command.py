@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.record.sample import ScoreKind
-from mmie_tasks.results.agreement.agreement_text import agreement_text
-from mmie_tasks.results.agreement.analysis import Agreement, analyse
-from mmie_tasks.results.agreement.rater_panel import reference_of
-from mmie_tasks.results.agreement.rater_sources import read_raters
+from mmie_tasks.results.agreement.analysis import analyse
+from mmie_tasks.results.agreement.tables import tables
+from mmie_tasks.results.agreement.verdicts import read_raters, reference_of
 from mmie_tasks.results.commands import listed_names, result_parser
-from mmie_tasks.results.render import json_text
+from mmie_tasks.results.render import json_text, markdown_text
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
@@ -41,46 +39,10 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         )
     panel = read_raters(options.runs, tasks[0] if tasks else None, options.score_kind)
     reference = reference_of(panel, options.reference)
-    agreement = analyse(panel, reference, options.top)
+    agreement = analyse(panel, reference, options.score_kind, options.top)
     if options.json:
-        return _as_json(agreement, options.score_kind)
-    return agreement_text(agreement, options.score_kind)
-
-
-def _as_json(agreement: Agreement, score_kind: ScoreKind) -> str:
-    """All results as one object; null for undefined values, with the reason next to it."""
-    panel, scale = agreement.panel, agreement.panel.benchmark.scale
-    document = {
-        "task": panel.task,
-        "benchmark": panel.benchmark.title,
-        "reading": score_kind,
-        "scale": {"full_marks": scale.full_marks, "unit": scale.unit, "whole": scale.whole},
-        "reference": agreement.reference,
-        "samples": {
-            "compared": len(panel.points),
-            "in_one_only": panel.in_one_only,
-            "other_answers": panel.other_answers,
-            "unseen_answers": panel.unseen_answers,
-        },
-        "raters": [
-            {
-                "name": rater.name,
-                "kind": rater.kind,
-                "source": rater.source,
-                "with_points": len(rater.points),
-                "mean": rater.mean,
-                "unscored": rater.unscored_counts,
-                "signatures": rater.signatures,
-                "notes": rater.notes,
-            }
-            for rater in panel.raters
-        ],
-        "means": panel.members,
-        "with_reference": agreement.with_reference,
-        "other_pairs": agreement.other_pairs,
-        "alphas": agreement.alphas,
-        "group_pairs": agreement.group_pairs,
-        "bridges": agreement.bridges,
-        "disputed": agreement.disputed,
-    }
-    return json_text(document)
+        return json_text(agreement)
+    title = f"Agreement on {agreement.benchmark} (`{agreement.task}`)"
+    unit = panel.benchmark.scale.unit
+    text = f"The {options.score_kind} score, {unit}; intervals in brackets."
+    return markdown_text(title, text, tables(agreement))

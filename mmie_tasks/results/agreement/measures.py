@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import stdtrit
@@ -48,11 +48,8 @@ class Measurement:
         return percent_cell(self.value, self.interval, decimals)
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """A measure of two raters: its title, its function of their points, its form, and what it
-    means that it is NaN.
-    """
+class Measure(NamedTuple):
+    """A measure of two raters, and what it means that it is NaN."""
 
     title: str
     function: Callable[[Floats, Floats], float]
@@ -137,18 +134,15 @@ def measure(
     for name in names:
         of_two = MEASURES[name]
         statistic = partial(_of_columns, of_two.function)
-        if name == "kappa" and not scale.whole:
-            why_not = "points on this scale are not whole numbers"
-            measurements[name] = Measurement(why_not=why_not)
-        else:
-            measurements[name] = with_interval(
-                statistic, points, scale.full_marks, of_two.form, of_two.undefined
-            )
+        form, undefined = of_two.form, of_two.undefined
+        measurements[name] = with_interval(statistic, points, scale.full_marks, form, undefined)
+    if "kappa" in names and not scale.whole:
+        measurements["kappa"] = Measurement(why_not="points on this scale are not whole numbers")
     return measurements
 
 
 def _of_columns(function: Callable[[Floats, Floats], float], points: Floats) -> float:
-    return function(points[:, 0], points[:, 1])
+    return function(*points.T)
 
 
 def alpha(points: Floats, level: Level, scale: Scale) -> Measurement:

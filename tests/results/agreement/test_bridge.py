@@ -15,37 +15,28 @@ from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.results.agreement.bridge import bridge
 from mmie_tasks.results.agreement.measures import Measurement
-from mmie_tasks.results.agreement.rater_panel import Rater, aligned_panel
+from mmie_tasks.results.agreement.verdicts import aligned_panel, rater_of
 
 RANK = Measurement(value=0.5)
 TRUTH = 3.6  # mean points of the new model on the reference's scale, 0 to 6
 
 
-def rater(name, points, first=0):
-    numbered = {f"{first + i:04}": float(p) for i, p in enumerate(points)}
-    samples = {
-        i: LoggedSample(
-            id=i,
-            official=Scored(p),
-            robust=Scored(p),
-            groups={"half": ("even" if int(i) % 2 == 0 else "odd",)},
-        )
-        for i, p in numbered.items()
-    }
-    return Rater(
-        name=name,
-        kind="judge",
-        party=name,
-        source=Path(name),
-        points=numbered,
-        unscored={},
-        samples=samples,
-    )
+def rater(name, points, headline, first=0):
+    ids = range(first, first + len(points))
+    groups = [{"half": ("even" if i % 2 == 0 else "odd",)} for i in ids]
+    samples = [
+        LoggedSample(id=f"{i:04}", official=Scored(p), robust=Scored(p), groups=of)
+        for i, p, of in zip(ids, points, groups, strict=True)
+    ]
+    rows = [
+        (s.id, s.official.points, None, "", False, headline.stratum(s), s.groups) for s in samples
+    ]
+    return rater_of(name, "judge", Path(name), rows)
 
 
 def bridged(a, b, *others, headline=BENCHMARK.metrics[0], first=0):
-    judges = (rater("old", a), rater("new", b))
-    runs = [rater(f"run {i}", points, first) for i, points in enumerate(others)]
+    judges = (rater("old", a, headline), rater("new", b, headline))
+    runs = [rater(f"run {i}", points, headline, first) for i, points in enumerate(others)]
     panel = aligned_panel("mmie", BENCHMARK, headline, judges, {"new": runs})
     return bridge(judges[1], "old", RANK, panel)
 

@@ -220,6 +220,7 @@ def test_people_alone_can_be_compared_where_the_task_is_named(tmp_path):
         pytest.param(["a"], {}, "two raters or more", id="alone"),
         pytest.param(["a", "absent"], {}, "absent` does not exist", id="no-run"),
         pytest.param(["a", "b"], {"reference": "unnamed"}, "none of the raters", id="reference"),
+        pytest.param(["a", "b"], {"reference": "model"}, "none of the raters", id="two-models"),
         pytest.param(["a", "other.csv"], {}, "No sample is in two", id="other-ids"),
     ],
 )
@@ -283,6 +284,14 @@ def test_people_may_be_the_reference_of_a_run_of_another_model(judges, tmp_path)
     [bridge] = output["bridges"]
     assert (bridge["judge"], bridge["reference"]) == ("b", "crowd")
     assert [run["run"] for run in bridge["translations"]] == ["b", "c"]
+
+
+def test_a_run_without_a_score_is_translated_to_none(judges, tmp_path):
+    write_run(tmp_path / "c" / "model", "mmie", mmie_lines(60, judge=OURS, answers="b", unscored=1))
+    [bridge] = as_json(*judges, f"c={tmp_path / 'c'}")["bridges"]
+    _, run = bridge["translations"]
+    assert (run["run"], run["samples"], run["score"]) == ("c", 0, None)
+    assert "no sample with points" in run["by_difference"]["why_not"]
 
 
 def test_a_run_by_a_judge_without_a_bridge_is_an_error(judges, tmp_path):
