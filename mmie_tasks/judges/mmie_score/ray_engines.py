@@ -10,6 +10,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -41,6 +42,9 @@ _WITHOUT_RAY = (
     "`engines=1`"
 )
 _CONNECT_S = 60.0  # for Ray to start or to answer; its own limit is ten minutes
+_TRIES = 3
+"""How often a request is handed out again that did not reach an actor."""
+
 _LOOK_S = 20.0  # without an outcome, until actors that have no GPU any more are looked for
 
 _Actor: TypeAlias = Any  # Ray is untyped
@@ -116,6 +120,7 @@ class RayEngines:
     ) -> None:
         self._limit, self._device, self._environment = limit, device, environment
         self._actor_class, self._actors = actor_class, dict[_Actor, str]()  # with their machines
+        self._unreached = dict[_Actor, float]()  # with the times until which others are preferred
         self._max_in_flight = 0
         self._start: Callable[[], str]
         self._closing = threading.Event()  # of the session that is ours
@@ -207,7 +212,7 @@ class RayEngines:
             self._start()
 
         waiting, in_flight = deque(order), dict[Any, tuple[int, _Actor]]()
-        moved: set[int] = set()
+        again = Counter[tuple[type, int]]()  # for each reason and request
         try:
             while waiting or in_flight:
                 yield from self._hand_out(requests, waiting, in_flight)
@@ -215,22 +220,29 @@ class RayEngines:
                 for reference in ready:
                     index, actor = in_flight.pop(reference)
                     result = _result(reference)
-                    if isinstance(result, _Died):
-                        self._drop(actor, result)
-                        if self._actors and index not in moved:  # another one computes it
-                            moved.add(index)
-                            waiting.appendleft(index)
-                            continue
-                    yield index, result
+                    again[type(result), index] += 1
+                    if self._goes_again(actor, result, again[type(result), index]):
+                        waiting.appendleft(index)
+                    else:
+                        yield index, result
                 if in_flight and not ready:
                     self._end_homeless()
         finally:
             if waiting or in_flight:
                 self.close()
 
-    def _drop(self, actor: _Actor, error: _Died) -> None:
-        if self._actors.pop(actor, None) is not None:
-            logger.warning(f"MMIE-Score: {error}; others compute its requests.")
+    def _goes_again(self, actor: _Actor, result: object, times: int) -> bool:
+        """Whether a request is handed out again, after its actor has so often given this kind of
+        result.
+        """
+        if isinstance(result, _Unreached):
+            self._unreached[actor] = time.monotonic() + _LOOK_S
+            return times <= _TRIES
+        if isinstance(result, _Died):
+            if self._actors.pop(actor, None) is not None:
+                logger.warning(f"MMIE-Score: {result}; others compute its requests.")
+            return bool(self._actors) and times == 1
+        return False
 
     def _hand_out(
         self,
@@ -241,8 +253,12 @@ class RayEngines:
         """Fill the actors, but give none more than its share of what is left."""
         load = Counter(actor for _, actor in in_flight.values())
         share = -(-(len(waiting) + len(in_flight)) // max(len(self._actors), 1))
+        now = time.monotonic()
+        unreached = {actor for actor, until in self._unreached.items() if now < until}
+        if waiting and unreached >= self._actors.keys() > set():
+            time.sleep(1.0)  # an actor that starts again is soon known to do so
         while waiting:
-            actor = min(self._actors, key=load.__getitem__, default=None)
+            actor = min(self._actors, key=lambda one: (one in unreached, load[one]), default=None)
             if actor is not None and load[actor] >= min(share, self._max_in_flight):
                 return
             request = requests[index := waiting.popleft()]
@@ -392,6 +408,10 @@ def _image_paths(request: JudgeRequest) -> list[Path]:
     return list(dict.fromkeys(part for part in request.parts if isinstance(part, Path)))
 
 
+class _Unreached(JudgeUnavailable):
+    """No connection to an actor whose end Ray does not know yet: it has not had the request."""
+
+
 class _Died(JudgeUnavailable):
     """An actor died too often, or was ended."""
 
@@ -412,7 +432,8 @@ def _result(reference: Any) -> Any:  # noqa: ANN401 - Ray is untyped
     except ray.exceptions.ActorDiedError as error:
         return _Died(f"an engine of Ray died: {_reason(error)}")
     except ray.exceptions.RayError as error:
-        return JudgeUnavailable(f"an engine of Ray was lost: {_reason(error)}")
+        kind = _Unreached if "failed to connect" in str(error) else JudgeUnavailable
+        return kind(f"an engine of Ray was lost: {_reason(error)}")
 
 
 def _reason(error: Exception) -> str:
