@@ -102,7 +102,11 @@ def _parser() -> argparse.ArgumentParser:
         help="the judges too, as in `mmie-tasks eval`; without a name, the default judge of each "
         "benchmark; without this option, none",
     )
-    parser.add_argument("--dry_run", "--dry-run", action="store_true", help="only print the sizes")
+    parser.add_argument("--dry_run", action="store_true", help="only print the sizes")
+    hidden = argparse.SUPPRESS  # a usual spelling
+    parser.add_argument(
+        "--dry-run", action="store_true", dest="dry_run", default=hidden, help=hidden
+    )
     return parser
 
 
