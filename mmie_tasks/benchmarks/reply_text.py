@@ -6,6 +6,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator
+from typing import Any
 
 from mmie_tasks.answers.thinking import strip_thinking
 
@@ -21,7 +22,7 @@ NUMBER = rf"(?:\d{{0,4}}\.?\d{{1,4}}|(?:{'|'.join(NUMBER_WORDS)})\b)"
 """Pattern of points: ``4``, ``4.5``, ``.5``, ``four``."""
 
 _MAX_OBJECTS = 100  # JSON that is searched for in a reply
-_JSON = json.JSONDecoder(object_pairs_hook=list, parse_int=float)
+_PAIRS = json.JSONDecoder(object_pairs_hook=list, parse_int=float)
 _WHOLE_FENCE = re.compile(r"(?s)\s*(```|~~~)\w*\n((?:(?!\1).)*)\1\s*")
 _NOT_OWN = re.compile(
     r"""
@@ -62,15 +63,17 @@ def own_words(reply: str) -> str:
     return _MARKUP.sub("", text)
 
 
-def json_objects(reply: str) -> Iterator[list[tuple[str, object]]]:
-    """The JSON objects in a reply as pairs of keys and values, without those inside of another."""
+def json_objects(reply: str, decoder: json.JSONDecoder = _PAIRS) -> Iterator[Any]:
+    """The JSON objects in a reply, behind the judge's thinking, without those inside of another;
+    by default as lists of pairs of key and value, in which a key may occur twice.
+    """
     text, position = strip_thinking(reply).text, 0
     for _ in range(_MAX_OBJECTS):
         position = text.find("{", position)
         if position < 0:
             return
         try:
-            value, position = _JSON.raw_decode(text, position)
+            value, position = decoder.raw_decode(text, position)
         except (ValueError, RecursionError):
             position += 1
         else:

@@ -57,7 +57,10 @@ class DeferredRow(dict[str, object]):
     __getitem__ = _reading("__getitem__")
     __iter__ = _reading("__iter__")  # dict() and ** call `keys` only where this is overridden
     __len__ = _reading("__len__")
+    __ne__ = _reading("__ne__")
+    __or__ = _reading("__or__")
     __repr__ = _reading("__repr__")
+    copy = _reading("copy")
     get = _reading("get")
     items = _reading("items")
     keys = _reading("keys")

@@ -100,6 +100,9 @@ def test_the_rows_of_a_sample_may_be_read_before_the_next_sample_is_submitted() 
         pytest.param(lambda row: dict.fromkeys(row, 3.0), id="iter"),
         pytest.param(lambda row: row or {}, id="bool"),
         pytest.param(lambda row: row, id="equal"),
+        pytest.param(lambda row: {} if row != {"score": 3.0} else row, id="unequal"),
+        pytest.param(lambda row: row | {}, id="or"),
+        pytest.param(lambda row: row.copy(), id="copy"),
         pytest.param(lambda row: eval(repr(row)), id="repr"),  # noqa: S307
         pytest.param(copy.deepcopy, id="deepcopy"),
         pytest.param(lambda row: json.loads(json.dumps(row)), id="json"),

@@ -39,10 +39,7 @@ SAME = {
     "Ollama's tag": ("llava", "llava:latest"),
     "Ollama's alias of a size": ("llava:latest", "llava:7b"),
     "a folder of weights": ("judge", "/models/Qwen3-VL-8B-Instruct"),
-    "a snapshot on the disk": (
-        "Qwen/Qwen3-VL-8B",
-        "/root/hub/models--Qwen--Qwen3-VL-8B/snapshots/0c35",
-    ),
+    "a snapshot": ("Qwen/Qwen3-VL-8B", "/hub/models--Qwen--Qwen3-VL-8B/snapshots/0c35"),
     "a file of weights": ("qwen3-vl", "Qwen3-VL-8B-Instruct-Q4_K_M.gguf"),
     "a folder on Windows": ("judge", r"D:\models\qwen"),
     "a path that was asked for": ("/models/Qwen3-VL-8B/", "Qwen3-VL-8B"),

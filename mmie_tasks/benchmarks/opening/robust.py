@@ -15,15 +15,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from mmie_tasks.answers.thinking import strip_thinking
 from mmie_tasks.benchmarks.opening.official import FULL_MARKS, METRICS, MetricScores
+from mmie_tasks.benchmarks.reply_text import json_objects
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 
-_MAX_OBJECTS = 100  # JSON that is searched for in a reply
 _FRACTION = re.compile(rf"\s*(-?\d{{1,4}}(?:\.\d{{1,4}})?)\s*(?:/\s*{FULL_MARKS}\s*)?", re.ASCII)
-_JSON = json.JSONDecoder()
 
 
 def read_scores(reply: str) -> MetricScores | Unscored:
@@ -33,7 +31,7 @@ def read_scores(reply: str) -> MetricScores | Unscored:
     'no points for Image-Text Coherency'
     """
     readings: list[MetricScores | Unscored] = []
-    for value in _objects(reply):
+    for value in json_objects(reply, json.JSONDecoder()):
         scores = _scores(value)
         if scores is not None and scores not in readings:
             readings.append(scores)
@@ -56,21 +54,6 @@ def read_robust(reply: str) -> Verdict:
     if isinstance(scores, Unscored):
         return scores
     return Scored(sum(scores.values()) / len(scores))
-
-
-def _objects(reply: str) -> Iterator[Mapping[str, object]]:
-    """The JSON objects in a reply, behind the judge's thinking, without those inside of another."""
-    reply, position = strip_thinking(reply).text, 0
-    for _ in range(_MAX_OBJECTS):
-        position = reply.find("{", position)
-        if position < 0:
-            return
-        try:
-            value, position = _JSON.raw_decode(reply, position)
-        except (ValueError, RecursionError):
-            position += 1
-        else:
-            yield value
 
 
 def _scores(value: Mapping[str, object]) -> MetricScores | Unscored | None:
