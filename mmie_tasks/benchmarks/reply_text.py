@@ -41,6 +41,7 @@ _MARKUP = re.compile(
 _SCORE_TAG = re.compile(r"(?i)<(score|rating)>")
 _PLAIN = str.maketrans("‐‑‒–—−⁄∕", "------//")
 _FRAC = re.compile(r"\\d?frac\{([^{}]{1,9})\}\{([^{}]{1,9})\}")
+_WORDS = re.compile(r"[^\W\d]{2,}\W+[^\W\d]{2,}")
 _NAMES_VERDICT = re.compile(
     r"(?i)\b(?:sure|here|scor\w*|rating|evaluat\w*|assess\w*|verdict|feedback|judge?ment|conclusion|overall"
     r"|grad\w*|final|result\w*|summary|breakdown|based|compar\w*|review\w*|components?"
@@ -81,13 +82,14 @@ def json_objects(reply: str, decoder: json.JSONDecoder = _PAIRS) -> Iterator[Any
 
 
 def is_of_others(line: str) -> bool:
-    """Whether a line says that the verdict below it is of somebody or something else: it is a
-    heading or ends with a colon, and has no word for a verdict.
+    """Whether a line says that the verdict below it is of somebody or something else: a heading,
+    or words that end with a colon, without a word for a verdict.
 
     >>> is_of_others("The response ends with:"), is_of_others("Here is my evaluation:")
     (True, False)
     """
-    return (line.startswith("#") or line.endswith(":")) and not _NAMES_VERDICT.search(line)
+    announces = line.startswith("#") or (line.endswith(":") and _WORDS.search(line))
+    return bool(announces) and not _NAMES_VERDICT.search(line)
 
 
 def points_of(number: str) -> float:

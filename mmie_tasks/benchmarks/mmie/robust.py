@@ -97,7 +97,7 @@ def _in_text(text: str) -> Iterator[float | None]:
         below, above = "".join(lines[index + 1 : index + 2]), "".join(lines[:index][-1:])
         if is_of_others(above):
             continue
-        is_value = (value := _VALUE.fullmatch(line)) and not value["words"]
+        is_value = (value := _VALUE.fullmatch(line)) and not value["words"] and line[-1] != ":"
         if is_value and not (above.startswith("#") or _LABELLED.fullmatch(above)):
             yield _value(line)
         for sentence in re.split(r"(?<=[.!?…]) +", re.sub(_MARKS, "", line)):

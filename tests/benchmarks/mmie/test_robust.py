@@ -187,5 +187,5 @@ def test_any_text_has_points_on_the_scale_or_a_reason(reply):
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), st.sampled_from("0123456"))
 def test_feedback_never_gives_other_points_than_the_score_below_it(feedback, points):
     feedback = feedback.replace("<think>", "")  # never closed, it takes the score with it
-    reply = f"### Feedback\n{feedback}\n\n### Score\n{points}"
+    reply = f"### Feedback\n{feedback}\nIt is clear.\n\n### Score\n{points}"
     assert outcome(reply) in ("unparsed", "off_scale", float(points))
